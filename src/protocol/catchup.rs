@@ -1,0 +1,95 @@
+//! Giving and taking what another log lacks: by records, or by a snapshot (P6, P26).
+
+use super::io::{Output, Write};
+use super::message::{Message, Term};
+use super::meta::SnapshotMeta;
+use super::mutant::{self, Mutant};
+use super::node::{Node, Role};
+use crate::types::{Index, NodeId, Position};
+
+impl Node {
+    /// A candidate pulls. Whoever promised that very claim answers, leader or not; nobody else does.
+    pub(super) fn on_pull(&mut self, from: NodeId, term: Term, after: Position) {
+        if term != self.vote.promise || term.epoch.leader != from {
+            return;
+        }
+        let prev = self.log.common_candidate(after);
+        if prev.index > after.index {
+            return self.send_snapshot(from, term);
+        }
+        let records = self.log.above(prev.index, self.settings.limits.batch);
+        self.send_acknowledgement(
+            from,
+            Message::Pulled {
+                term,
+                prev,
+                records,
+            },
+        );
+    }
+
+    pub(super) fn send_snapshot(&mut self, to: NodeId, term: Term) {
+        let after = self.disk.vote_and_log();
+        self.out.push(Output::SendSnapshot { to, term, after });
+    }
+
+    /// A whole state, from the leader or for a claim.
+    pub(super) fn on_snapshot(&mut self, from: NodeId, term: Term, meta: SnapshotMeta) {
+        let pulled = self
+            .claiming()
+            .is_some_and(|claiming| claiming.term == term);
+        if (!pulled && !self.accept_leader(from, term)) || self.full {
+            return;
+        }
+        let index = meta.index();
+        self.take_snapshot(meta);
+        if pulled {
+            self.give_claim_more_time();
+            return self.pull_on(from, term);
+        }
+        if let Role::Following(following) = &mut self.role {
+            following.matched = following.matched.max(index);
+        }
+        self.send_acknowledgement(
+            from,
+            Message::Appended {
+                epoch: term.epoch,
+                matched: index,
+            },
+        );
+    }
+
+    /// A snapshot holds only what is committed, so it never takes back what is committed here.
+    fn take_snapshot(&mut self, meta: SnapshotMeta) {
+        let index = meta.index();
+        if index <= self.commit && !mutant::is_on(Mutant::SnapshotGoesBack) {
+            return;
+        }
+        if self.log.holds(meta.at) {
+            return self.commit_to(index);
+        }
+        self.log.reset(meta.clone());
+        self.commit = index;
+        let seq = self.disk.installed(index);
+        self.write(seq, Write::Install(meta.clone()));
+        self.out.push(Output::Restore(meta));
+        self.note_formed();
+        self.admit_if_committed();
+        self.decide_waiting(index);
+    }
+
+    /// The snapshot is safe: the records below it go, but for what lagging followers may need (P26).
+    pub(super) fn on_snapshot_taken(&mut self, index: Index) {
+        let spare = self
+            .log
+            .last()
+            .index
+            .saturating_sub(self.settings.limits.keep);
+        let upto = index.min(self.commit).min(spare);
+        if upto > self.log.base().index {
+            self.log.trim(upto);
+            let seq = self.disk.trimmed();
+            self.write(seq, Write::Trim { upto });
+        }
+    }
+}

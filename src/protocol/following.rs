@@ -1,0 +1,253 @@
+//! Following a leader: hearing it, taking its records, granting it a lease.
+
+use super::io::{Cause, Event, Fault, Write};
+use super::message::{Message, Records, Term};
+use super::mutant::{self, Mutant};
+use super::node::{Node, Role};
+use super::settings::Timing;
+use crate::types::{Index, NodeId, Position, Record, Span, Time};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Following {
+    /// The leader of the promised epoch, or the candidate that the promise was given to.
+    pub leader: NodeId,
+    pub heard: Time,
+    /// Given while the candidate has not opened its epoch: how long we wait for it (P8).
+    pub tentative: Option<Tentative>,
+    /// The last index known to match this epoch's leader (P5).
+    pub matched: Index,
+    pub heir: Option<NodeId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Tentative {
+    pub until: Time,
+    pub progress: Position,
+}
+
+impl Following {
+    pub fn new(leader: NodeId, now: Time, tentative: Option<Tentative>) -> Following {
+        Following {
+            leader,
+            heard: now,
+            tentative,
+            matched: 0,
+            heir: None,
+        }
+    }
+
+    pub fn deadline(&self, timing: &Timing) -> Time {
+        match self.tentative {
+            Some(tentative) => tentative.until,
+            None => self.heard + timing.dead_after,
+        }
+    }
+}
+
+impl Node {
+    pub(super) fn settle_following(&mut self) {
+        let Role::Following(following) = &self.role else {
+            return;
+        };
+        if self.mono() >= following.deadline(&self.settings.timing) {
+            let cause = match following.tentative {
+                Some(_) => Cause::NoDecision,
+                None => Cause::Silence,
+            };
+            self.suspect(cause);
+        }
+    }
+
+    /// Whether to listen to one that speaks as the leader of `term` (P2). Raises the promise if need be.
+    pub(super) fn accept_leader(&mut self, from: NodeId, term: Term) -> bool {
+        if from != term.epoch.leader {
+            return false;
+        }
+        let promise = self.vote.promise;
+        let below = term.epoch < promise.epoch
+            || (term.epoch == promise.epoch && term.claim != promise.claim);
+        if below && !mutant::is_on(Mutant::AcceptBelowPromise) {
+            self.send(
+                from,
+                Message::Stale {
+                    promise: promise.epoch,
+                },
+            );
+            return false;
+        }
+        if term.epoch <= self.over {
+            return false;
+        }
+        if term.epoch > promise.epoch && !mutant::is_on(Mutant::AppendKeepsPromise) {
+            self.raise_promise(term);
+        }
+        self.listen_to(from, term);
+        true
+    }
+
+    fn listen_to(&mut self, leader: NodeId, term: Term) {
+        let now = self.mono();
+        match &mut self.role {
+            Role::Following(following)
+                if following.leader == leader && following.tentative.is_none() =>
+            {
+                following.heard = now;
+            }
+            Role::Following(following) if following.leader == leader => {
+                following.heard = now;
+                following.tentative = None;
+                self.event(Event::Following { epoch: term.epoch });
+            }
+            _ => {
+                self.leave_leading(Cause::GreaterEpoch);
+                self.role = Role::Following(Following::new(leader, now, None));
+                self.event(Event::Following { epoch: term.epoch });
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    pub(super) fn on_heartbeat(
+        &mut self,
+        from: NodeId,
+        term: Term,
+        round: u64,
+        lease: Span,
+        commit: Index,
+        heir: Option<NodeId>,
+        boundary: Index,
+    ) {
+        if !self.accept_leader(from, term) {
+            return;
+        }
+        let lease = lease.0.min(self.settings.timing.lease.0);
+        self.grants.grant(from, self.mono() + Span(lease));
+        if let Role::Following(following) = &mut self.role {
+            following.heir = heir;
+        }
+        self.commit_as_follower(commit);
+        let reply = Message::HeartbeatReply {
+            epoch: term.epoch,
+            round,
+            matched: self.matched(),
+            last: self.log.last(),
+            full: self.full,
+            digest: self.checkpoints.at(boundary),
+        };
+        self.send_acknowledgement(from, reply);
+    }
+
+    fn matched(&self) -> Index {
+        match &self.role {
+            Role::Following(following) => following.matched,
+            _ => 0,
+        }
+    }
+
+    /// What the leader has committed counts here only as far as this log is known to match (P7).
+    fn commit_as_follower(&mut self, commit: Index) {
+        match mutant::is_on(Mutant::CommitUnmatched) {
+            true => self.commit_to(commit),
+            false => self.commit_to(commit.min(self.matched())),
+        }
+    }
+
+    pub(super) fn on_append(
+        &mut self,
+        from: NodeId,
+        term: Term,
+        prev: Position,
+        records: &Records,
+        commit: Index,
+    ) {
+        if !self.accept_leader(from, term) || (self.full && !mutant::is_on(Mutant::AckWhenFull)) {
+            return;
+        }
+        let epoch = term.epoch;
+        if !self.continues(prev) && !mutant::is_on(Mutant::NoPrevCheck) {
+            let hint = self.log.common_candidate(prev);
+            self.send_acknowledgement(from, Message::Gap { epoch, prev, hint });
+            return;
+        }
+        let matched = records.last().map_or(prev, |record| record.position);
+        if self.merge(records).is_err() {
+            return;
+        }
+        let matched = match mutant::is_on(Mutant::AckLogEnd) {
+            true => self.log.last().index,
+            false => matched.index,
+        };
+        if let Role::Following(following) = &mut self.role {
+            following.matched = following.matched.max(matched);
+        }
+        self.commit_as_follower(commit);
+        self.send_acknowledgement(from, Message::Appended { epoch, matched });
+    }
+
+    /// Whether what follows `prev` in its sender's log may follow it here (P5). Committed records are
+    /// the same everywhere, so below the base there is nothing to compare.
+    pub(super) fn continues(&self, prev: Position) -> bool {
+        prev.index < self.log.base().index || self.log.holds(prev)
+    }
+
+    /// Takes records of another log into this one: what agrees stays, what conflicts is cut (P5).
+    pub(super) fn merge(&mut self, records: &Records) -> Result<(), Fault> {
+        let fresh = records.iter().position(|record| !self.has(record));
+        let Some(first) = fresh else {
+            return self.cut_always(records);
+        };
+        let fresh: Records = match first {
+            0 => records.clone(),
+            _ => records[first..].iter().cloned().collect(),
+        };
+        if let Some(record) = fresh
+            .iter()
+            .find(|r| r.entry.format() > self.settings.format)
+        {
+            let fault = Fault::UnknownFormat {
+                index: record.index(),
+            };
+            self.stop(fault);
+            return Err(fault);
+        }
+        self.cut_above(fresh[0].index() - 1)?;
+        self.append_to_log(fresh);
+        Ok(())
+    }
+
+    fn has(&self, record: &Record) -> bool {
+        record.index() <= self.log.base().index || self.log.holds(record.position)
+    }
+
+    fn cut_always(&mut self, records: &Records) -> Result<(), Fault> {
+        match (mutant::is_on(Mutant::TruncateAlways), records.last()) {
+            (true, Some(last)) => self.cut_above(last.index()),
+            _ => Ok(()),
+        }
+    }
+
+    fn cut_above(&mut self, index: Index) -> Result<(), Fault> {
+        if index >= self.log.last().index {
+            return Ok(());
+        }
+        if index < self.commit {
+            let fault = Fault::CommittedConflict { index: index + 1 };
+            self.stop(fault);
+            return Err(fault);
+        }
+        self.log.truncate(index);
+        let seq = self.disk.truncated(index);
+        self.write(seq, Write::Truncate { above: index });
+        Ok(())
+    }
+
+    /// The one place where records enter the log.
+    pub(super) fn append_to_log(&mut self, records: Records) {
+        for record in records.iter() {
+            self.log.push(record.clone());
+        }
+        let seq = self.disk.appended(self.log.last().index);
+        self.write(seq, Write::Append(records));
+        self.note_formed();
+    }
+}

@@ -1,0 +1,218 @@
+//! Everything that goes into the core and comes out of it.
+
+use std::collections::BTreeSet;
+
+use super::message::{Checkpoint, Envelope, Records, Term};
+use super::meta::SnapshotMeta;
+use crate::types::{
+    Boot, Entry, Epoch, Incarnation, Index, NodeId, Owner, Position, Record, RequestId, Span,
+};
+
+/// What happened. The driver gives one at a time, with what the clocks showed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// The deadline has come.
+    Tick,
+    Message(Envelope),
+    /// Every write up to this one is on disk.
+    Durable(Seq),
+    /// The peer's connection broke and its port refuses: that process is dead (P3).
+    PeerRefused(NodeId),
+    /// Client commands, in this order; each gets a verdict of its own.
+    Propose(Vec<(RequestId, Entry)>),
+    /// May a read be answered? `at_least` names a record that it was judged against (P14).
+    Read {
+        request: RequestId,
+        at_least: Index,
+    },
+    /// Hand leadership to this node, or to the best heir (P18).
+    HandOver {
+        request: RequestId,
+        to: Option<NodeId>,
+    },
+    Service {
+        request: RequestId,
+        change: ServiceChange,
+    },
+    /// The operator forms the cluster without these nodes (P9).
+    Form {
+        without: BTreeSet<NodeId>,
+    },
+    /// A snapshot up to this index is durable: records below it may go (P26).
+    SnapshotTaken(Index),
+    /// The state's digest at a boundary (P25).
+    Digest(Checkpoint),
+    /// The disk has no room for another segment, or has room again (P24).
+    DiskFull(bool),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ServiceChange {
+    Down { owner: Owner, ttl: Span },
+    Up { owner: Owner },
+}
+
+/// What to do. Carried out in order; `after` is the durability that a message needs (P29).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    Write {
+        seq: Seq,
+        write: Write,
+    },
+    /// Give this to the transport once every write up to `after` is durable, never before.
+    Send {
+        envelope: Envelope,
+        after: Seq,
+    },
+    /// The same, with the newest snapshot as the message.
+    SendSnapshot {
+        to: NodeId,
+        term: Term,
+        after: Seq,
+    },
+    /// These are committed: apply them.
+    Apply(Vec<Record>),
+    /// The state is replaced by the snapshot that came with this.
+    Restore(SnapshotMeta),
+    Verdict {
+        request: RequestId,
+        verdict: Verdict,
+    },
+    /// Find out now whether this peer's process lives.
+    Probe(NodeId),
+    Event(Event),
+    /// This node cannot go on, for a reason that no message repairs.
+    Stop(Fault),
+}
+
+/// A change of what is on disk. Order is kept; durability is reported by `Input::Durable`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Write {
+    Vote(Vote),
+    Append(Records),
+    /// Every record above this index goes. Durable before anything is appended after it.
+    Truncate {
+        above: Index,
+    },
+    /// The snapshot replaces log and state.
+    Install(SnapshotMeta),
+    /// Records up to this index may go: a snapshot holds them.
+    Trim {
+        upto: Index,
+    },
+}
+
+/// The number of a write; a later one is durable only if all earlier ones are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u64);
+
+/// What a node must never forget (P2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Vote {
+    /// The highest epoch approved, or of which a record was accepted, and for which claim.
+    pub promise: Term,
+    /// This disk has been part of a cluster (P9).
+    pub formed: bool,
+    /// This disk counts (P10).
+    pub admitted: bool,
+}
+
+/// What a node finds on its disk when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    pub boot: Boot,
+    pub incarnation: Incarnation,
+    pub vote: Vote,
+    pub base: SnapshotMeta,
+    pub records: Vec<Record>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Durable on a majority; `acks` nodes had it when this was said.
+    Written {
+        position: Position,
+        acks: usize,
+    },
+    /// A read may be answered from a state that has applied this index.
+    Readable {
+        index: Index,
+    },
+    Done,
+    /// Surely not applied, now or later (P15).
+    Refused(Refusal),
+    /// May or may not have been applied.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    NotLeader {
+        leader: Option<NodeId>,
+    },
+    /// A hand-over is under way: try again in a moment.
+    HandingOver,
+    ServiceDown,
+    DiskFull,
+    TooMany,
+    /// A node of the topology cannot read this yet (P23).
+    FormatNotShared,
+    /// The heir named cannot lead.
+    NotAnHeir,
+    /// Another leader's record stands in this one's place.
+    Superseded,
+}
+
+/// What people and the feed learn. Nothing is decided by these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    Suspected {
+        leader: NodeId,
+        cause: Cause,
+    },
+    Claimed {
+        epoch: Epoch,
+    },
+    /// This node leads, and its epoch is open.
+    Opened {
+        epoch: Epoch,
+    },
+    Following {
+        epoch: Epoch,
+    },
+    SteppedDown {
+        epoch: Epoch,
+        cause: Cause,
+    },
+    Admitted {
+        incarnation: Incarnation,
+    },
+    /// States differ, and which one is odd cannot be told (P25).
+    Diverged {
+        index: Index,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    Started,
+    Silence,
+    Refused,
+    NewProcess,
+    Resigned,
+    NoMajority,
+    Stuck,
+    HandedOver,
+    GreaterEpoch,
+    NoDecision,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// A record that this binary cannot read (P23).
+    UnknownFormat { index: Index },
+    /// This state differs from the majority's: start again with a new incarnation (P25).
+    Odd,
+    /// A leader asked to truncate what is committed: no history of this protocol does (I2).
+    CommittedConflict { index: Index },
+}

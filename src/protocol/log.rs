@@ -1,0 +1,229 @@
+//! The tail of the log that is held in memory, and the questions asked of it (P5).
+
+use std::collections::VecDeque;
+
+use super::message::Records;
+use super::meta::SnapshotMeta;
+use super::roster::Roster;
+use super::service::Holds;
+use crate::types::{Format, Index, Position, Record, Stamp};
+
+/// Records above a base that a snapshot covers, and what they add up to. Indexes are contiguous;
+/// epochs never go down.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Log {
+    base: SnapshotMeta,
+    records: VecDeque<Record>,
+    /// As of the last record, committed or not.
+    roster: Roster,
+    holds: Holds,
+    format: Format,
+}
+
+impl Log {
+    pub fn new(base: SnapshotMeta, records: Vec<Record>) -> Log {
+        let mut log = Log {
+            roster: Roster::default(),
+            holds: Holds::default(),
+            format: Format::default(),
+            base,
+            records: records.into(),
+        };
+        log.validate();
+        log.add_up();
+        log
+    }
+
+    pub fn base(&self) -> Position {
+        self.base.at
+    }
+
+    /// Whose disks the whole log, committed or not, knows.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Who holds the service down by the whole log, committed or not.
+    pub fn holds_of_service(&self) -> &Holds {
+        &self.holds
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.last() == Position::ZERO
+    }
+
+    pub fn last(&self) -> Position {
+        self.records
+            .back()
+            .map_or(self.base.at, |record| record.position)
+    }
+
+    pub fn last_stamp(&self) -> Stamp {
+        self.records
+            .back()
+            .map_or(self.base.stamp, |record| record.stamp)
+    }
+
+    /// The newest format of any record: all nodes can read that much (P23).
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What a snapshot taken at `index` must carry of the protocol's state (P26).
+    pub fn meta_at(&self, index: Index) -> SnapshotMeta {
+        let mut log = Log::new(self.base.clone(), self.range(self.base.at.index, index));
+        log.trim(index);
+        log.base
+    }
+
+    /// The position at an index that is held, the base included.
+    pub fn position(&self, index: Index) -> Option<Position> {
+        if index == self.base.at.index {
+            return Some(self.base.at);
+        }
+        self.get(index).map(|record| record.position)
+    }
+
+    pub fn get(&self, index: Index) -> Option<&Record> {
+        let offset = index.checked_sub(self.base.at.index + 1)?;
+        self.records.get(offset as usize)
+    }
+
+    pub fn holds(&self, position: Position) -> bool {
+        self.position(position.index) == Some(position)
+    }
+
+    /// The greatest position here that could stand in a log whose greatest candidate is `limit`: not
+    /// above its index and not of a later epoch. A refusal that names it skips an epoch a round.
+    pub fn common_candidate(&self, limit: Position) -> Position {
+        let mut index = limit.index.min(self.last().index);
+        while index > self.base.at.index {
+            let position = self.records[(index - self.base.at.index - 1) as usize].position;
+            if position.epoch <= limit.epoch {
+                return position;
+            }
+            index -= 1;
+        }
+        self.base.at
+    }
+
+    /// Up to `most` records above `index`, shared. Empty if they are gone or not yet there.
+    pub fn above(&self, index: Index, most: usize) -> Records {
+        let skip = index.saturating_sub(self.base.at.index) as usize;
+        if index < self.base.at.index || skip >= self.records.len() {
+            return Records::from([]);
+        }
+        self.records.iter().skip(skip).take(most).cloned().collect()
+    }
+
+    pub fn range(&self, above: Index, upto: Index) -> Vec<Record> {
+        let skip = (above - self.base.at.index) as usize;
+        let take = (upto - above) as usize;
+        self.records.iter().skip(skip).take(take).cloned().collect()
+    }
+
+    pub fn push(&mut self, record: Record) {
+        let last = self.last();
+        assert_eq!(record.index(), last.index + 1, "a log has no gap");
+        assert!(
+            record.epoch() >= last.epoch,
+            "epochs never go down in a log"
+        );
+        self.absorb(&record);
+        self.records.push_back(record);
+    }
+
+    pub fn truncate(&mut self, above: Index) {
+        let keep = above.saturating_sub(self.base.at.index) as usize;
+        self.records.truncate(keep);
+        self.add_up();
+    }
+
+    /// Forgets the records up to `index`, which a snapshot holds.
+    pub fn trim(&mut self, index: Index) {
+        while self.base.at.index < index {
+            let Some(record) = self.records.pop_front() else {
+                return;
+            };
+            self.base.roster.absorb(&record);
+            self.base.holds.absorb(&record);
+            self.base.at = record.position;
+            self.base.stamp = record.stamp;
+            self.base.format = self.base.format.max(record.entry.format());
+        }
+    }
+
+    pub fn reset(&mut self, base: SnapshotMeta) {
+        *self = Log::new(base, Vec::new());
+    }
+
+    fn add_up(&mut self) {
+        self.roster = self.base.roster.clone();
+        self.holds = self.base.holds.clone();
+        self.format = self.base.format;
+        let records = std::mem::take(&mut self.records);
+        records.iter().for_each(|record| self.absorb(record));
+        self.records = records;
+    }
+
+    fn absorb(&mut self, record: &Record) {
+        self.roster.absorb(record);
+        self.holds.absorb(record);
+        self.format = self.format.max(record.entry.format());
+    }
+
+    pub fn records(&self) -> impl Iterator<Item = &Record> + '_ {
+        self.records.iter()
+    }
+
+    pub fn validate(&self) {
+        let mut before = self.base.at;
+        for record in &self.records {
+            assert_eq!(record.index(), before.index + 1, "a log has no gap");
+            assert!(
+                record.epoch() >= before.epoch,
+                "epochs never go down in a log"
+            );
+            before = record.position;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Entry, Epoch, NodeId};
+
+    fn log(epochs: &[u64]) -> Log {
+        let records = epochs.iter().zip(1..).map(|(counter, index)| Record {
+            position: Position::new(Epoch::new(*counter, NodeId(1)), index),
+            stamp: Stamp::default(),
+            entry: Entry::Lead { founders: None },
+        });
+        Log::new(SnapshotMeta::default(), records.collect())
+    }
+
+    fn at(counter: u64, index: Index) -> Position {
+        Position::new(Epoch::new(counter, NodeId(1)), index)
+    }
+
+    #[test]
+    fn the_common_candidate_skips_later_epochs() {
+        let log = log(&[1, 1, 3, 3, 5]);
+        assert_eq!(log.common_candidate(at(3, 9)), at(3, 4));
+        assert_eq!(log.common_candidate(at(2, 4)), at(1, 2));
+        assert_eq!(log.common_candidate(at(9, 3)), at(3, 3));
+    }
+
+    #[test]
+    fn trimming_keeps_every_question_answerable_above_the_base() {
+        let mut log = log(&[1, 1, 3, 3, 5]);
+        log.trim(2);
+        assert_eq!(log.base(), at(1, 2));
+        assert!(log.holds(at(1, 2)) && log.holds(at(3, 3)) && !log.holds(at(1, 1)));
+        assert_eq!(log.above(2, 10).len(), 3);
+        assert_eq!(log.above(1, 10).len(), 0);
+        log.truncate(3);
+        assert_eq!(log.last(), at(3, 3));
+    }
+}

@@ -1,0 +1,292 @@
+//! What nodes say to each other. Every message is one-way; the transport may drop, repeat, reorder
+//! and delay it. An answer is a message like any other.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use super::meta::SnapshotMeta;
+use crate::types::{
+    Boot, ClaimId, Epoch, Format, Incarnation, Index, NodeId, Position, Record, Span,
+};
+
+/// A message with what every message carries about its sender.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Envelope {
+    pub from: NodeId,
+    pub to: NodeId,
+    pub boot: Boot,
+    pub incarnation: Incarnation,
+    pub format: Format,
+    pub message: Message,
+}
+
+/// An epoch together with the claim that it was approved for (P2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term {
+    pub epoch: Epoch,
+    pub claim: ClaimId,
+}
+
+/// Shared, so that one batch goes to every follower and to the disk without a copy.
+pub type Records = Arc<[Record]>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// Leader to all: I lead; grant me a lease (P11); this is committed; this is who comes next.
+    Heartbeat {
+        term: Term,
+        round: u64,
+        lease: Span,
+        commit: Index,
+        heir: Option<NodeId>,
+        /// The boundary whose digest it would like to see (P25).
+        boundary: Index,
+    },
+    HeartbeatReply {
+        epoch: Epoch,
+        round: u64,
+        /// The last position known to match this epoch's leader (P5).
+        matched: Index,
+        last: Position,
+        full: bool,
+        digest: Option<Checkpoint>,
+    },
+    /// Leader to one: these records follow `prev` (P5).
+    Append {
+        term: Term,
+        prev: Position,
+        records: Records,
+        commit: Index,
+    },
+    Appended {
+        epoch: Epoch,
+        matched: Index,
+    },
+    /// I do not have `prev`; `hint` is my greatest position that could be yours.
+    Gap {
+        epoch: Epoch,
+        prev: Position,
+        hint: Position,
+    },
+    /// Leader to one that lags too far: a whole state (P26).
+    Snapshot {
+        term: Term,
+        meta: SnapshotMeta,
+    },
+    /// You speak for an epoch below my promise (P2).
+    Stale {
+        promise: Epoch,
+    },
+    /// I do not lead in this epoch, now or ever again (P16).
+    Resigned {
+        epoch: Epoch,
+    },
+    /// A leaderless node to all: would you have me? The dry run (P4).
+    Willing {
+        ask: u64,
+        standing: Standing,
+    },
+    Opinion {
+        ask: u64,
+        yes: bool,
+        standing: Standing,
+    },
+    /// A candidate to all: promise me this epoch (P8).
+    Claim(Claim),
+    Approve {
+        term: Term,
+        last: Position,
+        /// The longest that an older leader may still rely on me (P11).
+        lease_left: Span,
+    },
+    Refuse {
+        term: Term,
+        promise: Epoch,
+    },
+    /// A candidate to one that approved it: send what follows this (P6).
+    Pull {
+        term: Term,
+        after: Position,
+    },
+    Pulled {
+        term: Term,
+        prev: Position,
+        records: Records,
+    },
+    /// The leader to its heir: my epoch has ended, at this position (P18).
+    HandOver(Certificate),
+    /// The leader to a node whose state differs from the majority's (P25).
+    Odd {
+        epoch: Epoch,
+    },
+}
+
+/// What a node says of itself while leaders are made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Standing {
+    pub promise: Epoch,
+    /// The greatest epoch that it has heard of: the next claim must beat it.
+    pub seen: Epoch,
+    pub last: Position,
+    /// Who answered it lately (P4).
+    pub hears: BTreeSet<NodeId>,
+    /// How long it has been leaderless; zero if it follows or leads.
+    pub seeking: Span,
+    pub condition: Condition,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Condition {
+    /// Never part of a cluster (P9).
+    Blank,
+    /// Its disk forgot something: neither votes nor counts (P10).
+    Recovering,
+    /// Fit, but passed over for a while (P20), or without room on its disk (P24).
+    Held,
+    Fit,
+}
+
+/// A request for a promise (P8).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Claim {
+    pub term: Term,
+    /// Grows while the candidate pulls: a claim that makes progress is given more time.
+    pub last: Position,
+    pub condition: Condition,
+    pub certificate: Option<Certificate>,
+}
+
+/// The end of an epoch by its own leader's word (P18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Certificate {
+    pub epoch: Epoch,
+    pub heir: NodeId,
+    pub last: Position,
+}
+
+/// The digest of the applied state at a boundary (P25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Checkpoint {
+    pub index: Index,
+    pub digest: u64,
+}
+
+impl Message {
+    /// The epoch that the sender speaks for, where the message binds one.
+    pub fn epoch(&self) -> Option<Epoch> {
+        match self {
+            Message::Heartbeat { term, .. }
+            | Message::Append { term, .. }
+            | Message::Snapshot { term, .. }
+            | Message::Approve { term, .. }
+            | Message::Pull { term, .. }
+            | Message::Pulled { term, .. } => Some(term.epoch),
+            Message::HeartbeatReply { epoch, .. } | Message::Appended { epoch, .. } => Some(*epoch),
+            Message::Claim(claim) => Some(claim.term.epoch),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Message::Heartbeat {
+                term,
+                round,
+                commit,
+                heir,
+                ..
+            } => {
+                write!(f, "heartbeat {} round {round} commit {commit}", term.epoch)?;
+                heir.map_or(Ok(()), |heir| write!(f, " heir {heir}"))
+            }
+            Message::HeartbeatReply {
+                epoch,
+                round,
+                matched,
+                last,
+                ..
+            } => {
+                write!(
+                    f,
+                    "heard {epoch} round {round} matched {matched} last {last}"
+                )
+            }
+            Message::Append {
+                term,
+                prev,
+                records,
+                commit,
+            } => {
+                let count = records.len();
+                write!(
+                    f,
+                    "append {} after {prev} +{count} commit {commit}",
+                    term.epoch
+                )
+            }
+            Message::Appended { epoch, matched } => write!(f, "appended {epoch} matched {matched}"),
+            Message::Gap { epoch, prev, hint } => write!(f, "gap {epoch} at {prev} hint {hint}"),
+            Message::Snapshot { term, meta } => write!(f, "snapshot {} at {}", term.epoch, meta.at),
+            Message::Stale { promise } => write!(f, "stale promise {promise}"),
+            Message::Resigned { epoch } => write!(f, "resigned {epoch}"),
+            Message::Willing { standing, .. } => write!(f, "willing {standing}"),
+            Message::Opinion { yes, standing, .. } => {
+                write!(f, "opinion {} {standing}", if *yes { "yes" } else { "no" })
+            }
+            Message::Claim(claim) => write!(f, "{claim}"),
+            Message::Approve {
+                term,
+                last,
+                lease_left,
+            } => {
+                write!(
+                    f,
+                    "approve {} last {last} lease_left {lease_left}",
+                    term.epoch
+                )
+            }
+            Message::Refuse { term, promise } => {
+                write!(f, "refuse {} promise {promise}", term.epoch)
+            }
+            Message::Pull { term, after } => write!(f, "pull {} after {after}", term.epoch),
+            Message::Pulled {
+                term,
+                prev,
+                records,
+            } => {
+                write!(f, "pulled {} after {prev} +{}", term.epoch, records.len())
+            }
+            Message::HandOver(c) => write!(f, "hand-over {} to {} at {}", c.epoch, c.heir, c.last),
+            Message::Odd { epoch } => write!(f, "odd {epoch}"),
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "last {} promise {} {:?}",
+            self.last, self.promise, self.condition
+        )
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "claim {} last {}", self.term.epoch, self.last)?;
+        match self.certificate {
+            Some(certificate) => write!(f, " after {}", certificate.epoch),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Envelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} → {} {}", self.from, self.to, self.message)
+    }
+}

@@ -1,0 +1,130 @@
+//! Known bugs, each a rule left out on purpose. The tests switch one on and prove that a checker
+//! catches it. Without the feature `mutants` every question below is a constant `false`.
+
+/// The rule that each one leaves out stands beside it; C is the counterexample that it replays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mutant {
+    /// P2, C1: a record of a later epoch is accepted without raising the promise.
+    AppendKeepsPromise,
+    /// P2: an approval leaves before the promise is on disk.
+    ApproveBeforeStore,
+    /// P29: an acknowledgement leaves before the records are on disk.
+    AckBeforeSync,
+    /// P2, C11: after a restart the old counter is claimed again.
+    SameEpochTwice,
+    /// P2: a message below the promise is accepted.
+    AcceptBelowPromise,
+    /// P10, C2: approvals and acknowledgements of any incarnation count.
+    AnyIncarnationCounts,
+    /// P10: a disk votes as soon as its rejoin is in its log, committed or not.
+    RejoinBeforeCommit,
+    /// P10: a disk counts for the commit of its own rejoin.
+    RejoinCountsItself,
+    /// P9, C3: a majority of blank nodes forms a cluster.
+    FormByMajority,
+    /// P27, C4: a bad line is always taken for a torn write.
+    CutDoubtfulTail,
+    /// P11, C5: the leader counts its lease from the answer instead of from the question.
+    LeaseFromReceipt,
+    /// P11, C5: a new leader does not wait for older leases.
+    IgnoreLeaseLeft,
+    /// P11, C5: a restarted node forgets what it granted.
+    RestartForgetsGrants,
+    /// P18, C6: the leader goes on serving after the certificate has left.
+    ServeAfterHandOver,
+    /// P18, C6: a certificate is honoured whatever the promise.
+    OldCertificate,
+    /// P15, C7: a write in flight is answered `refused` when the leader steps down.
+    RefuseInFlight,
+    /// P6, C9: a candidate opens its epoch with what it has.
+    LeadWithoutPull,
+    /// P6, C9: a candidate opens its epoch after the first part of a pull.
+    LeadAfterHalfPull,
+    /// P5, C10: a follower acknowledges the end of its log, not what matches.
+    AckLogEnd,
+    /// P5: a follower does not check the position before a batch.
+    NoPrevCheck,
+    /// P5: a follower cuts what follows a batch even if it does not conflict.
+    TruncateAlways,
+    /// P5: a follower takes the leader's commit index beyond what matches.
+    CommitUnmatched,
+    /// P7: a record of an older epoch is committed by counting.
+    CommitOldEpoch,
+    /// P7: one acknowledgement less than a majority commits.
+    CommitBelowMajority,
+    /// P13, C13: a read joins the confirmation round in flight.
+    ReadJoinsRound,
+    /// P13: a read is answered before the leader's own first record is committed.
+    ReadBeforeOpen,
+    /// P13: a read is answered without a confirmation.
+    ReadUnconfirmed,
+    /// P13: a disk that has forgotten confirms reads.
+    AnyoneConfirms,
+    /// P14, C8: a refusal leaves without confirming what it was judged against.
+    RefusalUnconfirmed,
+    /// P12, C12: an atomic batch is written as several records.
+    SplitBatch,
+    /// P16: a leader without a majority does not step down.
+    NoStepDown,
+    /// P16, C29: a leader that cannot commit stays.
+    StuckLeaderStays,
+    /// P4, C26: a candidate claims without a dry run.
+    NoDryRun,
+    /// P8: a node approves although it hears its leader.
+    ApproveWithoutSuspicion,
+    /// P1: within a counter the younger wins.
+    YoungerWins,
+    /// P4: nobody waits for its elders.
+    NoRankWait,
+    /// P21, C27: an unready elder is ranked like a ready one.
+    UnreadyFirst,
+    /// P28: a leader told of a greater promise goes on as before.
+    IgnoreGreaterPromise,
+    /// P17, C17: cluster time starts anew with each leader.
+    ClusterTimeRestarts,
+    /// P17: wall time follows a clock that was set back.
+    WallTimeGoesBack,
+    /// P20: an index that keeps dying is never held back.
+    NoHold,
+    /// P22: a hold of the service never lapses.
+    HoldForEver,
+    /// P23, C31: a new record type is written before all can read it.
+    NewFormatAtOnce,
+    /// P24, C32: a full disk acknowledges what it could not write.
+    AckWhenFull,
+    /// P25, C33: whoever differs from the leader is odd.
+    LeaderIsNeverOdd,
+    /// P26: a snapshot is installed over newer committed state.
+    SnapshotGoesBack,
+    /// P16, C15: idempotency keys are lost with a snapshot.
+    KeysForgotten,
+    /// P30, C15: a token is only one more than the last.
+    TokenByCounter,
+}
+
+#[cfg(feature = "mutants")]
+mod switch {
+    use super::Mutant;
+    use std::cell::Cell;
+
+    thread_local! {
+        static ACTIVE: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    /// Switches a bug on for this thread, or all off.
+    pub fn set(mutant: Option<Mutant>) {
+        ACTIVE.with(|active| active.set(mutant));
+    }
+
+    pub fn is_on(mutant: Mutant) -> bool {
+        ACTIVE.with(|active| active.get() == Some(mutant))
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub use switch::{is_on, set};
+
+#[cfg(not(feature = "mutants"))]
+pub const fn is_on(_: Mutant) -> bool {
+    false
+}

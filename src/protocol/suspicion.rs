@@ -1,0 +1,100 @@
+//! When a leader is given up (P3): silence, a dead process, or its own word. Each node decides for
+//! itself; a claim against a leader that still seems alive makes the node look (C28).
+
+use super::io::{Cause, Event, Output};
+use super::message::Message;
+use super::node::{Node, Role};
+use super::peers::Life;
+use super::seeking::Seeking;
+use crate::types::{Boot, Epoch, Format, Incarnation, NodeId};
+
+impl Node {
+    /// Takes note of who sent a message, and of whether that is still the process we knew.
+    pub(super) fn meet(
+        &mut self,
+        from: NodeId,
+        boot: Boot,
+        incarnation: Incarnation,
+        format: Format,
+    ) {
+        let (now, timing) = (self.now.mono, &self.settings.timing);
+        let Some(peer) = self.peers.get_mut(from) else {
+            return;
+        };
+        peer.incarnation = incarnation;
+        peer.format = peer.format.max(format);
+        if peer.heard(boot, now, timing) == Life::New {
+            // The process that relied on our grant is dead.
+            self.grants.void(from);
+            self.suspect_if_leader(from, Cause::NewProcess);
+        }
+    }
+
+    /// A port that refuses proves that no process listens. It does not prove that the old one has
+    /// stopped believing in its lease (a firewall refuses too), so the grant stands (P11).
+    pub(super) fn on_peer_refused(&mut self, peer: NodeId) {
+        let (now, timing) = (self.now.mono, &self.settings.timing);
+        if let Some(known) = self.peers.get_mut(peer) {
+            known.refuses(now, timing);
+            self.forget_answer(peer);
+            self.suspect_if_leader(peer, Cause::Refused);
+        }
+    }
+
+    pub(super) fn on_resigned(&mut self, from: NodeId, epoch: Epoch) {
+        if epoch.leader != from {
+            return;
+        }
+        self.over = self.over.max(epoch);
+        if epoch >= self.promise() {
+            self.grants.void(from);
+        }
+        if epoch == self.promise() {
+            self.suspect_if_leader(from, Cause::Resigned);
+        }
+    }
+
+    fn suspect_if_leader(&mut self, peer: NodeId, cause: Cause) {
+        if matches!(&self.role, Role::Following(following) if following.leader == peer) {
+            self.suspect(cause);
+        }
+    }
+
+    pub(super) fn suspect(&mut self, cause: Cause) {
+        let Role::Following(following) = &self.role else {
+            return;
+        };
+        let leader = following.leader;
+        let mut seeking = Seeking::new(self.now.mono, cause);
+        seeking.suspected = Some(leader);
+        seeking.as_heir = following.heir == Some(self.me()) && self.may_claim_as_heir(cause);
+        self.event(Event::Suspected { leader, cause });
+        self.role = Role::Seeking(seeking);
+    }
+
+    /// The heir that the leader named knows that its rank is zero: where the leader's process is surely
+    /// gone it claims without a dry run (P4). Not twice in a row, or a firewall that refuses would make
+    /// it a nuisance (C26).
+    fn may_claim_as_heir(&self, cause: Cause) -> bool {
+        let pause = self.settings.timing.election_timeout().times(4);
+        let rested = self
+            .claimed_as_heir
+            .is_none_or(|at| self.mono() >= at + pause);
+        rested && matches!(cause, Cause::Refused | Cause::NewProcess | Cause::Resigned)
+    }
+
+    pub(super) fn probe(&mut self, peer: NodeId) {
+        self.out.push(Output::Probe(peer));
+    }
+
+    /// Somebody's promise is greater than the epoch we spoke for.
+    pub(super) fn on_stale(&mut self, promise: Epoch) {
+        self.seen = self.seen.max(promise);
+        self.reclaim_if_outdated();
+    }
+
+    pub(super) fn note_over(&mut self, epoch: Epoch) {
+        self.over = self.over.max(epoch);
+        self.broadcast(&Message::Resigned { epoch }, self.disk.vote());
+    }
+}

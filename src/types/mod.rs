@@ -1,0 +1,15 @@
+//! The words of the protocol: who, when, where in the log, and what is written there.
+//!
+//! Plain values with no behaviour beyond their own order and notation. Knows nobody.
+
+mod epoch;
+mod ids;
+mod position;
+mod record;
+mod time;
+
+pub use epoch::Epoch;
+pub use ids::{Boot, ClaimId, Incarnation, NodeId, RequestId};
+pub use position::{Index, Position};
+pub use record::{Entry, Format, Owner, Payload, Record, Stamp, Text};
+pub use time::{Now, Span, Time, WallTime};

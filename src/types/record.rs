@@ -1,0 +1,108 @@
+//! What stands in the log: typed records, stamped by the leader that wrote them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Epoch, Incarnation, Index, NodeId, Position, Span, WallTime};
+
+/// The version of the record types that a node can read. A leader writes a type only once every
+/// node of the topology has shown that it reads it (P23).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Format(pub u16);
+
+/// Text that is shared, never copied: the same bytes go to disk and to every peer.
+pub type Text = Arc<str>;
+
+/// A client's command, opaque to the protocol: the seed's `type|JSON`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Payload {
+    pub kind: u16,
+    pub format: Format,
+    pub text: Text,
+}
+
+/// Who stopped the service. Each owner lifts only its own hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Owner {
+    Operator,
+    Merge,
+}
+
+/// What a record says. Everything but `Client` is the protocol's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Entry {
+    /// Opens a leader's epoch (P6). The first one of a cluster names its founders (P9).
+    Lead {
+        founders: Option<BTreeMap<NodeId, Incarnation>>,
+    },
+    /// Lets a new disk count again (P10).
+    Rejoin {
+        node: NodeId,
+        incarnation: Incarnation,
+    },
+    /// Client writes stop until the owner lifts this or the ttl has passed in cluster time (P22).
+    ServiceDown {
+        owner: Owner,
+        ttl: Span,
+    },
+    ServiceUp {
+        owner: Owner,
+    },
+    /// One command or one atomic batch: never split over two records (P12).
+    Client(Payload),
+}
+
+/// What a leader's clocks showed when it wrote a record (P17): wall time for people, never going
+/// back; cluster time, which runs on through every change of leader, for every ttl.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp {
+    pub wall: WallTime,
+    pub cluster: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Record {
+    pub position: Position,
+    pub stamp: Stamp,
+    pub entry: Entry,
+}
+
+impl Record {
+    pub fn index(&self) -> Index {
+        self.position.index
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        self.position.epoch
+    }
+}
+
+impl Entry {
+    /// The format that a reader of this entry needs.
+    pub fn format(&self) -> Format {
+        match self {
+            Entry::Client(payload) => payload.format,
+            _ => Format(1),
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entry::Lead { founders: None } => write!(f, "lead"),
+            Entry::Lead { founders: Some(_) } => write!(f, "form"),
+            Entry::Rejoin { node, incarnation } => write!(f, "rejoin {node} {incarnation}"),
+            Entry::ServiceDown { owner, ttl } => write!(f, "down {owner:?} {ttl}"),
+            Entry::ServiceUp { owner } => write!(f, "up {owner:?}"),
+            Entry::Client(payload) => write!(f, "{}|{}", payload.kind, payload.text),
+        }
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.position, self.entry)
+    }
+}

@@ -1,0 +1,80 @@
+//! Instants and durations as the protocol sees them: numbers that somebody else read off a clock.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+
+/// Microseconds on one node's monotonic clock (one that goes on while the machine is suspended).
+/// Means nothing on another node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+/// A length of time in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(pub u64);
+
+/// Microseconds since 1970, for people. Nothing is decided by it (P17).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WallTime(pub u64);
+
+/// What the clocks showed when an input arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    pub mono: Time,
+    pub wall: WallTime,
+}
+
+impl Time {
+    pub const NEVER: Time = Time(u64::MAX);
+
+    /// The time passed since `earlier`, zero if that lies ahead.
+    pub fn since(self, earlier: Time) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    pub const ZERO: Span = Span(0);
+
+    pub const fn millis(ms: u64) -> Span {
+        Span(ms * 1000)
+    }
+
+    pub const fn times(self, n: u64) -> Span {
+        Span(self.0.saturating_mul(n))
+    }
+
+    /// This span less `percent` of it.
+    pub const fn shortened(self, percent: u64) -> Span {
+        Span(self.0 - self.0 / 100 * percent)
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+    fn add(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+
+impl Sub<Span> for Time {
+    type Output = Time;
+    fn sub(self, span: Span) -> Time {
+        Time(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            us if us % 1000 == 0 => write!(f, "{}ms", us / 1000),
+            us => write!(f, "{us}us"),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Style as a test: what every reader relies on and the compiler does not check. Run `cargo test --test tidy`.
+//!
+//! Each check is a pure function from named texts to complaints, so that each has tests of its own which show
+//! that it fails on a bad sample. The tests in this file apply the checks to the repository, and print every
+//! complaint as `file:line: what is wrong; what to do`.
+//!
+//! Caveats: this is a tokenizer and not a compiler. A macro that pastes names together, an alias of `crate` or a
+//! `#[path]` attribute is beyond it.
+
+mod imports;
+mod map;
+mod markers;
+mod mutants;
+mod paths;
+mod purity;
+mod rules;
+mod sizes;
+mod source;
+mod strip;
+mod text;
+mod tokens;
+mod tree;
+
+use tree::Repo;
+
+#[test]
+fn imports_run_one_way() {
+    expect_none(imports::check(&Repo::read().sources("src/")));
+}
+
+#[test]
+fn the_core_is_pure() {
+    expect_none(purity::check(&Repo::read().sources("src/")));
+}
+
+#[test]
+fn sizes_only_go_down() {
+    let repo = Repo::read();
+    let ratchet = repo.text(sizes::RATCHET).unwrap_or_default();
+    expect_none(sizes::check(&repo.code(), ratchet));
+}
+
+#[test]
+fn rule_numbers_resolve_both_ways() {
+    let repo = Repo::read();
+    expect_none(rules::check(repo.text(rules::PROTOCOL), &repo.code()));
+}
+
+#[test]
+fn no_leftover_markers() {
+    expect_none(markers::check(&Repo::read().code()));
+}
+
+#[test]
+fn the_map_names_every_file() {
+    let repo = Repo::read();
+    expect_none(map::check(repo.text(map::MAP), &repo.paths()));
+}
+
+#[test]
+fn text_files_are_clean() {
+    expect_none(text::check(&Repo::read().texts));
+}
+
+#[test]
+fn every_mutant_is_used() {
+    expect_none(mutants::check(&Repo::read().code()));
+}
+
+/// All complaints at once: a gate that shows one at a time is run as often as there are complaints.
+fn expect_none(complaints: Vec<String>) {
+    assert!(
+        complaints.is_empty(),
+        "{} complaints:\n{}\n",
+        complaints.len(),
+        complaints.join("\n")
+    );
+}
+
+#[test]
+#[should_panic(expected = "2 complaints:\na.rs:1: first\nb.rs:2: second\n")]
+fn complaints_fail_the_test() {
+    expect_none(vec![
+        "a.rs:1: first".to_string(),
+        "b.rs:2: second".to_string(),
+    ]);
+}
