@@ -268,7 +268,7 @@ impl Node {
         self.write_vote();
     }
 
-    pub(super) fn envelope(&self, to: NodeId, message: Message) -> Envelope {
+    pub fn envelope(&self, to: NodeId, message: Message) -> Envelope {
         Envelope {
             from: self.me(),
             to,

@@ -17,7 +17,7 @@ pub struct Span(pub u64);
 pub struct WallTime(pub u64);
 
 /// What the clocks showed when an input arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Now {
     pub mono: Time,
     pub wall: WallTime,

@@ -11,7 +11,6 @@ use super::lower::Val;
 pub struct Bits<const W: usize>([u64; W]);
 
 impl<const W: usize> Bits<W> {
-    pub const CAPACITY: usize = 64 * W;
     pub const NONE: Self = Bits([0; W]);
 
     pub fn has(&self, slot: usize) -> bool {
@@ -34,15 +33,18 @@ impl<const W: usize> Bits<W> {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    pub fn slots(self) -> impl Iterator<Item = usize> {
-        self.0.into_iter().enumerate().flat_map(|(at, mut word)| {
-            std::iter::from_fn(move || {
-                let slot = 64 * at + word.trailing_zeros() as usize;
-                let found = (word != 0).then_some(slot);
-                word &= word.wrapping_sub(1);
-                found
-            })
-        })
+    /// The lowest slot that is not in the set, if there is one.
+    pub fn lowest_absent(&self) -> Option<usize> {
+        let mut absent = !*self;
+        absent.pop()
+    }
+
+    /// Takes out the lowest.
+    pub fn pop(&mut self) -> Option<usize> {
+        let at = self.0.iter().position(|&word| word != 0)?;
+        let slot = 64 * at + self.0[at].trailing_zeros() as usize;
+        self.0[at] &= self.0[at] - 1;
+        Some(slot)
     }
 }
 
@@ -111,15 +113,21 @@ impl<const W: usize> Front<W> {
         before
     }
 
-    /// As [`append`](Self::append), and drops those that the new one covers. Built with this alone,
-    /// a set has no configuration that covers another.
-    pub fn add(&mut self, config: Config<W>, looks: Bits<W>) -> u64 {
-        let before = self.0.len() as u64;
-        if !self.0.iter().any(|old| old.covers(&config, looks)) {
-            self.0.retain(|old| !config.covers(old, looks));
-            self.0.push(config);
+    /// Drops each configuration that another covers. Returns the cost, likewise.
+    pub fn prune(&mut self, looks: Bits<W>) -> u64 {
+        let count = self.0.len() as u64;
+        let mut at = 0;
+        while at < self.0.len() {
+            let config = self.0[at];
+            let covers =
+                |(other, old): (usize, &Config<W>)| other != at && old.covers(&config, looks);
+            if self.0.iter().enumerate().any(covers) {
+                self.0.swap_remove(at);
+            } else {
+                at += 1;
+            }
         }
-        before
+        count * (count - 1)
     }
 
     /// Keeps the given number of the most promising. Returns whether any had to go.

@@ -3,12 +3,13 @@
 
 use super::{Call, Op, Outcome, show};
 
-/// A register's content by number: [`ABSENT`], [`OTHER`], or a value some operation can tell apart.
+/// A register's content by number.
 pub type Val = u32;
 pub const ABSENT: Val = 0;
-/// Any value that no operation reads, expects or is refused for. Nothing can tell two of them apart.
+/// Any content that no operation still to return reads, expects or is refused for. Nothing can tell
+/// two of them apart any more.
 pub const OTHER: Val = 1;
-const FIRST_NAMED: Val = 2;
+const FIRST_VALUE: Val = 2;
 
 /// What an operation needs of the register and does to it, given its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,57 +24,60 @@ pub enum Step<V> {
     Not(V),
 }
 
-impl Step<Option<u64>> {
-    /// `None` for an operation that constrains nothing and can do nothing.
-    fn of(op: &Op) -> Option<Self> {
-        let unknown = op.outcome == Outcome::Unknown;
-        let refused_comparison = op.outcome == Outcome::Mismatch;
-        match (op.call, op.outcome) {
-            (_, Outcome::Refused) => None,
-            (Call::Read, Outcome::Value(value)) => Some(Step::Is(value)),
-            (Call::Read, _) => None,
-            (Call::Write(value), _) => Some(Step::Set(Some(value))),
-            (Call::Delete, _) => Some(Step::Set(None)),
-            (Call::Cas { expect, .. }, _) if refused_comparison => Some(Step::Not(expect)),
-            (Call::Create(_), _) if refused_comparison => Some(Step::Not(None)),
-            (Call::Cas { expect, new }, _) if expect == Some(new) => {
-                (!unknown).then_some(Step::Is(expect))
-            }
-            (Call::Cas { expect: from, new }, _) => Some(Step::Move {
-                from,
-                to: Some(new),
-            }),
-            (Call::Create(new), _) => Some(Step::Move {
-                from: None,
-                to: Some(new),
-            }),
-        }
-    }
-
-    /// The content that some register could be told apart by.
-    fn named(self) -> Option<u64> {
+impl<V: Copy> Step<V> {
+    /// The content it can be told apart by.
+    pub fn named(self) -> Option<V> {
         match self {
             Step::Set(_) => None,
-            Step::Move { from: value, .. } | Step::Is(value) | Step::Not(value) => value,
+            Step::Move { from: val, .. } | Step::Is(val) | Step::Not(val) => Some(val),
         }
     }
 
-    fn number(self, named: &[u64]) -> Step<Val> {
-        let val = |content: Option<u64>| match content {
-            None => ABSENT,
-            Some(value) => named
-                .binary_search(&value)
-                .map_or(OTHER, |at| at as Val + FIRST_NAMED),
-        };
+    /// The content it leaves, if it changes that.
+    pub fn left(self) -> Option<V> {
+        match self {
+            Step::Set(to) | Step::Move { to, .. } => Some(to),
+            Step::Is(_) | Step::Not(_) => None,
+        }
+    }
+
+    fn map<U>(self, val: impl Fn(V) -> U) -> Step<U> {
         match self {
             Step::Set(to) => Step::Set(val(to)),
             Step::Move { from, to } => Step::Move {
                 from: val(from),
                 to: val(to),
             },
-            Step::Is(value) => Step::Is(val(value)),
-            Step::Not(value) => Step::Not(val(value)),
+            Step::Is(is) => Step::Is(val(is)),
+            Step::Not(not) => Step::Not(val(not)),
         }
+    }
+}
+
+/// What an operation comes to. `None` if it constrains nothing and can do nothing.
+fn step(op: &Op) -> Option<Step<Option<u64>>> {
+    let unknown = op.outcome == Outcome::Unknown;
+    let mismatch = op.outcome == Outcome::Mismatch;
+    match (op.call, op.outcome) {
+        (_, Outcome::Refused) => None,
+        (Call::Read, Outcome::Value(value)) => Some(Step::Is(value)),
+        (Call::Read, _) => None,
+        (Call::Write(value), _) => Some(Step::Set(Some(value))),
+        (Call::Delete, _) => Some(Step::Set(None)),
+        (Call::Cas { expect, .. }, _) if mismatch => Some(Step::Not(expect)),
+        (Call::Create(_), _) if mismatch => Some(Step::Not(None)),
+        // Replacing a value by itself changes nothing.
+        (Call::Cas { expect, new }, _) if expect == Some(new) => {
+            (!unknown).then_some(Step::Is(expect))
+        }
+        (Call::Cas { expect: from, new }, _) => Some(Step::Move {
+            from,
+            to: Some(new),
+        }),
+        (Call::Create(new), _) => Some(Step::Move {
+            from: None,
+            to: Some(new),
+        }),
     }
 }
 
@@ -83,12 +87,8 @@ pub struct Item {
     /// Its place in the history.
     pub op: usize,
     pub step: Step<Val>,
-    /// Its outcome is unknown: it may take effect or not.
-    pub optional: bool,
-    /// Its return, or the last return that could depend on it if it has none.
-    pub until: u64,
-    /// Its number among the operations open at the same time.
-    pub slot: usize,
+    /// When it returned. `None` if its outcome is unknown: it may take effect or not.
+    pub returned: Option<u64>,
 }
 
 /// At equal times invocations come first, because equal times count as concurrent.
@@ -96,8 +96,6 @@ pub struct Item {
 pub enum Kind {
     Invoke,
     Return,
-    /// Nothing can depend on this unknown operation any more.
-    Forget,
 }
 
 #[derive(Debug)]
@@ -105,115 +103,60 @@ pub struct Plan {
     pub items: Vec<Item>,
     /// Time, kind and item.
     pub events: Vec<(u64, Kind, usize)>,
-    /// How many slots the items use.
-    pub slots: usize,
-    named: Vec<u64>,
+    values: Vec<u64>,
 }
 
 impl Plan {
     /// The plan for the operations of one key, given by their places in the history.
     pub fn new(history: &[Op], ops: &[usize]) -> Plan {
-        let step = |&op: &usize| Step::of(&history[op]).map(|step| (op, step));
-        let steps: Vec<_> = ops.iter().filter_map(step).collect();
-        let mut named: Vec<u64> = steps.iter().filter_map(|(_, step)| step.named()).collect();
-        named.sort_unstable();
-        named.dedup();
-        let number = |(op, step): (usize, Step<Option<u64>>)| Item {
-            op,
-            step: step.number(&named),
-            optional: history[op].returned.is_none(),
-            until: history[op].returned.unwrap_or(0),
-            slot: 0,
+        let of = |&op: &usize| step(&history[op]).map(|step| (op, step));
+        let steps: Vec<_> = ops.iter().filter_map(of).collect();
+        let contents =
+            |(_, step): &(usize, Step<_>)| [step.named().flatten(), step.left().flatten()];
+        let mut values: Vec<u64> = steps.iter().flat_map(contents).flatten().collect();
+        values.sort_unstable();
+        values.dedup();
+        let number = |content: Option<u64>| match content {
+            None => ABSENT,
+            Some(value) => values.partition_point(|&other| other < value) as Val + FIRST_VALUE,
         };
-        let mut items: Vec<Item> = steps.into_iter().map(number).collect();
-        limit_unknown(history, &mut items, named.len() + FIRST_NAMED as usize);
+        let item = |(op, step): (usize, Step<_>)| Item {
+            op,
+            step: step.map(number),
+            returned: history[op].returned,
+        };
+        let items: Vec<Item> = steps.into_iter().map(item).collect();
         let events = events(history, &items);
-        let slots = assign_slots(&mut items, &events);
         Plan {
             items,
             events,
-            slots,
-            named,
+            values,
         }
     }
 
     /// How many different contents there are.
     pub fn vals(&self) -> usize {
-        self.named.len() + FIRST_NAMED as usize
+        self.values.len() + FIRST_VALUE as usize
     }
 
     /// Contents in words, for people.
     pub fn describe(&self, states: &[Val]) -> String {
         let word = |&state: &Val| match state {
             ABSENT => show(None),
-            OTHER => "a value nobody read or expected".into(),
-            named => show(Some(self.named[(named - FIRST_NAMED) as usize])),
+            OTHER => "some other value".into(),
+            val => show(Some(self.values[(val - FIRST_VALUE) as usize])),
         };
-        states.iter().map(word).collect::<Vec<_>>().join(", ")
+        let words: Vec<String> = states.iter().map(word).collect();
+        words.join(", ")
     }
-}
-
-/// Finds how long each unknown operation can matter, and removes those that never can. An unknown
-/// operation is of use only to one that wants the content it leaves, or wants any change at all.
-fn limit_unknown(history: &[Op], items: &mut Vec<Item>, vals: usize) {
-    let mut wanted: Vec<Option<u64>> = vec![None; vals];
-    let mut change: Option<u64> = None;
-    for item in items.iter().filter(|item| !item.optional) {
-        match item.step {
-            Step::Is(from) | Step::Move { from, .. } => {
-                wanted[from as usize] = wanted[from as usize].max(Some(item.until));
-            }
-            Step::Not(_) => change = change.max(Some(item.until)),
-            Step::Set(_) => {}
-        }
-    }
-    // An unknown move wants its `from` for as long as its `to` is wanted.
-    let mut settled = false;
-    while !settled {
-        settled = true;
-        for item in items.iter().filter(|item| item.optional) {
-            if let Step::Move { from, to } = item.step {
-                let until = wanted[to as usize].max(change);
-                settled &= until <= wanted[from as usize];
-                wanted[from as usize] = wanted[from as usize].max(until);
-            }
-        }
-    }
-    items.retain_mut(|item| {
-        if let (true, Step::Set(to) | Step::Move { to, .. }) = (item.optional, item.step) {
-            let until = wanted[to as usize].max(change);
-            item.until = until.unwrap_or(0);
-            return until >= Some(history[item.op].invoked);
-        }
-        true
-    });
 }
 
 fn events(history: &[Op], items: &[Item]) -> Vec<(u64, Kind, usize)> {
     let mut events = Vec::with_capacity(2 * items.len());
     for (index, item) in items.iter().enumerate() {
-        let end = if item.optional {
-            Kind::Forget
-        } else {
-            Kind::Return
-        };
         events.push((history[item.op].invoked, Kind::Invoke, index));
-        events.push((item.until, end, index));
+        events.extend(item.returned.map(|time| (time, Kind::Return, index)));
     }
     events.sort_unstable();
     events
-}
-
-/// Numbers the items so that those open at one time differ, reusing numbers. Returns how many it took.
-fn assign_slots(items: &mut [Item], events: &[(u64, Kind, usize)]) -> usize {
-    let (mut spare, mut slots) = (Vec::new(), 0);
-    for &(_, kind, item) in events {
-        if kind == Kind::Invoke {
-            items[item].slot = spare.pop().unwrap_or(slots);
-            slots = slots.max(items[item].slot + 1);
-        } else {
-            spare.push(items[item].slot);
-        }
-    }
-    slots
 }

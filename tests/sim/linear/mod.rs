@@ -52,7 +52,10 @@
 mod front;
 mod lower;
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod reference;
+mod table;
 #[cfg(test)]
 mod tests;
 mod wgl;
@@ -169,7 +172,7 @@ pub fn check_within(history: &[Op], steps: u64) -> Result<(), Verdict> {
                 return Err(Verdict::Violation(Violation { key, explain }));
             }
             // A violation of another key says more, so keep looking for one.
-            Err(Halt::Exhausted) => undecided = undecided.or(Some(key)),
+            Err(Halt::Exhausted | Halt::Crowded) => undecided = undecided.or(Some(key)),
         }
     }
     undecided.map_or(Ok(()), |key| Err(Verdict::Undecided { key, steps }))

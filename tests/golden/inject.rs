@@ -1,0 +1,202 @@
+//! Messages written by hand: what a process of an older life, or a broken one, might still say.
+
+use std::collections::BTreeSet;
+
+use eldest::protocol::{Certificate, Claim, Condition, Envelope, Message, Records, Standing, Term};
+use eldest::types::{ClaimId, Entry, Epoch, NodeId, Payload, Position, Record, Span, Stamp};
+
+use crate::commands::{node, parse};
+use crate::stage::Stage;
+
+/// What a hand-written message says where its kind has such a field.
+struct Fields {
+    term: Term,
+    prev: Position,
+    last: Position,
+    records: Records,
+    heir: NodeId,
+    certificate: Option<Certificate>,
+}
+
+/// `append 1.1 prev 1.1@2 with x`: kind, epoch, then fields. The claim is the one that the epoch
+/// belongs to, unless the script says `claim other`.
+pub fn envelope(
+    stage: &Stage,
+    from: NodeId,
+    to: NodeId,
+    words: &[&str],
+) -> Result<Envelope, String> {
+    let [kind, epoch, rest @ ..] = words else {
+        return Err("a message has a kind and an epoch".into());
+    };
+    let epoch = self::epoch(epoch)?;
+    let claim = stage.claims.get(&epoch).copied().unwrap_or_default();
+    let mut fields = Fields {
+        term: Term { epoch, claim },
+        prev: Position::ZERO,
+        last: Position::ZERO,
+        records: Records::from([]),
+        heir: to,
+        certificate: None,
+    };
+    for pair in rest.chunks(2) {
+        let [name, value] = pair else {
+            return Err("a field has a name and a value".into());
+        };
+        fields.set(name, value)?;
+    }
+    let host = &stage.hosts[&from];
+    Ok(Envelope {
+        from,
+        to,
+        boot: host
+            .node
+            .as_ref()
+            .map(|node| node.boot())
+            .unwrap_or_default(),
+        incarnation: host.disk.incarnation,
+        format: host.settings.format,
+        message: fields.message(kind)?,
+    })
+}
+
+impl Fields {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "claim" if value == "other" => self.term.claim = ClaimId(9999),
+            "prev" => self.prev = position(value)?,
+            "last" => self.last = position(value)?,
+            "heir" => self.heir = node(value)?,
+            "with" => {
+                let entry = Entry::Client(Payload {
+                    kind: 1,
+                    format: eldest::types::Format(1),
+                    text: value.into(),
+                });
+                let position = Position::new(self.term.epoch, self.prev.index + 1);
+                let stamp = Stamp::default();
+                self.records = Records::from([Record {
+                    position,
+                    stamp,
+                    entry,
+                }]);
+            }
+            "after" => {
+                self.certificate = Some(Certificate {
+                    epoch: epoch(value)?,
+                    heir: self.term.epoch.leader,
+                    last: self.last,
+                });
+            }
+            _ => return Err(format!("no such field: {name}")),
+        }
+        Ok(())
+    }
+
+    fn message(self, kind: &str) -> Result<Message, String> {
+        let (term, epoch, prev, last) = (self.term, self.term.epoch, self.prev, self.last);
+        Ok(match kind {
+            "heartbeat" => Message::Heartbeat {
+                term,
+                round: 1,
+                lease: Span::millis(300),
+                commit: last.index,
+                heir: None,
+                boundary: 0,
+            },
+            "heard" => Message::HeartbeatReply {
+                epoch,
+                round: 1,
+                matched: last.index,
+                last,
+                full: false,
+                digest: None,
+            },
+            "append" => Message::Append {
+                term,
+                prev,
+                records: self.records,
+                commit: last.index,
+            },
+            "appended" => Message::Appended {
+                epoch,
+                matched: last.index,
+            },
+            "gap" => Message::Gap {
+                epoch,
+                prev,
+                hint: last,
+            },
+            "snapshot" => Message::Snapshot {
+                term,
+                meta: eldest::protocol::SnapshotMeta {
+                    at: last,
+                    ..Default::default()
+                },
+            },
+            "stale" => Message::Stale { promise: epoch },
+            "resigned" => Message::Resigned { epoch },
+            "willing" => Message::Willing {
+                ask: 1,
+                standing: standing(epoch, last),
+            },
+            "opinion" => {
+                let standing = standing(epoch, last);
+                Message::Opinion {
+                    ask: 1,
+                    yes: true,
+                    standing,
+                }
+            }
+            "claim" => Message::Claim(Claim {
+                term,
+                last,
+                condition: Condition::Fit,
+                certificate: self.certificate,
+            }),
+            "approve" => Message::Approve {
+                term,
+                last,
+                lease_left: Span::ZERO,
+            },
+            "refuse" => Message::Refuse {
+                term,
+                promise: epoch,
+            },
+            "pull" => Message::Pull { term, after: last },
+            "pulled" => Message::Pulled {
+                term,
+                prev,
+                records: self.records,
+            },
+            "hand-over" => Message::HandOver(Certificate {
+                epoch,
+                heir: self.heir,
+                last,
+            }),
+            "odd" => Message::Odd { epoch },
+            _ => return Err(format!("no such kind of message: {kind}")),
+        })
+    }
+}
+
+fn standing(promise: Epoch, last: Position) -> Standing {
+    Standing {
+        promise,
+        seen: promise,
+        last,
+        hears: BTreeSet::new(),
+        seeking: Span::ZERO,
+        condition: Condition::Fit,
+    }
+}
+
+fn position(word: &str) -> Result<Position, String> {
+    let (epoch, index) = word.split_once('@').ok_or("a position is 1.1@2")?;
+    Ok(Position::new(self::epoch(epoch)?, parse(index)?))
+}
+
+fn epoch(word: &str) -> Result<Epoch, String> {
+    let (counter, leader) = word.split_once('.').ok_or("an epoch is 1.1")?;
+    Ok(Epoch::new(parse(counter)?, NodeId(parse(leader)?)))
+}

@@ -1,0 +1,98 @@
+//! A script on paper: the claim, then commands with what each of them must show.
+
+use std::path::{Path, PathBuf};
+
+use crate::commands::Play;
+
+enum Item {
+    /// A comment or an empty line.
+    Prose(String),
+    Command {
+        line: usize,
+        text: String,
+        expected: Vec<String>,
+    },
+}
+
+/// Plays a script and compares, or with `UPDATE_GOLDEN=1` writes down what it shows.
+pub fn check(name: &str) {
+    let path = folder().join(format!("{name}.txt"));
+    let text = std::fs::read_to_string(&path).expect("a script");
+    let mut played = String::new();
+    let mut wrong = Vec::new();
+    let mut play = Play::default();
+    for item in parse(&text) {
+        match item {
+            Item::Prose(line) => add(&mut played, &line),
+            Item::Command {
+                line,
+                text,
+                expected,
+            } => {
+                let shown = play
+                    .command(&text)
+                    .unwrap_or_else(|error| panic!("{name}.txt:{line}: {text}: {error}"));
+                add(&mut played, &format!("> {text}"));
+                shown.iter().for_each(|line| add(&mut played, line));
+                if shown != expected {
+                    wrong.push(difference(name, line, &text, &expected, &shown));
+                }
+            }
+        }
+    }
+    match std::env::var_os("UPDATE_GOLDEN") {
+        Some(_) => std::fs::write(&path, played).expect("a script to write"),
+        None => assert!(wrong.is_empty(), "\n{}", wrong.join("\n")),
+    }
+}
+
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/scripts")
+}
+
+fn add(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+/// The first line is the claim and must be there; `>` begins a command, `#` a comment; what follows a
+/// command up to an empty line, a comment or the next command is what it must show.
+fn parse(text: &str) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        match line.strip_prefix("> ") {
+            Some(command) => items.push(Item::Command {
+                line: number,
+                text: command.to_string(),
+                expected: Vec::new(),
+            }),
+            None if line.is_empty() || line.starts_with('#') => {
+                items.push(Item::Prose(line.to_string()));
+            }
+            None => match items.last_mut() {
+                Some(Item::Command { expected, .. }) => expected.push(line.to_string()),
+                _ => panic!("line {number} is neither command nor comment nor expected: {line}"),
+            },
+        }
+    }
+    let claim = matches!(items.first(), Some(Item::Prose(line)) if line.starts_with("# "));
+    assert!(claim, "the first line of a script is its claim");
+    items
+}
+
+fn difference(
+    name: &str,
+    line: usize,
+    text: &str,
+    expected: &[String],
+    shown: &[String],
+) -> String {
+    let mut told = format!("{name}.txt:{line}: > {text}\n");
+    for line in expected.iter().filter(|line| !shown.contains(line)) {
+        add(&mut told, &format!("  expected {line}"));
+    }
+    for line in shown.iter().filter(|line| !expected.contains(line)) {
+        add(&mut told, &format!("  but saw  {line}"));
+    }
+    told
+}

@@ -1,0 +1,381 @@
+//! A small deterministic stage: every link takes 1 ms each way, every fsync 1 ms, and nothing happens
+//! by chance. Whatever goes wrong, the script says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use eldest::protocol::{Envelope, Event, Input, Message, Output, Settings, Term, Verdict, Write};
+use eldest::types::{Boot, ClaimId, Epoch, Index, NodeId, Record, RequestId};
+
+use crate::host::{Host, clocks};
+use crate::network::Network;
+use crate::trace::{Fate, Trace, verdict};
+
+pub const MS: u64 = 1000;
+const LINK: u64 = MS;
+const SYNC: u64 = MS;
+
+enum Action {
+    Deliver(Envelope),
+    Synced { node: NodeId, life: u64 },
+    Refused { to: NodeId, peer: NodeId },
+}
+
+pub struct Stage {
+    pub now: u64,
+    pub hosts: BTreeMap<NodeId, Host>,
+    pub network: Network,
+    pub trace: Trace,
+    /// The claim that each epoch belongs to, so that a script can speak for an old one.
+    pub claims: BTreeMap<Epoch, ClaimId>,
+    queue: BTreeMap<(u64, u64), Action>,
+    scheduled: u64,
+    calls: BTreeMap<RequestId, String>,
+    sure: BTreeSet<NodeId>,
+    /// Who has learned of whose death, so that it is told once.
+    refused: BTreeSet<(NodeId, NodeId)>,
+    opened: BTreeMap<Epoch, Boot>,
+    applied: BTreeMap<Index, Record>,
+}
+
+impl Stage {
+    pub fn new(settings: Vec<Settings>) -> Stage {
+        let hosts = settings.into_iter().map(|s| (s.me, Host::new(s)));
+        Stage {
+            now: 0,
+            hosts: hosts.collect(),
+            network: Network::default(),
+            trace: Trace::default(),
+            claims: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            scheduled: 0,
+            calls: BTreeMap::new(),
+            sure: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            opened: BTreeMap::new(),
+            applied: BTreeMap::new(),
+        }
+    }
+
+    pub fn run(&mut self, us: u64) {
+        self.run_until(us, |_| false);
+    }
+
+    /// Runs until `done`, at most for `us`; says whether it came to that.
+    pub fn run_until(&mut self, us: u64, done: impl Fn(&Stage) -> bool) -> bool {
+        let end = self.now + us;
+        while !done(self) {
+            let next = self.next_moment();
+            if next > end {
+                self.now = end;
+                return false;
+            }
+            self.now = next;
+            self.step();
+        }
+        true
+    }
+
+    /// When something is due; a millisecond ahead at most, so that leases are seen to lapse.
+    fn next_moment(&self) -> u64 {
+        let queued = self.queue.first_key_value().map(|((at, _), _)| *at);
+        let timers = self.hosts.values().map(|host| host.deadline().0).min();
+        let tick = self.now + MS;
+        let soonest = queued.unwrap_or(tick).min(timers.unwrap_or(tick)).min(tick);
+        soonest.max(self.now)
+    }
+
+    /// One thing that is due now: what arrives comes before the timers.
+    fn step(&mut self) {
+        if let Some(entry) = self.queue.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let action = entry.remove();
+            self.act(action);
+        } else if let Some(node) = self.due() {
+            self.give(node, Input::Tick);
+            let again = self.hosts[&node].deadline().0 <= self.now;
+            assert!(
+                !again,
+                "{node} wants to be woken at a moment that has passed"
+            );
+        }
+        self.note_the_sure();
+    }
+
+    fn due(&self) -> Option<NodeId> {
+        let mut hosts = self.hosts.iter();
+        hosts
+            .find(|(_, host)| host.deadline().0 <= self.now)
+            .map(|(node, _)| *node)
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Deliver(envelope) => self.deliver(envelope),
+            Action::Synced { node, life } => self.synced(node, life),
+            Action::Refused { to, peer } => {
+                if self.refused.insert((to, peer)) && self.hosts[&to].node.is_some() {
+                    self.trace.refused(self.now, peer, to);
+                }
+                self.give(to, Input::PeerRefused(peer));
+            }
+        }
+    }
+
+    fn deliver(&mut self, envelope: Envelope) {
+        let (from, to) = (envelope.from, envelope.to);
+        if self.network.is_cut(from, to) {
+            return;
+        }
+        match self.hosts[&to].node.is_some() {
+            true => self.give(to, Input::Message(envelope)),
+            false => self.tell_refused(from, to),
+        }
+    }
+
+    fn synced(&mut self, node: NodeId, life: u64) {
+        let host = self.host(node);
+        if host.node.is_none() || host.life() != life {
+            return;
+        }
+        let (seq, starts) = host.synced();
+        if starts {
+            self.schedule(SYNC, Action::Synced { node, life });
+        }
+        self.send_what_may_leave(node);
+        self.give(node, Input::Durable(seq));
+    }
+
+    pub fn give(&mut self, to: NodeId, input: Input) {
+        let now = clocks(self.now);
+        let host = self.host(to);
+        if let Some(waiting) = &mut host.asleep {
+            return waiting.push(input);
+        }
+        let Some(node) = &mut host.node else {
+            return;
+        };
+        for output in node.handle(now, input) {
+            self.carry_out(to, output);
+        }
+    }
+
+    fn carry_out(&mut self, node: NodeId, output: Output) {
+        match output {
+            Output::Write { seq, write } => {
+                self.show_write(node, &write);
+                if self.host(node).write(seq, write) {
+                    let life = self.host(node).life();
+                    self.schedule(SYNC, Action::Synced { node, life });
+                }
+            }
+            Output::Send { envelope, after } => {
+                self.host(node).post(after, envelope);
+                self.send_what_may_leave(node);
+            }
+            Output::SendSnapshot { to, term, after } => {
+                let envelope = self.with_newest_snapshot(node, to, term);
+                self.host(node).post(after, envelope);
+                self.send_what_may_leave(node);
+            }
+            Output::Apply(records) => self.check_applied(node, records),
+            Output::Restore(_) => {}
+            Output::Verdict { request, verdict } => self.show_verdict(node, request, &verdict),
+            Output::Probe(peer) => {
+                self.trace.note(self.now, node, format!("probes {peer}"));
+                if self.hosts[&peer].node.is_none() {
+                    self.tell_refused(node, peer);
+                }
+            }
+            Output::Event(event) => {
+                self.check_opened(node, event);
+                self.trace.event(self.now, node, event);
+            }
+            Output::Stop(fault) => self.trace.note(self.now, node, format!("stops: {fault:?}")),
+        }
+    }
+
+    fn with_newest_snapshot(&self, from: NodeId, to: NodeId, term: Term) -> Envelope {
+        let host = &self.hosts[&from];
+        let meta = host.disk.snapshot.clone();
+        Envelope {
+            from,
+            to,
+            boot: host
+                .node
+                .as_ref()
+                .map(|node| node.boot())
+                .unwrap_or_default(),
+            incarnation: host.disk.incarnation,
+            format: host.settings.format,
+            message: Message::Snapshot { term, meta },
+        }
+    }
+
+    fn send_what_may_leave(&mut self, node: NodeId) {
+        for envelope in self.host(node).ready_to_leave() {
+            self.send(envelope);
+        }
+    }
+
+    pub fn send(&mut self, envelope: Envelope) {
+        if let Message::Claim(claim) = &envelope.message {
+            self.claims.insert(claim.term.epoch, claim.term.claim);
+        }
+        let fate = self.network.judge(&envelope);
+        self.trace.message(self.now, &envelope, fate);
+        if fate == Fate::Sent {
+            self.schedule(LINK, Action::Deliver(envelope));
+        }
+    }
+
+    /// A dead process's port says so, if the question and the answer get through.
+    fn tell_refused(&mut self, to: NodeId, peer: NodeId) {
+        if !self.network.is_cut(to, peer) && !self.network.is_cut(peer, to) {
+            self.schedule(LINK, Action::Refused { to, peer });
+        }
+    }
+
+    pub fn crash(&mut self, node: NodeId) {
+        self.host(node).crash();
+        for to in self.ids() {
+            if to != node {
+                self.tell_refused(to, node);
+            }
+        }
+        self.note_the_sure();
+    }
+
+    pub fn start(&mut self, node: NodeId) {
+        let now = clocks(self.now);
+        self.refused.retain(|(_, peer)| *peer != node);
+        self.host(node).start(now);
+    }
+
+    pub fn resume(&mut self, node: NodeId) {
+        let waiting = self.host(node).asleep.take();
+        for input in waiting.unwrap_or_default() {
+            self.give(node, input);
+        }
+    }
+
+    /// A client's call, with the words that its verdict is shown with.
+    pub fn call(&mut self, node: NodeId, words: String, input: impl Fn(RequestId) -> Input) {
+        let request = RequestId(self.calls.len() as u64 + 1);
+        self.calls.insert(request, words);
+        self.give(node, input(request));
+    }
+
+    fn schedule(&mut self, delay: u64, action: Action) {
+        self.scheduled += 1;
+        self.queue
+            .insert((self.now + delay, self.scheduled), action);
+    }
+
+    pub fn host(&mut self, node: NodeId) -> &mut Host {
+        self.hosts.get_mut(&node).expect("a node of the cluster")
+    }
+
+    pub fn ids(&self) -> Vec<NodeId> {
+        self.hosts.keys().copied().collect()
+    }
+
+    /// The open leader of the greatest epoch.
+    pub fn leader(&self) -> Option<NodeId> {
+        let nodes = self.hosts.values().filter_map(|host| host.node.as_ref());
+        let open = nodes.filter(|node| node.is_open());
+        open.max_by_key(|node| node.leads())
+            .map(|n| n.settings().me)
+    }
+
+    /// A leader's epoch is open, its followers have committed what it has, and nobody has anything
+    /// left to say but heartbeats and the questions of the leaderless.
+    pub fn is_settled(&self) -> bool {
+        let Some(leader) = self.leader().and_then(|id| self.hosts[&id].node.as_ref()) else {
+            return false;
+        };
+        let up_to_date = |host: &Host| {
+            host.node.as_ref().is_none_or(|node| {
+                node.leader() != leader.leader() || node.commit_index() == leader.log().last().index
+            })
+        };
+        let busy = |action: &Action| match action {
+            Action::Deliver(envelope) => !matches!(
+                envelope.message,
+                Message::Heartbeat { .. }
+                    | Message::HeartbeatReply { .. }
+                    | Message::Willing { .. }
+                    | Message::Opinion { .. }
+            ),
+            _ => true,
+        };
+        self.hosts
+            .values()
+            .all(|host| up_to_date(host) && !host.is_writing())
+            && !self.queue.values().any(busy)
+    }
+
+    fn show_write(&mut self, node: NodeId, write: &Write) {
+        let text = match write {
+            Write::Truncate { above } => format!("truncates above {above}"),
+            Write::Install(meta) => format!("installs the snapshot at {}", meta.at),
+            Write::Trim { upto } => format!("trims up to {upto}"),
+            Write::Vote(vote) if self.trace.disk => {
+                format!("stores promise {}", vote.promise.epoch)
+            }
+            Write::Append(records) if self.trace.disk => {
+                format!("stores {} records", records.len())
+            }
+            Write::Vote(_) | Write::Append(_) => return,
+        };
+        self.trace.note(self.now, node, text);
+    }
+
+    fn show_verdict(&mut self, node: NodeId, request: RequestId, given: &Verdict) {
+        let words = &self.calls[&request];
+        let text = format!("⇒ {words}: {}", verdict(given));
+        self.trace.note(self.now, node, text);
+    }
+
+    /// Shows who begins and who ceases to answer `/is_leader` with true; never two at once (I4).
+    fn note_the_sure(&mut self) {
+        for (id, host) in &self.hosts {
+            let sure = host
+                .node
+                .as_ref()
+                .is_some_and(|node| node.is_leader(clocks(self.now).mono));
+            let text = match (self.sure.contains(id), sure) {
+                (false, true) => "is_leader",
+                (true, false) => "is_leader no more",
+                _ => continue,
+            };
+            match sure {
+                true => self.sure.insert(*id),
+                false => self.sure.remove(id),
+            };
+            self.trace.note(self.now, *id, text.into());
+        }
+        assert!(
+            self.sure.len() < 2,
+            "two are sure to lead (I4): {:?}",
+            self.sure
+        );
+    }
+
+    /// An epoch is opened by one process only (I1).
+    fn check_opened(&mut self, node: NodeId, event: Event) {
+        let boot = self.hosts[&node].node.as_ref().map(|node| node.boot());
+        if let (Event::Opened { epoch }, Some(boot)) = (event, boot) {
+            let first = *self.opened.entry(epoch).or_insert(boot);
+            assert_eq!(first, boot, "{epoch} was opened twice (I1)");
+        }
+    }
+
+    /// What is committed at an index is the same everywhere (I5).
+    fn check_applied(&mut self, node: NodeId, records: Vec<Record>) {
+        for record in records {
+            let first = self.applied.entry(record.index()).or_insert(record.clone());
+            assert_eq!(*first, record, "{node} applies another history (I5)");
+        }
+    }
+}

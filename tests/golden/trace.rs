@@ -1,0 +1,158 @@
+//! What a script shows: who said what to whom, what became of it, and what people learn.
+
+use std::fmt::Write as _;
+
+use eldest::protocol::{Envelope, Event, Message, Refusal, Verdict};
+use eldest::types::NodeId;
+
+/// What the network did with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Sent,
+    Lost,
+    Held,
+}
+
+#[derive(Debug)]
+struct Line {
+    at: u64,
+    /// The last time that the same was said again, and how often it was said.
+    again: u64,
+    times: u64,
+    from: NodeId,
+    to: Vec<NodeId>,
+    verb: &'static str,
+    text: String,
+}
+
+#[derive(Debug, Default)]
+pub struct Trace {
+    lines: Vec<Line>,
+    pub heartbeats: bool,
+    pub disk: bool,
+}
+
+impl Trace {
+    pub fn message(&mut self, at: u64, envelope: &Envelope, fate: Fate) {
+        if kind(&envelope.message).starts_with("hear") && !self.heartbeats {
+            return;
+        }
+        let ending = match fate {
+            Fate::Sent => "",
+            Fate::Lost => " (lost)",
+            Fate::Held => " (held)",
+        };
+        let text = format!("{}{ending}", envelope.message);
+        self.told(at, envelope.from, "→", envelope.to, text);
+    }
+
+    pub fn refused(&mut self, at: u64, by: NodeId, whom: NodeId) {
+        self.told(at, by, "refuses", whom, String::new());
+    }
+
+    /// One line for all that are told the same at the same moment.
+    fn told(&mut self, at: u64, from: NodeId, verb: &'static str, to: NodeId, text: String) {
+        let same = |line: &&mut Line| {
+            line.at == at && line.from == from && line.verb == verb && line.text == text
+        };
+        match self.lines.iter_mut().rev().find(same) {
+            Some(line) if !line.to.contains(&to) => line.to.push(to),
+            _ => self.push(at, from, vec![to], verb, text),
+        }
+    }
+
+    pub fn note(&mut self, at: u64, who: NodeId, text: String) {
+        self.push(at, who, Vec::new(), "", text);
+    }
+
+    pub fn event(&mut self, at: u64, who: NodeId, event: Event) {
+        let text = match event {
+            Event::Suspected { leader, cause } => format!("suspects {leader} ({cause:?})"),
+            // The claim itself follows.
+            Event::Claimed { .. } => return,
+            Event::Opened { epoch } => format!("opens {epoch}"),
+            Event::Following { epoch } => format!("follows {epoch}"),
+            Event::SteppedDown { epoch, cause } => format!("stops leading {epoch} ({cause:?})"),
+            Event::Admitted { incarnation } => format!("is admitted as {incarnation}"),
+            Event::Diverged { index } => format!("cannot tell who is odd at {index}"),
+        };
+        self.note(at, who, text);
+    }
+
+    fn push(&mut self, at: u64, from: NodeId, to: Vec<NodeId>, verb: &'static str, text: String) {
+        self.lines.push(Line {
+            at,
+            again: at,
+            times: 1,
+            from,
+            to,
+            verb,
+            text,
+        });
+    }
+
+    /// The lines since the last call, with times relative to `start`. What was said several times
+    /// stands where it was said first.
+    pub fn take(&mut self, start: u64) -> Vec<String> {
+        let mut merged: Vec<Line> = Vec::new();
+        for line in std::mem::take(&mut self.lines) {
+            let same = |other: &&mut Line| {
+                !line.verb.is_empty()
+                    && (line.from, &line.to, line.verb, &line.text)
+                        == (other.from, &other.to, other.verb, &other.text)
+            };
+            match merged.iter_mut().find(same) {
+                Some(first) => {
+                    first.again = line.at;
+                    first.times += 1;
+                }
+                None => merged.push(line),
+            }
+        }
+        merged.iter().map(|line| line.show(start)).collect()
+    }
+}
+
+impl Line {
+    fn show(&self, start: u64) -> String {
+        let mut shown = format!("{:>6}  {}", millis(self.at - start), self.from);
+        let to = self.to.iter().map(NodeId::to_string).collect::<Vec<_>>();
+        for word in [self.verb, &to.join(" "), &self.text] {
+            if !word.is_empty() {
+                let _ = write!(shown, " {word}");
+            }
+        }
+        if self.times > 1 {
+            let until = millis(self.again - start);
+            let _ = write!(shown, "  ×{} to {until}", self.times);
+        }
+        shown
+    }
+}
+
+fn millis(us: u64) -> String {
+    match us % 1000 {
+        0 => format!("{}", us / 1000),
+        rest => format!("{}.{rest:03}", us / 1000),
+    }
+}
+
+pub fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Written { position, acks } => format!("written {position}, {acks} acks"),
+        Verdict::Readable { index } => format!("readable at {index}"),
+        Verdict::Done => "done".into(),
+        Verdict::Refused(Refusal::NotLeader { leader: Some(node) }) => {
+            format!("refused, {node} leads")
+        }
+        Verdict::Refused(Refusal::NotLeader { leader: None }) => "refused, no leader".into(),
+        Verdict::Refused(refusal) => format!("refused, {refusal:?}"),
+        Verdict::Unknown => "outcome unknown".into(),
+    }
+}
+
+/// A message's first word, as its notation has it.
+pub fn kind(message: &Message) -> String {
+    let shown = message.to_string();
+    shown.split(' ').next().unwrap_or_default().to_string()
+}

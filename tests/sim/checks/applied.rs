@@ -1,0 +1,31 @@
+//! I5: states that have applied the same index are identical. I7: nothing is applied twice.
+
+use std::collections::BTreeMap;
+
+use eldest::types::{Index, NodeId};
+
+use super::{Check, ensure};
+use crate::store::Tag;
+
+#[derive(Debug, Default)]
+pub struct Applied {
+    digests: BTreeMap<Index, (u64, NodeId)>,
+    effects: BTreeMap<(u64, bool), Index>,
+}
+
+impl Applied {
+    pub fn state(&mut self, node: NodeId, index: Index, digest: u64) -> Check {
+        let (known, first) = *self.digests.entry(index).or_insert((digest, node));
+        ensure(known == digest, "I5 states are identical", || {
+            format!("at index {index} {node} has {digest:x}, {first} had {known:x}")
+        })
+    }
+
+    /// A call took effect at this index; wherever else it is applied, it must be there.
+    pub fn effect(&mut self, tag: Tag, second_half: bool, index: Index) -> Check {
+        let known = *self.effects.entry((tag.op, second_half)).or_insert(index);
+        ensure(known == index, "I7 applied once", || {
+            format!("call {} took effect at {known} and at {index}", tag.op)
+        })
+    }
+}

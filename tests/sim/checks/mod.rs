@@ -1,0 +1,38 @@
+//! The checkers: one property a file. They see the whole cluster, which no node does.
+
+pub mod applied;
+pub mod durable;
+pub mod epochs;
+pub mod lease;
+pub mod refused;
+pub mod survival;
+pub mod time;
+pub mod tokens;
+
+/// A property that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub checker: &'static str,
+    pub what: String,
+}
+
+pub type Check = Result<(), Violation>;
+
+pub fn ensure(holds: bool, checker: &'static str, what: impl FnOnce() -> String) -> Check {
+    match holds {
+        true => Ok(()),
+        false => Err(Violation { checker, what: what() }),
+    }
+}
+
+/// All checkers that look on while a cluster runs.
+#[derive(Debug, Default)]
+pub struct Checks {
+    pub epochs: epochs::Epochs,
+    pub survival: survival::Survival,
+    pub applied: applied::Applied,
+    pub refused: refused::Refused,
+    pub tokens: tokens::Tokens,
+    pub time: time::Times,
+    pub lease: lease::Leases,
+}

@@ -1,0 +1,26 @@
+//! P15: what was refused is surely not applied, then or later.
+
+use std::collections::BTreeSet;
+
+use super::{Check, ensure};
+use crate::store::Tag;
+
+#[derive(Debug, Default)]
+pub struct Refused {
+    refused: BTreeSet<Tag>,
+    applied: BTreeSet<Tag>,
+}
+
+const NAME: &str = "P15 refused means not applied";
+
+impl Refused {
+    pub fn refused(&mut self, tag: Tag) -> Check {
+        self.refused.insert(tag);
+        ensure(!self.applied.contains(&tag), NAME, || format!("{tag:?} was applied before"))
+    }
+
+    pub fn applied(&mut self, tag: Tag) -> Check {
+        self.applied.insert(tag);
+        ensure(!self.refused.contains(&tag), NAME, || format!("{tag:?} was refused before"))
+    }
+}

@@ -1,0 +1,53 @@
+//! I2: what is committed anywhere is in the log of every later leader, and is never replaced.
+
+use eldest::protocol::Log;
+use eldest::types::{Index, NodeId, Position, Record};
+
+use super::{Check, ensure};
+
+const NAME: &str = "I2 acknowledged records survive";
+
+/// The one history, as far as any node has committed it.
+#[derive(Debug, Default)]
+pub struct Survival {
+    committed: Vec<Record>,
+}
+
+impl Survival {
+    pub fn committed(&mut self, node: NodeId, record: &Record) -> Check {
+        let index = record.index() as usize;
+        if index == self.committed.len() + 1 {
+            self.committed.push(record.clone());
+            return Ok(());
+        }
+        let known = self.committed.get(index.wrapping_sub(1));
+        ensure(known == Some(record), NAME, || {
+            let known = known.map(ToString::to_string);
+            format!("{node} committed {record}, but {known:?} was committed there")
+        })
+    }
+
+    /// A leader has opened its epoch: its log must hold the whole committed history.
+    pub fn opened(&self, node: NodeId, log: &Log) -> Check {
+        let base = log.base().index;
+        for record in self.committed.iter().skip(base as usize) {
+            let there = log.position(record.index());
+            ensure(there == Some(record.position), NAME, || {
+                format!("{node} leads without {record}; it has {there:?} there")
+            })?;
+        }
+        Ok(())
+    }
+
+    pub fn len(&self) -> Index {
+        self.committed.len() as Index
+    }
+
+    pub fn last(&self) -> Position {
+        self.committed.last().map_or(Position::ZERO, |record| record.position)
+    }
+
+    pub fn records(&self) -> &[Record] {
+        &self.committed
+    }
+}

@@ -1,0 +1,233 @@
+//! Clients: each makes one call at a time, tries again where that is safe, and writes down what it saw.
+
+use eldest::types::NodeId;
+
+use crate::checks::Check;
+use crate::host::{Ask, Call};
+use crate::linear;
+use crate::rng::Rng;
+use crate::store::{Command, Effect, Tag};
+use crate::world::{Event, World};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Effect(Effect),
+    Mismatch,
+    Value(Option<u64>),
+    /// Surely not applied, and perhaps who leads.
+    Refused(Option<NodeId>),
+    Unknown,
+}
+
+/// What one client is waiting for.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    call: Call,
+    invoked: u64,
+    /// An attempt went without an answer: it may still be applied.
+    doubtful: bool,
+}
+
+#[derive(Debug, Default)]
+struct Client {
+    open: Option<Open>,
+    target: usize,
+}
+
+#[derive(Debug)]
+pub struct Clients {
+    clients: Vec<Client>,
+    rng: Rng,
+    next_op: u64,
+    next_value: u64,
+    keys: u64,
+    pub history: Vec<linear::Op>,
+    /// When each acknowledged write was begun and acknowledged.
+    pub writes: Vec<(u64, u64)>,
+    pub think: (u64, u64),
+    pub patience: u64,
+    pub stopped: bool,
+    /// Answers are never lost: for figures.
+    pub reliable: bool,
+    /// Only writes to one key: for figures.
+    pub writes_only: bool,
+}
+
+/// Pairs share the key space of the history with the registers.
+const PAIRS: u32 = 1000;
+
+impl Clients {
+    pub fn new(count: usize, keys: u64, rng: Rng) -> Clients {
+        Clients {
+            clients: (0..count).map(|_| Client::default()).collect(),
+            rng,
+            next_op: 0,
+            next_value: 0,
+            keys,
+            history: Vec::new(),
+            writes: Vec::new(),
+            think: (5_000, 60_000),
+            patience: 400_000,
+            stopped: false,
+            reliable: false,
+            writes_only: false,
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.clients.len()
+    }
+
+    fn choose(&mut self) -> Ask {
+        let key = self.rng.below(self.keys) as u32;
+        self.next_value += 1;
+        let value = self.next_value;
+        if self.writes_only {
+            return Ask::Command(Command::Write { key, value });
+        }
+        match self.rng.below(100) {
+            0..30 => Ask::Read { key },
+            30..38 => Ask::ReadPair { key },
+            38..45 => Ask::Command(Command::Pair { key, value }),
+            45..70 => Ask::Command(Command::Write { key, value }),
+            70..82 => Ask::Command(Command::Cas { key, expect: self.guess(value), new: value }),
+            82..90 => Ask::Command(Command::Create { key, value }),
+            90..95 => Ask::Command(Command::Delete { key }),
+            _ => Ask::Command(Command::Grant { role: key % 2 }),
+        }
+    }
+
+    /// A value that the register may hold: one that was written lately.
+    fn guess(&mut self, newest: u64) -> Option<u64> {
+        Some(newest.saturating_sub(self.rng.range(1, 12)).max(1))
+    }
+
+    fn record(&mut self, client: usize, open: Open, now: u64, outcome: linear::Outcome) {
+        let (key, call) = match open.call.ask {
+            Ask::Read { key } => (key, linear::Call::Read),
+            Ask::ReadPair { key } => (PAIRS + key, linear::Call::Read),
+            Ask::Command(command) => match command {
+                Command::Write { key, value } => (key, linear::Call::Write(value)),
+                Command::Delete { key } => (key, linear::Call::Delete),
+                Command::Cas { key, expect, new } => (key, linear::Call::Cas { expect, new }),
+                Command::Create { key, value } => (key, linear::Call::Create(value)),
+                Command::Pair { key, value } => (PAIRS + key, linear::Call::Write(value)),
+                Command::Half { .. } | Command::Grant { .. } => return,
+            },
+        };
+        let returned = (outcome != linear::Outcome::Unknown).then_some(now);
+        let invoked = open.invoked;
+        self.history.push(linear::Op { client: client as u32, key, invoked, returned, call, outcome });
+    }
+}
+
+impl World {
+    pub fn client_wakes(&mut self, client: usize) {
+        if self.clients.stopped || self.clients.clients[client].open.is_some() {
+            return;
+        }
+        let ask = self.clients.choose();
+        self.clients.next_op += 1;
+        let tag = Tag { op: self.clients.next_op, attempt: 0 };
+        let call = Call { client, tag, ask, judged: false };
+        let open = Open { call, invoked: self.now, doubtful: false };
+        self.clients.clients[client].open = Some(open);
+        self.send_call(call);
+    }
+
+    fn send_call(&mut self, call: Call) {
+        let node = self.clients.clients[call.client].target;
+        let delay = self.net.delay(&mut self.rng);
+        self.after(delay, Event::Call { node, call });
+        let patience = self.clients.patience;
+        self.after(patience, Event::ClientGivesUp { call });
+    }
+
+    /// The open call, if this is about its present attempt.
+    fn open(&self, call: Call) -> Option<Open> {
+        let open = self.clients.clients[call.client].open?;
+        (open.call.tag == call.tag).then_some(open)
+    }
+
+    pub fn answer(&mut self, call: Call, answer: Answer) -> Check {
+        let Some(mut open) = self.open(call) else {
+            return Ok(());
+        };
+        let outcome = match answer {
+            Answer::Effect(Effect::Done) => {
+                self.clients.writes.push((open.invoked, self.now));
+                linear::Outcome::Done
+            }
+            Answer::Effect(Effect::Token(_)) => linear::Outcome::Done,
+            // An attempt that went astray may still be applied, whatever this one was told.
+            Answer::Effect(Effect::Mismatch) => linear::Outcome::Mismatch,
+            Answer::Mismatch if open.doubtful => linear::Outcome::Unknown,
+            Answer::Mismatch => linear::Outcome::Mismatch,
+            Answer::Value(value) => linear::Outcome::Value(value),
+            Answer::Refused(leader) => {
+                self.aim(call.client, leader);
+                return self.try_again_or(open, linear::Outcome::Refused);
+            }
+            Answer::Unknown => {
+                open.doubtful = true;
+                return self.try_again_or(open, linear::Outcome::Unknown);
+            }
+        };
+        self.close(open, outcome);
+        Ok(())
+    }
+
+    fn aim(&mut self, client: usize, leader: Option<NodeId>) {
+        let target = match leader {
+            Some(leader) => self.slot(leader),
+            None => self.rng.below(self.hosts.len() as u64) as usize,
+        };
+        self.clients.clients[client].target = target;
+    }
+
+    pub fn client_gives_up(&mut self, call: Call) {
+        if let Some(mut open) = self.open(call) {
+            open.doubtful = true;
+            self.aim(call.client, None);
+            let _ = self.try_again_or(open, linear::Outcome::Unknown);
+        }
+    }
+
+    /// Tries once more with the same idempotency key, or settles for what is known.
+    fn try_again_or(&mut self, mut open: Open, outcome: linear::Outcome) -> Check {
+        let tired = open.call.tag.attempt >= 30 || self.clients.rng.chance(60);
+        if tired || self.clients.stopped {
+            let outcome = if open.doubtful { linear::Outcome::Unknown } else { outcome };
+            self.close(open, outcome);
+            return Ok(());
+        }
+        open.call.tag.attempt += 1;
+        self.clients.clients[open.call.client].open = Some(open);
+        let pause = self.clients.rng.range(1_000, 10_000);
+        let call = open.call;
+        let node = self.clients.clients[call.client].target;
+        self.after(pause, Event::Call { node, call });
+        let patience = pause + self.clients.patience;
+        self.after(patience, Event::ClientGivesUp { call });
+        Ok(())
+    }
+
+    fn close(&mut self, open: Open, outcome: linear::Outcome) {
+        let client = open.call.client;
+        self.clients.clients[client].open = None;
+        self.clients.record(client, open, self.now, outcome);
+        let think = self.clients.think;
+        let pause = self.clients.rng.range(think.0, think.1);
+        self.after(pause, Event::ClientWakes { client });
+    }
+
+    /// What is still open at the end may or may not have happened.
+    pub fn close_all(&mut self) {
+        for client in 0..self.clients.clients.len() {
+            if let Some(open) = self.clients.clients[client].open.take() {
+                let now = self.now;
+                self.clients.record(client, open, now, linear::Outcome::Unknown);
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Random histories: small ones, decided by the reference too, and large ones, for the cost.
+
+use super::Call::{Cas, Create, Delete, Read, Write};
+use super::Outcome::{Done, Mismatch, Refused, Unknown, Value};
+use super::reference::linearizable;
+use super::tests::{judge, lost, op};
+use super::{Call, Op, Outcome, Verdict, check, check_within};
+
+/// Small numbers from a seed (the splitmix64 generator).
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    /// Few values, so that they often repeat.
+    fn content(&mut self) -> Option<u64> {
+        self.pick(&[None, Some(1), Some(2), Some(3)])
+    }
+
+    fn call(&mut self) -> Call {
+        let (expect, new) = (self.content(), 1 + self.below(3));
+        let cas = Cas { expect, new };
+        self.pick(&[
+            Read,
+            Read,
+            Write(new),
+            Write(new),
+            Write(new),
+            Delete,
+            Create(new),
+            cas,
+            cas,
+            cas,
+        ])
+    }
+}
+
+/// What a register answers.
+fn obey(held: &mut Option<u64>, call: Call) -> Outcome {
+    match call {
+        Read => return Value(*held),
+        Delete => *held = None,
+        Cas { expect, .. } if *held != expect => return Mismatch,
+        Create(_) if held.is_some() => return Mismatch,
+        Write(new) | Create(new) | Cas { new, .. } => *held = Some(new),
+    }
+    Done
+}
+
+/// A history of a register that is correct, or nearly.
+fn small(rng: &mut Rng) -> Vec<Op> {
+    let (mut held, spread, tampering) = (None, 1 + rng.below(8), rng.pick(&[0, 15, 40]));
+    let count = 1 + rng.below(7);
+    let one = |at| {
+        let (call, point) = (rng.call(), 10 + 2 * at);
+        let (invoked, returned) = (point - rng.below(spread), point + rng.below(spread));
+        match rng.below(10) {
+            0 => op(invoked, returned, call, Refused),
+            1 => lost(invoked, call),
+            2 => {
+                obey(&mut held, call);
+                lost(invoked, call)
+            }
+            _ => {
+                let truth = obey(&mut held, call);
+                let lie = match call {
+                    Read => Value(rng.content()),
+                    Write(_) | Delete => rng.pick(&[Done, Refused]),
+                    Cas { .. } | Create(_) => rng.pick(&[Done, Mismatch, Refused]),
+                };
+                let outcome = if rng.chance(tampering) { lie } else { truth };
+                op(invoked, returned, call, outcome)
+            }
+        }
+    };
+    (0..count).map(one).collect()
+}
+
+/// The history as it was known at some time, with what came to nothing left out.
+fn known_at(time: u64, history: &[Op]) -> Vec<Op> {
+    let know = |old: &Op| match old.outcome {
+        _ if old.invoked > time => None,
+        Done if old.returned > Some(time) => Some(lost(old.invoked, old.call)),
+        _ if old.returned > Some(time) => None,
+        _ => Some(*old),
+    };
+    history.iter().filter_map(know).collect()
+}
+
+#[test]
+fn agrees_with_the_reference() {
+    let (mut rng, mut passed, mut failed) = (Rng(1), 0, 0);
+    while passed + failed < 40_000 {
+        let history = small(&mut rng);
+        let expected = linearizable(&history);
+        judge(expected, &history);
+        *(if expected { &mut passed } else { &mut failed }) += 1;
+        if let Err(Verdict::Violation(found)) = check(&history) {
+            let unexplained = |&time: &u64| !linearizable(&known_at(time, &history));
+            let end = (0..100)
+                .find(unexplained)
+                .expect("the whole history has none");
+            let marked = found
+                .explain
+                .lines()
+                .find(|line| line.starts_with('>'))
+                .unwrap();
+            assert!(
+                marked.contains(&format!(", {end}]")),
+                "{history:#?} {}",
+                found.explain
+            );
+        }
+    }
+    assert!(
+        passed > 10_000 && failed > 10_000,
+        "{passed} passed, {failed} failed"
+    );
+}
+
+/// A correct history of four keys, in which no value is written twice, from clients that each wait for
+/// an answer or give up.
+fn large(rng: &mut Rng, count: u64, clients: u64, percent_unknown: u64) -> Vec<Op> {
+    let mut points = Vec::new();
+    let mut clocks = vec![0; clients as usize];
+    for new in 1..=count {
+        let client = (new % clients) as usize;
+        let invoked = clocks[client] + 1 + rng.below(20);
+        let mut point = invoked + rng.below(100);
+        let returned = point + rng.below(100);
+        clocks[client] = returned;
+        // What a cas expects is filled in later.
+        let cas = Cas { expect: None, new };
+        let call = rng.pick(&[
+            Read,
+            Read,
+            Write(new),
+            Write(new),
+            Create(new),
+            Delete,
+            cas,
+            cas,
+        ]);
+        let mut op = op(invoked, returned, call, Done);
+        (op.client, op.key) = (client as u32, rng.below(4) as u32);
+        if rng.chance(percent_unknown) {
+            (op.outcome, op.returned) = (Unknown, None);
+            point = invoked + rng.below(2_000);
+        }
+        points.push((point, op));
+    }
+    points.sort_by_key(|&(point, _)| point);
+    let mut ops: Vec<Op> = points.into_iter().map(|(_, op)| op).collect();
+    answer(rng, &mut ops);
+    ops
+}
+
+/// Lets registers answer the operations in this order. Half of the unknown ones never take effect, and
+/// half of the comparisons are with a value that was replaced.
+fn answer(rng: &mut Rng, ops: &mut [Op]) {
+    let (mut held, mut replaced) = ([None; 4], [None; 4]);
+    for op in ops {
+        let (held, replaced) = (&mut held[op.key as usize], &mut replaced[op.key as usize]);
+        if let Cas { expect, .. } = &mut op.call {
+            *expect = rng.pick(&[*held, *replaced]);
+        }
+        let (mut now, unknown) = (*held, op.outcome == Unknown);
+        let outcome = obey(&mut now, op.call);
+        if now != *held && !(unknown && rng.chance(50)) {
+            (*replaced, *held) = (*held, now);
+        }
+        op.outcome = if unknown { Unknown } else { outcome };
+    }
+}
+
+#[test]
+fn large_histories_are_cheap() {
+    for seed in 0..20 {
+        for (clients, percent_unknown) in [(5, 5), (10, 5), (10, 40), (20, 10)] {
+            let mut history = large(&mut Rng(seed), 2_000, clients, percent_unknown);
+            assert_eq!(
+                check_within(&history, 200_000),
+                Ok(()),
+                "seed {seed}, {clients} clients"
+            );
+            // Some read of the second half now saw what was never written.
+            let is_read = |op: &&mut Op| matches!(op.outcome, Value(_));
+            let late = history[1_000..].iter_mut().find(is_read);
+            late.expect("there are many").outcome = Value(Some(99_999));
+            let found = check_within(&history, 200_000);
+            assert!(
+                matches!(found, Err(Verdict::Violation(_))),
+                "seed {seed}: {found:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The open operations of the search, by slot, and what is still to come of each content.
+
+use super::front::{Bits, Config, Front};
+use super::lower::{Item, OTHER, Plan, Step, Val};
+
+#[derive(Debug)]
+pub struct Table<'a, const W: usize> {
+    plan: &'a Plan,
+    /// The item last in each slot.
+    in_slot: Vec<usize>,
+    /// The slots in use, and those of them holding sets, looks and operations of unknown outcome.
+    pub open: Bits<W>,
+    pub sets: Bits<W>,
+    pub looks: Bits<W>,
+    pub unknown: Bits<W>,
+    /// For each content, the open operations that can leave it when another needs it: sets, and moves
+    /// that need not happen, in the order in which to spend them. A move that has to happen is wanted
+    /// for itself.
+    makers: Vec<Vec<usize>>,
+    /// The contents that have makers.
+    pub makeable: Vec<Val>,
+    /// For each content, how many operations that are open or to come name it, and leave it.
+    naming: Vec<u32>,
+    leaving: Vec<u32>,
+    /// How many operations that are open or to come want any content but some one.
+    nots: u32,
+    /// The contents that count as [`OTHER`], and those that are to, as nothing names them any more.
+    merged: Vec<bool>,
+    unnamed: Vec<Val>,
+}
+
+impl<'a, const W: usize> Table<'a, W> {
+    /// With `precise`, contents are told apart even when nothing to come does so.
+    pub fn new(plan: &'a Plan, precise: bool) -> Self {
+        // As if one more operation were to come that names them all.
+        let names = u32::from(precise);
+        let mut table = Table {
+            plan,
+            in_slot: Vec::new(),
+            open: Bits::NONE,
+            sets: Bits::NONE,
+            looks: Bits::NONE,
+            unknown: Bits::NONE,
+            makers: vec![Vec::new(); plan.vals()],
+            makeable: Vec::new(),
+            naming: vec![names; plan.vals()],
+            leaving: vec![0; plan.vals()],
+            nots: names,
+            merged: Vec::new(),
+            unnamed: Vec::new(),
+        };
+        for item in &plan.items {
+            table.count(item, |counter| *counter += 1);
+        }
+        table.merged = table.naming.iter().map(|&names| names == 0).collect();
+        table
+    }
+
+    fn count(&mut self, item: &Item, change: impl Fn(&mut u32)) {
+        if let Some(val) = item.step.named() {
+            change(&mut self.naming[val as usize]);
+        }
+        if let Some(val) = item.step.left() {
+            change(&mut self.leaving[val as usize]);
+        }
+        if let Step::Not(_) = item.step {
+            change(&mut self.nots);
+        }
+    }
+
+    /// What a content counts as by now.
+    fn class(&self, val: Val) -> Val {
+        if self.merged[val as usize] {
+            OTHER
+        } else {
+            val
+        }
+    }
+
+    pub fn item(&self, slot: usize) -> &Item {
+        &self.plan.items[self.in_slot[slot]]
+    }
+
+    /// What the operation in a slot does, as far as anything can still tell.
+    pub fn step(&self, slot: usize) -> Step<Val> {
+        match self.item(slot).step {
+            Step::Set(to) => Step::Set(self.class(to)),
+            Step::Move { from, to } => Step::Move {
+                from,
+                to: self.class(to),
+            },
+            look => look,
+        }
+    }
+
+    /// Gives an item a slot, unless nothing can ever need it, or none is left.
+    pub fn enter(&mut self, index: usize) -> Result<Option<usize>, Crowded> {
+        let item = self.plan.items[index];
+        let unknown = item.returned.is_none();
+        let useful = |to: Val| self.nots > 0 || self.class(to) != OTHER;
+        if unknown && !item.step.left().is_some_and(useful) {
+            self.retire(&item);
+            return Ok(None);
+        }
+        let slot = self.open.lowest_absent().ok_or(Crowded)?;
+        self.in_slot.resize(self.in_slot.len().max(slot + 1), 0);
+        self.in_slot[slot] = index;
+        self.open.add(slot);
+        if unknown {
+            self.unknown.add(slot);
+        }
+        match item.step {
+            Step::Set(_) => self.sets.add(slot),
+            Step::Is(_) | Step::Not(_) => self.looks.add(slot),
+            Step::Move { .. } => {}
+        }
+        if let Some(to) = self.made(slot) {
+            self.offer(slot, to);
+        }
+        Ok(Some(slot))
+    }
+
+    /// What the operation in a slot can leave on demand.
+    fn made(&self, slot: usize) -> Option<Val> {
+        let on_demand = self.sets.has(slot) || self.unknown.has(slot);
+        self.step(slot).left().filter(|_| on_demand)
+    }
+
+    /// Lists a maker of `to`: the soonest to return first, those that never do last.
+    fn offer(&mut self, slot: usize, to: Val) {
+        let rank = |slot: usize| self.item(slot).returned.unwrap_or(u64::MAX);
+        let makers = &self.makers[to as usize];
+        let at = makers.partition_point(|&other| rank(other) <= rank(slot));
+        if makers.is_empty() {
+            self.makeable.push(to);
+        }
+        self.makers[to as usize].insert(at, slot);
+    }
+
+    pub fn leave(&mut self, slot: usize) {
+        if let Some(to) = self.made(slot) {
+            self.makers[to as usize].retain(|&other| other != slot);
+            if self.makers[to as usize].is_empty() {
+                self.makeable.retain(|&val| val != to);
+            }
+        }
+        for set in [
+            &mut self.open,
+            &mut self.sets,
+            &mut self.looks,
+            &mut self.unknown,
+        ] {
+            set.remove(slot);
+        }
+        self.retire(&self.item(slot).clone());
+    }
+
+    fn retire(&mut self, item: &Item) {
+        self.count(item, |counter| *counter -= 1);
+        let unnamed = |&val: &Val| self.naming[val as usize] == 0;
+        self.unnamed.extend(item.step.named().filter(unnamed));
+    }
+
+    /// The number of makers of a content.
+    pub fn makers(&self, goal: Val) -> usize {
+        self.makers[goal as usize].len()
+    }
+
+    /// The maker at some place in the list, if it can be spent: of those alike the first only.
+    pub fn maker(&self, goal: Val, at: usize, config: &Config<W>) -> Option<usize> {
+        let makers = &self.makers[goal as usize];
+        let unused = |slot: usize| !config.used.has(slot);
+        let alike = |&other: &usize| unused(other) && self.step(other) == self.step(makers[at]);
+        (unused(makers[at]) && !makers[..at].iter().any(alike)).then_some(makers[at])
+    }
+
+    /// The unknown operations that no longer make a difference, whatever is still to come.
+    pub fn idle(&self, front: &Front<W>) -> Bits<W> {
+        let mut idle = front
+            .0
+            .iter()
+            .fold(self.unknown, |all, config| all & config.used);
+        let mut moves = self.unknown & !self.sets;
+        while let Some(slot) = moves.pop() {
+            if let Step::Move { from, .. } = self.item(slot).step {
+                let never_again = self.leaving[from as usize] == 0;
+                if never_again && front.0.iter().all(|config| config.state != from) {
+                    idle.add(slot);
+                }
+            }
+        }
+        if self.nots == 0 {
+            for &slot in &self.makers[OTHER as usize] {
+                if self.unknown.has(slot) {
+                    idle.add(slot);
+                }
+            }
+        }
+        idle
+    }
+
+    /// Makes one of all contents that nothing can tell apart any more.
+    pub fn merge_unnamed(&mut self, front: &mut Front<W>) {
+        while let Some(val) = self.unnamed.pop() {
+            self.merged[val as usize] = true;
+            for config in &mut front.0 {
+                config.state = if config.state == val {
+                    OTHER
+                } else {
+                    config.state
+                };
+            }
+            let makers = std::mem::take(&mut self.makers[val as usize]);
+            if makers.is_empty() {
+                continue;
+            }
+            self.makeable.retain(|&other| other != val);
+            for &slot in &makers {
+                self.offer(slot, OTHER);
+            }
+            if makers.iter().any(|&slot| self.unknown.has(slot)) {
+                self.align(front);
+            }
+        }
+    }
+
+    /// Of unknown operations that have become alike, it matters only how many are used. Says that it
+    /// was the first ones, so that configurations differing in nothing else become equal.
+    fn align(&self, front: &mut Front<W>) {
+        let makers = self.makers[OTHER as usize].iter().copied();
+        let unknown: Vec<usize> = makers.filter(|&slot| self.unknown.has(slot)).collect();
+        for config in &mut front.0 {
+            for (at, &slot) in unknown.iter().enumerate() {
+                let alike = |&&other: &&usize| {
+                    config.used.has(other) && self.step(other) == self.step(slot)
+                };
+                if config.used.has(slot) {
+                    continue;
+                }
+                if let Some(&later) = unknown[at..].iter().find(alike) {
+                    config.used.remove(later);
+                    config.free.add(later);
+                    config.free.remove(slot);
+                    config.used.add(slot);
+                }
+            }
+        }
+    }
+}
+
+/// There are more open operations than slots.
+#[derive(Debug)]
+pub struct Crowded;

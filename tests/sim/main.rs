@@ -1,0 +1,17 @@
+//! The simulator: production cores, seeded faults, and checkers that see everything.
+//!
+//! `scripts/sim --seeds N` and `scripts/sim --seed S` are the ways in. See `docs/protocol.md`, "How it is
+//! tested".
+
+mod checks;
+mod client;
+mod disk;
+mod host;
+mod linear;
+mod net;
+mod plan;
+mod rng;
+mod run;
+mod soak;
+mod store;
+mod world;

@@ -1,0 +1,59 @@
+//! A network that loses, repeats, reorders, delays, and can be cut link by link and way by way.
+
+use std::collections::BTreeSet;
+
+use eldest::types::NodeId;
+
+use crate::rng::Rng;
+
+#[derive(Clone, Debug)]
+pub struct Net {
+    cut: BTreeSet<(NodeId, NodeId)>,
+    pub loss: u64,
+    pub repeat: u64,
+    /// How often a message is held up for long, in a thousand.
+    pub straggle: u64,
+    pub delay: (u64, u64),
+}
+
+impl Net {
+    pub fn calm() -> Net {
+        Net { cut: BTreeSet::new(), loss: 0, repeat: 0, straggle: 0, delay: (100, 400) }
+    }
+
+    pub fn cut(&mut self, from: NodeId, to: NodeId) {
+        self.cut.insert((from, to));
+    }
+
+    pub fn mend(&mut self, from: NodeId, to: NodeId) {
+        self.cut.remove(&(from, to));
+    }
+
+    pub fn heal(&mut self) {
+        *self = Net { delay: self.delay, ..Net::calm() };
+    }
+
+    pub fn passes(&self, from: NodeId, to: NodeId) -> bool {
+        !self.cut.contains(&(from, to))
+    }
+
+    pub fn both_ways(&self, a: NodeId, b: NodeId) -> bool {
+        self.passes(a, b) && self.passes(b, a)
+    }
+
+    /// When the copies of one message arrive, as delays: none, one or two.
+    pub fn fates(&self, rng: &mut Rng, from: NodeId, to: NodeId) -> Vec<u64> {
+        if !self.passes(from, to) || rng.chance(self.loss) {
+            return Vec::new();
+        }
+        let copies = if rng.chance(self.repeat) { 2 } else { 1 };
+        (0..copies).map(|_| self.delay(rng)).collect()
+    }
+
+    pub fn delay(&self, rng: &mut Rng) -> u64 {
+        match rng.chance(self.straggle) {
+            true => rng.skewed(1_000, 400_000),
+            false => rng.range(self.delay.0, self.delay.1),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! What a seed means: how large the cluster is, how it is set up, and what is done to it and when.
+
+use std::collections::BTreeSet;
+
+use eldest::protocol::{Ack, Input, Settings, ServiceChange, Takeover, majority};
+use eldest::types::{Format, Incarnation, NodeId, Owner, RequestId, Span};
+
+use crate::checks::Check;
+use crate::client::Clients;
+use crate::disk::Disk;
+use crate::host::{Clock, Host};
+use crate::rng::Rng;
+use crate::world::{Event, World};
+
+/// One thing done to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    Kill,
+    PowerCut,
+    PowerCutAll,
+    Pause,
+    Isolate,
+    Split,
+    OneWay,
+    Flap,
+    RandomGraph,
+    Heal,
+    Storm,
+    SlowDisk,
+    FullDisk,
+    RoomAgain,
+    Wipe,
+    Damage,
+    WallJump,
+    HandOver,
+    ServiceDown,
+    Upgrade,
+}
+
+const HARMS: [(Harm, u64); 20] = [
+    (Harm::Kill, 14),
+    (Harm::PowerCut, 10),
+    (Harm::PowerCutAll, 3),
+    (Harm::Pause, 10),
+    (Harm::Isolate, 12),
+    (Harm::Split, 8),
+    (Harm::OneWay, 12),
+    (Harm::Flap, 8),
+    (Harm::RandomGraph, 5),
+    (Harm::Heal, 16),
+    (Harm::Storm, 8),
+    (Harm::SlowDisk, 5),
+    (Harm::FullDisk, 3),
+    (Harm::RoomAgain, 4),
+    (Harm::Wipe, 8),
+    (Harm::Damage, 8),
+    (Harm::WallJump, 4),
+    (Harm::HandOver, 12),
+    (Harm::ServiceDown, 2),
+    (Harm::Upgrade, 3),
+];
+
+/// Everything random about a seed that is decided before it runs.
+#[derive(Debug)]
+pub struct Plan {
+    pub steps: usize,
+    pub between: (u64, u64),
+    rng: Rng,
+    /// Disks that have forgotten something and have not been let in again.
+    lost: BTreeSet<NodeId>,
+}
+
+pub fn members(count: u32) -> Vec<NodeId> {
+    (1..=count).map(NodeId).collect()
+}
+
+fn settings(rng: &mut Rng, count: u32) -> Settings {
+    let mut settings = Settings::lan(NodeId(1), members(count));
+    settings.takeover = *rng.pick(&[Takeover::Never, Takeover::WhenStable]);
+    settings.ack = if rng.chance(150) { Ack::All } else { Ack::Majority };
+    settings.timing.stable_for = Span::millis(1_500);
+    settings.timing.hold = Span::millis(1_000);
+    settings.timing.hold_most = Span::millis(8_000);
+    settings.limits.batch = *rng.pick(&[1, 2, 8, 64]);
+    settings.limits.inflight = *rng.pick(&[1, 2, 8]);
+    settings.limits.keep = *rng.pick(&[0, 5, 30, 1_000]);
+    settings.limits.ready_lag = *rng.pick(&[2, 10, 100]);
+    settings.format = Format(2);
+    settings
+}
+
+pub fn world(seed: u64) -> (World, Plan) {
+    let mut rng = Rng::new(seed);
+    let count = *rng.pick(&[3, 3, 3, 3, 5, 5, 7]);
+    let common = settings(&mut rng, count);
+    let mixed_formats = rng.chance(200);
+    let hosts = members(count).into_iter().map(|me| {
+        let mut settings = Settings { me, ..common.clone() };
+        if mixed_formats && rng.chance(500) {
+            settings.format = Format(1);
+        }
+        host(&mut rng, settings)
+    });
+    let hosts: Vec<Host> = hosts.collect();
+    let keys = rng.range(1, 4);
+    let clients = Clients::new(rng.range(3, 6) as usize, keys, rng.fork());
+    let steps = rng.range(6, 26) as usize;
+    let between = *rng.pick(&[(20_000, 400_000), (100_000, 900_000), (1_000, 60_000)]);
+    let mut world = World::new(hosts, clients, rng.fork());
+    prepare(&mut world, &mut rng);
+    let plan = Plan { steps, between, rng, lost: BTreeSet::new() };
+    (world, plan)
+}
+
+fn host(rng: &mut Rng, settings: Settings) -> Host {
+    // Each clock within the drift bound of one percent, none in step with another.
+    let clock = Clock {
+        offset: rng.below(50_000_000),
+        rate_ppm: rng.range(0, 19_000) as i64 - 9_500,
+        wall_offset: rng.range(0, 2_000_000) as i64 - 1_000_000,
+    };
+    let mut host = Host::new(settings, Disk::new(Incarnation(rng.next() | 1)), clock);
+    host.sync_us = *rng.pick(&[100, 200, 1_000, 4_000]);
+    host
+}
+
+fn prepare(world: &mut World, rng: &mut Rng) {
+    for node in 0..world.hosts.len() {
+        let late = if rng.chance(100) { rng.below(1_500_000) } else { rng.below(50_000) };
+        world.at(late, Event::Restart { node });
+    }
+    for client in 0..world.clients.count() {
+        let start = rng.below(300_000);
+        world.at(start, Event::ClientWakes { client });
+    }
+}
+
+impl Plan {
+    pub fn pause(&mut self) -> u64 {
+        self.rng.range(self.between.0, self.between.1)
+    }
+
+    /// Does one harmful thing.
+    pub fn harm(&mut self, world: &mut World) -> Check {
+        let total = HARMS.iter().map(|(_, weight)| weight).sum();
+        let mut draw = self.rng.below(total);
+        for (harm, weight) in HARMS {
+            if draw < weight {
+                world.note(|| format!("--- {harm:?}"));
+                return self.inflict(world, harm);
+            }
+            draw -= weight;
+        }
+        Ok(())
+    }
+
+    fn someone(&mut self, world: &World) -> usize {
+        // The leader is where it hurts.
+        let leader = world.hosts.iter().position(|host| host.core.as_ref().is_some_and(|core| core.is_open()));
+        match leader {
+            Some(leader) if self.rng.chance(450) => leader,
+            _ => self.rng.below(world.hosts.len() as u64) as usize,
+        }
+    }
+
+    fn inflict(&mut self, world: &mut World, harm: Harm) -> Check {
+        let node = self.someone(world);
+        match harm {
+            Harm::Kill => self.kill(world, node, false),
+            Harm::PowerCut => self.kill(world, node, true),
+            Harm::PowerCutAll => (0..world.hosts.len()).for_each(|node| self.kill(world, node, true)),
+            Harm::Pause => {
+                let until = world.now + self.rng.skewed(10_000, 3_000_000);
+                world.hosts[node].paused_until = until;
+            }
+            Harm::Isolate => self.cut_off(world, node),
+            Harm::Split => self.split(world),
+            Harm::OneWay => self.one_way(world, node),
+            Harm::Flap => self.flap(world, node),
+            Harm::RandomGraph => self.random_graph(world),
+            Harm::Heal => world.net.heal(),
+            Harm::Storm => {
+                world.net.loss = self.rng.below(200);
+                world.net.repeat = self.rng.below(200);
+                world.net.straggle = self.rng.below(80);
+            }
+            Harm::SlowDisk => world.hosts[node].sync_us = self.rng.skewed(200, 300_000),
+            Harm::FullDisk => return set_full(world, node, true),
+            Harm::RoomAgain => return all_have_room(world),
+            Harm::Wipe | Harm::Damage => self.forget(world, node, harm),
+            Harm::WallJump => {
+                world.hosts[node].clock.wall_offset += self.rng.range(0, 7_200_000_000) as i64 - 3_600_000_000;
+            }
+            Harm::HandOver => return self.hand_over(world, node),
+            Harm::ServiceDown => return self.service_down(world, node),
+            Harm::Upgrade => self.upgrade(world, node),
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, world: &mut World, node: usize, power: bool) {
+        world.crash(node, power);
+        let back = self.rng.skewed(1_000, 2_500_000);
+        world.after(back, Event::Restart { node });
+    }
+
+    fn cut_off(&mut self, world: &mut World, node: usize) {
+        let id = world.hosts[node].id;
+        for other in others(world, id) {
+            world.net.cut(id, other);
+            world.net.cut(other, id);
+        }
+    }
+
+    fn split(&mut self, world: &mut World) {
+        let sides: Vec<(NodeId, bool)> =
+            world.hosts.iter().map(|host| (host.id, self.rng.chance(500))).collect();
+        for (a, left) in &sides {
+            for (b, right) in &sides {
+                if left != right {
+                    world.net.cut(*a, *b);
+                }
+            }
+        }
+    }
+
+    fn one_way(&mut self, world: &mut World, node: usize) {
+        let id = world.hosts[node].id;
+        let inwards = self.rng.chance(500);
+        for other in others(world, id) {
+            if self.rng.chance(600) {
+                let (from, to) = if inwards { (other, id) } else { (id, other) };
+                world.net.cut(from, to);
+            }
+        }
+    }
+
+    fn flap(&mut self, world: &mut World, node: usize) {
+        let id = world.hosts[node].id;
+        for other in others(world, id) {
+            match world.net.passes(id, other) {
+                true => world.net.cut(id, other),
+                false => world.net.mend(id, other),
+            }
+        }
+    }
+
+    fn random_graph(&mut self, world: &mut World) {
+        let ids: Vec<NodeId> = world.hosts.iter().map(|host| host.id).collect();
+        for a in &ids {
+            for b in &ids {
+                match a != b && self.rng.chance(400) {
+                    true => world.net.cut(*a, *b),
+                    false => world.net.mend(*a, *b),
+                }
+            }
+        }
+    }
+
+    /// A disk forgets. Never more than a minority at a time: beyond that nothing is promised.
+    fn forget(&mut self, world: &mut World, node: usize, harm: Harm) {
+        let id = world.hosts[node].id;
+        self.lost.retain(|lost| !world.host(*lost).disk.durable.vote.admitted);
+        let spare = world.hosts.len() - majority(world.hosts.len());
+        let founded = world.hosts[node].disk.durable.vote.admitted;
+        let known = self.lost.contains(&id);
+        if !known && (self.lost.len() >= spare || !founded) {
+            return;
+        }
+        let incarnation = Incarnation(world.rng.next() | 1);
+        self.kill(world, node, true);
+        let mut rng = self.rng.fork();
+        let disk = &mut world.hosts[node].disk;
+        let forgot = match harm {
+            Harm::Wipe => {
+                disk.wipe(incarnation);
+                true
+            }
+            _ => disk.damage(&mut rng, incarnation),
+        };
+        if forgot {
+            self.lost.insert(id);
+        }
+    }
+
+    fn hand_over(&mut self, world: &mut World, node: usize) -> Check {
+        let to = self.rng.chance(700).then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
+        world.feed(node, Input::HandOver { request: RequestId(0), to })
+    }
+
+    fn service_down(&mut self, world: &mut World, node: usize) -> Check {
+        let ttl = Span::millis(self.rng.range(100, 1_500));
+        let change = ServiceChange::Down { owner: Owner::Operator, ttl };
+        world.feed(node, Input::Service { request: RequestId(0), change })
+    }
+
+    fn upgrade(&mut self, world: &mut World, node: usize) {
+        world.hosts[node].settings.format = Format(2);
+        self.kill(world, node, false);
+    }
+
+    /// The faults end: every machine runs, every link passes, every disk has room.
+    pub fn mend_all(&mut self, world: &mut World) -> Check {
+        world.net.heal();
+        all_have_room(world)?;
+        for node in 0..world.hosts.len() {
+            let host = &mut world.hosts[node];
+            host.paused_until = 0;
+            host.sync_us = 200;
+            host.settings.format = host.settings.format.max(Format(1));
+            world.start(node)?;
+        }
+        Ok(())
+    }
+}
+
+fn others(world: &World, id: NodeId) -> Vec<NodeId> {
+    world.hosts.iter().map(|host| host.id).filter(|other| *other != id).collect()
+}
+
+fn set_full(world: &mut World, node: usize, full: bool) -> Check {
+    world.hosts[node].disk.full = full;
+    world.feed(node, Input::DiskFull(full))
+}
+
+fn all_have_room(world: &mut World) -> Check {
+    for node in 0..world.hosts.len() {
+        if world.hosts[node].disk.full {
+            set_full(world, node, false)?;
+        }
+    }
+    Ok(())
+}

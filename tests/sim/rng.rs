@@ -1,0 +1,49 @@
+//! The simulator's own randomness: stable over versions of every crate, so that a seed stays a seed.
+
+/// SplitMix64.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed ^ 0x5DEE_CE66_D1CE_4E5B)
+    }
+
+    /// Another stream, so that one concern's draws do not shift another's.
+    pub fn fork(&mut self) -> Rng {
+        Rng(self.next())
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Below `bound`, which is not zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// From `low` to `high`, both included.
+    pub fn range(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    /// True `per_mille` times in a thousand.
+    pub fn chance(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len() as u64) as usize]
+    }
+
+    /// Many short ones, few long ones, from `low` to `high`.
+    pub fn skewed(&mut self, low: u64, high: u64) -> u64 {
+        let unit = self.below(1 << 20) as f64 / (1 << 20) as f64;
+        low + ((high - low) as f64 * unit * unit * unit) as u64
+    }
+}

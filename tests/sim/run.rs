@@ -1,0 +1,129 @@
+//! One seed from its first event to its verdict: harm, then calm, then every question asked.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::checks::{Violation, ensure};
+use crate::linear;
+use crate::plan::{self, Plan};
+use crate::world::World;
+
+/// What a run showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub steps: u64,
+    pub trace_hash: u64,
+    pub acknowledged: usize,
+    pub calls: usize,
+    pub leaders: usize,
+    pub simulated_us: u64,
+    /// From the end of the faults to the first write begun and acknowledged since.
+    pub resumed_us: u64,
+    pub trace: Vec<String>,
+}
+
+/// Runs a seed; a panic inside the core counts as a violation of its own validation.
+pub fn run(seed: u64, traced: bool) -> Result<Report, (Violation, Vec<String>)> {
+    let (mut world, mut plan) = plan::world(seed);
+    world.trace = traced.then(Vec::new);
+    let outcome = catch_unwind(AssertUnwindSafe(|| live(&mut world, &mut plan)));
+    let trace = world.trace.take().unwrap_or_default();
+    match outcome {
+        Ok(Ok(resumed_us)) => Ok(report(&world, resumed_us, trace)),
+        Ok(Err(violation)) => Err((violation, trace)),
+        Err(panic) => {
+            let what = panic.downcast_ref::<String>().cloned();
+            let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
+            let what = what.unwrap_or_else(|| "a panic".into());
+            Err((Violation { checker: "validation", what }, trace))
+        }
+    }
+}
+
+fn report(world: &World, resumed_us: u64, trace: Vec<String>) -> Report {
+    Report {
+        steps: world.steps,
+        trace_hash: world.trace_hash,
+        acknowledged: world.clients.writes.len(),
+        calls: world.clients.history.len(),
+        leaders: world.checks.epochs.count(),
+        simulated_us: world.now,
+        resumed_us,
+        trace,
+    }
+}
+
+fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
+    world.run_until(400_000)?;
+    for _ in 0..plan.steps {
+        let pause = plan.pause();
+        world.run_until(world.now + pause)?;
+        plan.harm(world)?;
+    }
+    let pause = plan.pause();
+    world.run_until(world.now + pause)?;
+    plan.mend_all(world)?;
+    let resumed = resumes(world)?;
+    agrees(world)?;
+    world.close_all();
+    linearizable(world)?;
+    Ok(resumed)
+}
+
+/// I10: within four election time-outs of the end of the faults, a write begun since is acknowledged.
+fn resumes(world: &mut World) -> Result<u64, Violation> {
+    let (healed, patience) = (world.now, world.clients.patience);
+    let bound = world.hosts[0].settings.timing.election_timeout().times(4).0;
+    let resumed = |world: &World| {
+        let newest = world.clients.writes.last();
+        newest.is_some_and(|(begun, _)| *begun >= healed)
+    };
+    // A client may be waiting for an answer that never comes; that time is its own.
+    let until = healed + bound + patience;
+    let came = world.run_until_true(until, resumed)?;
+    ensure(came, "I10 writes resume", || format!("no write within {bound} us: {}", states(world)))?;
+    let at = world.now - healed;
+    let more = world.now + 300_000;
+    world.run_until(more)?;
+    Ok(at)
+}
+
+/// I5 at the end: with nothing left to do all nodes hold the same state, and every disk counts.
+fn agrees(world: &mut World) -> Result<(), Violation> {
+    world.clients.stopped = true;
+    let until = world.now + world.hosts[0].settings.timing.election_timeout().times(4).0;
+    let came = world.run_until_true(until, |world| {
+        let last = world.checks.survival.len();
+        world.hosts.iter().all(|host| {
+            let admitted = host.core.as_ref().is_some_and(|core| core.is_admitted() && core.leader().is_some());
+            host.store.applied == last && admitted
+        })
+    })?;
+    ensure(came, "I5 all nodes agree in the end", || states(world))
+}
+
+/// I3.
+fn linearizable(world: &World) -> Result<(), Violation> {
+    linear::check(&world.clients.history).map_err(|verdict| Violation {
+        checker: "I3 linearizable",
+        what: format!("{verdict}"),
+    })
+}
+
+fn states(world: &World) -> String {
+    let state = |host: &crate::host::Host| match &host.core {
+        Some(core) => format!(
+            "{} {:?} promise {} last {} commit {} applied {} leader {:?} admitted {}",
+            host.id,
+            core.role_name(),
+            core.vote().promise.epoch,
+            core.last(),
+            core.commit_index(),
+            host.store.applied,
+            core.leader(),
+            core.is_admitted(),
+        ),
+        None => format!("{} down", host.id),
+    };
+    let states: Vec<String> = world.hosts.iter().map(state).collect();
+    states.join("; ")
+}
