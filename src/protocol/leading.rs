@@ -188,6 +188,7 @@ impl Node {
         };
         progress.answered(round, sent, now);
         progress.full = full;
+        progress.reported = matched;
         self.note_matched(from, matched);
         if let Some(checkpoint) = digest {
             self.compare_digest(from, checkpoint);

@@ -23,6 +23,8 @@ pub(super) struct Progress {
     /// When the newest round that it answered was sent: leases count from there (P11).
     pub answered_sent: Time,
     pub answered_at: Time,
+    /// What it last said that it knows to match: less than `matched` if it has started anew since.
+    pub reported: Index,
     pub full: bool,
 }
 
@@ -47,6 +49,7 @@ impl Progress {
             answered_round: 0,
             answered_sent: Time::default(),
             answered_at: Time::default(),
+            reported: 0,
             full: false,
         }
     }
@@ -74,6 +77,16 @@ impl Progress {
 }
 
 impl Node {
+    /// Another disk answers in this node's name: what the one before acknowledged is not on it (P10).
+    pub(super) fn forget_progress(&mut self, node: NodeId) {
+        let (now, next) = (self.mono(), self.log.last().index + 1);
+        if let Some(leading) = self.leading_mut()
+            && let Some(progress) = leading.progress.get_mut(&node)
+        {
+            *progress = Progress::new(next, now);
+        }
+    }
+
     /// Sends every follower what it lacks, as much as may be on its way at once.
     pub(super) fn replicate(&mut self) {
         let mut shared: Option<(Index, Records)> = None;
@@ -120,7 +133,11 @@ impl Node {
         }
         let may = match progress.mode {
             Mode::Probe => progress.inflight.is_empty() || quiet > fresh,
-            Mode::Stream => progress.inflight.len() < inflight && progress.next <= last,
+            Mode::Stream if progress.next > last => {
+                // Nothing to send, but a follower that has restarted must learn how far it matches.
+                progress.reported < progress.matched && quiet > fresh
+            }
+            Mode::Stream => progress.inflight.len() < inflight,
             Mode::Snapshot => {
                 progress.mode = Mode::Probe;
                 true

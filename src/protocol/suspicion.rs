@@ -21,9 +21,14 @@ impl Node {
         let Some(peer) = self.peers.get_mut(from) else {
             return;
         };
+        let replaced = peer.incarnation != incarnation;
         peer.incarnation = incarnation;
         peer.format = peer.format.max(format);
-        if peer.heard(boot, now, timing) == Life::New {
+        let life = peer.heard(boot, now, timing);
+        if replaced {
+            self.forget_progress(from);
+        }
+        if life == Life::New {
             // The process that relied on our grant is dead.
             self.grants.void(from);
             self.suspect_if_leader(from, Cause::NewProcess);

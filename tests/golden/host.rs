@@ -133,13 +133,12 @@ impl Host {
         }
     }
 
-    /// Takes a write; true if a sync must be started for it.
-    pub fn write(&mut self, seq: Seq, write: Write) -> bool {
+    pub fn write(&mut self, seq: Seq, write: Write) {
         self.unsynced.push((seq, write));
-        self.start_sync()
     }
 
-    fn start_sync(&mut self) -> bool {
+    /// True if a sync begins: there is something to be synced, and none is under way.
+    pub fn start_sync(&mut self) -> bool {
         let starts = self.syncing == 0 && !self.unsynced.is_empty();
         if starts {
             self.syncing = self.unsynced.len();
@@ -148,14 +147,14 @@ impl Host {
     }
 
     /// The sync under way is done: everything that had been written when it began is on disk. Says up
-    /// to where, and whether the next one starts.
-    pub fn synced(&mut self) -> (Seq, bool) {
+    /// to where that is.
+    pub fn synced(&mut self) -> Seq {
         for (seq, write) in self.unsynced.drain(..self.syncing) {
             self.disk.take(write);
             self.durable = seq;
         }
         self.syncing = 0;
-        (self.durable, self.start_sync())
+        self.durable
     }
 
     pub fn is_writing(&self) -> bool {

@@ -32,4 +32,39 @@ macro_rules! scripts {
 
 scripts! {
     first_election
+    all_start_together
+    form_without
+    leader_dies
+    leader_falls_silent
+    elder_returns
+    elder_takes_over
+    elder_pulls_first
+    duelling_claims
+    handover
+    late_certificate
+    one_way_cut
+    one_way_cut_inwards
+    unheard_follower
+    wiped_disk
+    doubtful_disk
+    resent_and_reordered
+    stale_epoch
+    same_epoch_other_claim
+    conflicting_suffix
+    snapshot_catch_up
+    minority_leader
+    stuck_leader
+    linear_read
+    lease
+    ack_all
+    service_down
+    dying_elder
+    disk_full
+    new_format
+    divergence
+    divergence_undecided
+    odd_leader
+    paused_leader
+    unsynced_restart
+    stray_promise
 }

@@ -29,10 +29,10 @@ pub fn check(name: &str) {
                 text,
                 expected,
             } => {
+                add(&mut played, &format!("> {text}"));
                 let shown = play
                     .command(&text)
                     .unwrap_or_else(|error| panic!("{name}.txt:{line}: {text}: {error}"));
-                add(&mut played, &format!("> {text}"));
                 shown.iter().for_each(|line| add(&mut played, line));
                 if shown != expected {
                     wrong.push(difference(name, line, &text, &expected, &shown));
@@ -50,7 +50,9 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/scripts")
 }
 
+/// Says it aloud too, so that a script that breaks off shows how far it came.
 fn add(text: &mut String, line: &str) {
+    println!("{line}");
     text.push_str(line);
     text.push('\n');
 }

@@ -43,7 +43,14 @@ impl Disk {
         Disk { durable, ..Disk::default() }
     }
 
+    /// A full disk takes no records. A node that knows it does not try; one that tries learns nothing.
     pub fn push(&mut self, op: Op) {
+        let op = match op {
+            Op::Protocol(seq, Write::Append(_)) if self.full => {
+                Op::Protocol(seq, Write::Append([].into()))
+            }
+            op => op,
+        };
         self.queue.push_back(op);
     }
 
@@ -61,7 +68,7 @@ impl Disk {
         let done: Vec<Op> = self.queue.drain(..self.syncing).collect();
         self.syncing = 0;
         for op in &done {
-            self.durable.apply(op, self.full);
+            self.durable.apply(op);
         }
         done
     }
@@ -69,14 +76,13 @@ impl Disk {
     /// Power is cut: some of what was on its way arrived, in order, the last one perhaps in part.
     pub fn lose_power(&mut self, rng: &mut Rng) {
         let kept = rng.below(self.queue.len() as u64 + 1) as usize;
-        let full = self.full;
         for op in self.queue.drain(..kept).collect::<Vec<_>>() {
-            self.durable.apply(&op, full);
+            self.durable.apply(&op);
         }
         if let Some(Op::Protocol(seq, Write::Append(records))) = self.queue.pop_front() {
-            let torn = rng.below(records.len() as u64) as usize;
+            let torn = rng.below(records.len() as u64 + 1) as usize;
             let part = Write::Append(records[..torn].to_vec().into());
-            self.durable.apply(&Op::Protocol(seq, part), full);
+            self.durable.apply(&Op::Protocol(seq, part));
         }
         self.queue.clear();
         self.syncing = 0;
@@ -128,10 +134,9 @@ impl Durable {
         self.records.last().map_or(self.snapshot.index(), Record::index).max(self.snapshot.index())
     }
 
-    fn apply(&mut self, op: &Op, full: bool) {
+    fn apply(&mut self, op: &Op) {
         match op {
             Op::Protocol(_, Write::Vote(vote)) => self.vote = *vote,
-            Op::Protocol(_, Write::Append(records)) if full => drop(records.clone()),
             Op::Protocol(_, Write::Append(records)) => {
                 // The marker rides in the next batch: it vouches for what was there before.
                 self.synced = self.last();

@@ -102,3 +102,21 @@ fn a_seed_is_a_seed() {
         assert_eq!(first, second, "seed {seed} ran differently the second time");
     }
 }
+
+/// `SIM_SURVEY` seeds from `SIM_FIRST` on: which checkers object, and the first seeds of each.
+#[test]
+fn survey() {
+    let Some(count) = number("SIM_SURVEY") else {
+        return;
+    };
+    let first = number("SIM_FIRST").unwrap_or(1);
+    let mut found: std::collections::BTreeMap<&str, Vec<u64>> = Default::default();
+    for seed in first..first + count {
+        if let Err((violation, _)) = run(seed, false) {
+            found.entry(violation.checker).or_default().push(seed);
+        }
+    }
+    for (checker, seeds) in found {
+        println!("{checker}: {} seeds: {:?}", seeds.len(), &seeds[..seeds.len().min(12)]);
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::array::from_fn;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
 use super::lower::Val;
@@ -135,8 +136,18 @@ impl<const W: usize> Front<W> {
         if self.0.len() > width {
             // Fewest operations still bound to happen first, then most that may yet help.
             let owed = |config: &Config<W>| (open & !(config.used | config.free)).count();
-            self.0
-                .sort_by_key(|config| (owed(config), Reverse(config.free.count())));
+            self.0.sort_by_key(|config| (owed(config), Reverse(config.free.count())));
+            // The best of each content, then the second best of each, and so on: those of one content
+            // differ less in what they can lead to.
+            let mut seen = BTreeMap::new();
+            let ranks = self.0.iter().map(|config| {
+                let rank = seen.entry(config.state).or_insert(0);
+                *rank += 1;
+                *rank
+            });
+            let mut ranked: Vec<(u32, Config<W>)> = ranks.zip(self.0.iter().copied()).collect();
+            ranked.sort_by_key(|&(rank, _)| rank);
+            self.0 = ranked.into_iter().map(|(_, config)| config).collect();
         }
         self.shorten(width)
     }
