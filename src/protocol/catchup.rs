@@ -13,10 +13,9 @@ impl Node {
         if term != self.vote.promise || term.epoch.leader != from {
             return;
         }
-        let prev = self.log.common_candidate(after);
-        if prev.index > after.index {
+        let Some(prev) = self.log.common_candidate(after) else {
             return self.send_snapshot(from, term);
-        }
+        };
         let records = self.log.above(prev.index, self.settings.limits.batch);
         self.send_acknowledgement(
             from,

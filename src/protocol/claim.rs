@@ -272,7 +272,7 @@ impl Node {
             return;
         }
         if !self.continues(prev) {
-            let after = self.log.common_candidate(prev);
+            let after = self.log.common_candidate(prev).unwrap_or(self.log.base());
             return self.pull_from(from, term, after);
         }
         let before = self.log.last();

@@ -165,7 +165,7 @@ impl Node {
         }
         let epoch = term.epoch;
         if !self.continues(prev) && !mutant::is_on(Mutant::NoPrevCheck) {
-            let hint = self.log.common_candidate(prev);
+            let hint = self.log.common_candidate(prev).unwrap_or(self.log.base());
             self.send_acknowledgement(from, Message::Gap { epoch, prev, hint });
             return;
         }

@@ -206,11 +206,6 @@ impl Node {
         reached_by(values, self.settings.quorum())
     }
 
-    pub(super) fn peer_counts(&self, node: NodeId) -> bool {
-        let incarnation = self.peers.get(node).map(|peer| peer.incarnation);
-        incarnation.is_some_and(|incarnation| self.counts(node, incarnation))
-    }
-
     /// Until when a majority lets this leader rely on it (P11).
     fn lease_until(&self) -> Option<Time> {
         let sent = match mutant::is_on(Mutant::LeaseFromReceipt) {

@@ -94,17 +94,18 @@ impl Log {
     }
 
     /// The greatest position here that could stand in a log whose greatest candidate is `limit`: not
-    /// above its index and not of a later epoch. A refusal that names it skips an epoch a round.
-    pub fn common_candidate(&self, limit: Position) -> Position {
-        let mut index = limit.index.min(self.last().index);
-        while index > self.base.at.index {
-            let position = self.records[(index - self.base.at.index - 1) as usize].position;
-            if position.epoch <= limit.epoch {
-                return position;
-            }
-            index -= 1;
-        }
-        self.base.at
+    /// above its index and not of a later epoch. `None` if what could is below the base. A refusal that
+    /// names it skips an epoch a round.
+    pub fn common_candidate(&self, limit: Position) -> Option<Position> {
+        let fits =
+            |position: &Position| position.index <= limit.index && position.epoch <= limit.epoch;
+        let above = self
+            .records
+            .iter()
+            .rev()
+            .map(|record| record.position)
+            .find(fits);
+        above.or(Some(self.base.at).filter(fits))
     }
 
     /// Up to `most` records above `index`, shared. Empty if they are gone or not yet there.
@@ -210,9 +211,9 @@ mod tests {
     #[test]
     fn the_common_candidate_skips_later_epochs() {
         let log = log(&[1, 1, 3, 3, 5]);
-        assert_eq!(log.common_candidate(at(3, 9)), at(3, 4));
-        assert_eq!(log.common_candidate(at(2, 4)), at(1, 2));
-        assert_eq!(log.common_candidate(at(9, 3)), at(3, 3));
+        assert_eq!(log.common_candidate(at(3, 9)), Some(at(3, 4)));
+        assert_eq!(log.common_candidate(at(2, 4)), Some(at(1, 2)));
+        assert_eq!(log.common_candidate(at(9, 3)), Some(at(3, 3)));
     }
 
     #[test]
@@ -221,6 +222,7 @@ mod tests {
         log.trim(2);
         assert_eq!(log.base(), at(1, 2));
         assert!(log.holds(at(1, 2)) && log.holds(at(3, 3)) && !log.holds(at(1, 1)));
+        assert_eq!(log.common_candidate(at(1, 1)), None);
         assert_eq!(log.above(2, 10).len(), 3);
         assert_eq!(log.above(1, 10).len(), 0);
         log.truncate(3);

@@ -17,6 +17,8 @@ pub struct Envelope {
     pub to: NodeId,
     pub boot: Boot,
     pub incarnation: Incarnation,
+    /// The sender's disk has seen its `rejoin` committed, or founded the cluster (P10).
+    pub admitted: bool,
     pub format: Format,
     pub message: Message,
 }

@@ -138,17 +138,12 @@ impl Node {
     }
 
     fn on_message(&mut self, envelope: Envelope) {
-        let Envelope {
-            from,
-            incarnation,
-            message,
-            ..
-        } = envelope;
+        let (from, incarnation) = (envelope.from, envelope.incarnation);
         if envelope.to != self.settings.me || self.peers.get(from).is_none() {
             return;
         }
-        self.meet(from, envelope.boot, incarnation, envelope.format);
-        match message {
+        self.meet(&envelope);
+        match envelope.message {
             Message::Heartbeat {
                 term,
                 round,
@@ -274,6 +269,7 @@ impl Node {
             to,
             boot: self.boot,
             incarnation: self.incarnation,
+            admitted: self.vote.admitted,
             format: self.settings.format,
             message,
         }
@@ -328,13 +324,19 @@ impl Node {
         self.is_blank() || self.vote.admitted
     }
 
-    /// Whether that disk's word counts for what follows the commit index (P10).
-    pub(super) fn counts(&self, node: NodeId, incarnation: Incarnation) -> bool {
-        mutant::is_on(Mutant::AnyIncarnationCounts)
-            || match mutant::is_on(Mutant::RejoinCountsItself) {
-                true => self.log.roster().knows(node, incarnation),
-                false => self.log.roster().counts(node, incarnation, self.commit),
-            }
+    /// Whether what that disk acknowledges counts for a majority (P10).
+    pub(super) fn peer_counts(&self, node: NodeId) -> bool {
+        let Some(peer) = self.peers.get(node) else {
+            return false;
+        };
+        let roster = self.log.roster();
+        match () {
+            () if mutant::is_on(Mutant::AnyIncarnationCounts) => true,
+            () if mutant::is_on(Mutant::RejoinCountsItself) => roster.knows(node, peer.incarnation),
+            // A leader that has just started may not know yet what the disk itself has seen committed.
+            () if peer.admitted => roster.knows(node, peer.incarnation),
+            () => roster.counts(node, peer.incarnation, self.commit),
+        }
     }
 
     /// Raises the commit index, applies what it covers, and answers what it decides.

@@ -219,11 +219,7 @@ impl Node {
             return;
         }
         // Below our base the common position is out of sight: index zero asks for a snapshot.
-        let from_index = if common.index <= hint.index {
-            common.index
-        } else {
-            0
-        };
+        let from_index = common.map_or(0, |position| position.index);
         progress.rewind(from_index.max(progress.matched));
     }
 

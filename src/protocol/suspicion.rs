@@ -2,29 +2,25 @@
 //! itself; a claim against a leader that still seems alive makes the node look (C28).
 
 use super::io::{Cause, Event, Output};
-use super::message::Message;
+use super::message::{Envelope, Message};
 use super::node::{Node, Role};
 use super::peers::Life;
 use super::seeking::Seeking;
-use crate::types::{Boot, Epoch, Format, Incarnation, NodeId};
+use crate::types::{Epoch, NodeId};
 
 impl Node {
     /// Takes note of who sent a message, and of whether that is still the process we knew.
-    pub(super) fn meet(
-        &mut self,
-        from: NodeId,
-        boot: Boot,
-        incarnation: Incarnation,
-        format: Format,
-    ) {
+    pub(super) fn meet(&mut self, envelope: &Envelope) {
         let (now, timing) = (self.now.mono, &self.settings.timing);
+        let from = envelope.from;
         let Some(peer) = self.peers.get_mut(from) else {
             return;
         };
-        let replaced = peer.incarnation != incarnation;
-        peer.incarnation = incarnation;
-        peer.format = peer.format.max(format);
-        let life = peer.heard(boot, now, timing);
+        let replaced = peer.incarnation != envelope.incarnation;
+        peer.incarnation = envelope.incarnation;
+        peer.admitted = envelope.admitted || (peer.admitted && !replaced);
+        peer.format = peer.format.max(envelope.format);
+        let life = peer.heard(envelope.boot, now, timing);
         if replaced {
             self.forget_progress(from);
         }

@@ -90,7 +90,11 @@ impl Clients {
             30..38 => Ask::ReadPair { key },
             38..45 => Ask::Command(Command::Pair { key, value }),
             45..70 => Ask::Command(Command::Write { key, value }),
-            70..82 => Ask::Command(Command::Cas { key, expect: self.guess(value), new: value }),
+            70..82 => Ask::Command(Command::Cas {
+                key,
+                expect: self.guess(value),
+                new: value,
+            }),
             82..90 => Ask::Command(Command::Create { key, value }),
             90..95 => Ask::Command(Command::Delete { key }),
             _ => Ask::Command(Command::Grant { role: key % 2 }),
@@ -117,7 +121,14 @@ impl Clients {
         };
         let returned = (outcome != linear::Outcome::Unknown).then_some(now);
         let invoked = open.invoked;
-        self.history.push(linear::Op { client: client as u32, key, invoked, returned, call, outcome });
+        self.history.push(linear::Op {
+            client: client as u32,
+            key,
+            invoked,
+            returned,
+            call,
+            outcome,
+        });
     }
 }
 
@@ -128,9 +139,21 @@ impl World {
         }
         let ask = self.clients.choose();
         self.clients.next_op += 1;
-        let tag = Tag { op: self.clients.next_op, attempt: 0 };
-        let call = Call { client, tag, ask, judged: false };
-        let open = Open { call, invoked: self.now, doubtful: false };
+        let tag = Tag {
+            op: self.clients.next_op,
+            attempt: 0,
+        };
+        let call = Call {
+            client,
+            tag,
+            ask,
+            judged: false,
+        };
+        let open = Open {
+            call,
+            invoked: self.now,
+            doubtful: false,
+        };
         self.clients.clients[client].open = Some(open);
         self.send_call(call);
     }
@@ -197,7 +220,11 @@ impl World {
     fn try_again_or(&mut self, mut open: Open, outcome: linear::Outcome) -> Check {
         let tired = open.call.tag.attempt >= 30 || self.clients.rng.chance(60);
         if tired || self.clients.stopped {
-            let outcome = if open.doubtful { linear::Outcome::Unknown } else { outcome };
+            let outcome = if open.doubtful {
+                linear::Outcome::Unknown
+            } else {
+                outcome
+            };
             self.close(open, outcome);
             return Ok(());
         }
@@ -226,7 +253,8 @@ impl World {
         for client in 0..self.clients.clients.len() {
             if let Some(open) = self.clients.clients[client].open.take() {
                 let now = self.now;
-                self.clients.record(client, open, now, linear::Outcome::Unknown);
+                self.clients
+                    .record(client, open, now, linear::Outcome::Unknown);
             }
         }
     }

@@ -39,8 +39,14 @@ pub struct Disk {
 
 impl Disk {
     pub fn new(incarnation: Incarnation) -> Disk {
-        let durable = Durable { incarnation, ..Durable::default() };
-        Disk { durable, ..Disk::default() }
+        let durable = Durable {
+            incarnation,
+            ..Durable::default()
+        };
+        Disk {
+            durable,
+            ..Disk::default()
+        }
     }
 
     /// A full disk takes no records. A node that knows it does not try; one that tries learns nothing.
@@ -96,12 +102,19 @@ impl Disk {
     pub fn damage(&mut self, rng: &mut Rng, incarnation: Incarnation) -> bool {
         let durable = &mut self.durable;
         let above = durable.snapshot.index();
-        let candidates: Vec<Index> =
-            durable.records.iter().map(Record::index).filter(|index| *index > above).collect();
+        let candidates: Vec<Index> = durable
+            .records
+            .iter()
+            .map(Record::index)
+            .filter(|index| *index > above)
+            .collect();
         if candidates.is_empty() {
             return false;
         }
-        let bad = BadLine { index: *rng.pick(&candidates), synced: durable.synced };
+        let bad = BadLine {
+            index: *rng.pick(&candidates),
+            synced: durable.synced,
+        };
         // The last batch has no marker yet: damage there cannot be told from a torn write.
         if bad.index > durable.synced {
             return false;
@@ -117,7 +130,11 @@ impl Disk {
 
     pub fn recover(&self, boot: Boot) -> (Recovered, Store) {
         let above = self.durable.snapshot.index();
-        let records = self.durable.records.iter().filter(|record| record.index() > above);
+        let records = self
+            .durable
+            .records
+            .iter()
+            .filter(|record| record.index() > above);
         let recovered = Recovered {
             boot,
             incarnation: self.durable.incarnation,
@@ -131,7 +148,10 @@ impl Disk {
 
 impl Durable {
     pub fn last(&self) -> Index {
-        self.records.last().map_or(self.snapshot.index(), Record::index).max(self.snapshot.index())
+        self.records
+            .last()
+            .map_or(self.snapshot.index(), Record::index)
+            .max(self.snapshot.index())
     }
 
     fn apply(&mut self, op: &Op) {
@@ -147,7 +167,10 @@ impl Durable {
                 self.synced = self.synced.min(*above);
             }
             Op::Protocol(_, Write::Trim { upto }) => {
-                assert!(self.snapshot.index() >= *upto, "trimmed what no snapshot holds");
+                assert!(
+                    self.snapshot.index() >= *upto,
+                    "trimmed what no snapshot holds"
+                );
                 self.records.retain(|record| record.index() > *upto);
             }
             Op::Protocol(_, Write::Install(_)) => {}

@@ -18,7 +18,13 @@ pub struct Net {
 
 impl Net {
     pub fn calm() -> Net {
-        Net { cut: BTreeSet::new(), loss: 0, repeat: 0, straggle: 0, delay: (100, 400) }
+        Net {
+            cut: BTreeSet::new(),
+            loss: 0,
+            repeat: 0,
+            straggle: 0,
+            delay: (100, 400),
+        }
     }
 
     pub fn cut(&mut self, from: NodeId, to: NodeId) {
@@ -30,7 +36,10 @@ impl Net {
     }
 
     pub fn heal(&mut self) {
-        *self = Net { delay: self.delay, ..Net::calm() };
+        *self = Net {
+            delay: self.delay,
+            ..Net::calm()
+        };
     }
 
     pub fn passes(&self, from: NodeId, to: NodeId) -> bool {

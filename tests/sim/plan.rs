@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use eldest::protocol::{Ack, Input, Settings, ServiceChange, Takeover, majority};
+use eldest::protocol::{Ack, Input, ServiceChange, Settings, Takeover, majority};
 use eldest::types::{Format, Incarnation, NodeId, Owner, RequestId, Span};
 
 use crate::checks::Check;
@@ -77,7 +77,11 @@ pub fn members(count: u32) -> Vec<NodeId> {
 fn settings(rng: &mut Rng, count: u32) -> Settings {
     let mut settings = Settings::lan(NodeId(1), members(count));
     settings.takeover = *rng.pick(&[Takeover::Never, Takeover::WhenStable]);
-    settings.ack = if rng.chance(150) { Ack::All } else { Ack::Majority };
+    settings.ack = if rng.chance(150) {
+        Ack::All
+    } else {
+        Ack::Majority
+    };
     settings.timing.stable_for = Span::millis(1_500);
     settings.timing.hold = Span::millis(1_000);
     settings.timing.hold_most = Span::millis(8_000);
@@ -95,7 +99,10 @@ pub fn world(seed: u64) -> (World, Plan) {
     let common = settings(&mut rng, count);
     let mixed_formats = rng.chance(200);
     let hosts = members(count).into_iter().map(|me| {
-        let mut settings = Settings { me, ..common.clone() };
+        let mut settings = Settings {
+            me,
+            ..common.clone()
+        };
         if mixed_formats && rng.chance(500) {
             settings.format = Format(1);
         }
@@ -108,7 +115,12 @@ pub fn world(seed: u64) -> (World, Plan) {
     let between = *rng.pick(&[(20_000, 400_000), (100_000, 900_000), (1_000, 60_000)]);
     let mut world = World::new(hosts, clients, rng.fork());
     prepare(&mut world, &mut rng);
-    let plan = Plan { steps, between, rng, lost: BTreeSet::new() };
+    let plan = Plan {
+        steps,
+        between,
+        rng,
+        lost: BTreeSet::new(),
+    };
     (world, plan)
 }
 
@@ -126,7 +138,11 @@ fn host(rng: &mut Rng, settings: Settings) -> Host {
 
 fn prepare(world: &mut World, rng: &mut Rng) {
     for node in 0..world.hosts.len() {
-        let late = if rng.chance(100) { rng.below(1_500_000) } else { rng.below(50_000) };
+        let late = if rng.chance(100) {
+            rng.below(1_500_000)
+        } else {
+            rng.below(50_000)
+        };
         world.at(late, Event::Restart { node });
     }
     for client in 0..world.clients.count() {
@@ -156,7 +172,10 @@ impl Plan {
 
     fn someone(&mut self, world: &World) -> usize {
         // The leader is where it hurts.
-        let leader = world.hosts.iter().position(|host| host.core.as_ref().is_some_and(|core| core.is_open()));
+        let leader = world
+            .hosts
+            .iter()
+            .position(|host| host.core.as_ref().is_some_and(|core| core.is_open()));
         match leader {
             Some(leader) if self.rng.chance(450) => leader,
             _ => self.rng.below(world.hosts.len() as u64) as usize,
@@ -168,7 +187,9 @@ impl Plan {
         match harm {
             Harm::Kill => self.kill(world, node, false),
             Harm::PowerCut => self.kill(world, node, true),
-            Harm::PowerCutAll => (0..world.hosts.len()).for_each(|node| self.kill(world, node, true)),
+            Harm::PowerCutAll => {
+                (0..world.hosts.len()).for_each(|node| self.kill(world, node, true))
+            }
             Harm::Pause => {
                 let until = world.now + self.rng.skewed(10_000, 3_000_000);
                 world.hosts[node].paused_until = until;
@@ -189,7 +210,8 @@ impl Plan {
             Harm::RoomAgain => return all_have_room(world),
             Harm::Wipe | Harm::Damage => self.forget(world, node, harm),
             Harm::WallJump => {
-                world.hosts[node].clock.wall_offset += self.rng.range(0, 7_200_000_000) as i64 - 3_600_000_000;
+                world.hosts[node].clock.wall_offset +=
+                    self.rng.range(0, 7_200_000_000) as i64 - 3_600_000_000;
             }
             Harm::HandOver => return self.hand_over(world, node),
             Harm::ServiceDown => return self.service_down(world, node),
@@ -213,8 +235,11 @@ impl Plan {
     }
 
     fn split(&mut self, world: &mut World) {
-        let sides: Vec<(NodeId, bool)> =
-            world.hosts.iter().map(|host| (host.id, self.rng.chance(500))).collect();
+        let sides: Vec<(NodeId, bool)> = world
+            .hosts
+            .iter()
+            .map(|host| (host.id, self.rng.chance(500)))
+            .collect();
         for (a, left) in &sides {
             for (b, right) in &sides {
                 if left != right {
@@ -260,7 +285,8 @@ impl Plan {
     /// A disk forgets. Never more than a minority at a time: beyond that nothing is promised.
     fn forget(&mut self, world: &mut World, node: usize, harm: Harm) {
         let id = world.hosts[node].id;
-        self.lost.retain(|lost| !world.host(*lost).disk.durable.vote.admitted);
+        self.lost
+            .retain(|lost| !world.host(*lost).disk.durable.vote.admitted);
         let spare = world.hosts.len() - majority(world.hosts.len());
         let founded = world.hosts[node].disk.durable.vote.admitted;
         let known = self.lost.contains(&id);
@@ -284,14 +310,32 @@ impl Plan {
     }
 
     fn hand_over(&mut self, world: &mut World, node: usize) -> Check {
-        let to = self.rng.chance(700).then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
-        world.feed(node, Input::HandOver { request: RequestId(0), to })
+        let to = self
+            .rng
+            .chance(700)
+            .then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
+        world.feed(
+            node,
+            Input::HandOver {
+                request: RequestId(0),
+                to,
+            },
+        )
     }
 
     fn service_down(&mut self, world: &mut World, node: usize) -> Check {
         let ttl = Span::millis(self.rng.range(100, 1_500));
-        let change = ServiceChange::Down { owner: Owner::Operator, ttl };
-        world.feed(node, Input::Service { request: RequestId(0), change })
+        let change = ServiceChange::Down {
+            owner: Owner::Operator,
+            ttl,
+        };
+        world.feed(
+            node,
+            Input::Service {
+                request: RequestId(0),
+                change,
+            },
+        )
     }
 
     fn upgrade(&mut self, world: &mut World, node: usize) {
@@ -315,7 +359,12 @@ impl Plan {
 }
 
 fn others(world: &World, id: NodeId) -> Vec<NodeId> {
-    world.hosts.iter().map(|host| host.id).filter(|other| *other != id).collect()
+    world
+        .hosts
+        .iter()
+        .map(|host| host.id)
+        .filter(|other| *other != id)
+        .collect()
 }
 
 fn set_full(world: &mut World, node: usize, full: bool) -> Check {

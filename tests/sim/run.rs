@@ -34,7 +34,13 @@ pub fn run(seed: u64, traced: bool) -> Result<Report, (Violation, Vec<String>)> 
             let what = panic.downcast_ref::<String>().cloned();
             let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
             let what = what.unwrap_or_else(|| "a panic".into());
-            Err((Violation { checker: "validation", what }, trace))
+            Err((
+                Violation {
+                    checker: "validation",
+                    what,
+                },
+                trace,
+            ))
         }
     }
 }
@@ -80,7 +86,9 @@ fn resumes(world: &mut World) -> Result<u64, Violation> {
     // A client may be waiting for an answer that never comes; that time is its own.
     let until = healed + bound + patience;
     let came = world.run_until_true(until, resumed)?;
-    ensure(came, "I10 writes resume", || format!("no write within {bound} us: {}", states(world)))?;
+    ensure(came, "I10 writes resume", || {
+        format!("no write within {bound} us: {}", states(world))
+    })?;
     let at = world.now - healed;
     let more = world.now + 300_000;
     world.run_until(more)?;
@@ -94,7 +102,10 @@ fn agrees(world: &mut World) -> Result<(), Violation> {
     let came = world.run_until_true(until, |world| {
         let last = world.checks.survival.len();
         world.hosts.iter().all(|host| {
-            let admitted = host.core.as_ref().is_some_and(|core| core.is_admitted() && core.leader().is_some());
+            let admitted = host
+                .core
+                .as_ref()
+                .is_some_and(|core| core.is_admitted() && core.leader().is_some());
             host.store.applied == last && admitted
         })
     })?;

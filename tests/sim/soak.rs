@@ -71,7 +71,9 @@ fn fixed_seeds() {
 /// `SIM_SEEDS` seeds that nobody has run before, or from `SIM_FIRST` on.
 #[test]
 fn fresh_seeds() {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    let clock = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("a clock after 1970");
     let first = number("SIM_FIRST").unwrap_or(clock.as_micros() as u64);
     soak(first, number("SIM_SEEDS").unwrap_or(500));
 }
@@ -117,6 +119,10 @@ fn survey() {
         }
     }
     for (checker, seeds) in found {
-        println!("{checker}: {} seeds: {:?}", seeds.len(), &seeds[..seeds.len().min(12)]);
+        println!(
+            "{checker}: {} seeds: {:?}",
+            seeds.len(),
+            &seeds[..seeds.len().min(12)]
+        );
     }
 }

@@ -22,16 +22,42 @@ const BOUNDARY: Index = 10;
 
 #[derive(Debug)]
 pub enum Event {
-    Deliver { envelope: Envelope, state: Option<Store> },
-    Tick { node: usize, life: u64 },
-    Synced { node: usize, life: u64 },
-    Refused { node: usize, peer: NodeId },
-    Call { node: usize, call: Call },
-    Answer { call: Call, answer: Answer },
-    ClientWakes { client: usize },
-    ClientGivesUp { call: Call },
-    Restart { node: usize },
-    Script { step: usize },
+    Deliver {
+        envelope: Envelope,
+        state: Option<Store>,
+    },
+    Tick {
+        node: usize,
+        life: u64,
+    },
+    Synced {
+        node: usize,
+        life: u64,
+    },
+    Refused {
+        node: usize,
+        peer: NodeId,
+    },
+    Call {
+        node: usize,
+        call: Call,
+    },
+    Answer {
+        call: Call,
+        answer: Answer,
+    },
+    ClientWakes {
+        client: usize,
+    },
+    ClientGivesUp {
+        call: Call,
+    },
+    Restart {
+        node: usize,
+    },
+    Script {
+        step: usize,
+    },
 }
 
 #[derive(Debug)]
@@ -79,7 +105,8 @@ impl World {
 
     pub fn at(&mut self, time: u64, event: Event) {
         self.sequence += 1;
-        self.queue.insert((time.max(self.now), self.sequence), event);
+        self.queue
+            .insert((time.max(self.now), self.sequence), event);
     }
 
     pub fn after(&mut self, delay: u64, event: Event) {
@@ -91,7 +118,10 @@ impl World {
     }
 
     pub fn slot(&self, id: NodeId) -> usize {
-        self.hosts.iter().position(|host| host.id == id).expect("a node of the topology")
+        self.hosts
+            .iter()
+            .position(|host| host.id == id)
+            .expect("a node of the topology")
     }
 
     /// Runs up to `until`; stops early at a script step, whose number it returns.
@@ -112,9 +142,17 @@ impl World {
     }
 
     /// Runs until something holds, at most until `until`. Says whether it came to hold.
-    pub fn run_until_true(&mut self, until: u64, holds: impl Fn(&World) -> bool) -> Result<bool, Violation> {
+    pub fn run_until_true(
+        &mut self,
+        until: u64,
+        holds: impl Fn(&World) -> bool,
+    ) -> Result<bool, Violation> {
         while !holds(self) {
-            let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= until) else {
+            let Some(entry) = self
+                .queue
+                .first_entry()
+                .filter(|entry| entry.key().0 <= until)
+            else {
                 self.now = until;
                 return Ok(false);
             };
@@ -127,7 +165,9 @@ impl World {
 
     fn step(&mut self, event: Event) -> Check {
         self.steps += 1;
-        ensure(self.steps < 20_000_000, "I10 the simulation ends", || "too many steps".into())?;
+        ensure(self.steps < 20_000_000, "I10 the simulation ends", || {
+            "too many steps".into()
+        })?;
         let Some(event) = self.unless_paused(event) else {
             return Ok(());
         };
@@ -175,7 +215,12 @@ impl World {
             let awake = host.paused_until <= self.now;
             awake && core.is_some_and(|core| core.is_leader(host.clock.now(self.now).mono))
         };
-        let holders: Vec<NodeId> = self.hosts.iter().filter(says_true).map(|host| host.id).collect();
+        let holders: Vec<NodeId> = self
+            .hosts
+            .iter()
+            .filter(says_true)
+            .map(|host| host.id)
+            .collect();
         self.checks.lease.holders(&holders)
     }
 
@@ -187,7 +232,9 @@ impl World {
     }
 
     fn mix(&mut self, word: u64) {
-        self.trace_hash = (self.trace_hash ^ word).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(23);
+        self.trace_hash = (self.trace_hash ^ word)
+            .wrapping_mul(0x0000_0100_0000_01B3)
+            .rotate_left(23);
     }
 }
 
@@ -388,7 +435,13 @@ impl World {
         self.messages += 1;
         let mut rng = self.rng.fork();
         for delay in self.net.fates(&mut rng, envelope.from, envelope.to) {
-            self.after(delay, Event::Deliver { envelope: envelope.clone(), state: state.clone() });
+            self.after(
+                delay,
+                Event::Deliver {
+                    envelope: envelope.clone(),
+                    state: state.clone(),
+                },
+            );
         }
         Ok(())
     }
@@ -429,7 +482,8 @@ impl World {
             let second_half = matches!(command, Command::Half { second: true, .. });
             self.checks.applied.effect(tag, second_half, index)?;
             self.checks.refused.applied(tag)?;
-            if let (Command::Grant { role }, crate::store::Effect::Token(token)) = (command, effect) {
+            if let (Command::Grant { role }, crate::store::Effect::Token(token)) = (command, effect)
+            {
                 self.checks.tokens.granted(role, index, token)?;
             }
         }
@@ -452,13 +506,20 @@ impl World {
     fn restore(&mut self, node: usize, meta: &SnapshotMeta) -> Check {
         let id = self.hosts[node].id;
         let Some(state) = self.hosts[node].incoming.take() else {
-            return ensure(false, "P26 a snapshot comes with a state", || format!("{id} at {}", meta.at));
+            return ensure(false, "P26 a snapshot comes with a state", || {
+                format!("{id} at {}", meta.at)
+            });
         };
-        ensure(state.applied == meta.index(), "P26 a snapshot comes with a state", || {
-            format!("{id}: state at {}, meta at {}", state.applied, meta.at)
-        })?;
+        ensure(
+            state.applied == meta.index(),
+            "P26 a snapshot comes with a state",
+            || format!("{id}: state at {}, meta at {}", state.applied, meta.at),
+        )?;
         let forward = state.applied >= self.hosts[node].store.applied;
-        ensure(forward, "I7 applied once", || format!("{id} goes back to {}", state.applied))?;
+        ensure(forward, "I7 applied once", || {
+            format!("{id} goes back to {}", state.applied)
+        })?;
+        self.hosts[node].snapshot = Some((meta.clone(), state.clone()));
         self.hosts[node].store = state;
         Ok(())
     }
@@ -480,7 +541,9 @@ impl World {
         let expected = fault == Fault::Odd && host.flipped;
         let id = host.id;
         self.note(|| format!("{id} stops: {fault:?}"));
-        ensure(expected, "no node stops without a cause", || format!("{id} stops: {fault:?}"))?;
+        ensure(expected, "no node stops without a cause", || {
+            format!("{id} stops: {fault:?}")
+        })?;
         self.odd.push(id);
         self.restart_doubtful(node);
         Ok(())
@@ -500,7 +563,13 @@ impl World {
             Ask::Command(command) => command,
             Ask::Read { .. } | Ask::ReadPair { .. } => {
                 let request = host.request(call);
-                return self.feed(node, Input::Read { request, at_least: 0 });
+                return self.feed(
+                    node,
+                    Input::Read {
+                        request,
+                        at_least: 0,
+                    },
+                );
             }
         };
         if judge && matches!(command, Command::Cas { .. } | Command::Create { .. }) {
@@ -518,8 +587,17 @@ impl World {
             self.reply(call, Answer::Mismatch);
             return Ok(());
         }
-        let request = self.hosts[node].request(Call { judged: true, ..call });
-        self.feed(node, Input::Read { request, at_least: last })
+        let request = self.hosts[node].request(Call {
+            judged: true,
+            ..call
+        });
+        self.feed(
+            node,
+            Input::Read {
+                request,
+                at_least: last,
+            },
+        )
     }
 
     fn propose(&mut self, node: usize, call: Call, command: Command) -> Check {
@@ -530,8 +608,16 @@ impl World {
         };
         let parts = match command {
             Command::Pair { key, value } if mutant::is_on(Mutant::SplitBatch) => vec![
-                Command::Half { key, second: false, value },
-                Command::Half { key, second: true, value },
+                Command::Half {
+                    key,
+                    second: false,
+                    value,
+                },
+                Command::Half {
+                    key,
+                    second: true,
+                    value,
+                },
             ],
             whole => vec![whole],
         };
@@ -556,7 +642,9 @@ impl World {
             (Verdict::Readable { .. }, Ask::Command(_)) => Answer::Mismatch,
             (Verdict::Readable { index }, ask) => {
                 let behind = host.store.applied < *index;
-                ensure(!behind, "P13 reads see what they must", || format!("{call:?} at {index}"))?;
+                ensure(!behind, "P13 reads see what they must", || {
+                    format!("{call:?} at {index}")
+                })?;
                 read(&host.store, ask)?
             }
             (Verdict::Refused(refusal), ask) => {
@@ -592,7 +680,9 @@ fn read(store: &Store, ask: Ask) -> Result<Answer, Violation> {
         Ask::ReadPair { key } => {
             let pair = store.pair(key);
             let whole = pair.is_none_or(|(first, second)| first == second);
-            ensure(whole, "P12 a batch is whole", || format!("pair {key} reads {pair:?}"))?;
+            ensure(whole, "P12 a batch is whole", || {
+                format!("pair {key} reads {pair:?}")
+            })?;
             Ok(Answer::Value(pair.map(|(first, _)| first)))
         }
         Ask::Command(_) => Ok(Answer::Mismatch),

@@ -44,7 +44,9 @@ impl Survival {
     }
 
     pub fn last(&self) -> Position {
-        self.committed.last().map_or(Position::ZERO, |record| record.position)
+        self.committed
+            .last()
+            .map_or(Position::ZERO, |record| record.position)
     }
 
     pub fn records(&self) -> &[Record] {

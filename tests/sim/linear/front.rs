@@ -136,7 +136,8 @@ impl<const W: usize> Front<W> {
         if self.0.len() > width {
             // Fewest operations still bound to happen first, then most that may yet help.
             let owed = |config: &Config<W>| (open & !(config.used | config.free)).count();
-            self.0.sort_by_key(|config| (owed(config), Reverse(config.free.count())));
+            self.0
+                .sort_by_key(|config| (owed(config), Reverse(config.free.count())));
             // The best of each content, then the second best of each, and so on: those of one content
             // differ less in what they can lead to.
             let mut seen = BTreeMap::new();

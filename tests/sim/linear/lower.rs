@@ -41,6 +41,18 @@ impl<V: Copy> Step<V> {
         }
     }
 
+    /// The same, but leaving another content.
+    pub fn leaving(self, change: impl Fn(V) -> V) -> Self {
+        match self {
+            Step::Set(to) => Step::Set(change(to)),
+            Step::Move { from, to } => Step::Move {
+                from,
+                to: change(to),
+            },
+            look => look,
+        }
+    }
+
     fn map<U>(self, val: impl Fn(V) -> U) -> Step<U> {
         match self {
             Step::Set(to) => Step::Set(val(to)),

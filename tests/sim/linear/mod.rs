@@ -137,7 +137,7 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Violation(violation) => f.write_str(&violation.explain),
             Verdict::Undecided { key, steps } => {
-                write!(f, "key {key}: undecided, gave up after {steps} steps")
+                write!(f, "key {key}: undecided within {steps} steps")
             }
             Verdict::Malformed { op, why } => write!(f, "operation {op} is malformed: {why}"),
         }

@@ -8,6 +8,8 @@ pub struct Table<'a, const W: usize> {
     plan: &'a Plan,
     /// The item last in each slot.
     in_slot: Vec<usize>,
+    /// What it does, with every content that counts as [`OTHER`] replaced by that.
+    steps: Vec<Step<Val>>,
     /// The slots in use, and those of them holding sets, looks and operations of unknown outcome.
     pub open: Bits<W>,
     pub sets: Bits<W>,
@@ -37,6 +39,7 @@ impl<'a, const W: usize> Table<'a, W> {
         let mut table = Table {
             plan,
             in_slot: Vec::new(),
+            steps: Vec::new(),
             open: Bits::NONE,
             sets: Bits::NONE,
             looks: Bits::NONE,
@@ -68,28 +71,20 @@ impl<'a, const W: usize> Table<'a, W> {
         }
     }
 
-    /// What a content counts as by now.
-    fn class(&self, val: Val) -> Val {
-        if self.merged[val as usize] {
-            OTHER
-        } else {
-            val
-        }
-    }
-
     pub fn item(&self, slot: usize) -> &Item {
         &self.plan.items[self.in_slot[slot]]
     }
 
     /// What the operation in a slot does, as far as anything can still tell.
     pub fn step(&self, slot: usize) -> Step<Val> {
-        match self.item(slot).step {
-            Step::Set(to) => Step::Set(self.class(to)),
-            Step::Move { from, to } => Step::Move {
-                from,
-                to: self.class(to),
-            },
-            look => look,
+        self.steps[slot]
+    }
+
+    fn class(&self, val: Val) -> Val {
+        if self.merged[val as usize] {
+            OTHER
+        } else {
+            val
         }
     }
 
@@ -103,8 +98,12 @@ impl<'a, const W: usize> Table<'a, W> {
             return Ok(None);
         }
         let slot = self.open.lowest_absent().ok_or(Crowded)?;
-        self.in_slot.resize(self.in_slot.len().max(slot + 1), 0);
+        if slot == self.in_slot.len() {
+            self.in_slot.push(index);
+            self.steps.push(item.step);
+        }
         self.in_slot[slot] = index;
+        self.steps[slot] = item.step.leaving(|to| self.class(to));
         self.open.add(slot);
         if unknown {
             self.unknown.add(slot);
@@ -152,7 +151,8 @@ impl<'a, const W: usize> Table<'a, W> {
         ] {
             set.remove(slot);
         }
-        self.retire(&self.item(slot).clone());
+        let item = *self.item(slot);
+        self.retire(&item);
     }
 
     fn retire(&mut self, item: &Item) {
@@ -210,18 +210,28 @@ impl<'a, const W: usize> Table<'a, W> {
                     config.state
                 };
             }
-            let makers = std::mem::take(&mut self.makers[val as usize]);
-            if makers.is_empty() {
-                continue;
-            }
-            self.makeable.retain(|&other| other != val);
-            for &slot in &makers {
-                self.offer(slot, OTHER);
-            }
-            if makers.iter().any(|&slot| self.unknown.has(slot)) {
-                self.align(front);
+            if self.leaving[val as usize] > 0 {
+                let makers = self.merge_steps(val);
+                if makers.iter().any(|&slot| self.unknown.has(slot)) {
+                    self.align(front);
+                }
             }
         }
+    }
+
+    /// Returns the makers of the content, now makers of [`OTHER`].
+    fn merge_steps(&mut self, val: Val) -> Vec<usize> {
+        let mut changes = self.open & !self.looks;
+        while let Some(slot) = changes.pop() {
+            let other = |to| if to == val { OTHER } else { to };
+            self.steps[slot] = self.steps[slot].leaving(other);
+        }
+        let makers = std::mem::take(&mut self.makers[val as usize]);
+        self.makeable.retain(|&other| other != val);
+        for &slot in &makers {
+            self.offer(slot, OTHER);
+        }
+        makers
     }
 
     /// Of unknown operations that have become alike, it matters only how many are used. Says that it
