@@ -72,8 +72,6 @@ pub enum Mutant {
     NoDryRun,
     /// P8: a node approves although it hears its leader.
     ApproveWithoutSuspicion,
-    /// P1: within a counter the younger wins.
-    YoungerWins,
     /// P4: nobody waits for its elders.
     NoRankWait,
     /// P21, C27: an unready elder is ranked like a ready one.

@@ -1,9 +1,10 @@
 //! What the commands of a script mean.
 
-use eldest::protocol::{Ack, Checkpoint, Input, Node, RoleName, ServiceChange, Settings, Takeover};
+use eldest::protocol::{Ack, Checkpoint, Input, Node, ServiceChange, Settings, Takeover};
 use eldest::types::{Entry, Format, NodeId, Owner, Payload, Span};
 
 use crate::inject;
+use crate::look::{core, expect, show};
 use crate::network::Rule;
 use crate::stage::{MS, Stage};
 use crate::trace::Fate;
@@ -19,6 +20,8 @@ pub type Shown = Result<Vec<String>, String>;
 #[derive(Default)]
 pub struct Play {
     stage: Option<Stage>,
+    /// What the last command that ran showed, for `expect said`.
+    said: Vec<String>,
 }
 
 impl Play {
@@ -26,8 +29,15 @@ impl Play {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words.as_slice() {
             ["quietly", rest @ ..] => self.perform(rest).map(|_| Vec::new()),
+            ["expect", "said", text @ ..] => self.expect_said(&text.join(" "), true),
+            ["expect", "unsaid", text @ ..] => self.expect_said(&text.join(" "), false),
             words => self.perform(words),
         }
+    }
+
+    fn expect_said(&self, text: &str, wanted: bool) -> Shown {
+        let said = self.said.iter().any(|line| line.contains(text));
+        expect(said == wanted).map(|()| Vec::new())
     }
 
     fn perform(&mut self, words: &[&str]) -> Shown {
@@ -44,10 +54,11 @@ impl Play {
             || machines(stage, words)?
             || network(stage, words)?
             || time(stage, words)?;
-        match acted {
-            true => Ok(stage.trace.take(start)),
-            false => Err("no such command".into()),
+        if !acted {
+            return Err("no such command".into());
         }
+        self.said = stage.trace.take(start);
+        Ok(self.said.clone())
     }
 
     /// `cluster 3 formed ack=all n3.format=2`: `formed` spares a script the first election.
@@ -169,6 +180,7 @@ fn machines(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
         ["start", nodes @ ..] => each(nodes, |one| stage.start(one))?,
         ["crash", nodes @ ..] => each(nodes, |one| stage.crash(one))?,
         ["wipe", one] => stage.host(node(one)?).wipe(),
+        ["forget", one] => stage.host(node(one)?).forget(),
         ["doubt", one, "keep", index] => stage.host(node(one)?).doubt(parse(index)?),
         ["pause", one] => stage.host(node(one)?).asleep = Some(Vec::new()),
         ["resume", one] => stage.resume(node(one)?),
@@ -273,92 +285,21 @@ fn time(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
                 core(stage, one).is_some_and(|node| node.is_leader(now))
             })
         }
+        ["until", one, "has", index] => {
+            let (one, index) = (node(one)?, parse(index)?);
+            stage.run_until(PATIENCE, |stage| {
+                core(stage, one).is_some_and(|node| node.commit_index() >= index)
+            })
+        }
         ["until", one, "leads"] => {
             let one = node(one)?;
             stage.run_until(PATIENCE, |stage| {
                 core(stage, one).is_some_and(Node::is_open)
             })
         }
-        ["until", one, "claims" | "leads-unopened"] => {
-            let one = node(one)?;
-            stage.run_until(PATIENCE, |stage| {
-                core(stage, one).is_some_and(|node| node.leads().is_some())
-            })
-        }
         _ => return Ok(false),
     };
     came.then_some(true).ok_or("it never came to that".into())
-}
-
-/// What only looks, or fails.
-fn show(stage: &mut Stage, words: &[&str]) -> Result<Option<Vec<String>>, String> {
-    match words {
-        ["show", "heartbeats"] => stage.trace.heartbeats = true,
-        ["hide", "heartbeats"] => stage.trace.heartbeats = false,
-        ["show", "disk"] => stage.trace.disk = true,
-        ["status"] => {
-            let lines = stage.ids().into_iter().map(|one| status(stage, one));
-            return Ok(Some(lines.collect()));
-        }
-        ["log", one] => return Ok(Some(log(stage, node(one)?))),
-        ["expect", "leader", one] => expect(stage.leader() == Some(node(one)?))?,
-        ["expect", "no", "leader"] => expect(stage.leader().is_none())?,
-        ["expect", "equal", "logs"] => {
-            let mut logs = stage.hosts.values().filter_map(|host| host.node.as_ref());
-            let first = logs.next().map(|node| node.log().last());
-            expect(logs.all(|node| Some(node.log().last()) == first))?;
-        }
-        _ => return Ok(None),
-    }
-    Ok(Some(Vec::new()))
-}
-
-fn expect(holds: bool) -> Result<(), String> {
-    holds.then_some(()).ok_or("it is not so".into())
-}
-
-fn status(stage: &Stage, one: NodeId) -> String {
-    let Some(node) = core(stage, one) else {
-        return format!("        {one} down");
-    };
-    let role = match (node.role_name(), node.leader()) {
-        (RoleName::Leader, None) => "leads, not open".to_string(),
-        (RoleName::Leader, Some(_)) => "leads".to_string(),
-        (RoleName::Follower, Some(leader)) => format!("follows {leader}"),
-        (RoleName::Follower, None) => "has promised".to_string(),
-        (RoleName::Candidate, _) => "is leaderless".to_string(),
-        (RoleName::Stopped, _) => "has stopped".to_string(),
-    };
-    let (promise, last, commit) = (node.vote().promise.epoch, node.last(), node.commit_index());
-    let admitted = if node.vote().admitted {
-        ""
-    } else {
-        ", not admitted"
-    };
-    let down = if node.service_is_down() {
-        ", service down"
-    } else {
-        ""
-    };
-    format!("        {one} {role}: promise {promise} last {last} commit {commit}{admitted}{down}")
-}
-
-fn log(stage: &Stage, one: NodeId) -> Vec<String> {
-    let Some(node) = core(stage, one) else {
-        return vec![format!("        {one} down")];
-    };
-    let (base, commit) = (node.log().base(), node.commit_index());
-    let records = node.log().range(base.index, node.last().index);
-    let below = (base.index > 0).then(|| format!("        {base} snapshot"));
-    let lines = records.iter().map(|record| match record.index() <= commit {
-        true => format!("        {record}"),
-        false => format!("        {record} (not committed)"),
-    });
-    below.into_iter().chain(lines).collect()
-}
-
-fn core(stage: &Stage, one: NodeId) -> Option<&Node> {
-    stage.hosts.get(&one)?.node.as_ref()
 }
 
 fn each(nodes: &[&str], mut act: impl FnMut(NodeId)) -> Result<(), String> {

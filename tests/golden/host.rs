@@ -1,8 +1,8 @@
 //! One machine of the stage: a process that may die at any moment, and a disk that keeps what was
 //! synced before.
 
-use eldest::protocol::{Envelope, Input};
-use eldest::protocol::{Log, Node, Recovered, Seq, Settings, SnapshotMeta, Vote, Write};
+use eldest::protocol::{Envelope, Input, Message};
+use eldest::protocol::{Log, Node, Recovered, Seq, Settings, SnapshotMeta, Term, Vote, Write};
 use eldest::types::{Boot, Incarnation, Index, NodeId, Now, Time, WallTime};
 
 pub struct Host {
@@ -74,7 +74,7 @@ impl Host {
         let log = &self.disk.log;
         let base = log.base().index;
         let recovered = Recovered {
-            boot: Boot(u64::from(self.settings.me.0) * 100 + self.lives),
+            boot: self.boot(),
             incarnation: self.disk.incarnation,
             vote: self.disk.vote,
             base: log.meta_at(base),
@@ -120,6 +120,29 @@ impl Host {
             snapshot,
             ..blank
         };
+    }
+
+    /// The promise file is lost or bad: the log is there, but not what was promised beyond it.
+    pub fn forget(&mut self) {
+        self.doubt(self.disk.log.last().index);
+        self.disk.vote.promise = Term::default();
+    }
+
+    /// What the driver puts around a message that the core did not make.
+    pub fn envelope(&self, to: NodeId, message: Message) -> Envelope {
+        Envelope {
+            from: self.settings.me,
+            to,
+            boot: self.boot(),
+            incarnation: self.disk.incarnation,
+            admitted: self.disk.vote.admitted,
+            format: self.settings.format,
+            message,
+        }
+    }
+
+    fn boot(&self) -> Boot {
+        Boot(u64::from(self.settings.me.0) * 100 + self.lives)
     }
 
     pub fn life(&self) -> u64 {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use eldest::protocol::{Certificate, Claim, Condition, Envelope, Message, Records, Standing, Term};
+use eldest::protocol::{
+    Certificate, Claim, Condition, Envelope, Message, Records, SnapshotMeta, Standing, Term,
+};
 use eldest::types::{ClaimId, Entry, Epoch, NodeId, Payload, Position, Record, Span, Stamp};
 
 use crate::commands::{node, parse};
@@ -45,19 +47,7 @@ pub fn envelope(
         };
         fields.set(name, value)?;
     }
-    let host = &stage.hosts[&from];
-    Ok(Envelope {
-        from,
-        to,
-        boot: host
-            .node
-            .as_ref()
-            .map(|node| node.boot())
-            .unwrap_or_default(),
-        incarnation: host.disk.incarnation,
-        format: host.settings.format,
-        message: fields.message(kind)?,
-    })
+    Ok(stage.hosts[&from].envelope(to, fields.message(kind)?))
 }
 
 impl Fields {
@@ -94,79 +84,25 @@ impl Fields {
     }
 
     fn message(self, kind: &str) -> Result<Message, String> {
-        let (term, epoch, prev, last) = (self.term, self.term.epoch, self.prev, self.last);
+        let (term, epoch, last) = (self.term, self.term.epoch, self.last);
         Ok(match kind {
-            "heartbeat" => Message::Heartbeat {
-                term,
-                round: 1,
-                lease: Span::millis(300),
-                commit: last.index,
-                heir: None,
-                boundary: 0,
-            },
-            "heard" => Message::HeartbeatReply {
-                epoch,
-                round: 1,
-                matched: last.index,
-                last,
-                full: false,
-                digest: None,
-            },
-            "append" => Message::Append {
-                term,
-                prev,
-                records: self.records,
-                commit: last.index,
-            },
-            "appended" => Message::Appended {
-                epoch,
-                matched: last.index,
-            },
-            "gap" => Message::Gap {
-                epoch,
-                prev,
-                hint: last,
-            },
-            "snapshot" => Message::Snapshot {
-                term,
-                meta: eldest::protocol::SnapshotMeta {
-                    at: last,
-                    ..Default::default()
-                },
-            },
+            "heard" | "appended" | "gap" | "refuse" | "approve" | "opinion" => self.answer(kind),
             "stale" => Message::Stale { promise: epoch },
             "resigned" => Message::Resigned { epoch },
             "willing" => Message::Willing {
                 ask: 1,
                 standing: standing(epoch, last),
             },
-            "opinion" => {
-                let standing = standing(epoch, last);
-                Message::Opinion {
-                    ask: 1,
-                    yes: true,
-                    standing,
-                }
-            }
             "claim" => Message::Claim(Claim {
                 term,
                 last,
                 condition: Condition::Fit,
                 certificate: self.certificate,
             }),
-            "approve" => Message::Approve {
-                term,
-                last,
-                lease_left: Span::ZERO,
-            },
-            "refuse" => Message::Refuse {
-                term,
-                promise: epoch,
-            },
             "pull" => Message::Pull { term, after: last },
             "pulled" => Message::Pulled {
                 term,
-                prev,
+                prev: self.prev,
                 records: self.records,
             },
             "hand-over" => Message::HandOver(Certificate {
@@ -175,8 +111,74 @@ impl Fields {
                 last,
             }),
             "odd" => Message::Odd { epoch },
+            _ => self.order(kind)?,
+        })
+    }
+
+    /// What a leader sends to be followed.
+    fn order(self, kind: &str) -> Result<Message, String> {
+        let (term, commit) = (self.term, self.last.index);
+        Ok(match kind {
+            "heartbeat" => Message::Heartbeat {
+                term,
+                round: 1,
+                lease: Span::millis(300),
+                commit,
+                heir: None,
+                boundary: 0,
+            },
+            "append" => Message::Append {
+                term,
+                prev: self.prev,
+                records: self.records,
+                commit,
+            },
+            "snapshot" => {
+                let meta = SnapshotMeta {
+                    at: self.last,
+                    ..Default::default()
+                };
+                Message::Snapshot { term, meta }
+            }
             _ => return Err(format!("no such kind of message: {kind}")),
         })
+    }
+
+    fn answer(&self, kind: &str) -> Message {
+        let (term, epoch, last) = (self.term, self.term.epoch, self.last);
+        match kind {
+            "heard" => Message::HeartbeatReply {
+                epoch,
+                round: 1,
+                matched: last.index,
+                last,
+                full: false,
+                digest: None,
+            },
+            "appended" => Message::Appended {
+                epoch,
+                matched: last.index,
+            },
+            "gap" => Message::Gap {
+                epoch,
+                prev: self.prev,
+                hint: last,
+            },
+            "refuse" => Message::Refuse {
+                term,
+                promise: epoch,
+            },
+            "approve" => Message::Approve {
+                term,
+                last,
+                lease_left: Span::ZERO,
+            },
+            _ => Message::Opinion {
+                ask: 1,
+                yes: true,
+                standing: standing(epoch, last),
+            },
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A script on paper: the claim, then commands with what each of them must show.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::commands::Play;
@@ -14,39 +15,65 @@ enum Item {
     },
 }
 
+/// A script as it went, and where that is not what it says.
+pub struct Played {
+    text: String,
+    wrong: Vec<String>,
+}
+
 /// Plays a script and compares, or with `UPDATE_GOLDEN=1` writes down what it shows.
 pub fn check(name: &str) {
-    let path = folder().join(format!("{name}.txt"));
-    let text = std::fs::read_to_string(&path).expect("a script");
-    let mut played = String::new();
-    let mut wrong = Vec::new();
+    let Played { text, wrong } = play(name);
+    match std::env::var_os("UPDATE_GOLDEN") {
+        Some(_) => std::fs::write(path(name), text).expect("a script to write"),
+        None => assert!(wrong.is_empty(), "\n{}", wrong.join("\n")),
+    }
+}
+
+/// Plays a script to its end; breaks off where it cannot go on or an `expect` does not hold.
+pub fn play(name: &str) -> Played {
+    let text = std::fs::read_to_string(path(name)).expect("a script");
+    let mut played = Played {
+        text: String::new(),
+        wrong: Vec::new(),
+    };
     let mut play = Play::default();
     for item in parse(&text) {
         match item {
-            Item::Prose(line) => add(&mut played, &line),
+            Item::Prose(line) => add(&mut played.text, &line),
             Item::Command {
                 line,
                 text,
                 expected,
             } => {
-                add(&mut played, &format!("> {text}"));
+                add(&mut played.text, &format!("> {text}"));
                 let shown = play
                     .command(&text)
                     .unwrap_or_else(|error| panic!("{name}.txt:{line}: {text}: {error}"));
-                shown.iter().for_each(|line| add(&mut played, line));
+                shown.iter().for_each(|line| add(&mut played.text, line));
                 if shown != expected {
-                    wrong.push(difference(name, line, &text, &expected, &shown));
+                    let told = difference(name, line, &text, &expected, &shown);
+                    played.wrong.push(told);
                 }
             }
         }
     }
-    match std::env::var_os("UPDATE_GOLDEN") {
-        Some(_) => std::fs::write(&path, played).expect("a script to write"),
-        None => assert!(wrong.is_empty(), "\n{}", wrong.join("\n")),
-    }
+    played
 }
 
-pub fn folder() -> PathBuf {
+fn path(name: &str) -> PathBuf {
+    folder().join(format!("{name}.txt"))
+}
+
+/// The scripts that there are.
+pub fn names() -> BTreeSet<String> {
+    let files = std::fs::read_dir(folder()).expect("the folder of scripts");
+    let paths = files.map(|file| file.expect("a file").path());
+    let stems = paths.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
+    stems.collect()
+}
+
+fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/scripts")
 }
 
@@ -91,10 +118,10 @@ fn difference(
 ) -> String {
     let mut told = format!("{name}.txt:{line}: > {text}\n");
     for line in expected.iter().filter(|line| !shown.contains(line)) {
-        add(&mut told, &format!("  expected {line}"));
+        told += &format!("  expected {line}\n");
     }
     for line in shown.iter().filter(|line| !expected.contains(line)) {
-        add(&mut told, &format!("  but saw  {line}"));
+        told += &format!("  but saw  {line}\n");
     }
     told
 }

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use eldest::protocol::{Envelope, Event, Input, Message, Output, Settings, Term, Verdict, Write};
-use eldest::types::{Boot, ClaimId, Epoch, Index, NodeId, Record, RequestId};
+use eldest::protocol::{Envelope, Input, Message, Output, Settings, Term, Verdict, Write};
+use eldest::types::{ClaimId, Epoch, NodeId, RequestId};
 
 use crate::host::{Host, clocks};
 use crate::network::Network;
+use crate::referee::Referee;
 use crate::trace::{Fate, Trace, verdict};
 
 pub const MS: u64 = 1000;
@@ -30,13 +31,11 @@ pub struct Stage {
     queue: BTreeMap<(u64, u64), Action>,
     scheduled: u64,
     calls: BTreeMap<RequestId, String>,
-    sure: BTreeSet<NodeId>,
+    referee: Referee,
     /// How often a timer has gone off at this moment.
     woken: (u64, u32),
     /// Who has learned of whose death, so that it is told once.
     refused: BTreeSet<(NodeId, NodeId)>,
-    opened: BTreeMap<Epoch, Boot>,
-    applied: BTreeMap<Index, Record>,
 }
 
 impl Stage {
@@ -51,11 +50,9 @@ impl Stage {
             queue: BTreeMap::new(),
             scheduled: 0,
             calls: BTreeMap::new(),
-            sure: BTreeSet::new(),
+            referee: Referee::default(),
             woken: (0, 0),
             refused: BTreeSet::new(),
-            opened: BTreeMap::new(),
-            applied: BTreeMap::new(),
         }
     }
 
@@ -67,7 +64,6 @@ impl Stage {
     pub fn run_until(&mut self, us: u64, done: impl Fn(&Stage) -> bool) -> bool {
         let end = self.now + us;
         while !done(self) {
-            self.note_the_sure();
             let next = self.next_moment();
             if next > end {
                 self.now = end;
@@ -75,6 +71,7 @@ impl Stage {
             }
             self.now = next;
             self.step();
+            self.note_the_sure();
         }
         true
     }
@@ -192,7 +189,7 @@ impl Stage {
                 self.host(node).post(after, envelope);
                 self.send_what_may_leave(node);
             }
-            Output::Apply(records) => self.check_applied(node, records),
+            Output::Apply(records) => self.referee.applied(node, records),
             Output::Restore(_) => {}
             Output::Verdict { request, verdict } => self.show_verdict(node, request, &verdict),
             Output::Probe(peer) => {
@@ -202,7 +199,8 @@ impl Stage {
                 }
             }
             Output::Event(event) => {
-                self.check_opened(node, event);
+                let boot = self.hosts[&node].node.as_ref().map(|node| node.boot());
+                self.referee.told(boot.unwrap_or_default(), event);
                 self.trace.event(self.now, node, event);
             }
             Output::Stop(fault) => self.trace.note(self.now, node, format!("stops: {fault:?}")),
@@ -212,18 +210,7 @@ impl Stage {
     fn with_newest_snapshot(&self, from: NodeId, to: NodeId, term: Term) -> Envelope {
         let host = &self.hosts[&from];
         let meta = host.disk.snapshot.clone();
-        Envelope {
-            from,
-            to,
-            boot: host
-                .node
-                .as_ref()
-                .map(|node| node.boot())
-                .unwrap_or_default(),
-            incarnation: host.disk.incarnation,
-            format: host.settings.format,
-            message: Message::Snapshot { term, meta },
-        }
+        host.envelope(to, Message::Snapshot { term, meta })
     }
 
     fn send_what_may_leave(&mut self, node: NodeId) {
@@ -338,7 +325,7 @@ impl Stage {
                 format!("stores promise {}", vote.promise.epoch)
             }
             Write::Append(records) if self.trace.disk => {
-                format!("stores {} records", records.len())
+                format!("stores +{}", records.len())
             }
             Write::Vote(_) | Write::Append(_) => return,
         };
@@ -351,45 +338,15 @@ impl Stage {
         self.trace.note(self.now, node, text);
     }
 
-    /// Shows who begins and who ceases to answer `/is_leader` with true; never two at once (I4).
+    /// Shows who begins and who ceases to answer `/is_leader` with true.
     fn note_the_sure(&mut self) {
+        let now = clocks(self.now).mono;
         for (id, host) in &self.hosts {
-            let sure = host
-                .node
-                .as_ref()
-                .is_some_and(|node| node.is_leader(clocks(self.now).mono));
-            let text = match (self.sure.contains(id), sure) {
-                (false, true) => "is_leader",
-                (true, false) => "is_leader no more",
-                _ => continue,
-            };
-            match sure {
-                true => self.sure.insert(*id),
-                false => self.sure.remove(id),
-            };
-            self.trace.note(self.now, *id, text.into());
+            let sure = host.node.as_ref().is_some_and(|node| node.is_leader(now));
+            if let Some(change) = self.referee.sure(*id, sure) {
+                self.trace.note(self.now, *id, change.into());
+            }
         }
-        assert!(
-            self.sure.len() < 2,
-            "two are sure to lead (I4): {:?}",
-            self.sure
-        );
-    }
-
-    /// An epoch is opened by one process only (I1).
-    fn check_opened(&mut self, node: NodeId, event: Event) {
-        let boot = self.hosts[&node].node.as_ref().map(|node| node.boot());
-        if let (Event::Opened { epoch }, Some(boot)) = (event, boot) {
-            let first = *self.opened.entry(epoch).or_insert(boot);
-            assert_eq!(first, boot, "{epoch} was opened twice (I1)");
-        }
-    }
-
-    /// What is committed at an index is the same everywhere (I5).
-    fn check_applied(&mut self, node: NodeId, records: Vec<Record>) {
-        for record in records {
-            let first = self.applied.entry(record.index()).or_insert(record.clone());
-            assert_eq!(*first, record, "{node} applies another history (I5)");
-        }
+        self.referee.only_one_is_sure();
     }
 }

@@ -8,6 +8,7 @@ mod client;
 mod disk;
 mod host;
 mod linear;
+mod mutants;
 mod net;
 mod plan;
 mod rng;

@@ -1,10 +1,14 @@
 //! A network that loses, repeats, reorders, delays, and can be cut link by link and way by way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use eldest::protocol::Envelope;
 use eldest::types::NodeId;
 
 use crate::rng::Rng;
+
+/// What a scenario singles out.
+pub type Filter = fn(&Envelope) -> bool;
 
 #[derive(Clone, Debug)]
 pub struct Net {
@@ -14,6 +18,10 @@ pub struct Net {
     /// How often a message is held up for long, in a thousand.
     pub straggle: u64,
     pub delay: (u64, u64),
+    /// Messages of some kind that do not pass.
+    pub dropped: Option<Filter>,
+    /// Links with a delay of their own.
+    pub slow: BTreeMap<(NodeId, NodeId), u64>,
 }
 
 impl Net {
@@ -23,8 +31,7 @@ impl Net {
             loss: 0,
             repeat: 0,
             straggle: 0,
-            delay: (100, 400),
-        }
+            delay: (100, 400), dropped: None, slow: BTreeMap::new() }
     }
 
     pub fn cut(&mut self, from: NodeId, to: NodeId) {
@@ -50,13 +57,18 @@ impl Net {
         self.passes(a, b) && self.passes(b, a)
     }
 
+    pub fn drops(&self, envelope: &Envelope) -> bool {
+        self.dropped.is_some_and(|dropped| dropped(envelope))
+    }
+
     /// When the copies of one message arrive, as delays: none, one or two.
     pub fn fates(&self, rng: &mut Rng, from: NodeId, to: NodeId) -> Vec<u64> {
         if !self.passes(from, to) || rng.chance(self.loss) {
             return Vec::new();
         }
         let copies = if rng.chance(self.repeat) { 2 } else { 1 };
-        (0..copies).map(|_| self.delay(rng)).collect()
+        let slow = self.slow.get(&(from, to)).copied().unwrap_or(0);
+        (0..copies).map(|_| slow + self.delay(rng)).collect()
     }
 
     pub fn delay(&self, rng: &mut Rng) -> u64 {

@@ -20,6 +20,7 @@ pub enum Harm {
     PowerCutAll,
     Pause,
     Isolate,
+    Reject,
     Split,
     OneWay,
     Flap,
@@ -37,12 +38,13 @@ pub enum Harm {
     Upgrade,
 }
 
-const HARMS: [(Harm, u64); 20] = [
+const HARMS: [(Harm, u64); 21] = [
     (Harm::Kill, 14),
     (Harm::PowerCut, 10),
     (Harm::PowerCutAll, 3),
     (Harm::Pause, 10),
-    (Harm::Isolate, 12),
+    (Harm::Isolate, 10),
+    (Harm::Reject, 10),
     (Harm::Split, 8),
     (Harm::OneWay, 12),
     (Harm::Flap, 8),
@@ -194,7 +196,8 @@ impl Plan {
                 let until = world.now + self.rng.skewed(10_000, 3_000_000);
                 world.hosts[node].paused_until = until;
             }
-            Harm::Isolate => self.cut_off(world, node),
+            Harm::Isolate => world.cut_off(node),
+            Harm::Reject => world.reject(node),
             Harm::Split => self.split(world),
             Harm::OneWay => self.one_way(world, node),
             Harm::Flap => self.flap(world, node),
@@ -226,14 +229,6 @@ impl Plan {
         world.after(back, Event::Restart { node });
     }
 
-    fn cut_off(&mut self, world: &mut World, node: usize) {
-        let id = world.hosts[node].id;
-        for other in others(world, id) {
-            world.net.cut(id, other);
-            world.net.cut(other, id);
-        }
-    }
-
     fn split(&mut self, world: &mut World) {
         let sides: Vec<(NodeId, bool)> = world
             .hosts
@@ -252,7 +247,7 @@ impl Plan {
     fn one_way(&mut self, world: &mut World, node: usize) {
         let id = world.hosts[node].id;
         let inwards = self.rng.chance(500);
-        for other in others(world, id) {
+        for other in world.others(id) {
             if self.rng.chance(600) {
                 let (from, to) = if inwards { (other, id) } else { (id, other) };
                 world.net.cut(from, to);
@@ -262,7 +257,7 @@ impl Plan {
 
     fn flap(&mut self, world: &mut World, node: usize) {
         let id = world.hosts[node].id;
-        for other in others(world, id) {
+        for other in world.others(id) {
             match world.net.passes(id, other) {
                 true => world.net.cut(id, other),
                 false => world.net.mend(id, other),
@@ -356,15 +351,6 @@ impl Plan {
         }
         Ok(())
     }
-}
-
-fn others(world: &World, id: NodeId) -> Vec<NodeId> {
-    world
-        .hosts
-        .iter()
-        .map(|host| host.id)
-        .filter(|other| *other != id)
-        .collect()
 }
 
 fn set_full(world: &mut World, node: usize, full: bool) -> Check {

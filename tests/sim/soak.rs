@@ -126,3 +126,25 @@ fn survey() {
         );
     }
 }
+
+/// `SIM_MUTANTS` seeds with each mutant on: who objects first.
+#[test]
+fn mutants_survey() {
+    use eldest::protocol::mutant::{self, Mutant};
+    let Some(count) = number("SIM_MUTANTS") else {
+        return;
+    };
+    let first = number("SIM_FIRST").unwrap_or(1);
+    for mutant in crate::mutants::ALL {
+        mutant::set(Some(*mutant));
+        let mut found: std::collections::BTreeMap<&str, (u64, u64)> = Default::default();
+        for seed in first..first + count {
+            if let Err((violation, _)) = run(seed, false) {
+                let entry = found.entry(violation.checker).or_insert((0, seed));
+                entry.0 += 1;
+            }
+        }
+        println!("{mutant:?}: {found:?}");
+        mutant::set(None::<Mutant>);
+    }
+}

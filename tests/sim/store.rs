@@ -207,7 +207,7 @@ pub fn encode(tag: Tag, command: Command, format: Format) -> Payload {
 
 pub fn decode(payload: &Payload) -> (Tag, Command) {
     let mut words = payload.text.split(' ');
-    let mut number = |words: &mut std::str::Split<'_, char>| -> u64 {
+    let number = |words: &mut std::str::Split<'_, char>| -> u64 {
         words
             .next()
             .and_then(|word| word.parse().ok())

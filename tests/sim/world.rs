@@ -34,9 +34,11 @@ pub enum Event {
         node: usize,
         life: u64,
     },
+    /// A port refuses. `lie`: something else answered, the process lives (P11).
     Refused {
         node: usize,
         peer: NodeId,
+        lie: bool,
     },
     Call {
         node: usize,
@@ -54,9 +56,6 @@ pub enum Event {
     },
     Restart {
         node: usize,
-    },
-    Script {
-        step: usize,
     },
 }
 
@@ -79,7 +78,6 @@ pub struct World {
     pub odd: Vec<NodeId>,
     pub openings: Vec<(u64, NodeId)>,
     pub messages: u64,
-    pub bytes: u64,
 }
 
 impl World {
@@ -99,7 +97,6 @@ impl World {
             odd: Vec::new(),
             openings: Vec::new(),
             messages: 0,
-            bytes: 0,
         }
     }
 
@@ -124,21 +121,17 @@ impl World {
             .expect("a node of the topology")
     }
 
-    /// Runs up to `until`; stops early at a script step, whose number it returns.
-    pub fn run_until(&mut self, until: u64) -> Result<Option<usize>, Violation> {
+    pub fn run_until(&mut self, until: u64) -> Check {
         while let Some(entry) = self.queue.first_entry() {
             if entry.key().0 > until {
                 break;
             }
             let ((time, _), event) = entry.remove_entry();
             self.now = time;
-            if let Event::Script { step } = event {
-                return Ok(Some(step));
-            }
             self.step(event)?;
         }
         self.now = until;
-        Ok(None)
+        Ok(())
     }
 
     /// Runs until something holds, at most until `until`. Says whether it came to hold.
@@ -178,7 +171,7 @@ impl World {
                 self.feed(node, Input::Tick)?;
             }
             Event::Synced { node, life } if self.hosts[node].life == life => self.synced(node)?,
-            Event::Refused { node, peer } if !self.host(peer).is_up() => {
+            Event::Refused { node, peer, lie } if lie || !self.host(peer).is_up() => {
                 self.feed(node, Input::PeerRefused(peer))?;
             }
             Event::Call { node, call } => self.call(node, call)?,
@@ -286,7 +279,7 @@ impl World {
         let id = self.hosts[node].id;
         if id != dead && self.net.both_ways(id, dead) {
             let delay = self.net.delay(&mut self.rng);
-            self.after(delay, Event::Refused { node, peer: dead });
+            self.after(delay, Event::Refused { node, peer: dead, lie: false });
         }
     }
 
@@ -430,9 +423,36 @@ impl World {
         }
     }
 
+    /// Cuts a machine off from all others, both ways.
+    pub fn cut_off(&mut self, node: usize) {
+        let id = self.hosts[node].id;
+        for other in self.others(id) {
+            self.net.cut(id, other);
+            self.net.cut(other, id);
+        }
+    }
+
+    /// A firewall cuts a machine off and refuses connections in its name, though it lives.
+    pub fn reject(&mut self, node: usize) {
+        self.cut_off(node);
+        let peer = self.hosts[node].id;
+        for other in self.others(peer) {
+            let (node, delay) = (self.slot(other), self.net.delay(&mut self.rng));
+            self.after(delay, Event::Refused { node, peer, lie: true });
+        }
+    }
+
+    pub fn others(&self, id: NodeId) -> Vec<NodeId> {
+        let ids = self.hosts.iter().map(|host| host.id);
+        ids.filter(|other| *other != id).collect()
+    }
+
     fn transmit(&mut self, node: usize, envelope: Envelope, state: Option<Store>) -> Check {
         durable::sent(&envelope, &self.hosts[node].disk.durable)?;
         self.messages += 1;
+        if self.net.drops(&envelope) {
+            return Ok(());
+        }
         let mut rng = self.rng.fork();
         for delay in self.net.fates(&mut rng, envelope.from, envelope.to) {
             self.after(

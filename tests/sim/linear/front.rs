@@ -1,4 +1,4 @@
-//! The configurations of the search, and sets of them in which none is as able as another.
+//! The configurations of the search, and how many of them are worth keeping.
 
 use std::array::from_fn;
 use std::cmp::Reverse;
@@ -128,7 +128,7 @@ impl<const W: usize> Front<W> {
                 at += 1;
             }
         }
-        count * (count - 1)
+        count * count
     }
 
     /// Keeps the given number of the most promising. Returns whether any had to go.

@@ -6,8 +6,8 @@ use super::{Call, Op, Outcome, show};
 /// A register's content by number.
 pub type Val = u32;
 pub const ABSENT: Val = 0;
-/// Any content that no operation still to return reads, expects or is refused for. Nothing can tell
-/// two of them apart any more.
+/// Any content that no operation still to return reads or expects. Nothing can tell two of them apart
+/// any more.
 pub const OTHER: Val = 1;
 const FIRST_VALUE: Val = 2;
 

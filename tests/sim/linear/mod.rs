@@ -4,8 +4,8 @@
 //! linearizable when every operation can be given one instant between its invocation and its return,
 //! all instants distinct, so that a single register obeying the operations in that order would have
 //! given the same answers. Keys do not interact, so a history is linearizable exactly when each key's
-//! part of it is, and each part is searched on its own: the cost of the search grows with what is
-//! concurrent on one key, not with the length of the history.
+//! part of it is, and each part is searched on its own. What makes the search costly is how much is
+//! concurrent on one key; the length of the history hardly matters.
 //!
 //! # The search
 //!
@@ -18,7 +18,7 @@
 //! When none is left, the history up to that return is the shortest prefix with no linearization.
 //!
 //! A register allows much stronger pruning than an arbitrary object. Call an operation a *look* when
-//! it changes nothing (a read, a refused comparison), a *set* when it changes the register whatever it
+//! it changes nothing (a read, a comparison that failed), a *set* when it changes the register whatever it
 //! held (a write, a delete) and a *move* when it does so from one value only (a comparison that
 //! succeeded, a create).
 //!
@@ -28,19 +28,23 @@
 //!   can see it. From then on it is *free*: it may still be placed later, or be taken as already done.
 //!   An operation of unknown outcome is free from its invocation, and never has to be done at all.
 //! * A set, or a free move, is placed only where it is needed: right before an operation that wants the
-//!   value it leaves, or, for a set, at its own return. Of several doing the same thing, the one that
-//!   returns soonest goes first, because the others can do later what it could have done.
+//!   value it leaves, or, for a set, at its own return. Where that value is there already, a detour
+//!   that comes back to it is tried only if it makes a set free. Of several operations doing the same
+//!   thing, the one that returns soonest goes first: the others can do later what it could have done.
 //! * A configuration is dropped when another with the same register is at least as able: more looks
-//!   done, more operations free, otherwise equal. This is what stops unknown writes from doubling the
-//!   number of configurations, each: not having spent one is always at least as good.
-//! * Values that no operation reads, expects or is refused for are one and the same value to the
-//!   search, and an unknown operation is forgotten after the last return that could depend on it.
+//!   done, more operations free, otherwise equal. Without this each unknown write could double the
+//!   number of configurations. With it, not having spent one is always at least as good.
+//! * Contents that no operation still to return reads or expects are one and the same to the search.
+//!   An unknown operation is forgotten when every configuration has spent it, or when nothing to come
+//!   could need it.
+//! * At first only a few configurations are followed, the most promising ones. One that reaches the end
+//!   is a linearization, whatever was left aside. If none does, more are followed, in the end all.
 //!
 //! # Caveats
 //!
 //! * The search knows every outcome in advance, also for an operation still open at the end of a
-//!   prefix. A reported prefix may therefore rely on an answer that arrived later: a write refused for
-//!   good is never blamed for a read that came while it was open.
+//!   prefix. A reported prefix may therefore rely on an answer that arrived later: a refused write
+//!   never explains a read, not even one that returned before the refusal.
 //! * `A` precedes `B` only when `A.returned < B.invoked`. With coarse clocks many operations are then
 //!   concurrent, and the check is weaker than the system deserves. Give every event its own time.
 //! * Two operations of one client are ordered by their times alone, not by being of one client.
@@ -112,7 +116,7 @@ pub struct Op {
 pub struct Violation {
     pub key: u32,
     /// The shortest prefix (by time) of the key's history that cannot be linearized, an operation a
-    /// line, and what the register could have held before the last of them.
+    /// line, and what the register could have held just before the last return in it.
     pub explain: String,
 }
 
@@ -120,7 +124,8 @@ pub struct Violation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Violation(Violation),
-    /// The search was cut off: nothing is known about this key.
+    /// The search was cut off, or thousands of operations were open at once. Nothing is known about
+    /// this key.
     Undecided {
         key: u32,
         steps: u64,
@@ -226,7 +231,7 @@ fn explain(history: &[Op], ops: &[usize], last: usize, states: &str) -> String {
             op.client, op.invoked, op.call, op.outcome
         );
     }
-    text + "reachable before it: " + states
+    text + "reachable before it returned: " + states
 }
 
 /// Spells out a register's content.

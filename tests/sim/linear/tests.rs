@@ -259,7 +259,7 @@ fn a_violation_explains_itself() {
   client 0 [3, ..] Write(4) -> Unknown
   client 0 [3, 4] Write(5) -> Refused
 > client 2 [5, 6] Read -> Value(Some(5))
-reachable before it: 1, 2, 4";
+reachable before it returned: 1, 2, 4";
     assert_eq!((found.key, found.explain.as_str()), (7, text));
 }
 

@@ -12,8 +12,8 @@ const NARROWEST: usize = 8;
 /// Why a search ended without a linearization.
 #[derive(Debug)]
 pub enum Halt {
-    /// No order explains the operation at this place in the history. Before it, the register could
-    /// have held only these.
+    /// No order explains the operation at this place in the history. Just before it returned, the
+    /// register could have held only these.
     Stuck { op: usize, states: Vec<Val> },
     /// It would take too many steps.
     Exhausted,
@@ -29,9 +29,21 @@ impl From<Crowded> for Halt {
 
 /// Finds out whether the plan has a linearization, in at most about `steps` steps.
 pub fn search(plan: &Plan, mut steps: u64) -> Result<(), Halt> {
-    // The narrowest sets that do: more than 64 operations are open only if many are unknown.
+    let result = search_once(plan, &mut steps, false);
+    if let Err(Halt::Stuck { .. }) = result {
+        // That is certain. Finds it again without the cuts that leave out what the register could
+        // have held, unless that is too much work.
+        if let Err(detail @ Halt::Stuck { .. }) = search_once(plan, &mut steps, true) {
+            return Err(detail);
+        }
+    }
+    result
+}
+
+/// Uses the narrowest sets that do: more than 64 operations are open only if many are unknown.
+fn search_once(plan: &Plan, steps: &mut u64, precise: bool) -> Result<(), Halt> {
     for attempt in [follow::<1>, follow::<4>, follow::<16>, follow::<64>] {
-        match attempt(plan, &mut steps) {
+        match attempt(plan, steps, precise) {
             Err(Halt::Crowded) => {}
             result => return result,
         }
@@ -41,28 +53,16 @@ pub fn search(plan: &Plan, mut steps: u64) -> Result<(), Halt> {
 
 /// Most histories that have a linearization have many, so first only the most promising few
 /// configurations are followed. To find one is proof. To be stuck is proof only if none was let go.
-fn follow<const W: usize>(plan: &Plan, steps: &mut u64) -> Result<(), Halt> {
-    let mut width = NARROWEST;
+fn follow<const W: usize>(plan: &Plan, steps: &mut u64, precise: bool) -> Result<(), Halt> {
+    let mut width = if precise { usize::MAX } else { NARROWEST };
     loop {
-        let mut search = Search::<W>::new(plan, width, *steps);
+        let mut search = Search::<W>::new(plan, precise, width, *steps);
         let result = search.run();
         *steps = search.steps_left;
         match result {
             Err(Halt::Stuck { .. }) if search.let_go => width *= 8,
-            Err(stuck @ Halt::Stuck { .. }) => return Err(in_detail::<W>(plan, *steps, stuck)),
             result => return result,
         }
-    }
-}
-
-/// A violation is certain. Finds it again without the cuts that leave out what the register could have
-/// held, if that is not too much work.
-fn in_detail<const W: usize>(plan: &Plan, steps: u64, stuck: Halt) -> Halt {
-    let mut search = Search::<W>::new(plan, usize::MAX, steps);
-    search.table = Table::new(plan, true);
-    match search.run() {
-        Err(detail @ Halt::Stuck { .. }) => detail,
-        _ => stuck,
     }
 }
 
@@ -83,7 +83,7 @@ struct Search<'a, const W: usize> {
 }
 
 impl<'a, const W: usize> Search<'a, W> {
-    fn new(plan: &'a Plan, width: usize, steps: u64) -> Self {
+    fn new(plan: &'a Plan, precise: bool, width: usize, steps: u64) -> Self {
         let start = Config {
             state: ABSENT,
             used: Bits::NONE,
@@ -91,7 +91,7 @@ impl<'a, const W: usize> Search<'a, W> {
         };
         Search {
             plan,
-            table: Table::new(plan, false),
+            table: Table::new(plan, precise),
             front: Front(vec![start]),
             slot_of: vec![0; plan.items.len()],
             returning: 0,

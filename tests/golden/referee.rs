@@ -1,0 +1,51 @@
+//! What no script may break, whatever it claims.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use eldest::protocol::Event;
+use eldest::types::{Boot, Epoch, Index, NodeId, Record};
+
+#[derive(Default)]
+pub struct Referee {
+    sure: BTreeSet<NodeId>,
+    opened: BTreeMap<Epoch, Boot>,
+    applied: BTreeMap<Index, Record>,
+}
+
+impl Referee {
+    /// Takes note of whether a node answers `/is_leader` with true; says what has changed.
+    pub fn sure(&mut self, node: NodeId, sure: bool) -> Option<&'static str> {
+        let changed = match sure {
+            true => self.sure.insert(node),
+            false => self.sure.remove(&node),
+        };
+        let text = if sure {
+            "is_leader"
+        } else {
+            "is_leader no more"
+        };
+        changed.then_some(text)
+    }
+
+    /// No two nodes are sure to lead at the same moment (I4).
+    pub fn only_one_is_sure(&self) {
+        let sure = &self.sure;
+        assert!(sure.len() < 2, "two are sure to lead (I4): {sure:?}");
+    }
+
+    /// An epoch is opened by one process only (I1).
+    pub fn told(&mut self, boot: Boot, event: Event) {
+        if let Event::Opened { epoch } = event {
+            let first = *self.opened.entry(epoch).or_insert(boot);
+            assert_eq!(first, boot, "{epoch} was opened twice (I1)");
+        }
+    }
+
+    /// What is committed at an index is the same everywhere (I5).
+    pub fn applied(&mut self, node: NodeId, records: Vec<Record>) {
+        for record in records {
+            let first = self.applied.entry(record.index()).or_insert(record.clone());
+            assert_eq!(*first, record, "{node} applies another history (I5)");
+        }
+    }
+}
