@@ -24,15 +24,15 @@ enum Consent {
 
 impl Node {
     /// The dry run's answer: would this node approve a claim of `candidate` now, its turn apart (P4)?
-    pub(super) fn would_approve(&self, candidate: NodeId) -> bool {
+    pub(super) fn would_approve(&self, candidate: NodeId, condition: Condition) -> bool {
         if !self.may_vote() {
             return false;
         }
         match &self.role {
             Role::Leading(_) => false,
-            Role::Following(following) => self.would_leave(following, candidate),
+            Role::Following(following) => self.would_leave(following, candidate, condition),
             Role::Seeking(seeking) => match &seeking.claim {
-                Some(_) => candidate < self.me(),
+                Some(_) => self.gives_way_to(candidate, condition),
                 None => self.mono() >= seeking.quiet_until,
             },
         }
@@ -40,10 +40,24 @@ impl Node {
 
     /// One follows whom one follows; from a candidate that has not opened its epoch one may turn to
     /// its elder, not to its younger (P8, C27).
-    fn would_leave(&self, following: &Following, candidate: NodeId) -> bool {
+    fn would_leave(&self, following: &Following, candidate: NodeId, condition: Condition) -> bool {
+        let elder = candidate < following.leader && !self.comes_last(candidate, condition);
         candidate == following.leader
-            || (following.tentative.is_some() && candidate < following.leader)
+            || (following.tentative.is_some() && elder)
             || mutant::is_on(Mutant::ApproveWithoutSuspicion)
+    }
+
+    /// Whether this node, itself a candidate, lets that one go first.
+    fn gives_way_to(&self, candidate: NodeId, condition: Condition) -> bool {
+        let (theirs, own) = (
+            self.comes_last(candidate, condition),
+            self.condition() == Condition::Held,
+        );
+        (theirs, candidate) < (own, self.me())
+    }
+
+    fn comes_last(&self, candidate: NodeId, condition: Condition) -> bool {
+        condition == Condition::Held || self.peers.is_held(candidate, self.mono())
     }
 
     pub(super) fn on_claim(&mut self, from: NodeId, claim: Claim) {
@@ -77,7 +91,9 @@ impl Node {
         }
         match &self.role {
             Role::Leading(_) => Consent::No,
-            Role::Following(following) if self.would_leave(following, from) => Consent::Yes,
+            Role::Following(following) if self.would_leave(following, from, claim.condition) => {
+                Consent::Yes
+            }
             Role::Following(following) if following.tentative.is_none() => Consent::NotYet,
             Role::Following(_) => Consent::No,
             Role::Seeking(seeking) => self.consent_seeking(seeking, from, claim),
@@ -86,7 +102,7 @@ impl Node {
 
     fn consent_seeking(&self, seeking: &Seeking, from: NodeId, claim: &Claim) -> Consent {
         let now = self.mono();
-        if seeking.claim.is_some() && from > self.me() {
+        if seeking.claim.is_some() && !self.gives_way_to(from, claim.condition) {
             return Consent::No;
         }
         let rank = self.rank_of(from, seeking, claim.condition);
@@ -122,7 +138,11 @@ impl Node {
             progress: claim.last,
         };
         self.leave_leading(super::io::Cause::GreaterEpoch);
-        self.role = Role::Following(Following::new(from, self.mono(), Some(tentative)));
+        self.role = Role::Following(Following::new(
+            claim.term.epoch,
+            self.mono(),
+            Some(tentative),
+        ));
         self.pending = None;
         self.send_approval(from, claim);
     }

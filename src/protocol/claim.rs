@@ -23,6 +23,8 @@ pub(super) struct Claiming {
     next_send: Time,
     /// Asked, since the claim was last repeated, to send what is missing.
     pulling_from: Option<NodeId>,
+    /// A majority has promised.
+    won: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +74,7 @@ impl Node {
             until: now + self.settings.timing.window,
             next_send: now,
             pulling_from: None,
+            won: false,
         };
         if let Role::Seeking(seeking) = &mut self.role {
             if seeking.as_heir {
@@ -104,9 +107,11 @@ impl Node {
         };
         let (until, next_send) = (claiming.until, claiming.next_send);
         if self.mono() >= until {
-            // Consent there was, but the epoch could not be opened: let others try first (P20).
-            let (now, timing) = (self.now.mono, &self.settings.timing);
-            self.own_hold.failed(now, timing);
+            if claiming.won {
+                // Consent there was, but the epoch could not be opened: others come first (P20).
+                let (now, timing) = (self.now.mono, &self.settings.timing);
+                self.own_hold.failed(now, timing);
+            }
             return self.abandon_claim();
         }
         match self.claim_tally() {
@@ -224,6 +229,7 @@ impl Node {
     fn pull_from(&mut self, holder: NodeId, term: Term, after: Position) {
         if let Some(claiming) = self.claiming_mut() {
             claiming.pulling_from = Some(holder);
+            claiming.won = true;
         }
         self.send(holder, Message::Pull { term, after });
     }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::io::{Event, Fault};
+use super::io::{Cause, Event, Fault};
 use super::message::{Checkpoint, Message};
 use super::mutant::{self, Mutant};
 use super::node::Node;
-use crate::types::{Epoch, Index, NodeId};
+use crate::types::{Epoch, Incarnation, Index, NodeId};
 
 /// Boundaries whose digests a node keeps: enough for a beat's worth of boundaries at full speed.
 const KEPT: usize = 1024;
@@ -29,7 +29,7 @@ pub(super) struct Ballots {
 enum Judgement {
     Pending,
     Odd(Vec<NodeId>),
-    /// No digest can reach a majority any more.
+    /// States differ and no majority agrees.
     Undecidable,
 }
 
@@ -52,6 +52,13 @@ impl Checkpoints {
 }
 
 impl Ballots {
+    /// Another disk answers in this node's name.
+    pub fn forget(&mut self, node: NodeId) {
+        for ballots in self.by_index.values_mut() {
+            ballots.remove(&node);
+        }
+    }
+
     fn add(&mut self, node: NodeId, checkpoint: Checkpoint) {
         self.by_index
             .entry(checkpoint.index)
@@ -63,7 +70,7 @@ impl Ballots {
     }
 
     /// Odd is whoever differs from a majority of the topology, the leader not excepted.
-    fn judge(&self, index: Index, quorum: usize, members: usize, me: NodeId) -> Judgement {
+    fn judge(&self, index: Index, quorum: usize, me: NodeId) -> Judgement {
         let Some(ballots) = self.by_index.get(&index) else {
             return Judgement::Pending;
         };
@@ -71,8 +78,6 @@ impl Ballots {
         for digest in ballots.values() {
             *counts.entry(*digest).or_default() += 1;
         }
-        let most = counts.values().copied().max().unwrap_or(0);
-        let silent = members - ballots.len();
         let winner = match mutant::is_on(Mutant::LeaderIsNeverOdd) {
             true => ballots.get(&me).copied(),
             false => counts
@@ -85,7 +90,7 @@ impl Ballots {
                 let odd = ballots.iter().filter(|(_, theirs)| **theirs != digest);
                 Judgement::Odd(odd.map(|(node, _)| *node).collect())
             }
-            None if most + silent < quorum => Judgement::Undecidable,
+            None if counts.len() > 1 => Judgement::Undecidable,
             None => Judgement::Pending,
         }
     }
@@ -104,11 +109,7 @@ impl Node {
         if !self.peer_counts(from) {
             return;
         }
-        let (quorum, members, me) = (
-            self.settings.quorum(),
-            self.settings.members.len(),
-            self.me(),
-        );
+        let (quorum, me) = (self.settings.quorum(), self.me());
         let own = self.checkpoints.at(checkpoint.index);
         let Some(leading) = self.leading_mut() else {
             return;
@@ -117,7 +118,7 @@ impl Node {
             leading.ballots.add(me, own);
         }
         leading.ballots.add(from, checkpoint);
-        match leading.ballots.judge(checkpoint.index, quorum, members, me) {
+        match leading.ballots.judge(checkpoint.index, quorum, me) {
             Judgement::Pending => {}
             Judgement::Odd(odd) => self.send_away(odd),
             Judgement::Undecidable => self.alarm_once(checkpoint.index),
@@ -135,18 +136,19 @@ impl Node {
     fn send_away(&mut self, odd: Vec<NodeId>) {
         let epoch = self.promise();
         for node in odd {
-            match node == self.me() {
-                true => {
-                    self.step_down(super::io::Cause::Stuck);
-                    self.stop(Fault::Odd);
-                }
-                false => self.send(node, Message::Odd { epoch }),
+            if node == self.me() {
+                self.step_down(Cause::Odd);
+                self.stop(Fault::Odd);
+            } else if let Some(peer) = self.peers.get(node) {
+                let incarnation = peer.incarnation;
+                self.send(node, Message::Odd { epoch, incarnation });
             }
         }
     }
 
-    pub(super) fn on_odd(&mut self, from: NodeId, epoch: Epoch) {
-        if epoch == self.promise() && epoch.leader == from {
+    pub(super) fn on_odd(&mut self, from: NodeId, epoch: Epoch, incarnation: Incarnation) {
+        let meant = incarnation == self.incarnation;
+        if meant && epoch == self.promise() && epoch.leader == from {
             self.stop(Fault::Odd);
         }
     }

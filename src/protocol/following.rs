@@ -5,12 +5,13 @@ use super::message::{Message, Records, Term};
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
 use super::settings::Timing;
-use crate::types::{Index, NodeId, Position, Record, Span, Time};
+use crate::types::{ClaimId, Epoch, Index, NodeId, Position, Record, Span, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Following {
     /// The leader of the promised epoch, or the candidate that the promise was given to.
     pub leader: NodeId,
+    pub epoch: Epoch,
     pub heard: Time,
     /// Given while the candidate has not opened its epoch: how long we wait for it (P8).
     pub tentative: Option<Tentative>,
@@ -26,9 +27,10 @@ pub(super) struct Tentative {
 }
 
 impl Following {
-    pub fn new(leader: NodeId, now: Time, tentative: Option<Tentative>) -> Following {
+    pub fn new(epoch: Epoch, now: Time, tentative: Option<Tentative>) -> Following {
         Following {
-            leader,
+            leader: epoch.leader,
+            epoch,
             heard: now,
             tentative,
             matched: 0,
@@ -63,7 +65,7 @@ impl Node {
         if from != term.epoch.leader {
             return false;
         }
-        let promise = self.vote.promise;
+        let promise = self.known_promise(term);
         let below = term.epoch < promise.epoch
             || (term.epoch == promise.epoch && term.claim != promise.claim);
         if below && !mutant::is_on(Mutant::AcceptBelowPromise) {
@@ -81,26 +83,36 @@ impl Node {
         if term.epoch > promise.epoch && !mutant::is_on(Mutant::AppendKeepsPromise) {
             self.raise_promise(term);
         }
-        self.listen_to(from, term);
+        self.listen_to(term);
         true
     }
 
-    fn listen_to(&mut self, leader: NodeId, term: Term) {
+    /// A disk that lost its promise file knows the epoch from its log, but not for which claim (P27).
+    fn known_promise(&mut self, term: Term) -> Term {
+        let promise = &mut self.vote.promise;
+        if promise.epoch == term.epoch && promise.claim == ClaimId::default() {
+            promise.claim = term.claim;
+            self.write_vote();
+        }
+        self.vote.promise
+    }
+
+    fn listen_to(&mut self, term: Term) {
         let now = self.mono();
         match &mut self.role {
             Role::Following(following)
-                if following.leader == leader && following.tentative.is_none() =>
+                if following.epoch == term.epoch && following.tentative.is_none() =>
             {
                 following.heard = now;
             }
-            Role::Following(following) if following.leader == leader => {
+            Role::Following(following) if following.epoch == term.epoch => {
                 following.heard = now;
                 following.tentative = None;
                 self.event(Event::Following { epoch: term.epoch });
             }
             _ => {
                 self.leave_leading(Cause::GreaterEpoch);
-                self.role = Role::Following(Following::new(leader, now, None));
+                self.role = Role::Following(Following::new(term.epoch, now, None));
                 self.event(Event::Following { epoch: term.epoch });
             }
         }

@@ -25,6 +25,12 @@ pub(super) struct Yielded {
     pub until: Time,
 }
 
+impl Yielded {
+    pub fn deadline(&self) -> Time {
+        self.until.min(self.next_send)
+    }
+}
+
 impl Node {
     pub(super) fn on_hand_over(&mut self, request: RequestId, to: Option<NodeId>) {
         let leader = self.leader();
@@ -197,8 +203,11 @@ impl Node {
             }
             return;
         }
-        if now >= yielded.next_send && self.vote.promise.epoch == yielded.certificate.epoch {
+        if now >= yielded.next_send {
             yielded.next_send = now + self.settings.timing.declare;
+            if self.vote.promise.epoch != yielded.certificate.epoch {
+                return;
+            }
             let certificate = yielded.certificate;
             self.send(heir, Message::HandOver(certificate));
         }

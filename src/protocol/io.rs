@@ -205,6 +205,7 @@ pub enum Cause {
     HandedOver,
     GreaterEpoch,
     NoDecision,
+    Odd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

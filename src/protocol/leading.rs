@@ -94,12 +94,17 @@ impl Node {
     }
 
     pub(super) fn settle_leading(&mut self) {
+        if self.leading().is_none() {
+            return;
+        }
         self.advance_commit();
         if let Some(cause) = self.reason_to_stop() {
             return self.step_down(cause);
         }
         self.settle_reads();
         self.beat_if_due();
+        // In a cluster of one the round is answered as soon as it starts.
+        self.settle_reads();
         self.replicate();
         self.settle_hand_over();
     }
@@ -168,11 +173,15 @@ impl Node {
         epoch: Epoch,
         round: u64,
         matched: Index,
-        _last: Position,
+        last: Position,
         full: bool,
         digest: Option<Checkpoint>,
     ) {
         let now = self.mono();
+        let common = self
+            .log
+            .common_candidate(last)
+            .map_or(0, |position| position.index);
         let Some(leading) = self
             .leading_mut()
             .filter(|leading| leading.term.epoch == epoch)
@@ -189,6 +198,7 @@ impl Node {
         progress.answered(round, sent, now);
         progress.full = full;
         progress.reported = matched;
+        progress.located(common.max(matched));
         self.note_matched(from, matched);
         if let Some(checkpoint) = digest {
             self.compare_digest(from, checkpoint);

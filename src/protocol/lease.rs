@@ -16,10 +16,11 @@ pub struct Grants {
 }
 
 impl Grants {
-    pub fn after_start(now: Time, timing: &Timing) -> Grants {
-        let forgotten = match mutant::is_on(Mutant::RestartForgetsGrants) {
-            true => Span::ZERO,
-            false => timing.lease,
+    /// `granted`: whether this disk has ever promised anything. One that has not has granted nothing.
+    pub fn after_start(now: Time, granted: bool, timing: &Timing) -> Grants {
+        let forgotten = match granted && !mutant::is_on(Mutant::RestartForgetsGrants) {
+            true => timing.lease,
+            false => Span::ZERO,
         };
         Grants {
             until: BTreeMap::new(),
@@ -61,7 +62,7 @@ mod tests {
     #[test]
     fn a_grant_to_the_candidate_itself_does_not_bind() {
         let timing = Timing::lan();
-        let mut grants = Grants::after_start(Time(0), &timing);
+        let mut grants = Grants::after_start(Time(0), true, &timing);
         let late = Time(10_000_000);
         grants.grant(NodeId(1), late + Span::millis(200));
         assert_eq!(grants.left(NodeId(2), late), Span::millis(200));
@@ -73,7 +74,7 @@ mod tests {
     #[test]
     fn a_restarted_node_answers_with_the_greatest_lease() {
         let timing = Timing::lan();
-        let grants = Grants::after_start(Time(5), &timing);
+        let grants = Grants::after_start(Time(5), true, &timing);
         assert_eq!(grants.left(NodeId(2), Time(5)), timing.lease);
     }
 }

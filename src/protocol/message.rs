@@ -92,6 +92,8 @@ pub enum Message {
     Opinion {
         ask: u64,
         yes: bool,
+        /// The asker keeps dying and is passed over for a while (P20).
+        held: bool,
         standing: Standing,
     },
     /// A candidate to all: promise me this epoch (P8).
@@ -121,6 +123,7 @@ pub enum Message {
     /// The leader to a node whose state differs from the majority's (P25).
     Odd {
         epoch: Epoch,
+        incarnation: Incarnation,
     },
 }
 
@@ -262,7 +265,7 @@ impl fmt::Display for Message {
                 write!(f, "pulled {} after {prev} +{}", term.epoch, records.len())
             }
             Message::HandOver(c) => write!(f, "hand-over {} to {} at {}", c.epoch, c.heir, c.last),
-            Message::Odd { epoch } => write!(f, "odd {epoch}"),
+            Message::Odd { epoch, .. } => write!(f, "odd {epoch}"),
         }
     }
 }

@@ -14,11 +14,11 @@ use super::log::Log;
 use super::message::{Envelope, Message, Term};
 use super::mutant::{self, Mutant};
 use super::peers::{Hold, Peers};
-use super::seeking::Seeking;
+use super::seeking::{Opinion, Seeking};
 use super::settings::Settings;
 use super::waiting::Waiting;
 use crate::types::{
-    Boot, Entry, Epoch, Incarnation, Index, NodeId, Now, Position, RequestId, Span, Time,
+    Boot, ClaimId, Entry, Epoch, Incarnation, Index, NodeId, Now, Position, RequestId, Span, Time,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -71,9 +71,18 @@ pub struct Node {
 impl Node {
     pub fn new(settings: Settings, recovered: Recovered, now: Now) -> Node {
         let log = Log::new(recovered.base, recovered.records);
-        let grants = Grants::after_start(now.mono, &settings.timing);
         let mut vote = recovered.vote;
+        let granted = !vote.promise.epoch.is_zero();
+        let grants = Grants::after_start(now.mono, granted, &settings.timing);
         vote.formed |= !log.is_empty();
+        if vote.promise.epoch < log.last().epoch {
+            // The promise file is lost: the log tells the least that it must have said (P27).
+            let epoch = log.last().epoch;
+            vote.promise = Term {
+                epoch,
+                claim: ClaimId::default(),
+            };
+        }
         Node {
             boot: recovered.boot,
             incarnation: recovered.incarnation,
@@ -113,7 +122,9 @@ impl Node {
             wall: now.wall,
         };
         self.dispatch(input);
-        self.settle();
+        if !self.stopped {
+            self.settle();
+        }
         if cfg!(debug_assertions) {
             self.validate();
         }
@@ -178,7 +189,14 @@ impl Node {
             Message::Stale { promise } => self.on_stale(promise),
             Message::Resigned { epoch } => self.on_resigned(from, epoch),
             Message::Willing { ask, standing } => self.on_willing(from, ask, standing),
-            Message::Opinion { ask, yes, standing } => self.on_opinion(from, ask, yes, standing),
+            Message::Opinion {
+                ask,
+                yes,
+                held,
+                standing,
+            } => {
+                self.on_opinion(from, ask, Opinion { yes, held }, standing);
+            }
             Message::Claim(claim) => self.on_claim(from, claim),
             Message::Approve {
                 term,
@@ -195,22 +213,18 @@ impl Node {
                 records,
             } => self.on_pulled(from, term, prev, &records),
             Message::HandOver(certificate) => self.on_certificate(from, certificate),
-            Message::Odd { epoch } => self.on_odd(from, epoch),
+            Message::Odd { epoch, incarnation } => self.on_odd(from, epoch, incarnation),
         }
     }
 
     /// Everything that time or the last input has made due.
     fn settle(&mut self) {
-        match &self.role {
-            Role::Following(_) => self.settle_following(),
-            Role::Seeking(_) | Role::Leading(_) => {}
-        }
+        self.settle_following();
         self.settle_pending();
-        match &self.role {
-            Role::Seeking(_) => self.settle_seeking(),
-            Role::Leading(_) => self.settle_leading(),
-            Role::Following(_) => {}
-        }
+        self.settle_leading();
+        self.settle_seeking();
+        // A claim may have been won at once: a cluster of one.
+        self.settle_leading();
         self.settle_yielded();
     }
 
@@ -224,10 +238,7 @@ impl Node {
             Role::Seeking(seeking) => self.seeking_deadline(seeking),
             Role::Leading(leading) => self.leading_deadline(leading),
         };
-        let yielded = self
-            .yielded
-            .as_ref()
-            .map_or(Time::NEVER, |yielded| yielded.until);
+        let yielded = self.yielded.as_ref().map_or(Time::NEVER, Yielded::deadline);
         role.min(yielded)
     }
 }

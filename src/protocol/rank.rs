@@ -91,7 +91,13 @@ impl Node {
 
     fn may_win(&self, standing: &Standing) -> bool {
         let settled = standing.seeking > self.fresh();
-        let alone = standing.hears.len() + 1 < self.settings.quorum();
+        // It has just answered this node: so it hears this one at least.
+        let others = standing
+            .hears
+            .iter()
+            .filter(|node| **node != self.me())
+            .count();
+        let alone = others + 2 < self.settings.quorum();
         standing.condition != Condition::Recovering && !(settled && alone)
     }
 }

@@ -6,7 +6,8 @@ use super::message::{Message, Records};
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
 use super::quorum::reached_by;
-use crate::types::{Epoch, Index, NodeId, Position, Time};
+use super::settings::Settings;
+use crate::types::{Epoch, Index, NodeId, Position, Span, Time};
 
 /// How far one follower is, as far as the leader knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,11 +31,20 @@ pub(super) struct Progress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Mode {
+    /// Nothing is known: its next answer to a beat will say where it stands.
+    Unknown,
     /// Looking for the common position: one append at a time.
     Probe,
     /// Appends follow each other without waiting.
     Stream,
     /// A snapshot is on its way.
+    Snapshot,
+}
+
+/// What to do next for one follower.
+enum Step {
+    Wait,
+    Append(Index),
     Snapshot,
 }
 
@@ -68,6 +78,53 @@ impl Progress {
         self.inflight.retain(|index| *index > matched);
     }
 
+    fn streams_again(&mut self, base: Index) {
+        let found = match self.mode {
+            Mode::Probe => self.inflight.is_empty(),
+            Mode::Snapshot => self.next > base,
+            Mode::Unknown | Mode::Stream => false,
+        };
+        if found {
+            self.mode = Mode::Stream;
+        }
+    }
+
+    /// It has said where it stands: what follows `common` is tried next.
+    pub fn located(&mut self, common: Index) {
+        if self.mode == Mode::Unknown {
+            self.rewind(common.max(self.matched));
+        }
+    }
+
+    fn step(&mut self, now: Time, base: Index, last: Index, settings: &Settings) -> Step {
+        let quiet = now.since(self.last_sent);
+        let lost = !self.inflight.is_empty() && quiet > settings.timing.fresh();
+        if lost || (self.mode == Mode::Snapshot && quiet > settings.timing.window) {
+            self.inflight.clear();
+            self.mode = Mode::Unknown;
+        }
+        match self.mode {
+            _ if self.full => Step::Wait,
+            Mode::Unknown | Mode::Snapshot => Step::Wait,
+            _ if self.next <= base => {
+                self.mode = Mode::Snapshot;
+                self.last_sent = now;
+                Step::Snapshot
+            }
+            Mode::Probe if self.inflight.is_empty() => Step::Append(self.next),
+            Mode::Stream if self.may_stream(quiet, last, settings) => Step::Append(self.next),
+            _ => Step::Wait,
+        }
+    }
+
+    fn may_stream(&self, quiet: Span, last: Index, settings: &Settings) -> bool {
+        match self.next > last {
+            // Nothing to send, but a follower that began to follow anew must learn how far it matches.
+            true => self.reported < self.matched && quiet > settings.timing.fresh(),
+            false => self.inflight.len() < settings.limits.inflight,
+        }
+    }
+
     /// Starts over after `index`.
     fn rewind(&mut self, index: Index) {
         self.next = index + 1;
@@ -77,13 +134,21 @@ impl Progress {
 }
 
 impl Node {
-    /// Another disk answers in this node's name: what the one before acknowledged is not on it (P10).
-    pub(super) fn forget_progress(&mut self, node: NodeId) {
+    /// The process is dead, or another answers in its name, perhaps on another disk: what the one before
+    /// acknowledged may not be on it (P10). Nothing is sent until it says where it stands.
+    pub(super) fn forget_progress(&mut self, node: NodeId, replaced: bool) {
         let (now, next) = (self.mono(), self.log.last().index + 1);
-        if let Some(leading) = self.leading_mut()
-            && let Some(progress) = leading.progress.get_mut(&node)
-        {
-            *progress = Progress::new(next, now);
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        if replaced {
+            leading.ballots.forget(node);
+        }
+        if let Some(progress) = leading.progress.get_mut(&node) {
+            *progress = Progress {
+                mode: Mode::Unknown,
+                ..Progress::new(next, now)
+            };
         }
     }
 
@@ -91,7 +156,15 @@ impl Node {
     pub(super) fn replicate(&mut self) {
         let mut shared: Option<(Index, Records)> = None;
         for to in self.settings.others() {
-            while let Some(next) = self.next_to_send(to) {
+            loop {
+                let next = match self.next_step(to) {
+                    Step::Wait => break,
+                    Step::Snapshot => {
+                        self.send_snapshot(to, self.vote.promise);
+                        break;
+                    }
+                    Step::Append(next) => next,
+                };
                 let records = match &shared {
                     Some((from, records)) if *from == next => records.clone(),
                     _ => self.log.above(next - 1, self.settings.limits.batch),
@@ -102,48 +175,17 @@ impl Node {
         }
     }
 
-    /// The index to send from, if this follower may be sent anything now.
-    fn next_to_send(&mut self, to: NodeId) -> Option<Index> {
-        let (now, fresh, last) = (self.mono(), self.fresh(), self.log.last().index);
-        let (base, inflight) = (self.log.base().index, self.settings.limits.inflight);
-        let window = self.settings.timing.window;
+    /// What this follower may be sent now.
+    fn next_step(&mut self, to: NodeId) -> Step {
+        let (now, last, base) = (self.mono(), self.log.last().index, self.log.base().index);
+        let settings = &self.settings;
         let Role::Leading(leading) = &mut self.role else {
-            return None;
+            return Step::Wait;
         };
-        let term = leading.term;
-        let progress = leading.progress.get_mut(&to)?;
-        if progress.full {
-            return None;
+        match leading.progress.get_mut(&to) {
+            Some(progress) => progress.step(now, base, last, settings),
+            None => Step::Wait,
         }
-        let quiet = now.since(progress.last_sent);
-        let behind = progress.matched < last;
-        if behind && progress.mode == Mode::Stream && !progress.inflight.is_empty() && quiet > fresh
-        {
-            // Nothing was heard of what we sent: it is lost.
-            progress.rewind(progress.matched.max(base));
-        }
-        if progress.next <= base {
-            let due = progress.mode != Mode::Snapshot || quiet > window;
-            progress.mode = Mode::Snapshot;
-            if due {
-                progress.last_sent = now;
-                self.send_snapshot(to, term);
-            }
-            return None;
-        }
-        let may = match progress.mode {
-            Mode::Probe => progress.inflight.is_empty() || quiet > fresh,
-            Mode::Stream if progress.next > last => {
-                // Nothing to send, but a follower that has restarted must learn how far it matches.
-                progress.reported < progress.matched && quiet > fresh
-            }
-            Mode::Stream => progress.inflight.len() < inflight,
-            Mode::Snapshot => {
-                progress.mode = Mode::Probe;
-                true
-            }
-        };
-        may.then_some(progress.next)
     }
 
     fn send_append(&mut self, to: NodeId, next: Index, records: Records) {
@@ -185,7 +227,7 @@ impl Node {
     }
 
     pub(super) fn note_matched(&mut self, from: NodeId, matched: Index) {
-        let matched = matched.min(self.log.last().index);
+        let (matched, base) = (matched.min(self.log.last().index), self.log.base().index);
         let Some(progress) = self
             .leading_mut()
             .and_then(|leading| leading.progress.get_mut(&from))
@@ -194,9 +236,7 @@ impl Node {
         };
         if matched > 0 {
             progress.acknowledged(matched);
-            if progress.mode == Mode::Probe && progress.inflight.is_empty() {
-                progress.mode = Mode::Stream;
-            }
+            progress.streams_again(base);
         }
     }
 
@@ -215,7 +255,8 @@ impl Node {
         };
         let outdated = prev.index < progress.matched || prev.index >= progress.next;
         let answered_already = progress.mode == Mode::Probe && prev.index + 1 != progress.next;
-        if outdated || answered_already || progress.mode == Mode::Snapshot {
+        let elsewhere = matches!(progress.mode, Mode::Unknown | Mode::Snapshot);
+        if outdated || answered_already || elsewhere {
             return;
         }
         // Below our base the common position is out of sight: index zero asks for a snapshot.

@@ -26,6 +26,8 @@ pub(super) struct Seeking {
     pub as_heir: bool,
     /// It has handed over and leaves the field to its heir until then (P18).
     pub quiet_until: Time,
+    /// Since when a majority would have this node (P4).
+    winnable_since: Option<Time>,
 }
 
 /// What a node has lately said of itself.
@@ -35,6 +37,15 @@ pub(super) struct Known {
     /// When it last answered a question of ours: only that proves both directions (P4).
     pub answered: Option<Time>,
     pub yes: bool,
+    /// It passes over this node for a while (P20).
+    pub held: bool,
+}
+
+/// What a node thinks of this one as a leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Opinion {
+    pub yes: bool,
+    pub held: bool,
 }
 
 impl Seeking {
@@ -50,6 +61,7 @@ impl Seeking {
             incumbent: cause == Cause::GreaterEpoch,
             as_heir: false,
             quiet_until: Time::default(),
+            winnable_since: None,
         }
     }
 
@@ -69,10 +81,24 @@ impl Seeking {
 
 impl Node {
     pub(super) fn settle_seeking(&mut self) {
-        self.ask_if_due();
+        self.note_whether_winnable();
         self.settle_claim();
         if self.may_claim_now() {
             self.claim(None);
+        }
+        self.ask_if_due();
+    }
+
+    /// The turns of the candidates are counted from when the dry run was won: before that nobody could
+    /// have claimed.
+    fn note_whether_winnable(&mut self) {
+        let now = self.mono();
+        let won = match &self.role {
+            Role::Seeking(seeking) => self.dry_run_won(seeking),
+            _ => false,
+        };
+        if let Role::Seeking(seeking) = &mut self.role {
+            seeking.winnable_since = won.then(|| seeking.winnable_since.unwrap_or(now));
         }
     }
 
@@ -81,7 +107,7 @@ impl Node {
         let Role::Seeking(seeking) = &mut self.role else {
             return;
         };
-        if now < seeking.next_ask || now < seeking.quiet_until {
+        if now < seeking.next_ask || now < seeking.quiet_until || seeking.claim.is_some() {
             return;
         }
         seeking.next_ask = now + declare;
@@ -119,23 +145,36 @@ impl Node {
         match () {
             () if self.is_blank() => Condition::Blank,
             () if !self.may_vote() => Condition::Recovering,
-            () if self.full || self.own_hold.holds(self.mono()) => Condition::Held,
+            () if self.full || self.own_hold.holds(self.mono()) || self.is_held_by_others() => {
+                Condition::Held
+            }
             () => Condition::Fit,
         }
     }
 
+    /// A process that has just started does not remember its deaths; the others do (P20).
+    fn is_held_by_others(&self) -> bool {
+        let (now, fresh) = (self.mono(), self.fresh());
+        let Role::Seeking(seeking) = &self.role else {
+            return false;
+        };
+        let mut others = seeking.known.keys();
+        others.any(|node| {
+            seeking
+                .answered_lately(*node, now, fresh)
+                .is_some_and(|known| known.held)
+        })
+    }
+
     pub(super) fn on_willing(&mut self, from: NodeId, ask: u64, standing: Standing) {
         self.seen = self.seen.max(standing.seen);
-        let yes = self.would_approve(from);
-        let mine = self.standing();
-        self.send(
-            from,
-            Message::Opinion {
-                ask,
-                yes,
-                standing: mine,
-            },
-        );
+        let opinion = Message::Opinion {
+            ask,
+            yes: self.would_approve(from, standing.condition),
+            held: self.peers.is_held(from, self.mono()),
+            standing: self.standing(),
+        };
+        self.send(from, opinion);
         match &mut self.role {
             Role::Seeking(seeking) => seeking.note(from, standing, None),
             Role::Leading(_) => self.beat_to(from),
@@ -143,7 +182,13 @@ impl Node {
         }
     }
 
-    pub(super) fn on_opinion(&mut self, from: NodeId, ask: u64, yes: bool, standing: Standing) {
+    pub(super) fn on_opinion(
+        &mut self,
+        from: NodeId,
+        ask: u64,
+        opinion: Opinion,
+        standing: Standing,
+    ) {
         self.seen = self.seen.max(standing.seen);
         let (now, fresh) = (self.mono(), self.fresh());
         let Role::Seeking(seeking) = &mut self.role else {
@@ -151,7 +196,7 @@ impl Node {
         };
         let in_time = |(number, at): &(u64, Time)| *number == ask && *at + fresh >= now;
         let answered = seeking.asked.iter().any(in_time);
-        seeking.note(from, standing, answered.then_some((now, yes)));
+        seeking.note(from, standing, answered.then_some((now, opinion)));
     }
 
     /// Its port refused: what it said before does not count any more.
@@ -181,17 +226,25 @@ impl Node {
         let (now, fresh) = (self.mono(), self.fresh());
         let blank = self.is_blank();
         let yes = self.settings.others().filter(|node| {
-            seeking
-                .answered_lately(*node, now, fresh)
-                .is_some_and(|known| {
-                    known.yes && (!blank || known.standing.condition == Condition::Blank)
-                })
+            let known = seeking.answered_lately(*node, now, fresh);
+            known.is_some_and(|known| known.yes && self.is_of_use(*node, known))
         });
         if blank {
             self.founders_agree(&yes.collect())
         } else {
             yes.count() + 1 >= self.settings.quorum()
         }
+    }
+
+    /// Whether that node's promise would count: a founder's among founders, else that of a disk which
+    /// the log knows (P9, P10).
+    fn is_of_use(&self, node: NodeId, known: &Known) -> bool {
+        if self.is_blank() {
+            return known.standing.condition == Condition::Blank;
+        }
+        let incarnation = self.peers.get(node).map(|peer| peer.incarnation);
+        incarnation.is_some_and(|incarnation| self.log.roster().knows(node, incarnation))
+            || mutant::is_on(Mutant::AnyIncarnationCounts)
     }
 
     /// Whether these nodes and this one may form the cluster (P9).
@@ -212,13 +265,14 @@ impl Node {
             return seeking.since;
         }
         let rank = self.rank_of(self.me(), seeking, self.condition());
-        seeking.since + self.settings.timing.stagger.times(rank)
+        let from = seeking.winnable_since.unwrap_or(seeking.since);
+        from + self.settings.timing.stagger.times(rank)
     }
 
     pub(super) fn seeking_deadline(&self, seeking: &Seeking) -> Time {
         let mut deadline = seeking.next_ask.max(seeking.quiet_until);
         if let Some(claim) = &seeking.claim {
-            return deadline.min(claim.deadline());
+            return claim.deadline().min(self.pending_deadline(seeking));
         }
         if self.may_vote() && !self.full && self.dry_run_won(seeking) {
             deadline = deadline.min(self.turn(seeking).max(seeking.quiet_until));
@@ -228,19 +282,21 @@ impl Node {
 }
 
 impl Seeking {
-    fn note(&mut self, from: NodeId, standing: Standing, answer: Option<(Time, bool)>) {
+    fn note(&mut self, from: NodeId, standing: Standing, answer: Option<(Time, Opinion)>) {
         let before = self.known.get(&from);
-        let (answered, yes) = match answer {
-            Some((at, yes)) => (Some(at), yes),
-            None => before.map_or((None, false), |known| (known.answered, known.yes)),
+        let (answered, Opinion { yes, held }) = match answer {
+            Some((at, opinion)) => (Some(at), opinion),
+            None => before.map_or((None, Opinion::default()), |known| {
+                let Known { yes, held, .. } = *known;
+                (known.answered, Opinion { yes, held })
+            }),
         };
-        self.known.insert(
-            from,
-            Known {
-                standing,
-                answered,
-                yes,
-            },
-        );
+        let known = Known {
+            standing,
+            answered,
+            yes,
+            held,
+        };
+        self.known.insert(from, known);
     }
 }

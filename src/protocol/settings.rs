@@ -86,7 +86,7 @@ impl Timing {
             drift_percent: 1,
             window: Span::millis(1_000),
             stable_for: Span::millis(5_000),
-            hold: Span::millis(5_000),
+            hold: Span::millis(10_000),
             hold_most: Span::millis(600_000),
         }
     }
@@ -100,7 +100,7 @@ impl Timing {
             lease: Span::millis(3_000),
             window: Span::millis(5_000),
             stable_for: Span::millis(30_000),
-            hold: Span::millis(30_000),
+            hold: Span::millis(60_000),
             ..Timing::lan()
         }
     }
@@ -115,7 +115,7 @@ impl Timing {
             lease: Span::millis(45_000),
             window: Span::millis(30_000),
             stable_for: Span::millis(120_000),
-            hold: Span::millis(120_000),
+            hold: Span::millis(240_000),
             ..Timing::lan()
         }
     }

@@ -21,8 +21,8 @@ impl Node {
         peer.admitted = envelope.admitted || (peer.admitted && !replaced);
         peer.format = peer.format.max(envelope.format);
         let life = peer.heard(envelope.boot, now, timing);
-        if replaced {
-            self.forget_progress(from);
+        if replaced || life != Life::Known {
+            self.forget_progress(from, replaced);
         }
         if life == Life::New {
             // The process that relied on our grant is dead.
@@ -38,6 +38,7 @@ impl Node {
         if let Some(known) = self.peers.get_mut(peer) {
             known.refuses(now, timing);
             self.forget_answer(peer);
+            self.forget_progress(peer, false);
             self.suspect_if_leader(peer, Cause::Refused);
         }
     }
@@ -81,7 +82,7 @@ impl Node {
         let rested = self
             .claimed_as_heir
             .is_none_or(|at| self.mono() >= at + pause);
-        rested && matches!(cause, Cause::Refused | Cause::NewProcess | Cause::Resigned)
+        rested && matches!(cause, Cause::Refused | Cause::NewProcess)
     }
 
     pub(super) fn probe(&mut self, peer: NodeId) {

@@ -31,7 +31,10 @@ impl Net {
             loss: 0,
             repeat: 0,
             straggle: 0,
-            delay: (100, 400), dropped: None, slow: BTreeMap::new() }
+            delay: (100, 400),
+            dropped: None,
+            slow: BTreeMap::new(),
+        }
     }
 
     pub fn cut(&mut self, from: NodeId, to: NodeId) {

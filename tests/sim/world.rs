@@ -279,7 +279,14 @@ impl World {
         let id = self.hosts[node].id;
         if id != dead && self.net.both_ways(id, dead) {
             let delay = self.net.delay(&mut self.rng);
-            self.after(delay, Event::Refused { node, peer: dead, lie: false });
+            self.after(
+                delay,
+                Event::Refused {
+                    node,
+                    peer: dead,
+                    lie: false,
+                },
+            );
         }
     }
 
@@ -438,7 +445,14 @@ impl World {
         let peer = self.hosts[node].id;
         for other in self.others(peer) {
             let (node, delay) = (self.slot(other), self.net.delay(&mut self.rng));
-            self.after(delay, Event::Refused { node, peer, lie: true });
+            self.after(
+                delay,
+                Event::Refused {
+                    node,
+                    peer,
+                    lie: true,
+                },
+            );
         }
     }
 

@@ -26,8 +26,7 @@ pub struct Table<'a, const W: usize> {
     leaving: Vec<u32>,
     /// How many operations that are open or to come want any content but some one.
     nots: u32,
-    /// The contents that count as [`OTHER`], and those that are to, as nothing names them any more.
-    merged: Vec<bool>,
+    /// Contents that nothing names any more but that may still stand in steps and configurations.
     unnamed: Vec<Val>,
 }
 
@@ -49,13 +48,11 @@ impl<'a, const W: usize> Table<'a, W> {
             naming: vec![names; plan.vals()],
             leaving: vec![0; plan.vals()],
             nots: names,
-            merged: Vec::new(),
             unnamed: Vec::new(),
         };
         for item in &plan.items {
             table.count(item, |counter| *counter += 1);
         }
-        table.merged = table.naming.iter().map(|&names| names == 0).collect();
         table
     }
 
@@ -80,8 +77,9 @@ impl<'a, const W: usize> Table<'a, W> {
         self.steps[slot]
     }
 
+    /// What a content counts as.
     fn class(&self, val: Val) -> Val {
-        if self.merged[val as usize] {
+        if self.naming[val as usize] == 0 {
             OTHER
         } else {
             val
@@ -202,57 +200,20 @@ impl<'a, const W: usize> Table<'a, W> {
     /// Makes one of all contents that nothing can tell apart any more.
     pub fn merge_unnamed(&mut self, front: &mut Front<W>) {
         while let Some(val) = self.unnamed.pop() {
-            self.merged[val as usize] = true;
+            let other = |held: Val| if held == val { OTHER } else { held };
             for config in &mut front.0 {
-                config.state = if config.state == val {
-                    OTHER
-                } else {
-                    config.state
-                };
+                config.state = other(config.state);
             }
-            if self.leaving[val as usize] > 0 {
-                let makers = self.merge_steps(val);
-                if makers.iter().any(|&slot| self.unknown.has(slot)) {
-                    self.align(front);
-                }
+            if self.leaving[val as usize] == 0 {
+                continue;
             }
-        }
-    }
-
-    /// Returns the makers of the content, now makers of [`OTHER`].
-    fn merge_steps(&mut self, val: Val) -> Vec<usize> {
-        let mut changes = self.open & !self.looks;
-        while let Some(slot) = changes.pop() {
-            let other = |to| if to == val { OTHER } else { to };
-            self.steps[slot] = self.steps[slot].leaving(other);
-        }
-        let makers = std::mem::take(&mut self.makers[val as usize]);
-        self.makeable.retain(|&other| other != val);
-        for &slot in &makers {
-            self.offer(slot, OTHER);
-        }
-        makers
-    }
-
-    /// Of unknown operations that have become alike, it matters only how many are used. Says that it
-    /// was the first ones, so that configurations differing in nothing else become equal.
-    fn align(&self, front: &mut Front<W>) {
-        let makers = self.makers[OTHER as usize].iter().copied();
-        let unknown: Vec<usize> = makers.filter(|&slot| self.unknown.has(slot)).collect();
-        for config in &mut front.0 {
-            for (at, &slot) in unknown.iter().enumerate() {
-                let alike = |&&other: &&usize| {
-                    config.used.has(other) && self.step(other) == self.step(slot)
-                };
-                if config.used.has(slot) {
-                    continue;
-                }
-                if let Some(&later) = unknown[at..].iter().find(alike) {
-                    config.used.remove(later);
-                    config.free.add(later);
-                    config.free.remove(slot);
-                    config.used.add(slot);
-                }
+            let mut changes = self.open & !self.looks;
+            while let Some(slot) = changes.pop() {
+                self.steps[slot] = self.steps[slot].leaving(other);
+            }
+            self.makeable.retain(|&made| made != val);
+            for slot in std::mem::take(&mut self.makers[val as usize]) {
+                self.offer(slot, OTHER);
             }
         }
     }
