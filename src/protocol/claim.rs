@@ -242,10 +242,7 @@ impl Node {
         last: Position,
         lease_left: Span,
     ) {
-        let lease_until = match mutant::is_on(Mutant::IgnoreLeaseLeft) {
-            true => Time::default(),
-            false => self.mono() + lease_left,
-        };
+        let lease_until = self.mono() + lease_left;
         let Some(claiming) = self.claiming_mut().filter(|claiming| claiming.term == term) else {
             return;
         };

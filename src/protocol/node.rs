@@ -72,6 +72,9 @@ impl Node {
     pub fn new(settings: Settings, recovered: Recovered, now: Now) -> Node {
         let log = Log::new(recovered.base, recovered.records);
         let mut vote = recovered.vote;
+        // What stands committed in the log may not have reached the vote file before the crash.
+        let base = log.base().index;
+        vote.admitted |= log.roster().counts(settings.me, recovered.incarnation, base);
         let granted = !vote.promise.epoch.is_zero();
         let grants = Grants::after_start(now.mono, granted, &settings.timing);
         vote.formed |= !log.is_empty();
@@ -394,6 +397,7 @@ impl Node {
             self.vote.admitted = admitted;
             self.write_vote();
         }
+        self.admit_if_committed();
     }
 }
 

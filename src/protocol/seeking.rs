@@ -176,9 +176,26 @@ impl Node {
         };
         self.send(from, opinion);
         match &mut self.role {
-            Role::Seeking(seeking) => seeking.note(from, standing, None),
+            Role::Seeking(seeking) => {
+                seeking.note(from, standing, None);
+                self.ask_again(from);
+            }
             Role::Leading(_) => self.beat_to(from),
             Role::Following(_) => {}
+        }
+    }
+
+    /// It said no a moment ago, and has given its leader up since: what does it say now? Waiting for the
+    /// next round of asking would hand its turn to the next in rank.
+    fn ask_again(&mut self, node: NodeId) {
+        let (now, fresh) = (self.mono(), self.fresh());
+        let Role::Seeking(seeking) = &self.role else {
+            return;
+        };
+        let refused = seeking.answered_lately(node, now, fresh).is_some_and(|known| !known.yes);
+        if refused && seeking.claim.is_none() && now >= seeking.quiet_until {
+            let (ask, standing) = (seeking.ask, self.standing());
+            self.send_after(node, Message::Willing { ask, standing }, Seq::default());
         }
     }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use eldest::protocol::{
     Certificate, Claim, Condition, Envelope, Message, Records, SnapshotMeta, Standing, Term,
 };
-use eldest::types::{ClaimId, Entry, Epoch, NodeId, Payload, Position, Record, Span, Stamp};
+use eldest::types::{
+    ClaimId, Entry, Epoch, Incarnation, NodeId, Payload, Position, Record, Span, Stamp,
+};
 
 use crate::commands::{node, parse};
 use crate::stage::Stage;
@@ -17,6 +19,8 @@ struct Fields {
     last: Position,
     records: Records,
     heir: NodeId,
+    /// The disk that it is meant for.
+    addressee: Incarnation,
     certificate: Option<Certificate>,
 }
 
@@ -39,6 +43,7 @@ pub fn envelope(
         last: Position::ZERO,
         records: Records::from([]),
         heir: to,
+        addressee: stage.hosts[&to].disk.incarnation,
         certificate: None,
     };
     for pair in rest.chunks(2) {
@@ -110,7 +115,10 @@ impl Fields {
                 heir: self.heir,
                 last,
             }),
-            "odd" => Message::Odd { epoch },
+            "odd" => Message::Odd {
+                epoch,
+                incarnation: self.addressee,
+            },
             _ => self.order(kind)?,
         })
     }
@@ -176,6 +184,7 @@ impl Fields {
             _ => Message::Opinion {
                 ask: 1,
                 yes: true,
+                held: false,
                 standing: standing(epoch, last),
             },
         }

@@ -82,8 +82,6 @@ scripts! {
         new_format
         divergence
         divergence_of_all
-    }
-    awaited {
         late_third_node
         heir_asks_nobody
         held_elder_waits
@@ -99,5 +97,11 @@ scripts! {
         divergence_cured
         divergence_undecided
         odd_leader
+    }
+    awaited {
+        elder_asks_in_time
+        followers_restart
+        odd_answers_first
+        dead_for_the_next
     }
 }

@@ -22,7 +22,7 @@ fn run(case: Case, mutant: Option<Mutant>, depth: usize) {
         .checker()
         .threads(1)
         .target_max_depth(depth)
-        .timeout(std::time::Duration::from_secs(60))
+        .target_state_count(3_000_000)
         .finish_when(HasDiscoveries::AnyFailures)
         .spawn_bfs()
         .join();
@@ -58,6 +58,23 @@ fn explore() {
         let mut actions = Vec::new();
         case.start().actions(&mut actions);
         eprintln!("{actions:#?}");
-        run(case, None, depth);
+        for (refusals, crashes, writes, ticks) in [
+            (0, 0, 1, 0),
+            (1, 0, 1, 0),
+            (0, 1, 1, 0),
+            (0, 0, 1, 1),
+            (1, 1, 1, 0),
+        ] {
+            let mut case = case;
+            case.budget = crate::cluster::Budget {
+                refusals,
+                crashes,
+                writes,
+                ticks,
+                ..case.budget
+            };
+            eprintln!("{:?}", case.budget);
+            run(case, None, depth);
+        }
     }
 }

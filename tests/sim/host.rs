@@ -74,6 +74,8 @@ pub struct Host {
     pub tick_at: u64,
     /// How long a sync takes at least, in µs.
     pub sync_us: u64,
+    /// Every sync takes exactly that long: for figures.
+    pub steady: bool,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
 }
@@ -98,6 +100,7 @@ impl Host {
             incoming: None,
             tick_at: u64::MAX,
             sync_us: 200,
+            steady: false,
             flipped: false,
         }
     }

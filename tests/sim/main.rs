@@ -3,9 +3,11 @@
 //! `scripts/sim --seeds N` and `scripts/sim --seed S` are the ways in. See `docs/protocol.md`, "How it is
 //! tested".
 
+mod calm;
 mod checks;
 mod client;
 mod disk;
+mod graphs;
 mod host;
 mod linear;
 mod mutants;
@@ -13,6 +15,7 @@ mod net;
 mod plan;
 mod rng;
 mod run;
+mod scenarios;
 mod soak;
 mod store;
 mod world;

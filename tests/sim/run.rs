@@ -76,7 +76,7 @@ fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
 }
 
 /// I10: within four election time-outs of the end of the faults, a write begun since is acknowledged.
-fn resumes(world: &mut World) -> Result<u64, Violation> {
+pub fn resumes(world: &mut World) -> Result<u64, Violation> {
     let (healed, patience) = (world.now, world.clients.patience);
     let bound = world.hosts[0].settings.timing.election_timeout().times(4).0;
     let resumed = |world: &World| {
@@ -96,7 +96,7 @@ fn resumes(world: &mut World) -> Result<u64, Violation> {
 }
 
 /// I5 at the end: with nothing left to do all nodes hold the same state, and every disk counts.
-fn agrees(world: &mut World) -> Result<(), Violation> {
+pub fn agrees(world: &mut World) -> Result<(), Violation> {
     world.clients.stopped = true;
     let until = world.now + world.hosts[0].settings.timing.election_timeout().times(4).0;
     let came = world.run_until_true(until, |world| {
@@ -113,14 +113,14 @@ fn agrees(world: &mut World) -> Result<(), Violation> {
 }
 
 /// I3.
-fn linearizable(world: &World) -> Result<(), Violation> {
+pub fn linearizable(world: &World) -> Result<(), Violation> {
     linear::check(&world.clients.history).map_err(|verdict| Violation {
         checker: "I3 linearizable",
         what: format!("{verdict}"),
     })
 }
 
-fn states(world: &World) -> String {
+pub fn states(world: &World) -> String {
     let state = |host: &crate::host::Host| match &host.core {
         Some(core) => format!(
             "{} {:?} promise {} last {} commit {} applied {} leader {:?} admitted {}",

@@ -148,3 +148,18 @@ fn mutants_survey() {
         mutant::set(None::<Mutant>);
     }
 }
+
+#[test]
+fn scenario_survey() {
+    if number("SIM_SCEN").is_none() { return; }
+    for mutant in crate::mutants::ALL {
+        eldest::protocol::mutant::set(Some(*mutant));
+        for (name, scenario) in crate::scenarios::ALL {
+            match std::panic::catch_unwind(scenario) {
+                Ok(Ok(())) => {}
+                Ok(Err(v)) => println!("{mutant:?}: {name}: {}: {}", v.checker, v.what),
+                Err(_) => println!("{mutant:?}: {name}: panic"),
+            }
+        }
+    }
+}

@@ -78,6 +78,21 @@ pub struct World {
     pub odd: Vec<NodeId>,
     pub openings: Vec<(u64, NodeId)>,
     pub messages: u64,
+    /// What the messages weigh together, by a scale that a test may set.
+    pub bytes: u64,
+    pub scale: Option<fn(&Envelope) -> u64>,
+    /// How many outputs have been carried out.
+    pub outputs: u64,
+    pub doom: Option<Doom>,
+}
+
+/// A node dies right before this output, whoever's it is, and comes back after a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Doom {
+    pub output: u64,
+    pub node: usize,
+    pub power: bool,
+    pub back: u64,
 }
 
 impl World {
@@ -97,6 +112,10 @@ impl World {
             odd: Vec::new(),
             openings: Vec::new(),
             messages: 0,
+            bytes: 0,
+            scale: None,
+            outputs: 0,
+            doom: None,
         }
     }
 
@@ -154,6 +173,18 @@ impl World {
             self.step(event)?;
         }
         Ok(true)
+    }
+
+    /// Runs until so many events have happened, counted from the beginning.
+    pub fn run_to_step(&mut self, step: u64) -> Check {
+        while self.steps < step {
+            let Some(((time, _), event)) = self.queue.pop_first() else {
+                break;
+            };
+            self.now = time;
+            self.step(event)?;
+        }
+        Ok(())
     }
 
     fn step(&mut self, event: Event) -> Check {
@@ -317,13 +348,26 @@ impl World {
                 let id = self.hosts[node].id;
                 self.checks.epochs.leads(epoch, id, boot)?;
             }
+            let life = self.hosts[node].life;
             for output in outputs {
+                self.meet_doom();
+                if self.hosts[node].life != life {
+                    return Ok(());
+                }
                 self.carry_out(node, output, &mut inputs)?;
             }
         }
         self.start_sync(node);
         self.schedule_tick(node);
         Ok(())
+    }
+
+    fn meet_doom(&mut self) {
+        if let Some(doom) = self.doom.take_if(|doom| doom.output == self.outputs) {
+            self.crash(doom.node, doom.power);
+            self.after(doom.back, Event::Restart { node: doom.node });
+        }
+        self.outputs += 1;
     }
 
     fn schedule_tick(&mut self, node: usize) {
@@ -384,7 +428,8 @@ impl World {
         let host = &mut self.hosts[node];
         if host.is_up() && host.disk.start_sync() {
             let (life, sync) = (host.life, host.sync_us);
-            let delay = sync + self.rng.below(sync);
+            let spread = if host.steady { 1 } else { sync };
+            let delay = sync + self.rng.below(spread);
             self.after(delay, Event::Synced { node, life });
         }
     }
@@ -464,6 +509,7 @@ impl World {
     fn transmit(&mut self, node: usize, envelope: Envelope, state: Option<Store>) -> Check {
         durable::sent(&envelope, &self.hosts[node].disk.durable)?;
         self.messages += 1;
+        self.bytes += self.scale.map_or(0, |scale| scale(&envelope));
         if self.net.drops(&envelope) {
             return Ok(());
         }

@@ -1,0 +1,454 @@
+//! The counterexamples as timelines of their own: each sets the stage for one rule, and the checkers
+//! look on. With the rule they all pass; with the rule's mutant on, a named checker objects.
+
+use eldest::protocol::{
+    Certificate, Claim, Condition, Envelope, Input, Message, Node, Settings, Takeover, Term,
+    next_token,
+};
+use eldest::types::{Boot, ClaimId, Epoch, Format, Incarnation, NodeId, RequestId, Span, WallTime};
+
+use crate::checks::{Check, Violation, ensure};
+use crate::client::Clients;
+use crate::disk::Disk;
+use crate::host::{Ask, Clock, Host};
+use crate::linear;
+use crate::plan::members;
+use crate::rng::Rng;
+use crate::store::Command;
+use crate::world::{Event, World};
+
+pub type Scenario = fn() -> Check;
+
+const MS: u64 = 1_000;
+
+/// A formed cluster that n1 leads, calm, with clients that ask only when told to.
+pub fn stage(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<World, Violation> {
+    let mut rng = Rng::new(seed);
+    let hosts = members(count).into_iter().map(|me| {
+        let mut settings = Settings::lan(me, members(count));
+        settings.limits.keep = 5;
+        adjust(&mut settings);
+        let clock = Clock { offset: 1_000_000 * u64::from(me.0), rate_ppm: 0, wall_offset: 0 };
+        Host::new(settings, Disk::new(Incarnation(rng.next() | 1)), clock)
+    });
+    let hosts: Vec<Host> = hosts.collect();
+    let mut clients = Clients::new(1_000, 1, rng.fork());
+    clients.stopped = true;
+    clients.reliable = true;
+    let mut world = World::new(hosts, clients, rng.fork());
+    for node in 0..count as usize {
+        world.start(node)?;
+    }
+    let led = world.run_until_true(2_000 * MS, |world| leads(world, 1))?;
+    ensure(led, "stage", || "n1 does not lead".into())?;
+    world.run_until(world.now + 500 * MS)?;
+    Ok(world)
+}
+
+fn core(world: &World, id: u32) -> Option<&Node> {
+    world.host(NodeId(id)).core.as_ref()
+}
+
+pub fn leads(world: &World, id: u32) -> bool {
+    core(world, id).is_some_and(Node::is_open)
+}
+
+fn run(world: &mut World, ms: u64) -> Check {
+    world.run_until(world.now + ms * MS)
+}
+
+fn link(world: &mut World, a: u32, b: u32, passes: bool) {
+    for (from, to) in [(a, b), (b, a)] {
+        match passes {
+            true => world.net.mend(NodeId(from), NodeId(to)),
+            false => world.net.cut(NodeId(from), NodeId(to)),
+        }
+    }
+}
+
+fn write(world: &mut World, node: u32, value: u64) {
+    world.ask(NodeId(node), Ask::Command(Command::Write { key: 0, value }));
+}
+
+fn read(world: &mut World, node: u32) {
+    world.ask(NodeId(node), Ask::Read { key: 0 });
+}
+
+fn linearizable(world: &mut World) -> Check {
+    world.close_all();
+    let verdict = linear::check(&world.clients.history);
+    verdict.map_err(|verdict| Violation { checker: "I3 linearizable", what: verdict.to_string() })
+}
+
+/// A firewall cuts n1 off and refuses in its name; n2 leads with n3, and has committed a write.
+fn deposed() -> Result<World, Violation> {
+    let mut world = stage(3, 7, |_| {})?;
+    write(&mut world, 1, 1);
+    run(&mut world, 20)?;
+    world.reject(0);
+    let led = world.run_until_true(world.now + 200 * MS, |world| leads(world, 2))?;
+    ensure(led, "stage", || "n2 does not lead".into())?;
+    write(&mut world, 2, 2);
+    run(&mut world, 10)?;
+    Ok(world)
+}
+
+/// P13: a deposed leader that does not know it yet is asked for a read.
+pub fn deposed_leader_is_read() -> Check {
+    let mut world = deposed()?;
+    read(&mut world, 1);
+    run(&mut world, 50)?;
+    linearizable(&mut world)
+}
+
+/// C13: a round's answers are on their way back when a newer leader acknowledges a write.
+pub fn read_joins_a_round() -> Check {
+    let mut world = stage(3, 8, |_| {})?;
+    write(&mut world, 1, 1);
+    run(&mut world, 20)?;
+    for follower in [2, 3] {
+        world.net.slow.insert((NodeId(follower), NodeId(1)), 60 * MS);
+    }
+    read(&mut world, 1);
+    run(&mut world, 2)?;
+    world.reject(0);
+    run(&mut world, 25)?;
+    write(&mut world, 2, 2);
+    run(&mut world, 12)?;
+    read(&mut world, 1);
+    run(&mut world, 60)?;
+    linearizable(&mut world)
+}
+
+/// C2: n3's disk, which had promised n2's epoch, is replaced, and hears only the deposed n1.
+fn deposed_meets_wiped() -> Result<World, Violation> {
+    let mut world = deposed()?;
+    world.crash(2, true);
+    world.hosts[2].disk.wipe(Incarnation(0xD15C));
+    world.net.heal();
+    link(&mut world, 2, 3, false);
+    link(&mut world, 2, 1, false);
+    world.start(2)?;
+    Ok(world)
+}
+
+/// P13: the forgetful disk is asked to confirm a read.
+pub fn wiped_disk_confirms() -> Check {
+    let mut world = deposed_meets_wiped()?;
+    run(&mut world, 5)?;
+    read(&mut world, 1);
+    run(&mut world, 150)?;
+    linearizable(&mut world)
+}
+
+/// P10: the deposed leader lets it in, and it votes; n2 must still be able to keep its write.
+pub fn wiped_disk_rejoins_a_deposed_leader() -> Check {
+    let mut world = deposed_meets_wiped()?;
+    write(&mut world, 1, 3);
+    run(&mut world, 5_000)?;
+    world.net.heal();
+    run(&mut world, 3_000)?;
+    linearizable(&mut world)
+}
+
+/// P2: a node that has promised n2's epoch hears the deposed n1 again.
+pub fn deposed_leader_finds_a_follower() -> Check {
+    let mut world = deposed()?;
+    world.net.heal();
+    link(&mut world, 2, 3, false);
+    link(&mut world, 2, 1, false);
+    write(&mut world, 1, 3);
+    run(&mut world, 1_500)?;
+    world.net.heal();
+    run(&mut world, 3_000)?;
+    linearizable(&mut world)
+}
+
+/// P11: the old leader lives behind a firewall that refuses, with a lease that has not run out.
+pub fn firewall_refuses() -> Check {
+    let mut world = stage(3, 9, |_| {})?;
+    world.reject(0);
+    run(&mut world, 2_000)
+}
+
+/// P11: the answers to beats come late; a lease counted from them would outlive what was granted.
+pub fn late_answers() -> Check {
+    let mut world = stage(3, 10, |_| {})?;
+    for follower in [2, 3] {
+        world.net.slow.insert((NodeId(follower), NodeId(1)), 250 * MS);
+    }
+    run(&mut world, 700)?;
+    world.reject(0);
+    run(&mut world, 2_000)
+}
+
+/// P11: the only follower that had granted a lease restarts and elects another leader.
+pub fn granter_restarts() -> Check {
+    let mut world = stage(3, 11, |_| {})?;
+    link(&mut world, 1, 3, false);
+    run(&mut world, 500)?;
+    world.crash(1, false);
+    world.reject(0);
+    world.start(1)?;
+    run(&mut world, 2_000)
+}
+
+/// C6: the old leader hears of the new one late.
+pub fn hand_over_with_late_news() -> Check {
+    let mut world = stage(3, 12, |_| {})?;
+    for follower in [2, 3] {
+        world.net.slow.insert((NodeId(follower), NodeId(1)), 40 * MS);
+    }
+    run(&mut world, 300)?;
+    let request = RequestId(0);
+    world.feed(0, Input::HandOver { request, to: Some(NodeId(2)) })?;
+    run(&mut world, 2_000)?;
+    let led = leads(&world, 2);
+    ensure(led, "P18 the heir leads", || "n2 does not lead".into())
+}
+
+/// C6: a claim with a certificate of an epoch long over arrives at a node that follows a living leader.
+pub fn old_certificate() -> Check {
+    let mut world = stage(3, 13, |_| {})?;
+    let first = core(&world, 1).and_then(Node::leads).unwrap_or_default();
+    for heir in [2, 1] {
+        let (node, request) = (world.slot(NodeId(3 - heir)), RequestId(0));
+        world.feed(node, Input::HandOver { request, to: Some(NodeId(heir)) })?;
+        run(&mut world, 1_000)?;
+    }
+    let promised = core(&world, 3).map(Node::vote);
+    let certificate = Certificate { epoch: first, heir: NodeId(2), last: Default::default() };
+    let term = Term { epoch: Epoch::new(90, NodeId(2)), claim: ClaimId(77) };
+    let message = Message::Claim(Claim {
+        term,
+        last: Default::default(),
+        condition: Condition::Fit,
+        certificate: Some(certificate),
+    });
+    let sender = world.host(NodeId(2));
+    let envelope = Envelope {
+        from: NodeId(2),
+        to: NodeId(3),
+        boot: core(&world, 2).map_or(Boot(1), Node::boot),
+        incarnation: sender.disk.durable.incarnation,
+        admitted: true,
+        format: Format(1),
+        message,
+    };
+    world.feed(2, Input::Message(envelope))?;
+    let unmoved = core(&world, 3).map(Node::vote) == promised;
+    ensure(unmoved, "P18 an old certificate is void", || "n3 promised again".into())
+}
+
+/// P7, the classic: a record of an old epoch reaches a majority under a new leader, which dies before
+/// any record of its own does; a node with a later epoch's record then leads without it.
+pub fn old_record_reaches_a_majority() -> Check {
+    let mut world = stage(5, 14, |settings| {
+        settings.limits.batch = 1;
+        settings.limits.inflight = 1;
+        settings.limits.keep = 1_000;
+    })?;
+    for other in [3, 4, 5] {
+        link(&mut world, 1, other, false);
+    }
+    write(&mut world, 1, 1);
+    run(&mut world, 5)?;
+    world.crash(0, true);
+    // n3 opens nothing: its own first record stays with it.
+    world.cut_off(1);
+    world.net.mend(NodeId(1), NodeId(3));
+    for (a, b) in [(3, 4), (3, 5), (4, 5)] {
+        link(&mut world, a, b, true);
+    }
+    world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Append { .. }));
+    let claimed = world.run_until_true(world.now + 4_000 * MS, |world| {
+        core(world, 3).is_some_and(|node| node.leads().is_some() && node.last().epoch.leader == NodeId(3))
+    })?;
+    ensure(claimed, "stage", || "n3 does not claim".into())?;
+    run(&mut world, 5)?;
+    world.crash(2, true);
+    lead_with_old_records(&mut world)?;
+    lead_with_later_record(&mut world)
+}
+
+fn lead_with_old_records(world: &mut World) -> Check {
+    world.net.heal();
+    world.cut_off(4);
+    let first = core(world, 2).map_or(0, |node| node.last().index);
+    ensure(first == 2, "stage", || format!("n2 ends at {first}"))?;
+    world.net.dropped = Some(opening_append);
+    world.start(0)?;
+    let led = world.run_until_true(world.now + 6_000 * MS, |world| {
+        core(world, 1).is_some_and(|node| node.leads().is_some())
+            && core(world, 4).is_some_and(|node| node.last().index == 2)
+    })?;
+    ensure(led, "stage", || "n1 does not bring its old record to n4".into())?;
+    run(world, 20)?;
+    world.crash(0, true);
+    world.net.dropped = None;
+    Ok(())
+}
+
+/// Appends that carry the record which opens the third epoch, or a later one.
+fn opening_append(envelope: &Envelope) -> bool {
+    match &envelope.message {
+        Message::Append { records, .. } => records.iter().any(|record| record.epoch().counter >= 3),
+        _ => false,
+    }
+}
+
+fn lead_with_later_record(world: &mut World) -> Check {
+    world.net.heal();
+    world.cut_off(1);
+    world.cut_off(0);
+    world.start(2)?;
+    run(world, 6_000)?;
+    world.net.heal();
+    world.start(0)?;
+    run(world, 4_000)?;
+    linearizable(world)
+}
+
+/// P16: a leader that hears nobody.
+pub fn leader_alone() -> Check {
+    let mut world = stage(3, 15, |_| {})?;
+    world.cut_off(0);
+    run(&mut world, 1_300)?;
+    let stopped = core(&world, 1).is_some_and(|node| node.leads().is_none());
+    ensure(stopped, "P16 a leader without a majority stops", || "n1 still leads".into())
+}
+
+/// C29: beats pass, appends do not.
+pub fn appends_do_not_pass() -> Check {
+    let mut world = stage(3, 16, |_| {})?;
+    world.net.dropped = Some(|envelope| {
+        envelope.from == NodeId(1) && matches!(envelope.message, Message::Append { .. })
+    });
+    write(&mut world, 1, 1);
+    let bound = world.hosts[0].settings.timing.election_timeout().times(4).0;
+    let led = world.run_until_true(world.now + bound, |world| leads(world, 2) || leads(world, 3))?;
+    ensure(led, "I10 writes resume", || "n1 leads on and commits nothing".into())
+}
+
+/// P4: all suspect at nearly the same time; the lowest index that is ready must lead.
+pub fn lowest_leads() -> Check {
+    for seed in 0..40 {
+        let mut world = stage(5, 100 + seed, |_| {})?;
+        world.crash(0, true);
+        let opened = |world: &World| (2..=5).any(|id| leads(world, id));
+        world.run_until_true(world.now + 5_000 * MS, opened)?;
+        ensure(leads(&world, 2), "P4 the lowest ready index leads", || format!("not in run {seed}"))?;
+    }
+    Ok(())
+}
+
+/// C27: the elder is far behind; one that is ready goes first.
+pub fn unready_elder() -> Check {
+    let mut world = stage(3, 17, |settings| settings.limits.ready_lag = 10)?;
+    world.crash(0, true);
+    world.run_until_true(world.now + 5_000 * MS, |world| leads(world, 2))?;
+    for value in 0..60 {
+        write(&mut world, 2, value + 10);
+        run(&mut world, 5)?;
+    }
+    link(&mut world, 1, 2, false);
+    link(&mut world, 1, 3, false);
+    world.start(0)?;
+    run(&mut world, 300)?;
+    world.crash(1, true);
+    link(&mut world, 1, 3, true);
+    let opened = |world: &World| leads(world, 1) || leads(world, 3);
+    world.run_until_true(world.now + 5_000 * MS, opened)?;
+    ensure(leads(&world, 3), "P21 the ready go first", || "n1 leads from far behind".into())
+}
+
+/// C26: a node that is cut from the leader but hears another follower unseats nobody.
+pub fn cut_from_the_leader() -> Check {
+    let mut world = stage(3, 18, |_| {})?;
+    let before = world.checks.epochs.count();
+    link(&mut world, 1, 3, false);
+    run(&mut world, 10_000)?;
+    world.net.heal();
+    run(&mut world, 3_000)?;
+    let after = world.checks.epochs.count();
+    ensure(after == before, "C26 nobody is unseated", || format!("{} new leaders", after - before))
+}
+
+/// P20: the elder dies every three seconds for a minute and a half, and would take over each time.
+pub fn elder_keeps_dying() -> Check {
+    let mut world = stage(3, 19, |settings| {
+        settings.takeover = Takeover::WhenStable;
+        settings.timing.stable_for = Span::millis(500);
+        settings.timing.hold = Span::millis(2_000);
+        settings.timing.hold_most = Span::millis(60_000);
+    })?;
+    let before = world.checks.epochs.count();
+    for _ in 0..30 {
+        run(&mut world, 2_500)?;
+        world.crash(0, false);
+        run(&mut world, 500)?;
+        world.start(0)?;
+    }
+    // Holds of 2, 4, 8, 16, 32 and 60 s leave room for six returns; each is two changes.
+    let changes = world.checks.epochs.count() - before;
+    ensure(changes <= 14, "P20 changes are bounded", || format!("{changes} new leaders"))
+}
+
+/// C33: the leader's own state is the odd one.
+pub fn odd_leader() -> Check {
+    let mut world = stage(3, 20, |_| {})?;
+    for value in 0..35 {
+        write(&mut world, 1, value + 1);
+        run(&mut world, 5)?;
+        if value == 12 {
+            world.hosts[0].store.flip();
+            world.hosts[0].flipped = true;
+        }
+    }
+    run(&mut world, 4_000)?;
+    ensure(world.odd == [NodeId(1)], "P25 the odd one goes", || format!("sent away: {:?}", world.odd))
+}
+
+/// C15: a backup from before the last grants is restored.
+pub fn tokens_after_a_restore() -> Check {
+    let mut tokens = crate::checks::tokens::Tokens::default();
+    let (backup, mut last) = (41, 41);
+    for second in 1..20 {
+        last = next_token(last, WallTime(1_700_000_000_000_000 + second));
+        tokens.granted(0, second, last)?;
+    }
+    let restored = next_token(backup, WallTime(1_700_000_000_900_000));
+    tokens.granted(0, 20, restored)
+}
+
+/// Every scenario, by name.
+pub const ALL: &[(&str, Scenario)] = &[
+    ("deposed_leader_is_read", deposed_leader_is_read),
+    ("read_joins_a_round", read_joins_a_round),
+    ("wiped_disk_confirms", wiped_disk_confirms),
+    ("wiped_disk_rejoins_a_deposed_leader", wiped_disk_rejoins_a_deposed_leader),
+    ("deposed_leader_finds_a_follower", deposed_leader_finds_a_follower),
+    ("firewall_refuses", firewall_refuses),
+    ("late_answers", late_answers),
+    ("granter_restarts", granter_restarts),
+    ("hand_over_with_late_news", hand_over_with_late_news),
+    ("old_certificate", old_certificate),
+    ("old_record_reaches_a_majority", old_record_reaches_a_majority),
+    ("leader_alone", leader_alone),
+    ("appends_do_not_pass", appends_do_not_pass),
+    ("lowest_leads", lowest_leads),
+    ("unready_elder", unready_elder),
+    ("cut_from_the_leader", cut_from_the_leader),
+    ("elder_keeps_dying", elder_keeps_dying),
+    ("odd_leader", odd_leader),
+    ("tokens_after_a_restore", tokens_after_a_restore),
+];
+
+#[test]
+fn every_scenario_holds() {
+    for (name, scenario) in ALL {
+        if let Err(violation) = scenario() {
+            panic!("{name}: {} — {}", violation.checker, violation.what);
+        }
+    }
+}
