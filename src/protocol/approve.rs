@@ -186,6 +186,8 @@ impl Node {
                 promise,
             },
         );
+        // A leader is told of the greater promise by the answer to a beat (P28).
+        self.beat_to(from);
     }
 
     /// Keeps the claim that comes first in turn, and looks whether the leader lives (C28).

@@ -29,7 +29,7 @@ pub(super) struct Ballots {
 enum Judgement {
     Pending,
     Odd(Vec<NodeId>),
-    /// States differ and no majority agrees.
+    /// States differ, and even with those that have yet to speak no majority can agree.
     Undecidable,
 }
 
@@ -70,7 +70,7 @@ impl Ballots {
     }
 
     /// Odd is whoever differs from a majority of the topology, the leader not excepted.
-    fn judge(&self, index: Index, quorum: usize, me: NodeId) -> Judgement {
+    fn judge(&self, index: Index, quorum: usize, me: NodeId, expected: &[NodeId]) -> Judgement {
         let Some(ballots) = self.by_index.get(&index) else {
             return Judgement::Pending;
         };
@@ -78,6 +78,11 @@ impl Ballots {
         for digest in ballots.values() {
             *counts.entry(*digest).or_default() += 1;
         }
+        let most = counts.values().copied().max().unwrap_or(0);
+        let expected = expected
+            .iter()
+            .filter(|node| !ballots.contains_key(node))
+            .count();
         let winner = match mutant::is_on(Mutant::LeaderIsNeverOdd) {
             true => ballots.get(&me).copied(),
             false => counts
@@ -90,7 +95,7 @@ impl Ballots {
                 let odd = ballots.iter().filter(|(_, theirs)| **theirs != digest);
                 Judgement::Odd(odd.map(|(node, _)| *node).collect())
             }
-            None if counts.len() > 1 => Judgement::Undecidable,
+            None if counts.len() > 1 && most + expected < quorum => Judgement::Undecidable,
             None => Judgement::Pending,
         }
     }
@@ -111,6 +116,7 @@ impl Node {
         }
         let (quorum, me) = (self.settings.quorum(), self.me());
         let own = self.checkpoints.at(checkpoint.index);
+        let expected = self.answering();
         let Some(leading) = self.leading_mut() else {
             return;
         };
@@ -118,11 +124,25 @@ impl Node {
             leading.ballots.add(me, own);
         }
         leading.ballots.add(from, checkpoint);
-        match leading.ballots.judge(checkpoint.index, quorum, me) {
+        match leading
+            .ballots
+            .judge(checkpoint.index, quorum, me, &expected)
+        {
             Judgement::Pending => {}
             Judgement::Odd(odd) => self.send_away(odd),
             Judgement::Undecidable => self.alarm_once(checkpoint.index),
         }
+    }
+
+    /// Who may still say what its state was.
+    fn answering(&self) -> Vec<NodeId> {
+        let (now, fresh) = (self.mono(), self.fresh());
+        let progress = self
+            .leading()
+            .into_iter()
+            .flat_map(|leading| &leading.progress);
+        let lately = progress.filter(|(_, progress)| progress.answered_at + fresh >= now);
+        lately.map(|(node, _)| *node).collect()
     }
 
     fn alarm_once(&mut self, index: Index) {

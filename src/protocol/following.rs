@@ -69,12 +69,7 @@ impl Node {
         let below = term.epoch < promise.epoch
             || (term.epoch == promise.epoch && term.claim != promise.claim);
         if below && !mutant::is_on(Mutant::AcceptBelowPromise) {
-            self.send(
-                from,
-                Message::Stale {
-                    promise: promise.epoch,
-                },
-            );
+            self.send(from, Message::Stale { promise });
             return false;
         }
         if term.epoch <= self.over {

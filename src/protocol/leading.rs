@@ -57,16 +57,21 @@ impl Node {
             false => leases_until,
         };
         let open_index = self.log.last().index + 1;
-        let others = self.settings.others();
+        let progress = self.settings.others().map(|node| {
+            let known = match self.peers.is_refused(node) {
+                true => Progress::unknown(open_index, now),
+                false => Progress::new(open_index, now),
+            };
+            (node, known)
+        });
+        let progress = progress.collect();
         self.role = Role::Leading(Box::new(Leading {
             term,
             since: now,
             open_index,
             opened: false,
             leases_until,
-            progress: others
-                .map(|node| (node, Progress::new(open_index, now)))
-                .collect(),
+            progress,
             round: 0,
             sent: VecDeque::new(),
             next_beat: now,
@@ -296,10 +301,13 @@ impl Node {
 
     /// A follower has promised a greater epoch: this one will never reach it again. Ask the others
     /// whether they still follow, and claim a greater one (P28, C26).
-    pub(super) fn reclaim_if_outdated(&mut self) {
-        let outdated = self
-            .leading()
-            .is_some_and(|leading| leading.term.epoch < self.seen);
+    pub(super) fn reclaim_if_outdated(&mut self, promise: Term) {
+        let outdated = self.leading().is_some_and(|leading| {
+            let term = leading.term;
+            // The same epoch for another claim: of an earlier life of this node (P2).
+            promise.epoch > term.epoch
+                || (promise.epoch == term.epoch && promise.claim != term.claim)
+        });
         if outdated && !mutant::is_on(Mutant::IgnoreGreaterPromise) {
             self.leave_leading(Cause::GreaterEpoch);
             self.role = Role::Seeking(Seeking::new(self.mono(), Cause::GreaterEpoch));

@@ -78,7 +78,7 @@ pub enum Message {
     },
     /// You speak for an epoch below my promise (P2).
     Stale {
-        promise: Epoch,
+        promise: Term,
     },
     /// I do not lead in this epoch, now or ever again (P16).
     Resigned {
@@ -235,7 +235,7 @@ impl fmt::Display for Message {
             Message::Appended { epoch, matched } => write!(f, "appended {epoch} matched {matched}"),
             Message::Gap { epoch, prev, hint } => write!(f, "gap {epoch} at {prev} hint {hint}"),
             Message::Snapshot { term, meta } => write!(f, "snapshot {} at {}", term.epoch, meta.at),
-            Message::Stale { promise } => write!(f, "stale promise {promise}"),
+            Message::Stale { promise } => write!(f, "stale promise {}", promise.epoch),
             Message::Resigned { epoch } => write!(f, "resigned {epoch}"),
             Message::Willing { standing, .. } => write!(f, "willing {standing}"),
             Message::Opinion { yes, standing, .. } => {

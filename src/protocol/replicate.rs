@@ -64,6 +64,14 @@ impl Progress {
         }
     }
 
+    /// Nothing is known of it, and nothing is sent until it answers.
+    pub fn unknown(next: Index, now: Time) -> Progress {
+        Progress {
+            mode: Mode::Unknown,
+            ..Progress::new(next, now)
+        }
+    }
+
     pub fn answered(&mut self, round: u64, sent: Time, now: Time) {
         if round >= self.answered_round {
             self.answered_round = round;
@@ -145,9 +153,16 @@ impl Node {
             leading.ballots.forget(node);
         }
         if let Some(progress) = leading.progress.get_mut(&node) {
-            *progress = Progress {
-                mode: Mode::Unknown,
-                ..Progress::new(next, now)
+            let anew = Progress::unknown(next, now);
+            *progress = match replaced {
+                true => anew,
+                // The same disk keeps its promises: that it answered remains true.
+                false => Progress {
+                    answered_round: progress.answered_round,
+                    answered_sent: progress.answered_sent,
+                    answered_at: progress.answered_at,
+                    ..anew
+                },
             };
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct Seeking {
     ask: u64,
     asked: VecDeque<(u64, Time)>,
     next_ask: Time,
+    /// In which round each was last asked out of turn.
+    asked_again: BTreeMap<NodeId, u64>,
     pub known: BTreeMap<NodeId, Known>,
     pub claim: Option<Claiming>,
     /// It led until a moment ago and only needs a greater counter (P28).
@@ -56,6 +58,7 @@ impl Seeking {
             ask: 0,
             asked: VecDeque::new(),
             next_ask: now,
+            asked_again: BTreeMap::new(),
             known: BTreeMap::new(),
             claim: None,
             incumbent: cause == Cause::GreaterEpoch,
@@ -185,18 +188,30 @@ impl Node {
         }
     }
 
-    /// It said no a moment ago, and has given its leader up since: what does it say now? Waiting for the
-    /// next round of asking would hand its turn to the next in rank.
+    /// It said no and now seeks, or it has only now come up: what does it say? Waiting for the next round
+    /// of asking would hand this node's turn to the next in rank. Once per round, or two that keep
+    /// saying no would never stop.
     fn ask_again(&mut self, node: NodeId) {
-        let (now, fresh) = (self.mono(), self.fresh());
-        let Role::Seeking(seeking) = &self.role else {
+        let (now, fresh, useful) = (self.mono(), self.fresh(), self.may_vote());
+        let patience = Span(self.settings.timing.stagger.0 / 4);
+        let Role::Seeking(seeking) = &mut self.role else {
             return;
         };
-        let refused = seeking.answered_lately(node, now, fresh).is_some_and(|known| !known.yes);
-        if refused && seeking.claim.is_none() && now >= seeking.quiet_until {
-            let (ask, standing) = (seeking.ask, self.standing());
-            self.send_after(node, Message::Willing { ask, standing }, Seq::default());
+        let round = seeking.ask;
+        let content = match seeking.answered_lately(node, now, fresh) {
+            Some(known) => known.yes,
+            // The answer to a question just asked may still be on its way.
+            None => seeking
+                .asked
+                .back()
+                .is_none_or(|(_, at)| now.since(*at) < patience),
+        };
+        let idle = seeking.claim.is_some() || now < seeking.quiet_until || !useful;
+        if idle || content || seeking.asked_again.insert(node, round) == Some(round) {
+            return;
         }
+        let (ask, standing) = (round, self.standing());
+        self.send_after(node, Message::Willing { ask, standing }, Seq::default());
     }
 
     pub(super) fn on_opinion(

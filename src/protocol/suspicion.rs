@@ -2,7 +2,7 @@
 //! itself; a claim against a leader that still seems alive makes the node look (C28).
 
 use super::io::{Cause, Event, Output};
-use super::message::{Envelope, Message};
+use super::message::{Envelope, Message, Term};
 use super::node::{Node, Role};
 use super::peers::Life;
 use super::seeking::Seeking;
@@ -90,9 +90,9 @@ impl Node {
     }
 
     /// Somebody's promise is greater than the epoch we spoke for.
-    pub(super) fn on_stale(&mut self, promise: Epoch) {
-        self.seen = self.seen.max(promise);
-        self.reclaim_if_outdated();
+    pub(super) fn on_stale(&mut self, promise: Term) {
+        self.seen = self.seen.max(promise.epoch);
+        self.reclaim_if_outdated(promise);
     }
 
     pub(super) fn note_over(&mut self, epoch: Epoch) {

@@ -92,7 +92,7 @@ impl Fields {
         let (term, epoch, last) = (self.term, self.term.epoch, self.last);
         Ok(match kind {
             "heard" | "appended" | "gap" | "refuse" | "approve" | "opinion" => self.answer(kind),
-            "stale" => Message::Stale { promise: epoch },
+            "stale" => Message::Stale { promise: term },
             "resigned" => Message::Resigned { epoch },
             "willing" => Message::Willing {
                 ask: 1,

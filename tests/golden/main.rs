@@ -51,7 +51,6 @@ scripts! {
         one_way_cut_inwards
         unheard_follower
         unconnected_elder
-        minority_leader
         stuck_leader
         elder_returns
         elder_takes_over
@@ -89,7 +88,6 @@ scripts! {
         wiped_disk
         lost_promise
         one_node_reads
-        two_nodes
         claim_without_consent
         return_is_quick
         nothing_for_the_dead
@@ -97,11 +95,14 @@ scripts! {
         divergence_cured
         divergence_undecided
         odd_leader
+        two_nodes
+        minority_leader
+        odd_answers_first
+        dead_for_the_next
+        doubtful_majority
     }
     awaited {
         elder_asks_in_time
         followers_restart
-        odd_answers_first
-        dead_for_the_next
     }
 }

@@ -239,10 +239,8 @@ impl Stage {
 
     pub fn crash(&mut self, node: NodeId) {
         self.host(node).crash();
-        for to in self.ids() {
-            if to != node {
-                self.tell_refused(to, node);
-            }
+        for to in self.ids().into_iter().filter(|to| *to != node) {
+            self.tell_refused(to, node);
         }
         self.note_the_sure();
     }

@@ -24,12 +24,12 @@ pub struct Case {
     pub begin: fn(Case) -> Cluster,
     pub sync: Sync,
     pub budget: Budget,
+    /// For a longer run.
+    pub large: Budget,
     /// Records in one message.
     pub batch: usize,
     /// What the network loses at once. Everything else it may lose, too, by never delivering it.
     pub lost: fn(&Envelope) -> bool,
-    /// Actions from the start; zero is no bound.
-    pub depth: usize,
 }
 
 impl Case {
@@ -51,6 +51,7 @@ impl Case {
         };
         let history = History {
             committed: records(committed),
+            decided: records(committed).iter().map(Record::epoch).collect(),
             ..History::default()
         };
         Cluster::new([N1, N2, N3].map(host), history, self.budget)
@@ -65,55 +66,55 @@ impl Case {
             writes: 9,
             ..budget
         };
-        if let Some(next) = state.after(action, self.sync, |_| false) {
-            *state = next;
+        match (state.after(action, self.sync, |_| false), action) {
+            (Some(next), _) => *state = next,
+            (None, Action::Deliver { packet, .. }) => state.keep_flying(|other| *other != **packet),
+            (None, _) => {}
         }
         state.budget = budget;
     }
 
-    /// Syncs every disk and delivers what `wanted` names until nothing is left to do.
-    fn settle(self, state: &mut Cluster, wanted: impl Fn(&Envelope) -> bool) {
+    /// Takes the wanted actions, in the order of their names, until none is left.
+    fn carry(self, state: &mut Cluster, wanted: impl Fn(&Action) -> bool) {
         loop {
             let mut actions = Vec::new();
             state.actions(&mut actions);
-            actions.retain(|action| match action {
-                Action::Sync(_) => true,
-                Action::Deliver {
-                    packet,
-                    keep: false,
-                } => wanted(packet),
-                _ => false,
-            });
-            actions.sort_by_cached_key(ToString::to_string);
-            match actions.first() {
-                Some(action) => self.step(state, action),
+            actions.retain(&wanted);
+            match actions.into_iter().min_by_key(ToString::to_string) {
+                Some(action) => self.step(state, &action),
                 None => return,
             }
         }
     }
 
-    /// These have asked around and were told yes: their claims are on their way.
+    /// These, and whoever they woke, have asked around; those who were told yes have claimed.
     fn claimed(self, mut state: Cluster, candidates: &[NodeId]) -> Cluster {
         for node in candidates {
             self.step(&mut state, &Action::Tick(*node));
         }
-        loop {
-            let mut actions = Vec::new();
-            state.actions(&mut actions);
-            actions.retain(|action| matches!(action, Action::Deliver { packet, keep: false } if is_dry_run(packet)));
-            actions.sort_by_cached_key(ToString::to_string);
-            match actions.first() {
-                Some(action) => self.step(&mut state, action),
-                None => break,
-            }
+        self.carry(&mut state, |action| {
+            matches!(action, Action::Deliver { packet, keep: false } if is_dry_run(packet))
+        });
+        state
+    }
+
+    /// The elder leads, its epoch is open, and the others know that, and who comes next.
+    fn followed(self) -> Cluster {
+        let mut state = self.nodes([&[], &[], &[]], [FOUNDED; 3], &[]);
+        for _ in 0..3 {
+            self.step(&mut state, &Action::Tick(N1));
+            self.carry(&mut state, |action| {
+                matches!(
+                    action,
+                    Action::Sync(_) | Action::Deliver { keep: false, .. }
+                )
+            });
         }
         state
     }
 
-    /// That node leads, its epoch is open, and the others follow it.
-    fn led(self, state: Cluster, leader: NodeId) -> Cluster {
-        let mut state = self.claimed(state, &[leader]);
-        self.settle(&mut state, |_| true);
+    fn without_noise(self, mut state: Cluster) -> Cluster {
+        state.keep_flying(|envelope| !is_noise(envelope));
         state
     }
 }
@@ -125,52 +126,113 @@ fn is_dry_run(envelope: &Envelope) -> bool {
     )
 }
 
-fn is_noise(envelope: &Envelope) -> bool {
-    is_beat(envelope)
-        || is_dry_run(envelope)
-        || matches!(
-            envelope.message,
-            Message::Refuse { .. } | Message::Stale { .. } | Message::Resigned { .. }
-        )
+fn is_beat(envelope: &Envelope) -> bool {
+    use Message::{Heartbeat, HeartbeatReply};
+    matches!(envelope.message, Heartbeat { .. } | HeartbeatReply { .. })
 }
 
-fn is_beat(envelope: &Envelope) -> bool {
+/// Answers that only say no.
+fn is_denial(envelope: &Envelope) -> bool {
+    use Message::{Refuse, Resigned, Stale};
     matches!(
         envelope.message,
-        Message::Heartbeat { .. } | Message::HeartbeatReply { .. }
+        Refuse { .. } | Stale { .. } | Resigned { .. }
     )
 }
+
+/// Leaves what moves promises and records.
+fn is_noise(envelope: &Envelope) -> bool {
+    is_beat(envelope) || is_dry_run(envelope) || is_denial(envelope)
+}
+
+const NOTHING: Budget = Budget {
+    ticks: 0,
+    refusals: 0,
+    crashes: 0,
+    writes: 0,
+    copies: 0,
+    hand_overs: 0,
+};
+
+const FOUNDED: Epoch = Epoch {
+    counter: 1,
+    leader: N1,
+};
 
 /// Every log is the same, no leader lives, and two candidates compete.
 pub const RIVALS: Case = Case {
     name: "rivals",
     begin: |case| {
-        let first = Epoch::new(1, N1);
-        let state = case.nodes([&[], &[], &[]], [first; 3], &[]);
-        case.claimed(state, &[N1, N2])
+        let state = case.nodes([&[], &[], &[]], [FOUNDED; 3], &[]);
+        case.without_noise(case.claimed(state, &[N1, N2]))
     },
     sync: Sync::Later,
     budget: Budget {
-        ticks: 0,
+        refusals: 1,
+        writes: 1,
+        ..NOTHING
+    },
+    large: Budget {
         refusals: 1,
         crashes: 1,
         writes: 1,
-        copies: 0,
-        hand_overs: 0,
+        ..NOTHING
     },
     batch: 8,
     lost: is_noise,
-    depth: 14,
+};
+
+pub const RIVALS_CRASH: Case = Case {
+    name: "rivals, one of all crashes",
+    budget: Budget {
+        crashes: 1,
+        writes: 1,
+        ..NOTHING
+    },
+    large: Budget {
+        crashes: 1,
+        writes: 1,
+        copies: 1,
+        ..NOTHING
+    },
+    ..RIVALS
+};
+
+pub const RIVALS_LATE: Case = Case {
+    name: "rivals, one deadline",
+    budget: Budget {
+        ticks: 1,
+        writes: 1,
+        ..NOTHING
+    },
+    large: Budget {
+        ticks: 1,
+        refusals: 1,
+        writes: 1,
+        ..NOTHING
+    },
+    ..RIVALS
 };
 
 /// The elder has been away: what was committed without it must reach its log before it leads.
 pub const ABSENT_ELDER: Case = Case {
     name: "absent elder",
     begin: |case| {
-        let (first, second) = (Epoch::new(1, N1), Epoch::new(2, N2));
+        let second = Epoch::new(2, N2);
         let newer: &[Epoch] = &[second, second];
-        let state = case.nodes([&[], newer, newer], [first, second, second], newer);
-        case.claimed(state, &[N1])
+        let state = case.nodes([&[], newer, newer], [FOUNDED, second, second], newer);
+        case.without_noise(case.claimed(state, &[N1]))
+    },
+    budget: Budget {
+        crashes: 1,
+        writes: 1,
+        ..NOTHING
+    },
+    large: Budget {
+        crashes: 1,
+        refusals: 1,
+        writes: 1,
+        ..NOTHING
     },
     batch: 1,
     ..RIVALS
@@ -180,45 +242,78 @@ pub const ABSENT_ELDER: Case = Case {
 pub const DEPOSED: Case = Case {
     name: "deposed leader",
     begin: |case| {
-        let state = case.nodes([&[], &[], &[]], [Epoch::new(1, N1); 3], &[]);
-        let mut state = case.led(state, N1);
-        case.step(&mut state, &Action::Tick(N1));
-        case.settle(&mut state, |_| true);
-        case.step(&mut state, &Action::Tick(N1));
-        case.settle(&mut state, |_| true);
+        let mut state = case.followed();
         case.step(&mut state, &Action::Propose(N1));
         for at in [N2, N3] {
             case.step(&mut state, &Action::Refuse { at, peer: N1 });
         }
-        state
+        case.without_noise(state)
+    },
+    sync: Sync::AtOnce,
+    budget: Budget {
+        refusals: 1,
+        crashes: 1,
+        writes: 1,
+        ..NOTHING
+    },
+    large: Budget {
+        ticks: 1,
+        refusals: 1,
+        crashes: 1,
+        writes: 1,
+        ..NOTHING
     },
     ..RIVALS
 };
 
-/// Two suffixes that were never committed: the older one may be counted, but must not be committed.
+/// Two suffixes that were never committed: the older one may reach a majority by counting, but the
+/// other may still replace it.
 pub const TWO_SUFFIXES: Case = Case {
     name: "two suffixes",
     begin: |case| {
-        let epochs = [Epoch::new(2, N1), Epoch::new(3, N3), Epoch::new(3, N3)];
-        let state = case.nodes([&epochs[..1], &[], &epochs[2..]], epochs, &[]);
-        case.claimed(state, &[N1])
+        let (second, third) = (Epoch::new(2, N1), Epoch::new(3, N3));
+        let state = case.nodes([&[second], &[], &[third]], [second, third, third], &[]);
+        case.without_noise(case.claimed(state, &[N1]))
     },
     sync: Sync::AtOnce,
+    budget: Budget {
+        ticks: 1,
+        refusals: 1,
+        ..NOTHING
+    },
+    large: Budget {
+        ticks: 2,
+        refusals: 1,
+        ..NOTHING
+    },
     batch: 1,
+    lost: |envelope| is_beat(envelope) || is_denial(envelope),
     ..RIVALS
 };
 
-/// A leader is asked to hand over, while it may be given up as well.
+/// A leader is asked to hand over, while it may crash, or be given up as well.
 pub const HAND_OVER: Case = Case {
     name: "hand-over",
-    begin: |case| {
-        let state = case.nodes([&[], &[], &[]], [Epoch::new(1, N1); 3], &[]);
-        case.led(state, N2)
+    begin: Case::followed,
+    sync: Sync::AtOnce,
+    budget: Budget {
+        ticks: 1,
+        refusals: 1,
+        crashes: 1,
+        writes: 1,
+        hand_overs: 1,
+        ..NOTHING
+    },
+    large: Budget {
+        ticks: 2,
+        refusals: 1,
+        crashes: 1,
+        writes: 1,
+        hand_overs: 1,
+        ..NOTHING
     },
     ..RIVALS
 };
-
-pub const ALL: [Case; 5] = [RIVALS, ABSENT_ELDER, DEPOSED, TWO_SUFFIXES, HAND_OVER];
 
 fn settings(node: NodeId, batch: usize) -> Settings {
     let limits = Limits {

@@ -132,7 +132,8 @@ impl Disk {
                 let last = records.last().map_or(Position::ZERO, |r| r.position);
                 promised(term.epoch) && (now > term.epoch || self.holds(last))
             }
-            Message::Refuse { promise, .. } | Message::Stale { promise } => promised(*promise),
+            Message::Refuse { promise, .. } => promised(*promise),
+            Message::Stale { promise } => promised(promise.epoch),
             Message::Heartbeat { term, .. } | Message::Append { term, .. } => promised(term.epoch),
             _ => true,
         }

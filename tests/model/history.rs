@@ -34,6 +34,8 @@ pub struct History {
     pub opened: Vec<Epoch>,
     /// The longest log that any node knows to be committed.
     pub committed: Vec<Record>,
+    /// The epoch that each was committed in: its leader is the first to know.
+    pub decided: Vec<Epoch>,
     /// Writes that were said to be surely not applied.
     pub refused: Vec<RequestId>,
 }
@@ -58,12 +60,15 @@ impl History {
         }
     }
 
-    pub fn note_applied(&mut self, records: &[Record]) -> Result<(), Breach> {
+    pub fn note_applied(&mut self, records: &[Record], epoch: Epoch) -> Result<(), Breach> {
         for record in records {
             match self.committed.get(record.index() as usize - 1) {
                 Some(known) if known == record => {}
                 Some(_) => return Err(Breach::CommittedDiffer),
-                None => self.committed.push(record.clone()),
+                None => {
+                    self.committed.push(record.clone());
+                    self.decided.push(epoch);
+                }
             }
             if request_of(record).is_some_and(|request| self.refused.contains(&request)) {
                 return Err(Breach::RefusedCommitted);

@@ -121,7 +121,9 @@ impl Host {
                     self.release(free, sent)?;
                 }
             }
-            Output::Apply(records) => history.note_applied(&records)?,
+            Output::Apply(records) => {
+                history.note_applied(&records, self.node.vote().promise.epoch)?;
+            }
             Output::Verdict { request, verdict } => history.note_verdict(request, &verdict)?,
             Output::Event(Event::Opened { epoch }) => history.note_opened(epoch),
             Output::Event(_) | Output::Probe(_) => {}

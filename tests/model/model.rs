@@ -102,9 +102,9 @@ impl Cluster {
     }
 
     fn holds_committed_below(&self, node: &Node, epoch: Epoch) -> bool {
-        let committed = self.history.committed.iter();
-        let mut below = committed.filter(|record| record.epoch() < epoch);
-        below.all(|record| node.log().get(record.index()) == Some(record))
+        let committed = self.history.committed.iter().zip(&self.history.decided);
+        let mut below = committed.filter(|(_, decided)| **decided < epoch);
+        below.all(|(record, _)| node.log().get(record.index()) == Some(record))
     }
 
     /// From the greatest position that two logs share, all below is the same in both.

@@ -161,13 +161,32 @@ impl World {
     /// One call of a scenario, to this node, once.
     pub fn ask(&mut self, node: NodeId, ask: Ask) {
         self.clients.next_op += 1;
-        let tag = Tag { op: self.clients.next_op, attempt: 0 };
-        let idle = self.clients.clients.iter().position(|client| client.open.is_none());
+        let tag = Tag {
+            op: self.clients.next_op,
+            attempt: 0,
+        };
+        let idle = self
+            .clients
+            .clients
+            .iter()
+            .position(|client| client.open.is_none());
         let client = idle.expect("more calls at a time than clients");
-        let call = Call { client, tag, ask, judged: false };
-        let open = Open { call, invoked: self.now, doubtful: false };
+        let call = Call {
+            client,
+            tag,
+            ask,
+            judged: false,
+        };
+        let open = Open {
+            call,
+            invoked: self.now,
+            doubtful: false,
+        };
         let target = self.slot(node);
-        self.clients.clients[client] = Client { open: Some(open), target };
+        self.clients.clients[client] = Client {
+            open: Some(open),
+            target,
+        };
         self.send_call(call);
     }
 

@@ -6,12 +6,17 @@
 mod calm;
 mod checks;
 mod client;
+mod crashes;
 mod disk;
+mod endurance;
+mod figures;
 mod graphs;
 mod host;
+mod isolation;
 mod linear;
 mod mutants;
 mod net;
+mod operations;
 mod plan;
 mod rng;
 mod run;

@@ -151,7 +151,9 @@ fn mutants_survey() {
 
 #[test]
 fn scenario_survey() {
-    if number("SIM_SCEN").is_none() { return; }
+    if number("SIM_SCEN").is_none() {
+        return;
+    }
     for mutant in crate::mutants::ALL {
         eldest::protocol::mutant::set(Some(*mutant));
         for (name, scenario) in crate::scenarios::ALL {

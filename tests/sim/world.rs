@@ -189,7 +189,7 @@ impl World {
 
     fn step(&mut self, event: Event) -> Check {
         self.steps += 1;
-        ensure(self.steps < 20_000_000, "I10 the simulation ends", || {
+        ensure(self.steps < 3_000_000, "I10 the simulation ends", || {
             "too many steps".into()
         })?;
         let Some(event) = self.unless_paused(event) else {
@@ -607,10 +607,10 @@ impl World {
     fn told(&mut self, node: usize, told: Told) -> Check {
         let id = self.hosts[node].id;
         self.note(|| format!("{id} {told:?}"));
-        if let Told::Opened { .. } = told {
+        if let Told::Opened { epoch } = told {
             self.openings.push((self.now, id));
             if let Some(core) = &self.hosts[node].core {
-                self.checks.survival.opened(id, core.log())?;
+                self.checks.survival.opened(id, epoch, core.log())?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! I2: what is committed anywhere is in the log of every later leader, and is never replaced.
 
 use eldest::protocol::Log;
-use eldest::types::{Index, NodeId, Position, Record};
+use eldest::types::{Epoch, Index, NodeId, Position, Record};
 
 use super::{Check, ensure};
 
@@ -27,10 +27,12 @@ impl Survival {
         })
     }
 
-    /// A leader has opened its epoch: its log must hold the whole committed history.
-    pub fn opened(&self, node: NodeId, log: &Log) -> Check {
+    /// A leader has opened its epoch: its log must hold all that was committed in earlier ones. (One that
+    /// opens late may already be followed by a later leader, whose records it need not have.)
+    pub fn opened(&self, node: NodeId, epoch: Epoch, log: &Log) -> Check {
         let base = log.base().index;
-        for record in self.committed.iter().skip(base as usize) {
+        let earlier = |record: &&Record| record.epoch() < epoch;
+        for record in self.committed.iter().skip(base as usize).filter(earlier) {
             let there = log.position(record.index());
             ensure(there == Some(record.position), NAME, || {
                 format!("{node} leads without {record}; it has {there:?} there")
