@@ -180,8 +180,9 @@ impl Node {
         self.send(from, opinion);
         match &mut self.role {
             Role::Seeking(seeking) => {
+                let seeking_for = standing.seeking;
                 seeking.note(from, standing, None);
-                self.ask_again(from);
+                self.ask_again(from, seeking_for);
             }
             Role::Leading(_) => self.beat_to(from),
             Role::Following(_) => {}
@@ -191,27 +192,35 @@ impl Node {
     /// It said no and now seeks, or it has only now come up: what does it say? Waiting for the next round
     /// of asking would hand this node's turn to the next in rank. Once per round, or two that keep
     /// saying no would never stop.
-    fn ask_again(&mut self, node: NodeId) {
+    fn ask_again(&mut self, node: NodeId, seeking_for: Span) {
         let (now, fresh, useful) = (self.mono(), self.fresh(), self.may_vote());
-        let patience = Span(self.settings.timing.stagger.0 / 4);
+        let (declare, patience) = (
+            self.settings.timing.declare,
+            self.settings.timing.stagger.0 / 4,
+        );
         let Role::Seeking(seeking) = &mut self.role else {
             return;
         };
-        let round = seeking.ask;
-        let content = match seeking.answered_lately(node, now, fresh) {
-            Some(known) => known.yes,
-            // The answer to a question just asked may still be on its way.
-            None => seeking
-                .asked
-                .back()
-                .is_none_or(|(_, at)| now.since(*at) < patience),
-        };
-        let idle = seeking.claim.is_some() || now < seeking.quiet_until || !useful;
-        if idle || content || seeking.asked_again.insert(node, round) == Some(round) {
+        let known = seeking.answered_lately(node, now, fresh);
+        let content = known.is_some_and(|known| known.yes);
+        if seeking.claim.is_some() || now < seeking.quiet_until || !useful || content {
             return;
         }
-        let (ask, standing) = (round, self.standing());
-        self.send_after(node, Message::Willing { ask, standing }, Seq::default());
+        let unanswered_until = seeking
+            .asked
+            .back()
+            .map_or(now, |(_, at)| *at + Span(patience));
+        if known.is_none() && now < unanswered_until {
+            // The answer to a question just asked may be on its way; if not, the next round is early.
+            if seeking_for < declare {
+                seeking.next_ask = seeking.next_ask.min(unanswered_until);
+            }
+            return;
+        }
+        if seeking.asked_again.insert(node, seeking.ask) != Some(seeking.ask) {
+            let (ask, standing) = (seeking.ask, self.standing());
+            self.send_after(node, Message::Willing { ask, standing }, Seq::default());
+        }
     }
 
     pub(super) fn on_opinion(

@@ -164,7 +164,7 @@ pub const RIVALS: Case = Case {
     name: "rivals",
     begin: |case| {
         let state = case.nodes([&[], &[], &[]], [FOUNDED; 3], &[]);
-        case.without_noise(case.claimed(state, &[N1, N2]))
+        case.without_noise(case.claimed(state, &[N1, N2], |_| true))
     },
     sync: Sync::Later,
     budget: Budget {
@@ -221,7 +221,7 @@ pub const ABSENT_ELDER: Case = Case {
         let second = Epoch::new(2, N2);
         let newer: &[Epoch] = &[second, second];
         let state = case.nodes([&[], newer, newer], [FOUNDED, second, second], newer);
-        case.without_noise(case.claimed(state, &[N1]))
+        case.without_noise(case.claimed(state, &[N1], |_| true))
     },
     budget: Budget {
         crashes: 1,
@@ -267,27 +267,29 @@ pub const DEPOSED: Case = Case {
 };
 
 /// Two suffixes that were never committed: the older one may reach a majority by counting, but the
-/// other may still replace it.
+/// other may still replace it. The elder has claimed; the younger's question is still on its way.
 pub const TWO_SUFFIXES: Case = Case {
     name: "two suffixes",
     begin: |case| {
         let (second, third) = (Epoch::new(2, N1), Epoch::new(3, N3));
         let state = case.nodes([&[second], &[], &[third]], [second, third, third], &[]);
-        case.without_noise(case.claimed(state, &[N1]))
+        let mut state = case.claimed(state, &[N1], |asks| asks.from != N3 && asks.to != N3);
+        case.step(&mut state, &Action::Tick(N3));
+        state.keep_flying(|envelope| envelope.from == N3 || !is_noise(envelope));
+        state
     },
     sync: Sync::AtOnce,
     budget: Budget {
-        ticks: 1,
         refusals: 1,
         ..NOTHING
     },
     large: Budget {
-        ticks: 2,
         refusals: 1,
+        crashes: 1,
         ..NOTHING
     },
     batch: 1,
-    lost: |envelope| is_beat(envelope) || is_denial(envelope),
+    lost: |envelope| is_beat(envelope) || is_denial(envelope) || asks(envelope) ,
     ..RIVALS
 };
 

@@ -2,7 +2,7 @@
 //! every node dies right before every output of any node, its process or its whole machine, and comes
 //! back at once or after a while.
 //!
-//! `SIM_FULL=1` runs every one of them; otherwise a fixed sample.
+//! Of five nodes a fixed sample; `SIM_FULL=1` runs every one.
 
 use crate::calm::{MS, ends_well, for_all, ms, sample};
 use crate::checks::{Violation, ensure};
@@ -81,26 +81,26 @@ fn explore(operation: Operation, count: u32, some: usize) {
 
 #[test]
 fn crashes_during_a_failover() {
-    explore(Operation::Failover, 3, 400);
-    explore(Operation::SilentFailover, 3, 200);
-    explore(Operation::Failover, 5, 100);
+    explore(Operation::Failover, 3, usize::MAX);
+    explore(Operation::SilentFailover, 3, usize::MAX);
+    explore(Operation::Failover, 5, 200);
 }
 
 #[test]
 fn crashes_during_a_hand_over() {
-    explore(Operation::HandOver, 3, 400);
-    explore(Operation::HandOver, 5, 100);
+    explore(Operation::HandOver, 3, usize::MAX);
+    explore(Operation::HandOver, 5, 200);
 }
 
 #[test]
 fn crashes_during_a_rejoin() {
-    explore(Operation::Rejoin, 3, 150);
-    explore(Operation::RejoinBySnapshot, 3, 150);
-    explore(Operation::RejoinWiped, 3, 250);
+    explore(Operation::Rejoin, 3, usize::MAX);
+    explore(Operation::RejoinBySnapshot, 3, usize::MAX);
+    explore(Operation::RejoinWiped, 3, usize::MAX);
 }
 
 #[test]
 fn crashes_while_forming() {
-    explore(Operation::Forming, 3, 400);
-    explore(Operation::Forming, 5, 100);
+    explore(Operation::Forming, 3, usize::MAX);
+    explore(Operation::Forming, 5, 200);
 }

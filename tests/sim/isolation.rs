@@ -107,28 +107,28 @@ fn explore(operation: Operation, count: u32, some: usize) {
 
 #[test]
 fn isolated_during_an_election() {
-    explore(Operation::Failover, 3, 250);
-    explore(Operation::SilentFailover, 3, 150);
+    explore(Operation::Failover, 3, 400);
+    explore(Operation::SilentFailover, 3, 400);
     explore(Operation::Failover, 5, 150);
-    explore(Operation::SilentFailover, 5, 100);
+    explore(Operation::SilentFailover, 5, 150);
 }
 
 #[test]
 fn isolated_during_a_catch_up() {
-    explore(Operation::Rejoin, 3, 150);
-    explore(Operation::RejoinBySnapshot, 3, 150);
-    explore(Operation::RejoinWiped, 3, 150);
-    explore(Operation::RejoinBySnapshot, 5, 50);
+    explore(Operation::Rejoin, 3, 400);
+    explore(Operation::RejoinBySnapshot, 3, 400);
+    explore(Operation::RejoinWiped, 3, 400);
+    explore(Operation::RejoinBySnapshot, 5, 150);
 }
 
 #[test]
 fn isolated_during_a_hand_over() {
-    explore(Operation::HandOver, 3, 250);
-    explore(Operation::HandOver, 5, 100);
+    explore(Operation::HandOver, 3, 400);
+    explore(Operation::HandOver, 5, 150);
 }
 
 #[test]
 fn isolated_while_forming() {
-    explore(Operation::Forming, 3, 150);
-    explore(Operation::Forming, 5, 50);
+    explore(Operation::Forming, 3, 400);
+    explore(Operation::Forming, 5, 150);
 }

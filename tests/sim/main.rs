@@ -23,4 +23,5 @@ mod run;
 mod scenarios;
 mod soak;
 mod store;
+mod succession;
 mod world;

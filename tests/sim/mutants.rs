@@ -1,51 +1,117 @@
-use eldest::protocol::mutant::Mutant;
+//! Every known bug is put back, and caught: by a named checker, in a scenario of its own or within a
+//! bounded number of seeds.
 
-pub const ALL: &[Mutant] = &[
-    Mutant::AppendKeepsPromise,
-    Mutant::ApproveBeforeStore,
-    Mutant::AckBeforeSync,
-    Mutant::SameEpochTwice,
-    Mutant::AcceptBelowPromise,
-    Mutant::AnyIncarnationCounts,
-    Mutant::RejoinBeforeCommit,
-    Mutant::RejoinCountsItself,
-    Mutant::FormByMajority,
-    Mutant::CutDoubtfulTail,
-    Mutant::LeaseFromReceipt,
-    Mutant::IgnoreLeaseLeft,
-    Mutant::RestartForgetsGrants,
-    Mutant::ServeAfterHandOver,
-    Mutant::OldCertificate,
-    Mutant::RefuseInFlight,
-    Mutant::LeadWithoutPull,
-    Mutant::LeadAfterHalfPull,
-    Mutant::AckLogEnd,
-    Mutant::NoPrevCheck,
-    Mutant::TruncateAlways,
-    Mutant::CommitUnmatched,
-    Mutant::CommitOldEpoch,
-    Mutant::CommitBelowMajority,
-    Mutant::ReadJoinsRound,
-    Mutant::ReadBeforeOpen,
-    Mutant::ReadUnconfirmed,
-    Mutant::AnyoneConfirms,
-    Mutant::RefusalUnconfirmed,
-    Mutant::SplitBatch,
-    Mutant::NoStepDown,
-    Mutant::StuckLeaderStays,
-    Mutant::NoDryRun,
-    Mutant::ApproveWithoutSuspicion,
-    Mutant::NoRankWait,
-    Mutant::UnreadyFirst,
-    Mutant::IgnoreGreaterPromise,
-    Mutant::ClusterTimeRestarts,
-    Mutant::WallTimeGoesBack,
-    Mutant::NoHold,
-    Mutant::HoldForEver,
-    Mutant::NewFormatAtOnce,
-    Mutant::AckWhenFull,
-    Mutant::LeaderIsNeverOdd,
-    Mutant::SnapshotGoesBack,
-    Mutant::KeysForgotten,
-    Mutant::TokenByCounter,
+use std::panic::catch_unwind;
+
+use eldest::protocol::mutant::{self, Mutant};
+
+use crate::checks::Violation;
+use crate::run::run;
+use crate::scenarios::{self as stage, Scenario};
+
+/// How a mutant is caught.
+enum Caught {
+    /// Some seed among the first so many.
+    Within(u64),
+    In(Scenario),
+}
+
+use Caught::{In, Within};
+
+/// Each with the beginning of the names of the checkers of which one must object.
+#[rustfmt::skip]
+const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
+    (Mutant::AppendKeepsPromise, In(stage::deposed_leader_finds_a_follower), &["I9"]),
+    (Mutant::ApproveBeforeStore, In(stage::lowest_leads), &["I9"]),
+    (Mutant::AckBeforeSync, In(stage::lowest_leads), &["I9"]),
+    (Mutant::SameEpochTwice, Within(600), &["I1 "]),
+    (Mutant::AcceptBelowPromise, In(stage::deposed_leader_finds_a_follower), &["I2", "no node stops"]),
+    (Mutant::AnyIncarnationCounts, In(stage::wiped_disk_rejoins_a_deposed_leader), &["I2"]),
+    (Mutant::RejoinBeforeCommit, In(stage::wiped_disk_rejoins_a_deposed_leader), &["I2"]),
+    (Mutant::RejoinCountsItself, In(stage::wiped_disk_rejoins_a_deposed_leader), &["I2"]),
+    (Mutant::FormByMajority, Within(400), &["I2", "no node stops"]),
+    (Mutant::CutDoubtfulTail, Within(400), &["I2"]),
+    (Mutant::LeaseFromReceipt, In(stage::late_answers), &["I4"]),
+    (Mutant::IgnoreLeaseLeft, In(stage::firewall_refuses), &["I4"]),
+    (Mutant::RestartForgetsGrants, In(stage::granter_restarts), &["I4"]),
+    (Mutant::ServeAfterHandOver, In(stage::hand_over_with_late_news), &["I4"]),
+    (Mutant::OldCertificate, In(stage::old_certificate), &["P18"]),
+    (Mutant::RefuseInFlight, Within(200), &["P15"]),
+    (Mutant::LeadWithoutPull, Within(200), &["I2"]),
+    (Mutant::LeadAfterHalfPull, Within(600), &["I2"]),
+    (Mutant::AckLogEnd, Within(1500), &["I2"]),
+    (Mutant::NoPrevCheck, Within(50), &["validation"]),
+    (Mutant::TruncateAlways, Within(200), &["no node stops", "I2"]),
+    (Mutant::CommitUnmatched, Within(200), &["I2"]),
+    (Mutant::CommitOldEpoch, In(stage::old_record_reaches_a_majority), &["I2"]),
+    (Mutant::CommitBelowMajority, In(stage::deposed_leader_finds_a_follower), &["I2"]),
+    (Mutant::ReadJoinsRound, In(stage::read_joins_a_round), &["I3"]),
+    (Mutant::ReadBeforeOpen, Within(1500), &["I3"]),
+    (Mutant::ReadUnconfirmed, In(stage::deposed_leader_is_read), &["I3"]),
+    (Mutant::AnyoneConfirms, In(stage::wiped_disk_confirms), &["I3"]),
+    (Mutant::RefusalUnconfirmed, Within(1500), &["I3"]),
+    (Mutant::SplitBatch, Within(400), &["P12"]),
+    (Mutant::NoStepDown, In(stage::leader_alone), &["P16"]),
+    (Mutant::StuckLeaderStays, In(stage::appends_do_not_pass), &["I10"]),
+    (Mutant::NoDryRun, In(stage::cut_from_the_leader), &["C26"]),
+    (Mutant::ApproveWithoutSuspicion, In(stage::cut_from_the_leader), &["C26"]),
+    (Mutant::NoRankWait, In(stage::lowest_leads), &["P4"]),
+    (Mutant::UnreadyFirst, In(stage::unready_elder), &["P21"]),
+    (Mutant::IgnoreGreaterPromise, Within(600), &["I5", "I10"]),
+    (Mutant::ClusterTimeRestarts, Within(50), &["P17"]),
+    (Mutant::WallTimeGoesBack, Within(100), &["P17"]),
+    (Mutant::NoHold, In(stage::elder_keeps_dying), &["P20"]),
+    (Mutant::HoldForEver, Within(400), &["I10"]),
+    (Mutant::NewFormatAtOnce, Within(400), &["no node stops"]),
+    (Mutant::AckWhenFull, Within(200), &["I9"]),
+    (Mutant::LeaderIsNeverOdd, In(stage::odd_leader), &["no node stops"]),
+    (Mutant::SnapshotGoesBack, In(stage::old_snapshot_again), &["validation", "I7", "I2"]),
+    (Mutant::KeysForgotten, Within(200), &["I5 states", "I7"]),
+    (Mutant::TokenByCounter, In(stage::tokens_after_a_restore), &["I6"]),
 ];
+
+fn objection(caught: &Caught, named: impl Fn(&Violation) -> bool) -> Option<String> {
+    match caught {
+        Within(seeds) => (1..=*seeds).find_map(|seed| {
+            let violation = run(seed, false).err().map(|(violation, _)| violation);
+            violation
+                .filter(&named)
+                .map(|violation| format!("seed {seed}: {}", violation.checker))
+        }),
+        In(scenario) => {
+            let violation = catch_unwind(scenario)
+                .ok()
+                .and_then(Result::err)
+                .filter(&named);
+            violation.map(|violation| format!("its scenario: {}", violation.checker))
+        }
+    }
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        let mut missed = Vec::new();
+        while let Some((bug, caught, checkers)) =
+            MUTANTS.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+        {
+            mutant::set(Some(*bug));
+            let named = |v: &Violation| checkers.iter().any(|name| v.checker.starts_with(name));
+            match objection(caught, named) {
+                Some(by) => println!("{bug:?} is caught by {by}"),
+                None => missed.push(*bug),
+            }
+            mutant::set(None);
+        }
+        missed
+    };
+    let missed: Vec<Mutant> = std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a worker"))
+            .collect()
+    });
+    assert!(missed.is_empty(), "no checker objects to {missed:?}");
+}

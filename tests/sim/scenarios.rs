@@ -466,6 +466,32 @@ pub fn odd_leader() -> Check {
     })
 }
 
+/// P26: a snapshot arrives a second time, when the follower is far beyond it.
+pub fn old_snapshot_again() -> Check {
+    let mut world = stage(3, 21, |_| {})?;
+    world.crash(2, true);
+    for value in 0..60 {
+        write(&mut world, 1, value + 1);
+        run(&mut world, 5)?;
+    }
+    world.recorder = Some(|envelope| matches!(envelope.message, Message::Snapshot { .. }));
+    world.start(2)?;
+    run(&mut world, 500)?;
+    for value in 60..100 {
+        write(&mut world, 1, value + 1);
+        run(&mut world, 5)?;
+    }
+    let snapshots = std::mem::take(&mut world.recorded);
+    ensure(!snapshots.is_empty(), "stage", || {
+        "no snapshot was sent".into()
+    })?;
+    for (envelope, state) in snapshots {
+        world.after(0, Event::Deliver { envelope, state });
+    }
+    run(&mut world, 500)?;
+    linearizable(&mut world)
+}
+
 /// C15: a backup from before the last grants is restored.
 pub fn tokens_after_a_restore() -> Check {
     let mut tokens = crate::checks::tokens::Tokens::default();
@@ -507,6 +533,7 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("cut_from_the_leader", cut_from_the_leader),
     ("elder_keeps_dying", elder_keeps_dying),
     ("odd_leader", odd_leader),
+    ("old_snapshot_again", old_snapshot_again),
     ("tokens_after_a_restore", tokens_after_a_restore),
 ];
 

@@ -12,7 +12,7 @@ use crate::checks::{Check, Checks, Violation, durable, ensure};
 use crate::client::{Answer, Clients};
 use crate::disk::Op;
 use crate::host::{Ask, Call, Host};
-use crate::net::Net;
+use crate::net::{Filter, Net};
 use crate::rng::Rng;
 use crate::store::{Command, Store, encode};
 use eldest::protocol::mutant::{self, Mutant};
@@ -78,6 +78,9 @@ pub struct World {
     pub odd: Vec<NodeId>,
     pub openings: Vec<(u64, NodeId)>,
     pub messages: u64,
+    /// What a scenario wants to see again: copies of the messages that this picks.
+    pub recorder: Option<Filter>,
+    pub recorded: Vec<(Envelope, Option<Store>)>,
     /// What the messages weigh together, by a scale that a test may set.
     pub bytes: u64,
     pub scale: Option<fn(&Envelope) -> u64>,
@@ -112,6 +115,8 @@ impl World {
             odd: Vec::new(),
             openings: Vec::new(),
             messages: 0,
+            recorder: None,
+            recorded: Vec::new(),
             bytes: 0,
             scale: None,
             outputs: 0,
@@ -510,6 +515,9 @@ impl World {
         durable::sent(&envelope, &self.hosts[node].disk.durable)?;
         self.messages += 1;
         self.bytes += self.scale.map_or(0, |scale| scale(&envelope));
+        if self.recorder.is_some_and(|wanted| wanted(&envelope)) {
+            self.recorded.push((envelope.clone(), state.clone()));
+        }
         if self.net.drops(&envelope) {
             return Ok(());
         }

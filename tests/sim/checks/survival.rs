@@ -1,7 +1,7 @@
 //! I2: what is committed anywhere is in the log of every later leader, and is never replaced.
 
 use eldest::protocol::Log;
-use eldest::types::{Epoch, Index, NodeId, Position, Record};
+use eldest::types::{Epoch, Index, NodeId, Record};
 
 use super::{Check, ensure};
 
@@ -43,15 +43,5 @@ impl Survival {
 
     pub fn len(&self) -> Index {
         self.committed.len() as Index
-    }
-
-    pub fn last(&self) -> Position {
-        self.committed
-            .last()
-            .map_or(Position::ZERO, |record| record.position)
-    }
-
-    pub fn records(&self) -> &[Record] {
-        &self.committed
     }
 }
