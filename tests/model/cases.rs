@@ -88,12 +88,18 @@ impl Case {
     }
 
     /// These, and whoever they woke, have asked around; those who were told yes have claimed.
-    fn claimed(self, mut state: Cluster, candidates: &[NodeId]) -> Cluster {
+    fn claimed(
+        self,
+        mut state: Cluster,
+        candidates: &[NodeId],
+        heard: fn(&Envelope) -> bool,
+    ) -> Cluster {
         for node in candidates {
             self.step(&mut state, &Action::Tick(*node));
         }
-        self.carry(&mut state, |action| {
-            matches!(action, Action::Deliver { packet, keep: false } if is_dry_run(packet))
+        self.carry(&mut state, |action| match action {
+            Action::Deliver { packet, keep } => !keep && is_dry_run(packet) && heard(packet),
+            _ => false,
         });
         state
     }
@@ -289,7 +295,10 @@ pub const TWO_SUFFIXES: Case = Case {
         ..NOTHING
     },
     batch: 1,
-    lost: |envelope| is_beat(envelope) || is_denial(envelope) || asks(envelope) ,
+    lost: |envelope| {
+        let question = matches!(envelope.message, Message::Willing { .. });
+        is_beat(envelope) || is_denial(envelope) || question
+    },
     ..RIVALS
 };
 
@@ -299,7 +308,6 @@ pub const HAND_OVER: Case = Case {
     begin: Case::followed,
     sync: Sync::AtOnce,
     budget: Budget {
-        ticks: 1,
         refusals: 1,
         crashes: 1,
         writes: 1,
@@ -307,7 +315,7 @@ pub const HAND_OVER: Case = Case {
         ..NOTHING
     },
     large: Budget {
-        ticks: 2,
+        ticks: 1,
         refusals: 1,
         crashes: 1,
         writes: 1,

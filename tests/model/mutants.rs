@@ -2,48 +2,86 @@
 
 use eldest::protocol::mutant::Mutant;
 
-use crate::cases::{
-    ABSENT_ELDER, Case, DEPOSED, HAND_OVER, RIVALS, RIVALS_CRASH, RIVALS_LATE, TWO_SUFFIXES,
-};
+use crate::cases::{ABSENT_ELDER, DEPOSED, HAND_OVER, RIVALS, RIVALS_CRASH, TWO_SUFFIXES};
 use crate::model::Cases;
 use crate::{explore, told};
 
 #[test]
 fn survey() {
     use Mutant::*;
-    let only = std::env::var("ONLY").unwrap_or_default();
-    for case in [
-        HAND_OVER,
-        DEPOSED,
-        TWO_SUFFIXES,
-        ABSENT_ELDER,
-        RIVALS,
-        RIVALS_CRASH,
-        RIVALS_LATE,
-    ] {
-        for mutant in [
-            AppendKeepsPromise,
-            ApproveBeforeStore,
-            AckBeforeSync,
-            SameEpochTwice,
-            AcceptBelowPromise,
-            ServeAfterHandOver,
-            OldCertificate,
-            RefuseInFlight,
-            LeadWithoutPull,
-            LeadAfterHalfPull,
-            AckLogEnd,
-            NoPrevCheck,
-            TruncateAlways,
-            CommitUnmatched,
-            CommitOldEpoch,
-            CommitBelowMajority,
-            ApproveWithoutSuspicion,
-            IgnoreGreaterPromise,
-        ] {
-            if !format!("{mutant:?}").contains(&only) {
-                continue;
-            }
+    let pairs = [
+        (
+            TWO_SUFFIXES,
+            vec![
+                CommitOldEpoch,
+                LeadWithoutPull,
+                NoPrevCheck,
+                AckLogEnd,
+                TruncateAlways,
+                CommitUnmatched,
+                IgnoreGreaterPromise,
+                CommitBelowMajority,
+                AcceptBelowPromise,
+                AppendKeepsPromise,
+            ],
+        ),
+        (
+            DEPOSED,
+            vec![
+                CommitBelowMajority,
+                NoPrevCheck,
+                AckLogEnd,
+                AcceptBelowPromise,
+                AppendKeepsPromise,
+                CommitUnmatched,
+                RefuseInFlight,
+                SameEpochTwice,
+                TruncateAlways,
+                OldCertificate,
+                ApproveWithoutSuspicion,
+            ],
+        ),
+        (
+            HAND_OVER,
+            vec![
+                CommitBelowMajority,
+                ServeAfterHandOver,
+                OldCertificate,
+                AckLogEnd,
+                NoPrevCheck,
+                SameEpochTwice,
+                RefuseInFlight,
+            ],
+        ),
+        (
+            ABSENT_ELDER,
+            vec![
+                LeadAfterHalfPull,
+                LeadWithoutPull,
+                AckBeforeSync,
+                ApproveBeforeStore,
+                SameEpochTwice,
+                NoPrevCheck,
+                AckLogEnd,
+                CommitOldEpoch,
+            ],
+        ),
+        (
+            RIVALS,
+            vec![
+                CommitBelowMajority,
+                AppendKeepsPromise,
+                AcceptBelowPromise,
+                LeadWithoutPull,
+                NoPrevCheck,
+                AckBeforeSync,
+                ApproveBeforeStore,
+            ],
+        ),
+        (RIVALS_CRASH, vec![SameEpochTwice]),
+    ];
+    for (case, mutants) in pairs {
+        for mutant in mutants {
             let (failed, _) = explore(&Cases {
                 case,
                 mutant: Some(mutant),
@@ -54,7 +92,7 @@ fn survey() {
                     case.name,
                     path.clone().into_actions().len()
                 );
-                if !only.is_empty() {
+                if std::env::var("TELL").is_ok() {
                     eprintln!("{}", told(path));
                 }
             }

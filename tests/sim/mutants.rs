@@ -1,12 +1,10 @@
 //! Every known bug is put back, and caught: by a named checker, in a scenario of its own or within a
 //! bounded number of seeds.
 
-use std::panic::catch_unwind;
-
 use eldest::protocol::mutant::{self, Mutant};
 
 use crate::checks::Violation;
-use crate::run::run;
+use crate::run::{guarded, run};
 use crate::scenarios::{self as stage, Scenario};
 
 /// How a mutant is caught.
@@ -79,10 +77,7 @@ fn objection(caught: &Caught, named: impl Fn(&Violation) -> bool) -> Option<Stri
                 .map(|violation| format!("seed {seed}: {}", violation.checker))
         }),
         In(scenario) => {
-            let violation = catch_unwind(scenario)
-                .ok()
-                .and_then(Result::err)
-                .filter(&named);
+            let violation = guarded(scenario).err().filter(&named);
             violation.map(|violation| format!("its scenario: {}", violation.checker))
         }
     }

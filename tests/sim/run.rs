@@ -21,28 +21,28 @@ pub struct Report {
     pub trace: Vec<String>,
 }
 
-/// Runs a seed; a panic inside the core counts as a violation of its own validation.
+/// Runs a seed.
 pub fn run(seed: u64, traced: bool) -> Result<Report, (Violation, Vec<String>)> {
     let (mut world, mut plan) = plan::world(seed);
     world.trace = traced.then(Vec::new);
-    let outcome = catch_unwind(AssertUnwindSafe(|| live(&mut world, &mut plan)));
+    let outcome = guarded(|| live(&mut world, &mut plan));
     let trace = world.trace.take().unwrap_or_default();
     match outcome {
-        Ok(Ok(resumed_us)) => Ok(report(&world, resumed_us, trace)),
-        Ok(Err(violation)) => Err((violation, trace)),
-        Err(panic) => {
-            let what = panic.downcast_ref::<String>().cloned();
-            let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
-            let what = what.unwrap_or_else(|| "a panic".into());
-            Err((
-                Violation {
-                    checker: "validation",
-                    what,
-                },
-                trace,
-            ))
-        }
+        Ok(resumed_us) => Ok(report(&world, resumed_us, trace)),
+        Err(violation) => Err((violation, trace)),
     }
+}
+
+/// A panic inside the core counts as a violation of its own validation.
+pub fn guarded<T>(run: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let what = panic.downcast_ref::<String>().cloned();
+        let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
+        Err(Violation {
+            checker: "validation",
+            what: what.unwrap_or_else(|| "a panic".into()),
+        })
+    })
 }
 
 fn report(world: &World, resumed_us: u64, trace: Vec<String>) -> Report {
