@@ -229,6 +229,50 @@ pub fn hand_over_with_late_news() -> Check {
     ensure(led, "P18 the heir leads", || "n2 does not lead".into())
 }
 
+/// A message as n2 could have sent it.
+fn from_n2(world: &World, to: u32, message: Message) -> Envelope {
+    Envelope {
+        from: NodeId(2),
+        to: NodeId(to),
+        boot: core(world, 2).map_or(Boot(1), Node::boot),
+        incarnation: world.host(NodeId(2)).disk.durable.incarnation,
+        admitted: true,
+        format: Format(1),
+        message,
+    }
+}
+
+/// C10: the deposed n1 has a suffix of its own; n2 sends it a record that both have.
+pub fn old_suffix_is_not_acknowledged() -> Check {
+    let mut world = deposed()?;
+    write(&mut world, 1, 3);
+    write(&mut world, 1, 4);
+    run(&mut world, 20)?;
+    let (term, log) = match core(&world, 2) {
+        Some(leader) => (leader.vote().promise, leader.log()),
+        None => return ensure(false, "stage", || "n2 is down".into()),
+    };
+    let (prev, records) = (log.position(1).unwrap_or_default(), log.above(1, 1));
+    let message = Message::Append {
+        term,
+        prev,
+        records,
+        commit: 0,
+    };
+    let envelope = from_n2(&world, 1, message);
+    world.recorder = Some(
+        |envelope| matches!(envelope.message, Message::Appended { matched, .. } if matched > 2),
+    );
+    world.feed(0, Input::Message(envelope))?;
+    run(&mut world, 20)?;
+    let told = &world.recorded;
+    ensure(
+        told.is_empty(),
+        "P5 only what matches is acknowledged",
+        || told[0].0.to_string(),
+    )
+}
+
 /// C6: a claim with a certificate of an epoch long over arrives at a node that follows a living leader.
 pub fn old_certificate() -> Check {
     let mut world = stage(3, 13, |_| {})?;
@@ -260,16 +304,7 @@ pub fn old_certificate() -> Check {
         condition: Condition::Fit,
         certificate: Some(certificate),
     });
-    let sender = world.host(NodeId(2));
-    let envelope = Envelope {
-        from: NodeId(2),
-        to: NodeId(3),
-        boot: core(&world, 2).map_or(Boot(1), Node::boot),
-        incarnation: sender.disk.durable.incarnation,
-        admitted: true,
-        format: Format(1),
-        message,
-    };
+    let envelope = from_n2(&world, 3, message);
     world.feed(2, Input::Message(envelope))?;
     let unmoved = core(&world, 3).map(Node::vote) == promised;
     ensure(unmoved, "P18 an old certificate is void", || {
@@ -534,6 +569,10 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("elder_keeps_dying", elder_keeps_dying),
     ("odd_leader", odd_leader),
     ("old_snapshot_again", old_snapshot_again),
+    (
+        "old_suffix_is_not_acknowledged",
+        old_suffix_is_not_acknowledged,
+    ),
     ("tokens_after_a_restore", tokens_after_a_restore),
 ];
 
