@@ -231,12 +231,10 @@ pub const ABSENT_ELDER: Case = Case {
     },
     budget: Budget {
         crashes: 1,
-        writes: 1,
         ..NOTHING
     },
     large: Budget {
         crashes: 1,
-        refusals: 1,
         writes: 1,
         ..NOTHING
     },

@@ -118,6 +118,7 @@ impl Cluster {
     ) -> Option<Cluster> {
         let mut next = self.clone();
         next.spend(action);
+        let flying = next.flying.len();
         let mut host = self.host(action.node()).clone();
         let mut history = History::clone(&self.history);
         match next.carry_out(action, &mut host, &mut history, sync) {
@@ -134,7 +135,7 @@ impl Cluster {
             next.history = Shared::new(history);
         }
         // A message that changes nothing may as well be lost, and a loss is no action: see `flying`.
-        let news = next.hosts != self.hosts || next.flying.len() > self.flying.len();
+        let news = next.hosts != self.hosts || next.flying.len() > flying;
         (news || next.breach.is_some()).then_some(next)
     }
 
