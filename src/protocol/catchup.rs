@@ -58,7 +58,7 @@ impl Node {
         );
     }
 
-    /// A snapshot holds only what is committed, so it never takes back what is committed here.
+    /// A snapshot holds only what is committed, so it never takes back what is committed here (I7).
     fn take_snapshot(&mut self, meta: SnapshotMeta) {
         let index = meta.index();
         if index <= self.commit && !mutant::is_on(Mutant::SnapshotGoesBack) {

@@ -1,4 +1,4 @@
-//! Noticing that states differ, and which one is odd (P25).
+//! Noticing that states differ where they must not (I5), and which one is odd (P25).
 
 use std::collections::{BTreeMap, BTreeSet};
 

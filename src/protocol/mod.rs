@@ -15,12 +15,14 @@
 //!
 //! `docs/protocol.md` is the argument; the P and I numbers here refer to it.
 
+mod admission;
 mod approve;
 mod catchup;
 mod claim;
 mod clock;
 mod digest;
 mod durability;
+mod effects;
 mod following;
 mod handover;
 mod io;
@@ -31,6 +33,7 @@ mod message;
 mod meta;
 pub mod mutant;
 mod node;
+mod notation;
 mod peers;
 mod propose;
 mod quorum;
@@ -44,6 +47,7 @@ mod service;
 mod settings;
 mod suspicion;
 mod token;
+mod view;
 mod waiting;
 
 pub use io::{

@@ -38,7 +38,7 @@ impl Node {
             () if leading.handing.is_some() => Some(Refusal::HandingOver),
             () if self.full => Some(Refusal::DiskFull),
             () if uncommitted >= self.settings.limits.uncommitted => Some(Refusal::TooMany),
-            () if self.service_is_down() && !Node::is_own(entry) => Some(Refusal::ServiceDown),
+            () if self.service_is_down() && matches!(entry, Entry::Client(_)) => Some(Refusal::ServiceDown),
             () if entry.format() > self.shared_format() => Some(Refusal::FormatNotShared),
             () => None,
         }

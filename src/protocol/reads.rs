@@ -1,4 +1,4 @@
-//! Linear reads (P13): one confirmation round for all reads that wait.
+//! Linear reads (P13, I3): one confirmation round for all reads that wait.
 
 use super::io::{Refusal, Verdict};
 use super::mutant::{self, Mutant};

@@ -1,4 +1,4 @@
-//! Fencing tokens (P30).
+//! Fencing tokens (P30, I6).
 
 use super::mutant::{self, Mutant};
 use crate::types::WallTime;

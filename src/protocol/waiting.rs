@@ -1,4 +1,4 @@
-//! Client calls whose verdict is still open (P15).
+//! Client calls whose verdict is still open: refused must mean never applied (P15, I8).
 
 use std::collections::BTreeMap;
 

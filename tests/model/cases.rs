@@ -220,6 +220,34 @@ pub const RIVALS_LATE: Case = Case {
     ..RIVALS
 };
 
+/// A claim is on its way, and its claimant may die and ask again.
+pub const RESTARTED: Case = Case {
+    name: "restarted claimant",
+    begin: |case| {
+        let state = case.nodes([&[], &[], &[]], [FOUNDED; 3], &[]);
+        let mut state = case.claimed(state, &[N1], |asks| asks.from != N3 && asks.to != N3);
+        state.keep_flying(|envelope| envelope.from == N1 && !is_noise(envelope));
+        state
+    },
+    sync: Sync::AtOnce,
+    budget: Budget {
+        ticks: 1,
+        crashes: 1,
+        ..NOTHING
+    },
+    large: Budget {
+        ticks: 1,
+        refusals: 1,
+        crashes: 1,
+        ..NOTHING
+    },
+    lost: |envelope| {
+        let question = matches!(envelope.message, Message::Willing { .. });
+        is_beat(envelope) || is_denial(envelope) || (question && envelope.from != N1)
+    },
+    ..RIVALS
+};
+
 /// The elder has been away: what was committed without it must reach its log before it leads.
 pub const ABSENT_ELDER: Case = Case {
     name: "absent elder",

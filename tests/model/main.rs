@@ -24,7 +24,8 @@ use std::time::Instant;
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Path};
 
 use crate::cases::{
-    ABSENT_ELDER, Case, DEPOSED, HAND_OVER, RIVALS, RIVALS_CRASH, RIVALS_LATE, TWO_SUFFIXES,
+    ABSENT_ELDER, Case, DEPOSED, HAND_OVER, RESTARTED, RIVALS, RIVALS_CRASH, RIVALS_LATE,
+    TWO_SUFFIXES,
 };
 use crate::cluster::{Action, Cluster};
 use crate::model::Cases;
@@ -108,6 +109,11 @@ fn rivals_survive_a_crash() {
 #[test]
 fn rivals_survive_a_deadline() {
     holds(RIVALS_LATE, &[OPENS, WRITES, OPENS_AGAIN]);
+}
+
+#[test]
+fn a_restarted_claimant_claims_a_greater_epoch() {
+    holds(RESTARTED, &[OPENS, OPENS_AGAIN]);
 }
 
 #[test]

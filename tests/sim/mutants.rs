@@ -34,7 +34,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::RestartForgetsGrants, In(stage::granter_restarts), &["I4"]),
     (Mutant::ServeAfterHandOver, In(stage::hand_over_with_late_news), &["I4"]),
     (Mutant::OldCertificate, In(stage::old_certificate), &["P18"]),
-    (Mutant::RefuseInFlight, Within(200), &["P15"]),
+    (Mutant::RefuseInFlight, Within(200), &["I8"]),
     (Mutant::LeadWithoutPull, Within(200), &["I2"]),
     (Mutant::LeadAfterHalfPull, Within(600), &["I2"]),
     (Mutant::AckLogEnd, In(stage::old_suffix_is_not_acknowledged), &["P5"]),

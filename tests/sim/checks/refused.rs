@@ -1,4 +1,4 @@
-//! P15: what was refused is surely not applied, then or later.
+//! I8: what was refused is surely not applied, then or later (P15).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ pub struct Refused {
     applied: BTreeSet<Tag>,
 }
 
-const NAME: &str = "P15 refused means not applied";
+const NAME: &str = "I8 refused means not applied";
 
 impl Refused {
     pub fn refused(&mut self, tag: Tag) -> Check {

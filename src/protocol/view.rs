@@ -1,0 +1,113 @@
+//! What others may look at, and what must be true of it at all times.
+
+use super::io::Vote;
+use super::log::Log;
+use super::mutant::{self, Mutant};
+use super::node::{Node, Role, RoleName};
+use super::settings::Settings;
+use crate::types::{Boot, Epoch, Incarnation, Index, NodeId, Position};
+
+impl Node {
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub fn commit_index(&self) -> Index {
+        self.commit
+    }
+
+    pub fn last(&self) -> Position {
+        self.log.last()
+    }
+
+    pub fn vote(&self) -> Vote {
+        self.vote
+    }
+
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    pub fn boot(&self) -> Boot {
+        self.boot
+    }
+
+    pub fn role_name(&self) -> RoleName {
+        match &self.role {
+            _ if self.stopped => RoleName::Stopped,
+            Role::Seeking(_) => RoleName::Candidate,
+            Role::Following(_) => RoleName::Follower,
+            Role::Leading(_) => RoleName::Leader,
+        }
+    }
+
+    /// The leader that this node follows, or itself if its epoch is open.
+    pub fn leader(&self) -> Option<NodeId> {
+        match &self.role {
+            Role::Following(following) if following.tentative.is_none() => Some(following.leader),
+            Role::Leading(leading) if leading.opened => Some(self.me()),
+            _ => None,
+        }
+    }
+
+    /// The epoch that this node leads in, open or not.
+    pub fn leads(&self) -> Option<Epoch> {
+        match &self.role {
+            Role::Leading(leading) => Some(leading.term.epoch),
+            _ => None,
+        }
+    }
+
+    /// Whether this node's epoch is open: it takes writes and linear reads.
+    pub fn is_open(&self) -> bool {
+        matches!(&self.role, Role::Leading(leading) if leading.opened)
+    }
+
+    pub fn is_admitted(&self) -> bool {
+        self.vote.admitted
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    pub fn service_is_down(&self) -> bool {
+        self.log.holds_of_service().any()
+    }
+
+    /// Who would lead next by the leader's last word (P4).
+    pub fn heir(&self) -> Option<NodeId> {
+        match &self.role {
+            Role::Following(following) => following.heir,
+            Role::Leading(_) => self.best_heir(),
+            Role::Seeking(_) => None,
+        }
+    }
+
+    /// What the current state must satisfy at all times. A broken one is a bug, not an error (I11).
+    pub fn validate(&self) {
+        let last = self.log.last();
+        assert!(self.commit <= last.index, "commit beyond the log");
+        assert!(
+            self.log.base().index <= self.commit,
+            "trimmed what is not committed"
+        );
+        assert!(self.disk.upto() <= last.index, "durable beyond the log");
+        assert!(
+            last.epoch <= self.promise() || mutant::is_on(Mutant::AppendKeepsPromise),
+            "a record above the promise (I11)"
+        );
+        if let Role::Leading(leading) = &self.role {
+            assert_eq!(leading.term, self.vote.promise, "leads below its promise");
+            assert!(leading.opened == (self.commit >= leading.open_index));
+        }
+        if let Role::Following(following) = &self.role {
+            assert!(following.matched <= last.index, "matched beyond the log");
+        }
+    }
+}
+
