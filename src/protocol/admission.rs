@@ -37,16 +37,11 @@ impl Node {
             true => Index::MAX,
             false => self.commit,
         };
-        let counts = self
-            .log
-            .roster()
-            .counts(self.me(), self.incarnation, commit);
+        let counts = self.log.roster().counts(self.me(), self.incarnation, commit);
         if counts && !self.vote.admitted {
             self.vote.admitted = true;
             self.write_vote();
-            self.event(Event::Admitted {
-                incarnation: self.incarnation,
-            });
+            self.event(Event::Admitted { incarnation: self.incarnation });
         }
     }
 

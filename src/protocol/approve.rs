@@ -49,10 +49,7 @@ impl Node {
 
     /// Whether this node, itself a candidate, lets that one go first.
     fn gives_way_to(&self, candidate: NodeId, condition: Condition) -> bool {
-        let (theirs, own) = (
-            self.comes_last(candidate, condition),
-            self.condition() == Condition::Held,
-        );
+        let (theirs, own) = (self.comes_last(candidate, condition), self.condition() == Condition::Held);
         (theirs, candidate) < (own, self.me())
     }
 
@@ -91,9 +88,7 @@ impl Node {
         }
         match &self.role {
             Role::Leading(_) => Consent::No,
-            Role::Following(following) if self.would_leave(following, from, claim.condition) => {
-                Consent::Yes
-            }
+            Role::Following(following) if self.would_leave(following, from, claim.condition) => Consent::Yes,
             Role::Following(following) if following.tentative.is_none() => Consent::NotYet,
             Role::Following(_) => Consent::No,
             Role::Seeking(seeking) => self.consent_seeking(seeking, from, claim),
@@ -117,8 +112,7 @@ impl Node {
     /// A certificate ends the epoch of the one who signed it, and no other (P18).
     fn honours(&self, from: NodeId, claim: &Claim) -> bool {
         claim.certificate.is_some_and(|certificate| {
-            let current =
-                certificate.epoch == self.promise() || mutant::is_on(Mutant::OldCertificate);
+            let current = certificate.epoch == self.promise() || mutant::is_on(Mutant::OldCertificate);
             certificate.heir == from && current
         })
     }
@@ -133,16 +127,9 @@ impl Node {
         }
         self.raise_promise(claim.term);
         let until = self.mono() + self.settings.timing.window;
-        let tentative = Tentative {
-            until,
-            progress: claim.last,
-        };
+        let tentative = Tentative { until, progress: claim.last };
         self.leave_leading(super::io::Cause::GreaterEpoch);
-        self.role = Role::Following(Following::new(
-            claim.term.epoch,
-            self.mono(),
-            Some(tentative),
-        ));
+        self.role = Role::Following(Following::new(claim.term.epoch, self.mono(), Some(tentative)));
         self.pending = None;
         self.send_approval(from, claim);
     }
@@ -169,33 +156,21 @@ impl Node {
             return;
         };
         if claim.last > tentative.progress {
-            *tentative = Tentative {
-                until,
-                progress: claim.last,
-            };
+            *tentative = Tentative { until, progress: claim.last };
         }
         self.send_approval(from, claim);
     }
 
     fn refuse(&mut self, from: NodeId, claim: &Claim) {
         let promise = self.promise();
-        self.send(
-            from,
-            Message::Refuse {
-                term: claim.term,
-                promise,
-            },
-        );
+        self.send(from, Message::Refuse { term: claim.term, promise });
         // A leader is told of the greater promise by the answer to a beat (P28).
         self.beat_to(from);
     }
 
     /// Keeps the claim that comes first in turn, and looks whether the leader lives (C28).
     fn keep_pending(&mut self, from: NodeId, claim: Claim) {
-        let kept = self
-            .pending
-            .as_ref()
-            .filter(|pending| self.still_wanted(pending));
+        let kept = self.pending.as_ref().filter(|pending| self.still_wanted(pending));
         if kept.is_none_or(|pending| from <= pending.from) {
             let at = self.mono();
             self.pending = Some(Pending { from, claim, at });

@@ -17,14 +17,7 @@ impl Node {
             return self.send_snapshot(from, term);
         };
         let records = self.log.above(prev.index, self.settings.limits.batch);
-        self.send_acknowledgement(
-            from,
-            Message::Pulled {
-                term,
-                prev,
-                records,
-            },
-        );
+        self.send_acknowledgement(from, Message::Pulled { term, prev, records });
     }
 
     pub(super) fn send_snapshot(&mut self, to: NodeId, term: Term) {
@@ -34,9 +27,7 @@ impl Node {
 
     /// A whole state, from the leader or for a claim.
     pub(super) fn on_snapshot(&mut self, from: NodeId, term: Term, meta: SnapshotMeta) {
-        let pulled = self
-            .claiming()
-            .is_some_and(|claiming| claiming.term == term);
+        let pulled = self.claiming().is_some_and(|claiming| claiming.term == term);
         if (!pulled && !self.accept_leader(from, term)) || self.full {
             return;
         }
@@ -49,13 +40,7 @@ impl Node {
         if let Role::Following(following) = &mut self.role {
             following.matched = following.matched.max(index);
         }
-        self.send_acknowledgement(
-            from,
-            Message::Appended {
-                epoch: term.epoch,
-                matched: index,
-            },
-        );
+        self.send_acknowledgement(from, Message::Appended { epoch: term.epoch, matched: index });
     }
 
     /// A snapshot holds only what is committed, so it never takes back what is committed here (I7).
@@ -79,11 +64,7 @@ impl Node {
 
     /// The snapshot is safe: the records below it go, but for what lagging followers may need (P26).
     pub(super) fn on_snapshot_taken(&mut self, index: Index) {
-        let spare = self
-            .log
-            .last()
-            .index
-            .saturating_sub(self.settings.limits.keep);
+        let spare = self.log.last().index.saturating_sub(self.settings.limits.keep);
         let upto = index.min(self.commit).min(spare);
         if upto > self.log.base().index {
             self.log.trim(upto);

@@ -57,10 +57,7 @@ impl Node {
             true => self.promise().counter.max(1) + u64::from(self.promise().leader != self.me()),
             false => self.promise().counter.max(self.seen.counter) + 1,
         };
-        let term = Term {
-            epoch: Epoch::new(counter, self.me()),
-            claim: ClaimId(self.boot.0),
-        };
+        let term = Term { epoch: Epoch::new(counter, self.me()), claim: ClaimId(self.boot.0) };
         let condition = self.condition();
         self.raise_promise(term);
         let now = self.mono();
@@ -161,11 +158,7 @@ impl Node {
         let backing = self.backing(claiming);
         let won = match claiming.condition {
             Condition::Blank => {
-                let others = backing
-                    .voters
-                    .keys()
-                    .copied()
-                    .filter(|node| *node != self.me());
+                let others = backing.voters.keys().copied().filter(|node| *node != self.me());
                 self.founders_agree(&others.collect())
             }
             _ => backing.voters.len() >= quorum,
@@ -218,10 +211,7 @@ impl Node {
             self.repeat_claim();
         }
         let holder = Some(backing.holder);
-        if self
-            .claiming()
-            .is_some_and(|claiming| claiming.pulling_from != holder)
-        {
+        if self.claiming().is_some_and(|claiming| claiming.pulling_from != holder) {
             self.pull_from(backing.holder, term, self.log.last());
         }
     }
@@ -247,11 +237,7 @@ impl Node {
             return;
         };
         claiming.refused.remove(&from);
-        let approval = Approval {
-            incarnation,
-            last,
-            lease_until,
-        };
+        let approval = Approval { incarnation, last, lease_until };
         claiming.approvals.insert(from, approval);
     }
 
@@ -264,13 +250,7 @@ impl Node {
     }
 
     /// A part of the newest log (P6). It is asked for until nothing is missing.
-    pub(super) fn on_pulled(
-        &mut self,
-        from: NodeId,
-        term: Term,
-        prev: Position,
-        records: &Records,
-    ) {
+    pub(super) fn on_pulled(&mut self, from: NodeId, term: Term, prev: Position, records: &Records) {
         if self.claiming().is_none_or(|claiming| claiming.term != term) {
             return;
         }

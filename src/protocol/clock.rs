@@ -13,16 +13,10 @@ pub struct ClusterClock {
 impl ClusterClock {
     pub fn continue_from(newest: Stamp, now: Time) -> ClusterClock {
         let newest = match mutant::is_on(Mutant::ClusterTimeRestarts) {
-            true => Stamp {
-                cluster: Span::ZERO,
-                ..newest
-            },
+            true => Stamp { cluster: Span::ZERO, ..newest },
             false => newest,
         };
-        ClusterClock {
-            newest,
-            newest_at: now,
-        }
+        ClusterClock { newest, newest_at: now }
     }
 
     pub fn now(&self, now: Time) -> Span {
@@ -52,21 +46,9 @@ mod tests {
 
     #[test]
     fn a_clock_set_back_stamps_nothing_earlier() {
-        let newest = Stamp {
-            wall: WallTime(900),
-            cluster: Span(70),
-        };
+        let newest = Stamp { wall: WallTime(900), cluster: Span(70) };
         let clock = ClusterClock::continue_from(newest, Time(1_000));
-        let stamp = clock.stamp(Now {
-            mono: Time(1_030),
-            wall: WallTime(5),
-        });
-        assert_eq!(
-            stamp,
-            Stamp {
-                wall: WallTime(900),
-                cluster: Span(100)
-            }
-        );
+        let stamp = clock.stamp(Now { mono: Time(1_030), wall: WallTime(5) });
+        assert_eq!(stamp, Stamp { wall: WallTime(900), cluster: Span(100) });
     }
 }

@@ -60,10 +60,7 @@ impl Ballots {
     }
 
     fn add(&mut self, node: NodeId, checkpoint: Checkpoint) {
-        self.by_index
-            .entry(checkpoint.index)
-            .or_default()
-            .insert(node, checkpoint.digest);
+        self.by_index.entry(checkpoint.index).or_default().insert(node, checkpoint.digest);
         while self.by_index.len() > COMPARED {
             self.by_index.pop_first();
         }
@@ -79,16 +76,10 @@ impl Ballots {
             *counts.entry(*digest).or_default() += 1;
         }
         let most = counts.values().copied().max().unwrap_or(0);
-        let expected = expected
-            .iter()
-            .filter(|node| !ballots.contains_key(node))
-            .count();
+        let expected = expected.iter().filter(|node| !ballots.contains_key(node)).count();
         let winner = match mutant::is_on(Mutant::LeaderIsNeverOdd) {
             true => ballots.get(&me).copied(),
-            false => counts
-                .iter()
-                .find(|(_, count)| **count >= quorum)
-                .map(|(digest, _)| *digest),
+            false => counts.iter().find(|(_, count)| **count >= quorum).map(|(digest, _)| *digest),
         };
         match winner {
             Some(digest) => {
@@ -124,10 +115,7 @@ impl Node {
             leading.ballots.add(me, own);
         }
         leading.ballots.add(from, checkpoint);
-        match leading
-            .ballots
-            .judge(checkpoint.index, quorum, me, &expected)
-        {
+        match leading.ballots.judge(checkpoint.index, quorum, me, &expected) {
             Judgement::Pending => {}
             Judgement::Odd(odd) => self.send_away(odd),
             Judgement::Undecidable => self.alarm_once(checkpoint.index),
@@ -137,10 +125,7 @@ impl Node {
     /// Who may still say what its state was.
     fn answering(&self) -> Vec<NodeId> {
         let (now, fresh) = (self.mono(), self.fresh());
-        let progress = self
-            .leading()
-            .into_iter()
-            .flat_map(|leading| &leading.progress);
+        let progress = self.leading().into_iter().flat_map(|leading| &leading.progress);
         let lately = progress.filter(|(_, progress)| progress.answered_at + fresh >= now);
         lately.map(|(node, _)| *node).collect()
     }

@@ -21,10 +21,7 @@ pub struct Durability {
 
 impl Durability {
     pub fn starting_at(upto: Index) -> Durability {
-        Durability {
-            upto,
-            ..Durability::default()
-        }
+        Durability { upto, ..Durability::default() }
     }
 
     fn next(&mut self) -> Seq {

@@ -28,14 +28,7 @@ pub(super) struct Tentative {
 
 impl Following {
     pub fn new(epoch: Epoch, now: Time, tentative: Option<Tentative>) -> Following {
-        Following {
-            leader: epoch.leader,
-            epoch,
-            heard: now,
-            tentative,
-            matched: 0,
-            heir: None,
-        }
+        Following { leader: epoch.leader, epoch, heard: now, tentative, matched: 0, heir: None }
     }
 
     pub fn deadline(&self, timing: &Timing) -> Time {
@@ -66,8 +59,8 @@ impl Node {
             return false;
         }
         let promise = self.known_promise(term);
-        let below = term.epoch < promise.epoch
-            || (term.epoch == promise.epoch && term.claim != promise.claim);
+        let below =
+            term.epoch < promise.epoch || (term.epoch == promise.epoch && term.claim != promise.claim);
         if below && !mutant::is_on(Mutant::AcceptBelowPromise) {
             self.send(from, Message::Stale { promise });
             return false;
@@ -95,9 +88,7 @@ impl Node {
     fn listen_to(&mut self, term: Term) {
         let now = self.mono();
         match &mut self.role {
-            Role::Following(following)
-                if following.epoch == term.epoch && following.tentative.is_none() =>
-            {
+            Role::Following(following) if following.epoch == term.epoch && following.tentative.is_none() => {
                 following.heard = now;
             }
             Role::Following(following) if following.epoch == term.epoch => {
@@ -207,13 +198,8 @@ impl Node {
             0 => records.clone(),
             _ => records[first..].iter().cloned().collect(),
         };
-        if let Some(record) = fresh
-            .iter()
-            .find(|r| r.entry.format() > self.settings.format)
-        {
-            let fault = Fault::UnknownFormat {
-                index: record.index(),
-            };
+        if let Some(record) = fresh.iter().find(|r| r.entry.format() > self.settings.format) {
+            let fault = Fault::UnknownFormat { index: record.index() };
             self.stop(fault);
             return Err(fault);
         }

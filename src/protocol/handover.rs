@@ -43,10 +43,7 @@ impl Node {
         if to == Some(self.me()) {
             return self.verdict(request, Verdict::Done);
         }
-        match to.map_or_else(
-            || self.best_heir(),
-            |heir| self.can_inherit(heir).then_some(heir),
-        ) {
+        match to.map_or_else(|| self.best_heir(), |heir| self.can_inherit(heir).then_some(heir)) {
             Some(heir) => self.start_hand_over(heir, Some(request)),
             None => self.verdict(request, Verdict::Refused(Refusal::NotAnHeir)),
         }
@@ -55,11 +52,7 @@ impl Node {
     fn start_hand_over(&mut self, heir: NodeId, request: Option<RequestId>) {
         let until = self.mono() + self.settings.timing.window;
         if let Some(leading) = self.leading_mut() {
-            leading.handing = Some(HandingOver {
-                heir,
-                request,
-                until,
-            });
+            leading.handing = Some(HandingOver { heir, request, until });
         }
     }
 
@@ -79,10 +72,7 @@ impl Node {
 
     /// Who comes next: the lowest index that could lead, those on hold last (P4, P20).
     pub(super) fn best_heir(&self) -> Option<NodeId> {
-        let heirs = self
-            .settings
-            .others()
-            .filter(|node| self.can_inherit(*node));
+        let heirs = self.settings.others().filter(|node| self.can_inherit(*node));
         heirs.min_by_key(|node| (self.peers.is_held(*node, self.mono()), *node))
     }
 
@@ -95,9 +85,7 @@ impl Node {
         if self.settings.takeover == Takeover::Never || busy {
             return;
         }
-        let elder = self
-            .best_heir()
-            .filter(|heir| *heir < self.me() && self.is_stable(*heir));
+        let elder = self.best_heir().filter(|heir| *heir < self.me() && self.is_stable(*heir));
         if let Some(heir) = elder {
             self.start_hand_over(heir, None);
         }
@@ -114,9 +102,7 @@ impl Node {
 
     /// Without room on its disk a leader is of no use: it looks for an heir at each beat (P24).
     pub(super) fn leave_if_full(&mut self) {
-        let busy = self
-            .leading()
-            .is_none_or(|leading| leading.handing.is_some() || !leading.opened);
+        let busy = self.leading().is_none_or(|leading| leading.handing.is_some() || !leading.opened);
         if self.full
             && !busy
             && let Some(heir) = self.best_heir()
@@ -133,10 +119,7 @@ impl Node {
             return;
         };
         let last = self.log.last().index;
-        let matched = leading
-            .progress
-            .get(&handing.heir)
-            .map(|progress| progress.matched);
+        let matched = leading.progress.get(&handing.heir).map(|progress| progress.matched);
         if matched == Some(last) && self.commit == last {
             self.yield_to(handing);
         } else if self.mono() >= handing.until {
@@ -153,18 +136,9 @@ impl Node {
     /// Ends this epoch: the lease goes first, then the certificate (P18, C6).
     fn yield_to(&mut self, handing: HandingOver) {
         let (now, window) = (self.mono(), self.settings.timing.window);
-        let certificate = Certificate {
-            epoch: self.promise(),
-            heir: handing.heir,
-            last: self.log.last(),
-        };
+        let certificate = Certificate { epoch: self.promise(), heir: handing.heir, last: self.log.last() };
         let until = now + window;
-        self.yielded = Some(Yielded {
-            certificate,
-            request: handing.request,
-            next_send: now,
-            until,
-        });
+        self.yielded = Some(Yielded { certificate, request: handing.request, next_send: now, until });
         if mutant::is_on(Mutant::ServeAfterHandOver) {
             if let Some(leading) = self.leading_mut() {
                 leading.handing = None;
@@ -189,16 +163,11 @@ impl Node {
         let heir = yielded.certificate.heir;
         let request = yielded.request;
         let now = self.now.mono;
-        let follows =
-            matches!(&self.role, Role::Following(f) if f.leader == heir && f.tentative.is_none());
+        let follows = matches!(&self.role, Role::Following(f) if f.leader == heir && f.tentative.is_none());
         if follows || now >= yielded.until {
             self.yielded = None;
             if let Some(request) = request {
-                let verdict = if follows {
-                    Verdict::Done
-                } else {
-                    Verdict::Unknown
-                };
+                let verdict = if follows { Verdict::Done } else { Verdict::Unknown };
                 self.verdict(request, verdict);
             }
             return;

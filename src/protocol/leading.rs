@@ -30,6 +30,7 @@ pub(super) struct Leading {
     /// When each recent round was sent.
     pub sent: VecDeque<(u64, Time)>,
     pub next_beat: Time,
+    pub next_chores: Time,
     /// Since when nothing has been committed although something waits for it (P16).
     pub behind_since: Option<Time>,
     pub behind_from: Index,
@@ -75,6 +76,7 @@ impl Node {
             round: 0,
             sent: VecDeque::new(),
             next_beat: now,
+            next_chores: now,
             behind_since: None,
             behind_from: 0,
             clock: ClusterClock::continue_from(self.log.last_stamp(), now),
@@ -119,14 +121,17 @@ impl Node {
     }
 
     fn beat_if_due(&mut self) {
-        let now = self.mono();
-        let due = self
-            .leading()
-            .is_some_and(|leading| now >= leading.next_beat);
-        if due {
+        let (now, heartbeat) = (self.mono(), self.settings.timing.heartbeat);
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        let beat = leading.beat_wanted || now >= leading.next_beat;
+        // Reads make beats of their own, as often as they like: the chores keep their own time.
+        if now >= leading.next_chores {
+            leading.next_chores = now + heartbeat;
             self.do_chores();
         }
-        if due || self.leading().is_some_and(|leading| leading.beat_wanted) {
+        if beat {
             self.beat();
         }
     }
@@ -187,14 +192,8 @@ impl Node {
         digest: Option<Checkpoint>,
     ) {
         let now = self.mono();
-        let common = self
-            .log
-            .common_candidate(last)
-            .map_or(0, |position| position.index);
-        let Some(leading) = self
-            .leading_mut()
-            .filter(|leading| leading.term.epoch == epoch)
-        else {
+        let common = self.log.common_candidate(last).map_or(0, |position| position.index);
+        let Some(leading) = self.leading_mut().filter(|leading| leading.term.epoch == epoch) else {
             return;
         };
         let sent = leading.sent.iter().find(|(number, _)| *number == round);
@@ -217,10 +216,7 @@ impl Node {
     /// The greatest value that a majority of the disks that count has reached, this node's included.
     pub(super) fn reached<T: Ord + Copy>(&self, own: T, of: impl Fn(&Progress) -> T) -> Option<T> {
         let leading = self.leading()?;
-        let counted = leading
-            .progress
-            .iter()
-            .filter(|(node, _)| self.peer_counts(**node));
+        let counted = leading.progress.iter().filter(|(node, _)| self.peer_counts(**node));
         let values = counted.map(|(_, progress)| of(progress)).chain([own]);
         reached_by(values, self.settings.quorum())
     }
@@ -240,9 +236,7 @@ impl Node {
             return false;
         };
         let now = now.max(self.mono());
-        leading.opened
-            && now >= leading.leases_until
-            && self.lease_until().is_some_and(|until| now < until)
+        leading.opened && now >= leading.leases_until && self.lease_until().is_some_and(|until| now < until)
     }
 
     fn reason_to_stop(&self) -> Option<Cause> {
@@ -253,9 +247,7 @@ impl Node {
         if now >= majority_heard + patience && !mutant::is_on(Mutant::NoStepDown) {
             return Some(Cause::NoMajority);
         }
-        let stuck = leading
-            .behind_since
-            .is_some_and(|since| now >= since + patience);
+        let stuck = leading.behind_since.is_some_and(|since| now >= since + patience);
         (stuck && !mutant::is_on(Mutant::StuckLeaderStays)).then_some(Cause::Stuck)
     }
 
@@ -305,8 +297,7 @@ impl Node {
         let outdated = self.leading().is_some_and(|leading| {
             let term = leading.term;
             // The same epoch for another claim: of an earlier life of this node (P2).
-            promise.epoch > term.epoch
-                || (promise.epoch == term.epoch && promise.claim != term.claim)
+            promise.epoch > term.epoch || (promise.epoch == term.epoch && promise.claim != term.claim)
         });
         if outdated && !mutant::is_on(Mutant::IgnoreGreaterPromise) {
             self.leave_leading(Cause::GreaterEpoch);
@@ -316,15 +307,10 @@ impl Node {
 
     pub(super) fn leading_deadline(&self, leading: &Leading) -> Time {
         let patience = self.settings.timing.dead_after;
-        let stuck = leading
-            .behind_since
-            .map_or(Time::NEVER, |since| since + patience);
-        let handing = leading
-            .handing
-            .as_ref()
-            .map_or(Time::NEVER, |handing| handing.until);
+        let stuck = leading.behind_since.map_or(Time::NEVER, |since| since + patience);
+        let handing = leading.handing.as_ref().map_or(Time::NEVER, |handing| handing.until);
         let heard = self.reached(self.mono(), |progress| progress.answered_at);
         let alone = heard.unwrap_or_default().max(leading.since) + patience;
-        leading.next_beat.min(stuck).min(handing).min(alone)
+        leading.next_beat.min(leading.next_chores).min(stuck).min(handing).min(alone)
     }
 }

@@ -22,10 +22,7 @@ impl Grants {
             true => timing.lease,
             false => Span::ZERO,
         };
-        Grants {
-            until: BTreeMap::new(),
-            forgotten_until: now + forgotten,
-        }
+        Grants { until: BTreeMap::new(), forgotten_until: now + forgotten }
     }
 
     pub fn grant(&mut self, leader: NodeId, until: Time) {
@@ -40,10 +37,7 @@ impl Grants {
 
     /// The longest that a leader other than `candidate` may still rely on this node.
     pub fn left(&self, candidate: NodeId, now: Time) -> Span {
-        let others = self
-            .until
-            .iter()
-            .filter(|(leader, _)| **leader != candidate);
+        let others = self.until.iter().filter(|(leader, _)| **leader != candidate);
         let latest = others.map(|(_, until)| *until).max().unwrap_or_default();
         latest.max(self.forgotten_until).since(now)
     }

@@ -53,15 +53,11 @@ impl Log {
     }
 
     pub fn last(&self) -> Position {
-        self.records
-            .back()
-            .map_or(self.base.at, |record| record.position)
+        self.records.back().map_or(self.base.at, |record| record.position)
     }
 
     pub fn last_stamp(&self) -> Stamp {
-        self.records
-            .back()
-            .map_or(self.base.stamp, |record| record.stamp)
+        self.records.back().map_or(self.base.stamp, |record| record.stamp)
     }
 
     /// The newest format of any record: all nodes can read that much (P23).
@@ -97,14 +93,8 @@ impl Log {
     /// above its index and not of a later epoch. `None` if what could is below the base. A refusal that
     /// names it skips an epoch a round.
     pub fn common_candidate(&self, limit: Position) -> Option<Position> {
-        let fits =
-            |position: &Position| position.index <= limit.index && position.epoch <= limit.epoch;
-        let above = self
-            .records
-            .iter()
-            .rev()
-            .map(|record| record.position)
-            .find(fits);
+        let fits = |position: &Position| position.index <= limit.index && position.epoch <= limit.epoch;
+        let above = self.records.iter().rev().map(|record| record.position).find(fits);
         above.or(Some(self.base.at).filter(fits))
     }
 
@@ -126,10 +116,7 @@ impl Log {
     pub fn push(&mut self, record: Record) {
         let last = self.last();
         assert_eq!(record.index(), last.index + 1, "a log has no gap");
-        assert!(
-            record.epoch() >= last.epoch,
-            "epochs never go down in a log"
-        );
+        assert!(record.epoch() >= last.epoch, "epochs never go down in a log");
         self.absorb(&record);
         self.records.push_back(record);
     }
@@ -181,10 +168,7 @@ impl Log {
         let mut before = self.base.at;
         for record in &self.records {
             assert_eq!(record.index(), before.index + 1, "a log has no gap");
-            assert!(
-                record.epoch() >= before.epoch,
-                "epochs never go down in a log"
-            );
+            assert!(record.epoch() >= before.epoch, "epochs never go down in a log");
             before = record.position;
         }
     }

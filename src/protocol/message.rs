@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::meta::SnapshotMeta;
-use crate::types::{
-    Boot, ClaimId, Epoch, Format, Incarnation, Index, NodeId, Position, Record, Span,
-};
+use crate::types::{Boot, ClaimId, Epoch, Format, Incarnation, Index, NodeId, Position, Record, Span};
 
 /// A message with what every message carries about its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

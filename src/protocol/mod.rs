@@ -51,13 +51,10 @@ mod view;
 mod waiting;
 
 pub use io::{
-    Cause, Event, Fault, Input, Output, Recovered, Refusal, Seq, ServiceChange, Verdict, Vote,
-    Write,
+    Cause, Event, Fault, Input, Output, Recovered, Refusal, Seq, ServiceChange, Verdict, Vote, Write,
 };
 pub use log::Log;
-pub use message::{
-    Certificate, Checkpoint, Claim, Condition, Envelope, Message, Records, Standing, Term,
-};
+pub use message::{Certificate, Checkpoint, Claim, Condition, Envelope, Message, Records, Standing, Term};
 pub use meta::SnapshotMeta;
 pub use node::{Node, RoleName};
 pub use quorum::majority;

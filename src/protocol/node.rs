@@ -17,11 +17,10 @@ use super::peers::{Hold, Peers};
 use super::seeking::{Opinion, Seeking};
 use super::settings::Settings;
 use super::waiting::Waiting;
-use crate::types::{
-    Boot, ClaimId, Epoch, Incarnation, Index, NodeId, Now, Time,
-};
+use crate::types::{Boot, ClaimId, Epoch, Incarnation, Index, NodeId, Now, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "a node has one role at a time")]
 pub(super) enum Role {
     Seeking(Seeking),
     Following(Following),
@@ -74,19 +73,14 @@ impl Node {
         let mut vote = recovered.vote;
         // What stands committed in the log may not have reached the vote file before the crash.
         let base = log.base().index;
-        vote.admitted |= log
-            .roster()
-            .counts(settings.me, recovered.incarnation, base);
+        vote.admitted |= log.roster().counts(settings.me, recovered.incarnation, base);
         let granted = !vote.promise.epoch.is_zero();
         let grants = Grants::after_start(now.mono, granted, &settings.timing);
         vote.formed |= !log.is_empty();
         if vote.promise.epoch < log.last().epoch {
             // The promise file is lost: the log tells the least that it must have said (P27).
             let epoch = log.last().epoch;
-            vote.promise = Term {
-                epoch,
-                claim: ClaimId::default(),
-            };
+            vote.promise = Term { epoch, claim: ClaimId::default() };
         }
         Node {
             boot: recovered.boot,
@@ -122,10 +116,7 @@ impl Node {
             return Vec::new();
         }
         // A monotonic clock does not go back; if one does, time stands still until it has caught up.
-        self.now = Now {
-            mono: now.mono.max(self.now.mono),
-            wall: now.wall,
-        };
+        self.now = Now { mono: now.mono.max(self.now.mono), wall: now.wall };
         self.dispatch(input);
         if !self.stopped {
             self.settle();
@@ -160,32 +151,13 @@ impl Node {
         }
         self.meet(&envelope);
         match envelope.message {
-            Message::Heartbeat {
-                term,
-                round,
-                lease,
-                commit,
-                heir,
-                boundary,
-            } => {
+            Message::Heartbeat { term, round, lease, commit, heir, boundary } => {
                 self.on_heartbeat(from, term, round, lease, commit, heir, boundary);
             }
-            Message::HeartbeatReply {
-                epoch,
-                round,
-                matched,
-                last,
-                full,
-                digest,
-            } => {
+            Message::HeartbeatReply { epoch, round, matched, last, full, digest } => {
                 self.on_heartbeat_reply(from, epoch, round, matched, last, full, digest);
             }
-            Message::Append {
-                term,
-                prev,
-                records,
-                commit,
-            } => {
+            Message::Append { term, prev, records, commit } => {
                 self.on_append(from, term, prev, &records, commit);
             }
             Message::Appended { epoch, matched } => self.on_appended(from, epoch, matched),
@@ -194,29 +166,16 @@ impl Node {
             Message::Stale { promise } => self.on_stale(promise),
             Message::Resigned { epoch } => self.on_resigned(from, epoch),
             Message::Willing { ask, standing } => self.on_willing(from, ask, standing),
-            Message::Opinion {
-                ask,
-                yes,
-                held,
-                standing,
-            } => {
+            Message::Opinion { ask, yes, held, standing } => {
                 self.on_opinion(from, ask, Opinion { yes, held }, standing);
             }
             Message::Claim(claim) => self.on_claim(from, claim),
-            Message::Approve {
-                term,
-                last,
-                lease_left,
-            } => {
+            Message::Approve { term, last, lease_left } => {
                 self.on_approve(from, incarnation, term, last, lease_left);
             }
             Message::Refuse { term, promise } => self.on_refuse(from, term, promise),
             Message::Pull { term, after } => self.on_pull(from, term, after),
-            Message::Pulled {
-                term,
-                prev,
-                records,
-            } => self.on_pulled(from, term, prev, &records),
+            Message::Pulled { term, prev, records } => self.on_pulled(from, term, prev, &records),
             Message::HandOver(certificate) => self.on_certificate(from, certificate),
             Message::Odd { epoch, incarnation } => self.on_odd(from, epoch, incarnation),
         }

@@ -7,40 +7,16 @@ use super::message::{Claim, Envelope, Message, Standing};
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Message::Heartbeat {
-                term,
-                round,
-                commit,
-                heir,
-                ..
-            } => {
+            Message::Heartbeat { term, round, commit, heir, .. } => {
                 write!(f, "heartbeat {} round {round} commit {commit}", term.epoch)?;
                 heir.map_or(Ok(()), |heir| write!(f, " heir {heir}"))
             }
-            Message::HeartbeatReply {
-                epoch,
-                round,
-                matched,
-                last,
-                ..
-            } => {
-                write!(
-                    f,
-                    "heard {epoch} round {round} matched {matched} last {last}"
-                )
+            Message::HeartbeatReply { epoch, round, matched, last, .. } => {
+                write!(f, "heard {epoch} round {round} matched {matched} last {last}")
             }
-            Message::Append {
-                term,
-                prev,
-                records,
-                commit,
-            } => {
+            Message::Append { term, prev, records, commit } => {
                 let count = records.len();
-                write!(
-                    f,
-                    "append {} after {prev} +{count} commit {commit}",
-                    term.epoch
-                )
+                write!(f, "append {} after {prev} +{count} commit {commit}", term.epoch)
             }
             Message::Appended { epoch, matched } => write!(f, "appended {epoch} matched {matched}"),
             Message::Gap { epoch, prev, hint } => write!(f, "gap {epoch} at {prev} hint {hint}"),
@@ -52,26 +28,14 @@ impl fmt::Display for Message {
                 write!(f, "opinion {} {standing}", if *yes { "yes" } else { "no" })
             }
             Message::Claim(claim) => write!(f, "{claim}"),
-            Message::Approve {
-                term,
-                last,
-                lease_left,
-            } => {
-                write!(
-                    f,
-                    "approve {} last {last} lease_left {lease_left}",
-                    term.epoch
-                )
+            Message::Approve { term, last, lease_left } => {
+                write!(f, "approve {} last {last} lease_left {lease_left}", term.epoch)
             }
             Message::Refuse { term, promise } => {
                 write!(f, "refuse {} promise {promise}", term.epoch)
             }
             Message::Pull { term, after } => write!(f, "pull {} after {after}", term.epoch),
-            Message::Pulled {
-                term,
-                prev,
-                records,
-            } => {
+            Message::Pulled { term, prev, records } => {
                 write!(f, "pulled {} after {prev} +{}", term.epoch, records.len())
             }
             Message::HandOver(c) => write!(f, "hand-over {} to {} at {}", c.epoch, c.heir, c.last),
@@ -82,11 +46,7 @@ impl fmt::Display for Message {
 
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "last {} promise {} {:?}",
-            self.last, self.promise, self.condition
-        )
+        write!(f, "last {} promise {} {:?}", self.last, self.promise, self.condition)
     }
 }
 

@@ -77,9 +77,7 @@ pub enum Life {
 
 impl Peers {
     pub fn new(others: impl Iterator<Item = NodeId>) -> Peers {
-        Peers {
-            peers: others.map(|node| (node, Peer::default())).collect(),
-        }
+        Peers { peers: others.map(|node| (node, Peer::default())).collect() }
     }
 
     pub fn get(&self, node: NodeId) -> Option<&Peer> {

@@ -29,9 +29,7 @@ impl Node {
 
     fn refusal(&self, entry: &Entry) -> Option<Refusal> {
         let Some(leading) = self.leading().filter(|leading| leading.opened) else {
-            return Some(Refusal::NotLeader {
-                leader: self.leader(),
-            });
+            return Some(Refusal::NotLeader { leader: self.leader() });
         };
         let uncommitted = self.log.last().index - self.commit;
         match () {
@@ -65,11 +63,7 @@ impl Node {
             }
             None => self.log.last_stamp(),
         };
-        Record {
-            position: Position::new(epoch, index),
-            stamp,
-            entry,
-        }
+        Record { position: Position::new(epoch, index), stamp, entry }
     }
 
     /// One of the protocol's own records.
@@ -106,10 +100,7 @@ impl Node {
             let heard = progress.answered_at.max(leading.since);
             heard + patience > now && !self.peers.is_refused(**node)
         });
-        alive
-            .map(|(_, progress)| progress.matched)
-            .min()
-            .unwrap_or(Index::MAX)
+        alive.map(|(_, progress)| progress.matched).min().unwrap_or(Index::MAX)
     }
 
     /// Answers the writes up to `upto`: each stands there, or another leader's record does.
@@ -129,10 +120,7 @@ impl Node {
     fn written(&self, position: Position) -> Verdict {
         let durable = |index: Index| usize::from(index >= position.index);
         let acks = self.leading().map_or(self.settings.quorum(), |leading| {
-            let others = leading
-                .progress
-                .iter()
-                .filter(|(node, _)| self.peer_counts(**node));
+            let others = leading.progress.iter().filter(|(node, _)| self.peer_counts(**node));
             let others: usize = others.map(|(_, progress)| durable(progress.matched)).sum();
             others + durable(self.disk.upto())
         });
@@ -155,10 +143,7 @@ impl Node {
     /// Lifts a hold whose ttl has passed: a dead coordinator cannot keep the cluster down (P22).
     pub(super) fn lift_lapsed_hold(&mut self) {
         let now = self.mono();
-        let Some(leading) = self
-            .leading()
-            .filter(|leading| leading.opened && !self.full)
-        else {
+        let Some(leading) = self.leading().filter(|leading| leading.opened && !self.full) else {
             return;
         };
         let lapsed = self.log.holds_of_service().lapsed(leading.clock.now(now));
@@ -171,16 +156,10 @@ impl Node {
     pub(super) fn readmit(&mut self) {
         let fresh = self.fresh();
         let now = self.mono();
-        let Some(leading) = self
-            .leading()
-            .filter(|leading| leading.opened && !self.full)
-        else {
+        let Some(leading) = self.leading().filter(|leading| leading.opened && !self.full) else {
             return;
         };
-        let answered = leading
-            .progress
-            .iter()
-            .filter(|(_, progress)| progress.answered_at + fresh >= now);
+        let answered = leading.progress.iter().filter(|(_, progress)| progress.answered_at + fresh >= now);
         let answered = answered.filter(|(_, progress)| progress.answered_round > 0);
         let unknown = answered.filter_map(|(node, _)| {
             let incarnation = self.peers.get(*node)?.incarnation;

@@ -11,19 +11,9 @@ type Turn = (bool, NodeId);
 
 impl Node {
     /// How many nodes come before `candidate`, as far as this one knows.
-    pub(super) fn rank_of(
-        &self,
-        candidate: NodeId,
-        seeking: &Seeking,
-        condition: Condition,
-    ) -> u64 {
+    pub(super) fn rank_of(&self, candidate: NodeId, seeking: &Seeking, condition: Condition) -> u64 {
         let newest = self.newest_index(seeking);
-        let turn = self.turn_of(
-            candidate,
-            condition,
-            self.last_of(candidate, seeking),
-            newest,
-        );
+        let turn = self.turn_of(candidate, condition, self.last_of(candidate, seeking), newest);
         let before = self.settings.members.iter().filter(|node| {
             **node != candidate
                 && self.may_come_first(**node, seeking)
@@ -41,13 +31,7 @@ impl Node {
         self.turn_of(node, condition, self.last_of(node, seeking), newest)
     }
 
-    fn turn_of(
-        &self,
-        node: NodeId,
-        condition: Condition,
-        last: Option<Index>,
-        newest: Index,
-    ) -> Turn {
+    fn turn_of(&self, node: NodeId, condition: Condition, last: Option<Index>, newest: Index) -> Turn {
         let lag = newest.saturating_sub(last.unwrap_or(newest));
         let unready = lag > self.settings.limits.ready_lag && !mutant::is_on(Mutant::UnreadyFirst);
         let held = condition == Condition::Held || self.peers.is_held(node, self.mono());
@@ -57,18 +41,12 @@ impl Node {
     fn last_of(&self, node: NodeId, seeking: &Seeking) -> Option<Index> {
         match node == self.me() {
             true => Some(self.log.last().index),
-            false => seeking
-                .known
-                .get(&node)
-                .map(|known| known.standing.last.index),
+            false => seeking.known.get(&node).map(|known| known.standing.last.index),
         }
     }
 
     fn newest_index(&self, seeking: &Seeking) -> Index {
-        let known = seeking
-            .known
-            .values()
-            .map(|known| known.standing.last.index);
+        let known = seeking.known.values().map(|known| known.standing.last.index);
         known.max().unwrap_or(0).max(self.log.last().index)
     }
 
@@ -92,11 +70,7 @@ impl Node {
     fn may_win(&self, standing: &Standing) -> bool {
         let settled = standing.seeking > self.fresh();
         // It has just answered this node: so it hears this one at least.
-        let others = standing
-            .hears
-            .iter()
-            .filter(|node| **node != self.me())
-            .count();
+        let others = standing.hears.iter().filter(|node| **node != self.me()).count();
         let alone = others + 2 < self.settings.quorum();
         standing.condition != Condition::Recovering && !(settled && alone)
     }

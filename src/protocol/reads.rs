@@ -21,10 +21,7 @@ struct Waiting {
 
 impl Reads {
     pub fn drain(&mut self) -> Vec<RequestId> {
-        std::mem::take(&mut self.waiting)
-            .into_iter()
-            .map(|read| read.request)
-            .collect()
+        std::mem::take(&mut self.waiting).into_iter().map(|read| read.request).collect()
     }
 }
 
@@ -45,17 +42,9 @@ impl Node {
             false => leading.open_index,
         };
         let joined = mutant::is_on(Mutant::ReadJoinsRound);
-        let round = if joined {
-            leading.round
-        } else {
-            leading.round + 1
-        };
+        let round = if joined { leading.round } else { leading.round + 1 };
         let index = commit.max(opened).max(at_least);
-        leading.reads.waiting.push(Waiting {
-            request,
-            index,
-            round,
-        });
+        leading.reads.waiting.push(Waiting { request, index, round });
     }
 
     pub(super) fn settle_reads(&mut self) {
@@ -71,9 +60,7 @@ impl Node {
         let Some(leading) = self.leading_mut() else {
             return;
         };
-        let (ready, waiting) = std::mem::take(&mut leading.reads.waiting)
-            .into_iter()
-            .partition(ready);
+        let (ready, waiting) = std::mem::take(&mut leading.reads.waiting).into_iter().partition(ready);
         leading.reads.waiting = waiting;
         leading.want_round_for_reads(confirmed);
         for Waiting { request, index, .. } in ready {
@@ -85,18 +72,11 @@ impl Node {
         match () {
             () if mutant::is_on(Mutant::ReadUnconfirmed) => u64::MAX,
             () if mutant::is_on(Mutant::AnyoneConfirms) => {
-                let rounds = self
-                    .leading()
-                    .into_iter()
-                    .flat_map(|leading| leading.progress.values());
-                let rounds = rounds
-                    .map(|progress| progress.answered_round)
-                    .chain([newest]);
+                let rounds = self.leading().into_iter().flat_map(|leading| leading.progress.values());
+                let rounds = rounds.map(|progress| progress.answered_round).chain([newest]);
                 super::quorum::reached_by(rounds, self.settings.quorum()).unwrap_or(0)
             }
-            () => self
-                .reached(newest, |progress| progress.answered_round)
-                .unwrap_or(0),
+            () => self.reached(newest, |progress| progress.answered_round).unwrap_or(0),
         }
     }
 }
@@ -105,9 +85,7 @@ impl super::leading::Leading {
     /// A new round starts when reads wait for it and none is on its way for others.
     fn want_round_for_reads(&mut self, confirmed: u64) {
         let mut rounds = self.reads.waiting.iter().map(|read| read.round);
-        let under_way = rounds
-            .clone()
-            .any(|round| confirmed < round && round <= self.round);
+        let under_way = rounds.clone().any(|round| confirmed < round && round <= self.round);
         let wanted = rounds.any(|round| round > self.round);
         self.beat_wanted |= wanted && !under_way;
     }

@@ -20,11 +20,7 @@ pub enum Tail {
 }
 
 pub fn judge(bad: BadLine) -> Tail {
-    if bad.index > bad.synced || mutant::is_on(Mutant::CutDoubtfulTail) {
-        Tail::Torn
-    } else {
-        Tail::Doubtful
-    }
+    if bad.index > bad.synced || mutant::is_on(Mutant::CutDoubtfulTail) { Tail::Torn } else { Tail::Doubtful }
 }
 
 #[cfg(test)]
@@ -33,19 +29,7 @@ mod tests {
 
     #[test]
     fn only_what_was_never_vouched_for_is_torn() {
-        assert_eq!(
-            judge(BadLine {
-                index: 21,
-                synced: 20
-            }),
-            Tail::Torn
-        );
-        assert_eq!(
-            judge(BadLine {
-                index: 20,
-                synced: 20
-            }),
-            Tail::Doubtful
-        );
+        assert_eq!(judge(BadLine { index: 21, synced: 20 }), Tail::Torn);
+        assert_eq!(judge(BadLine { index: 20, synced: 20 }), Tail::Doubtful);
     }
 }

@@ -66,10 +66,7 @@ impl Progress {
 
     /// Nothing is known of it, and nothing is sent until it answers.
     pub fn unknown(next: Index, now: Time) -> Progress {
-        Progress {
-            mode: Mode::Unknown,
-            ..Progress::new(next, now)
-        }
+        Progress { mode: Mode::Unknown, ..Progress::new(next, now) }
     }
 
     pub fn answered(&mut self, round: u64, sent: Time, now: Time) {
@@ -221,32 +218,18 @@ impl Node {
             }
             progress.inflight.push_back(end);
         }
-        self.send(
-            to,
-            Message::Append {
-                term,
-                prev,
-                records,
-                commit,
-            },
-        );
+        self.send(to, Message::Append { term, prev, records, commit });
     }
 
     pub(super) fn on_appended(&mut self, from: NodeId, epoch: Epoch, matched: Index) {
-        if self
-            .leading()
-            .is_some_and(|leading| leading.term.epoch == epoch)
-        {
+        if self.leading().is_some_and(|leading| leading.term.epoch == epoch) {
             self.note_matched(from, matched);
         }
     }
 
     pub(super) fn note_matched(&mut self, from: NodeId, matched: Index) {
         let (matched, base) = (matched.min(self.log.last().index), self.log.base().index);
-        let Some(progress) = self
-            .leading_mut()
-            .and_then(|leading| leading.progress.get_mut(&from))
-        else {
+        let Some(progress) = self.leading_mut().and_then(|leading| leading.progress.get_mut(&from)) else {
             return;
         };
         if matched > 0 {
@@ -259,10 +242,7 @@ impl Node {
     /// may have; each such round skips at least one epoch.
     pub(super) fn on_gap(&mut self, from: NodeId, epoch: Epoch, prev: Position, hint: Position) {
         let common = self.log.common_candidate(hint);
-        let Some(leading) = self
-            .leading_mut()
-            .filter(|leading| leading.term.epoch == epoch)
-        else {
+        let Some(leading) = self.leading_mut().filter(|leading| leading.term.epoch == epoch) else {
             return;
         };
         let Some(progress) = leading.progress.get_mut(&from) else {
@@ -318,15 +298,8 @@ impl Node {
         if !mutant::is_on(Mutant::CommitBelowMajority) {
             return reached;
         }
-        let matched = self
-            .leading()?
-            .progress
-            .values()
-            .map(|progress| progress.matched);
-        reached_by(
-            matched.chain([self.disk.upto()]),
-            self.settings.quorum() - 1,
-        )
+        let matched = self.leading()?.progress.values().map(|progress| progress.matched);
+        reached_by(matched.chain([self.disk.upto()]), self.settings.quorum() - 1)
     }
 
     fn note_whether_behind(&mut self) {

@@ -24,42 +24,26 @@ impl Roster {
 
     /// Whether this disk is the one that the log knows.
     pub fn knows(&self, node: NodeId, incarnation: Incarnation) -> bool {
-        self.seat(node)
-            .is_some_and(|seat| seat.incarnation == incarnation)
+        self.seat(node).is_some_and(|seat| seat.incarnation == incarnation)
     }
 
     /// Whether this disk may be counted once `commit` is committed. A rejoining disk does not count
     /// for its own `rejoin` record: that one must be committed without it (P10).
     pub fn counts(&self, node: NodeId, incarnation: Incarnation, commit: Index) -> bool {
-        self.seat(node)
-            .is_some_and(|seat| seat.incarnation == incarnation && seat.since <= commit)
+        self.seat(node).is_some_and(|seat| seat.incarnation == incarnation && seat.since <= commit)
     }
 
     /// Takes in a record; says whether it changed a seat.
     pub fn absorb(&mut self, record: &Record) -> bool {
         match &record.entry {
-            Entry::Lead {
-                founders: Some(founders),
-            } => {
-                let seat = |incarnation| Seat {
-                    incarnation,
-                    since: 0,
-                };
-                self.seats = founders
-                    .iter()
-                    .map(|(node, inc)| (*node, seat(*inc)))
-                    .collect();
+            Entry::Lead { founders: Some(founders) } => {
+                let seat = |incarnation| Seat { incarnation, since: 0 };
+                self.seats = founders.iter().map(|(node, inc)| (*node, seat(*inc))).collect();
                 true
             }
             Entry::Rejoin { node, incarnation } => {
                 let since = record.index();
-                self.seats.insert(
-                    *node,
-                    Seat {
-                        incarnation: *incarnation,
-                        since,
-                    },
-                );
+                self.seats.insert(*node, Seat { incarnation: *incarnation, since });
                 true
             }
             _ => false,

@@ -76,9 +76,7 @@ impl Seeking {
 
     fn hears(&self, now: Time, fresh: Span) -> BTreeSet<NodeId> {
         let known = self.known.keys().copied();
-        known
-            .filter(|node| self.answered_lately(*node, now, fresh).is_some())
-            .collect()
+        known.filter(|node| self.answered_lately(*node, now, fresh).is_some()).collect()
     }
 }
 
@@ -105,6 +103,21 @@ impl Node {
         }
     }
 
+    /// The heir is told at once that its leader has been given up; the others are asked only if it does not
+    /// come forward within one stagger. So a failover costs messages by the number of nodes, not by
+    /// its square.
+    pub(super) fn ask_heir_first(&mut self, heir: NodeId) {
+        let (now, stagger) = (self.mono(), self.settings.timing.stagger);
+        let Role::Seeking(seeking) = &mut self.role else {
+            return;
+        };
+        seeking.ask += 1;
+        seeking.asked.push_back((seeking.ask, now));
+        seeking.next_ask = now + stagger;
+        let (ask, standing) = (seeking.ask, self.standing());
+        self.send_after(heir, Message::Willing { ask, standing }, Seq::default());
+    }
+
     fn ask_if_due(&mut self) {
         let (now, fresh, declare) = (self.mono(), self.fresh(), self.settings.timing.declare);
         let Role::Seeking(seeking) = &mut self.role else {
@@ -116,11 +129,7 @@ impl Node {
         seeking.next_ask = now + declare;
         seeking.ask += 1;
         seeking.asked.push_back((seeking.ask, now));
-        while seeking
-            .asked
-            .front()
-            .is_some_and(|(_, at)| *at + fresh < now)
-        {
+        while seeking.asked.front().is_some_and(|(_, at)| *at + fresh < now) {
             seeking.asked.pop_front();
         }
         let ask = seeking.ask;
@@ -162,11 +171,7 @@ impl Node {
             return false;
         };
         let mut others = seeking.known.keys();
-        others.any(|node| {
-            seeking
-                .answered_lately(*node, now, fresh)
-                .is_some_and(|known| known.held)
-        })
+        others.any(|node| seeking.answered_lately(*node, now, fresh).is_some_and(|known| known.held))
     }
 
     pub(super) fn on_willing(&mut self, from: NodeId, ask: u64, standing: Standing) {
@@ -194,10 +199,7 @@ impl Node {
     /// saying no would never stop.
     fn ask_again(&mut self, node: NodeId, seeking_for: Span) {
         let (now, fresh, useful) = (self.mono(), self.fresh(), self.may_vote());
-        let (declare, patience) = (
-            self.settings.timing.declare,
-            self.settings.timing.stagger.0 / 4,
-        );
+        let (declare, patience) = (self.settings.timing.declare, self.settings.timing.stagger.0 / 4);
         let Role::Seeking(seeking) = &mut self.role else {
             return;
         };
@@ -206,10 +208,7 @@ impl Node {
         if seeking.claim.is_some() || now < seeking.quiet_until || !useful || content {
             return;
         }
-        let unanswered_until = seeking
-            .asked
-            .back()
-            .map_or(now, |(_, at)| *at + Span(patience));
+        let unanswered_until = seeking.asked.back().map_or(now, |(_, at)| *at + Span(patience));
         if known.is_none() && now < unanswered_until {
             // The answer to a question just asked may be on its way; if not, the next round is early.
             if seeking_for < declare {
@@ -223,13 +222,7 @@ impl Node {
         }
     }
 
-    pub(super) fn on_opinion(
-        &mut self,
-        from: NodeId,
-        ask: u64,
-        opinion: Opinion,
-        standing: Standing,
-    ) {
+    pub(super) fn on_opinion(&mut self, from: NodeId, ask: u64, opinion: Opinion, standing: Standing) {
         self.seen = self.seen.max(standing.seen);
         let (now, fresh) = (self.mono(), self.fresh());
         let Role::Seeking(seeking) = &mut self.role else {
@@ -270,11 +263,7 @@ impl Node {
             let known = seeking.answered_lately(*node, now, fresh);
             known.is_some_and(|known| known.yes && self.is_of_use(*node, known))
         });
-        if blank {
-            self.founders_agree(&yes.collect())
-        } else {
-            yes.count() + 1 >= self.settings.quorum()
-        }
+        if blank { self.founders_agree(&yes.collect()) } else { yes.count() + 1 >= self.settings.quorum() }
     }
 
     /// Whether that node's promise would count: a founder's among founders, else that of a disk which
@@ -294,9 +283,7 @@ impl Node {
             return yes.len() + 1 >= self.settings.quorum();
         }
         let excused = self.forming_without.clone().unwrap_or_default();
-        self.settings
-            .others()
-            .all(|node| yes.contains(&node) || excused.contains(&node))
+        self.settings.others().all(|node| yes.contains(&node) || excused.contains(&node))
             && yes.len() + 1 >= majority(self.settings.members.len())
     }
 
@@ -332,12 +319,7 @@ impl Seeking {
                 (known.answered, Opinion { yes, held })
             }),
         };
-        let known = Known {
-            standing,
-            answered,
-            yes,
-            held,
-        };
+        let known = Known { standing, answered, yes, held };
         self.known.insert(from, known);
     }
 }

@@ -22,9 +22,7 @@ impl Holds {
     /// An owner whose hold has lapsed. Lifting it is a record too, so that all nodes agree when.
     pub fn lapsed(&self, cluster_now: Span) -> Option<Owner> {
         let mut holds = self.until.iter();
-        holds
-            .find(|(_, until)| **until <= cluster_now)
-            .map(|(owner, _)| *owner)
+        holds.find(|(_, until)| **until <= cluster_now).map(|(owner, _)| *owner)
     }
 
     /// Takes in a record; says whether it changed a hold.

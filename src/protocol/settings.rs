@@ -151,15 +151,9 @@ impl Timing {
                 self.drift_percent < 25,
                 "drift_percent must be below 25: the leader counts a lease shortened by twice that (P11)",
             ),
-            (
-                self.window >= self.declare,
-                "window must cover one declaration (P8)",
-            ),
+            (self.window >= self.declare, "window must cover one declaration (P8)"),
         ];
-        relations
-            .into_iter()
-            .filter_map(|(holds, why)| (!holds).then_some(why))
-            .collect()
+        relations.into_iter().filter_map(|(holds, why)| (!holds).then_some(why)).collect()
     }
 }
 
@@ -195,10 +189,7 @@ impl Settings {
 
     pub fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
         let me = self.me;
-        self.members
-            .clone()
-            .into_iter()
-            .filter(move |node| *node != me)
+        self.members.clone().into_iter().filter(move |node| *node != me)
     }
 }
 
@@ -215,10 +206,7 @@ mod tests {
 
     #[test]
     fn a_lease_beyond_the_patience_of_followers_is_refused() {
-        let timing = Timing {
-            lease: Span::millis(1_500),
-            ..Timing::lan()
-        };
+        let timing = Timing { lease: Span::millis(1_500), ..Timing::lan() };
         assert_eq!(timing.contradictions().len(), 1);
     }
 }

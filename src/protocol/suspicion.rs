@@ -70,8 +70,12 @@ impl Node {
         let mut seeking = Seeking::new(self.now.mono, cause);
         seeking.suspected = Some(leader);
         seeking.as_heir = following.heir == Some(self.me()) && self.may_claim_as_heir(cause);
+        let heir = following.heir;
         self.event(Event::Suspected { leader, cause });
         self.role = Role::Seeking(seeking);
+        if let Some(heir) = heir.filter(|heir| *heir != self.me() && !self.peers.is_refused(*heir)) {
+            self.ask_heir_first(heir);
+        }
     }
 
     /// The heir that the leader named knows that its rank is zero: where the leader's process is surely
@@ -79,9 +83,7 @@ impl Node {
     /// it a nuisance (C26).
     fn may_claim_as_heir(&self, cause: Cause) -> bool {
         let pause = self.settings.timing.election_timeout().times(4);
-        let rested = self
-            .claimed_as_heir
-            .is_none_or(|at| self.mono() >= at + pause);
+        let rested = self.claimed_as_heir.is_none_or(|at| self.mono() >= at + pause);
         rested && matches!(cause, Cause::Refused | Cause::NewProcess)
     }
 

@@ -92,10 +92,7 @@ impl Node {
     pub fn validate(&self) {
         let last = self.log.last();
         assert!(self.commit <= last.index, "commit beyond the log");
-        assert!(
-            self.log.base().index <= self.commit,
-            "trimmed what is not committed"
-        );
+        assert!(self.log.base().index <= self.commit, "trimmed what is not committed");
         assert!(self.disk.upto() <= last.index, "durable beyond the log");
         assert!(
             last.epoch <= self.promise() || mutant::is_on(Mutant::AppendKeepsPromise),
@@ -110,4 +107,3 @@ impl Node {
         }
     }
 }
-

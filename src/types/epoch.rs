@@ -14,10 +14,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    pub const ZERO: Epoch = Epoch {
-        counter: 0,
-        leader: NodeId::NONE,
-    };
+    pub const ZERO: Epoch = Epoch { counter: 0, leader: NodeId::NONE };
 
     pub fn new(counter: u64, leader: NodeId) -> Epoch {
         Epoch { counter, leader }
@@ -31,9 +28,7 @@ impl Epoch {
 /// By counter; within one counter the elder's epoch is the greater, so that it wins a tie (P1).
 impl Ord for Epoch {
     fn cmp(&self, other: &Epoch) -> Ordering {
-        self.counter
-            .cmp(&other.counter)
-            .then(other.leader.cmp(&self.leader))
+        self.counter.cmp(&other.counter).then(other.leader.cmp(&self.leader))
     }
 }
 

@@ -15,10 +15,7 @@ pub struct Position {
 }
 
 impl Position {
-    pub const ZERO: Position = Position {
-        epoch: Epoch::ZERO,
-        index: 0,
-    };
+    pub const ZERO: Position = Position { epoch: Epoch::ZERO, index: 0 };
 
     pub fn new(epoch: Epoch, index: Index) -> Position {
         Position { epoch, index }

@@ -20,10 +20,9 @@ fn examples(text: &str) -> Vec<Example> {
             (false, "```console") => inside = true,
             (true, "```") => inside = false,
             (true, line) => match (line.strip_prefix("$ "), examples.last_mut()) {
-                (Some(command), _) => examples.push(Example {
-                    command: command.to_string(),
-                    output: Vec::new(),
-                }),
+                (Some(command), _) => {
+                    examples.push(Example { command: command.to_string(), output: Vec::new() })
+                }
                 (None, Some(example)) => example.output.push(line.to_string()),
                 (None, None) => {}
             },
@@ -37,9 +36,7 @@ fn examples(text: &str) -> Vec<Example> {
 fn agrees(shown: &[String], printed: &[&str]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
-        Some((line, rest)) if line == "…" => {
-            (0..=printed.len()).any(|skip| agrees(rest, &printed[skip..]))
-        }
+        Some((line, rest)) if line == "…" => (0..=printed.len()).any(|skip| agrees(rest, &printed[skip..])),
         Some((line, rest)) => printed
             .split_first()
             .is_some_and(|(first, others)| first.trim_end() == line && agrees(rest, others)),
@@ -71,10 +68,7 @@ fn run(example: &Example) -> Result<(), String> {
 
 fn documents() -> Vec<PathBuf> {
     let mut documents = vec![root().join("README.md"), root().join("ARCHITECTURE.md")];
-    let docs = std::fs::read_dir(root().join("docs"))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let docs = std::fs::read_dir(root().join("docs")).into_iter().flatten().flatten();
     let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
     documents.extend(docs.map(|entry| entry.path()).filter(is_text));
     documents

@@ -78,9 +78,7 @@ impl Play {
             stage.run(1_000 * MS);
             stage.trace.take(0);
         }
-        let shown = stage
-            .leader()
-            .map(|leader| format!("        {leader} leads"));
+        let shown = stage.leader().map(|leader| format!("        {leader} leads"));
         self.stage = Some(stage);
         Ok(shown.into_iter().collect())
     }
@@ -123,14 +121,8 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
             stage.call(at()?, format!("write {text}"), make);
             Ok::<(), String>(())
         })?,
-        ["read"] => stage.call(at()?, spoken, |request| Input::Read {
-            request,
-            at_least: 0,
-        }),
-        ["handover"] => stage.call(at()?, spoken, |request| Input::HandOver {
-            request,
-            to: None,
-        }),
+        ["read"] => stage.call(at()?, spoken, |request| Input::Read { request, at_least: 0 }),
+        ["handover"] => stage.call(at()?, spoken, |request| Input::HandOver { request, to: None }),
         ["handover", to] => {
             let to = Some(node(to)?);
             stage.call(at()?, spoken, |request| Input::HandOver { request, to });
@@ -141,9 +133,7 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
             stage.call(at()?, spoken, |request| Input::Service { request, change });
         }
         ["service", "up"] => {
-            let change = ServiceChange::Up {
-                owner: Owner::Operator,
-            };
+            let change = ServiceChange::Up { owner: Owner::Operator };
             stage.call(at()?, spoken, |request| Input::Service { request, change });
         }
         ["form", "without", absent @ ..] => {
@@ -159,11 +149,7 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
 /// `a` is a command of the first format; `a/2` needs a reader of the second.
 fn client_entry(text: &str) -> Result<Entry, String> {
     let (text, format) = text.split_once('/').unwrap_or((text, "1"));
-    Ok(Entry::Client(Payload {
-        kind: 1,
-        format: Format(parse(format)?),
-        text: text.into(),
-    }))
+    Ok(Entry::Client(Payload { kind: 1, format: Format(parse(format)?), text: text.into() }))
 }
 
 /// What happens to processes and disks.
@@ -222,19 +208,10 @@ fn network(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
         }
         ["heal"] => stage.network.heal(),
         [verb @ ("hold" | "drop"), from, ">", to, kinds @ ..] => {
-            let fate = if *verb == "hold" {
-                Fate::Held
-            } else {
-                Fate::Lost
-            };
+            let fate = if *verb == "hold" { Fate::Held } else { Fate::Lost };
             for (from, to) in pairs(stage, from, to)? {
                 for kind in kinds.iter().map(|kind| kind.to_string()) {
-                    stage.network.add(Rule {
-                        from,
-                        to,
-                        kind,
-                        fate,
-                    });
+                    stage.network.add(Rule { from, to, kind, fate });
                 }
             }
         }
@@ -265,9 +242,7 @@ fn pairs(stage: &Stage, from: &str, to: &str) -> Result<Vec<(NodeId, NodeId)>, S
         one => node(one).map(|one| vec![one]),
     };
     let (from, to) = (some(from)?, some(to)?);
-    let all = from
-        .iter()
-        .flat_map(|from| to.iter().map(|to| (*from, *to)));
+    let all = from.iter().flat_map(|from| to.iter().map(|to| (*from, *to)));
     Ok(all.filter(|(from, to)| from != to).collect())
 }
 
@@ -293,9 +268,7 @@ fn time(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
         }
         ["until", one, "leads"] => {
             let one = node(one)?;
-            stage.run_until(PATIENCE, |stage| {
-                core(stage, one).is_some_and(Node::is_open)
-            })
+            stage.run_until(PATIENCE, |stage| core(stage, one).is_some_and(Node::is_open))
         }
         _ => return Ok(false),
     };

@@ -100,26 +100,11 @@ impl Host {
     /// A bad line was found at or below the sync marker: what precedes it is kept, the disk is a new
     /// one in name, and nothing that it promised is believed.
     pub fn doubt(&mut self, keep: Index) {
-        let Disk {
-            vote,
-            mut log,
-            snapshot,
-            number,
-            ..
-        } = self.disk.clone();
+        let Disk { vote, mut log, snapshot, number, .. } = self.disk.clone();
         log.truncate(keep);
-        let vote = Vote {
-            formed: true,
-            admitted: false,
-            ..vote
-        };
+        let vote = Vote { formed: true, admitted: false, ..vote };
         let blank = Disk::blank(self.settings.me, number + 1);
-        self.disk = Disk {
-            vote,
-            log,
-            snapshot,
-            ..blank
-        };
+        self.disk = Disk { vote, log, snapshot, ..blank };
     }
 
     /// The promise file is lost or bad: the log is there, but not what was promised beyond it.
@@ -191,9 +176,8 @@ impl Host {
 
     pub fn ready_to_leave(&mut self) -> Vec<Envelope> {
         let durable = self.durable;
-        let (ready, waiting) = std::mem::take(&mut self.outbox)
-            .into_iter()
-            .partition(|(after, _)| *after <= durable);
+        let (ready, waiting) =
+            std::mem::take(&mut self.outbox).into_iter().partition(|(after, _)| *after <= durable);
         self.outbox = waiting;
         let ready: Vec<(Seq, Envelope)> = ready;
         ready.into_iter().map(|(_, envelope)| envelope).collect()
@@ -202,8 +186,5 @@ impl Host {
 
 /// All clocks of the stage run alike: scripts are about order, not about drift.
 pub fn clocks(us: u64) -> Now {
-    Now {
-        mono: Time(us),
-        wall: WallTime(us),
-    }
+    Now { mono: Time(us), wall: WallTime(us) }
 }

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use eldest::protocol::{
     Certificate, Claim, Condition, Envelope, Message, Records, SnapshotMeta, Standing, Term,
 };
-use eldest::types::{
-    ClaimId, Entry, Epoch, Incarnation, NodeId, Payload, Position, Record, Span, Stamp,
-};
+use eldest::types::{ClaimId, Entry, Epoch, Incarnation, NodeId, Payload, Position, Record, Span, Stamp};
 
 use crate::commands::{node, parse};
 use crate::stage::Stage;
@@ -26,12 +24,7 @@ struct Fields {
 
 /// `append 1.1 prev 1.1@2 with x`: kind, epoch, then fields. The claim is the one that the epoch
 /// belongs to, unless the script says `claim other`.
-pub fn envelope(
-    stage: &Stage,
-    from: NodeId,
-    to: NodeId,
-    words: &[&str],
-) -> Result<Envelope, String> {
+pub fn envelope(stage: &Stage, from: NodeId, to: NodeId, words: &[&str]) -> Result<Envelope, String> {
     let [kind, epoch, rest @ ..] = words else {
         return Err("a message has a kind and an epoch".into());
     };
@@ -63,25 +56,15 @@ impl Fields {
             "last" => self.last = position(value)?,
             "heir" => self.heir = node(value)?,
             "with" => {
-                let entry = Entry::Client(Payload {
-                    kind: 1,
-                    format: eldest::types::Format(1),
-                    text: value.into(),
-                });
+                let entry =
+                    Entry::Client(Payload { kind: 1, format: eldest::types::Format(1), text: value.into() });
                 let position = Position::new(self.term.epoch, self.prev.index + 1);
                 let stamp = Stamp::default();
-                self.records = Records::from([Record {
-                    position,
-                    stamp,
-                    entry,
-                }]);
+                self.records = Records::from([Record { position, stamp, entry }]);
             }
             "after" => {
-                self.certificate = Some(Certificate {
-                    epoch: epoch(value)?,
-                    heir: self.term.epoch.leader,
-                    last: self.last,
-                });
+                self.certificate =
+                    Some(Certificate { epoch: epoch(value)?, heir: self.term.epoch.leader, last: self.last });
             }
             _ => return Err(format!("no such field: {name}")),
         }
@@ -94,31 +77,14 @@ impl Fields {
             "heard" | "appended" | "gap" | "refuse" | "approve" | "opinion" => self.answer(kind),
             "stale" => Message::Stale { promise: term },
             "resigned" => Message::Resigned { epoch },
-            "willing" => Message::Willing {
-                ask: 1,
-                standing: standing(epoch, last),
-            },
-            "claim" => Message::Claim(Claim {
-                term,
-                last,
-                condition: Condition::Fit,
-                certificate: self.certificate,
-            }),
+            "willing" => Message::Willing { ask: 1, standing: standing(epoch, last) },
+            "claim" => {
+                Message::Claim(Claim { term, last, condition: Condition::Fit, certificate: self.certificate })
+            }
             "pull" => Message::Pull { term, after: last },
-            "pulled" => Message::Pulled {
-                term,
-                prev: self.prev,
-                records: self.records,
-            },
-            "hand-over" => Message::HandOver(Certificate {
-                epoch,
-                heir: self.heir,
-                last,
-            }),
-            "odd" => Message::Odd {
-                epoch,
-                incarnation: self.addressee,
-            },
+            "pulled" => Message::Pulled { term, prev: self.prev, records: self.records },
+            "hand-over" => Message::HandOver(Certificate { epoch, heir: self.heir, last }),
+            "odd" => Message::Odd { epoch, incarnation: self.addressee },
             _ => self.order(kind)?,
         })
     }
@@ -135,17 +101,9 @@ impl Fields {
                 heir: None,
                 boundary: 0,
             },
-            "append" => Message::Append {
-                term,
-                prev: self.prev,
-                records: self.records,
-                commit,
-            },
+            "append" => Message::Append { term, prev: self.prev, records: self.records, commit },
             "snapshot" => {
-                let meta = SnapshotMeta {
-                    at: self.last,
-                    ..Default::default()
-                };
+                let meta = SnapshotMeta { at: self.last, ..Default::default() };
                 Message::Snapshot { term, meta }
             }
             _ => return Err(format!("no such kind of message: {kind}")),
@@ -163,30 +121,11 @@ impl Fields {
                 full: false,
                 digest: None,
             },
-            "appended" => Message::Appended {
-                epoch,
-                matched: last.index,
-            },
-            "gap" => Message::Gap {
-                epoch,
-                prev: self.prev,
-                hint: last,
-            },
-            "refuse" => Message::Refuse {
-                term,
-                promise: epoch,
-            },
-            "approve" => Message::Approve {
-                term,
-                last,
-                lease_left: Span::ZERO,
-            },
-            _ => Message::Opinion {
-                ask: 1,
-                yes: true,
-                held: false,
-                standing: standing(epoch, last),
-            },
+            "appended" => Message::Appended { epoch, matched: last.index },
+            "gap" => Message::Gap { epoch, prev: self.prev, hint: last },
+            "refuse" => Message::Refuse { term, promise: epoch },
+            "approve" => Message::Approve { term, last, lease_left: Span::ZERO },
+            _ => Message::Opinion { ask: 1, yes: true, held: false, standing: standing(epoch, last) },
         }
     }
 }

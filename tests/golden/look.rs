@@ -46,16 +46,8 @@ fn status(stage: &Stage, one: NodeId) -> String {
         (RoleName::Stopped, _) => "has stopped".to_string(),
     };
     let (promise, last, commit) = (node.vote().promise.epoch, node.last(), node.commit_index());
-    let admitted = if node.vote().admitted {
-        ""
-    } else {
-        ", not admitted"
-    };
-    let down = if node.service_is_down() {
-        ", service down"
-    } else {
-        ""
-    };
+    let admitted = if node.vote().admitted { "" } else { ", not admitted" };
+    let down = if node.service_is_down() { ", service down" } else { "" };
     format!("        {one} {role}: promise {promise} last {last} commit {commit}{admitted}{down}")
 }
 

@@ -46,10 +46,7 @@ impl Network {
     /// What becomes of a message that leaves now; a held one stays here until it is released.
     pub fn judge(&mut self, envelope: &Envelope) -> Fate {
         let (from, to, kind) = (envelope.from, envelope.to, kind(&envelope.message));
-        let rule = self
-            .rules
-            .iter()
-            .find(|rule| rule.from == from && rule.to == to && rule.kind == kind);
+        let rule = self.rules.iter().find(|rule| rule.from == from && rule.to == to && rule.kind == kind);
         let fate = match rule {
             _ if self.is_cut(from, to) => Fate::Lost,
             Some(rule) => rule.fate,

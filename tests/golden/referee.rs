@@ -19,11 +19,7 @@ impl Referee {
             true => self.sure.insert(node),
             false => self.sure.remove(&node),
         };
-        let text = if sure {
-            "is_leader"
-        } else {
-            "is_leader no more"
-        };
+        let text = if sure { "is_leader" } else { "is_leader no more" };
         changed.then_some(text)
     }
 

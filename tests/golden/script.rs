@@ -33,23 +33,15 @@ pub fn check(name: &str) {
 /// Plays a script to its end; breaks off where it cannot go on or an `expect` does not hold.
 pub fn play(name: &str) -> Played {
     let text = std::fs::read_to_string(path(name)).expect("a script");
-    let mut played = Played {
-        text: String::new(),
-        wrong: Vec::new(),
-    };
+    let mut played = Played { text: String::new(), wrong: Vec::new() };
     let mut play = Play::default();
     for item in parse(&text) {
         match item {
             Item::Prose(line) => add(&mut played.text, &line),
-            Item::Command {
-                line,
-                text,
-                expected,
-            } => {
+            Item::Command { line, text, expected } => {
                 add(&mut played.text, &format!("> {text}"));
-                let shown = play
-                    .command(&text)
-                    .unwrap_or_else(|error| panic!("{name}.txt:{line}: {text}: {error}"));
+                let shown =
+                    play.command(&text).unwrap_or_else(|error| panic!("{name}.txt:{line}: {text}: {error}"));
                 shown.iter().for_each(|line| add(&mut played.text, line));
                 if shown != expected {
                     let told = difference(name, line, &text, &expected, &shown);
@@ -90,11 +82,9 @@ fn parse(text: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         match line.strip_prefix("> ") {
-            Some(command) => items.push(Item::Command {
-                line: number,
-                text: command.to_string(),
-                expected: Vec::new(),
-            }),
+            Some(command) => {
+                items.push(Item::Command { line: number, text: command.to_string(), expected: Vec::new() })
+            }
             None if line.is_empty() || line.starts_with('#') => {
                 items.push(Item::Prose(line.to_string()));
             }
@@ -109,13 +99,7 @@ fn parse(text: &str) -> Vec<Item> {
     items
 }
 
-fn difference(
-    name: &str,
-    line: usize,
-    text: &str,
-    expected: &[String],
-    shown: &[String],
-) -> String {
+fn difference(name: &str, line: usize, text: &str, expected: &[String], shown: &[String]) -> String {
     let mut told = format!("{name}.txt:{line}: > {text}\n");
     for line in expected.iter().filter(|line| !shown.contains(line)) {
         told += &format!("  expected {line}\n");

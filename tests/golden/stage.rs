@@ -109,9 +109,7 @@ impl Stage {
 
     fn due(&self) -> Option<NodeId> {
         let mut hosts = self.hosts.iter();
-        hosts
-            .find(|(_, host)| host.deadline().0 <= self.now)
-            .map(|(node, _)| *node)
+        hosts.find(|(_, host)| host.deadline().0 <= self.now).map(|(node, _)| *node)
     }
 
     fn act(&mut self, action: Action) {
@@ -267,8 +265,7 @@ impl Stage {
 
     fn schedule(&mut self, delay: u64, action: Action) {
         self.scheduled += 1;
-        self.queue
-            .insert((self.now + delay, self.scheduled), action);
+        self.queue.insert((self.now + delay, self.scheduled), action);
     }
 
     pub fn host(&mut self, node: NodeId) -> &mut Host {
@@ -283,8 +280,7 @@ impl Stage {
     pub fn leader(&self) -> Option<NodeId> {
         let nodes = self.hosts.values().filter_map(|host| host.node.as_ref());
         let open = nodes.filter(|node| node.is_open());
-        open.max_by_key(|node| node.leads())
-            .map(|n| n.settings().me)
+        open.max_by_key(|node| node.leads()).map(|n| n.settings().me)
     }
 
     /// A leader's epoch is open, its followers have committed what it has, and nobody has anything
@@ -308,9 +304,7 @@ impl Stage {
             ),
             _ => true,
         };
-        self.hosts
-            .values()
-            .all(|host| up_to_date(host) && !host.is_writing())
+        self.hosts.values().all(|host| up_to_date(host) && !host.is_writing())
             && !self.queue.values().any(busy)
     }
 

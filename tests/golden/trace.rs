@@ -52,9 +52,8 @@ impl Trace {
 
     /// One line for all that are told the same at the same moment.
     fn told(&mut self, at: u64, from: NodeId, verb: &'static str, to: NodeId, text: String) {
-        let same = |line: &&mut Line| {
-            line.at == at && line.from == from && line.verb == verb && line.text == text
-        };
+        let same =
+            |line: &&mut Line| line.at == at && line.from == from && line.verb == verb && line.text == text;
         match self.lines.iter_mut().rev().find(same) {
             Some(line) if !line.to.contains(&to) => line.to.push(to),
             _ => self.push(at, from, vec![to], verb, text),
@@ -80,15 +79,7 @@ impl Trace {
     }
 
     fn push(&mut self, at: u64, from: NodeId, to: Vec<NodeId>, verb: &'static str, text: String) {
-        self.lines.push(Line {
-            at,
-            again: at,
-            times: 1,
-            from,
-            to,
-            verb,
-            text,
-        });
+        self.lines.push(Line { at, again: at, times: 1, from, to, verb, text });
     }
 
     /// The lines since the last call, with times relative to `start`. What was said several times

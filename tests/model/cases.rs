@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use eldest::protocol::{Envelope, Limits, Message, Settings, Term, Timing, Vote};
 use eldest::types::{
-    ClaimId, Entry, Epoch, Format, Incarnation, Index, NodeId, Payload, Position, Record, Span,
-    Stamp,
+    ClaimId, Entry, Epoch, Format, Incarnation, Index, NodeId, Payload, Position, Record, Span, Stamp,
 };
 
 use crate::cluster::{Action, Budget, Cluster};
@@ -41,11 +40,7 @@ impl Case {
     fn nodes(self, logs: [&[Epoch]; 3], promises: [Epoch; 3], committed: &[Epoch]) -> Cluster {
         let host = |node: NodeId| {
             let of = node.0 as usize - 1;
-            let vote = Vote {
-                promise: term(promises[of]),
-                formed: true,
-                admitted: true,
-            };
+            let vote = Vote { promise: term(promises[of]), formed: true, admitted: true };
             let disk = Disk::new(incarnation(node), vote, records(logs[of]));
             Host::new(settings(node, self.batch), disk)
         };
@@ -60,12 +55,7 @@ impl Case {
     /// One action of the way to the start: costs nothing, loses nothing.
     fn step(self, state: &mut Cluster, action: &Action) {
         let budget = state.budget;
-        state.budget = Budget {
-            ticks: 1,
-            refusals: 1,
-            writes: 9,
-            ..budget
-        };
+        state.budget = Budget { ticks: 1, refusals: 1, writes: 9, ..budget };
         match (state.after(action, self.sync, |_| false), action) {
             (Some(next), _) => *state = next,
             (None, Action::Deliver { packet, .. }) => state.keep_flying(|other| *other != **packet),
@@ -88,12 +78,7 @@ impl Case {
     }
 
     /// These, and whoever they woke, have asked around; those who were told yes have claimed.
-    fn claimed(
-        self,
-        mut state: Cluster,
-        candidates: &[NodeId],
-        heard: fn(&Envelope) -> bool,
-    ) -> Cluster {
+    fn claimed(self, mut state: Cluster, candidates: &[NodeId], heard: fn(&Envelope) -> bool) -> Cluster {
         for node in candidates {
             self.step(&mut state, &Action::Tick(*node));
         }
@@ -110,10 +95,7 @@ impl Case {
         for _ in 0..3 {
             self.step(&mut state, &Action::Tick(N1));
             self.carry(&mut state, |action| {
-                matches!(
-                    action,
-                    Action::Sync(_) | Action::Deliver { keep: false, .. }
-                )
+                matches!(action, Action::Sync(_) | Action::Deliver { keep: false, .. })
             });
         }
         state
@@ -126,10 +108,7 @@ impl Case {
 }
 
 fn is_dry_run(envelope: &Envelope) -> bool {
-    matches!(
-        envelope.message,
-        Message::Willing { .. } | Message::Opinion { .. }
-    )
+    matches!(envelope.message, Message::Willing { .. } | Message::Opinion { .. })
 }
 
 fn is_beat(envelope: &Envelope) -> bool {
@@ -140,10 +119,7 @@ fn is_beat(envelope: &Envelope) -> bool {
 /// Answers that only say no.
 fn is_denial(envelope: &Envelope) -> bool {
     use Message::{Refuse, Resigned, Stale};
-    matches!(
-        envelope.message,
-        Refuse { .. } | Stale { .. } | Resigned { .. }
-    )
+    matches!(envelope.message, Refuse { .. } | Stale { .. } | Resigned { .. })
 }
 
 /// Leaves what moves promises and records.
@@ -151,19 +127,9 @@ fn is_noise(envelope: &Envelope) -> bool {
     is_beat(envelope) || is_dry_run(envelope) || is_denial(envelope)
 }
 
-const NOTHING: Budget = Budget {
-    ticks: 0,
-    refusals: 0,
-    crashes: 0,
-    writes: 0,
-    copies: 0,
-    hand_overs: 0,
-};
+const NOTHING: Budget = Budget { ticks: 0, refusals: 0, crashes: 0, writes: 0, copies: 0, hand_overs: 0 };
 
-const FOUNDED: Epoch = Epoch {
-    counter: 1,
-    leader: N1,
-};
+const FOUNDED: Epoch = Epoch { counter: 1, leader: N1 };
 
 /// Every log is the same, no leader lives, and two candidates compete.
 pub const RIVALS: Case = Case {
@@ -173,50 +139,23 @@ pub const RIVALS: Case = Case {
         case.without_noise(case.claimed(state, &[N1, N2], |_| true))
     },
     sync: Sync::Later,
-    budget: Budget {
-        refusals: 1,
-        writes: 1,
-        ..NOTHING
-    },
-    large: Budget {
-        refusals: 1,
-        crashes: 1,
-        writes: 1,
-        ..NOTHING
-    },
+    budget: Budget { refusals: 1, writes: 1, ..NOTHING },
+    large: Budget { refusals: 1, crashes: 1, writes: 1, ..NOTHING },
     batch: 8,
     lost: is_noise,
 };
 
 pub const RIVALS_CRASH: Case = Case {
     name: "rivals, one of all crashes",
-    budget: Budget {
-        crashes: 1,
-        writes: 1,
-        ..NOTHING
-    },
-    large: Budget {
-        crashes: 1,
-        writes: 1,
-        copies: 1,
-        ..NOTHING
-    },
+    budget: Budget { crashes: 1, writes: 1, ..NOTHING },
+    large: Budget { crashes: 1, writes: 1, copies: 1, ..NOTHING },
     ..RIVALS
 };
 
 pub const RIVALS_LATE: Case = Case {
     name: "rivals, one deadline",
-    budget: Budget {
-        ticks: 1,
-        writes: 1,
-        ..NOTHING
-    },
-    large: Budget {
-        ticks: 1,
-        refusals: 1,
-        writes: 1,
-        ..NOTHING
-    },
+    budget: Budget { ticks: 1, writes: 1, ..NOTHING },
+    large: Budget { ticks: 1, refusals: 1, writes: 1, ..NOTHING },
     ..RIVALS
 };
 
@@ -230,17 +169,8 @@ pub const RESTARTED: Case = Case {
         state
     },
     sync: Sync::AtOnce,
-    budget: Budget {
-        ticks: 1,
-        crashes: 1,
-        ..NOTHING
-    },
-    large: Budget {
-        ticks: 1,
-        refusals: 1,
-        crashes: 1,
-        ..NOTHING
-    },
+    budget: Budget { ticks: 1, crashes: 1, ..NOTHING },
+    large: Budget { ticks: 1, refusals: 1, crashes: 1, ..NOTHING },
     lost: |envelope| {
         let question = matches!(envelope.message, Message::Willing { .. });
         is_beat(envelope) || is_denial(envelope) || (question && envelope.from != N1)
@@ -257,15 +187,8 @@ pub const ABSENT_ELDER: Case = Case {
         let state = case.nodes([&[], newer, newer], [FOUNDED, second, second], newer);
         case.without_noise(case.claimed(state, &[N1], |_| true))
     },
-    budget: Budget {
-        crashes: 1,
-        ..NOTHING
-    },
-    large: Budget {
-        crashes: 1,
-        writes: 1,
-        ..NOTHING
-    },
+    budget: Budget { crashes: 1, ..NOTHING },
+    large: Budget { crashes: 1, writes: 1, ..NOTHING },
     batch: 1,
     ..RIVALS
 };
@@ -282,19 +205,8 @@ pub const DEPOSED: Case = Case {
         case.without_noise(state)
     },
     sync: Sync::AtOnce,
-    budget: Budget {
-        refusals: 1,
-        crashes: 1,
-        writes: 1,
-        ..NOTHING
-    },
-    large: Budget {
-        ticks: 1,
-        refusals: 1,
-        crashes: 1,
-        writes: 1,
-        ..NOTHING
-    },
+    budget: Budget { refusals: 1, crashes: 1, writes: 1, ..NOTHING },
+    large: Budget { ticks: 1, refusals: 1, crashes: 1, writes: 1, ..NOTHING },
     ..RIVALS
 };
 
@@ -311,15 +223,8 @@ pub const TWO_SUFFIXES: Case = Case {
         state
     },
     sync: Sync::AtOnce,
-    budget: Budget {
-        refusals: 1,
-        ..NOTHING
-    },
-    large: Budget {
-        refusals: 1,
-        crashes: 1,
-        ..NOTHING
-    },
+    budget: Budget { refusals: 1, ..NOTHING },
+    large: Budget { refusals: 1, crashes: 1, ..NOTHING },
     batch: 1,
     lost: |envelope| {
         let question = matches!(envelope.message, Message::Willing { .. });
@@ -333,34 +238,14 @@ pub const HAND_OVER: Case = Case {
     name: "hand-over",
     begin: Case::followed,
     sync: Sync::AtOnce,
-    budget: Budget {
-        refusals: 1,
-        crashes: 1,
-        writes: 1,
-        hand_overs: 1,
-        ..NOTHING
-    },
-    large: Budget {
-        ticks: 1,
-        refusals: 1,
-        crashes: 1,
-        writes: 1,
-        hand_overs: 1,
-        ..NOTHING
-    },
+    budget: Budget { refusals: 1, crashes: 1, writes: 1, hand_overs: 1, ..NOTHING },
+    large: Budget { ticks: 1, refusals: 1, crashes: 1, writes: 1, hand_overs: 1, ..NOTHING },
     ..RIVALS
 };
 
 fn settings(node: NodeId, batch: usize) -> Settings {
-    let limits = Limits {
-        batch,
-        ..Limits::default()
-    };
-    Settings {
-        timing: coarse(),
-        limits,
-        ..Settings::lan(node, vec![N1, N2, N3])
-    }
+    let limits = Limits { batch, ..Limits::default() };
+    Settings { timing: coarse(), limits, ..Settings::lan(node, vec![N1, N2, N3]) }
 }
 
 /// Every span a multiple of one, so that few instants differ; no head start by rank, so that any
@@ -382,23 +267,14 @@ fn incarnation(node: NodeId) -> Incarnation {
 }
 
 fn term(epoch: Epoch) -> Term {
-    Term {
-        epoch,
-        claim: ClaimId(u64::from(epoch.leader.0)),
-    }
+    Term { epoch, claim: ClaimId(u64::from(epoch.leader.0)) }
 }
 
 /// The first record of each epoch is the leader's own, those after it are clients'.
 fn records(epochs: &[Epoch]) -> Vec<Record> {
     let founded = Epoch::new(1, N1);
     let founders = BTreeMap::from([N1, N2, N3].map(|node| (node, incarnation(node))));
-    let mut records = vec![record(
-        founded,
-        1,
-        Entry::Lead {
-            founders: Some(founders),
-        },
-    )];
+    let mut records = vec![record(founded, 1, Entry::Lead { founders: Some(founders) })];
     for (epoch, index) in epochs.iter().zip(2..) {
         let opens = records.last().is_none_or(|last| last.epoch() != *epoch);
         let entry = match opens {
@@ -415,9 +291,5 @@ fn records(epochs: &[Epoch]) -> Vec<Record> {
 }
 
 fn record(epoch: Epoch, index: Index, entry: Entry) -> Record {
-    Record {
-        position: Position::new(epoch, index),
-        stamp: Stamp::default(),
-        entry,
-    }
+    Record { position: Position::new(epoch, index), stamp: Stamp::default(), entry }
 }

@@ -72,10 +72,7 @@ impl Cluster {
         }
         for packet in &self.flying {
             let (packet, keep) = (packet.clone(), false);
-            actions.push(Action::Deliver {
-                packet: packet.clone(),
-                keep,
-            });
+            actions.push(Action::Deliver { packet: packet.clone(), keep });
             if self.budget.copies > 0 {
                 actions.push(Action::Deliver { packet, keep: true });
             }
@@ -110,24 +107,16 @@ impl Cluster {
     }
 
     /// The state after an action; none if it changes nothing.
-    pub fn after(
-        &self,
-        action: &Action,
-        sync: Sync,
-        lost: fn(&Envelope) -> bool,
-    ) -> Option<Cluster> {
+    pub fn after(&self, action: &Action, sync: Sync, lost: fn(&Envelope) -> bool) -> Option<Cluster> {
         let mut next = self.clone();
         next.spend(action);
         let flying = next.flying.len();
         let mut host = self.host(action.node()).clone();
         let mut history = History::clone(&self.history);
         match next.carry_out(action, &mut host, &mut history, sync) {
-            Ok(sent) => sent
-                .into_iter()
-                .filter(|envelope| !lost(envelope))
-                .for_each(|envelope| {
-                    next.fly(Shared::new(envelope));
-                }),
+            Ok(sent) => sent.into_iter().filter(|envelope| !lost(envelope)).for_each(|envelope| {
+                next.fly(Shared::new(envelope));
+            }),
             Err(breach) => next.breach = Some(breach),
         }
         next.hosts[action.node().0 as usize - 1] = Shared::new(host);
@@ -172,10 +161,7 @@ impl Cluster {
     fn spend(&mut self, action: &Action) {
         let budget = &mut self.budget;
         match action {
-            Action::Deliver {
-                packet,
-                keep: false,
-            } => {
+            Action::Deliver { packet, keep: false } => {
                 self.flying.retain(|other| other != packet);
             }
             Action::Deliver { keep: true, .. } => budget.copies -= 1,
@@ -189,9 +175,7 @@ impl Cluster {
     }
 
     fn fly(&mut self, packet: Packet) {
-        let place = self
-            .flying
-            .binary_search_by_key(&packet.print(), Packet::print);
+        let place = self.flying.binary_search_by_key(&packet.print(), Packet::print);
         if let Err(place) = place {
             self.flying.insert(place, packet);
         }
@@ -204,11 +188,7 @@ impl Cluster {
 }
 
 fn write(number: u64) -> Input {
-    let payload = Payload {
-        kind: 100,
-        format: Format(1),
-        text: number.to_string().into(),
-    };
+    let payload = Payload { kind: 100, format: Format(1), text: number.to_string().into() };
     Input::Propose(vec![(RequestId(number), Entry::Client(payload))])
 }
 
@@ -254,20 +234,11 @@ impl fmt::Debug for Cluster {
         for host in &self.hosts {
             let (node, id) = (&host.node, host.id());
             let (role, promise) = (node.role_name(), node.vote().promise.epoch);
-            write!(
-                f,
-                "{id} {role:?} promise {promise} commit {} log",
-                node.commit_index()
-            )?;
+            write!(f, "{id} {role:?} promise {promise} commit {} log", node.commit_index())?;
             for record in node.log().records() {
                 write!(f, " {record},")?;
             }
-            writeln!(
-                f,
-                " on disk {} and {}",
-                host.disk.vote.promise.epoch,
-                host.disk.last()
-            )?;
+            writeln!(f, " on disk {} and {}", host.disk.vote.promise.epoch, host.disk.last())?;
         }
         write!(f, "breach {:?}", self.breach)
     }

@@ -42,9 +42,7 @@ impl Disk {
     }
 
     pub fn last(&self) -> Position {
-        self.records
-            .last()
-            .map_or(Position::ZERO, |record| record.position)
+        self.records.last().map_or(Position::ZERO, |record| record.position)
     }
 
     fn position(&self, index: Index) -> Option<Position> {
@@ -75,10 +73,7 @@ impl Disk {
         let (free, held) = self.held.drain(..).partition(|(after, _)| *after <= done);
         self.held = held;
         let free: VecDeque<(Seq, Envelope)> = free;
-        Ok((
-            done,
-            free.into_iter().map(|(_, envelope)| envelope).collect(),
-        ))
+        Ok((done, free.into_iter().map(|(_, envelope)| envelope).collect()))
     }
 
     /// Power is cut: the first `kept` of the waiting writes made it, the others did not.
@@ -123,8 +118,7 @@ impl Disk {
                 let outdated = now > term.epoch || self.last().epoch == term.epoch;
                 promised(term.epoch) && (outdated || self.holds(*last))
             }
-            Message::Appended { epoch, matched }
-            | Message::HeartbeatReply { epoch, matched, .. } => {
+            Message::Appended { epoch, matched } | Message::HeartbeatReply { epoch, matched, .. } => {
                 let outdated = now > *epoch || *matched == 0;
                 promised(*epoch) && (outdated || self.position(*matched) == in_memory)
             }

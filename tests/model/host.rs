@@ -32,17 +32,8 @@ impl Host {
     /// Clocks start late: instant zero stands for "never" in the core.
     pub fn new(settings: Settings, disk: Disk) -> Host {
         let clock = Time(1_000_000_000);
-        let node = Node::new(
-            settings.clone(),
-            disk.recover(boot(settings.me, 1)),
-            at(clock),
-        );
-        Host {
-            node,
-            disk,
-            clock,
-            boots: 1,
-        }
+        let node = Node::new(settings.clone(), disk.recover(boot(settings.me, 1)), at(clock));
+        Host { node, disk, clock, boots: 1 }
     }
 
     pub fn id(&self) -> NodeId {
@@ -50,12 +41,7 @@ impl Host {
     }
 
     /// Carries out everything that follows from an input; returns what reaches the network.
-    pub fn feed(
-        &mut self,
-        input: Input,
-        sync: Sync,
-        history: &mut History,
-    ) -> Result<Vec<Envelope>, Breach> {
+    pub fn feed(&mut self, input: Input, sync: Sync, history: &mut History) -> Result<Vec<Envelope>, Breach> {
         let mut sent = Vec::new();
         self.handle(input, history, &mut sent)?;
         while sync == Sync::AtOnce && !self.disk.queue.is_empty() {
@@ -148,9 +134,7 @@ impl Host {
 fn matched(envelope: &Envelope) -> Option<u64> {
     use eldest::protocol::Message;
     match envelope.message {
-        Message::Appended { matched, .. } | Message::HeartbeatReply { matched, .. } => {
-            Some(matched)
-        }
+        Message::Appended { matched, .. } | Message::HeartbeatReply { matched, .. } => Some(matched),
         _ => None,
     }
 }
@@ -160,10 +144,7 @@ fn boot(node: NodeId, count: u64) -> Boot {
 }
 
 fn at(clock: Time) -> Now {
-    Now {
-        mono: clock,
-        wall: WallTime(0),
-    }
+    Now { mono: clock, wall: WallTime(0) }
 }
 
 thread_local! {

@@ -24,8 +24,7 @@ use std::time::Instant;
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Path};
 
 use crate::cases::{
-    ABSENT_ELDER, Case, DEPOSED, HAND_OVER, RESTARTED, RIVALS, RIVALS_CRASH, RIVALS_LATE,
-    TWO_SUFFIXES,
+    ABSENT_ELDER, Case, DEPOSED, HAND_OVER, RESTARTED, RIVALS, RIVALS_CRASH, RIVALS_LATE, TWO_SUFFIXES,
 };
 use crate::cluster::{Action, Cluster};
 use crate::model::Cases;
@@ -36,31 +35,25 @@ type Paths = Vec<(&'static str, Path<Cluster, Action>)>;
 fn explore(model: &Cases) -> (Paths, Paths) {
     let begun = Instant::now();
     let depth = number("MODEL_DEPTH").unwrap_or(0);
-    let mut checker = model
-        .clone()
-        .checker()
-        .finish_when(HasDiscoveries::AnyFailures);
+    let mut checker = model.clone().checker().finish_when(HasDiscoveries::AnyFailures);
     if depth > 0 {
         checker = checker.target_max_depth(depth);
     }
     let done = checker.spawn_bfs().join();
     let (unique, steps) = (done.unique_state_count(), done.max_depth() - 1);
     let seconds = begun.elapsed().as_secs_f64();
-    let bug = model
-        .mutant
-        .map_or(String::new(), |mutant| format!(" with {mutant:?}"));
+    let bug = model.mutant.map_or(String::new(), |mutant| format!(" with {mutant:?}"));
     let name = model.case.name;
     let line = format!("{name}{bug}: {unique} states, {steps} actions deep, {seconds:.1} s\n");
     // Not through the print macros: the numbers are wanted from tests that pass, too.
     let _ = std::io::stderr().write_all(line.as_bytes());
     let reached = |name: &&'static str| {
-        model.properties().iter().any(|property| {
-            property.name == *name && property.expectation == Expectation::Sometimes
-        })
+        model
+            .properties()
+            .iter()
+            .any(|property| property.name == *name && property.expectation == Expectation::Sometimes)
     };
-    done.discoveries()
-        .into_iter()
-        .partition(|(name, _)| !reached(name))
+    done.discoveries().into_iter().partition(|(name, _)| !reached(name))
 }
 
 fn number(variable: &str) -> Option<usize> {
@@ -85,10 +78,7 @@ fn holds(mut case: Case, reached: &[&str]) {
 
 fn told(path: Path<Cluster, Action>) -> String {
     let last = path.last_state().clone();
-    let actions = path
-        .into_actions()
-        .into_iter()
-        .map(|action| format!("  {action}\n"));
+    let actions = path.into_actions().into_iter().map(|action| format!("  {action}\n"));
     format!("{}{last:?}", actions.collect::<String>())
 }
 

@@ -42,9 +42,7 @@ impl Model for Cases {
             Property::always("a leader has what is committed (I2)", |_, s: &Cluster| {
                 s.leaders_are_complete()
             }),
-            Property::always("one position, one history (P5)", |_, s: &Cluster| {
-                s.logs_match()
-            }),
+            Property::always("one position, one history (P5)", |_, s: &Cluster| s.logs_match()),
             Property::sometimes("a leader opens", |_, s: &Cluster| s.opened() >= 1),
             Property::sometimes("a second epoch opens", |_, s: &Cluster| s.opened() >= 2),
             Property::sometimes("a write commits", |_, s: &Cluster| s.history.writes() >= 1),
@@ -60,27 +58,15 @@ fn breaches() -> [Property<Cases>; 8] {
     type S = Cluster;
     [
         Property::always("one leader an epoch (I1)", |_, s: &S| !s.has(TwoLeaders)),
-        Property::always("acknowledged is committed (I2)", |_, s: &S| {
-            !s.has(AcknowledgedNotCommitted)
-        }),
-        Property::always("committed is the same everywhere (I5)", |_, s: &S| {
-            !s.has(CommittedDiffer)
-        }),
-        Property::always("a promise on disk never goes down (P2)", |_, s: &S| {
-            !s.has(PromiseLowered)
-        }),
-        Property::always("what is said is durable (I9)", |_, s: &S| {
-            !s.has(SentBeforeDurable)
-        }),
-        Property::always("a refused write never happens (P15)", |_, s: &S| {
-            !s.has(RefusedCommitted)
-        }),
+        Property::always("acknowledged is committed (I2)", |_, s: &S| !s.has(AcknowledgedNotCommitted)),
+        Property::always("committed is the same everywhere (I5)", |_, s: &S| !s.has(CommittedDiffer)),
+        Property::always("a promise on disk never goes down (P2)", |_, s: &S| !s.has(PromiseLowered)),
+        Property::always("what is said is durable (I9)", |_, s: &S| !s.has(SentBeforeDurable)),
+        Property::always("a refused write never happens (P15)", |_, s: &S| !s.has(RefusedCommitted)),
         Property::always("nobody finds a contradiction (I11)", |_, s: &S| {
             !s.has(Stopped) && !s.has(Assertion)
         }),
-        Property::always("the case stays within its means", |_, s: &S| {
-            !s.has(Unexpected)
-        }),
+        Property::always("the case stays within its means", |_, s: &S| !s.has(Unexpected)),
     ]
 }
 
@@ -110,9 +96,7 @@ impl Cluster {
     /// From the greatest position that two logs share, all below is the same in both.
     fn logs_match(&self) -> bool {
         let [one, two, three] = [0, 1, 2].map(|node| &self.hosts[node].node);
-        [(one, two), (two, three), (one, three)]
-            .into_iter()
-            .all(|(a, b)| logs_match(a, b))
+        [(one, two), (two, three), (one, three)].into_iter().all(|(a, b)| logs_match(a, b))
     }
 }
 

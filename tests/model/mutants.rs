@@ -9,10 +9,7 @@ use crate::model::Cases;
 
 /// The property is the one that the rule left out protects, or the first that breaks on the way there.
 fn is_caught(mutant: Mutant, case: Case, broken: &str) {
-    let model = Cases {
-        case,
-        mutant: Some(mutant),
-    };
+    let model = Cases { case, mutant: Some(mutant) };
     let (failed, _) = explore(&model);
     let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
     let caught = names.iter().any(|name| name.contains(broken));

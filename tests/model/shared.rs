@@ -16,10 +16,7 @@ impl<T: Hash> Shared<T> {
         // Fixed keys: the same value has the same print in every thread and every run.
         let mut hasher = DefaultHasher::new();
         value.hash(&mut hasher);
-        Shared {
-            print: hasher.finish(),
-            value: Arc::new(value),
-        }
+        Shared { print: hasher.finish(), value: Arc::new(value) }
     }
 }
 
@@ -31,10 +28,7 @@ impl<T> Shared<T> {
 
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Shared<T> {
-        Shared {
-            print: self.print,
-            value: self.value.clone(),
-        }
+        Shared { print: self.print, value: self.value.clone() }
     }
 }
 

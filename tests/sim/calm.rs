@@ -54,11 +54,7 @@ impl Shape {
         settings.takeover = self.takeover;
         settings.limits.keep = self.keep;
         let clock = Clock {
-            offset: if self.steady.is_some() {
-                0
-            } else {
-                rng.below(SECOND)
-            },
+            offset: if self.steady.is_some() { 0 } else { rng.below(SECOND) },
             rate_ppm: 0,
             wall_offset: 0,
         };
@@ -73,10 +69,7 @@ impl Shape {
     /// The machines, with nothing running on them yet.
     pub fn unformed(&self) -> World {
         let mut rng = Rng::new(self.seed);
-        let hosts = members(self.count)
-            .into_iter()
-            .map(|me| self.host(me, &mut rng))
-            .collect();
+        let hosts = members(self.count).into_iter().map(|me| self.host(me, &mut rng)).collect();
         let mut clients = Clients::new(self.clients, 3, rng.fork());
         clients.think = self.think;
         clients.patience = 250 * MS;
@@ -93,11 +86,7 @@ impl Shape {
         let mut world = self.unformed();
         start_all(&mut world)?;
         settled(&mut world, None)?;
-        if world.hosts[self.slot()]
-            .core
-            .as_ref()
-            .is_some_and(|core| !core.is_open())
-        {
+        if world.hosts[self.slot()].core.as_ref().is_some_and(|core| !core.is_open()) {
             hand_over(&mut world, NodeId(self.leader))?;
             settled(&mut world, Some(NodeId(self.leader)))?;
         }
@@ -134,13 +123,7 @@ pub fn hand_over(world: &mut World, to: NodeId) -> Check {
         return ensure(false, "stage", || "nobody leads".into());
     };
     let (node, request) = (world.slot(leader), RequestId(0));
-    world.feed(
-        node,
-        Input::HandOver {
-            request,
-            to: Some(to),
-        },
-    )
+    world.feed(node, Input::HandOver { request, to: Some(to) })
 }
 
 /// Every node that runs follows one leader (this one, if it is named), has all that is committed, and counts.
@@ -211,10 +194,7 @@ pub fn for_all<I: Sync + std::fmt::Debug, T: Send>(
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
             match attempt(|| job(item)) {
                 Ok(result) => results.lock().expect("results").push(result),
-                Err(what) => failures
-                    .lock()
-                    .expect("failures")
-                    .push(format!("{item:?}\n  {what}")),
+                Err(what) => failures.lock().expect("failures").push(format!("{item:?}\n  {what}")),
             }
         }
     };
@@ -227,12 +207,7 @@ pub fn for_all<I: Sync + std::fmt::Debug, T: Send>(
     let failures = failures.into_inner().expect("failures");
     let shown: Vec<&str> = failures.iter().take(12).map(String::as_str).collect();
     let count = failures.len();
-    assert!(
-        count == 0,
-        "{count} of {} fail:\n{}",
-        items.len(),
-        shown.join("\n")
-    );
+    assert!(count == 0, "{count} of {} fail:\n{}", items.len(), shown.join("\n"));
     results.into_inner().expect("results")
 }
 

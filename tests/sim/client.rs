@@ -90,11 +90,7 @@ impl Clients {
             30..38 => Ask::ReadPair { key },
             38..45 => Ask::Command(Command::Pair { key, value }),
             45..70 => Ask::Command(Command::Write { key, value }),
-            70..82 => Ask::Command(Command::Cas {
-                key,
-                expect: self.guess(value),
-                new: value,
-            }),
+            70..82 => Ask::Command(Command::Cas { key, expect: self.guess(value), new: value }),
             82..90 => Ask::Command(Command::Create { key, value }),
             90..95 => Ask::Command(Command::Delete { key }),
             _ => Ask::Command(Command::Grant { role: key % 2 }),
@@ -121,14 +117,7 @@ impl Clients {
         };
         let returned = (outcome != linear::Outcome::Unknown).then_some(now);
         let invoked = open.invoked;
-        self.history.push(linear::Op {
-            client: client as u32,
-            key,
-            invoked,
-            returned,
-            call,
-            outcome,
-        });
+        self.history.push(linear::Op { client: client as u32, key, invoked, returned, call, outcome });
     }
 }
 
@@ -139,21 +128,9 @@ impl World {
         }
         let ask = self.clients.choose();
         self.clients.next_op += 1;
-        let tag = Tag {
-            op: self.clients.next_op,
-            attempt: 0,
-        };
-        let call = Call {
-            client,
-            tag,
-            ask,
-            judged: false,
-        };
-        let open = Open {
-            call,
-            invoked: self.now,
-            doubtful: false,
-        };
+        let tag = Tag { op: self.clients.next_op, attempt: 0 };
+        let call = Call { client, tag, ask, judged: false };
+        let open = Open { call, invoked: self.now, doubtful: false };
         self.clients.clients[client].open = Some(open);
         self.send_call(call);
     }
@@ -161,32 +138,13 @@ impl World {
     /// One call of a scenario, to this node, once.
     pub fn ask(&mut self, node: NodeId, ask: Ask) {
         self.clients.next_op += 1;
-        let tag = Tag {
-            op: self.clients.next_op,
-            attempt: 0,
-        };
-        let idle = self
-            .clients
-            .clients
-            .iter()
-            .position(|client| client.open.is_none());
+        let tag = Tag { op: self.clients.next_op, attempt: 0 };
+        let idle = self.clients.clients.iter().position(|client| client.open.is_none());
         let client = idle.expect("more calls at a time than clients");
-        let call = Call {
-            client,
-            tag,
-            ask,
-            judged: false,
-        };
-        let open = Open {
-            call,
-            invoked: self.now,
-            doubtful: false,
-        };
+        let call = Call { client, tag, ask, judged: false };
+        let open = Open { call, invoked: self.now, doubtful: false };
         let target = self.slot(node);
-        self.clients.clients[client] = Client {
-            open: Some(open),
-            target,
-        };
+        self.clients.clients[client] = Client { open: Some(open), target };
         self.send_call(call);
     }
 
@@ -252,11 +210,7 @@ impl World {
     fn try_again_or(&mut self, mut open: Open, outcome: linear::Outcome) -> Check {
         let tired = open.call.tag.attempt >= 30 || self.clients.rng.chance(60);
         if tired || self.clients.stopped {
-            let outcome = if open.doubtful {
-                linear::Outcome::Unknown
-            } else {
-                outcome
-            };
+            let outcome = if open.doubtful { linear::Outcome::Unknown } else { outcome };
             self.close(open, outcome);
             return Ok(());
         }
@@ -285,8 +239,7 @@ impl World {
         for client in 0..self.clients.clients.len() {
             if let Some(open) = self.clients.clients[client].open.take() {
                 let now = self.now;
-                self.clients
-                    .record(client, open, now, linear::Outcome::Unknown);
+                self.clients.record(client, open, now, linear::Outcome::Unknown);
             }
         }
     }

@@ -26,17 +26,8 @@ fn cases(operation: Operation, count: u32, extent: Extent) -> Vec<Case> {
         for node in 0..count as usize {
             for power in [false, true] {
                 for back in BACK {
-                    let doom = Doom {
-                        output,
-                        node,
-                        power,
-                        back,
-                    };
-                    cases.push(Case {
-                        operation,
-                        count,
-                        doom,
-                    });
+                    let doom = Doom { output, node, power, back };
+                    cases.push(Case { operation, count, doom });
                 }
             }
         }
@@ -48,10 +39,7 @@ fn cases(operation: Operation, count: u32, extent: Extent) -> Vec<Case> {
 fn live(case: &Case) -> Result<u64, Violation> {
     let mut world = case.operation.before(case.count)?;
     let output = world.outputs + case.doom.output;
-    world.doom = Some(Doom {
-        output,
-        ..case.doom
-    });
+    world.doom = Some(Doom { output, ..case.doom });
     case.operation.begin(&mut world)?;
     let until = world.now + 10_000 * MS;
     let struck = world.run_until_true(until, |world| world.doom.is_none())?;
@@ -64,10 +52,7 @@ fn live(case: &Case) -> Result<u64, Violation> {
 fn explore(operation: Operation, count: u32, some: usize) {
     let extent = operation.extent(count).expect("an operation that ends");
     let all = cases(operation, count, extent);
-    let chosen: Vec<Case> = sample(all.len(), some)
-        .into_iter()
-        .map(|case| all[case])
-        .collect();
+    let chosen: Vec<Case> = sample(all.len(), some).into_iter().map(|case| all[case]).collect();
     let resumed = for_all(&chosen, live);
     println!(
         "{operation:?} of {count}: {} outputs in {} ms, {} of {} crashes; writes resumed within {} ms of the return",

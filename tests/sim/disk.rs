@@ -39,22 +39,14 @@ pub struct Disk {
 
 impl Disk {
     pub fn new(incarnation: Incarnation) -> Disk {
-        let durable = Durable {
-            incarnation,
-            ..Durable::default()
-        };
-        Disk {
-            durable,
-            ..Disk::default()
-        }
+        let durable = Durable { incarnation, ..Durable::default() };
+        Disk { durable, ..Disk::default() }
     }
 
     /// A full disk takes no records. A node that knows it does not try; one that tries learns nothing.
     pub fn push(&mut self, op: Op) {
         let op = match op {
-            Op::Protocol(seq, Write::Append(_)) if self.full => {
-                Op::Protocol(seq, Write::Append([].into()))
-            }
+            Op::Protocol(seq, Write::Append(_)) if self.full => Op::Protocol(seq, Write::Append([].into())),
             op => op,
         };
         self.queue.push_back(op);
@@ -102,19 +94,12 @@ impl Disk {
     pub fn damage(&mut self, rng: &mut Rng, incarnation: Incarnation) -> bool {
         let durable = &mut self.durable;
         let above = durable.snapshot.index();
-        let candidates: Vec<Index> = durable
-            .records
-            .iter()
-            .map(Record::index)
-            .filter(|index| *index > above)
-            .collect();
+        let candidates: Vec<Index> =
+            durable.records.iter().map(Record::index).filter(|index| *index > above).collect();
         if candidates.is_empty() {
             return false;
         }
-        let bad = BadLine {
-            index: *rng.pick(&candidates),
-            synced: durable.synced,
-        };
+        let bad = BadLine { index: *rng.pick(&candidates), synced: durable.synced };
         // The last batch has no marker yet: damage there cannot be told from a torn write.
         if bad.index > durable.synced {
             return false;
@@ -130,11 +115,7 @@ impl Disk {
 
     pub fn recover(&self, boot: Boot) -> (Recovered, Store) {
         let above = self.durable.snapshot.index();
-        let records = self
-            .durable
-            .records
-            .iter()
-            .filter(|record| record.index() > above);
+        let records = self.durable.records.iter().filter(|record| record.index() > above);
         let recovered = Recovered {
             boot,
             incarnation: self.durable.incarnation,
@@ -148,10 +129,7 @@ impl Disk {
 
 impl Durable {
     pub fn last(&self) -> Index {
-        self.records
-            .last()
-            .map_or(self.snapshot.index(), Record::index)
-            .max(self.snapshot.index())
+        self.records.last().map_or(self.snapshot.index(), Record::index).max(self.snapshot.index())
     }
 
     fn apply(&mut self, op: &Op) {
@@ -167,10 +145,7 @@ impl Durable {
                 self.synced = self.synced.min(*above);
             }
             Op::Protocol(_, Write::Trim { upto }) => {
-                assert!(
-                    self.snapshot.index() >= *upto,
-                    "trimmed what no snapshot holds"
-                );
+                assert!(self.snapshot.index() >= *upto, "trimmed what no snapshot holds");
                 self.records.retain(|record| record.index() > *upto);
             }
             Op::Protocol(_, Write::Install(_)) => {}

@@ -19,24 +19,14 @@ fn takeovers(timing: &Timing) -> usize {
     let steady = DOWN + timing.stable_for.0;
     let hold = |deaths: u32| match deaths {
         0 | 1 => 0,
-        more => timing
-            .hold
-            .times(1 << (more - 2).min(20))
-            .0
-            .min(timing.hold_most.0),
+        more => timing.hold.times(1 << (more - 2).min(20)).0.min(timing.hold_most.0),
     };
-    (1..20)
-        .filter(|deaths| steady.max(hold(*deaths)) < PERIOD)
-        .count()
+    (1..20).filter(|deaths| steady.max(hold(*deaths)) < PERIOD).count()
 }
 
 /// Time without an acknowledged write: every wait between two that is over 50 ms.
 fn without_writes(world: &World, from: u64) -> u64 {
-    let times = world
-        .clients
-        .writes
-        .iter()
-        .map(|(_, acknowledged)| *acknowledged);
+    let times = world.clients.writes.iter().map(|(_, acknowledged)| *acknowledged);
     let times: Vec<u64> = [from].into_iter().chain(times).chain([world.now]).collect();
     let waits = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     waits.filter(|wait| *wait > 50 * MS).sum()
@@ -44,13 +34,7 @@ fn without_writes(world: &World, from: u64) -> u64 {
 
 fn hour_of_deaths(takeover: Takeover) -> Result<(), Violation> {
     let think = if is_full() { 10 * MS } else { 25 * MS };
-    let shape = Shape {
-        takeover,
-        keep: 100,
-        clients: 1,
-        think: (think, think),
-        ..Shape::of(3)
-    };
+    let shape = Shape { takeover, keep: 100, clients: 1, think: (think, think), ..Shape::of(3) };
     let mut world = shape.formed()?;
     world.clients.writes_only = true;
     world.clients.writes.clear();
@@ -75,20 +59,14 @@ fn hour_of_deaths(takeover: Takeover) -> Result<(), Violation> {
         world.clients.writes.len(),
         ms(without)
     );
-    ensure(availability >= 99.0, "available", || {
-        format!("{availability}%")
-    })?;
-    ensure(changes <= most, "P20 bounded changes", || {
-        format!("{:?}", world.openings)
-    })?;
+    ensure(availability >= 99.0, "available", || format!("{availability}%"))?;
+    ensure(changes <= most, "P20 bounded changes", || format!("{:?}", world.openings))?;
     ends_well(&mut world).map(|_| ())
 }
 
 #[test]
 fn an_eldest_that_keeps_dying() {
-    for_all(&[Takeover::Never, Takeover::WhenStable], |takeover| {
-        hour_of_deaths(*takeover)
-    });
+    for_all(&[Takeover::Never, Takeover::WhenStable], |takeover| hour_of_deaths(*takeover));
 }
 
 /// What a node's links let through while it is away.
@@ -125,29 +103,20 @@ fn cut(world: &mut World, id: NodeId, away: Away) {
 /// is back.
 fn absence(case: &Case) -> Result<(), Violation> {
     let think = (50 * MS, 300 * MS);
-    let mut world = Shape {
-        keep: case.keep,
-        think,
-        ..Shape::of(case.count)
-    }
-    .formed()?;
+    let mut world = Shape { keep: case.keep, think, ..Shape::of(case.count) }.formed()?;
     cut(&mut world, NodeId(case.node), case.away);
     let until = world.now + case.seconds * SECOND;
     world.run_until(until)?;
     let expected = usize::from(case.node == 1);
-    ensure(
-        world.openings.len() == expected,
-        "P4 no change while it is away",
-        || format!("{:?}", world.openings),
-    )?;
+    ensure(world.openings.len() == expected, "P4 no change while it is away", || {
+        format!("{:?}", world.openings)
+    })?;
     world.net.heal();
     let until = world.now + 30 * SECOND;
     world.run_until(until)?;
-    ensure(
-        world.openings.len() == expected,
-        "P4 no change when it is back",
-        || format!("{:?}", world.openings),
-    )?;
+    ensure(world.openings.len() == expected, "P4 no change when it is back", || {
+        format!("{:?}", world.openings)
+    })?;
     ends_well(&mut world).map(|_| ())
 }
 
@@ -155,13 +124,7 @@ fn absence(case: &Case) -> Result<(), Violation> {
 fn ten_minutes_away() {
     let mut cases = Vec::new();
     for (count, keep) in [(3, 10_000), (3, 0), (5, 10_000)] {
-        cases.extend((1..=count).map(|node| Case {
-            count,
-            node,
-            away: Away::Isolated,
-            seconds: 600,
-            keep,
-        }));
+        cases.extend((1..=count).map(|node| Case { count, node, away: Away::Isolated, seconds: 600, keep }));
     }
     for_all(&cases, absence);
 }
@@ -171,13 +134,7 @@ fn one_that_does_not_hear_unseats_nobody() {
     let mut cases = Vec::new();
     for away in [Away::Deaf, Away::Mute] {
         for count in [3, 5] {
-            cases.extend((1..=count).map(|node| Case {
-                count,
-                node,
-                away,
-                seconds: 60,
-                keep: 10_000,
-            }));
+            cases.extend((1..=count).map(|node| Case { count, node, away, seconds: 60, keep: 10_000 }));
         }
     }
     for_all(&cases, absence);

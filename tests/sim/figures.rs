@@ -59,11 +59,7 @@ fn debug_length(envelope: &Envelope) -> u64 {
 }
 
 fn shape(count: u32) -> Shape {
-    Shape {
-        clients: 0,
-        steady: Some((DELAY, SYNC)),
-        ..Shape::of(count)
-    }
+    Shape { clients: 0, steady: Some((DELAY, SYNC)), ..Shape::of(count) }
 }
 
 /// The instant before the death. `phase`: how far into a heartbeat's period.
@@ -88,16 +84,11 @@ fn stage(count: u32, death: Death, phase: u64) -> Result<World, Violation> {
 
 /// A cluster whose heir was not sent the newest records.
 fn lagging_heir(count: u32) -> Result<World, Violation> {
-    let used = Shape {
-        clients: 1,
-        think: (5 * MS, 5 * MS),
-        ..shape(count)
-    };
+    let used = Shape { clients: 1, think: (5 * MS, 5 * MS), ..shape(count) };
     let mut world = used.formed()?;
     world.clients.writes_only = true;
-    world.net.dropped = Some(|envelope| {
-        envelope.to == NodeId(2) && matches!(envelope.message, Message::Append { .. })
-    });
+    world.net.dropped =
+        Some(|envelope| envelope.to == NodeId(2) && matches!(envelope.message, Message::Append { .. }));
     let until = world.now + 30 * MS;
     world.run_until(until)?;
     world.clients.stopped = true;
@@ -105,9 +96,7 @@ fn lagging_heir(count: u32) -> Result<World, Violation> {
     world.run_until(until)?;
     world.net.dropped = None;
     let last = |id| world.host(NodeId(id)).core.as_ref().map(|core| core.last());
-    ensure(last(2) < last(1), "stage", || {
-        "the heir lacks nothing".into()
-    })?;
+    ensure(last(2) < last(1), "stage", || "the heir lacks nothing".into())?;
     Ok(world)
 }
 
@@ -122,14 +111,7 @@ fn failover(count: u32, death: Death, phase: u64) -> Result<Figure, Violation> {
     world.openings.clear();
     world.scale = Some(debug_length);
     (world.messages, world.bytes) = (0, 0);
-    let (died, victim) = (
-        world.now,
-        if death == Death::RefusedWithoutHeir {
-            1
-        } else {
-            0
-        },
-    );
+    let (died, victim) = (world.now, if death == Death::RefusedWithoutHeir { 1 } else { 0 });
     kill(&mut world, victim, death);
     let until = died + bound(&world);
     let opened = world.run_until_true(until, |world| !world.openings.is_empty())?;
@@ -138,14 +120,7 @@ fn failover(count: u32, death: Death, phase: u64) -> Result<Figure, Violation> {
     let sure = world.run_until_true(until, says_that_it_leads)?;
     ensure(sure, "P11 a lease", || states(&world))?;
     let successor = world.openings[0].1.0;
-    Ok(Figure {
-        us,
-        lease_us: world.now - died,
-        successor,
-        messages,
-        bytes,
-        trace: world.trace_hash,
-    })
+    Ok(Figure { us, lease_us: world.now - died, successor, messages, bytes, trace: world.trace_hash })
 }
 
 fn says_that_it_leads(world: &World) -> bool {
@@ -159,11 +134,7 @@ fn says_that_it_leads(world: &World) -> bool {
 /// The longest and dearest over deaths at ten instants of a heartbeat's period.
 fn worst(count: u32, death: Death) -> Figure {
     let phases: Vec<u64> = (0..10).map(|tenth| tenth * 10 * MS + 137).collect();
-    let phases = if count > 31 {
-        &phases[..2]
-    } else {
-        &phases[..]
-    };
+    let phases = if count > 31 { &phases[..2] } else { &phases[..] };
     let figures = for_all(phases, |phase| failover(count, death, *phase));
     figures.into_iter().fold(Figure::default(), |a, b| Figure {
         us: a.us.max(b.us),
@@ -181,26 +152,15 @@ fn promised(death: Death, dead_after: u64) -> u64 {
         Death::Refused => 2,
         Death::RefusedWithoutHeir | Death::RefusedHeirLags | Death::Silent => 3,
     };
-    let noticed = if death == Death::Silent {
-        dead_after + DELAY
-    } else {
-        DELAY
-    };
+    let noticed = if death == Death::Silent { dead_after + DELAY } else { DELAY };
     noticed + rounds * ROUND + 2 * SYNC
 }
 
 #[test]
 fn failover_takes_three_rounds_and_two_writes() {
-    let deaths = [
-        Death::Refused,
-        Death::RefusedWithoutHeir,
-        Death::RefusedHeirLags,
-        Death::Silent,
-    ];
+    let deaths = [Death::Refused, Death::RefusedWithoutHeir, Death::RefusedHeirLags, Death::Silent];
     let dead_after = Timing::lan().dead_after.0;
-    println!(
-        "one way {DELAY} us, a sync {SYNC} us, nothing varies; longest of ten instants, in ms"
-    );
+    println!("one way {DELAY} us, a sync {SYNC} us, nothing varies; longest of ten instants, in ms");
     println!("| nodes | heir known | no heir named | heir lacks records | after silence |");
     println!("|---:|---:|---:|---:|---:|");
     for count in [3, 5, 7, 31] {
@@ -208,10 +168,7 @@ fn failover_takes_three_rounds_and_two_writes() {
         for death in deaths {
             let (figure, most) = (worst(count, death), promised(death, dead_after));
             let _ = write!(row, " {} of {} |", ms(figure.us), ms(most));
-            assert!(
-                figure.us <= most + SLACK,
-                "{count} nodes, {death:?}: {figure:?}, promised {most}"
-            );
+            assert!(figure.us <= most + SLACK, "{count} nodes, {death:?}: {figure:?}, promised {most}");
         }
         println!("{row}");
     }
@@ -241,26 +198,15 @@ fn the_price_of_a_failover() {
         );
         // The last beat was granted one delay after the death; what is left of that travels with the approval.
         let lease = Timing::lan().lease.0 + DELAY + SYNC + ROUND;
-        assert!(
-            refused.lease_us <= lease + SLACK,
-            "{count} nodes: {refused:?}"
-        );
-        assert!(
-            refused.us <= promised(Death::Refused, 0) + SLACK,
-            "{count} nodes: {refused:?}"
-        );
+        assert!(refused.lease_us <= lease + SLACK, "{count} nodes: {refused:?}");
+        assert!(refused.us <= promised(Death::Refused, 0) + SLACK, "{count} nodes: {refused:?}");
     }
 }
 
 #[test]
 fn the_same_inputs_elect_the_same_successor() {
     for count in [3, 5, 7] {
-        for death in [
-            Death::Refused,
-            Death::RefusedWithoutHeir,
-            Death::RefusedHeirLags,
-            Death::Silent,
-        ] {
+        for death in [Death::Refused, Death::RefusedWithoutHeir, Death::RefusedHeirLags, Death::Silent] {
             let run = || failover(count, death, 33 * MS).expect("a failover");
             assert_eq!(run(), run(), "{count} nodes, {death:?}");
         }

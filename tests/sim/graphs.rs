@@ -24,9 +24,8 @@ struct Graph {
 
 impl Graph {
     fn links(count: u32) -> impl Iterator<Item = (NodeId, NodeId)> {
-        let pairs = members(count)
-            .into_iter()
-            .flat_map(move |a| members(count).into_iter().map(move |b| (a, b)));
+        let pairs =
+            members(count).into_iter().flat_map(move |a| members(count).into_iter().map(move |b| (a, b)));
         pairs.filter(|(a, b)| a != b)
     }
 
@@ -54,17 +53,11 @@ impl Graph {
     /// Whether this node reaches a majority both ways, itself included.
     fn is_central(&self, node: NodeId) -> bool {
         let both = |other: &NodeId| self.passes(node, *other) && self.passes(*other, node);
-        members(self.count)
-            .iter()
-            .filter(|other| both(other))
-            .count()
-            >= majority(self.count as usize)
+        members(self.count).iter().filter(|other| both(other)).count() >= majority(self.count as usize)
     }
 
     fn has_centre(&self) -> bool {
-        members(self.count)
-            .into_iter()
-            .any(|node| self.is_central(node))
+        members(self.count).into_iter().any(|node| self.is_central(node))
     }
 
     fn cut(&self, world: &mut World) {
@@ -85,15 +78,9 @@ struct Case {
 
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "n{} leads, graph {:#x}, links",
-            self.leader, self.graph.mask
-        )?;
+        write!(f, "n{} leads, graph {:#x}, links", self.leader, self.graph.mask)?;
         let links = Graph::links(self.graph.count).filter(|(a, b)| self.graph.passes(*a, *b));
-        links
-            .into_iter()
-            .try_for_each(|(a, b)| write!(f, " {}>{}", a.0, b.0))
+        links.into_iter().try_for_each(|(a, b)| write!(f, " {}>{}", a.0, b.0))
     }
 }
 
@@ -125,24 +112,14 @@ fn live(case: &Case) -> Result<Outcome, Violation> {
     graph.cut(&mut world);
     let (cut, settled) = (world.now, world.now + bound(&world));
     let resumed = goes_on(&mut world, settled)?;
-    ensure(
-        resumed.is_some() || !graph.has_centre(),
-        "I10 writes go on",
-        || states(&world),
-    )?;
+    ensure(resumed.is_some() || !graph.has_centre(), "I10 writes go on", || states(&world))?;
     world.run_until(settled)?;
     let settling = world.openings.len();
     world.run_until(settled + WATCH)?;
     let later = world.openings.len() - settling;
     let resumed = resumed.map(|at| at - cut);
     let healed = ends_well(&mut world)?;
-    Ok(Outcome {
-        case: *case,
-        resumed,
-        settling,
-        later,
-        healed,
-    })
+    Ok(Outcome { case: *case, resumed, settling, later, healed })
 }
 
 /// When a write begun from now on is acknowledged, if one is until then.
@@ -159,29 +136,15 @@ fn goes_on(world: &mut World, until: u64) -> Result<Option<u64>, Violation> {
 /// Runs the cases, says what they did, and holds them to it.
 fn explore(name: &str, cases: &[Case]) {
     let outcomes = for_all(cases, live);
-    let live = outcomes
-        .iter()
-        .filter(|outcome| outcome.case.graph.has_centre());
-    let slowest = live
-        .clone()
-        .filter_map(|outcome| outcome.resumed)
-        .max()
-        .unwrap_or(0);
+    let live = outcomes.iter().filter(|outcome| outcome.case.graph.has_centre());
+    let slowest = live.clone().filter_map(|outcome| outcome.resumed).max().unwrap_or(0);
     println!(
         "{name}: {} graphs, {} with a centre; writes went on within {} ms of the cut and within {} ms of the heal; at most {} openings while settling",
         outcomes.len(),
         live.count(),
         ms(slowest),
-        ms(outcomes
-            .iter()
-            .map(|outcome| outcome.healed)
-            .max()
-            .unwrap_or(0)),
-        outcomes
-            .iter()
-            .map(|outcome| outcome.settling)
-            .max()
-            .unwrap_or(0),
+        ms(outcomes.iter().map(|outcome| outcome.healed).max().unwrap_or(0)),
+        outcomes.iter().map(|outcome| outcome.settling).max().unwrap_or(0),
     );
     outcomes.iter().for_each(hold_to_it);
 }
@@ -189,36 +152,19 @@ fn explore(name: &str, cases: &[Case]) {
 /// One change at most, none where the leader keeps its majority, and none later (P4).
 fn hold_to_it(outcome: &Outcome) {
     let Case { graph, leader } = outcome.case;
-    let most = if graph.is_central(NodeId(leader)) {
-        0
-    } else {
-        1
-    };
-    assert!(
-        outcome.settling <= most,
-        "more than {most} changes of leader: {outcome:?}"
-    );
+    let most = if graph.is_central(NodeId(leader)) { 0 } else { 1 };
+    assert!(outcome.settling <= most, "more than {most} changes of leader: {outcome:?}");
     assert_eq!(outcome.later, 0, "leaders go on changing: {outcome:?}");
 }
 
 fn with_leaders(graphs: impl Iterator<Item = Graph>, leaders: &[u32]) -> Vec<Case> {
-    graphs
-        .flat_map(|graph| {
-            leaders.iter().map(move |leader| Case {
-                graph,
-                leader: *leader,
-            })
-        })
-        .collect()
+    graphs.flat_map(|graph| leaders.iter().map(move |leader| Case { graph, leader: *leader })).collect()
 }
 
 fn directed(count: u32, leaders: &[u32], some: usize) -> Vec<Case> {
     let masks = 0..1u64 << (count * (count - 1));
     let cases = with_leaders(masks.map(|mask| Graph { count, mask }), leaders);
-    sample(cases.len(), some)
-        .into_iter()
-        .map(|case| cases[case])
-        .collect()
+    sample(cases.len(), some).into_iter().map(|case| cases[case]).collect()
 }
 
 #[test]
@@ -235,10 +181,7 @@ fn every_graph_of_four() {
 fn every_undirected_graph_of_five() {
     let graphs = (0..1 << 10).map(|mask| Graph::undirected(5, mask));
     let cases = with_leaders(graphs, &[1, 3]);
-    let cases: Vec<Case> = sample(cases.len(), 400)
-        .into_iter()
-        .map(|case| cases[case])
-        .collect();
+    let cases: Vec<Case> = sample(cases.len(), 400).into_iter().map(|case| cases[case]).collect();
     explore("five nodes, undirected", &cases);
 }
 
@@ -263,22 +206,14 @@ fn many_directed_graphs_of_five() {
 #[test]
 fn two_that_lose_each_other_disturb_nobody() {
     let pairs = [(1, 2), (1, 3), (2, 3)];
-    let cases: Vec<(u32, (u32, u32))> = (1..=3)
-        .flat_map(|leader| pairs.map(|pair| (leader, pair)))
-        .collect();
+    let cases: Vec<(u32, (u32, u32))> = (1..=3).flat_map(|leader| pairs.map(|pair| (leader, pair))).collect();
     for_all(&cases, |(leader, (a, b))| {
-        let mut world = Shape {
-            leader: *leader,
-            ..Shape::of(3)
-        }
-        .formed()?;
+        let mut world = Shape { leader: *leader, ..Shape::of(3) }.formed()?;
         world.net.cut(NodeId(*a), NodeId(*b));
         world.net.cut(NodeId(*b), NodeId(*a));
         let until = world.now + 60 * SECOND;
         world.run_until(until)?;
-        ensure(world.openings.is_empty(), "P4 no change of leader", || {
-            format!("{:?}", world.openings)
-        })?;
+        ensure(world.openings.is_empty(), "P4 no change of leader", || format!("{:?}", world.openings))?;
         ends_well(&mut world)
     });
 }

@@ -21,10 +21,7 @@ impl Clock {
         let drift = truth as i64 / 1000 * self.rate_ppm / 1000;
         let mono = self.offset.wrapping_add_signed(truth as i64 + drift);
         let wall = 1_700_000_000_000_000_i64 + truth as i64 + self.wall_offset;
-        Now {
-            mono: Time(mono),
-            wall: WallTime(wall as u64),
-        }
+        Now { mono: Time(mono), wall: WallTime(wall as u64) }
     }
 
     /// The first true instant at which this clock shows `time`.
@@ -133,11 +130,7 @@ impl Host {
     pub fn ahead(&self) -> Store {
         let mut ahead = self.store.clone();
         if let Some(core) = &self.core {
-            for record in core
-                .log()
-                .records()
-                .filter(|record| record.index() > self.store.applied)
-            {
+            for record in core.log().records().filter(|record| record.index() > self.store.applied) {
                 ahead.apply(record);
             }
         }

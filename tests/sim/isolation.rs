@@ -44,15 +44,7 @@ fn cases(operation: Operation, count: u32, extent: Extent) -> Vec<Case> {
         for node in 0..count as usize {
             for way in [Way::Both, Way::Out, Way::In] {
                 for heal in [Heal::Prompt, Heal::Late] {
-                    cases.push(Case {
-                        operation,
-                        count,
-                        step,
-                        node,
-                        way,
-                        heal,
-                        lasts: extent.us,
-                    });
+                    cases.push(Case { operation, count, step, node, way, heal, lasts: extent.us });
                 }
             }
         }
@@ -90,10 +82,7 @@ fn live(case: &Case) -> Result<u64, Violation> {
 fn explore(operation: Operation, count: u32, some: usize) {
     let extent = operation.extent(count).expect("an operation that ends");
     let all = cases(operation, count, extent);
-    let chosen: Vec<Case> = sample(all.len(), some)
-        .into_iter()
-        .map(|case| all[case])
-        .collect();
+    let chosen: Vec<Case> = sample(all.len(), some).into_iter().map(|case| all[case]).collect();
     let resumed = for_all(&chosen, live);
     println!(
         "{operation:?} of {count}: {} steps in {} ms, {} of {} isolations; writes resumed within {} ms of the heal",

@@ -72,9 +72,7 @@ fn objection(caught: &Caught, named: impl Fn(&Violation) -> bool) -> Option<Stri
     match caught {
         Within(seeds) => (1..=*seeds).find_map(|seed| {
             let violation = run(seed, false).err().map(|(violation, _)| violation);
-            violation
-                .filter(&named)
-                .map(|violation| format!("seed {seed}: {}", violation.checker))
+            violation.filter(&named).map(|violation| format!("seed {seed}: {}", violation.checker))
         }),
         In(scenario) => {
             let violation = guarded(scenario).err().filter(&named);
@@ -103,10 +101,7 @@ fn every_mutant_is_caught() {
     };
     let missed: Vec<Mutant> = std::thread::scope(|scope| {
         let workers = [scope.spawn(work), scope.spawn(work)];
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().expect("a worker"))
-            .collect()
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect()
     });
     assert!(missed.is_empty(), "no checker objects to {missed:?}");
 }

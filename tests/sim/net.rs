@@ -46,10 +46,7 @@ impl Net {
     }
 
     pub fn heal(&mut self) {
-        *self = Net {
-            delay: self.delay,
-            ..Net::calm()
-        };
+        *self = Net { delay: self.delay, ..Net::calm() };
     }
 
     pub fn passes(&self, from: NodeId, to: NodeId) -> bool {

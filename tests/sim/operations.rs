@@ -3,9 +3,7 @@
 
 use eldest::types::{Incarnation, NodeId};
 
-use crate::calm::{
-    MS, SECOND, Shape, bound, hand_over, is_settled, leader, start_all, wake_clients,
-};
+use crate::calm::{MS, SECOND, Shape, bound, hand_over, is_settled, leader, start_all, wake_clients};
 use crate::checks::{Check, Violation, ensure};
 use crate::run::states;
 use crate::world::World;
@@ -37,17 +35,8 @@ pub struct Extent {
 
 impl Operation {
     fn shape(self, count: u32) -> Shape {
-        let keep = if self == Operation::RejoinBySnapshot {
-            0
-        } else {
-            10_000
-        };
-        Shape {
-            keep,
-            think: (15 * MS, 40 * MS),
-            seed: 7,
-            ..Shape::of(count)
-        }
+        let keep = if self == Operation::RejoinBySnapshot { 0 } else { 10_000 };
+        Shape { keep, think: (15 * MS, 40 * MS), seed: 7, ..Shape::of(count) }
     }
 
     /// The cluster right before.
@@ -111,14 +100,8 @@ impl Operation {
         self.begin(&mut world)?;
         let until = world.now + bound(&world);
         let over = world.run_until_true(until, |world| self.is_over(world))?;
-        ensure(over, "stage", || {
-            format!("{self:?} does not end: {}", states(&world))
-        })?;
-        Ok(Extent {
-            steps: world.steps - steps,
-            outputs: world.outputs - outputs,
-            us: world.now - began,
-        })
+        ensure(over, "stage", || format!("{self:?} does not end: {}", states(&world)))?;
+        Ok(Extent { steps: world.steps - steps, outputs: world.outputs - outputs, us: world.now - began })
     }
 }
 

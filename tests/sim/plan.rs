@@ -79,11 +79,7 @@ pub fn members(count: u32) -> Vec<NodeId> {
 fn settings(rng: &mut Rng, count: u32) -> Settings {
     let mut settings = Settings::lan(NodeId(1), members(count));
     settings.takeover = *rng.pick(&[Takeover::Never, Takeover::WhenStable]);
-    settings.ack = if rng.chance(150) {
-        Ack::All
-    } else {
-        Ack::Majority
-    };
+    settings.ack = if rng.chance(150) { Ack::All } else { Ack::Majority };
     settings.timing.stable_for = Span::millis(1_500);
     settings.timing.hold = Span::millis(1_000);
     settings.timing.hold_most = Span::millis(8_000);
@@ -101,10 +97,7 @@ pub fn world(seed: u64) -> (World, Plan) {
     let common = settings(&mut rng, count);
     let mixed_formats = rng.chance(200);
     let hosts = members(count).into_iter().map(|me| {
-        let mut settings = Settings {
-            me,
-            ..common.clone()
-        };
+        let mut settings = Settings { me, ..common.clone() };
         if mixed_formats && rng.chance(500) {
             settings.format = Format(1);
         }
@@ -117,12 +110,7 @@ pub fn world(seed: u64) -> (World, Plan) {
     let between = *rng.pick(&[(20_000, 400_000), (100_000, 900_000), (1_000, 60_000)]);
     let mut world = World::new(hosts, clients, rng.fork());
     prepare(&mut world, &mut rng);
-    let plan = Plan {
-        steps,
-        between,
-        rng,
-        lost: BTreeSet::new(),
-    };
+    let plan = Plan { steps, between, rng, lost: BTreeSet::new() };
     (world, plan)
 }
 
@@ -140,11 +128,7 @@ fn host(rng: &mut Rng, settings: Settings) -> Host {
 
 fn prepare(world: &mut World, rng: &mut Rng) {
     for node in 0..world.hosts.len() {
-        let late = if rng.chance(100) {
-            rng.below(1_500_000)
-        } else {
-            rng.below(50_000)
-        };
+        let late = if rng.chance(100) { rng.below(1_500_000) } else { rng.below(50_000) };
         world.at(late, Event::Restart { node });
     }
     for client in 0..world.clients.count() {
@@ -174,10 +158,8 @@ impl Plan {
 
     fn someone(&mut self, world: &World) -> usize {
         // The leader is where it hurts.
-        let leader = world
-            .hosts
-            .iter()
-            .position(|host| host.core.as_ref().is_some_and(|core| core.is_open()));
+        let leader =
+            world.hosts.iter().position(|host| host.core.as_ref().is_some_and(|core| core.is_open()));
         match leader {
             Some(leader) if self.rng.chance(450) => leader,
             _ => self.rng.below(world.hosts.len() as u64) as usize,
@@ -189,9 +171,7 @@ impl Plan {
         match harm {
             Harm::Kill => self.kill(world, node, false),
             Harm::PowerCut => self.kill(world, node, true),
-            Harm::PowerCutAll => {
-                (0..world.hosts.len()).for_each(|node| self.kill(world, node, true))
-            }
+            Harm::PowerCutAll => (0..world.hosts.len()).for_each(|node| self.kill(world, node, true)),
             Harm::Pause => {
                 let until = world.now + self.rng.skewed(10_000, 3_000_000);
                 world.hosts[node].paused_until = until;
@@ -230,11 +210,8 @@ impl Plan {
     }
 
     fn split(&mut self, world: &mut World) {
-        let sides: Vec<(NodeId, bool)> = world
-            .hosts
-            .iter()
-            .map(|host| (host.id, self.rng.chance(500)))
-            .collect();
+        let sides: Vec<(NodeId, bool)> =
+            world.hosts.iter().map(|host| (host.id, self.rng.chance(500))).collect();
         for (a, left) in &sides {
             for (b, right) in &sides {
                 if left != right {
@@ -280,8 +257,7 @@ impl Plan {
     /// A disk forgets. Never more than a minority at a time: beyond that nothing is promised.
     fn forget(&mut self, world: &mut World, node: usize, harm: Harm) {
         let id = world.hosts[node].id;
-        self.lost
-            .retain(|lost| !world.host(*lost).disk.durable.vote.admitted);
+        self.lost.retain(|lost| !world.host(*lost).disk.durable.vote.admitted);
         let spare = world.hosts.len() - majority(world.hosts.len());
         let founded = world.hosts[node].disk.durable.vote.admitted;
         let known = self.lost.contains(&id);
@@ -305,32 +281,14 @@ impl Plan {
     }
 
     fn hand_over(&mut self, world: &mut World, node: usize) -> Check {
-        let to = self
-            .rng
-            .chance(700)
-            .then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
-        world.feed(
-            node,
-            Input::HandOver {
-                request: RequestId(0),
-                to,
-            },
-        )
+        let to = self.rng.chance(700).then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
+        world.feed(node, Input::HandOver { request: RequestId(0), to })
     }
 
     fn service_down(&mut self, world: &mut World, node: usize) -> Check {
         let ttl = Span::millis(self.rng.range(100, 1_500));
-        let change = ServiceChange::Down {
-            owner: Owner::Operator,
-            ttl,
-        };
-        world.feed(
-            node,
-            Input::Service {
-                request: RequestId(0),
-                change,
-            },
-        )
+        let change = ServiceChange::Down { owner: Owner::Operator, ttl };
+        world.feed(node, Input::Service { request: RequestId(0), change })
     }
 
     fn upgrade(&mut self, world: &mut World, node: usize) {

@@ -38,10 +38,7 @@ pub fn guarded<T>(run: impl FnOnce() -> Result<T, Violation>) -> Result<T, Viola
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<String>().cloned();
         let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
-        Err(Violation {
-            checker: "validation",
-            what: what.unwrap_or_else(|| "a panic".into()),
-        })
+        Err(Violation { checker: "validation", what: what.unwrap_or_else(|| "a panic".into()) })
     })
 }
 
@@ -86,9 +83,7 @@ pub fn resumes(world: &mut World) -> Result<u64, Violation> {
     // A client may be waiting for an answer that never comes; that time is its own.
     let until = healed + bound + patience;
     let came = world.run_until_true(until, resumed)?;
-    ensure(came, "I10 writes resume", || {
-        format!("no write within {bound} us: {}", states(world))
-    })?;
+    ensure(came, "I10 writes resume", || format!("no write within {bound} us: {}", states(world)))?;
     let at = world.now - healed;
     let more = world.now + 300_000;
     world.run_until(more)?;
@@ -102,10 +97,8 @@ pub fn agrees(world: &mut World) -> Result<(), Violation> {
     let came = world.run_until_true(until, |world| {
         let last = world.checks.survival.len();
         world.hosts.iter().all(|host| {
-            let admitted = host
-                .core
-                .as_ref()
-                .is_some_and(|core| core.is_admitted() && core.leader().is_some());
+            let admitted =
+                host.core.as_ref().is_some_and(|core| core.is_admitted() && core.leader().is_some());
             host.store.applied == last && admitted
         })
     })?;
@@ -114,10 +107,8 @@ pub fn agrees(world: &mut World) -> Result<(), Violation> {
 
 /// I3.
 pub fn linearizable(world: &World) -> Result<(), Violation> {
-    linear::check(&world.clients.history).map_err(|verdict| Violation {
-        checker: "I3 linearizable",
-        what: format!("{verdict}"),
-    })
+    linear::check(&world.clients.history)
+        .map_err(|verdict| Violation { checker: "I3 linearizable", what: format!("{verdict}") })
 }
 
 pub fn states(world: &World) -> String {

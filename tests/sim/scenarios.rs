@@ -2,8 +2,7 @@
 //! look on. With the rule they all pass; with the rule's mutant on, a named checker objects.
 
 use eldest::protocol::{
-    Certificate, Claim, Condition, Envelope, Input, Message, Node, Settings, Takeover, Term,
-    next_token,
+    Certificate, Claim, Condition, Envelope, Input, Message, Node, Settings, Takeover, Term, next_token,
 };
 use eldest::types::{Boot, ClaimId, Epoch, Format, Incarnation, NodeId, RequestId, Span, WallTime};
 
@@ -28,11 +27,7 @@ pub fn stage(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<Wo
         let mut settings = Settings::lan(me, members(count));
         settings.limits.keep = 5;
         adjust(&mut settings);
-        let clock = Clock {
-            offset: 1_000_000 * u64::from(me.0),
-            rate_ppm: 0,
-            wall_offset: 0,
-        };
+        let clock = Clock { offset: 1_000_000 * u64::from(me.0), rate_ppm: 0, wall_offset: 0 };
         Host::new(settings, Disk::new(Incarnation(rng.next() | 1)), clock)
     });
     let hosts: Vec<Host> = hosts.collect();
@@ -81,10 +76,7 @@ fn read(world: &mut World, node: u32) {
 fn linearizable(world: &mut World) -> Check {
     world.close_all();
     let verdict = linear::check(&world.clients.history);
-    verdict.map_err(|verdict| Violation {
-        checker: "I3 linearizable",
-        what: verdict.to_string(),
-    })
+    verdict.map_err(|verdict| Violation { checker: "I3 linearizable", what: verdict.to_string() })
 }
 
 /// A firewall cuts n1 off and refuses in its name; n2 leads with n3, and has committed a write.
@@ -114,10 +106,7 @@ pub fn read_joins_a_round() -> Check {
     write(&mut world, 1, 1);
     run(&mut world, 20)?;
     for follower in [2, 3] {
-        world
-            .net
-            .slow
-            .insert((NodeId(follower), NodeId(1)), 60 * MS);
+        world.net.slow.insert((NodeId(follower), NodeId(1)), 60 * MS);
     }
     read(&mut world, 1);
     run(&mut world, 2)?;
@@ -185,10 +174,7 @@ pub fn firewall_refuses() -> Check {
 pub fn late_answers() -> Check {
     let mut world = stage(3, 10, |_| {})?;
     for follower in [2, 3] {
-        world
-            .net
-            .slow
-            .insert((NodeId(follower), NodeId(1)), 250 * MS);
+        world.net.slow.insert((NodeId(follower), NodeId(1)), 250 * MS);
     }
     run(&mut world, 700)?;
     world.reject(0);
@@ -210,20 +196,11 @@ pub fn granter_restarts() -> Check {
 pub fn hand_over_with_late_news() -> Check {
     let mut world = stage(3, 12, |_| {})?;
     for follower in [2, 3] {
-        world
-            .net
-            .slow
-            .insert((NodeId(follower), NodeId(1)), 40 * MS);
+        world.net.slow.insert((NodeId(follower), NodeId(1)), 40 * MS);
     }
     run(&mut world, 300)?;
     let request = RequestId(0);
-    world.feed(
-        0,
-        Input::HandOver {
-            request,
-            to: Some(NodeId(2)),
-        },
-    )?;
+    world.feed(0, Input::HandOver { request, to: Some(NodeId(2)) })?;
     run(&mut world, 2_000)?;
     let led = leads(&world, 2);
     ensure(led, "P18 the heir leads", || "n2 does not lead".into())
@@ -253,24 +230,14 @@ pub fn old_suffix_is_not_acknowledged() -> Check {
         None => return ensure(false, "stage", || "n2 is down".into()),
     };
     let (prev, records) = (log.position(1).unwrap_or_default(), log.above(1, 1));
-    let message = Message::Append {
-        term,
-        prev,
-        records,
-        commit: 0,
-    };
+    let message = Message::Append { term, prev, records, commit: 0 };
     let envelope = from_n2(&world, 1, message);
-    world.recorder = Some(
-        |envelope| matches!(envelope.message, Message::Appended { matched, .. } if matched > 2),
-    );
+    world.recorder =
+        Some(|envelope| matches!(envelope.message, Message::Appended { matched, .. } if matched > 2));
     world.feed(0, Input::Message(envelope))?;
     run(&mut world, 20)?;
     let told = &world.recorded;
-    ensure(
-        told.is_empty(),
-        "P5 only what matches is acknowledged",
-        || told[0].0.to_string(),
-    )
+    ensure(told.is_empty(), "P5 only what matches is acknowledged", || told[0].0.to_string())
 }
 
 /// C6: a claim with a certificate of an epoch long over arrives at a node that follows a living leader.
@@ -279,25 +246,12 @@ pub fn old_certificate() -> Check {
     let first = core(&world, 1).and_then(Node::leads).unwrap_or_default();
     for heir in [2, 1] {
         let (node, request) = (world.slot(NodeId(3 - heir)), RequestId(0));
-        world.feed(
-            node,
-            Input::HandOver {
-                request,
-                to: Some(NodeId(heir)),
-            },
-        )?;
+        world.feed(node, Input::HandOver { request, to: Some(NodeId(heir)) })?;
         run(&mut world, 1_000)?;
     }
     let promised = core(&world, 3).map(Node::vote);
-    let certificate = Certificate {
-        epoch: first,
-        heir: NodeId(2),
-        last: Default::default(),
-    };
-    let term = Term {
-        epoch: Epoch::new(90, NodeId(2)),
-        claim: ClaimId(77),
-    };
+    let certificate = Certificate { epoch: first, heir: NodeId(2), last: Default::default() };
+    let term = Term { epoch: Epoch::new(90, NodeId(2)), claim: ClaimId(77) };
     let message = Message::Claim(Claim {
         term,
         last: Default::default(),
@@ -307,9 +261,7 @@ pub fn old_certificate() -> Check {
     let envelope = from_n2(&world, 3, message);
     world.feed(2, Input::Message(envelope))?;
     let unmoved = core(&world, 3).map(Node::vote) == promised;
-    ensure(unmoved, "P18 an old certificate is void", || {
-        "n3 promised again".into()
-    })
+    ensure(unmoved, "P18 an old certificate is void", || "n3 promised again".into())
 }
 
 /// P7, the classic: a record of an old epoch reaches a majority under a new leader, which dies before
@@ -334,8 +286,7 @@ pub fn old_record_reaches_a_majority() -> Check {
     }
     world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Append { .. }));
     let claimed = world.run_until_true(world.now + 4_000 * MS, |world| {
-        core(world, 3)
-            .is_some_and(|node| node.leads().is_some() && node.last().epoch.leader == NodeId(3))
+        core(world, 3).is_some_and(|node| node.leads().is_some() && node.last().epoch.leader == NodeId(3))
     })?;
     ensure(claimed, "stage", || "n3 does not claim".into())?;
     run(&mut world, 5)?;
@@ -352,13 +303,9 @@ fn lead_with_old_records(world: &mut World) -> Check {
     world.start(0)?;
     let led = world.run_until_true(world.now + 6_000 * MS, |world| {
         core(world, 1).is_some_and(|node| node.leads().is_some())
-            && [4, 5]
-                .iter()
-                .all(|id| core(world, *id).is_some_and(|node| node.last().index == 2))
+            && [4, 5].iter().all(|id| core(world, *id).is_some_and(|node| node.last().index == 2))
     })?;
-    ensure(led, "stage", || {
-        "n1 does not bring its old record to the others".into()
-    })?;
+    ensure(led, "stage", || "n1 does not bring its old record to the others".into())?;
     run(world, 20)?;
     world.crash(0, true);
     world.net.dropped = None;
@@ -391,25 +338,18 @@ pub fn leader_alone() -> Check {
     world.cut_off(0);
     run(&mut world, 1_300)?;
     let stopped = core(&world, 1).is_some_and(|node| node.leads().is_none());
-    ensure(stopped, "P16 a leader without a majority stops", || {
-        "n1 still leads".into()
-    })
+    ensure(stopped, "P16 a leader without a majority stops", || "n1 still leads".into())
 }
 
 /// C29: beats pass, appends do not.
 pub fn appends_do_not_pass() -> Check {
     let mut world = stage(3, 16, |_| {})?;
-    world.net.dropped = Some(|envelope| {
-        envelope.from == NodeId(1) && matches!(envelope.message, Message::Append { .. })
-    });
+    world.net.dropped =
+        Some(|envelope| envelope.from == NodeId(1) && matches!(envelope.message, Message::Append { .. }));
     write(&mut world, 1, 1);
     let bound = world.hosts[0].settings.timing.election_timeout().times(4).0;
-    let led = world.run_until_true(world.now + bound, |world| {
-        leads(world, 2) || leads(world, 3)
-    })?;
-    ensure(led, "I10 writes resume", || {
-        "n1 leads on and commits nothing".into()
-    })
+    let led = world.run_until_true(world.now + bound, |world| leads(world, 2) || leads(world, 3))?;
+    ensure(led, "I10 writes resume", || "n1 leads on and commits nothing".into())
 }
 
 /// P4: all suspect at nearly the same time; the lowest index that is ready must lead.
@@ -419,9 +359,7 @@ pub fn lowest_leads() -> Check {
         world.crash(0, true);
         let opened = |world: &World| (2..=5).any(|id| leads(world, id));
         world.run_until_true(world.now + 5_000 * MS, opened)?;
-        ensure(leads(&world, 2), "P4 the lowest ready index leads", || {
-            format!("not in run {seed}")
-        })?;
+        ensure(leads(&world, 2), "P4 the lowest ready index leads", || format!("not in run {seed}"))?;
     }
     Ok(())
 }
@@ -443,9 +381,7 @@ pub fn unready_elder() -> Check {
     link(&mut world, 1, 3, true);
     let opened = |world: &World| leads(world, 1) || leads(world, 3);
     world.run_until_true(world.now + 5_000 * MS, opened)?;
-    ensure(leads(&world, 3), "P21 the ready go first", || {
-        "n1 leads from far behind".into()
-    })
+    ensure(leads(&world, 3), "P21 the ready go first", || "n1 leads from far behind".into())
 }
 
 /// C26: a node that is cut from the leader but hears another follower unseats nobody.
@@ -457,9 +393,7 @@ pub fn cut_from_the_leader() -> Check {
     world.net.heal();
     run(&mut world, 3_000)?;
     let after = world.checks.epochs.count();
-    ensure(after == before, "C26 nobody is unseated", || {
-        format!("{} new leaders", after - before)
-    })
+    ensure(after == before, "C26 nobody is unseated", || format!("{} new leaders", after - before))
 }
 
 /// P20: the elder dies every three seconds for a minute and a half, and would take over each time.
@@ -479,9 +413,7 @@ pub fn elder_keeps_dying() -> Check {
     }
     // Holds of 2, 4, 8, 16, 32 and 60 s leave room for six returns; each is two changes.
     let changes = world.checks.epochs.count() - before;
-    ensure(changes <= 14, "P20 changes are bounded", || {
-        format!("{changes} new leaders")
-    })
+    ensure(changes <= 14, "P20 changes are bounded", || format!("{changes} new leaders"))
 }
 
 /// C33: the leader's own state is the odd one.
@@ -496,9 +428,7 @@ pub fn odd_leader() -> Check {
         }
     }
     run(&mut world, 4_000)?;
-    ensure(world.odd == [NodeId(1)], "P25 the odd one goes", || {
-        format!("sent away: {:?}", world.odd)
-    })
+    ensure(world.odd == [NodeId(1)], "P25 the odd one goes", || format!("sent away: {:?}", world.odd))
 }
 
 /// P26: a snapshot arrives a second time, when the follower is far beyond it.
@@ -517,9 +447,7 @@ pub fn old_snapshot_again() -> Check {
         run(&mut world, 5)?;
     }
     let snapshots = std::mem::take(&mut world.recorded);
-    ensure(!snapshots.is_empty(), "stage", || {
-        "no snapshot was sent".into()
-    })?;
+    ensure(!snapshots.is_empty(), "stage", || "no snapshot was sent".into())?;
     for (envelope, state) in snapshots {
         world.after(0, Event::Deliver { envelope, state });
     }
@@ -544,23 +472,14 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("deposed_leader_is_read", deposed_leader_is_read),
     ("read_joins_a_round", read_joins_a_round),
     ("wiped_disk_confirms", wiped_disk_confirms),
-    (
-        "wiped_disk_rejoins_a_deposed_leader",
-        wiped_disk_rejoins_a_deposed_leader,
-    ),
-    (
-        "deposed_leader_finds_a_follower",
-        deposed_leader_finds_a_follower,
-    ),
+    ("wiped_disk_rejoins_a_deposed_leader", wiped_disk_rejoins_a_deposed_leader),
+    ("deposed_leader_finds_a_follower", deposed_leader_finds_a_follower),
     ("firewall_refuses", firewall_refuses),
     ("late_answers", late_answers),
     ("granter_restarts", granter_restarts),
     ("hand_over_with_late_news", hand_over_with_late_news),
     ("old_certificate", old_certificate),
-    (
-        "old_record_reaches_a_majority",
-        old_record_reaches_a_majority,
-    ),
+    ("old_record_reaches_a_majority", old_record_reaches_a_majority),
     ("leader_alone", leader_alone),
     ("appends_do_not_pass", appends_do_not_pass),
     ("lowest_leads", lowest_leads),
@@ -569,10 +488,7 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("elder_keeps_dying", elder_keeps_dying),
     ("odd_leader", odd_leader),
     ("old_snapshot_again", old_snapshot_again),
-    (
-        "old_suffix_is_not_acknowledged",
-        old_suffix_is_not_acknowledged,
-    ),
+    ("old_suffix_is_not_acknowledged", old_suffix_is_not_acknowledged),
     ("tokens_after_a_restore", tokens_after_a_restore),
 ];
 

@@ -71,9 +71,7 @@ fn fixed_seeds() {
 /// `SIM_SEEDS` seeds that nobody has run before, or from `SIM_FIRST` on.
 #[test]
 fn fresh_seeds() {
-    let clock = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("a clock after 1970");
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
     let first = number("SIM_FIRST").unwrap_or(clock.as_micros() as u64);
     soak(first, number("SIM_SEEDS").unwrap_or(500));
 }

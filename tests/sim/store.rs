@@ -119,9 +119,7 @@ impl Store {
         match command {
             Command::Write { key, value }
             | Command::Create { key, value }
-            | Command::Cas {
-                key, new: value, ..
-            } => {
+            | Command::Cas { key, new: value, .. } => {
                 self.registers.insert(key, value);
                 self.mix(value);
             }
@@ -157,9 +155,7 @@ impl Store {
     }
 
     fn mix(&mut self, word: u64) {
-        self.digest = (self.digest ^ word)
-            .wrapping_mul(0x0000_0100_0000_01B3)
-            .rotate_left(17);
+        self.digest = (self.digest ^ word).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(17);
     }
 
     /// What a snapshot keeps of this state.
@@ -182,72 +178,37 @@ pub fn encode(tag: Tag, command: Command, format: Format) -> Payload {
     let text = match command {
         Command::Write { key, value } => format!("w {key} {value}"),
         Command::Delete { key } => format!("d {key}"),
-        Command::Cas {
-            key,
-            expect: Some(expect),
-            new,
-        } => format!("c {key} {new} {expect}"),
-        Command::Cas {
-            key,
-            expect: None,
-            new,
-        } => format!("n {key} {new}"),
+        Command::Cas { key, expect: Some(expect), new } => format!("c {key} {new} {expect}"),
+        Command::Cas { key, expect: None, new } => format!("n {key} {new}"),
         Command::Create { key, value } => format!("n {key} {value}"),
         Command::Pair { key, value } => format!("p {key} {value}"),
         Command::Half { key, second, value } => format!("h {key} {value} {}", u8::from(second)),
         Command::Grant { role } => format!("g {role}"),
     };
     let text = format!("{} {} {text}", tag.op, tag.attempt);
-    Payload {
-        kind: 100,
-        format,
-        text: text.into(),
-    }
+    Payload { kind: 100, format, text: text.into() }
 }
 
 pub fn decode(payload: &Payload) -> (Tag, Command) {
     let mut words = payload.text.split(' ');
     let number = |words: &mut std::str::Split<'_, char>| -> u64 {
-        words
-            .next()
-            .and_then(|word| word.parse().ok())
-            .expect("a number")
+        words.next().and_then(|word| word.parse().ok()).expect("a number")
     };
-    let tag = Tag {
-        op: number(&mut words),
-        attempt: number(&mut words) as u32,
-    };
+    let tag = Tag { op: number(&mut words), attempt: number(&mut words) as u32 };
     let verb = words.next().expect("a verb");
     let key = number(&mut words) as u32;
     let command = match verb {
-        "w" => Command::Write {
-            key,
-            value: number(&mut words),
-        },
+        "w" => Command::Write { key, value: number(&mut words) },
         "d" => Command::Delete { key },
         "c" => {
             let new = number(&mut words);
-            Command::Cas {
-                key,
-                new,
-                expect: Some(number(&mut words)),
-            }
+            Command::Cas { key, new, expect: Some(number(&mut words)) }
         }
-        "n" => Command::Create {
-            key,
-            value: number(&mut words),
-        },
-        "p" => Command::Pair {
-            key,
-            value: number(&mut words),
-        },
+        "n" => Command::Create { key, value: number(&mut words) },
+        "p" => Command::Pair { key, value: number(&mut words) },
         "h" => {
             let value = number(&mut words);
-            Command::Half {
-                key,
-                value,
-                second: number(&mut words) == 1,
-            }
+            Command::Half { key, value, second: number(&mut words) == 1 }
         }
         _ => Command::Grant { role: key },
     };

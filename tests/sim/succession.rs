@@ -25,13 +25,7 @@ fn cases(seeds: u64) -> Vec<Case> {
             let few = (0..1u32 << count).filter(|dead| dead.count_ones() <= (count - 1) / 2);
             for dead in few.filter(|dead| dead >> (leader - 1) & 1 == 1) {
                 for silent in [false, true] {
-                    cases.extend((0..seeds).map(|seed| Case {
-                        count,
-                        leader,
-                        dead,
-                        silent,
-                        seed,
-                    }));
+                    cases.extend((0..seeds).map(|seed| Case { count, leader, dead, silent, seed }));
                 }
             }
         }
@@ -40,20 +34,9 @@ fn cases(seeds: u64) -> Vec<Case> {
 }
 
 fn succeed(case: &Case) -> Result<(), Violation> {
-    let Case {
-        count,
-        leader,
-        dead,
-        silent,
-        seed,
-    } = *case;
+    let Case { count, leader, dead, silent, seed } = *case;
     let seed = u64::from(dead) + (seed << 32);
-    let mut world = Shape {
-        leader,
-        seed,
-        ..Shape::of(count)
-    }
-    .formed()?;
+    let mut world = Shape { leader, seed, ..Shape::of(count) }.formed()?;
     for node in (0..count as usize).filter(|node| dead >> node & 1 == 1) {
         world.hosts[node].powered = !silent;
         world.crash(node, silent);
@@ -62,14 +45,10 @@ fn succeed(case: &Case) -> Result<(), Violation> {
     world.run_until_true(until, |world| !world.openings.is_empty())?;
     let first = world.openings.first().map(|(_, successor)| successor.0);
     let eldest = dead.trailing_ones() + 1;
-    ensure(first == Some(eldest), "P4 the eldest leads", || {
-        format!("{first:?}, not {eldest}")
-    })?;
+    ensure(first == Some(eldest), "P4 the eldest leads", || format!("{first:?}, not {eldest}"))?;
     let until = world.now + 500 * MS;
     world.run_until(until)?;
-    ensure(world.openings.len() == 1, "P4 and goes on leading", || {
-        format!("{:?}", world.openings)
-    })
+    ensure(world.openings.len() == 1, "P4 and goes on leading", || format!("{:?}", world.openings))
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use eldest::protocol::{
-    Checkpoint, Envelope, Event as Told, Fault, Input, Message, Node, Output, Refusal, Seq,
-    SnapshotMeta, Verdict, Write,
+    Checkpoint, Envelope, Event as Told, Fault, Input, Message, Node, Output, Refusal, Seq, SnapshotMeta,
+    Verdict, Write,
 };
 use eldest::types::{Boot, Entry, Format, Incarnation, Index, NodeId, Record, RequestId};
 
@@ -126,8 +126,7 @@ impl World {
 
     pub fn at(&mut self, time: u64, event: Event) {
         self.sequence += 1;
-        self.queue
-            .insert((time.max(self.now), self.sequence), event);
+        self.queue.insert((time.max(self.now), self.sequence), event);
     }
 
     pub fn after(&mut self, delay: u64, event: Event) {
@@ -139,10 +138,7 @@ impl World {
     }
 
     pub fn slot(&self, id: NodeId) -> usize {
-        self.hosts
-            .iter()
-            .position(|host| host.id == id)
-            .expect("a node of the topology")
+        self.hosts.iter().position(|host| host.id == id).expect("a node of the topology")
     }
 
     pub fn run_until(&mut self, until: u64) -> Check {
@@ -159,17 +155,9 @@ impl World {
     }
 
     /// Runs until something holds, at most until `until`. Says whether it came to hold.
-    pub fn run_until_true(
-        &mut self,
-        until: u64,
-        holds: impl Fn(&World) -> bool,
-    ) -> Result<bool, Violation> {
+    pub fn run_until_true(&mut self, until: u64, holds: impl Fn(&World) -> bool) -> Result<bool, Violation> {
         while !holds(self) {
-            let Some(entry) = self
-                .queue
-                .first_entry()
-                .filter(|entry| entry.key().0 <= until)
-            else {
+            let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= until) else {
                 self.now = until;
                 return Ok(false);
             };
@@ -194,9 +182,7 @@ impl World {
 
     fn step(&mut self, event: Event) -> Check {
         self.steps += 1;
-        ensure(self.steps < 3_000_000, "I10 the simulation ends", || {
-            "too many steps".into()
-        })?;
+        ensure(self.steps < 3_000_000, "I10 the simulation ends", || "too many steps".into())?;
         let Some(event) = self.unless_paused(event) else {
             return Ok(());
         };
@@ -244,12 +230,7 @@ impl World {
             let awake = host.paused_until <= self.now;
             awake && core.is_some_and(|core| core.is_leader(host.clock.now(self.now).mono))
         };
-        let holders: Vec<NodeId> = self
-            .hosts
-            .iter()
-            .filter(says_true)
-            .map(|host| host.id)
-            .collect();
+        let holders: Vec<NodeId> = self.hosts.iter().filter(says_true).map(|host| host.id).collect();
         self.checks.lease.holders(&holders)
     }
 
@@ -261,9 +242,7 @@ impl World {
     }
 
     fn mix(&mut self, word: u64) {
-        self.trace_hash = (self.trace_hash ^ word)
-            .wrapping_mul(0x0000_0100_0000_01B3)
-            .rotate_left(23);
+        self.trace_hash = (self.trace_hash ^ word).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(23);
     }
 }
 
@@ -315,14 +294,7 @@ impl World {
         let id = self.hosts[node].id;
         if id != dead && self.net.both_ways(id, dead) {
             let delay = self.net.delay(&mut self.rng);
-            self.after(
-                delay,
-                Event::Refused {
-                    node,
-                    peer: dead,
-                    lie: false,
-                },
-            );
+            self.after(delay, Event::Refused { node, peer: dead, lie: false });
         }
     }
 
@@ -495,14 +467,7 @@ impl World {
         let peer = self.hosts[node].id;
         for other in self.others(peer) {
             let (node, delay) = (self.slot(other), self.net.delay(&mut self.rng));
-            self.after(
-                delay,
-                Event::Refused {
-                    node,
-                    peer,
-                    lie: true,
-                },
-            );
+            self.after(delay, Event::Refused { node, peer, lie: true });
         }
     }
 
@@ -523,13 +488,7 @@ impl World {
         }
         let mut rng = self.rng.fork();
         for delay in self.net.fates(&mut rng, envelope.from, envelope.to) {
-            self.after(
-                delay,
-                Event::Deliver {
-                    envelope: envelope.clone(),
-                    state: state.clone(),
-                },
-            );
+            self.after(delay, Event::Deliver { envelope: envelope.clone(), state: state.clone() });
         }
         Ok(())
     }
@@ -570,8 +529,7 @@ impl World {
             let second_half = matches!(command, Command::Half { second: true, .. });
             self.checks.applied.effect(tag, second_half, index)?;
             self.checks.refused.applied(tag)?;
-            if let (Command::Grant { role }, crate::store::Effect::Token(token)) = (command, effect)
-            {
+            if let (Command::Grant { role }, crate::store::Effect::Token(token)) = (command, effect) {
                 self.checks.tokens.granted(role, index, token)?;
             }
         }
@@ -594,19 +552,13 @@ impl World {
     fn restore(&mut self, node: usize, meta: &SnapshotMeta) -> Check {
         let id = self.hosts[node].id;
         let Some(state) = self.hosts[node].incoming.take() else {
-            return ensure(false, "P26 a snapshot comes with a state", || {
-                format!("{id} at {}", meta.at)
-            });
+            return ensure(false, "P26 a snapshot comes with a state", || format!("{id} at {}", meta.at));
         };
-        ensure(
-            state.applied == meta.index(),
-            "P26 a snapshot comes with a state",
-            || format!("{id}: state at {}, meta at {}", state.applied, meta.at),
-        )?;
-        let forward = state.applied >= self.hosts[node].store.applied;
-        ensure(forward, "I7 applied once", || {
-            format!("{id} goes back to {}", state.applied)
+        ensure(state.applied == meta.index(), "P26 a snapshot comes with a state", || {
+            format!("{id}: state at {}, meta at {}", state.applied, meta.at)
         })?;
+        let forward = state.applied >= self.hosts[node].store.applied;
+        ensure(forward, "I7 applied once", || format!("{id} goes back to {}", state.applied))?;
         self.hosts[node].snapshot = Some((meta.clone(), state.clone()));
         self.hosts[node].store = state;
         Ok(())
@@ -629,9 +581,7 @@ impl World {
         let expected = fault == Fault::Odd && host.flipped;
         let id = host.id;
         self.note(|| format!("{id} stops: {fault:?}"));
-        ensure(expected, "no node stops without a cause", || {
-            format!("{id} stops: {fault:?}")
-        })?;
+        ensure(expected, "no node stops without a cause", || format!("{id} stops: {fault:?}"))?;
         self.odd.push(id);
         self.restart_doubtful(node);
         Ok(())
@@ -651,13 +601,7 @@ impl World {
             Ask::Command(command) => command,
             Ask::Read { .. } | Ask::ReadPair { .. } => {
                 let request = host.request(call);
-                return self.feed(
-                    node,
-                    Input::Read {
-                        request,
-                        at_least: 0,
-                    },
-                );
+                return self.feed(node, Input::Read { request, at_least: 0 });
             }
         };
         if judge && matches!(command, Command::Cas { .. } | Command::Create { .. }) {
@@ -675,17 +619,8 @@ impl World {
             self.reply(call, Answer::Mismatch);
             return Ok(());
         }
-        let request = self.hosts[node].request(Call {
-            judged: true,
-            ..call
-        });
-        self.feed(
-            node,
-            Input::Read {
-                request,
-                at_least: last,
-            },
-        )
+        let request = self.hosts[node].request(Call { judged: true, ..call });
+        self.feed(node, Input::Read { request, at_least: last })
     }
 
     fn propose(&mut self, node: usize, call: Call, command: Command) -> Check {
@@ -695,18 +630,9 @@ impl World {
             _ => Format(1),
         };
         let parts = match command {
-            Command::Pair { key, value } if mutant::is_on(Mutant::SplitBatch) => vec![
-                Command::Half {
-                    key,
-                    second: false,
-                    value,
-                },
-                Command::Half {
-                    key,
-                    second: true,
-                    value,
-                },
-            ],
+            Command::Pair { key, value } if mutant::is_on(Mutant::SplitBatch) => {
+                vec![Command::Half { key, second: false, value }, Command::Half { key, second: true, value }]
+            }
             whole => vec![whole],
         };
         let mut entries = Vec::new();
@@ -730,9 +656,7 @@ impl World {
             (Verdict::Readable { .. }, Ask::Command(_)) => Answer::Mismatch,
             (Verdict::Readable { index }, ask) => {
                 let behind = host.store.applied < *index;
-                ensure(!behind, "P13 reads see what they must", || {
-                    format!("{call:?} at {index}")
-                })?;
+                ensure(!behind, "P13 reads see what they must", || format!("{call:?} at {index}"))?;
                 read(&host.store, ask)?
             }
             (Verdict::Refused(refusal), ask) => {
@@ -768,9 +692,7 @@ fn read(store: &Store, ask: Ask) -> Result<Answer, Violation> {
         Ask::ReadPair { key } => {
             let pair = store.pair(key);
             let whole = pair.is_none_or(|(first, second)| first == second);
-            ensure(whole, "P12 a batch is whole", || {
-                format!("pair {key} reads {pair:?}")
-            })?;
+            ensure(whole, "P12 a batch is whole", || format!("pair {key} reads {pair:?}"))?;
             Ok(Answer::Value(pair.map(|(first, _)| first)))
         }
         Ask::Command(_) => Ok(Answer::Mismatch),

@@ -13,22 +13,9 @@ const TABLE: [(&str, &[&str]); 10] = [
     ("storage", &["types", "protocol"]),
     ("config", &["types", "protocol"]),
     ("client", &["types", "wire"]),
-    (
-        "driver",
-        &["types", "protocol", "store", "wire", "storage", "config"],
-    ),
-    (
-        "http",
-        &[
-            "types", "protocol", "store", "wire", "storage", "config", "driver",
-        ],
-    ),
-    (
-        "cli",
-        &[
-            "types", "protocol", "store", "wire", "storage", "config", "client", "driver", "http",
-        ],
-    ),
+    ("driver", &["types", "protocol", "store", "wire", "storage", "config"]),
+    ("http", &["types", "protocol", "store", "wire", "storage", "config", "driver"]),
+    ("cli", &["types", "protocol", "store", "wire", "storage", "config", "client", "driver", "http"]),
 ];
 
 pub fn check(sources: &[Source]) -> Vec<String> {
@@ -42,10 +29,7 @@ fn check_file(source: &Source) -> Vec<String> {
     };
     let Some((_, allowed)) = TABLE.iter().find(|(name, _)| *name == module) else {
         let place = "give it a place in TABLE in tests/tidy/imports.rs";
-        return vec![format!(
-            "{}:1: module {module} is not in the table of imports; {place}",
-            source.path
-        )];
+        return vec![format!("{}:1: module {module} is not in the table of imports; {place}", source.path)];
     };
     let mut complaints: Vec<String> = Vec::new();
     for (target, line) in crate_imports(source) {
@@ -60,15 +44,9 @@ fn check_file(source: &Source) -> Vec<String> {
 fn complaint(source: &Source, line: usize, module: &str, target: &str, allowed: &[&str]) -> String {
     let at = format!("{}:{line}", source.path);
     if !TABLE.iter().any(|(name, _)| *name == target) {
-        return format!(
-            "{at}: crate::{target} does not say which module it comes from; name the module"
-        );
+        return format!("{at}: crate::{target} does not say which module it comes from; name the module");
     }
-    let allowed = if allowed.is_empty() {
-        "nothing".to_string()
-    } else {
-        allowed.join(", ")
-    };
+    let allowed = if allowed.is_empty() { "nothing".to_string() } else { allowed.join(", ") };
     format!(
         "{at}: {module} must not import crate::{target}, only {allowed}; move the shared item down or the use of it up"
     )
@@ -90,10 +68,7 @@ fn steps_to_crate(segments: &[String], depth: usize) -> Option<usize> {
         return Some(1);
     }
     let skipped = usize::from(segments[0] == "self");
-    let supers = segments[skipped..]
-        .iter()
-        .take_while(|segment| *segment == "super")
-        .count();
+    let supers = segments[skipped..].iter().take_while(|segment| *segment == "super").count();
     (supers > 0 && supers == depth).then_some(skipped + supers)
 }
 
@@ -108,10 +83,7 @@ mod tests {
     fn the_table_points_down() {
         for (place, (module, allowed)) in TABLE.iter().enumerate() {
             let lower: Vec<_> = TABLE[..place].iter().map(|(name, _)| *name).collect();
-            assert!(
-                allowed.iter().all(|name| lower.contains(name)),
-                "{module} imports from above"
-            );
+            assert!(allowed.iter().all(|name| lower.contains(name)), "{module} imports from above");
         }
     }
 
@@ -119,36 +91,18 @@ mod tests {
     fn what_the_table_allows_passes() {
         let text = "use crate::types::Epoch;\nuse crate::protocol::{Input, Output};\nuse super::quorum;\n\
                     // crate::store\nconst X: &str = \"crate::http\";\npub(crate) fn f() {}\n";
-        assert_eq!(
-            complaints("src/protocol/election.rs", text),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            complaints("src/cli/serve.rs", "use crate::{client, http};"),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            complaints("src/main.rs", "use crate::anything;"),
-            Vec::<String>::new()
-        );
+        assert_eq!(complaints("src/protocol/election.rs", text), Vec::<String>::new());
+        assert_eq!(complaints("src/cli/serve.rs", "use crate::{client, http};"), Vec::<String>::new());
+        assert_eq!(complaints("src/main.rs", "use crate::anything;"), Vec::<String>::new());
     }
 
     #[test]
     fn an_import_from_above_fails() {
         let expected = "src/protocol/election.rs:2: protocol must not import crate::store, only types; \
                         move the shared item down or the use of it up";
-        assert_eq!(
-            complaints("src/protocol/election.rs", "\nuse crate::store::Store;"),
-            [expected]
-        );
-        assert_eq!(
-            complaints("src/types/mod.rs", "fn f() -> crate::wire::Body {}").len(),
-            1
-        );
-        assert_eq!(
-            complaints("src/client/mod.rs", "use crate::driver;").len(),
-            1
-        );
+        assert_eq!(complaints("src/protocol/election.rs", "\nuse crate::store::Store;"), [expected]);
+        assert_eq!(complaints("src/types/mod.rs", "fn f() -> crate::wire::Body {}").len(), 1);
+        assert_eq!(complaints("src/client/mod.rs", "use crate::driver;").len(), 1);
     }
 
     #[test]
@@ -163,34 +117,11 @@ mod tests {
     #[test]
     fn super_that_reaches_the_crate_fails() {
         assert_eq!(complaints("src/store/mod.rs", "use super::http;").len(), 1);
-        assert_eq!(
-            complaints("src/store/apply.rs", "use super::super::http;").len(),
-            1
-        );
-        assert_eq!(
-            complaints("src/store/apply.rs", "use super::{super::http, digest};").len(),
-            1
-        );
-        assert_eq!(
-            complaints(
-                "src/store/apply.rs",
-                "mod tests { use super::super::super::http; }"
-            )
-            .len(),
-            1
-        );
-        assert_eq!(
-            complaints("src/store/apply.rs", "use super::http;").len(),
-            0
-        );
-        assert_eq!(
-            complaints(
-                "src/store/apply.rs",
-                "mod tests { use super::super::http; }"
-            )
-            .len(),
-            0
-        );
+        assert_eq!(complaints("src/store/apply.rs", "use super::super::http;").len(), 1);
+        assert_eq!(complaints("src/store/apply.rs", "use super::{super::http, digest};").len(), 1);
+        assert_eq!(complaints("src/store/apply.rs", "mod tests { use super::super::super::http; }").len(), 1);
+        assert_eq!(complaints("src/store/apply.rs", "use super::http;").len(), 0);
+        assert_eq!(complaints("src/store/apply.rs", "mod tests { use super::super::http; }").len(), 0);
     }
 
     #[test]

@@ -69,19 +69,11 @@ fn every_mutant_is_used() {
 
 /// All complaints at once: a gate that shows one at a time is run as often as there are complaints.
 fn expect_none(complaints: Vec<String>) {
-    assert!(
-        complaints.is_empty(),
-        "{} complaints:\n{}\n",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert!(complaints.is_empty(), "{} complaints:\n{}\n", complaints.len(), complaints.join("\n"));
 }
 
 #[test]
 #[should_panic(expected = "2 complaints:\na.rs:1: first\nb.rs:2: second\n")]
 fn complaints_fail_the_test() {
-    expect_none(vec![
-        "a.rs:1: first".to_string(),
-        "b.rs:2: second".to_string(),
-    ]);
+    expect_none(vec!["a.rs:1: first".to_string(), "b.rs:2: second".to_string()]);
 }

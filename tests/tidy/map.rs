@@ -9,16 +9,12 @@ const LINES_MAX: usize = 200;
 
 pub fn check(map: Option<&str>, paths: &[String]) -> Vec<String> {
     let Some(map) = map else {
-        return vec![format!(
-            "{MAP}:1: missing; write a map of src/ and tests/ in {LINES_MAX} lines"
-        )];
+        return vec![format!("{MAP}:1: missing; write a map of src/ and tests/ in {LINES_MAX} lines")];
     };
     let lines = map.lines().count();
     let mut complaints = Vec::new();
     if lines > LINES_MAX {
-        complaints.push(format!(
-            "{MAP}:{lines}: {lines} lines, at most {LINES_MAX}; say less"
-        ));
+        complaints.push(format!("{MAP}:{lines}: {lines} lines, at most {LINES_MAX}; say less"));
     }
     complaints.extend(check_complete(map, paths));
     complaints.extend(check_stale(map, paths));
@@ -31,15 +27,10 @@ fn check_complete(map: &str, paths: &[String]) -> Vec<String> {
     for path in paths {
         let short = path.strip_prefix("src/");
         if short.is_some_and(|short| !named.contains(short) && !named.contains(path.as_str())) {
-            complaints.push(format!(
-                "{MAP}:1: {path} is not named; write the path, with or without src/"
-            ));
+            complaints.push(format!("{MAP}:1: {path} is not named; write the path, with or without src/"));
         }
     }
-    for folder in test_folders(paths)
-        .iter()
-        .filter(|folder| !named.contains(folder.as_str()))
-    {
+    for folder in test_folders(paths).iter().filter(|folder| !named.contains(folder.as_str())) {
         complaints.push(format!("{MAP}:1: {folder} is not named; write `{folder}/`"));
     }
     complaints
@@ -49,10 +40,7 @@ fn check_stale(map: &str, paths: &[String]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in map.lines().enumerate() {
         for name in names(line).filter(|name| !exists(name, paths)) {
-            complaints.push(format!(
-                "{MAP}:{}: {name} does not exist; correct the name",
-                number + 1
-            ));
+            complaints.push(format!("{MAP}:{}: {name} does not exist; correct the name", number + 1));
         }
     }
     complaints
@@ -71,15 +59,10 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
 fn exists(name: &str, paths: &[String]) -> bool {
     if name.starts_with("src/") || name.starts_with("tests/") {
         let folder = format!("{name}/");
-        return paths
-            .iter()
-            .any(|path| path == name || path.starts_with(&folder));
+        return paths.iter().any(|path| path == name || path.starts_with(&folder));
     }
     let end = format!("/{name}");
-    !name.ends_with(".rs")
-        || paths
-            .iter()
-            .any(|path| path == name || path.ends_with(&end))
+    !name.ends_with(".rs") || paths.iter().any(|path| path == name || path.ends_with(&end))
 }
 
 fn test_folders(paths: &[String]) -> BTreeSet<String> {
@@ -97,13 +80,8 @@ mod tests {
                         The folders src/protocol/ and types/ say build.rs and/or <x>/mod.rs, *.rs.\n";
 
     fn complaints(map: &str) -> Vec<String> {
-        let paths = [
-            "build.rs",
-            "src/lib.rs",
-            "src/protocol/mod.rs",
-            "src/http/page.html",
-            "tests/sim/main.rs",
-        ];
+        let paths =
+            ["build.rs", "src/lib.rs", "src/protocol/mod.rs", "src/http/page.html", "tests/sim/main.rs"];
         check(Some(map), &paths.map(str::to_string))
     }
 
@@ -119,15 +97,8 @@ mod tests {
 
     #[test]
     fn an_unnamed_file_or_folder_fails() {
-        let found = complaints(
-            &GOOD
-                .replace("protocol/mod.rs", "mod.rs")
-                .replace("tests/sim/", "sim"),
-        );
-        assert!(
-            found[0].contains("src/protocol/mod.rs is not named"),
-            "{found:?}"
-        );
+        let found = complaints(&GOOD.replace("protocol/mod.rs", "mod.rs").replace("tests/sim/", "sim"));
+        assert!(found[0].contains("src/protocol/mod.rs is not named"), "{found:?}");
         assert!(found[1].contains("tests/sim is not named"), "{found:?}");
         assert_eq!(found.len(), 2);
     }
@@ -140,22 +111,14 @@ mod tests {
 
     #[test]
     fn a_stale_name_fails() {
-        let found = complaints(&format!(
-            "{GOOD}protocol/gone.rs, src/old/, `tests/it`, docs/any.md\n"
-        ));
+        let found = complaints(&format!("{GOOD}protocol/gone.rs, src/old/, `tests/it`, docs/any.md\n"));
         assert_eq!(found.len(), 3, "{found:?}");
-        assert_eq!(
-            found[0],
-            "ARCHITECTURE.md:5: protocol/gone.rs does not exist; correct the name"
-        );
+        assert_eq!(found[0], "ARCHITECTURE.md:5: protocol/gone.rs does not exist; correct the name");
     }
 
     #[test]
     fn a_long_map_fails() {
         let found = complaints(&format!("{GOOD}{}", "text\n".repeat(197)));
-        assert_eq!(
-            found,
-            ["ARCHITECTURE.md:201: 201 lines, at most 200; say less"]
-        );
+        assert_eq!(found, ["ARCHITECTURE.md:201: 201 lines, at most 200; say less"]);
     }
 }

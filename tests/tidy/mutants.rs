@@ -8,9 +8,7 @@ const DEFINITION: &str = "src/protocol/mutant.rs";
 
 pub fn check(sources: &[Source]) -> Vec<String> {
     let definition = sources.iter().find(|source| source.path == DEFINITION);
-    let variants = definition
-        .map(|source| variants(&source.tokens))
-        .unwrap_or_default();
+    let variants = definition.map(|source| variants(&source.tokens)).unwrap_or_default();
     if variants.is_empty() {
         return vec![format!(
             "{DEFINITION}:1: no `enum Mutant` with variants; write it, or correct the path here"
@@ -18,15 +16,9 @@ pub fn check(sources: &[Source]) -> Vec<String> {
     }
     let users = sources.iter().filter(|source| source.path != DEFINITION);
     let used: Vec<_> = users.flat_map(|source| paths(&source.tokens)).collect();
-    let unused = |variant: &&Token| {
-        !used
-            .iter()
-            .any(|path| path.contains(&["Mutant", &variant.text]))
-    };
+    let unused = |variant: &&Token| !used.iter().any(|path| path.contains(&["Mutant", &variant.text]));
     let complaint = |Token { text, line }: &Token| {
-        format!(
-            "{DEFINITION}:{line}: Mutant::{text} is not used in src/ or tests/; use it or remove it"
-        )
+        format!("{DEFINITION}:{line}: Mutant::{text} is not used in src/ or tests/; use it or remove it")
     };
     variants.iter().filter(unused).map(complaint).collect()
 }
@@ -54,11 +46,7 @@ fn variants(tokens: &[Token]) -> Vec<Token> {
 fn variant_end(tokens: &[Token], start: usize) -> usize {
     let mut at = start;
     while at < tokens.len() && tokens[at].text != "," {
-        at = if matches!(text_at(tokens, at), "(" | "{" | "[") {
-            closing(tokens, at) + 1
-        } else {
-            at + 1
-        };
+        at = if matches!(text_at(tokens, at), "(" | "{" | "[") { closing(tokens, at) + 1 } else { at + 1 };
     }
     at
 }
@@ -70,43 +58,29 @@ mod tests {
                         \n    Second(u8, u8),\n    Third { a: u8 },\n    Fourth = 1 << 4,\n    Fifth\n}\n";
 
     fn complaints(definition: &str, user: &str) -> Vec<String> {
-        check(&[
-            Source::new(DEFINITION, definition),
-            Source::new("tests/sim/main.rs", user),
-        ])
+        check(&[Source::new(DEFINITION, definition), Source::new("tests/sim/main.rs", user)])
     }
 
     #[test]
     fn variants_are_found_with_their_lines() {
         let found = variants(&Source::new(DEFINITION, ENUM).tokens);
-        let found: Vec<_> = found
-            .iter()
-            .map(|token| (token.text.as_str(), token.line))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                ("First", 6),
-                ("Second", 8),
-                ("Third", 9),
-                ("Fourth", 10),
-                ("Fifth", 11)
-            ]
-        );
+        let found: Vec<_> = found.iter().map(|token| (token.text.as_str(), token.line)).collect();
+        assert_eq!(found, [("First", 6), ("Second", 8), ("Third", 9), ("Fourth", 10), ("Fifth", 11)]);
     }
 
     #[test]
     fn used_mutants_pass() {
-        let user = "use p::Mutant::{First, Second};\nf(Mutant::Third { a: 1 }, p::Mutant::Fourth, Mutant::Fifth);";
+        let user =
+            "use p::Mutant::{First, Second};\nf(Mutant::Third { a: 1 }, p::Mutant::Fourth, Mutant::Fifth);";
         assert_eq!(complaints(ENUM, user), Vec::<String>::new());
     }
 
     #[test]
     fn an_unused_mutant_fails() {
-        let user =
-            "f(Mutant::First, Mutant::Second, Mutant::Third, Mutant::Fifth); // Mutant::Fourth";
+        let user = "f(Mutant::First, Mutant::Second, Mutant::Third, Mutant::Fifth); // Mutant::Fourth";
         let own = format!("{ENUM}const X: Mutant = Mutant::Fourth;\n");
-        let expected = "src/protocol/mutant.rs:10: Mutant::Fourth is not used in src/ or tests/; use it or remove it";
+        let expected =
+            "src/protocol/mutant.rs:10: Mutant::Fourth is not used in src/ or tests/; use it or remove it";
         assert_eq!(complaints(&own, user), [expected]);
     }
 

@@ -4,8 +4,7 @@ use crate::tokens::{Token, text_at};
 
 /// What may stand before a path that begins with `::`, and is no part of it.
 const KEYWORDS: [&str; 14] = [
-    "as", "break", "dyn", "else", "for", "if", "impl", "in", "let", "match", "mut", "return",
-    "use", "where",
+    "as", "break", "dyn", "else", "for", "if", "impl", "in", "let", "match", "mut", "return", "use", "where",
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +17,7 @@ pub struct Path {
 
 impl Path {
     pub fn contains(&self, part: &[&str]) -> bool {
-        self.segments
-            .windows(part.len())
-            .any(|window| window == part)
+        self.segments.windows(part.len()).any(|window| window == part)
     }
 }
 
@@ -30,11 +27,7 @@ pub fn paths(tokens: &[Token]) -> Vec<Path> {
     let mut at = 0;
     while at < tokens.len() {
         let starts = begins(tokens, at);
-        at = if starts {
-            walk(tokens, at, &[], &mut found)
-        } else {
-            at + 1
-        };
+        at = if starts { walk(tokens, at, &[], &mut found) } else { at + 1 };
     }
     found
 }
@@ -63,18 +56,12 @@ fn walk(tokens: &[Token], from: usize, prefix: &[String], found: &mut Vec<Path>)
         }
         at += 1;
     }
-    found.push(Path {
-        segments,
-        line: tokens[at - 1].line,
-        at: from,
-    });
+    found.push(Path { segments, line: tokens[at - 1].line, at: from });
     at
 }
 
 fn joins(tokens: &[Token], at: usize) -> bool {
-    tokens
-        .get(at)
-        .is_some_and(|token| token.is_word() || token.text == "{" || token.text == "*")
+    tokens.get(at).is_some_and(|token| token.is_word() || token.text == "{" || token.text == "*")
 }
 
 fn group(tokens: &[Token], open: usize, prefix: &[String], found: &mut Vec<Path>) -> usize {
@@ -95,18 +82,12 @@ mod tests {
 
     fn joined(text: &str) -> Vec<String> {
         let found = paths(&tokens(text)).into_iter();
-        found
-            .map(|path| path.segments.join("::"))
-            .filter(|path| path.contains("::"))
-            .collect()
+        found.map(|path| path.segments.join("::")).filter(|path| path.contains("::")).collect()
     }
 
     #[test]
     fn paths_in_expressions() {
-        assert_eq!(
-            joined("let x: a::B<c::D> = e::f::<g::H>(&i);"),
-            ["a::B", "c::D", "e::f", "g::H"]
-        );
+        assert_eq!(joined("let x: a::B<c::D> = e::f::<g::H>(&i);"), ["a::B", "c::D", "e::f", "g::H"]);
         assert_eq!(
             joined("<T as a::B>::c::d(::std::e); use ::f::g; fn h() -> ::i::j"),
             ["a::B", "std::e", "f::g", "i::j"]
@@ -116,10 +97,7 @@ mod tests {
     #[test]
     fn groups_are_written_out() {
         let text = "use a::{b, c::{d as e, f::*}, self, g::h,}; use {i::j, ::k::l};";
-        assert_eq!(
-            joined(text),
-            ["a::b", "a::c::d", "a::c::f::*", "a::g::h", "i::j", "k::l"]
-        );
+        assert_eq!(joined(text), ["a::b", "a::c::d", "a::c::f::*", "a::g::h", "i::j", "k::l"]);
     }
 
     #[test]
@@ -131,10 +109,7 @@ mod tests {
     #[test]
     fn a_path_knows_its_line() {
         let found = paths(&tokens("use a::{\n  b,\n  c::d,\n};"));
-        assert_eq!(
-            found.iter().map(|path| path.line).collect::<Vec<_>>(),
-            [2, 3]
-        );
+        assert_eq!(found.iter().map(|path| path.line).collect::<Vec<_>>(), [2, 3]);
     }
 
     #[test]

@@ -66,9 +66,8 @@ fn check_file(source: &Source) -> Vec<String> {
     found.retain(|(line, ..)| !source.is_test(*line));
     found.sort();
     found.dedup();
-    let complaint = |(line, what, instead)| {
-        format!("{}:{line}: {what} in the pure core; {instead}", source.path)
-    };
+    let complaint =
+        |(line, what, instead)| format!("{}:{line}: {what} in the pure core; {instead}", source.path);
     found.into_iter().map(complaint).collect()
 }
 
@@ -78,11 +77,7 @@ fn banned_word(source: &Source, at: usize) -> Option<&'static str> {
     let called = text_at(&source.tokens, at + 1) == "!";
     let switch = word == "thread_local" && source.path == SWITCHES;
     let macros = MACROS.iter().filter(|_| called && !switch);
-    WORDS
-        .iter()
-        .chain(macros)
-        .find(|(name, _)| *name == word)
-        .map(|(_, instead)| *instead)
+    WORDS.iter().chain(macros).find(|(name, _)| *name == word).map(|(_, instead)| *instead)
 }
 
 /// What to do instead of a path; none for an innocent one. A whole module of which only a part is innocent may not
@@ -95,10 +90,9 @@ fn banned_path(path: &Path) -> Option<&'static str> {
         ["std", "time", "Instant" | "SystemTime" | "UNIX_EPOCH", ..] => Some(CLOCK),
         ["std" | "core" | "alloc", "sync", "Arc" | "Weak", ..] => None,
         ["std" | "core" | "alloc", "sync", ..] => Some(SHARED),
-        ["std" | "core", module, ..] => MODULES
-            .iter()
-            .find(|(name, _)| name == module)
-            .map(|(_, instead)| *instead),
+        ["std" | "core", module, ..] => {
+            MODULES.iter().find(|(name, _)| name == module).map(|(_, instead)| *instead)
+        }
         _ => None,
     }
 }
@@ -117,20 +111,13 @@ mod tests {
                     fn f(now: Instant, randomly: u8) { std::time::Duration::ZERO; fs::x(); print(1); }\n\
                     #[cfg(test)]\nmod tests { use std::collections::HashMap; }\n";
         assert_eq!(complaints("src/store/apply.rs", text), Vec::<String>::new());
-        assert_eq!(
-            complaints("src/driver/mod.rs", "use std::fs;"),
-            Vec::<String>::new()
-        );
+        assert_eq!(complaints("src/driver/mod.rs", "use std::fs;"), Vec::<String>::new());
     }
 
     #[test]
     fn a_complaint_says_where_and_what_to_do() {
-        let expected =
-            "src/types/id.rs:2: std::time::Instant in the pure core; take the time as an argument";
-        assert_eq!(
-            complaints("src/types/id.rs", "\nuse std::time::{Duration, Instant};"),
-            [expected]
-        );
+        let expected = "src/types/id.rs:2: std::time::Instant in the pure core; take the time as an argument";
+        assert_eq!(complaints("src/types/id.rs", "\nuse std::time::{Duration, Instant};"), [expected]);
     }
 
     #[test]
@@ -165,10 +152,7 @@ mod tests {
             let found = complaints("src/store.rs", &format!("fn f() {{ a.{word}!(b) }}"));
             assert_eq!(found.len(), 1, "{word}: {found:?}");
         }
-        assert_eq!(
-            complaints("src/types/mod.rs", "async fn f() { g().await }").len(),
-            2
-        );
+        assert_eq!(complaints("src/types/mod.rs", "async fn f() { g().await }").len(), 2);
     }
 
     #[test]

@@ -30,21 +30,12 @@ impl Source {
         let lines = |&(start, end): &(usize, usize)| tokens[start].line..=tokens[end].line;
         let tests = tests.iter().map(lines).collect();
         let (path, text) = (path.to_string(), text.to_string());
-        Source {
-            path,
-            text,
-            tokens,
-            tests,
-            only_for_tests: false,
-        }
+        Source { path, text, tokens, tests, only_for_tests: false }
     }
 
     /// Sources that know of each other: a parent says which of its children are for tests only.
     pub fn all(files: &[(String, String)]) -> Vec<Source> {
-        let mut sources: Vec<_> = files
-            .iter()
-            .map(|(path, text)| Source::new(path, text))
-            .collect();
+        let mut sources: Vec<_> = files.iter().map(|(path, text)| Source::new(path, text)).collect();
         let test_files: Vec<_> = sources.iter().flat_map(Source::test_children).collect();
         for source in &mut sources {
             let stem = source.path.trim_end_matches(".rs");
@@ -76,9 +67,7 @@ impl Source {
     /// The path below which its child modules live.
     fn folder(&self) -> &str {
         let stem = self.path.trim_end_matches(".rs");
-        let root = ["/mod", "/lib", "/main"]
-            .iter()
-            .find_map(|root| stem.strip_suffix(root));
+        let root = ["/mod", "/lib", "/main"].iter().find_map(|root| stem.strip_suffix(root));
         root.unwrap_or(stem)
     }
 
@@ -92,27 +81,18 @@ impl Source {
         let declares = |&(_, end): &(usize, usize)| {
             text_at(&self.tokens, end) == ";" && text_at(&self.tokens, end.wrapping_sub(2)) == "mod"
         };
-        let child =
-            |(_, end): (usize, usize)| format!("{}/{}", self.folder(), self.tokens[end - 1].text);
+        let child = |(_, end): (usize, usize)| format!("{}/{}", self.folder(), self.tokens[end - 1].text);
         items.filter(declares).map(child).collect()
     }
 
     pub fn functions(&self) -> Vec<Function> {
         let mut found = Vec::new();
-        for (at, token) in self
-            .tokens
-            .iter()
-            .enumerate()
-            .filter(|(_, token)| token.text == "fn")
-        {
+        for (at, token) in self.tokens.iter().enumerate().filter(|(_, token)| token.text == "fn") {
             let named = self.tokens.get(at + 1).filter(|name| name.is_word());
             let end = item_end(&self.tokens, at);
             if let (Some(name), "}") = (named, text_at(&self.tokens, end)) {
                 let lines = token.line..=self.tokens[end].line;
-                found.push(Function {
-                    name: name.text.clone(),
-                    lines,
-                });
+                found.push(Function { name: name.text.clone(), lines });
             }
         }
         found
@@ -127,10 +107,7 @@ fn test_items(tokens: &[Token]) -> Vec<(usize, usize)> {
         let has = |word| inside.iter().any(|token| token.text == word);
         if text_at(inside, 2) == "cfg" && has("test") && !has("not") && !has("any") {
             let mut item = attribute.end;
-            while let Some(next) = attributes(&tokens[item..])
-                .first()
-                .filter(|next| next.start == 0)
-            {
+            while let Some(next) = attributes(&tokens[item..]).first().filter(|next| next.start == 0) {
                 item += next.end;
             }
             found.push((attribute.start, item_end(tokens, item)));
@@ -144,8 +121,7 @@ mod tests {
 
     #[test]
     fn test_modules_are_known() {
-        let text =
-            "fn a() {}\n#[cfg(test)]\n#[rustfmt::skip]\nmod tests {\n  fn b() {}\n}\nfn c() {}\n";
+        let text = "fn a() {}\n#[cfg(test)]\n#[rustfmt::skip]\nmod tests {\n  fn b() {}\n}\nfn c() {}\n";
         let source = Source::new("src/a.rs", text);
         let lines: Vec<_> = (1..=7).filter(|&line| source.is_test(line)).collect();
         assert_eq!(lines, [2, 3, 4, 5, 6]);
@@ -153,11 +129,7 @@ mod tests {
 
     #[test]
     fn only_what_needs_test_is_test() {
-        for (cfg, expected) in [
-            ("all(test, x)", true),
-            ("any(test, x)", false),
-            ("not(test)", false),
-        ] {
+        for (cfg, expected) in [("all(test, x)", true), ("any(test, x)", false), ("not(test)", false)] {
             let source = Source::new("src/a.rs", &format!("#[cfg({cfg})]\nuse b;\n"));
             assert_eq!(source.is_test(2), expected, "{cfg}");
         }
@@ -167,18 +139,10 @@ mod tests {
     fn a_parent_declares_a_test_file() {
         let file = |path: &str, text: &str| (path.to_string(), text.to_string());
         let parent = file("src/a/mod.rs", "#[cfg(test)]\nmod tests;\nmod testsuite;\n");
-        let names = [
-            "src/a/tests.rs",
-            "src/a/tests/b.rs",
-            "src/a/testsuite.rs",
-            "src/b/tests.rs",
-        ];
+        let names = ["src/a/tests.rs", "src/a/tests/b.rs", "src/a/testsuite.rs", "src/b/tests.rs"];
         let mut files: Vec<_> = names.iter().map(|name| file(name, "")).collect();
         files.push(parent);
-        let only: Vec<_> = Source::all(&files)
-            .iter()
-            .map(|source| source.only_for_tests)
-            .collect();
+        let only: Vec<_> = Source::all(&files).iter().map(|source| source.only_for_tests).collect();
         assert_eq!(only, [true, true, false, false, false]);
     }
 
@@ -198,12 +162,10 @@ mod tests {
 
     #[test]
     fn functions_have_bodies_and_names() {
-        let text = "trait T {\n fn a();\n fn b(f: fn(u8)) -> [u8; 2] {\n  x\n }\n}\nfn c<A>()\nwhere A: B {}\n";
+        let text =
+            "trait T {\n fn a();\n fn b(f: fn(u8)) -> [u8; 2] {\n  x\n }\n}\nfn c<A>()\nwhere A: B {}\n";
         let found = Source::new("src/a.rs", text).functions();
-        let names: Vec<_> = found
-            .iter()
-            .map(|found| (found.name.as_str(), found.lines.clone()))
-            .collect();
+        let names: Vec<_> = found.iter().map(|found| (found.name.as_str(), found.lines.clone())).collect();
         assert_eq!(names, [("b", 3..=5), ("c", 7..=8)]);
     }
 }

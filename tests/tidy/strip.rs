@@ -76,11 +76,9 @@ fn block_comment(rest: &[char]) -> usize {
 /// The length of a character literal; none for a lifetime, which has no closing quote.
 fn character(rest: &[char]) -> Option<usize> {
     match rest {
-        ['\'', '\\', _, tail @ ..] => Some(
-            tail.iter()
-                .position(|&c| c == '\'')
-                .map_or(rest.len(), |end| end + 4),
-        ),
+        ['\'', '\\', _, tail @ ..] => {
+            Some(tail.iter().position(|&c| c == '\'').map_or(rest.len(), |end| end + 4))
+        }
         ['\'', inner, '\'', ..] if *inner != '\'' => Some(3),
         _ => None,
     }
@@ -88,9 +86,7 @@ fn character(rest: &[char]) -> Option<usize> {
 
 /// The length of a string literal with its prefix: `"`, `b"`, `c"`, and the raw `r"`, `r#"`, `br"`, `cr"`.
 fn string(rest: &[char]) -> Option<usize> {
-    let quote = rest
-        .iter()
-        .position(|c| !matches!(c, 'b' | 'c' | 'r' | '#'))?;
+    let quote = rest.iter().position(|c| !matches!(c, 'b' | 'c' | 'r' | '#'))?;
     if rest[quote] != '"' {
         return None;
     }
@@ -158,41 +154,26 @@ mod tests {
     fn raw_strings_end_with_their_hashes() {
         assert_eq!(words(&code(r##"a r"\" b r#"c " d"# e"##)), "a b e");
         assert_eq!(words(&code("a br##\"b \"# c\"## d")), "a d");
-        assert_eq!(
-            words(&code("let r#type = r; # \"x\" y")),
-            "let r#type = r; # y"
-        );
+        assert_eq!(words(&code("let r#type = r; # \"x\" y")), "let r#type = r; # y");
     }
 
     #[test]
     fn lifetimes_are_code_and_characters_are_not() {
-        assert_eq!(
-            words(&code("f<'a, 'b>(x: &'a str, '\"', b)")),
-            "f<'a, 'b>(x: &'a str, , b)"
-        );
-        assert_eq!(
-            words(&code(r"a '\'' b '\\' c '\u{1F600}' d '/' e")),
-            "a b c d e"
-        );
+        assert_eq!(words(&code("f<'a, 'b>(x: &'a str, '\"', b)")), "f<'a, 'b>(x: &'a str, , b)");
+        assert_eq!(words(&code(r"a '\'' b '\\' c '\u{1F600}' d '/' e")), "a b c d e");
         assert_eq!(words(&code("for 'r \"x\" '_ 'static")), "for 'r '_ 'static");
     }
 
     #[test]
     fn prose_is_comments_and_strings() {
-        assert_eq!(
-            words(&prose("a // b\n c(\"d\", 'e') /* f */")),
-            "// b \"d\" /* f */"
-        );
+        assert_eq!(words(&prose("a // b\n c(\"d\", 'e') /* f */")), "// b \"d\" /* f */");
     }
 
     #[test]
     fn lines_stay_where_they_are() {
         let text = "a /* b\n c */\n \"d\n\" e\n";
         let lines = |text: &str| text.matches('\n').count();
-        assert_eq!(
-            (lines(&code(text)), lines(&prose(text))),
-            (lines(text), lines(text))
-        );
+        assert_eq!((lines(&code(text)), lines(&prose(text))), (lines(text), lines(text)));
         assert_eq!(code("é \"é\" é"), "é     é");
     }
 }

@@ -3,10 +3,7 @@
 const LINE_CHARS_MAX: usize = 160;
 
 pub fn check(texts: &[(String, String)]) -> Vec<String> {
-    texts
-        .iter()
-        .flat_map(|(path, text)| check_file(path, text))
-        .collect()
+    texts.iter().flat_map(|(path, text)| check_file(path, text)).collect()
 }
 
 fn check_file(path: &str, text: &str) -> Vec<String> {
@@ -22,16 +19,12 @@ fn check_file(path: &str, text: &str) -> Vec<String> {
         }
         let chars = line.chars().count();
         if rust && chars > LINE_CHARS_MAX {
-            complain(&format!(
-                "{chars} characters, at most {LINE_CHARS_MAX}; break the line"
-            ));
+            complain(&format!("{chars} characters, at most {LINE_CHARS_MAX}; break the line"));
         }
     }
     if !text.is_empty() && !text.ends_with('\n') {
         let last = text.lines().count();
-        complaints.push(format!(
-            "{path}:{last}: no newline at the end of the file; add it"
-        ));
+        complaints.push(format!("{path}:{last}: no newline at the end of the file; add it"));
     }
     complaints
 }
@@ -45,10 +38,7 @@ mod tests {
 
     #[test]
     fn clean_text_passes() {
-        assert_eq!(
-            complaints("a.rs", "fn f() {\n\n    g()\n}\n"),
-            Vec::<String>::new()
-        );
+        assert_eq!(complaints("a.rs", "fn f() {\n\n    g()\n}\n"), Vec::<String>::new());
         assert_eq!(complaints("empty.txt", ""), Vec::<String>::new());
         assert_eq!(complaints("Makefile", "a:\n\tb\n"), Vec::<String>::new());
     }
@@ -63,10 +53,7 @@ mod tests {
 
     #[test]
     fn a_missing_newline_fails() {
-        assert_eq!(
-            complaints("a.json", "a\nb"),
-            ["a.json:2: no newline at the end of the file; add it"]
-        );
+        assert_eq!(complaints("a.json", "a\nb"), ["a.json:2: no newline at the end of the file; add it"]);
     }
 
     #[test]
@@ -80,10 +67,7 @@ mod tests {
     fn long_lines_fail() {
         let (fits, long) = ("é".repeat(160) + "\n", "é".repeat(161) + "\n");
         assert_eq!(complaints("a.rs", &fits), Vec::<String>::new());
-        assert_eq!(
-            complaints("a.rs", &long),
-            ["a.rs:1: 161 characters, at most 160; break the line"]
-        );
+        assert_eq!(complaints("a.rs", &long), ["a.rs:1: 161 characters, at most 160; break the line"]);
         assert_eq!(complaints("a.md", &long), Vec::<String>::new());
     }
 }

@@ -32,10 +32,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
                 c => c.len_utf8(),
             };
             let (token, tail) = rest.split_at(length);
-            found.push(Token {
-                text: token.to_string(),
-                line: number + 1,
-            });
+            found.push(Token { text: token.to_string(), line: number + 1 });
             rest = tail.trim_start();
         }
     }
@@ -121,32 +118,17 @@ mod tests {
 
     #[test]
     fn tokens_are_words_double_colons_and_characters() {
-        assert_eq!(
-            texts("a::b_1: x->y"),
-            ["a", "::", "b_1", ":", "x", "-", ">", "y"]
-        );
+        assert_eq!(texts("a::b_1: x->y"), ["a", "::", "b_1", ":", "x", "-", ">", "y"]);
         assert_eq!(tokens("a\n\n b").last().map(|token| token.line), Some(3));
     }
 
     #[test]
     fn an_item_ends_with_its_block_or_its_sign() {
-        assert_eq!(
-            item("fn f<A, B>(a: A) -> B { x } fn g"),
-            "fn f < A , B > ( a : A ) - > B { x }"
-        );
-        assert_eq!(
-            item("fn f<A>() where A: B, C: D {} fn g"),
-            "fn f < A > ( ) where A : B , C : D { }"
-        );
-        assert_eq!(
-            item("fn f(a: A) -> B<{ C }, 2> { x } fn g"),
-            "fn f ( a : A ) - > B < { C } , 2 > { x }"
-        );
+        assert_eq!(item("fn f<A, B>(a: A) -> B { x } fn g"), "fn f < A , B > ( a : A ) - > B { x }");
+        assert_eq!(item("fn f<A>() where A: B, C: D {} fn g"), "fn f < A > ( ) where A : B , C : D { }");
+        assert_eq!(item("fn f(a: A) -> B<{ C }, 2> { x } fn g"), "fn f ( a : A ) - > B < { C } , 2 > { x }");
         assert_eq!(item("mod a; mod b"), "mod a ;");
-        assert_eq!(
-            item("pub a: Map<K, V>, pub b: C }"),
-            "pub a : Map < K , V > ,"
-        );
+        assert_eq!(item("pub a: Map<K, V>, pub b: C }"), "pub a : Map < K , V > ,");
         assert_eq!(item("pub last: C } fn g() {}"), "pub last : C");
     }
 

@@ -20,29 +20,20 @@ pub fn sent(envelope: &Envelope, disk: &Durable) -> Check {
             | Message::Heartbeat { .. }
     );
     if let Some(epoch) = envelope.message.epoch().filter(|_| binds) {
-        ensure(promise >= epoch, NAME, || {
-            format!("{envelope} with promise {promise} on disk")
-        })?;
+        ensure(promise >= epoch, NAME, || format!("{envelope} with promise {promise} on disk"))?;
     }
     if let Message::Appended { epoch, matched } = &envelope.message {
         // A later promise may have cut what this acknowledges: then nobody counts it any more.
         let there = disk.last() >= *matched || promise > *epoch;
-        ensure(there, NAME, || {
-            format!("{envelope} with {} on disk", disk.last())
-        })?;
+        ensure(there, NAME, || format!("{envelope} with {} on disk", disk.last()))?;
     }
     Ok(())
 }
 
 pub fn stored(disk: &Durable) -> Check {
     let promise = disk.vote.promise.epoch;
-    let newest = disk
-        .records
-        .last()
-        .map_or(disk.snapshot.at, |record| record.position);
-    ensure(
-        newest.epoch <= promise,
-        "I11 no record above the promise",
-        || format!("{newest} on a disk that promised {promise}"),
-    )
+    let newest = disk.records.last().map_or(disk.snapshot.at, |record| record.position);
+    ensure(newest.epoch <= promise, "I11 no record above the promise", || {
+        format!("{newest} on a disk that promised {promise}")
+    })
 }

@@ -15,10 +15,7 @@ impl Epochs {
     pub fn leads(&mut self, epoch: Epoch, node: NodeId, boot: Boot) -> Check {
         let known = *self.leaders.entry(epoch).or_insert((node, boot));
         ensure(known == (node, boot), "I1 one leader per epoch", || {
-            format!(
-                "epoch {epoch} is led by {known:?} and by {:?}",
-                (node, boot)
-            )
+            format!("epoch {epoch} is led by {known:?} and by {:?}", (node, boot))
         })
     }
 

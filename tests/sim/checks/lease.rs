@@ -13,8 +13,6 @@ pub struct Leases {
 impl Leases {
     pub fn holders(&self, holders: &[NodeId]) -> Check {
         let alone = holders.len() <= 1 || self.void;
-        ensure(alone, "I4 one lease at a time", || {
-            format!("{holders:?} all say that they lead")
-        })
+        ensure(alone, "I4 one lease at a time", || format!("{holders:?} all say that they lead"))
     }
 }

@@ -21,10 +21,7 @@ pub type Check = Result<(), Violation>;
 pub fn ensure(holds: bool, checker: &'static str, what: impl FnOnce() -> String) -> Check {
     match holds {
         true => Ok(()),
-        false => Err(Violation {
-            checker,
-            what: what(),
-        }),
+        false => Err(Violation { checker, what: what() }),
     }
 }
 

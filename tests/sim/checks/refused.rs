@@ -16,15 +16,11 @@ const NAME: &str = "I8 refused means not applied";
 impl Refused {
     pub fn refused(&mut self, tag: Tag) -> Check {
         self.refused.insert(tag);
-        ensure(!self.applied.contains(&tag), NAME, || {
-            format!("{tag:?} was applied before")
-        })
+        ensure(!self.applied.contains(&tag), NAME, || format!("{tag:?} was applied before"))
     }
 
     pub fn applied(&mut self, tag: Tag) -> Check {
         self.applied.insert(tag);
-        ensure(!self.refused.contains(&tag), NAME, || {
-            format!("{tag:?} was refused before")
-        })
+        ensure(!self.refused.contains(&tag), NAME, || format!("{tag:?} was refused before"))
     }
 }

@@ -16,10 +16,8 @@ impl Tokens {
         let grants = self.grants.entry(role).or_default();
         let before = grants.range(..index).next_back().map(|(_, token)| *token);
         grants.insert(index, token);
-        ensure(
-            before.is_none_or(|before| before < token),
-            "I6 tokens rise",
-            || format!("role {role} was granted {token} at {index} after {before:?}"),
-        )
+        ensure(before.is_none_or(|before| before < token), "I6 tokens rise", || {
+            format!("role {role} was granted {token} at {index} after {before:?}")
+        })
     }
 }

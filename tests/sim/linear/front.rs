@@ -120,8 +120,7 @@ impl<const W: usize> Front<W> {
         let mut at = 0;
         while at < self.0.len() {
             let config = self.0[at];
-            let covers =
-                |(other, old): (usize, &Config<W>)| other != at && old.covers(&config, looks);
+            let covers = |(other, old): (usize, &Config<W>)| other != at && old.covers(&config, looks);
             if self.0.iter().enumerate().any(covers) {
                 self.0.swap_remove(at);
             } else {
@@ -136,8 +135,7 @@ impl<const W: usize> Front<W> {
         if self.0.len() > width {
             // Fewest operations still bound to happen first, then most that may yet help.
             let owed = |config: &Config<W>| (open & !(config.used | config.free)).count();
-            self.0
-                .sort_by_key(|config| (owed(config), Reverse(config.free.count())));
+            self.0.sort_by_key(|config| (owed(config), Reverse(config.free.count())));
             // The best of each content, then the second best of each, and so on: those of one content
             // differ less in what they can lead to.
             let mut seen = BTreeMap::new();

@@ -45,10 +45,7 @@ impl<V: Copy> Step<V> {
     pub fn leaving(self, change: impl Fn(V) -> V) -> Self {
         match self {
             Step::Set(to) => Step::Set(change(to)),
-            Step::Move { from, to } => Step::Move {
-                from,
-                to: change(to),
-            },
+            Step::Move { from, to } => Step::Move { from, to: change(to) },
             look => look,
         }
     }
@@ -56,10 +53,7 @@ impl<V: Copy> Step<V> {
     fn map<U>(self, val: impl Fn(V) -> U) -> Step<U> {
         match self {
             Step::Set(to) => Step::Set(val(to)),
-            Step::Move { from, to } => Step::Move {
-                from: val(from),
-                to: val(to),
-            },
+            Step::Move { from, to } => Step::Move { from: val(from), to: val(to) },
             Step::Is(is) => Step::Is(val(is)),
             Step::Not(not) => Step::Not(val(not)),
         }
@@ -79,17 +73,9 @@ fn step(op: &Op) -> Option<Step<Option<u64>>> {
         (Call::Cas { expect, .. }, _) if mismatch => Some(Step::Not(expect)),
         (Call::Create(_), _) if mismatch => Some(Step::Not(None)),
         // Replacing a value by itself changes nothing.
-        (Call::Cas { expect, new }, _) if expect == Some(new) => {
-            (!unknown).then_some(Step::Is(expect))
-        }
-        (Call::Cas { expect: from, new }, _) => Some(Step::Move {
-            from,
-            to: Some(new),
-        }),
-        (Call::Create(new), _) => Some(Step::Move {
-            from: None,
-            to: Some(new),
-        }),
+        (Call::Cas { expect, new }, _) if expect == Some(new) => (!unknown).then_some(Step::Is(expect)),
+        (Call::Cas { expect: from, new }, _) => Some(Step::Move { from, to: Some(new) }),
+        (Call::Create(new), _) => Some(Step::Move { from: None, to: Some(new) }),
     }
 }
 
@@ -123,8 +109,7 @@ impl Plan {
     pub fn new(history: &[Op], ops: &[usize]) -> Plan {
         let of = |&op: &usize| step(&history[op]).map(|step| (op, step));
         let steps: Vec<_> = ops.iter().filter_map(of).collect();
-        let contents =
-            |(_, step): &(usize, Step<_>)| [step.named().flatten(), step.left().flatten()];
+        let contents = |(_, step): &(usize, Step<_>)| [step.named().flatten(), step.left().flatten()];
         let mut values: Vec<u64> = steps.iter().flat_map(contents).flatten().collect();
         values.sort_unstable();
         values.dedup();
@@ -139,11 +124,7 @@ impl Plan {
         };
         let items: Vec<Item> = steps.into_iter().map(item).collect();
         let events = events(history, &items);
-        Plan {
-            items,
-            events,
-            values,
-        }
+        Plan { items, events, values }
     }
 
     /// How many different contents there are.

@@ -218,8 +218,7 @@ fn explain(history: &[Op], ops: &[usize], last: usize, states: &str) -> String {
     prefix.retain(|&index| history[index].invoked <= end);
     prefix.sort_by_key(|&index| (history[index].invoked, index));
     let (key, count) = (history[last].key, prefix.len());
-    let mut text =
-        format!("key {key}: {count} operations have no order explaining the marked one\n");
+    let mut text = format!("key {key}: {count} operations have no order explaining the marked one\n");
     for index in prefix {
         let op = &history[index];
         let mark = if index == last { '>' } else { ' ' };

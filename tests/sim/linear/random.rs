@@ -34,18 +34,7 @@ impl Rng {
     fn call(&mut self) -> Call {
         let (expect, new) = (self.content(), 1 + self.below(3));
         let cas = Cas { expect, new };
-        self.pick(&[
-            Read,
-            Read,
-            Write(new),
-            Write(new),
-            Write(new),
-            Delete,
-            Create(new),
-            cas,
-            cas,
-            cas,
-        ])
+        self.pick(&[Read, Read, Write(new), Write(new), Write(new), Delete, Create(new), cas, cas, cas])
     }
 }
 
@@ -81,11 +70,7 @@ fn small(rng: &mut Rng, count: u64, percent_tampered: u64) -> Vec<Op> {
                     Write(_) | Delete => rng.pick(&[Done, Refused]),
                     Cas { .. } | Create(_) => rng.pick(&[Done, Mismatch, Refused]),
                 };
-                let outcome = if rng.chance(percent_tampered) {
-                    lie
-                } else {
-                    truth
-                };
+                let outcome = if rng.chance(percent_tampered) { lie } else { truth };
                 op(invoked, returned, call, outcome)
             }
         }
@@ -125,10 +110,7 @@ fn agrees_with_the_reference() {
             assert!(ends_there, "should end at {end}: {}", found.explain);
         }
     }
-    assert!(
-        passed > 5_000 && failed > 5_000,
-        "{passed} passed, {failed} failed"
-    );
+    assert!(passed > 5_000 && failed > 5_000, "{passed} passed, {failed} failed");
 }
 
 /// Longer than the reference can do: values come and go, are forgotten and come back.
@@ -154,16 +136,7 @@ fn large(rng: &mut Rng, count: u64, clients: u64, percent_unknown: u64) -> Vec<O
         clocks[client] = returned;
         // What a cas expects is filled in later.
         let cas = Cas { expect: None, new };
-        let call = rng.pick(&[
-            Read,
-            Read,
-            Write(new),
-            Write(new),
-            Create(new),
-            Delete,
-            cas,
-            cas,
-        ]);
+        let call = rng.pick(&[Read, Read, Write(new), Write(new), Create(new), Delete, cas, cas]);
         let mut op = op(invoked, returned, call, Done);
         (op.client, op.key) = (client as u32, rng.below(4) as u32);
         if rng.chance(percent_unknown) {
@@ -201,20 +174,13 @@ fn large_histories_are_cheap() {
     for seed in 0..20 {
         for (clients, percent_unknown) in [(5, 5), (10, 5), (10, 40), (20, 10)] {
             let mut history = large(&mut Rng(seed), 2_000, clients, percent_unknown);
-            assert_eq!(
-                check_within(&history, 200_000),
-                Ok(()),
-                "seed {seed}, {clients} clients"
-            );
+            assert_eq!(check_within(&history, 200_000), Ok(()), "seed {seed}, {clients} clients");
             // Some read of the second half now saw what was never written.
             let is_read = |op: &&mut Op| matches!(op.outcome, Value(_));
             let late = history[1_000..].iter_mut().find(is_read);
             late.expect("there are many").outcome = Value(Some(99_999));
             let found = check_within(&history, 200_000);
-            assert!(
-                matches!(found, Err(Verdict::Violation(_))),
-                "seed {seed}: {found:?}"
-            );
+            assert!(matches!(found, Err(Verdict::Violation(_))), "seed {seed}: {found:?}");
         }
     }
 }

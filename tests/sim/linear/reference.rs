@@ -41,10 +41,7 @@ fn must_happen(op: &Op) -> bool {
 
 /// Nothing still to place returned before this was invoked.
 fn may_come_next(history: &[Op], placed: &[bool], next: usize) -> bool {
-    let precedes = |op: &Op| {
-        op.returned
-            .is_some_and(|returned| returned < history[next].invoked)
-    };
+    let precedes = |op: &Op| op.returned.is_some_and(|returned| returned < history[next].invoked);
     let waits = |(index, op): (usize, &Op)| !placed[index] && must_happen(op) && precedes(op);
     !history.iter().enumerate().any(waits)
 }

@@ -79,11 +79,7 @@ impl<'a, const W: usize> Table<'a, W> {
 
     /// What a content counts as.
     fn class(&self, val: Val) -> Val {
-        if self.naming[val as usize] == 0 {
-            OTHER
-        } else {
-            val
-        }
+        if self.naming[val as usize] == 0 { OTHER } else { val }
     }
 
     /// Gives an item a slot, unless nothing can ever need it, or none is left.
@@ -141,12 +137,7 @@ impl<'a, const W: usize> Table<'a, W> {
                 self.makeable.retain(|&val| val != to);
             }
         }
-        for set in [
-            &mut self.open,
-            &mut self.sets,
-            &mut self.looks,
-            &mut self.unknown,
-        ] {
+        for set in [&mut self.open, &mut self.sets, &mut self.looks, &mut self.unknown] {
             set.remove(slot);
         }
         let item = *self.item(slot);
@@ -174,10 +165,7 @@ impl<'a, const W: usize> Table<'a, W> {
 
     /// The unknown operations that no longer make a difference, whatever is still to come.
     pub fn idle(&self, front: &Front<W>) -> Bits<W> {
-        let mut idle = front
-            .0
-            .iter()
-            .fold(self.unknown, |all, config| all & config.used);
+        let mut idle = front.0.iter().fold(self.unknown, |all, config| all & config.used);
         let mut moves = self.unknown & !self.sets;
         while let Some(slot) = moves.pop() {
             if let Step::Move { from, .. } = self.item(slot).step {

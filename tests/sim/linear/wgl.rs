@@ -84,11 +84,7 @@ struct Search<'a, const W: usize> {
 
 impl<'a, const W: usize> Search<'a, W> {
     fn new(plan: &'a Plan, precise: bool, width: usize, steps: u64) -> Self {
-        let start = Config {
-            state: ABSENT,
-            used: Bits::NONE,
-            free: Bits::NONE,
-        };
+        let start = Config { state: ABSENT, used: Bits::NONE, free: Bits::NONE };
         Search {
             plan,
             table: Table::new(plan, precise),
@@ -141,18 +137,13 @@ impl<'a, const W: usize> Search<'a, W> {
         let mut done = std::mem::take(&mut self.front);
         let unused = done.0.iter().filter(|config| !config.used.has(slot));
         let mut todo = Front(unused.copied().collect());
-        done.0
-            .retain(|config| config.used.has(slot) || config.free.has(slot));
+        done.0.retain(|config| config.used.has(slot) || config.free.has(slot));
         let (mut at, mut found) = (0, Vec::new());
         while at < todo.0.len() {
             let config = todo.0[at];
             self.extend(&config, &mut found)?;
             for next in found.drain(..) {
-                let side = if next.used.has(slot) {
-                    &mut done
-                } else {
-                    &mut todo
-                };
+                let side = if next.used.has(slot) { &mut done } else { &mut todo };
                 let cost = side.append(next, self.table.looks);
                 self.spend(cost)?;
             }
@@ -205,12 +196,7 @@ impl<'a, const W: usize> Search<'a, W> {
 
     /// Collects the ways to make the register hold `goal` by sets and unknown moves only: at most one
     /// set, then moves.
-    fn reach(
-        &mut self,
-        config: &Config<W>,
-        goal: Val,
-        found: &mut Vec<Config<W>>,
-    ) -> Result<(), Halt> {
+    fn reach(&mut self, config: &Config<W>, goal: Val, found: &mut Vec<Config<W>>) -> Result<(), Halt> {
         if config.state == goal {
             found.push(*config);
             // A detour that comes back here is of use only to get sets done that are still to do.
@@ -223,12 +209,7 @@ impl<'a, const W: usize> Search<'a, W> {
 
     /// Collects the ways to make a register that holds `val` hold anything else. One change will do:
     /// more of them can come after the look that wanted it.
-    fn leave(
-        &mut self,
-        config: &Config<W>,
-        val: Val,
-        found: &mut Vec<Config<W>>,
-    ) -> Result<(), Halt> {
+    fn leave(&mut self, config: &Config<W>, val: Val, found: &mut Vec<Config<W>>) -> Result<(), Halt> {
         for at in 0..self.table.makeable.len() {
             let to = self.table.makeable[at];
             if to != val {
@@ -297,9 +278,8 @@ impl<'a, const W: usize> Search<'a, W> {
         let mut all = BTreeSet::new();
         for config in &configs.0 {
             let mut unused = self.table.open & !config.used;
-            let steps: Vec<Step<Val>> = std::iter::from_fn(|| unused.pop())
-                .map(|slot| self.table.step(slot))
-                .collect();
+            let steps: Vec<Step<Val>> =
+                std::iter::from_fn(|| unused.pop()).map(|slot| self.table.step(slot)).collect();
             let (mut states, mut before) = (BTreeSet::from([config.state]), 0);
             while states.len() > before {
                 before = states.len();
