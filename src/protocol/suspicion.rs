@@ -73,7 +73,7 @@ impl Node {
         let heir = following.heir;
         self.event(Event::Suspected { leader, cause });
         self.role = Role::Seeking(seeking);
-        if let Some(heir) = heir.filter(|heir| *heir != self.me() && !self.peers.is_refused(*heir)) {
+        if let Some(heir) = heir.filter(|heir| *heir < self.me() && !self.peers.is_refused(*heir)) {
             self.ask_heir_first(heir);
         }
     }
