@@ -102,6 +102,10 @@ impl Node {
         let Some(claiming) = self.claiming() else {
             return;
         };
+        if self.full {
+            // It could not write the record that opens its epoch (P24).
+            return self.abandon_claim();
+        }
         let (until, next_send) = (claiming.until, claiming.next_send);
         if self.mono() >= until {
             if claiming.won {
@@ -251,7 +255,7 @@ impl Node {
 
     /// A part of the newest log (P6). It is asked for until nothing is missing.
     pub(super) fn on_pulled(&mut self, from: NodeId, term: Term, prev: Position, records: &Records) {
-        if self.claiming().is_none_or(|claiming| claiming.term != term) {
+        if self.full || self.claiming().is_none_or(|claiming| claiming.term != term) {
             return;
         }
         if !self.continues(prev) {

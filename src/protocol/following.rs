@@ -236,6 +236,7 @@ impl Node {
 
     /// The one place where records enter the log.
     pub(super) fn append_to_log(&mut self, records: Records) {
+        debug_assert!(!self.full || mutant::is_on(Mutant::AckWhenFull), "wrote to a full disk (P24)");
         for record in records.iter() {
             self.log.push(record.clone());
         }
