@@ -3,6 +3,7 @@
 //! `scripts/sim --seeds N` and `scripts/sim --seed S` are the ways in. See `docs/protocol.md`, "How it is
 //! tested".
 
+mod calls;
 mod calm;
 mod checks;
 mod client;
@@ -16,12 +17,15 @@ mod isolation;
 mod linear;
 mod mutants;
 mod net;
+mod old_records;
 mod operations;
 mod plan;
+mod process;
 mod rng;
 mod run;
 mod scenarios;
 mod soak;
+mod stage;
 mod store;
 mod succession;
 mod world;

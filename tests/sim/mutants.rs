@@ -41,7 +41,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::NoPrevCheck, Within(50), &["validation"]),
     (Mutant::TruncateAlways, Within(200), &["no node stops", "I2"]),
     (Mutant::CommitUnmatched, Within(200), &["I2"]),
-    (Mutant::CommitOldEpoch, In(stage::old_record_reaches_a_majority), &["I2"]),
+    (Mutant::CommitOldEpoch, In(crate::old_records::old_record_reaches_a_majority), &["I2"]),
     (Mutant::CommitBelowMajority, Within(300), &["I2"]),
     (Mutant::ReadJoinsRound, In(stage::read_joins_a_round), &["I3"]),
     (Mutant::ReadBeforeOpen, Within(1500), &["I3"]),

@@ -2,82 +2,15 @@
 //! look on. With the rule they all pass; with the rule's mutant on, a named checker objects.
 
 use eldest::protocol::{
-    Certificate, Claim, Condition, Envelope, Input, Message, Node, Settings, Takeover, Term, next_token,
+    Certificate, Claim, Condition, Envelope, Input, Message, Node, Takeover, Term, next_token,
 };
 use eldest::types::{Boot, ClaimId, Epoch, Format, Incarnation, NodeId, RequestId, Span, WallTime};
 
 use crate::checks::{Check, Violation, ensure};
-use crate::client::Clients;
-use crate::disk::Disk;
-use crate::host::{Ask, Clock, Host};
-use crate::linear;
-use crate::plan::members;
-use crate::rng::Rng;
-use crate::store::Command;
+use crate::stage::{MS, core, leads, linearizable, link, read, run, stage, write};
 use crate::world::{Event, World};
 
 pub type Scenario = fn() -> Check;
-
-const MS: u64 = 1_000;
-
-/// A formed cluster that n1 leads, calm, with clients that ask only when told to.
-pub fn stage(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<World, Violation> {
-    let mut rng = Rng::new(seed);
-    let hosts = members(count).into_iter().map(|me| {
-        let mut settings = Settings::lan(me, members(count));
-        settings.limits.keep = 5;
-        adjust(&mut settings);
-        let clock = Clock { offset: 1_000_000 * u64::from(me.0), rate_ppm: 0, wall_offset: 0 };
-        Host::new(settings, Disk::new(Incarnation(rng.next() | 1)), clock)
-    });
-    let hosts: Vec<Host> = hosts.collect();
-    let mut clients = Clients::new(1_000, 1, rng.fork());
-    clients.stopped = true;
-    clients.reliable = true;
-    let mut world = World::new(hosts, clients, rng.fork());
-    for node in 0..count as usize {
-        world.start(node)?;
-    }
-    let led = world.run_until_true(2_000 * MS, |world| leads(world, 1))?;
-    ensure(led, "stage", || "n1 does not lead".into())?;
-    world.run_until(world.now + 500 * MS)?;
-    Ok(world)
-}
-
-fn core(world: &World, id: u32) -> Option<&Node> {
-    world.host(NodeId(id)).core.as_ref()
-}
-
-pub fn leads(world: &World, id: u32) -> bool {
-    core(world, id).is_some_and(Node::is_open)
-}
-
-fn run(world: &mut World, ms: u64) -> Check {
-    world.run_until(world.now + ms * MS)
-}
-
-fn link(world: &mut World, a: u32, b: u32, passes: bool) {
-    for (from, to) in [(a, b), (b, a)] {
-        match passes {
-            true => world.net.mend(NodeId(from), NodeId(to)),
-            false => world.net.cut(NodeId(from), NodeId(to)),
-        }
-    }
-}
-
-fn write(world: &mut World, node: u32, value: u64) {
-    world.ask(NodeId(node), Ask::Command(Command::Write { key: 0, value }));
-}
-
-fn read(world: &mut World, node: u32) {
-    world.ask(NodeId(node), Ask::Read { key: 0 });
-}
-
-fn linearizable(world: &mut World) -> Check {
-    world.close_all();
-    let verdict = linear::check(&world.clients.history);
-    verdict.map_err(|verdict| Violation { checker: "I3 linearizable", what: verdict.to_string() })
-}
 
 /// A firewall cuts n1 off and refuses in its name; n2 leads with n3, and has committed a write.
 fn deposed() -> Result<World, Violation> {
@@ -264,74 +197,6 @@ pub fn old_certificate() -> Check {
     ensure(unmoved, "P18 an old certificate is void", || "n3 promised again".into())
 }
 
-/// P7, the classic: a record of an old epoch reaches a majority under a new leader, which dies before
-/// any record of its own does; a node with a later epoch's record then leads without it.
-pub fn old_record_reaches_a_majority() -> Check {
-    let mut world = stage(5, 14, |settings| {
-        settings.limits.batch = 1;
-        settings.limits.inflight = 1;
-        settings.limits.keep = 1_000;
-    })?;
-    for other in [3, 4, 5] {
-        link(&mut world, 1, other, false);
-    }
-    write(&mut world, 1, 1);
-    run(&mut world, 5)?;
-    world.crash(0, true);
-    // n3 opens nothing: its own first record stays with it.
-    world.cut_off(1);
-    world.net.mend(NodeId(1), NodeId(3));
-    for (a, b) in [(3, 4), (3, 5), (4, 5)] {
-        link(&mut world, a, b, true);
-    }
-    world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Append { .. }));
-    let claimed = world.run_until_true(world.now + 4_000 * MS, |world| {
-        core(world, 3).is_some_and(|node| node.leads().is_some() && node.last().epoch.leader == NodeId(3))
-    })?;
-    ensure(claimed, "stage", || "n3 does not claim".into())?;
-    run(&mut world, 5)?;
-    world.crash(2, true);
-    lead_with_old_records(&mut world)?;
-    lead_with_later_record(&mut world)
-}
-
-fn lead_with_old_records(world: &mut World) -> Check {
-    world.net.heal();
-    let first = core(world, 2).map_or(0, |node| node.last().index);
-    ensure(first == 2, "stage", || format!("n2 ends at {first}"))?;
-    world.net.dropped = Some(opening_append);
-    world.start(0)?;
-    let led = world.run_until_true(world.now + 6_000 * MS, |world| {
-        core(world, 1).is_some_and(|node| node.leads().is_some())
-            && [4, 5].iter().all(|id| core(world, *id).is_some_and(|node| node.last().index == 2))
-    })?;
-    ensure(led, "stage", || "n1 does not bring its old record to the others".into())?;
-    run(world, 20)?;
-    world.crash(0, true);
-    world.net.dropped = None;
-    Ok(())
-}
-
-/// Appends that carry the record which opens the third epoch, or a later one.
-fn opening_append(envelope: &Envelope) -> bool {
-    match &envelope.message {
-        Message::Append { records, .. } => records.iter().any(|record| record.epoch().counter >= 3),
-        _ => false,
-    }
-}
-
-fn lead_with_later_record(world: &mut World) -> Check {
-    world.net.heal();
-    world.cut_off(1);
-    world.cut_off(0);
-    world.start(2)?;
-    run(world, 6_000)?;
-    world.net.heal();
-    world.start(0)?;
-    run(world, 4_000)?;
-    linearizable(world)
-}
-
 /// P16: a leader that hears nobody.
 pub fn leader_alone() -> Check {
     let mut world = stage(3, 15, |_| {})?;
@@ -479,7 +344,7 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("granter_restarts", granter_restarts),
     ("hand_over_with_late_news", hand_over_with_late_news),
     ("old_certificate", old_certificate),
-    ("old_record_reaches_a_majority", old_record_reaches_a_majority),
+    ("old_record_reaches_a_majority", crate::old_records::old_record_reaches_a_majority),
     ("leader_alone", leader_alone),
     ("appends_do_not_pass", appends_do_not_pass),
     ("lowest_leads", lowest_leads),
