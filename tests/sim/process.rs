@@ -182,7 +182,11 @@ impl World {
                 Op::Protocol(seq, _) | Op::Install(seq, _, _) => newest = newest.max(seq),
                 Op::Snapshot(meta, state) => {
                     let index = meta.index();
-                    self.hosts[node].snapshot = Some((meta, state));
+                    let held = &mut self.hosts[node].snapshot;
+                    // One that was installed meanwhile is newer.
+                    if held.as_ref().is_none_or(|(held, _)| held.index() < index) {
+                        *held = Some((meta, state));
+                    }
                     self.feed(node, Input::SnapshotTaken(index))?;
                 }
             }
