@@ -64,7 +64,8 @@ pub enum Output {
         envelope: Envelope,
         after: Seq,
     },
-    /// The same, with the newest snapshot as the message.
+    /// The same, with the newest snapshot as the message: one that reaches at least the log's base, so an
+    /// installed one counts as soon as it is durable.
     SendSnapshot {
         to: NodeId,
         term: Term,

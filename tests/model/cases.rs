@@ -154,8 +154,8 @@ pub const RIVALS_CRASH: Case = Case {
 
 pub const RIVALS_LATE: Case = Case {
     name: "rivals, one deadline",
-    budget: Budget { ticks: 1, writes: 1, ..NOTHING },
-    large: Budget { ticks: 1, refusals: 1, writes: 1, ..NOTHING },
+    budget: Budget { ticks: 1, ..NOTHING },
+    large: Budget { ticks: 1, writes: 1, ..NOTHING },
     ..RIVALS
 };
 
@@ -169,8 +169,8 @@ pub const RESTARTED: Case = Case {
         state
     },
     sync: Sync::AtOnce,
-    budget: Budget { ticks: 1, crashes: 1, ..NOTHING },
-    large: Budget { ticks: 1, refusals: 1, crashes: 1, ..NOTHING },
+    budget: Budget { crashes: 1, ..NOTHING },
+    large: Budget { refusals: 1, crashes: 1, ..NOTHING },
     lost: |envelope| {
         let question = matches!(envelope.message, Message::Willing { .. });
         is_beat(envelope) || is_denial(envelope) || (question && envelope.from != N1)
@@ -230,7 +230,6 @@ pub const TWO_SUFFIXES: Case = Case {
         let question = matches!(envelope.message, Message::Willing { .. });
         is_beat(envelope) || is_denial(envelope) || question
     },
-    ..RIVALS
 };
 
 /// A leader is asked to hand over, while it may crash, or be given up as well.

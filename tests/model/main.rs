@@ -37,7 +37,8 @@ fn explore(model: &Cases) -> (Paths, Paths) {
     let depth = number("MODEL_DEPTH").unwrap_or(0);
     let mut checker = model.clone().checker().finish_when(HasDiscoveries::AnyFailures);
     if depth > 0 {
-        checker = checker.target_max_depth(depth);
+        // A start counts as depth one, and the last layer is counted but not judged.
+        checker = checker.target_max_depth(depth + 2);
     }
     let done = checker.spawn_bfs().join();
     let (unique, steps) = (done.unique_state_count(), done.max_depth() - 1);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use eldest::protocol::mutant::{self, Mutant};
 use eldest::protocol::{Checkpoint, Event as Told, Fault, Input, Refusal, SnapshotMeta, Verdict};
-use eldest::types::{Entry, Format, Index, NodeId, Record, RequestId};
+use eldest::types::{Entry, Epoch, Format, Index, NodeId, Record, RequestId};
 
 use crate::checks::{Check, Violation, ensure};
 use crate::client::Answer;
@@ -22,7 +22,8 @@ impl World {
         if index == self.checks.survival.len() + 1 {
             self.checks.time.committed(record)?;
         }
-        self.checks.survival.committed(id, record)?;
+        let promise = self.hosts[node].core.as_ref().map_or(Epoch::ZERO, |core| core.vote().promise.epoch);
+        self.checks.survival.committed(id, promise, record)?;
         let host = &mut self.hosts[node];
         let happened = host.store.apply(record);
         let (digest, flipped) = (host.store.digest, host.flipped);

@@ -7,32 +7,32 @@ use super::{Check, ensure};
 
 const NAME: &str = "I2 acknowledged records survive";
 
-/// The one history, as far as any node has committed it.
+/// The one history, as far as any node has committed it: each record, and the epoch that committed it.
 #[derive(Debug, Default)]
 pub struct Survival {
-    committed: Vec<Record>,
+    committed: Vec<(Record, Epoch)>,
 }
 
 impl Survival {
-    pub fn committed(&mut self, node: NodeId, record: &Record) -> Check {
+    /// `promise` is the node's own: the first to commit a record is the leader of that epoch.
+    pub fn committed(&mut self, node: NodeId, promise: Epoch, record: &Record) -> Check {
         let index = record.index() as usize;
         if index == self.committed.len() + 1 {
-            self.committed.push(record.clone());
+            self.committed.push((record.clone(), promise));
             return Ok(());
         }
-        let known = self.committed.get(index.wrapping_sub(1));
+        let known = self.committed.get(index.wrapping_sub(1)).map(|(record, _)| record);
         ensure(known == Some(record), NAME, || {
             let known = known.map(ToString::to_string);
             format!("{node} committed {record}, but {known:?} was committed there")
         })
     }
 
-    /// A leader has opened its epoch: its log must hold all that was committed in earlier ones. (One that
-    /// opens late may already be followed by a later leader, whose records it need not have.)
+    /// A leader has opened its epoch: its log must hold all that earlier epochs have committed. (One that
+    /// opens late may already be followed by a later leader, whose commits it need not have.)
     pub fn opened(&self, node: NodeId, epoch: Epoch, log: &Log) -> Check {
-        let base = log.base().index;
-        let earlier = |record: &&Record| record.epoch() < epoch;
-        for record in self.committed.iter().skip(base as usize).filter(earlier) {
+        let above = self.committed.iter().skip(log.base().index as usize);
+        for (record, _) in above.filter(|(_, committed_in)| *committed_in < epoch) {
             let there = log.position(record.index());
             ensure(there == Some(record.position), NAME, || {
                 format!("{node} leads without {record}; it has {there:?} there")
