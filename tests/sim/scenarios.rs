@@ -7,7 +7,7 @@ use eldest::protocol::{
 use eldest::types::{Boot, ClaimId, Epoch, Format, Incarnation, NodeId, RequestId, Span, WallTime};
 
 use crate::checks::{Check, Violation, ensure};
-use crate::stage::{MS, core, leads, linearizable, link, read, run, stage, write};
+use crate::stage::{MS, core, leads, linearizable, link, read, run, stage, started, write};
 use crate::world::{Event, World};
 
 pub type Scenario = fn() -> Check;
@@ -217,7 +217,8 @@ pub fn appends_do_not_pass() -> Check {
     ensure(led, "I10 writes resume", || "n1 leads on and commits nothing".into())
 }
 
-/// P4: all suspect at nearly the same time; the lowest index that is ready must lead.
+/// P4: all suspect at nearly the same time, or start at the same time; the lowest index that is ready must
+/// lead.
 pub fn lowest_leads() -> Check {
     for seed in 0..40 {
         let mut world = stage(5, 100 + seed, |_| {})?;
@@ -225,6 +226,11 @@ pub fn lowest_leads() -> Check {
         let opened = |world: &World| (2..=5).any(|id| leads(world, id));
         world.run_until_true(world.now + 5_000 * MS, opened)?;
         ensure(leads(&world, 2), "P4 the lowest ready index leads", || format!("not in run {seed}"))?;
+
+        let mut world = started(5, 200 + seed, |_| {})?;
+        let opened = |world: &World| (1..=5).any(|id| leads(world, id));
+        world.run_until_true(5_000 * MS, opened)?;
+        ensure(leads(&world, 1), "P4 the lowest ready index leads", || format!("not at start {seed}"))?;
     }
     Ok(())
 }

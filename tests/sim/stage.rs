@@ -17,6 +17,15 @@ pub const MS: u64 = 1_000;
 
 /// A formed cluster that n1 leads, calm, with clients that ask only when told to.
 pub fn stage(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<World, Violation> {
+    let mut world = started(count, seed, adjust)?;
+    let led = world.run_until_true(2_000 * MS, |world| leads(world, 1))?;
+    ensure(led, "stage", || "n1 does not lead".into())?;
+    world.run_until(world.now + 500 * MS)?;
+    Ok(world)
+}
+
+/// Blank nodes, all started at once, the youngest first.
+pub fn started(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<World, Violation> {
     let mut rng = Rng::new(seed);
     let hosts = members(count).into_iter().map(|me| {
         let mut settings = Settings::lan(me, members(count));
@@ -30,12 +39,9 @@ pub fn stage(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<Wo
     clients.stopped = true;
     clients.reliable = true;
     let mut world = World::new(hosts, clients, rng.fork());
-    for node in 0..count as usize {
+    for node in (0..count as usize).rev() {
         world.start(node)?;
     }
-    let led = world.run_until_true(2_000 * MS, |world| leads(world, 1))?;
-    ensure(led, "stage", || "n1 does not lead".into())?;
-    world.run_until(world.now + 500 * MS)?;
     Ok(world)
 }
 
