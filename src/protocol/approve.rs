@@ -1,6 +1,7 @@
 //! Giving a promise (P8): to whom, when, and what is said with it.
 
 use super::following::{Following, Tentative};
+use super::io::Cause;
 use super::message::{Claim, Condition, Message};
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
@@ -128,7 +129,7 @@ impl Node {
         self.raise_promise(claim.term);
         let until = self.mono() + self.settings.timing.window;
         let tentative = Tentative { until, progress: claim.last };
-        self.leave_leading(super::io::Cause::GreaterEpoch);
+        self.leave_leading(Cause::GreaterEpoch);
         self.role = Role::Following(Following::new(claim.term.epoch, self.mono(), Some(tentative)));
         self.pending = None;
         self.send_approval(from, claim);

@@ -1,8 +1,10 @@
 //! Linear reads (P13, I3): one confirmation round for all reads that wait.
 
 use super::io::{Refusal, Verdict};
+use super::leading::Leading;
 use super::mutant::{self, Mutant};
 use super::node::Node;
+use super::quorum::reached_by;
 use crate::types::{Index, RequestId};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -74,14 +76,14 @@ impl Node {
             () if mutant::is_on(Mutant::AnyoneConfirms) => {
                 let rounds = self.leading().into_iter().flat_map(|leading| leading.progress.values());
                 let rounds = rounds.map(|progress| progress.answered_round).chain([newest]);
-                super::quorum::reached_by(rounds, self.settings.quorum()).unwrap_or(0)
+                reached_by(rounds, self.settings.quorum()).unwrap_or(0)
             }
             () => self.reached(newest, |progress| progress.answered_round).unwrap_or(0),
         }
     }
 }
 
-impl super::leading::Leading {
+impl Leading {
     /// A new round starts when reads wait for it and none is on its way for others.
     fn want_round_for_reads(&mut self, confirmed: u64) {
         let mut rounds = self.reads.waiting.iter().map(|read| read.round);

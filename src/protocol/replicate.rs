@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::io::Event;
 use super::message::{Message, Records};
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
@@ -290,7 +291,7 @@ impl Node {
         let epoch = leading.term.epoch;
         self.commit_to(reached);
         if opens {
-            self.event(super::io::Event::Opened { epoch });
+            self.event(Event::Opened { epoch });
         }
     }
 

@@ -1,6 +1,7 @@
 //! Who the members are and how long everybody waits. Relations between the timings are asserted here,
 //! once, so that the rest of the protocol may rely on them.
 
+use super::quorum::majority;
 use crate::types::{Format, NodeId, Span};
 
 /// How long everybody waits. All nodes of a cluster run the same timings: peers compare a digest of
@@ -184,7 +185,7 @@ impl Settings {
     }
 
     pub fn quorum(&self) -> usize {
-        super::quorum::majority(self.members.len())
+        majority(self.members.len())
     }
 
     pub fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
