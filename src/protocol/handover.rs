@@ -139,14 +139,11 @@ impl Node {
         let certificate = Certificate { epoch: self.promise(), heir: handing.heir, last: self.log.last() };
         let until = now + window;
         self.yielded = Some(Yielded { certificate, request: handing.request, next_send: now, until });
-        if mutant::is_on(Mutant::ServeAfterHandOver) {
-            if let Some(leading) = self.leading_mut() {
-                leading.handing = None;
-            }
-            return;
-        }
         if let Some(leading) = self.leading_mut() {
             leading.handing = None;
+        }
+        if mutant::is_on(Mutant::ServeAfterHandOver) {
+            return;
         }
         self.leave_leading(Cause::HandedOver);
         self.over = self.over.max(certificate.epoch);
