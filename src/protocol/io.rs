@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::message::{Checkpoint, Envelope, Records, Term};
 use super::meta::SnapshotMeta;
 use crate::types::{
-    Boot, Entry, Epoch, Incarnation, Index, NodeId, Owner, Position, Record, RequestId, Span,
+    Boot, Entry, Epoch, Incarnation, Index, NodeId, Owner, Position, Record, RequestId, Span, Text,
 };
 
 /// What happened. The driver gives one at a time, with what the clocks showed.
@@ -46,9 +46,9 @@ pub enum Input {
     DiskFull(bool),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceChange {
-    Down { owner: Owner, ttl: Span },
+    Down { owner: Owner, ttl: Span, reason: Text },
     Up { owner: Owner },
 }
 

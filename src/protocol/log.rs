@@ -67,9 +67,10 @@ impl Log {
 
     /// What a snapshot taken at `index` must carry of the protocol's state (P26).
     pub fn meta_at(&self, index: Index) -> SnapshotMeta {
-        let mut log = Log::new(self.base.clone(), self.range(self.base.at.index, index));
-        log.trim(index);
-        log.base
+        let mut meta = self.base.clone();
+        let upto = index.saturating_sub(self.base.at.index) as usize;
+        self.records.iter().take(upto).for_each(|record| meta.absorb(record));
+        meta
     }
 
     /// The position at an index that is held, the base included.
@@ -133,11 +134,7 @@ impl Log {
             let Some(record) = self.records.pop_front() else {
                 return;
             };
-            self.base.roster.absorb(&record);
-            self.base.holds.absorb(&record);
-            self.base.at = record.position;
-            self.base.stamp = record.stamp;
-            self.base.format = self.base.format.max(record.entry.format());
+            self.base.absorb(&record);
         }
     }
 

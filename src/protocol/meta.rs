@@ -2,7 +2,7 @@
 
 use super::roster::Roster;
 use super::service::Holds;
-use crate::types::{Format, Index, Position, Stamp};
+use crate::types::{Format, Index, Position, Record, Stamp};
 
 /// The protocol's part of a snapshot (P26). The store's part travels with it, in the driver's hands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,5 +22,14 @@ pub struct SnapshotMeta {
 impl SnapshotMeta {
     pub fn index(&self) -> Index {
         self.at.index
+    }
+
+    /// Goes on by one record.
+    pub fn absorb(&mut self, record: &Record) {
+        self.roster.absorb(record);
+        self.holds.absorb(record);
+        self.at = record.position;
+        self.stamp = record.stamp;
+        self.format = self.format.max(record.entry.format());
     }
 }

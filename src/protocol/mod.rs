@@ -59,6 +59,7 @@ pub use meta::SnapshotMeta;
 pub use node::{Node, RoleName};
 pub use quorum::majority;
 pub use recovery::{BadLine, Tail, judge};
-pub use roster::Roster;
+pub use roster::{Roster, Seat};
+pub use service::Holds;
 pub use settings::{Ack, Limits, Settings, Takeover, Timing};
 pub use token::next_token;

@@ -129,7 +129,7 @@ impl Node {
 
     pub(super) fn on_service(&mut self, request: RequestId, change: ServiceChange) {
         let entry = match change {
-            ServiceChange::Down { owner, ttl } => Entry::ServiceDown { owner, ttl },
+            ServiceChange::Down { owner, ttl, reason } => Entry::ServiceDown { owner, ttl, reason },
             ServiceChange::Up { owner } if self.log.holds_of_service().held_by(owner) => {
                 Entry::ServiceUp { owner }
             }

@@ -22,6 +22,10 @@ impl Roster {
         self.seats.get(&node).copied()
     }
 
+    pub fn seats(&self) -> impl Iterator<Item = (NodeId, Seat)> + '_ {
+        self.seats.iter().map(|(node, seat)| (*node, *seat))
+    }
+
     /// Whether this disk is the one that the log knows.
     pub fn knows(&self, node: NodeId, incarnation: Incarnation) -> bool {
         self.seat(node).is_some_and(|seat| seat.incarnation == incarnation)
@@ -48,5 +52,11 @@ impl Roster {
             }
             _ => false,
         }
+    }
+}
+
+impl FromIterator<(NodeId, Seat)> for Roster {
+    fn from_iter<I: IntoIterator<Item = (NodeId, Seat)>>(seats: I) -> Roster {
+        Roster { seats: seats.into_iter().collect() }
     }
 }

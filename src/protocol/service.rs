@@ -25,15 +25,26 @@ impl Holds {
         holds.find(|(_, until)| **until <= cluster_now).map(|(owner, _)| *owner)
     }
 
+    /// Every hold with the cluster time at which it lapses.
+    pub fn iter(&self) -> impl Iterator<Item = (Owner, Span)> + '_ {
+        self.until.iter().map(|(owner, until)| (*owner, *until))
+    }
+
     /// Takes in a record; says whether it changed a hold.
     pub fn absorb(&mut self, record: &Record) -> bool {
         match &record.entry {
-            Entry::ServiceDown { owner, ttl } => {
+            Entry::ServiceDown { owner, ttl, .. } => {
                 self.until.insert(*owner, record.stamp.cluster + *ttl);
                 true
             }
             Entry::ServiceUp { owner } => self.until.remove(owner).is_some(),
             _ => false,
         }
+    }
+}
+
+impl FromIterator<(Owner, Span)> for Holds {
+    fn from_iter<I: IntoIterator<Item = (Owner, Span)>>(holds: I) -> Holds {
+        Holds { until: holds.into_iter().collect() }
     }
 }

@@ -11,5 +11,5 @@ mod time;
 pub use epoch::Epoch;
 pub use ids::{Boot, ClaimId, Incarnation, NodeId, RequestId};
 pub use position::{Index, Position};
-pub use record::{Entry, Format, Owner, Payload, Record, Stamp, Text};
+pub use record::{Call, Entry, Format, Owner, Payload, Record, Stamp, Text};
 pub use time::{Now, Span, Time, WallTime};

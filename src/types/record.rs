@@ -19,7 +19,16 @@ pub type Text = Arc<str>;
 pub struct Payload {
     pub kind: u16,
     pub format: Format,
+    /// Which call this answers, so that a retry of it is known again.
+    pub call: Option<Call>,
     pub text: Text,
+}
+
+/// A client's `Idempotency-Key` and what was asked under it, as hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Call {
+    pub key: u128,
+    pub body: u64,
 }
 
 /// Who stopped the service. Each owner lifts only its own hold.
@@ -45,6 +54,8 @@ pub enum Entry {
     ServiceDown {
         owner: Owner,
         ttl: Span,
+        /// For people.
+        reason: Text,
     },
     ServiceUp {
         owner: Owner,
@@ -79,6 +90,16 @@ impl Record {
 }
 
 impl Entry {
+    /// About how many bytes this takes, in memory as on disk: what the bounds in bytes count.
+    pub fn size(&self) -> usize {
+        const REST: usize = 64;
+        match self {
+            Entry::Client(payload) => REST + payload.text.len(),
+            Entry::ServiceDown { reason, .. } => REST + reason.len(),
+            Entry::Lead { .. } | Entry::Rejoin { .. } | Entry::ServiceUp { .. } => REST,
+        }
+    }
+
     /// The format that a reader of this entry needs.
     pub fn format(&self) -> Format {
         match self {
@@ -94,7 +115,7 @@ impl fmt::Display for Entry {
             Entry::Lead { founders: None } => write!(f, "lead"),
             Entry::Lead { founders: Some(_) } => write!(f, "form"),
             Entry::Rejoin { node, incarnation } => write!(f, "rejoin {node} {incarnation}"),
-            Entry::ServiceDown { owner, ttl } => write!(f, "down {owner:?} {ttl}"),
+            Entry::ServiceDown { owner, ttl, .. } => write!(f, "down {owner:?} {ttl}"),
             Entry::ServiceUp { owner } => write!(f, "up {owner:?}"),
             Entry::Client(payload) => write!(f, "{}|{}", payload.kind, payload.text),
         }

@@ -129,7 +129,7 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
         }
         ["service", "down", ttl] => {
             let (owner, ttl) = (Owner::Operator, Span(micros(ttl)?));
-            let change = ServiceChange::Down { owner, ttl };
+            let change = ServiceChange::Down { owner, ttl, reason: "".into() };
             stage.call(at()?, spoken, |request| Input::Service { request, change });
         }
         ["service", "up"] => {
@@ -149,7 +149,7 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
 /// `a` is a command of the first format; `a/2` needs a reader of the second.
 fn client_entry(text: &str) -> Result<Entry, String> {
     let (text, format) = text.split_once('/').unwrap_or((text, "1"));
-    Ok(Entry::Client(Payload { kind: 1, format: Format(parse(format)?), text: text.into() }))
+    Ok(Entry::Client(Payload { kind: 1, format: Format(parse(format)?), call: None, text: text.into() }))
 }
 
 /// What happens to processes and disks.

@@ -56,8 +56,12 @@ impl Fields {
             "last" => self.last = position(value)?,
             "heir" => self.heir = node(value)?,
             "with" => {
-                let entry =
-                    Entry::Client(Payload { kind: 1, format: eldest::types::Format(1), text: value.into() });
+                let entry = Entry::Client(Payload {
+                    kind: 1,
+                    format: eldest::types::Format(1),
+                    call: None,
+                    text: value.into(),
+                });
                 let position = Position::new(self.term.epoch, self.prev.index + 1);
                 let stamp = Stamp::default();
                 self.records = Records::from([Record { position, stamp, entry }]);

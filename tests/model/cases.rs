@@ -281,6 +281,7 @@ fn records(epochs: &[Epoch]) -> Vec<Record> {
             false => Entry::Client(Payload {
                 kind: 100,
                 format: Format(1),
+                call: None,
                 text: format!("before {index}").into(),
             }),
         };

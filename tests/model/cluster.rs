@@ -188,7 +188,7 @@ impl Cluster {
 }
 
 fn write(number: u64) -> Input {
-    let payload = Payload { kind: 100, format: Format(1), text: number.to_string().into() };
+    let payload = Payload { kind: 100, format: Format(1), call: None, text: number.to_string().into() };
     Input::Propose(vec![(RequestId(number), Entry::Client(payload))])
 }
 

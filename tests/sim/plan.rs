@@ -287,7 +287,7 @@ impl Plan {
 
     fn service_down(&mut self, world: &mut World, node: usize) -> Check {
         let ttl = Span::millis(self.rng.range(100, 1_500));
-        let change = ServiceChange::Down { owner: Owner::Operator, ttl };
+        let change = ServiceChange::Down { owner: Owner::Operator, ttl, reason: "".into() };
         world.feed(node, Input::Service { request: RequestId(0), change })
     }
 

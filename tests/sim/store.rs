@@ -186,7 +186,7 @@ pub fn encode(tag: Tag, command: Command, format: Format) -> Payload {
         Command::Grant { role } => format!("g {role}"),
     };
     let text = format!("{} {} {text}", tag.op, tag.attempt);
-    Payload { kind: 100, format, text: text.into() }
+    Payload { kind: 100, format, call: None, text: text.into() }
 }
 
 pub fn decode(payload: &Payload) -> (Tag, Command) {

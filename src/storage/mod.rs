@@ -1,0 +1,5 @@
+//! Everything that touches files.
+
+mod meta;
+
+pub use meta::Boundary;
