@@ -16,7 +16,7 @@ impl Node {
         let Some(prev) = self.log.common_candidate(after) else {
             return self.send_snapshot(from, term);
         };
-        let records = self.log.above(prev.index, self.settings.limits.batch);
+        let records = self.log.above(prev.index, &self.settings.limits);
         self.send_acknowledgement(from, Message::Pulled { term, prev, records });
     }
 
@@ -64,7 +64,7 @@ impl Node {
 
     /// The snapshot is safe: the records below it go, but for what lagging followers may need (P26).
     pub(super) fn on_snapshot_taken(&mut self, index: Index) {
-        let spare = self.log.last().index.saturating_sub(self.settings.limits.keep);
+        let spare = self.log.kept_above(&self.settings.limits);
         let upto = index.min(self.commit).min(spare);
         if upto > self.log.base().index {
             self.log.trim(upto);

@@ -96,6 +96,10 @@ impl Node {
         }
         let records = self.log.range(self.commit, index);
         self.commit = index;
+        if let Some(leading) = self.leading_mut() {
+            let bytes: usize = records.iter().map(|record| record.entry.size()).sum();
+            leading.uncommitted_bytes = leading.uncommitted_bytes.saturating_sub(bytes);
+        }
         self.out.push(Output::Apply(records));
         self.admit_if_committed();
         if !matches!(self.role, Role::Leading(_)) {

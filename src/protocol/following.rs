@@ -237,8 +237,12 @@ impl Node {
     /// The one place where records enter the log.
     pub(super) fn append_to_log(&mut self, records: Records) {
         debug_assert!(!self.full || mutant::is_on(Mutant::AckWhenFull), "wrote to a full disk (P24)");
+        let bytes: usize = records.iter().map(|record| record.entry.size()).sum();
         for record in records.iter() {
             self.log.push(record.clone());
+        }
+        if let Some(leading) = self.leading_mut() {
+            leading.uncommitted_bytes += bytes;
         }
         let seq = self.disk.appended(self.log.last().index);
         self.write(seq, Write::Append(records));

@@ -34,6 +34,8 @@ pub(super) struct Leading {
     /// Since when nothing has been committed although something waits for it (P16).
     pub behind_since: Option<Time>,
     pub behind_from: Index,
+    /// The size of what is appended and not committed.
+    pub uncommitted_bytes: usize,
     pub clock: ClusterClock,
     pub reads: Reads,
     pub handing: Option<HandingOver>,
@@ -79,6 +81,7 @@ impl Node {
             next_chores: now,
             behind_since: None,
             behind_from: 0,
+            uncommitted_bytes: self.log.bytes_above(self.commit),
             clock: ClusterClock::continue_from(self.log.last_stamp(), now),
             reads: Reads::default(),
             handing: None,

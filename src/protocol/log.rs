@@ -6,6 +6,7 @@ use super::message::Records;
 use super::meta::SnapshotMeta;
 use super::roster::Roster;
 use super::service::Holds;
+use super::settings::Limits;
 use crate::types::{Format, Index, Position, Record, Stamp};
 
 /// Records above a base that a snapshot covers, and what they add up to. Indexes are contiguous;
@@ -14,6 +15,8 @@ use crate::types::{Format, Index, Position, Record, Stamp};
 pub struct Log {
     base: SnapshotMeta,
     records: VecDeque<Record>,
+    /// The size of the records, all together.
+    bytes: usize,
     /// As of the last record, committed or not.
     roster: Roster,
     holds: Holds,
@@ -28,6 +31,7 @@ impl Log {
             format: Format::default(),
             base,
             records: records.into(),
+            bytes: 0,
         };
         log.validate();
         log.add_up();
@@ -99,13 +103,40 @@ impl Log {
         above.or(Some(self.base.at).filter(fits))
     }
 
-    /// Up to `most` records above `index`, shared. Empty if they are gone or not yet there.
-    pub fn above(&self, index: Index, most: usize) -> Records {
+    /// The records above `index`, as many as one message may hold, shared. Empty if they are gone or
+    /// not yet there.
+    pub fn above(&self, index: Index, limits: &Limits) -> Records {
         let skip = index.saturating_sub(self.base.at.index) as usize;
         if index < self.base.at.index || skip >= self.records.len() {
             return Records::from([]);
         }
-        self.records.iter().skip(skip).take(most).cloned().collect()
+        let mut room = limits.batch_bytes;
+        let mut first = true;
+        let fits = |record: &&Record| {
+            let size = record.entry.size();
+            let fits = first || size <= room;
+            (first, room) = (false, room.saturating_sub(size));
+            fits
+        };
+        self.records.iter().skip(skip).take(limits.batch).take_while(fits).cloned().collect()
+    }
+
+    /// How many bytes of records stand above `index`.
+    pub fn bytes_above(&self, index: Index) -> usize {
+        let skip = index.saturating_sub(self.base.at.index) as usize;
+        self.records.iter().skip(skip).map(|record| record.entry.size()).sum()
+    }
+
+    /// The index above which the newest records stand that lagging followers may still need.
+    pub fn kept_above(&self, limits: &Limits) -> Index {
+        let by_count = self.last().index.saturating_sub(limits.keep);
+        let mut too_many = self.bytes.saturating_sub(limits.keep_bytes);
+        let beyond = self.records.iter().take_while(|record| {
+            let drop = too_many > 0;
+            too_many = too_many.saturating_sub(record.entry.size());
+            drop
+        });
+        by_count.max(self.base.at.index + beyond.count() as Index)
     }
 
     pub fn range(&self, above: Index, upto: Index) -> Vec<Record> {
@@ -134,6 +165,7 @@ impl Log {
             let Some(record) = self.records.pop_front() else {
                 return;
             };
+            self.bytes -= record.entry.size();
             self.base.absorb(&record);
         }
     }
@@ -146,12 +178,14 @@ impl Log {
         self.roster = self.base.roster.clone();
         self.holds = self.base.holds.clone();
         self.format = self.base.format;
+        self.bytes = 0;
         let records = std::mem::take(&mut self.records);
         records.iter().for_each(|record| self.absorb(record));
         self.records = records;
     }
 
     fn absorb(&mut self, record: &Record) {
+        self.bytes += record.entry.size();
         self.roster.absorb(record);
         self.holds.absorb(record);
         self.format = self.format.max(record.entry.format());
@@ -198,14 +232,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sent_and_kept_is_bounded_in_bytes() {
+        let log = log(&[1, 1, 1, 1]);
+        let size = log.bytes_above(3);
+        let two = Limits { batch_bytes: 2 * size, keep_bytes: 3 * size, ..Limits::default() };
+        assert_eq!(log.above(0, &two).len(), 2);
+        assert_eq!(log.kept_above(&two), 1);
+        let none = Limits { batch_bytes: 0, keep_bytes: 0, ..Limits::default() };
+        assert_eq!(log.above(0, &none).len(), 1, "one record always fits");
+        assert_eq!(log.kept_above(&none), 4);
+    }
+
+    #[test]
     fn trimming_keeps_every_question_answerable_above_the_base() {
         let mut log = log(&[1, 1, 3, 3, 5]);
         log.trim(2);
         assert_eq!(log.base(), at(1, 2));
         assert!(log.holds(at(1, 2)) && log.holds(at(3, 3)) && !log.holds(at(1, 1)));
         assert_eq!(log.common_candidate(at(1, 1)), None);
-        assert_eq!(log.above(2, 10).len(), 3);
-        assert_eq!(log.above(1, 10).len(), 0);
+        let limits = Limits::default();
+        assert_eq!(log.above(2, &limits).len(), 3);
+        assert_eq!(log.above(1, &limits).len(), 0);
         log.truncate(3);
         assert_eq!(log.last(), at(3, 3));
     }

@@ -31,11 +31,13 @@ impl Node {
         let Some(leading) = self.leading().filter(|leading| leading.opened) else {
             return Some(Refusal::NotLeader { leader: self.leader() });
         };
-        let uncommitted = self.log.last().index - self.commit;
+        let limits = &self.settings.limits;
+        let many = self.log.last().index - self.commit >= limits.uncommitted;
+        let large = leading.uncommitted_bytes >= limits.uncommitted_bytes;
         match () {
             () if leading.handing.is_some() => Some(Refusal::HandingOver),
             () if self.full => Some(Refusal::DiskFull),
-            () if uncommitted >= self.settings.limits.uncommitted => Some(Refusal::TooMany),
+            () if many || large => Some(Refusal::TooMany),
             () if self.service_is_down() && matches!(entry, Entry::Client(_)) => Some(Refusal::ServiceDown),
             () if entry.format() > self.shared_format() => Some(Refusal::FormatNotShared),
             () => None,

@@ -180,7 +180,7 @@ impl Node {
                 };
                 let records = match &shared {
                     Some((from, records)) if *from == next => records.clone(),
-                    _ => self.log.above(next - 1, self.settings.limits.batch),
+                    _ => self.log.above(next - 1, &self.settings.limits),
                 };
                 shared = Some((next, records.clone()));
                 self.send_append(to, next, records);

@@ -51,14 +51,20 @@ pub enum Ack {
 pub struct Limits {
     /// Records in one append: bounds the memory and the delay of one message.
     pub batch: usize,
+    /// The same in bytes. One record alone may be larger.
+    pub batch_bytes: usize,
     /// Appends on their way to one follower: bounds what a slow one makes the leader resend.
     pub inflight: usize,
     /// Records appended but not committed; beyond it writes are refused with `TooMany` (429).
     pub uncommitted: u64,
+    /// The same in bytes: bounds the memory that clients can fill faster than followers take it.
+    pub uncommitted_bytes: usize,
     /// Reads that wait for a confirmation; beyond it they are refused with `TooMany`.
     pub reads: usize,
     /// Records kept below the newest snapshot for followers that lag.
     pub keep: u64,
+    /// The same in bytes: large records leave the memory sooner.
+    pub keep_bytes: usize,
     /// How far behind the newest position a node may be and still count as ready (P21).
     pub ready_lag: u64,
 }
@@ -162,10 +168,13 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             batch: 1024,
+            batch_bytes: 1 << 20,
             inflight: 16,
             uncommitted: 65_536,
+            uncommitted_bytes: 64 << 20,
             reads: 65_536,
             keep: 10_000,
+            keep_bytes: 64 << 20,
             ready_lag: 10_000,
         }
     }

@@ -130,11 +130,11 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
         ["service", "down", ttl] => {
             let (owner, ttl) = (Owner::Operator, Span(micros(ttl)?));
             let change = ServiceChange::Down { owner, ttl, reason: "".into() };
-            stage.call(at()?, spoken, |request| Input::Service { request, change });
+            stage.call(at()?, spoken, |request| Input::Service { request, change: change.clone() });
         }
         ["service", "up"] => {
             let change = ServiceChange::Up { owner: Owner::Operator };
-            stage.call(at()?, spoken, |request| Input::Service { request, change });
+            stage.call(at()?, spoken, |request| Input::Service { request, change: change.clone() });
         }
         ["form", "without", absent @ ..] => {
             let without = absent.iter().map(|n| node(n)).collect::<Result<_, _>>()?;

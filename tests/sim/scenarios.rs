@@ -2,7 +2,7 @@
 //! look on. With the rule they all pass; with the rule's mutant on, a named checker objects.
 
 use eldest::protocol::{
-    Certificate, Claim, Condition, Envelope, Input, Message, Node, Takeover, Term, next_token,
+    Certificate, Claim, Condition, Envelope, Input, Limits, Message, Node, Takeover, Term, next_token,
 };
 use eldest::types::{Boot, ClaimId, Epoch, Format, Incarnation, NodeId, RequestId, Span, WallTime};
 
@@ -162,7 +162,8 @@ pub fn old_suffix_is_not_acknowledged() -> Check {
         Some(leader) => (leader.vote().promise, leader.log()),
         None => return ensure(false, "stage", || "n2 is down".into()),
     };
-    let (prev, records) = (log.position(1).unwrap_or_default(), log.above(1, 1));
+    let (prev, records) =
+        (log.position(1).unwrap_or_default(), log.above(1, &Limits { batch: 1, ..Limits::default() }));
     let message = Message::Append { term, prev, records, commit: 0 };
     let envelope = from_n2(&world, 1, message);
     world.recorder =
