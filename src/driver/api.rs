@@ -1,0 +1,265 @@
+//! What the outside may ask of the loop, and what it gets. Every call goes through one bounded queue; a
+//! full queue is an answer, not a wait.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::pulse::Pulse;
+use crate::protocol::{Envelope, ServiceChange};
+use crate::storage::snapshot::{Export, Incoming};
+use crate::store::{Command, Rejection, Store};
+use crate::types::{Call, Epoch, Index, NodeId, Payload, Position, Text};
+use crate::wire::{Answer, Line};
+
+/// How the outside reaches the loop. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    pub(super) asks: mpsc::Sender<Ask>,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) leadership: watch::Receiver<Leadership>,
+}
+
+/// Who leads, as this node sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leadership {
+    pub leader: Option<NodeId>,
+    pub epoch: Epoch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Sees every write acknowledged before the read began.
+    Linear,
+    /// By the leader's lease, without a round of its own.
+    Leader,
+    /// This node's state, however old.
+    Local,
+}
+
+/// A write that a majority has, or the first answer to the same call.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub position: Position,
+    /// Nodes that had it durably when this was said; none for a replay.
+    pub acks: Option<usize>,
+    /// The command's result as JSON.
+    pub reply: Text,
+}
+
+/// A frozen state to read from.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub store: Store,
+    pub leader: Option<NodeId>,
+    pub epoch: Epoch,
+    pub index: Index,
+    /// How long ago this node last heard its leader; zero on the leader.
+    pub age_ms: u64,
+}
+
+/// Why there is no answer. Everything but `Unknown` means: surely not applied, now or later (P15).
+#[derive(Clone, Debug)]
+pub enum Denied {
+    /// Another node leads: ask there.
+    NotLeader { leader: NodeId },
+    NoLeader,
+    /// This node does not reach a majority.
+    NoQuorum,
+    /// This node's disk has yet to be let in (P10), or its state to catch up.
+    CatchingUp,
+    HandingOver,
+    ServiceDown { reason: Text },
+    DiskFull,
+    /// A bound was reached: which one.
+    TooMany { bound: &'static str },
+    /// A node of the topology cannot read this type of record yet (P23).
+    FormatNotShared,
+    /// The node named cannot lead now.
+    NotAnHeir,
+    /// The rules say no; judged against committed state only (P14).
+    Rejected(Rejection),
+    /// The same idempotency key came with another body.
+    KeyReused,
+    /// The process is about to end.
+    Stopping,
+    /// It may or may not have happened (P15).
+    Unknown,
+}
+
+/// An opinion about a candidate, which binds nobody (P4).
+#[derive(Clone, Debug)]
+pub struct Opinion {
+    pub approved: bool,
+    pub reason: &'static str,
+}
+
+/// What follows a boundary in the log, or a whole state and what follows that.
+#[derive(Clone, Debug)]
+pub struct CatchUp {
+    /// The state to start from, where the lines asked for are gone, and its snapshot id.
+    pub snapshot: Option<(u64, Store)>,
+    /// `type|JSON` each.
+    pub lines: Vec<String>,
+}
+
+/// A message from another node, proved and decoded.
+#[derive(Debug)]
+pub struct PeerCall {
+    pub envelope: Envelope,
+    /// The lines of its records, as they stood in the body.
+    pub lines: Vec<Line>,
+    /// The state that came with a snapshot message, received and verified.
+    pub incoming: Option<(Incoming, Store)>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub cluster: String,
+    pub mode: &'static str,
+    pub node: NodeStatus,
+    pub role: &'static str,
+    pub leader: Option<LeaderStatus>,
+    pub epoch: String,
+    pub commit_index: Index,
+    pub applied_index: Index,
+    pub last_index: Index,
+    pub snapshot_id: u64,
+    pub digest: String,
+    pub admitted: bool,
+    pub heir: Option<u32>,
+    pub service_down: bool,
+    pub disk_full: bool,
+    pub members: Vec<MemberStatus>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeStatus {
+    pub id: u32,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LeaderStatus {
+    pub id: u32,
+    pub url: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct MemberStatus {
+    pub id: u32,
+    pub name: String,
+    pub url: String,
+    /// Null where this node cannot know it.
+    pub role: Option<&'static str>,
+    pub reachable: bool,
+    /// What this node as the leader knows to be on the member's disk; null on a follower.
+    pub match_index: Option<Index>,
+    pub lag: Option<u64>,
+    pub last_heard_ms: Option<u64>,
+    /// Why calls from or to it are refused, if they are.
+    pub trouble: Option<String>,
+}
+
+/// One call to the loop.
+#[derive(Debug)]
+pub enum Ask {
+    Write { command: Box<Command>, payload: Payload, call: Option<Call>, reply: Reply<Written> },
+    Read { level: Level, reply: Reply<View> },
+    IsLeader(oneshot::Sender<bool>),
+    HandOver { to: Option<NodeId>, reply: Reply<()> },
+    Service { change: ServiceChange, reply: Reply<()> },
+    Form { without: BTreeSet<NodeId>, reply: Reply<()> },
+    Opinion { candidate: NodeId, reply: oneshot::Sender<Opinion> },
+    CatchUp { snapshot_id: u64, reply: Reply<CatchUp> },
+    Export(oneshot::Sender<Option<Export>>),
+    Status(oneshot::Sender<Status>),
+    Peer { call: Box<PeerCall>, reply: oneshot::Sender<Option<Answer>> },
+    /// Hand over if leading, then end.
+    Stop(oneshot::Sender<()>),
+}
+
+pub type Reply<T> = oneshot::Sender<Result<T, Denied>>;
+
+impl Handle {
+    /// Proposes a command and waits for a majority.
+    pub async fn write(&self, command: Command, call: Option<Call>) -> Result<Written, Denied> {
+        let payload = command.to_payload(call);
+        let command = Box::new(command);
+        self.ask(|reply| Ask::Write { command, payload, call, reply }).await
+    }
+
+    pub async fn read(&self, level: Level) -> Result<View, Denied> {
+        self.ask(|reply| Ask::Read { level, reply }).await
+    }
+
+    /// Checked against the lease at the moment of answering.
+    pub async fn is_leader(&self) -> bool {
+        self.tell(Ask::IsLeader).await.unwrap_or(false)
+    }
+
+    /// Hands leadership to this node, or to the best heir; answers when that is done.
+    pub async fn hand_over(&self, to: Option<NodeId>) -> Result<(), Denied> {
+        self.ask(|reply| Ask::HandOver { to, reply }).await
+    }
+
+    pub async fn service(&self, change: ServiceChange) -> Result<(), Denied> {
+        self.ask(|reply| Ask::Service { change, reply }).await
+    }
+
+    pub async fn form(&self, without: BTreeSet<NodeId>) -> Result<(), Denied> {
+        self.ask(|reply| Ask::Form { without, reply }).await
+    }
+
+    /// Would this node approve that one now? Nothing changes.
+    pub async fn opinion(&self, candidate: NodeId) -> Option<Opinion> {
+        self.tell(|reply| Ask::Opinion { candidate, reply }).await
+    }
+
+    pub async fn catch_up(&self, snapshot_id: u64) -> Result<CatchUp, Denied> {
+        self.ask(|reply| Ask::CatchUp { snapshot_id, reply }).await
+    }
+
+    /// None only when the loop has ended.
+    pub async fn status(&self) -> Option<Status> {
+        self.tell(Ask::Status).await
+    }
+
+    /// Gives a peer's message to the loop and waits, a bounded while, for what there is to say back.
+    pub async fn peer(&self, call: PeerCall) -> Option<Answer> {
+        let call = Box::new(call);
+        self.tell(|reply| Ask::Peer { call, reply }).await.flatten()
+    }
+
+    /// Hands over if this node leads, and ends the loop. Returns when it has ended.
+    pub async fn stop(&self) {
+        let _ = self.tell(Ask::Stop).await;
+    }
+
+    /// What every answer's headers say: read without asking the loop.
+    pub fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.leadership.clone()
+    }
+
+    async fn ask<T>(&self, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T, Denied> {
+        let (reply, answer) = oneshot::channel();
+        match self.asks.try_send(ask(reply)) {
+            Ok(()) => answer.await.unwrap_or(Err(Denied::Unknown)),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(Denied::TooMany { bound: "calls waiting for the node" }),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(Denied::Stopping),
+        }
+    }
+
+    /// For what must not be refused when clients fill the queue: waits for room.
+    async fn tell<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.asks.send(ask(reply)).await.ok()?;
+        answer.await.ok()
+    }
+}

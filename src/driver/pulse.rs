@@ -1,0 +1,40 @@
+//! What every answer says about the node, kept where any thread reads it without asking the loop.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::types::{Epoch, Index, NodeId};
+
+/// Written by the loop alone. Each number is true by itself; together they may be a moment apart.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    /// Zero: nobody leads.
+    leader: AtomicU64,
+    counter: AtomicU64,
+    epoch_leader: AtomicU64,
+    applied: AtomicU64,
+}
+
+impl Pulse {
+    pub fn leader(&self) -> Option<NodeId> {
+        match self.leader.load(Ordering::Relaxed) as u32 {
+            0 => None,
+            id => Some(NodeId(id)),
+        }
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        let leader = self.epoch_leader.load(Ordering::Relaxed) as u32;
+        Epoch::new(self.counter.load(Ordering::Relaxed), NodeId(leader))
+    }
+
+    pub fn applied(&self) -> Index {
+        self.applied.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self, leader: Option<NodeId>, epoch: Epoch, applied: Index) {
+        self.leader.store(leader.map_or(0, |node| node.0.into()), Ordering::Relaxed);
+        self.counter.store(epoch.counter, Ordering::Relaxed);
+        self.epoch_leader.store(epoch.leader.0.into(), Ordering::Relaxed);
+        self.applied.store(applied, Ordering::Relaxed);
+    }
+}
