@@ -6,3 +6,4 @@
 pub mod protocol;
 pub mod storage;
 pub mod types;
+pub mod wire;

@@ -1,0 +1,135 @@
+//! `name field=value field=value`: the notation of an envelope's headers.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::error::WireError;
+use crate::protocol::Term;
+use crate::types::{ClaimId, Epoch, NodeId, Position, Span};
+
+/// Fields in one header: none of ours has half as many.
+const FIELDS_MOST: usize = 24;
+
+pub struct Writer {
+    text: String,
+}
+
+impl Writer {
+    pub fn new(name: &str) -> Writer {
+        let mut text = String::with_capacity(160);
+        text.push_str(name);
+        Writer { text }
+    }
+
+    pub fn put(mut self, field: &str, value: impl std::fmt::Display) -> Writer {
+        write!(self.text, " {field}={value}").expect("writing to a string does not fail");
+        self
+    }
+
+    pub fn term(self, term: Term) -> Writer {
+        self.put("term", format_args!("{}/{:x}", term.epoch, term.claim.0))
+    }
+
+    pub fn flag(self, field: &str, value: bool) -> Writer {
+        self.put(field, if value { "yes" } else { "no" })
+    }
+
+    pub fn nodes(self, field: &str, nodes: &BTreeSet<NodeId>) -> Writer {
+        let ids: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
+        self.put(field, ids.join(","))
+    }
+
+    pub fn done(self) -> String {
+        self.text
+    }
+}
+
+pub struct Fields<'a> {
+    pub name: &'a str,
+    fields: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Fields<'a> {
+    pub fn parse(text: &'a str) -> Fields<'a> {
+        let mut words = text.split(' ');
+        let name = words.next().unwrap_or_default();
+        let fields = words.filter_map(|word| word.split_once('=')).take(FIELDS_MOST).collect();
+        Fields { name, fields }
+    }
+
+    pub fn get(&self, field: &'static str) -> Result<&'a str, WireError> {
+        self.find(field).ok_or(WireError::NoField(field))
+    }
+
+    pub fn find(&self, field: &str) -> Option<&'a str> {
+        self.fields.iter().find(|(name, _)| *name == field).map(|(_, value)| *value)
+    }
+
+    pub fn number<T: std::str::FromStr>(&self, field: &'static str) -> Result<T, WireError> {
+        let value = self.get(field)?;
+        value.parse().map_err(|_| bad(field, value))
+    }
+
+    pub fn hex(&self, field: &'static str) -> Result<u64, WireError> {
+        let value = self.get(field)?;
+        u64::from_str_radix(value, 16).map_err(|_| bad(field, value))
+    }
+
+    pub fn flag(&self, field: &'static str) -> Result<bool, WireError> {
+        match self.get(field)? {
+            "yes" => Ok(true),
+            "no" => Ok(false),
+            other => Err(bad(field, other)),
+        }
+    }
+
+    pub fn span(&self, field: &'static str) -> Result<Span, WireError> {
+        self.number(field).map(Span)
+    }
+
+    pub fn epoch(&self, field: &'static str) -> Result<Epoch, WireError> {
+        let value = self.get(field)?;
+        epoch(value).ok_or_else(|| bad(field, value))
+    }
+
+    pub fn position(&self, field: &'static str) -> Result<Position, WireError> {
+        let value = self.get(field)?;
+        position(value).ok_or_else(|| bad(field, value))
+    }
+
+    pub fn term(&self) -> Result<Term, WireError> {
+        self.term_in("term")
+    }
+
+    pub fn term_in(&self, field: &'static str) -> Result<Term, WireError> {
+        let value = self.get(field)?;
+        let term = || {
+            let (text, claim) = value.split_once('/')?;
+            let claim = ClaimId(u64::from_str_radix(claim, 16).ok()?);
+            Some(Term { epoch: epoch(text)?, claim })
+        };
+        term().ok_or_else(|| bad(field, value))
+    }
+
+    pub fn nodes(&self, field: &'static str) -> Result<BTreeSet<NodeId>, WireError> {
+        let value = self.get(field)?;
+        let ids = value.split(',').filter(|id| !id.is_empty());
+        ids.map(|id| id.parse().map(NodeId)).collect::<Result<_, _>>().map_err(|_| bad(field, value))
+    }
+}
+
+pub fn bad(field: &'static str, value: &str) -> WireError {
+    /// Enough of a bad value to recognise it.
+    const SHOWN_MOST: usize = 64;
+    WireError::BadField { field, value: value.chars().take(SHOWN_MOST).collect() }
+}
+
+fn epoch(text: &str) -> Option<Epoch> {
+    let (counter, leader) = text.split_once('.')?;
+    Some(Epoch::new(counter.parse().ok()?, NodeId(leader.parse().ok()?)))
+}
+
+fn position(text: &str) -> Option<Position> {
+    let (before, index) = text.split_once('@')?;
+    Some(Position::new(epoch(before)?, index.parse().ok()?))
+}

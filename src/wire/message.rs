@@ -1,0 +1,251 @@
+//! A message as one header line, and back. Records and snapshots travel in the body: the log's own lines, the
+//! snapshot's own files.
+
+use super::error::WireError;
+use super::fields::{Fields, Writer};
+use crate::protocol::{Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing};
+use crate::types::{Incarnation, NodeId, Position};
+
+/// What a message needs from its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    Nothing,
+    /// Lines of the log, the first one's checksum chained to this.
+    Lines {
+        chain: u32,
+        count: usize,
+    },
+    Snapshot,
+}
+
+/// What was in the body, decoded.
+#[derive(Debug)]
+pub enum Attached {
+    Nothing,
+    Lines(Records),
+    Snapshot(SnapshotMeta),
+}
+
+/// The header line. `chain` is the checksum of the line before the first one in the body.
+pub fn encode(message: &Message, chain: u32) -> String {
+    match message {
+        Message::Heartbeat { term, round, lease, commit, heir, boundary } => Writer::new("heartbeat")
+            .term(*term)
+            .put("round", round)
+            .put("lease", lease.0)
+            .put("commit", commit)
+            .put("heir", heir.unwrap_or_default().0)
+            .put("boundary", boundary),
+        Message::HeartbeatReply { epoch, round, matched, last, full, digest } => {
+            let writer = Writer::new("heard").put("epoch", epoch).put("round", round);
+            let writer = writer.put("matched", matched).put("last", last).flag("full", *full);
+            match digest {
+                Some(Checkpoint { index, digest }) => {
+                    writer.put("at", index).put("digest", format_args!("{digest:x}"))
+                }
+                None => writer,
+            }
+        }
+        Message::Append { term, prev, records, commit } => {
+            lines(Writer::new("append").term(*term), prev, chain, records).put("commit", commit)
+        }
+        Message::Appended { epoch, matched } => {
+            Writer::new("appended").put("epoch", epoch).put("matched", matched)
+        }
+        Message::Gap { epoch, prev, hint } => {
+            Writer::new("gap").put("epoch", epoch).put("prev", prev).put("hint", hint)
+        }
+        Message::Snapshot { term, .. } => Writer::new("snapshot").term(*term),
+        Message::Stale { promise } => Writer::new("stale").term(*promise),
+        Message::Resigned { epoch } => Writer::new("resigned").put("epoch", epoch),
+        Message::Willing { ask, standing } => standing_of(Writer::new("willing").put("ask", ask), standing),
+        Message::Opinion { ask, yes, held, standing } => {
+            let writer = Writer::new("opinion").put("ask", ask).flag("yes", *yes).flag("held", *held);
+            standing_of(writer, standing)
+        }
+        Message::Claim(claim) => {
+            let writer = Writer::new("claim").term(claim.term).put("last", claim.last);
+            let writer = writer.put("condition", condition_name(claim.condition));
+            match claim.certificate {
+                Some(certificate) => certified(writer, certificate),
+                None => writer,
+            }
+        }
+        Message::Approve { term, last, lease_left } => {
+            Writer::new("approve").term(*term).put("last", last).put("lease_left", lease_left.0)
+        }
+        Message::Refuse { term, promise } => Writer::new("refuse").term(*term).put("promise", promise),
+        Message::Pull { term, after } => Writer::new("pull").term(*term).put("after", after),
+        Message::Pulled { term, prev, records } => {
+            lines(Writer::new("pulled").term(*term), prev, chain, records)
+        }
+        Message::HandOver(certificate) => certified(Writer::new("handover"), *certificate),
+        Message::Odd { epoch, incarnation } => {
+            Writer::new("odd").put("epoch", epoch).put("incarnation", format_args!("{:x}", incarnation.0))
+        }
+    }
+    .done()
+}
+
+fn lines(writer: Writer, prev: &Position, chain: u32, records: &Records) -> Writer {
+    writer.put("prev", prev).put("chain", format_args!("{chain:08x}")).put("count", records.len())
+}
+
+fn certified(writer: Writer, certificate: Certificate) -> Writer {
+    let Certificate { epoch, heir, last } = certificate;
+    writer.put("ended", epoch).put("heir", heir.0).put("ended_at", last)
+}
+
+fn standing_of(writer: Writer, standing: &Standing) -> Writer {
+    let Standing { promise, seen, last, hears, seeking, condition } = standing;
+    writer
+        .put("promise", promise)
+        .put("seen", seen)
+        .put("last", last)
+        .nodes("hears", hears)
+        .put("seeking", seeking.0)
+        .put("condition", condition_name(*condition))
+}
+
+/// What to read from the body before the message can be decoded.
+pub fn attachment(text: &str) -> Result<Attachment, WireError> {
+    let fields = Fields::parse(text);
+    match fields.name {
+        "append" | "pulled" => {
+            let chain = fields.get("chain")?;
+            let chain = u32::from_str_radix(chain, 16).map_err(|_| super::fields::bad("chain", chain))?;
+            Ok(Attachment::Lines { chain, count: fields.number("count")? })
+        }
+        "snapshot" => Ok(Attachment::Snapshot),
+        _ => Ok(Attachment::Nothing),
+    }
+}
+
+pub fn decode(text: &str, attached: Attached) -> Result<Message, WireError> {
+    let fields = Fields::parse(text);
+    match fields.name {
+        "append" | "pulled" => decode_lines(&fields, attached),
+        "snapshot" => match attached {
+            Attached::Snapshot(meta) => Ok(Message::Snapshot { term: fields.term()?, meta }),
+            _ => Err(WireError::WrongBody { expected: "a snapshot" }),
+        },
+        "heartbeat" | "heard" | "appended" | "gap" => decode_following(&fields),
+        _ => decode_electing(&fields),
+    }
+}
+
+fn decode_lines(fields: &Fields<'_>, attached: Attached) -> Result<Message, WireError> {
+    let Attached::Lines(records) = attached else {
+        return Err(WireError::WrongBody { expected: "lines of the log" });
+    };
+    let (term, prev) = (fields.term()?, fields.position("prev")?);
+    let contiguous = records.iter().zip(prev.index + 1..).all(|(record, index)| record.index() == index);
+    if !contiguous || records.len() != fields.number::<usize>("count")? {
+        return Err(WireError::WrongBody { expected: "as many records as the message says, without a gap" });
+    }
+    match fields.name {
+        "append" => Ok(Message::Append { term, prev, records, commit: fields.number("commit")? }),
+        _ => Ok(Message::Pulled { term, prev, records }),
+    }
+}
+
+fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
+    Ok(match fields.name {
+        "heartbeat" => Message::Heartbeat {
+            term: fields.term()?,
+            round: fields.number("round")?,
+            lease: fields.span("lease")?,
+            commit: fields.number("commit")?,
+            heir: Some(NodeId(fields.number("heir")?)).filter(|heir| *heir != NodeId::NONE),
+            boundary: fields.number("boundary")?,
+        },
+        "heard" => Message::HeartbeatReply {
+            epoch: fields.epoch("epoch")?,
+            round: fields.number("round")?,
+            matched: fields.number("matched")?,
+            last: fields.position("last")?,
+            full: fields.flag("full")?,
+            digest: match fields.find("at") {
+                Some(_) => Some(Checkpoint { index: fields.number("at")?, digest: fields.hex("digest")? }),
+                None => None,
+            },
+        },
+        "appended" => Message::Appended { epoch: fields.epoch("epoch")?, matched: fields.number("matched")? },
+        _ => Message::Gap {
+            epoch: fields.epoch("epoch")?,
+            prev: fields.position("prev")?,
+            hint: fields.position("hint")?,
+        },
+    })
+}
+
+fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
+    Ok(match fields.name {
+        "stale" => Message::Stale { promise: fields.term()? },
+        "resigned" => Message::Resigned { epoch: fields.epoch("epoch")? },
+        "willing" => Message::Willing { ask: fields.number("ask")?, standing: standing(fields)? },
+        "opinion" => Message::Opinion {
+            ask: fields.number("ask")?,
+            yes: fields.flag("yes")?,
+            held: fields.flag("held")?,
+            standing: standing(fields)?,
+        },
+        "claim" => Message::Claim(Claim {
+            term: fields.term()?,
+            last: fields.position("last")?,
+            condition: condition(fields)?,
+            certificate: fields.find("ended").map(|_| certificate(fields)).transpose()?,
+        }),
+        "approve" => Message::Approve {
+            term: fields.term()?,
+            last: fields.position("last")?,
+            lease_left: fields.span("lease_left")?,
+        },
+        "refuse" => Message::Refuse { term: fields.term()?, promise: fields.epoch("promise")? },
+        "pull" => Message::Pull { term: fields.term()?, after: fields.position("after")? },
+        "handover" => Message::HandOver(certificate(fields)?),
+        "odd" => Message::Odd {
+            epoch: fields.epoch("epoch")?,
+            incarnation: Incarnation(fields.hex("incarnation")?),
+        },
+        other => return Err(WireError::UnknownMessage(other.chars().take(32).collect())),
+    })
+}
+
+fn certificate(fields: &Fields<'_>) -> Result<Certificate, WireError> {
+    Ok(Certificate {
+        epoch: fields.epoch("ended")?,
+        heir: NodeId(fields.number("heir")?),
+        last: fields.position("ended_at")?,
+    })
+}
+
+fn standing(fields: &Fields<'_>) -> Result<Standing, WireError> {
+    Ok(Standing {
+        promise: fields.epoch("promise")?,
+        seen: fields.epoch("seen")?,
+        last: fields.position("last")?,
+        hears: fields.nodes("hears")?,
+        seeking: fields.span("seeking")?,
+        condition: condition(fields)?,
+    })
+}
+
+fn condition(fields: &Fields<'_>) -> Result<Condition, WireError> {
+    match fields.get("condition")? {
+        "blank" => Ok(Condition::Blank),
+        "recovering" => Ok(Condition::Recovering),
+        "held" => Ok(Condition::Held),
+        "fit" => Ok(Condition::Fit),
+        other => Err(super::fields::bad("condition", other)),
+    }
+}
+
+fn condition_name(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Blank => "blank",
+        Condition::Recovering => "recovering",
+        Condition::Held => "held",
+        Condition::Fit => "fit",
+    }
+}

@@ -1,0 +1,35 @@
+//! How a message of the protocol travels over HTTP: which route, which headers, which body.
+//!
+//! The bodies are the seed's. What safety needs beyond them rides in four headers, the *envelope*:
+//!
+//! ```text
+//! Eldest-Cluster: eldest mode=safe settings=53e1c0…
+//! Eldest-From: 1 to=2 boot=9f… incarnation=4c… admitted=yes format=1
+//! Eldest-Message: append term=7.1/5e02 prev=6.2@11 chain=9a3f01bc count=3 commit=10
+//! Eldest-Proof: …                                                     (where the cluster has a secret)
+//! ```
+//!
+//! Every message is one-way for the protocol. An HTTP response may carry one back, in the same headers, when the
+//! answer is at hand; when it is not, the answer comes as a call of its own.
+
+mod error;
+mod fields;
+mod head;
+mod message;
+mod proof;
+mod route;
+
+pub use error::WireError;
+pub use head::{ClusterHead, Sender};
+pub use message::{Attached, Attachment, attachment, decode, encode};
+pub use proof::{Challenge, Gate, Hello, Proof, Secret, Session, body_mac};
+pub use route::{Parcel, Route};
+
+/// The names of the envelope's headers, in the lower case in which they travel.
+pub mod header {
+    pub const CLUSTER: &str = "eldest-cluster";
+    pub const FROM: &str = "eldest-from";
+    pub const MESSAGE: &str = "eldest-message";
+    pub const PROOF: &str = "eldest-proof";
+    pub const CHALLENGE: &str = "eldest-challenge";
+}

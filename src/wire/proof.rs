@@ -1,0 +1,244 @@
+//! How a peer proves that it knows the cluster's secret, without clocks and so that nothing can be replayed.
+//!
+//! A call without proof is answered by a challenge that only this process can have made. The caller adds a nonce
+//! of its own; both derive a session key from secret, challenge and nonce. From then on every call carries the
+//! session, a counter and a keyed hash over counter, path, headers and body; the response carries one over the
+//! same counter. The server takes each counter once.
+//!
+//! ```text
+//! → POST /heartbeat, no proof                        ← 401, Eldest-Challenge: 17.<mac>
+//! → Eldest-Proof: 17.<mac>.<nonce> 1 <hash>          ← 200, Eldest-Proof: 1 <hash>
+//! ```
+//!
+//! The server keeps nothing for a challenge until a proof over it checks, so nobody without the secret can fill its
+//! tables. Sessions are numbered; below the oldest one kept none is taken again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::types::NodeId;
+
+/// Sessions kept for each peer: one for each of its lives and connections in the recent past.
+const SESSIONS_MOST: usize = 8;
+/// How far behind the newest counter a call may arrive: more than a peer has calls under way at once.
+const WINDOW: u64 = 64;
+
+type Key = [u8; 32];
+
+/// The cluster's secret, as the key that everything is derived from. Never printed.
+#[derive(Clone)]
+pub struct Secret(Key);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl Secret {
+    pub fn new(text: &str) -> Secret {
+        Secret(blake3::derive_key("eldest 2026 cluster secret", text.as_bytes()))
+    }
+
+    fn session(&self, from: NodeId, to: NodeId, challenge: &Challenge, nonce: u128) -> Key {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(b"session");
+        hasher.update(&from.0.to_le_bytes()).update(&to.0.to_le_bytes());
+        hasher.update(&challenge.number.to_le_bytes()).update(&challenge.mac.to_le_bytes());
+        hasher.update(&nonce.to_le_bytes());
+        *hasher.finalize().as_bytes()
+    }
+}
+
+/// What a server asks a caller to build on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Challenge {
+    number: u64,
+    mac: u128,
+}
+
+impl Challenge {
+    pub fn encode(&self) -> String {
+        format!("{}.{:032x}", self.number, self.mac)
+    }
+
+    pub fn decode(text: &str) -> Option<Challenge> {
+        let (number, mac) = text.split_once('.')?;
+        Some(Challenge { number: number.parse().ok()?, mac: u128::from_str_radix(mac, 16).ok()? })
+    }
+}
+
+/// What is proved: a call or its response. Every part is fed with its length, so that none runs into the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Hello<'a> {
+    pub path: &'a str,
+    pub cluster: &'a str,
+    pub from: &'a str,
+    pub message: &'a str,
+    /// Empty for a body that is proved by its own last bytes (`body_mac`).
+    pub body: &'a [u8],
+}
+
+fn hash(key: &Key, side: &[u8], counter: u64, hello: &Hello<'_>) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(side).update(&counter.to_le_bytes());
+    let Hello { path, cluster, from, message, body } = hello;
+    for part in [path.as_bytes(), cluster.as_bytes(), from.as_bytes(), message.as_bytes(), body] {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    hasher.finalize()
+}
+
+/// For a body that is streamed: its last 32 bytes prove the ones before.
+pub fn body_mac(key: &Key) -> blake3::Hasher {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(b"body");
+    hasher
+}
+
+/// A caller's side of a session.
+#[derive(Debug)]
+pub struct Session {
+    key: Key,
+    name: String,
+    counter: AtomicU64,
+}
+
+impl Session {
+    pub fn new(secret: &Secret, from: NodeId, to: NodeId, challenge: Challenge, nonce: u128) -> Session {
+        let key = secret.session(from, to, &challenge, nonce);
+        let name = format!("{}.{nonce:032x}", challenge.encode());
+        Session { key, name, counter: AtomicU64::new(0) }
+    }
+
+    /// The proof header of a call, and the counter that its response must name.
+    pub fn prove(&self, hello: &Hello<'_>) -> (String, u64) {
+        let counter = self.counter.fetch_add(1, Ordering::Relaxed) + 1;
+        let hash = hash(&self.key, b"call", counter, hello);
+        (format!("{} {counter} {}", self.name, hash.to_hex()), counter)
+    }
+
+    /// Whether a response comes from a holder of the secret, and answers that very call.
+    pub fn checks(&self, counter: u64, hello: &Hello<'_>, proof: &str) -> bool {
+        let Some((number, hex)) = proof.split_once(' ') else {
+            return false;
+        };
+        let right = hash(&self.key, b"answer", counter, hello);
+        number.parse() == Ok(counter) && blake3::Hash::from_hex(hex).is_ok_and(|given| given == right)
+    }
+
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+/// A call's proof that has been checked: what its response is proved with.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    key: Key,
+    counter: u64,
+}
+
+impl Proof {
+    pub fn answer(&self, hello: &Hello<'_>) -> String {
+        format!("{} {}", self.counter, hash(&self.key, b"answer", self.counter, hello).to_hex())
+    }
+
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+/// A server's side: makes challenges and takes each counter of each session once.
+#[derive(Debug)]
+pub struct Gate {
+    secret: Secret,
+    me: NodeId,
+    /// Of this process alone: challenges of an earlier life mean nothing.
+    own: Key,
+    issued: AtomicU64,
+    peers: Mutex<BTreeMap<NodeId, Kept>>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: BTreeMap<u64, Counters>,
+    /// Sessions up to this number are gone for good.
+    floor: u64,
+}
+
+/// Which counters of a session have been taken: the newest, and a bit for each of those just below.
+#[derive(Debug, Default)]
+struct Counters {
+    newest: u64,
+    taken: u64,
+}
+
+impl Counters {
+    fn take(&mut self, counter: u64) -> bool {
+        if counter > self.newest {
+            let shift = counter - self.newest;
+            self.taken = if shift < WINDOW { self.taken << shift } else { 0 } | 1;
+            self.newest = counter;
+            return true;
+        }
+        let behind = self.newest - counter;
+        let bit = 1_u64.checked_shl(behind as u32).filter(|_| behind < WINDOW).unwrap_or(0);
+        let fresh = bit != 0 && self.taken & bit == 0;
+        self.taken |= bit;
+        fresh
+    }
+}
+
+impl Gate {
+    /// `own` is drawn at random at each start.
+    pub fn new(secret: Secret, me: NodeId, own: Key) -> Gate {
+        Gate { secret, me, own, issued: AtomicU64::new(0), peers: Mutex::default() }
+    }
+
+    pub fn challenge(&self, from: NodeId) -> Challenge {
+        let number = self.issued.fetch_add(1, Ordering::Relaxed) + 1;
+        Challenge { number, mac: self.mac(from, number) }
+    }
+
+    fn mac(&self, from: NodeId, number: u64) -> u128 {
+        let mut hasher = blake3::Hasher::new_keyed(&self.own);
+        hasher.update(&from.0.to_le_bytes()).update(&number.to_le_bytes());
+        let bytes = hasher.finalize();
+        u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("a hash has 32 bytes"))
+    }
+
+    /// Checks a call's proof. None: answer with a challenge, and do nothing else.
+    pub fn check(&self, from: NodeId, hello: &Hello<'_>, proof: &str) -> Option<Proof> {
+        let (name, rest) = proof.split_once(' ')?;
+        let (counter, hex) = rest.split_once(' ')?;
+        let (challenge, nonce) = name.rsplit_once('.')?;
+        let challenge = Challenge::decode(challenge)?;
+        let counter: u64 = counter.parse().ok()?;
+        let nonce = u128::from_str_radix(nonce, 16).ok()?;
+        if challenge.mac != self.mac(from, challenge.number) {
+            return None;
+        }
+        let key = self.secret.session(from, self.me, &challenge, nonce);
+        let right = hash(&key, b"call", counter, hello);
+        let proved = blake3::Hash::from_hex(hex).is_ok_and(|given| given == right);
+        (proved && self.take(from, challenge.number, counter)).then_some(Proof { key, counter })
+    }
+
+    fn take(&self, from: NodeId, session: u64, counter: u64) -> bool {
+        let mut peers = self.peers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let kept = peers.entry(from).or_default();
+        if session <= kept.floor {
+            return false;
+        }
+        let fresh = kept.sessions.entry(session).or_default().take(counter);
+        while kept.sessions.len() > SESSIONS_MOST {
+            if let Some((oldest, _)) = kept.sessions.pop_first() {
+                kept.floor = oldest;
+            }
+        }
+        fresh
+    }
+}

@@ -1,0 +1,116 @@
+//! Which of the seed's routes a message takes, and which messages ride back in a response.
+
+use bytes::Bytes;
+
+use super::head::Sender;
+use crate::protocol::{Envelope, Message};
+
+/// Writes from one snapshot to the next in the seed.
+const SEED_BOUNDARY: u64 = 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Route {
+    Heartbeat,
+    WriteSync,
+    DeclareCapability,
+    RecvElect,
+    CatchUp,
+}
+
+/// One message on its way: a call's headers and body, or a response's.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    pub route: Route,
+    pub sender: Sender,
+    pub message: String,
+    pub body: Bytes,
+}
+
+impl Route {
+    pub const ALL: [Route; 5] =
+        [Route::Heartbeat, Route::WriteSync, Route::DeclareCapability, Route::RecvElect, Route::CatchUp];
+
+    pub fn path(self) -> &'static str {
+        match self {
+            Route::Heartbeat => "/heartbeat",
+            Route::WriteSync => "/writesync",
+            Route::DeclareCapability => "/declare_capability",
+            Route::RecvElect => "/recv_elect",
+            Route::CatchUp => "/catch_up",
+        }
+    }
+
+    /// The route of a call that carries this message.
+    pub fn of(message: &Message) -> Route {
+        match message {
+            Message::Append { .. } => Route::WriteSync,
+            Message::Willing { .. } | Message::Claim(_) => Route::DeclareCapability,
+            Message::Approve { .. } | Message::Refuse { .. } | Message::HandOver(_) => Route::RecvElect,
+            Message::Pull { .. } | Message::Pulled { .. } | Message::Snapshot { .. } => Route::CatchUp,
+            Message::Heartbeat { .. }
+            | Message::HeartbeatReply { .. }
+            | Message::Appended { .. }
+            | Message::Gap { .. }
+            | Message::Stale { .. }
+            | Message::Resigned { .. }
+            | Message::Opinion { .. }
+            | Message::Odd { .. } => Route::Heartbeat,
+        }
+    }
+
+    /// Whether the response to a call with this message may bring an answer back.
+    pub fn expects_answer(message: &Message) -> bool {
+        matches!(
+            message,
+            Message::Heartbeat { .. }
+                | Message::Append { .. }
+                | Message::Willing { .. }
+                | Message::Pull { .. }
+        )
+    }
+
+    /// The route of the call that this message may answer in its response. An approval never does: it is
+    /// given through `/recv_elect` alone.
+    pub fn answered_by(message: &Message) -> Option<Route> {
+        match message {
+            Message::HeartbeatReply { .. } => Some(Route::Heartbeat),
+            Message::Appended { .. } | Message::Gap { .. } => Some(Route::WriteSync),
+            Message::Opinion { .. } => Some(Route::DeclareCapability),
+            Message::Pulled { .. } => Some(Route::CatchUp),
+            _ => None,
+        }
+    }
+}
+
+impl Parcel {
+    /// `lines` are the records' own lines, where the message has records, and `chain` what they go on from.
+    pub fn new(envelope: &Envelope, lines: Bytes, chain: u32) -> Parcel {
+        let message = &envelope.message;
+        let body = match message {
+            Message::Append { .. } | Message::Pulled { .. } => lines,
+            message => Bytes::from(seed_body(envelope, message)),
+        };
+        Parcel {
+            route: Route::of(message),
+            sender: Sender::of(envelope),
+            message: super::encode(message, chain),
+            body,
+        }
+    }
+}
+
+/// The body in the seed's own shape: what a reader of the traffic expects there.
+fn seed_body(envelope: &Envelope, message: &Message) -> String {
+    match message {
+        Message::Willing { .. } | Message::Claim(_) => format!("{{\"node_idx\": {}}}", envelope.from.0),
+        Message::Approve { .. } | Message::HandOver(_) => "{\"approved\": true}".to_string(),
+        Message::Refuse { .. } => "{\"approved\": false}".to_string(),
+        Message::Opinion { yes, .. } => {
+            let reason = if *yes { "would approve" } else { "would not approve" };
+            format!("{{\"approved\": {yes}, \"reason\": \"{reason}\"}}")
+        }
+        // The position is in the envelope; this is the boundary below it, as the seed counts them.
+        Message::Pull { after, .. } => format!("{{\"snapshot_id\": {}}}", after.index / SEED_BOUNDARY),
+        _ => String::new(),
+    }
+}
