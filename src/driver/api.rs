@@ -2,24 +2,28 @@
 //! full queue is an answer, not a wait.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::pulse::Pulse;
 use crate::protocol::{Envelope, ServiceChange};
-use crate::storage::snapshot::{Export, Incoming};
-use crate::store::{Command, Rejection, Store};
+use crate::storage::Encoded;
+use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
+use crate::store::{self, Command, Rejection, Store};
 use crate::types::{Call, Epoch, Index, NodeId, Payload, Position, Text};
-use crate::wire::{Answer, Line};
+use crate::wire::Parcel;
 
 /// How the outside reaches the loop. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) asks: mpsc::Sender<Ask>,
+    /// Peers' messages, on a queue of their own: clients never keep them waiting.
+    pub(super) peers: mpsc::Sender<PeerAsk>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) leadership: watch::Receiver<Leadership>,
+    pub(super) snapshots: Arc<Mutex<Snapshots>>,
 }
 
 /// Who leads, as this node sees it.
@@ -45,8 +49,7 @@ pub struct Written {
     pub position: Position,
     /// Nodes that had it durably when this was said; none for a replay.
     pub acks: Option<usize>,
-    /// The command's result as JSON.
-    pub reply: Text,
+    pub reply: store::Reply,
 }
 
 /// A frozen state to read from.
@@ -77,12 +80,12 @@ pub enum Denied {
     TooMany { bound: &'static str },
     /// A node of the topology cannot read this type of record yet (P23).
     FormatNotShared,
+    /// The cluster has been formed: once is for ever (P9).
+    AlreadyFormed,
     /// The node named cannot lead now.
     NotAnHeir,
     /// The rules say no; judged against committed state only (P14).
     Rejected(Rejection),
-    /// The same idempotency key came with another body.
-    KeyReused,
     /// The process is about to end.
     Stopping,
     /// It may or may not have happened (P15).
@@ -110,7 +113,7 @@ pub struct CatchUp {
 pub struct PeerCall {
     pub envelope: Envelope,
     /// The lines of its records, as they stood in the body.
-    pub lines: Vec<Line>,
+    pub lines: Encoded,
     /// The state that came with a snapshot message, received and verified.
     pub incoming: Option<(Incoming, Store)>,
 }
@@ -174,11 +177,16 @@ pub enum Ask {
     Form { without: BTreeSet<NodeId>, reply: Reply<()> },
     Opinion { candidate: NodeId, reply: oneshot::Sender<Opinion> },
     CatchUp { snapshot_id: u64, reply: Reply<CatchUp> },
-    Export(oneshot::Sender<Option<Export>>),
     Status(oneshot::Sender<Status>),
-    Peer { call: Box<PeerCall>, reply: oneshot::Sender<Option<Answer>> },
     /// Hand over if leading, then end.
-    Stop(oneshot::Sender<()>),
+    Stop,
+}
+
+/// A peer's message, and where what there is to say back goes.
+#[derive(Debug)]
+pub struct PeerAsk {
+    pub call: PeerCall,
+    pub reply: oneshot::Sender<Option<Parcel>>,
 }
 
 pub type Reply<T> = oneshot::Sender<Result<T, Denied>>;
@@ -227,15 +235,29 @@ impl Handle {
         self.tell(Ask::Status).await
     }
 
-    /// Gives a peer's message to the loop and waits, a bounded while, for what there is to say back.
-    pub async fn peer(&self, call: PeerCall) -> Option<Answer> {
-        let call = Box::new(call);
-        self.tell(|reply| Ask::Peer { call, reply }).await.flatten()
+    /// Gives a peer's message to the loop. What there is to say back comes when it may leave; nothing, if
+    /// there is nothing or another call of that peer asks for it. The caller bounds the wait.
+    pub async fn peer(&self, call: PeerCall) -> Option<Parcel> {
+        let (reply, answer) = oneshot::channel();
+        self.peers.send(PeerAsk { call, reply }).await.ok()?;
+        answer.await.ok().flatten()
     }
 
     /// Hands over if this node leads, and ends the loop. Returns when it has ended.
     pub async fn stop(&self) {
-        let _ = self.tell(Ask::Stop).await;
+        if self.asks.send(Ask::Stop).await.is_ok() {
+            self.asks.closed().await;
+        }
+    }
+
+    /// Where a snapshot that a peer sends is written down.
+    pub async fn importer(&self) -> Result<Importer, SnapshotError> {
+        let snapshots = self.snapshots.clone();
+        let opening = move || snapshots.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).importer();
+        match tokio::task::spawn_blocking(opening).await {
+            Ok(importer) => importer,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
     }
 
     /// What every answer's headers say: read without asking the loop.

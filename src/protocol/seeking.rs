@@ -74,7 +74,7 @@ impl Seeking {
         (at + fresh >= now).then_some(known)
     }
 
-    fn hears(&self, now: Time, fresh: Span) -> BTreeSet<NodeId> {
+    pub fn hears(&self, now: Time, fresh: Span) -> BTreeSet<NodeId> {
         let known = self.known.keys().copied();
         known.filter(|node| self.answered_lately(*node, now, fresh).is_some()).collect()
     }

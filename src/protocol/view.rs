@@ -2,10 +2,11 @@
 
 use super::io::Vote;
 use super::log::Log;
+use super::message::Condition;
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role, RoleName};
 use super::settings::Settings;
-use crate::types::{Boot, Epoch, Incarnation, Index, NodeId, Position};
+use crate::types::{Boot, Epoch, Incarnation, Index, NodeId, Now, Position, Stamp, Time};
 
 impl Node {
     pub fn settings(&self) -> &Settings {
@@ -77,6 +78,53 @@ impl Node {
 
     pub fn service_is_down(&self) -> bool {
         self.log.holds_of_service().any()
+    }
+
+    /// The stamp that a record written now would get (P17); none where this node does not lead.
+    pub fn stamp(&self, now: Now) -> Option<Stamp> {
+        self.leading().map(|leading| leading.clock.stamp(now))
+    }
+
+    /// Whether a majority answered this node lately, itself included: the difference between an
+    /// election under way and a minority.
+    pub fn reaches_majority(&self, now: Time) -> bool {
+        let fresh = self.fresh();
+        match &self.role {
+            Role::Following(_) => true,
+            Role::Leading(leading) => {
+                let answers = leading.progress.values().filter(|p| p.answered_at + fresh >= now);
+                answers.count() + 1 >= self.settings.quorum()
+            }
+            Role::Seeking(seeking) => seeking.hears(now, fresh).len() + 1 >= self.settings.quorum(),
+        }
+    }
+
+    /// When this node last heard that one, if it ever did.
+    pub fn last_heard(&self, node: NodeId) -> Option<Time> {
+        let heard = self.peers.get(node)?.last_message;
+        (heard != Time::default()).then_some(heard)
+    }
+
+    /// What this node, as the leader, knows to be on that one's disk.
+    pub fn matched_by(&self, node: NodeId) -> Option<Index> {
+        let leading = self.leading()?;
+        match node == self.me() {
+            true => Some(self.disk.upto()),
+            false => leading.progress.get(&node).map(|progress| progress.matched),
+        }
+    }
+
+    /// Whether that node's disk counts for what this one leads or follows (P10).
+    pub fn counts(&self, node: NodeId) -> bool {
+        match node == self.me() {
+            true => self.vote.admitted,
+            false => self.peer_counts(node),
+        }
+    }
+
+    /// The dry run, for an operator: would this node approve that one now? Nothing changes (P4).
+    pub fn opinion_of(&self, candidate: NodeId) -> bool {
+        candidate == self.me() || self.would_approve(candidate, Condition::Fit)
     }
 
     /// Who would lead next by the leader's last word (P4).

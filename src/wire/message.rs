@@ -3,8 +3,10 @@
 
 use super::error::WireError;
 use super::fields::{Fields, Writer};
-use crate::protocol::{Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing};
-use crate::types::{Incarnation, NodeId, Position};
+use crate::protocol::{
+    Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing, Term,
+};
+use crate::types::{Incarnation, Index, NodeId, Position};
 
 /// What a message needs from its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
             }
         }
         Message::Append { term, prev, records, commit } => {
-            lines(Writer::new("append").term(*term), prev, chain, records).put("commit", commit)
+            return encode_append(*term, *prev, chain, records.len(), *commit);
         }
         Message::Appended { epoch, matched } => {
             Writer::new("appended").put("epoch", epoch).put("matched", matched)
@@ -77,7 +79,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
         Message::Refuse { term, promise } => Writer::new("refuse").term(*term).put("promise", promise),
         Message::Pull { term, after } => Writer::new("pull").term(*term).put("after", after),
         Message::Pulled { term, prev, records } => {
-            lines(Writer::new("pulled").term(*term), prev, chain, records)
+            lines(Writer::new("pulled").term(*term), *prev, chain, records.len())
         }
         Message::HandOver(certificate) => certified(Writer::new("handover"), *certificate),
         Message::Odd { epoch, incarnation } => {
@@ -87,8 +89,13 @@ pub fn encode(message: &Message, chain: u32) -> String {
     .done()
 }
 
-fn lines(writer: Writer, prev: &Position, chain: u32, records: &Records) -> Writer {
-    writer.put("prev", prev).put("chain", format_args!("{chain:08x}")).put("count", records.len())
+/// An append of which only the lines are at hand, not the records.
+pub fn encode_append(term: Term, prev: Position, chain: u32, count: usize, commit: Index) -> String {
+    lines(Writer::new("append").term(term), prev, chain, count).put("commit", commit).done()
+}
+
+fn lines(writer: Writer, prev: Position, chain: u32, count: usize) -> Writer {
+    writer.put("prev", prev).put("chain", format_args!("{chain:08x}")).put("count", count)
 }
 
 fn certified(writer: Writer, certificate: Certificate) -> Writer {

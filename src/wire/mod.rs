@@ -21,7 +21,7 @@ mod route;
 
 pub use error::WireError;
 pub use head::{ClusterHead, Sender};
-pub use message::{Attached, Attachment, attachment, decode, encode};
+pub use message::{Attached, Attachment, attachment, decode, encode, encode_append};
 pub use proof::{Challenge, Gate, Hello, Proof, Secret, Session, body_mac};
 pub use route::{Parcel, Route};
 
@@ -33,3 +33,6 @@ pub mod header {
     pub const PROOF: &str = "eldest-proof";
     pub const CHALLENGE: &str = "eldest-challenge";
 }
+
+#[cfg(test)]
+mod tests;

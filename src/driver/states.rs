@@ -1,0 +1,83 @@
+//! The store as committed, and, on a leader, as it will be once everything in its log is.
+//!
+//! A leader judges a call by the state after every record before it, committed or not. Each version is a frozen clone
+//! of the one before with one record applied, so a record is applied once: when it commits, its version becomes
+//! the committed state.
+
+use std::collections::VecDeque;
+
+use crate::protocol::Log;
+use crate::store::{Applied, Key, Store, Unreadable};
+use crate::types::{Position, Record};
+
+#[derive(Debug)]
+pub struct States {
+    committed: Store,
+    ahead: VecDeque<Version>,
+}
+
+#[derive(Debug)]
+struct Version {
+    position: Position,
+    store: Store,
+    applied: Applied,
+}
+
+impl States {
+    pub fn new(committed: Store) -> States {
+        States { committed, ahead: VecDeque::new() }
+    }
+
+    pub fn committed(&self) -> &Store {
+        &self.committed
+    }
+
+    /// The newest version: what the next call is judged by.
+    pub fn newest(&self) -> &Store {
+        self.ahead.back().map_or(&self.committed, |version| &version.store)
+    }
+
+    /// What the newest record brought about.
+    pub fn newest_applied(&self) -> Option<&Applied> {
+        self.ahead.back().map(|version| &version.applied)
+    }
+
+    /// Applies what the leader's log holds beyond the newest version.
+    pub fn follow(&mut self, log: &Log) -> Result<(), Unreadable> {
+        if self.ahead.back().is_some_and(|version| !log.holds(version.position)) {
+            self.ahead.clear();
+        }
+        let from = self.newest().applied().index;
+        for index in from + 1..=log.last().index {
+            let Some(record) = log.get(index) else {
+                // Below the base everything is committed and comes by `commit`.
+                continue;
+            };
+            let mut store = self.newest().clone();
+            let applied = store.apply(record)?;
+            self.ahead.push_back(Version { position: record.position, store, applied });
+        }
+        Ok(())
+    }
+
+    /// Takes in a committed record and says which keys it changed. One that a snapshot already holds changes
+    /// nothing.
+    pub fn commit(&mut self, record: &Record) -> Result<Vec<Key>, Unreadable> {
+        if record.index() <= self.committed.applied().index {
+            return Ok(Vec::new());
+        }
+        if let Some(version) = self.ahead.pop_front() {
+            if version.position == record.position {
+                self.committed = version.store;
+                return Ok(version.applied.changes);
+            }
+            self.ahead.clear();
+        }
+        Ok(self.committed.apply(record)?.changes)
+    }
+
+    pub fn restore(&mut self, store: Store) {
+        self.ahead.clear();
+        self.committed = store;
+    }
+}

@@ -1,0 +1,24 @@
+//! What people read in the log of a node at three in the morning.
+
+use super::setup::Setup;
+use crate::protocol::Event;
+
+pub fn event(setup: &Setup, event: Event) {
+    let name = |node| setup.member(node).map_or("?", |member| member.name.as_str());
+    match event {
+        Event::Suspected { leader, cause } if leader.0 == 0 => tracing::info!(?cause, "looking for a leader"),
+        Event::Suspected { leader, cause } => {
+            tracing::warn!(leader = leader.0, name = name(leader), ?cause, "the leader is given up");
+        }
+        Event::Claimed { epoch } => tracing::info!(%epoch, "claiming to lead"),
+        Event::Opened { epoch } => tracing::info!(%epoch, "this node leads"),
+        Event::Following { epoch } => {
+            tracing::info!(%epoch, leader = epoch.leader.0, name = name(epoch.leader), "following");
+        }
+        Event::SteppedDown { epoch, cause } => tracing::warn!(%epoch, ?cause, "this node leads no more"),
+        Event::Admitted { incarnation } => tracing::info!(%incarnation, "this node's disk counts"),
+        Event::Diverged { index } => {
+            tracing::error!(index, "states differ between nodes, and no majority says which is right");
+        }
+    }
+}

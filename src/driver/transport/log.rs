@@ -1,0 +1,109 @@
+//! Appends on their way to one peer: in order, one call at a time, so that whatever gathers while one is on its way
+//! travels in the next.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::Notify;
+
+use crate::protocol::Term;
+use crate::types::{Index, Position};
+use crate::wire::{Parcel, Route, Sender};
+
+/// Appends that wait for one peer: more than the protocol lets be on their way (`limits.inflight`). Beyond it the
+/// oldest go, which the peer answers with where it stands.
+const WAITING_MOST: usize = 256;
+
+/// An append with its lines already in their final form.
+#[derive(Clone, Debug)]
+pub struct LogParcel {
+    pub sender: Sender,
+    pub term: Term,
+    pub prev: Position,
+    /// The checksum of the line at `prev`.
+    pub chain: u32,
+    pub count: usize,
+    /// Where the last line stands.
+    pub last: Position,
+    pub commit: Index,
+    pub lines: Bytes,
+}
+
+#[derive(Debug)]
+pub struct LogBox {
+    queue: Mutex<VecDeque<LogParcel>>,
+    more: Notify,
+    /// Bytes in one call.
+    most: usize,
+}
+
+impl LogBox {
+    pub fn new(most: usize) -> LogBox {
+        LogBox { queue: Mutex::default(), more: Notify::new(), most }
+    }
+
+    pub fn push(&self, parcel: LogParcel) {
+        let mut queue = self.queue();
+        if queue.len() >= WAITING_MOST {
+            queue.pop_front();
+        }
+        queue.push_back(parcel);
+        drop(queue);
+        self.more.notify_one();
+    }
+
+    /// The next append, together with those that follow on from it.
+    pub async fn take(&self) -> LogParcel {
+        loop {
+            if let Some(parcel) = self.take_joined() {
+                return parcel;
+            }
+            self.more.notified().await;
+        }
+    }
+
+    fn take_joined(&self) -> Option<LogParcel> {
+        let mut queue = self.queue();
+        let mut joined = queue.pop_front()?;
+        let mut size = joined.lines.len();
+        let mut followers = Vec::new();
+        while let Some(next) = queue.pop_front() {
+            size += next.lines.len();
+            let last = followers.last().map_or(joined.last, |parcel: &LogParcel| parcel.last);
+            if next.term != joined.term || next.prev != last || size > self.most {
+                queue.push_front(next);
+                break;
+            }
+            followers.push(next);
+        }
+        if !queue.is_empty() {
+            self.more.notify_one();
+        }
+        drop(queue);
+        if followers.is_empty() {
+            return Some(joined);
+        }
+        let mut lines = BytesMut::with_capacity(size);
+        lines.extend_from_slice(&joined.lines);
+        for next in followers {
+            lines.extend_from_slice(&next.lines);
+            joined.count += next.count;
+            joined.commit = joined.commit.max(next.commit);
+            (joined.last, joined.sender) = (next.last, next.sender);
+        }
+        joined.lines = lines.freeze();
+        Some(joined)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<LogParcel>> {
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl LogParcel {
+    pub fn into_parcel(self) -> Parcel {
+        let message = crate::wire::encode_append(self.term, self.prev, self.chain, self.count, self.commit);
+        Parcel { route: Route::WriteSync, sender: self.sender, message, body: self.lines }
+    }
+}

@@ -1,0 +1,60 @@
+//! Small messages on their way to one peer.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+
+use tokio::sync::Notify;
+
+use crate::wire::Parcel;
+
+/// Messages that wait for one peer. Beyond it the oldest goes: everything is said again by the protocol, and
+/// what waits longest is the least worth saying.
+const WAITING_MOST: usize = 128;
+
+#[derive(Debug, Default)]
+pub struct Outbox {
+    queue: Mutex<VecDeque<Parcel>>,
+    more: Notify,
+}
+
+impl Outbox {
+    pub fn push(&self, parcel: Parcel) {
+        let mut queue = self.queue();
+        // Of what a newer one of its kind makes void, only the newest travels: beats, where a log stands.
+        if let Some(kind) = superseded_kind(&parcel.message) {
+            queue.retain(|waiting| superseded_kind(&waiting.message) != Some(kind));
+        }
+        if queue.len() >= WAITING_MOST {
+            queue.pop_front();
+        }
+        queue.push_back(parcel);
+        drop(queue);
+        self.more.notify_one();
+    }
+
+    pub async fn take(&self) -> Parcel {
+        loop {
+            let taken = {
+                let mut queue = self.queue();
+                let taken = queue.pop_front();
+                if !queue.is_empty() {
+                    self.more.notify_one();
+                }
+                taken
+            };
+            match taken {
+                Some(parcel) => return parcel,
+                None => self.more.notified().await,
+            }
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Parcel>> {
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn superseded_kind(message: &str) -> Option<&str> {
+    let name = message.split(' ').next()?;
+    matches!(name, "heartbeat" | "appended").then_some(name)
+}

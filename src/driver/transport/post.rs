@@ -1,0 +1,242 @@
+//! One call to one peer: headers, proof, time limit, and the message that its response may bring.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Body, Client, StatusCode, Url};
+
+use super::super::api::PeerCall;
+use super::super::incoming;
+use super::super::setup::{Member, Setup};
+use crate::protocol::Timing;
+use crate::types::NodeId;
+use crate::wire::{Challenge, Hello, Parcel, Route, Sender, Session, header};
+
+/// Idle connections kept to one peer: as many as calls are on their way at once.
+const IDLE_MOST: usize = 8;
+/// How long an idle connection is kept: less than a server keeps it, or a call would race with its closing.
+const IDLE_FOR: Duration = Duration::from_secs(30);
+/// The body of a response: lines that a candidate pulled, one record of the largest kind at least.
+const RESPONSE_BYTES_MOST: usize = 16 << 20;
+/// What a peer is given for each byte beyond its time: 10 MB/s.
+const NANOS_PER_BYTE: u64 = 100;
+/// The least that a call may take: on a busy machine a loopback call can take this long.
+const PATIENCE_LEAST: Duration = Duration::from_millis(50);
+
+/// Why a call brought nothing.
+#[derive(Debug)]
+pub enum Fault {
+    /// The peer cannot be reached, or did not answer in time.
+    Unreachable(reqwest::Error),
+    /// It answered, and would not have it: status and its own words.
+    Refused(StatusCode, String),
+    /// Its response proves nothing, or cannot be read.
+    Unreadable(&'static str),
+}
+
+/// A connection may take two heartbeats; then it is tried anew (C30).
+pub fn client(timing: &Timing) -> Result<Client, reqwest::Error> {
+    Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .connect_timeout(patience(timing))
+        .pool_max_idle_per_host(IDLE_MOST)
+        .pool_idle_timeout(IDLE_FOR)
+        .tcp_nodelay(true)
+        .build()
+}
+
+fn patience(timing: &Timing) -> Duration {
+    Duration::from_micros(timing.fresh().0).max(PATIENCE_LEAST)
+}
+
+#[derive(Debug)]
+pub struct Poster {
+    setup: Arc<Setup>,
+    client: Client,
+    to: NodeId,
+    urls: [Url; Route::ALL.len()],
+    cluster: String,
+    session: Mutex<Option<Arc<Session>>>,
+}
+
+impl Poster {
+    pub fn new(setup: Arc<Setup>, member: &Member, client: Client) -> Poster {
+        let base = member.url();
+        let url = |route: Route| {
+            Url::parse(&format!("{base}{}", route.path())).expect("the configuration checked the address")
+        };
+        let cluster = setup.cluster.encode();
+        let urls = Route::ALL.map(url);
+        Poster { setup, client, to: member.id, urls, cluster, session: Mutex::default() }
+    }
+
+    /// Sends a parcel and returns what the response says.
+    pub async fn post(&self, parcel: &Parcel) -> Result<Option<PeerCall>, Fault> {
+        match self.try_post(parcel).await {
+            // A new process there does not know our session: its challenge has been taken, once more.
+            Err(Fault::Refused(StatusCode::UNAUTHORIZED, _)) if self.has_session() => {
+                self.try_post(parcel).await
+            }
+            other => other,
+        }
+    }
+
+    async fn try_post(&self, parcel: &Parcel) -> Result<Option<PeerCall>, Fault> {
+        let from = parcel.sender.encode();
+        let hello = Hello {
+            path: parcel.route.path(),
+            cluster: &self.cluster,
+            from: &from,
+            message: &parcel.message,
+            body: &parcel.body,
+        };
+        let proved = self.session().map(|session| (session.prove(&hello), session));
+        let headers = self.headers(&from, &parcel.message, proved.as_ref().map(|((proof, _), _)| proof))?;
+        let extra = Duration::from_nanos(parcel.body.len() as u64 * NANOS_PER_BYTE);
+        let response = self
+            .client
+            .post(self.urls[parcel.route as usize].clone())
+            .headers(headers)
+            .body(Body::from(parcel.body.clone()))
+            .timeout(patience(&self.setup.settings.timing) + extra)
+            .send()
+            .await
+            .map_err(Fault::Unreachable)?;
+        let proved = proved.map(|((_, counter), session)| (session, counter));
+        self.read(parcel.route, response, proved).await
+    }
+
+    /// Sends a stream that proves itself by its last bytes.
+    pub async fn stream(&self, parcel: &Parcel, body: Body, most: Duration) -> Result<(), Fault> {
+        let from = parcel.sender.encode();
+        let hello = Hello {
+            path: parcel.route.path(),
+            cluster: &self.cluster,
+            from: &from,
+            message: &parcel.message,
+            body: &[],
+        };
+        let proof = self.session().map(|session| session.prove(&hello).0);
+        let headers = self.headers(&from, &parcel.message, proof.as_ref())?;
+        let url = self.urls[parcel.route as usize].clone();
+        let call = self.client.post(url).headers(headers).body(body).timeout(most);
+        let response = call.send().await.map_err(Fault::Unreachable)?;
+        match response.status() {
+            StatusCode::OK => Ok(()),
+            status => Err(self.refused(status, response).await),
+        }
+    }
+
+    fn headers(&self, from: &str, message: &str, proof: Option<&String>) -> Result<HeaderMap, Fault> {
+        let value = |text: &str| HeaderValue::from_str(text).map_err(|_| Fault::Unreadable("a header of ours"));
+        let mut headers = HeaderMap::with_capacity(4);
+        headers.insert(header::CLUSTER, value(&self.cluster)?);
+        headers.insert(header::FROM, value(from)?);
+        headers.insert(header::MESSAGE, value(message)?);
+        if let Some(proof) = proof {
+            headers.insert(header::PROOF, value(proof)?);
+        }
+        Ok(headers)
+    }
+
+    async fn read(
+        &self,
+        route: Route,
+        response: reqwest::Response,
+        proved: Option<(Arc<Session>, u64)>,
+    ) -> Result<Option<PeerCall>, Fault> {
+        let status = response.status();
+        if status != StatusCode::OK {
+            return Err(self.refused(status, response).await);
+        }
+        let headers = response.headers().clone();
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if text(header::MESSAGE).is_empty() && self.setup.secret.is_none() {
+            return Ok(None);
+        }
+        let body = read_body(response).await?;
+        if let Some((session, counter)) = proved {
+            let (cluster, from, message) = (text(header::CLUSTER), text(header::FROM), text(header::MESSAGE));
+            let hello = Hello { path: route.path(), cluster, from, message, body: &body };
+            if !session.checks(counter, &hello, text(header::PROOF)) {
+                return Err(Fault::Unreadable("the response does not prove that it knows the secret"));
+            }
+        } else if self.setup.secret.is_some() {
+            return Err(Fault::Unreadable("the peer asks for no proof: it has no secret"));
+        }
+        if text(header::MESSAGE).is_empty() {
+            return Ok(None);
+        }
+        let sender = Sender::decode(text(header::FROM)).map_err(|_| Fault::Unreadable("the sender"))?;
+        if sender.from != self.to {
+            return Err(Fault::Unreadable("another node answers at this address"));
+        }
+        let call = incoming::decode(sender, text(header::MESSAGE), body);
+        call.map(Some).map_err(|_| Fault::Unreadable("the message"))
+    }
+
+    /// Takes the challenge that comes with a refusal for want of proof.
+    async fn refused(&self, status: StatusCode, response: reqwest::Response) -> Fault {
+        let challenge = response.headers().get(header::CHALLENGE).and_then(|value| value.to_str().ok());
+        let challenge = challenge.and_then(Challenge::decode);
+        if let (StatusCode::UNAUTHORIZED, Some(secret), Some(challenge)) = (status, &self.setup.secret, challenge) {
+            let me = self.setup.settings.me;
+            let session = nonce().map(|nonce| Session::new(secret, me, self.to, challenge, nonce));
+            *self.slot() = session.map(Arc::new);
+        }
+        let body = read_body(response).await.unwrap_or_default();
+        Fault::Refused(status, what_it_says(&body))
+    }
+
+    pub fn peer(&self) -> NodeId {
+        self.to
+    }
+
+    pub fn session(&self) -> Option<Arc<Session>> {
+        self.slot().clone()
+    }
+
+    fn has_session(&self) -> bool {
+        self.slot().is_some()
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
+        self.session.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+async fn read_body(mut response: reqwest::Response) -> Result<Bytes, Fault> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(Fault::Unreachable)? {
+        if body.len() + chunk.len() > RESPONSE_BYTES_MOST {
+            return Err(Fault::Unreadable("a response larger than any of ours"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Bytes::from(body))
+}
+
+/// The problem's code and detail, or nothing that makes sense.
+fn what_it_says(body: &[u8]) -> String {
+    #[derive(serde::Deserialize)]
+    struct Problem {
+        code: String,
+        detail: Option<String>,
+    }
+    match serde_json::from_slice::<Problem>(body) {
+        Ok(Problem { code, detail: Some(detail) }) => format!("{code}: {detail}"),
+        Ok(Problem { code, detail: None }) => code,
+        Err(_) => "no reason that can be read".to_string(),
+    }
+}
+
+fn nonce() -> Option<u128> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(u128::from_le_bytes(bytes))
+}

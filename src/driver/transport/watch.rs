@@ -1,0 +1,84 @@
+//! An idle connection to one peer: the moment its process dies, the system closes it, and a new dial says whether
+//! anything still listens. Nothing is sent over it.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+
+use super::Arrived;
+use crate::types::NodeId;
+
+#[derive(Debug)]
+pub struct Watch {
+    peer: NodeId,
+    address: String,
+    /// How long a dial may take, and how long to wait after one that failed.
+    patience: Duration,
+    connected: AtomicBool,
+    wanted: Notify,
+}
+
+enum Dialled {
+    Connected(TcpStream),
+    Refused,
+    Silent,
+}
+
+impl Watch {
+    pub fn new(peer: NodeId, address: String, patience: Duration) -> Watch {
+        Watch { peer, address, patience, connected: AtomicBool::new(false), wanted: Notify::new() }
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.connected.load(Ordering::Relaxed)
+    }
+
+    /// Find out now whether that process lives.
+    pub fn probe(&self) {
+        self.wanted.notify_one();
+    }
+
+    pub async fn run(&self, tell: mpsc::Sender<Arrived>) {
+        loop {
+            let dialled = self.dial().await;
+            let connected = matches!(dialled, Dialled::Connected(_));
+            self.connected.store(connected, Ordering::Relaxed);
+            match dialled {
+                Dialled::Connected(stream) => self.wait_for_end(stream).await,
+                Dialled::Refused => {
+                    if tell.send(Arrived::Refused(self.peer)).await.is_err() {
+                        return;
+                    }
+                    self.rest().await;
+                }
+                Dialled::Silent => self.rest().await,
+            }
+        }
+    }
+
+    async fn dial(&self) -> Dialled {
+        match timeout(self.patience, TcpStream::connect(&self.address)).await {
+            Ok(Ok(stream)) => Dialled::Connected(stream),
+            Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => Dialled::Refused,
+            Ok(Err(_)) | Err(_) => Dialled::Silent,
+        }
+    }
+
+    /// Until the peer ends the connection, for whatever reason, or somebody wants to know.
+    async fn wait_for_end(&self, mut stream: TcpStream) {
+        let mut byte = [0];
+        tokio::select! {
+            _ = stream.read(&mut byte) => {}
+            () = self.wanted.notified() => {}
+        }
+    }
+
+    async fn rest(&self) {
+        let _ = timeout(self.patience, self.wanted.notified()).await;
+    }
+}

@@ -1,0 +1,266 @@
+//! Every message as it travels, and back.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::protocol::{Certificate, Checkpoint, Claim, Condition, Message, SnapshotMeta, Standing, Term};
+use crate::types::{Boot, ClaimId, Entry, Epoch, Format, Incarnation, NodeId, Position, Record, Span, Stamp};
+
+const TERM: Term = Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: ClaimId(0x5e02) };
+
+fn at(counter: u64, index: u64) -> Position {
+    Position::new(Epoch::new(counter, NodeId(2)), index)
+}
+
+fn records() -> crate::protocol::Records {
+    let record = |index| Record {
+        position: Position::new(TERM.epoch, index),
+        stamp: Stamp::default(),
+        entry: Entry::Lead { founders: None },
+    };
+    [record(12), record(13)].into()
+}
+
+fn standing() -> Standing {
+    Standing {
+        promise: TERM.epoch,
+        seen: Epoch::new(9, NodeId(3)),
+        last: at(6, 11),
+        hears: BTreeSet::from([NodeId(2), NodeId(3)]),
+        seeking: Span(20_000),
+        condition: Condition::Recovering,
+    }
+}
+
+fn messages() -> Vec<(Message, &'static str)> {
+    let certificate = Certificate { epoch: Epoch::new(6, NodeId(2)), heir: NodeId(1), last: at(6, 11) };
+    let heartbeat = |heir| Message::Heartbeat {
+        term: TERM,
+        round: 12,
+        lease: Span(300_000),
+        commit: 120,
+        heir,
+        boundary: 110,
+    };
+    let reply = |digest| Message::HeartbeatReply {
+        epoch: TERM.epoch,
+        round: 12,
+        matched: 120,
+        last: at(7, 121),
+        full: true,
+        digest,
+    };
+    let claim = |certificate| {
+        Message::Claim(Claim { term: TERM, last: at(6, 11), condition: Condition::Held, certificate })
+    };
+    vec![
+        (
+            heartbeat(Some(NodeId(2))),
+            "heartbeat term=7.1/5e02 round=12 lease=300000 commit=120 heir=2 boundary=110",
+        ),
+        (heartbeat(None), "heartbeat term=7.1/5e02 round=12 lease=300000 commit=120 heir=0 boundary=110"),
+        (
+            reply(Some(Checkpoint { index: 110, digest: 0xfeed })),
+            "heard epoch=7.1 round=12 matched=120 last=7.2@121 full=yes at=110 digest=feed",
+        ),
+        (reply(None), "heard epoch=7.1 round=12 matched=120 last=7.2@121 full=yes"),
+        (
+            Message::Append { term: TERM, prev: at(6, 11), records: records(), commit: 10 },
+            "append term=7.1/5e02 prev=6.2@11 chain=9a3f01bc count=2 commit=10",
+        ),
+        (Message::Appended { epoch: TERM.epoch, matched: 13 }, "appended epoch=7.1 matched=13"),
+        (
+            Message::Gap { epoch: TERM.epoch, prev: at(6, 11), hint: at(5, 9) },
+            "gap epoch=7.1 prev=6.2@11 hint=5.2@9",
+        ),
+        (Message::Snapshot { term: TERM, meta: SnapshotMeta::default() }, "snapshot term=7.1/5e02"),
+        (Message::Stale { promise: TERM }, "stale term=7.1/5e02"),
+        (Message::Resigned { epoch: TERM.epoch }, "resigned epoch=7.1"),
+        (
+            Message::Willing { ask: 4, standing: standing() },
+            "willing ask=4 promise=7.1 seen=9.3 last=6.2@11 hears=2,3 seeking=20000 condition=recovering",
+        ),
+        (
+            Message::Opinion { ask: 4, yes: true, held: false, standing: standing() },
+            "opinion ask=4 yes=yes held=no promise=7.1 seen=9.3 last=6.2@11 hears=2,3 seeking=20000 \
+             condition=recovering",
+        ),
+        (claim(None), "claim term=7.1/5e02 last=6.2@11 condition=held"),
+        (
+            claim(Some(certificate)),
+            "claim term=7.1/5e02 last=6.2@11 condition=held ended=6.2 heir=1 ended_at=6.2@11",
+        ),
+        (
+            Message::Approve { term: TERM, last: at(6, 11), lease_left: Span(5) },
+            "approve term=7.1/5e02 last=6.2@11 lease_left=5",
+        ),
+        (Message::Refuse { term: TERM, promise: TERM.epoch }, "refuse term=7.1/5e02 promise=7.1"),
+        (Message::Pull { term: TERM, after: at(6, 11) }, "pull term=7.1/5e02 after=6.2@11"),
+        (
+            Message::Pulled { term: TERM, prev: at(6, 11), records: records() },
+            "pulled term=7.1/5e02 prev=6.2@11 chain=9a3f01bc count=2",
+        ),
+        (Message::HandOver(certificate), "handover ended=6.2 heir=1 ended_at=6.2@11"),
+        (
+            Message::Odd { epoch: TERM.epoch, incarnation: Incarnation(0xbeef) },
+            "odd epoch=7.1 incarnation=beef",
+        ),
+    ]
+}
+
+#[test]
+fn every_message_travels_as_it_is_written_here() {
+    for (message, text) in messages() {
+        assert_eq!(encode(&message, 0x9a3f_01bc), text);
+        let attached = match attachment(text).expect("the attachment is named") {
+            Attachment::Nothing => Attached::Nothing,
+            Attachment::Lines { chain, count } => {
+                assert_eq!((chain, count), (0x9a3f_01bc, 2));
+                Attached::Lines(records())
+            }
+            Attachment::Snapshot => Attached::Snapshot(SnapshotMeta::default()),
+        };
+        assert_eq!(decode(text, attached), Ok(message));
+    }
+}
+
+#[test]
+fn the_sender_and_the_cluster_travel_too() {
+    let sender = Sender {
+        from: NodeId(1),
+        to: NodeId(2),
+        boot: Boot(0x9f),
+        incarnation: Incarnation(u64::MAX),
+        admitted: true,
+        format: Format(1),
+    };
+    let text = "1 to=2 boot=9f incarnation=ffffffffffffffff admitted=yes format=1";
+    assert_eq!(sender.encode(), text);
+    assert_eq!(Sender::decode(text), Ok(sender));
+    let cluster = ClusterHead { name: "eldest".into(), mode: "safe".into(), settings: 0x53e1 };
+    assert_eq!(cluster.encode(), "eldest mode=safe settings=00000000000053e1");
+    assert_eq!(ClusterHead::decode(&cluster.encode()), Ok(cluster));
+}
+
+#[test]
+fn what_is_not_a_message_is_an_error_that_names_what_is_wrong() {
+    let decoded = |text: &str| decode(text, Attached::Nothing);
+    assert_eq!(decoded("hello"), Err(WireError::UnknownMessage("hello".into())));
+    assert_eq!(decoded("resigned"), Err(WireError::NoField("epoch")));
+    let bad = WireError::BadField { field: "epoch", value: "7".into() };
+    assert_eq!(decoded("resigned epoch=7"), Err(bad));
+    assert!(matches!(decoded("append term=7.1/0 prev=6.2@11"), Err(WireError::WrongBody { .. })));
+    let gap = Attached::Lines(records());
+    let text = "append term=7.1/0 prev=6.2@10 chain=0 count=2 commit=0";
+    assert!(matches!(decode(text, gap), Err(WireError::WrongBody { .. })), "a gap after prev");
+}
+
+/// Bytes of a message changed, cut and doubled by a small generator: an error or a message, never a panic.
+#[test]
+fn mutilated_messages_do_no_harm() {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let texts: Vec<&str> = messages().into_iter().map(|(_, text)| text).collect();
+    for _ in 0..20_000 {
+        let mut bytes = texts[next(texts.len())].as_bytes().to_vec();
+        for _ in 0..=next(3) {
+            let at = next(bytes.len());
+            match next(3) {
+                0 => bytes[at] = b" =.@/,-0z9\xc3"[next(11)],
+                1 => bytes.truncate(at + 1),
+                _ => bytes.extend_from_within(at..),
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let _ = (attachment(&text), decode(&text, Attached::Nothing));
+        let _ =
+            (decode(&text, Attached::Lines(records())), Sender::decode(&text), ClusterHead::decode(&text));
+    }
+}
+
+mod proofs {
+    use super::*;
+
+    const HELLO: Hello<'static> =
+        Hello { path: "/heartbeat", cluster: "eldest", from: "1 to=2", message: "resigned", body: b"body" };
+
+    fn parties() -> (Gate, Session) {
+        let secret = Secret::new("correct horse battery staple");
+        let gate = Gate::new(secret.clone(), NodeId(2), [7; 32]);
+        let session = Session::new(&secret, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
+        (gate, session)
+    }
+
+    #[test]
+    fn a_call_and_its_answer_prove_each_other() {
+        let (gate, session) = parties();
+        let (text, counter) = session.prove(&HELLO);
+        let proof = gate.check(NodeId(1), &HELLO, &text).expect("the secret is known");
+        let answer = Hello { message: "appended", ..HELLO };
+        assert!(session.checks(counter, &answer, &proof.answer(&answer)));
+        let other = Hello { message: "gap", ..HELLO };
+        assert!(!session.checks(counter, &other, &proof.answer(&answer)), "another answer");
+        assert!(!session.checks(counter + 1, &answer, &proof.answer(&answer)), "the answer to another call");
+    }
+
+    #[test]
+    fn nothing_is_taken_twice_or_changed_or_from_another() {
+        let (gate, session) = parties();
+        let (text, _) = session.prove(&HELLO);
+        assert!(gate.check(NodeId(3), &HELLO, &text).is_none(), "in another's name");
+        for changed in [
+            Hello { path: "/writesync", ..HELLO },
+            Hello { body: b"bodY", ..HELLO },
+            Hello { from: "1 to=3", ..HELLO },
+            // The same bytes, cut elsewhere.
+            Hello { from: "1 to=", message: "2resigned", ..HELLO },
+        ] {
+            assert!(gate.check(NodeId(1), &changed, &text).is_none(), "{changed:?}");
+        }
+        assert!(gate.check(NodeId(1), &HELLO, &text).is_some());
+        assert!(gate.check(NodeId(1), &HELLO, &text).is_none(), "replayed");
+    }
+
+    #[test]
+    fn calls_may_overtake_each_other_within_the_window() {
+        let (gate, session) = parties();
+        let calls: Vec<String> = (0..80).map(|_| session.prove(&HELLO).0).collect();
+        assert!(gate.check(NodeId(1), &HELLO, &calls[70]).is_some());
+        assert!(gate.check(NodeId(1), &HELLO, &calls[69]).is_some());
+        assert!(gate.check(NodeId(1), &HELLO, &calls[69]).is_none(), "replayed");
+        assert!(gate.check(NodeId(1), &HELLO, &calls[2]).is_none(), "too far behind");
+    }
+
+    #[test]
+    fn an_old_session_does_not_come_back() {
+        let secret = Secret::new("correct horse battery staple");
+        let gate = Gate::new(secret.clone(), NodeId(2), [7; 32]);
+        let session = || Session::new(&secret, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
+        let first = session().prove(&HELLO).0;
+        assert!(gate.check(NodeId(1), &HELLO, &first).is_some());
+        for _ in 0..20 {
+            assert!(gate.check(NodeId(1), &HELLO, &session().prove(&HELLO).0).is_some());
+        }
+        assert!(
+            gate.check(NodeId(1), &HELLO, &first).is_none(),
+            "its counter is forgotten, its number is not"
+        );
+    }
+
+    #[test]
+    fn another_secret_or_another_life_proves_nothing() {
+        let (gate, _) = parties();
+        let other = Secret::new("another secret altogether");
+        let session = Session::new(&other, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
+        assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).0).is_none());
+        let secret = Secret::new("correct horse battery staple");
+        let before = Gate::new(secret.clone(), NodeId(2), [6; 32]);
+        let session = Session::new(&secret, NodeId(1), NodeId(2), before.challenge(NodeId(1)), 42);
+        assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).0).is_none());
+    }
+}
