@@ -41,7 +41,7 @@ use engine::Engine;
 pub use incoming::decode;
 pub use pulse::Pulse;
 pub use setup::{Member, Setup};
-pub use start::{StartError, Started, start};
+pub use start::{LoadError, StartError, Started, load, start};
 use taker::Taken;
 use transport::Arrived;
 

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::answers::Answers;
-use super::api::{Handle, Leadership};
+use super::api::{Ask, Handle, Leadership, PeerAsk};
 use super::engine::Engine;
 use super::held::Held;
 use super::pending::Pending;
@@ -20,9 +20,9 @@ use super::states::States;
 use super::taker::Taker;
 use super::transport::Network;
 use super::{ASKS_MOST, DiskState, End, PEER_ASKS_MOST, Sources, clock, run};
-use crate::protocol::{Input, Node, Seq};
-use crate::storage::snapshot::Snapshots;
-use crate::storage::{self, Boundary, Options, Report, StorageError};
+use crate::protocol::{Node, Seq};
+use crate::storage::snapshot::{Incoming, SnapshotError, Snapshots};
+use crate::storage::{self, Boundary, Opened, Options, Report, StorageError};
 use crate::store::{Loader, Store, Unreadable};
 use crate::types::Boot;
 
@@ -37,11 +37,18 @@ pub struct Started {
 #[derive(Debug)]
 pub enum StartError {
     Storage(StorageError),
-    /// The newest snapshot holds something that this binary cannot read.
-    State(Unreadable),
+    State(LoadError),
     Io(io::Error),
-    /// No source of randomness.
-    Random,
+    Network(reqwest::Error),
+    /// The system gives no random numbers.
+    Random(getrandom::Error),
+}
+
+/// The newest snapshot checks, and still cannot be read into a store.
+#[derive(Debug)]
+pub enum LoadError {
+    Snapshot(SnapshotError),
+    Unreadable(Unreadable),
 }
 
 impl fmt::Display for StartError {
@@ -50,15 +57,165 @@ impl fmt::Display for StartError {
             StartError::Storage(error) => error.fmt(f),
             StartError::State(error) => write!(f, "the newest snapshot cannot be read: {error}"),
             StartError::Io(error) => write!(f, "the node's threads cannot be started: {error}"),
-            StartError::Random => write!(f, "the system gives no random numbers"),
+            StartError::Network(error) => write!(f, "calls to peers cannot be prepared: {error}"),
+            StartError::Random(error) => write!(f, "the system gives no random numbers: {error}"),
+        }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Snapshot(error) => error.fmt(f),
+            LoadError::Unreadable(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for StartError {}
+impl std::error::Error for LoadError {}
 
-impl From<StorageError> for StartError {
-    fn from(error: StorageError) -> StartError {
-        StartError::Storage(error)
+impl From<SnapshotError> for LoadError {
+    fn from(error: SnapshotError) -> LoadError {
+        LoadError::Snapshot(error)
     }
+}
+
+impl From<Unreadable> for LoadError {
+    fn from(error: Unreadable) -> LoadError {
+        LoadError::Unreadable(error)
+    }
+}
+
+/// Opens the data directory, reads the state into memory and starts the loop on a thread of its own.
+pub fn start(setup: Setup, dir: &Path, adopt_copy: bool) -> Result<Started, StartError> {
+    let boot = Boot(random_u64()?);
+    let node = setup.settings.me;
+    let cluster = setup.cluster.name.clone();
+    let options = Options { dir: dir.to_path_buf(), cluster, node, boot, adopt_copy };
+    let opened = storage::open(options).map_err(StartError::Storage)?;
+    for finding in &opened.findings {
+        tracing::warn!("{finding}");
+    }
+    let (base, store) = load_newest(&opened.snapshots).map_err(StartError::State)?;
+    let (asks, asked) = mpsc::channel(ASKS_MOST);
+    let (peers, peers_asked) = mpsc::channel(PEER_ASKS_MOST);
+    let (leadership, leads) = watch::channel(Leadership::default());
+    let pulse = Arc::new(Pulse::default());
+    let snapshots = opened.snapshots.clone();
+    let handle = Handle { asks, peers, pulse: pulse.clone(), leadership: leads, snapshots };
+    let (end, ended) = oneshot::channel();
+    let (ready, started) = std::sync::mpsc::sync_channel(1);
+    let life = move || {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(ready.send(Err(StartError::Io(error)))),
+        };
+        runtime.block_on(async move {
+            let parts = Parts { setup: Arc::new(setup), opened, base, store, pulse, leadership };
+            match parts.assemble(asked, peers_asked) {
+                Ok((engine, sources)) => {
+                    let _ = ready.send(Ok(()));
+                    run(engine, sources, end).await;
+                }
+                Err(error) => drop(ready.send(Err(error))),
+            }
+        });
+    };
+    thread::Builder::new().name("loop".to_string()).spawn(life).map_err(StartError::Io)?;
+    match started.recv() {
+        Ok(Ok(())) => Ok(Started { handle, ended }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(StartError::Io(io::Error::other("the loop's thread has died"))),
+    }
+}
+
+struct Parts {
+    setup: Arc<Setup>,
+    opened: Opened,
+    base: Boundary,
+    store: Store,
+    pulse: Arc<Pulse>,
+    leadership: watch::Sender<Leadership>,
+}
+
+impl Parts {
+    fn assemble(
+        self,
+        asks: mpsc::Receiver<Ask>,
+        peers: mpsc::Receiver<PeerAsk>,
+    ) -> Result<(Engine, Sources), StartError> {
+        let Parts { setup, opened, base, store, pulse, leadership } = self;
+        let (network, arrived) = Network::start(&setup).map_err(StartError::Network)?;
+        let (told, taken) = mpsc::channel(1);
+        let tell = move |taken| drop(told.blocking_send(taken));
+        let taker = Taker::start(opened.snapshots.clone(), tell).map_err(StartError::Io)?;
+        let (report, disk) = watch::channel(DiskState::default());
+        let running = opened.disk.start(move |said| report.send_modify(|state| state.note(said)));
+        let running = running.map_err(StartError::Storage)?;
+        let core = Node::new(setup.settings.clone(), opened.recovered, clock::now());
+        let snapshot_index = base.index();
+        let engine = Engine {
+            setup,
+            core,
+            states: States::new(store),
+            meta: base.meta,
+            origin: base.origin,
+            boundary: None,
+            lines: opened.lines,
+            disk: running,
+            durable: Seq::default(),
+            disk_full: false,
+            held: Held::default(),
+            jobs: Vec::new(),
+            appends: Vec::new(),
+            network: Arc::new(network),
+            answers: Answers::default(),
+            snapshots: opened.snapshots,
+            taker,
+            snapshot_index,
+            pending: Pending::default(),
+            incoming: None,
+            inputs: VecDeque::new(),
+            pulse,
+            leadership,
+            led_at: clock::now().mono,
+            end: None,
+        };
+        Ok((engine, Sources { asks, peers, arrived, taken, disk }))
+    }
+}
+
+impl DiskState {
+    fn note(&mut self, report: Report) {
+        match report {
+            Report::Durable(seq) => self.durable = self.durable.max(seq),
+            Report::Full(full) => self.full = full,
+            Report::Failed(error) => self.failed = Some(Arc::new(error)),
+        }
+    }
+}
+
+fn load_newest(snapshots: &Mutex<Snapshots>) -> Result<(Boundary, Store), LoadError> {
+    let snapshots = snapshots.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let boundary = snapshots.newest().cloned().unwrap_or_default();
+    let mut loader = Loader::default();
+    snapshots.load(|table, key, value| loader.add(table, key, value).map_err(LoadError::Unreadable))?;
+    let store = loader.finish(boundary.meta.at, boundary.meta.stamp);
+    Ok((boundary, store))
+}
+
+/// Reads a received snapshot into a store.
+pub fn load(incoming: &Incoming) -> Result<Store, LoadError> {
+    let mut loader = Loader::default();
+    incoming.load(|table, key, value| loader.add(table, key, value).map_err(LoadError::Unreadable))?;
+    let meta = &incoming.boundary().meta;
+    Ok(loader.finish(meta.at, meta.stamp))
+}
+
+/// Never zero.
+fn random_u64() -> Result<u64, StartError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(StartError::Random)?;
+    Ok(u64::from_le_bytes(bytes) | 1)
 }
