@@ -155,12 +155,11 @@ impl Engine {
 
     /// Why the service is down, in the words of whoever stopped it last.
     pub fn reason_for_stop(&self) -> Text {
-        let mut records = self.core.log().records();
-        let said = std::iter::from_fn(|| records.next_back()).find_map(|record| match &record.entry {
+        let said = self.core.log().records().filter_map(|record| match &record.entry {
             Entry::ServiceDown { owner: Owner::Operator, reason, .. } => Some(reason.clone()),
             _ => None,
         });
-        said.unwrap_or_else(|| "".into())
+        said.last().unwrap_or_else(|| "".into())
     }
 
     /// Ends the loop; a leader hands over first, so that its lease is given up before its port closes (C5).

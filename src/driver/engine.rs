@@ -159,7 +159,7 @@ impl Engine {
     /// Gives on what this round has brought together.
     pub fn flush(&mut self) {
         if !self.jobs.is_empty() {
-            self.disk.submit(self.jobs.drain(..));
+            self.disk.submit_all(self.jobs.drain(..));
         }
         for (to, parcel) in self.appends.drain(..) {
             self.network.send_log(to, parcel);

@@ -45,9 +45,9 @@ impl Engine {
         let boundary = incoming.boundary().clone();
         self.lines.reset(&boundary);
         self.taker.forget();
-        self.meta = boundary.meta;
         self.origin = boundary.origin;
-        self.snapshot_index = boundary.meta.index();
+        self.snapshot_index = boundary.index();
+        self.meta = boundary.meta;
         self.boundary = None;
         self.states.restore(store);
         Some(Job::Install(incoming))

@@ -91,9 +91,8 @@ impl From<Unreadable> for LoadError {
 pub fn start(setup: Setup, dir: &Path, adopt_copy: bool) -> Result<Started, StartError> {
     let boot = Boot(random_u64()?);
     let node = setup.settings.me;
-    let cluster = setup.cluster.name.clone();
-    let options = Options { dir: dir.to_path_buf(), cluster, node, boot, adopt_copy };
-    let opened = storage::open(options).map_err(StartError::Storage)?;
+    let options = Options { adopt_copy, ..Options::new(dir, &setup.cluster.name, node, boot) };
+    let opened = storage::open(&options).map_err(StartError::Storage)?;
     for finding in &opened.findings {
         tracing::warn!("{finding}");
     }

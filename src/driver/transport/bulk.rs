@@ -1,6 +1,5 @@
 //! A snapshot on its way to one peer: its files, one after the other, as they lie on disk.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::time::Duration;
 
@@ -21,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const BYTES_PER_SECOND_LEAST: u64 = 1 << 20;
 
 pub async fn send(poster: &Poster, parcel: &Parcel, export: Export) -> Result<(), Fault> {
-    let most = PATIENCE + Duration::from_secs(export.bytes / BYTES_PER_SECOND_LEAST);
+    let most = PATIENCE + Duration::from_secs(export.length() / BYTES_PER_SECOND_LEAST);
     let key = poster.session().map(|session| *session.key());
     let (chunks, ready) = mpsc::channel(AHEAD);
-    let reading = tokio::task::spawn_blocking(move || read(export.files, key, &chunks));
+    let reading = tokio::task::spawn_blocking(move || read(export, key, &chunks));
     let body = stream::unfold(ready, |mut ready| async move { Some((ready.recv().await?, ready)) });
     let sent = poster.stream(parcel, Body::wrap_stream(body), most).await;
     // The reader ends by itself: its channel is closed, or everything has been read.
@@ -32,25 +31,23 @@ pub async fn send(poster: &Poster, parcel: &Parcel, export: Export) -> Result<()
     sent
 }
 
-fn read(files: Vec<File>, key: Option<[u8; 32]>, chunks: &mpsc::Sender<io::Result<Bytes>>) {
+fn read(mut export: Export, key: Option<[u8; 32]>, chunks: &mpsc::Sender<io::Result<Bytes>>) {
     let mut mac = key.map(|key| body_mac(&key));
-    for mut file in files {
-        loop {
-            let mut chunk = vec![0; CHUNK];
-            let chunk = file.read(&mut chunk).map(|count| {
-                chunk.truncate(count);
-                Bytes::from(chunk)
-            });
-            if chunk.as_ref().is_ok_and(Bytes::is_empty) {
-                break;
-            }
-            if let (Some(mac), Ok(chunk)) = (&mut mac, &chunk) {
-                mac.update(chunk);
-            }
-            let failed = chunk.is_err();
-            if chunks.blocking_send(chunk).is_err() || failed {
-                return;
-            }
+    loop {
+        let mut chunk = vec![0; CHUNK];
+        let chunk = export.read(&mut chunk).map(|count| {
+            chunk.truncate(count);
+            Bytes::from(chunk)
+        });
+        if chunk.as_ref().is_ok_and(Bytes::is_empty) {
+            break;
+        }
+        if let (Some(mac), Ok(chunk)) = (&mut mac, &chunk) {
+            mac.update(chunk);
+        }
+        let failed = chunk.is_err();
+        if chunks.blocking_send(chunk).is_err() || failed {
+            return;
         }
     }
     if let Some(mac) = mac {

@@ -126,7 +126,7 @@ impl Link {
         }
         let link = self.clone();
         tokio::spawn(async move {
-            let bytes = export.bytes;
+            let bytes = export.length();
             tracing::info!(peer = link.poster.peer().0, bytes, "sending a snapshot");
             match bulk::send(&link.poster, &parcel, export).await {
                 Ok(()) => tracing::info!(peer = link.poster.peer().0, bytes, "snapshot received there"),
