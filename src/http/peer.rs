@@ -1,7 +1,6 @@
 //! Calls of other nodes: the seed's routes with an envelope. Nothing of a call reaches the loop before its cluster, its
 //! sender and, where there is a secret, its proof have been checked.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,7 +10,8 @@ use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 
-use super::problem::{Code, Problem};
+use super::context::Context;
+use super::problem::{Code, Problem, Surroundings};
 use super::receive;
 use crate::driver::api::PeerCall;
 use crate::driver::{self, Handle, Setup};
@@ -22,6 +22,16 @@ use crate::wire::{self, Attachment, ClusterHead, Gate, Hello, Parcel, Proof, Rou
 const LINES_BYTES_MOST: usize = 16 << 20;
 /// What a body may take to arrive: a peer that is slower than this is sent a new one later.
 const BODY_MOST: Duration = Duration::from_secs(10);
+
+pub async fn answer(context: &Context, route: Route, parts: Parts, body: Body) -> Response<Body> {
+    match context.door.answer(route, &parts, body).await {
+        Ok(response) => response,
+        Err(problem) => {
+            let request_id = context.request_id();
+            problem.render(Surroundings { request_id: &request_id, leader: None })
+        }
+    }
+}
 
 /// Where peers knock.
 #[derive(Debug)]
@@ -60,8 +70,8 @@ impl Door {
         }
     }
 
-    pub async fn answer(self: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response<Body>, Problem> {
-        let knock = Knock::read(parts)?;
+    async fn answer(&self, route: Route, parts: &Parts, body: Body) -> Result<Response<Body>, Problem> {
+        let knock = Knock::read(route, parts)?;
         self.check(&knock)?;
         match wire::attachment(knock.message).map_err(unreadable)? {
             Attachment::Snapshot => self.take_snapshot(&knock, body).await,
@@ -91,7 +101,7 @@ impl Door {
         Ok(())
     }
 
-    async fn take(self: &Arc<Door>, knock: &Knock<'_>, body: Body) -> Result<Response<Body>, Problem> {
+    async fn take(&self, knock: &Knock<'_>, body: Body) -> Result<Response<Body>, Problem> {
         let body = read(body).await?;
         let proof = self.prove(knock, &body)?;
         let call = driver::decode(knock.sender, knock.message, body).map_err(unreadable)?;
@@ -103,7 +113,7 @@ impl Door {
         Ok(self.respond(knock, answer, proof.as_ref()))
     }
 
-    async fn take_snapshot(self: &Arc<Door>, knock: &Knock<'_>, body: Body) -> Result<Response<Body>, Problem> {
+    async fn take_snapshot(&self, knock: &Knock<'_>, body: Body) -> Result<Response<Body>, Problem> {
         let proof = self.prove(knock, &[])?;
         let importer = self.handle.importer().await.map_err(|error| receive::problem(&error))?;
         let key = proof.as_ref().map(|proof| *proof.key());
@@ -156,14 +166,11 @@ impl Door {
 }
 
 impl<'a> Knock<'a> {
-    fn read(parts: &'a Parts) -> Result<Knock<'a>, Problem> {
+    fn read(route: Route, parts: &'a Parts) -> Result<Knock<'a>, Problem> {
         let text = |name: &'static str| {
             let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
             value.ok_or_else(|| unreadable(WireError::Missing(name)))
         };
-        let path = parts.uri.path();
-        let route = Route::ALL.into_iter().find(|route| route.path() == path);
-        let route = route.ok_or_else(|| unreadable(WireError::Missing("a route that takes messages")))?;
         let from = text(header::FROM)?;
         Ok(Knock {
             path: route.path(),

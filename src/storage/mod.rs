@@ -1,5 +1,62 @@
-//! Everything that touches files.
+//! Everything that touches files: what one node must still know after its power failed.
+//!
+//! ```text
+//!  data directory                                   who
+//!    identity    whose it is                        identity.rs
+//!    vote        what was promised                  vote.rs
+//!    log/        segments of lines, a line a record walk.rs reads, log.rs writes
+//!    snapshots/  the chain of states                snapshot/
+//!    quarantine/ what was bad                       quarantine.rs
+//!
+//!  open ─► recover.rs ─► gather.rs (read, judge) ─► repair.rs ─► Idle ─ start ─► Disk
+//!
+//!  Disk::submit(seq, job) ─► disk.rs: queue ─► writer.rs ─► log.rs, vote.rs, snapshot/ ─► Report::Durable(seq)
+//! ```
+//!
+//! One thread writes, in the order of the jobs; another makes room ahead of need. `docs/disk-format.md` describes the files.
 
+mod batch;
+mod counters;
+mod cut;
+mod digits;
+mod disk;
+mod error;
+mod files;
+mod finding;
+mod gather;
+mod identity;
+pub mod line;
+mod lines;
+mod log;
+mod marker;
 mod meta;
+mod own;
+mod quarantine;
+mod read;
+mod recover;
+mod repair;
+mod segment;
+pub mod snapshot;
+#[cfg(test)]
+mod testing;
+mod text;
+mod vote;
+mod walk;
+#[cfg(test)]
+mod watch;
+mod writer;
 
+pub use batch::{Batch, BatchError, Encoded, decode_all};
+pub use counters::Counted;
+pub use disk::{Disk, Idle};
+pub use error::StorageError;
+pub use finding::{Doubt, Finding};
+pub use line::LineError;
+pub use lines::Lines;
 pub use meta::Boundary;
+pub use read::{LogEnd, LogItem, read_dir};
+pub use recover::{Opened, Options, open};
+pub use segment::SEGMENT_BYTES;
+pub use vote::Lost;
+pub use walk::{Bad, Reason};
+pub use writer::{Job, Report};

@@ -1,0 +1,91 @@
+//! One kept-alive connection, made when it is needed.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::super::target::Target;
+use super::failure::Failure;
+use super::request::Request;
+use super::response::{Answer, Reader};
+
+#[derive(Debug)]
+pub struct Connection {
+    stream: Option<TcpStream>,
+    reader: Reader,
+    out: Vec<u8>,
+    /// For connecting, and again for the exchange.
+    patience: Duration,
+}
+
+impl Connection {
+    pub fn new(patience: Duration) -> Connection {
+        Connection { stream: None, reader: Reader::default(), out: Vec::new(), patience }
+    }
+
+    /// Sends the request and waits for the whole answer; its status is returned, the rest is in `answer`. After a
+    /// failure the next exchange connects anew.
+    pub async fn exchange(&mut self, target: &Target, request: &Request) -> Result<u16, Failure> {
+        request.write_to(&mut self.out, &target.host);
+        self.reader.reset();
+        let mut stream = match self.stream.take().filter(is_fresh) {
+            Some(stream) => stream,
+            None => self.connect(target).await?,
+        };
+        let conversation = converse(&mut stream, &self.out, &mut self.reader);
+        let intact = timeout(self.patience, conversation).await.map_err(|_| Failure::Timeout)??;
+        if intact && !self.reader.closes() {
+            self.stream = Some(stream);
+        }
+        Ok(self.reader.answer().status)
+    }
+
+    /// What the last exchange answered.
+    pub fn answer(&self) -> Answer<'_> {
+        self.reader.answer()
+    }
+
+    async fn connect(&self, target: &Target) -> Result<TcpStream, Failure> {
+        let connected = timeout(self.patience, TcpStream::connect(target.address)).await;
+        let stream = connected.map_err(|_| Failure::ConnectTimeout)?;
+        let stream = stream.map_err(|error| Failure::Connect(error.kind()))?;
+        stream.set_nodelay(true).map_err(|error| Failure::Connect(error.kind()))?;
+        Ok(stream)
+    }
+}
+
+/// Whether nothing has arrived since the last answer: neither the server's end of the stream nor bytes that nobody
+/// asked for. Costs no system call as long as nothing has.
+fn is_fresh(stream: &TcpStream) -> bool {
+    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// False if the answer arrived though the request could not be sent whole: a server may refuse a long body early.
+async fn converse(stream: &mut TcpStream, out: &[u8], reader: &mut Reader) -> Result<bool, Failure> {
+    let sent = stream.write_all(out).await;
+    let received = receive(stream, reader).await;
+    match (sent, received) {
+        (sent, Ok(())) => Ok(sent.is_ok()),
+        (Err(error), Err(_)) => Err(Failure::Lost(error.kind())),
+        (Ok(()), Err(failure)) => Err(failure),
+    }
+}
+
+async fn receive(stream: &mut TcpStream, reader: &mut Reader) -> Result<(), Failure> {
+    let mut arrived = false;
+    loop {
+        let bytes = stream.read_buf(reader.room()).await.map_err(|error| Failure::Lost(error.kind()))?;
+        let done = match bytes {
+            0 if !arrived => return Err(Failure::Lost(io::ErrorKind::UnexpectedEof)),
+            0 => reader.end()?,
+            _ => reader.advance()?,
+        };
+        if done {
+            return Ok(());
+        }
+        arrived = true;
+    }
+}

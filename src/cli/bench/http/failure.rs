@@ -1,0 +1,70 @@
+//! Why there is no answer.
+
+use std::fmt;
+use std::io;
+
+/// How an answer broke the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    StatusLine,
+    Header,
+    HeadTooLong,
+    /// The length of the body is no number, or is given twice.
+    Length,
+    /// A transfer coding other than `chunked`.
+    Coding,
+    Chunk,
+    BodyTooLong,
+    /// The stream ended within the answer.
+    CutShort,
+    /// Bytes that no request asked for.
+    Unasked,
+    /// An interim answer too many, or one that changes the protocol.
+    Interim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    Connect(io::ErrorKind),
+    ConnectTimeout,
+    Lost(io::ErrorKind),
+    Timeout,
+    Malformed(Malformed),
+}
+
+impl Failure {
+    /// The name under which the failure is counted, in the manner of the servers' own codes.
+    pub fn code(self) -> &'static str {
+        match self {
+            Failure::Connect(io::ErrorKind::ConnectionRefused) => "connect_refused",
+            Failure::Connect(_) => "connect_failed",
+            Failure::ConnectTimeout => "connect_timeout",
+            Failure::Lost(_) => "connection_lost",
+            Failure::Timeout => "timeout",
+            Failure::Malformed(_) => "malformed_answer",
+        }
+    }
+
+    /// Whether the request may have reached the server.
+    pub fn was_sent(self) -> bool {
+        !matches!(self, Failure::Connect(_) | Failure::ConnectTimeout)
+    }
+}
+
+impl From<Malformed> for Failure {
+    fn from(malformed: Malformed) -> Failure {
+        Failure::Malformed(malformed)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Connect(kind) => write!(f, "cannot connect: {kind}"),
+            Failure::ConnectTimeout => write!(f, "no connection in time"),
+            Failure::Lost(kind) => write!(f, "connection lost: {kind}"),
+            Failure::Timeout => write!(f, "no answer in time"),
+            Failure::Malformed(how) => write!(f, "malformed answer: {how:?}"),
+        }
+    }
+}

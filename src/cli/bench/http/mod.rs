@@ -1,0 +1,19 @@
+//! HTTP/1.1 as far as a load generator needs it: one request at a time on one kept-alive connection.
+//!
+//! The generator shares two cores with the servers that it measures, so each cycle spent here is taken from them.
+//! A request is bytes that were prepared beforehand; an answer is parsed where it was received. Once the buffers
+//! have grown to their size, an exchange allocates nothing.
+//!
+//! What a server sends is not trusted: every length is bounded, and whatever is not plain HTTP/1.1 is an error.
+
+mod chunked;
+mod connection;
+mod failure;
+mod head;
+mod request;
+mod response;
+
+pub use connection::Connection;
+pub use failure::Failure;
+pub use request::Request;
+pub use response::Answer;

@@ -1,0 +1,58 @@
+//! `eldest call`: one HTTP call, for images and machines that have no curl.
+
+use clap::Parser;
+use reqwest::Method;
+
+use super::client::{ACT_MAX, Call, Target};
+use super::exit::Failure;
+use super::out::Out;
+
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Example:\n  eldest call PUT /v1/docs/greeting '\"hello\"'\n  eldest call GET /v1/docs/greeting"
+)]
+pub struct Args {
+    /// GET, PUT, POST or DELETE
+    #[arg(value_parser = method)]
+    method: Method,
+    /// Such as /v1/status
+    #[arg(value_parser = path)]
+    path: String,
+    /// JSON
+    body: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+fn method(text: &str) -> Result<Method, &'static str> {
+    const KNOWN: [Method; 5] = [Method::GET, Method::PUT, Method::POST, Method::DELETE, Method::HEAD];
+    KNOWN.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(text)).ok_or("no such method here")
+}
+
+fn path(text: &str) -> Result<String, &'static str> {
+    if text.starts_with('/') { Ok(text.to_string()) } else { Err("a path begins with a slash") }
+}
+
+/// Prints the answer's body as it came; a refusal ends the command like everywhere else.
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    let body = args.body.clone().map(String::into_bytes);
+    let call = Call { method: args.method.clone(), path: args.path.clone(), body, within: ACT_MAX };
+    let answer = args.target.call(&call).await?.accepted()?;
+    let mut out = Out::new();
+    if !answer.body.is_empty() {
+        out.line(answer.body.strip_suffix(b"\n").unwrap_or(&answer.body))?;
+    }
+    out.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_and_paths() {
+        assert_eq!(method("put"), Ok(Method::PUT));
+        assert!(method("BREW").is_err());
+        assert!(path("v1/status").is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! One node's process: started in a group of its own, told by signals, and gone when this process is.
+//!
+//! A child of `eldest dev` holds the reading end of a pipe as its stdin and ends when that closes. The kernel closes
+//! it even if `eldest dev` is killed with -9, so no node is ever left behind.
+
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
+
+use super::error::DevError;
+use super::place::name_of;
+use super::terminal::copy_lines;
+
+/// Signals waiting for a child: a person sends one at a time.
+const ORDERS_MAX: usize = 8;
+
+/// That a child has ended, and how.
+#[derive(Debug)]
+pub struct Ended {
+    pub id: u32,
+    pub status: Option<ExitStatus>,
+}
+
+/// A running child. Dropping it closes the pipe, which ends the process.
+#[derive(Debug)]
+pub struct Running {
+    orders: mpsc::Sender<Signal>,
+    pub pid: u32,
+}
+
+impl Running {
+    pub fn start(
+        id: u32,
+        mut command: Command,
+        quiet: bool,
+        ended: mpsc::Sender<Ended>,
+    ) -> Result<Running, DevError> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own: Ctrl-C is for `eldest dev`, which then stops the nodes in order.
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| DevError::NoChild { name: name_of(id), error })?;
+        let pid = child.id().unwrap_or_default();
+        if let Some(stdout) = child.stdout.take() {
+            tokio::spawn(copy_lines(id, stdout, quiet));
+        }
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(copy_lines(id, stderr, quiet));
+        }
+        let (orders, received) = mpsc::channel(ORDERS_MAX);
+        tokio::spawn(keep(id, child, received, ended));
+        Ok(Running { orders, pid })
+    }
+
+    /// Best effort: the process may be ending at this moment.
+    pub fn signal(&self, signal: Signal) {
+        let _ = self.orders.try_send(signal);
+    }
+}
+
+/// Only the owner of the child signals it, so that a number that the kernel has given to somebody else is never used.
+async fn keep(id: u32, mut child: Child, mut orders: mpsc::Receiver<Signal>, ended: mpsc::Sender<Ended>) {
+    let mut pipe = child.stdin.take();
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status.ok(),
+            order = orders.recv(), if pipe.is_some() => match order {
+                Some(signal) => send(&child, signal),
+                None => pipe = None,
+            },
+        }
+    };
+    let _ = ended.send(Ended { id, status }).await;
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// "signal 9", "code 1".
+pub fn how(status: Option<ExitStatus>) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("code {code}"),
+        Some((None, Some(signal))) => format!("signal {signal}"),
+        _ => "for an unknown reason".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[tokio::test]
+    async fn a_child_ends_when_its_pipe_closes() {
+        let (send, mut ended) = mpsc::channel(1);
+        let running = Running::start(1, shell("cat; exit 7"), true, send).expect("started");
+        drop(running);
+        assert_eq!(how(ended.recv().await.expect("ended").status), "code 7");
+    }
+
+    #[tokio::test]
+    async fn a_killed_child_is_reported() {
+        let (send, mut ended) = mpsc::channel(1);
+        let running = Running::start(2, shell("exec cat"), true, send).expect("started");
+        running.signal(Signal::STOP);
+        running.signal(Signal::KILL);
+        let ended = ended.recv().await.expect("ended");
+        assert_eq!((ended.id, how(ended.status)), (2, "signal 9".to_string()));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there() {
+        let (send, _ended) = mpsc::channel(1);
+        let failed = Running::start(1, Command::new("/no/such/program"), true, send);
+        assert!(matches!(failed, Err(DevError::NoChild { .. })));
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a development cluster cannot be started.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Debug)]
+pub enum DevError {
+    File { path: PathBuf, error: io::Error },
+    Taken { address: SocketAddr, error: io::Error },
+    NoSuchPort { base: u16, nodes: u32 },
+    OtherSize { folder: PathBuf, formed: u32 },
+    ForeignFolder { path: PathBuf },
+    NoChild { name: String, error: io::Error },
+    NoSignals(io::Error),
+}
+
+impl DevError {
+    pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> DevError {
+        let path = path.into();
+        move |error| DevError::File { path, error }
+    }
+}
+
+impl fmt::Display for DevError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DevError::File { path, error } => write!(f, "{}: {error}", path.display()),
+            DevError::Taken { address, error } => {
+                write!(f, "{address} cannot be used ({error}); --base-port chooses other ports")
+            }
+            DevError::NoSuchPort { base, nodes } => {
+                write!(f, "there are no {nodes} ports from {base} on; choose a lower --base-port")
+            }
+            DevError::OtherSize { folder, formed } => {
+                let folder = folder.display();
+                write!(
+                    f,
+                    "{folder} holds a cluster of {formed} nodes; say --nodes {formed} or choose another folder"
+                )
+            }
+            DevError::ForeignFolder { path } => {
+                write!(f, "{}: not written by `eldest dev`; choose another folder", path.display())
+            }
+            DevError::NoChild { name, error } => write!(f, "{name} cannot be started: {error}"),
+            DevError::NoSignals(error) => write!(f, "signals cannot be waited for: {error}"),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The life of a development cluster: start, wait for a leader, obey, stop.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::process::Command;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::child::{Ended, Running, how};
+use super::error::DevError;
+use super::hints::hints;
+use super::place::{Place, name_of};
+use super::terminal::say;
+use super::typed::{self, HELP, Typed};
+use crate::cli::client::{Call, Caller};
+use crate::cli::signals::Signals;
+use crate::cli::status;
+
+/// Ends that may wait to be told: every node at once.
+const ENDED_MAX: usize = super::NODES_MAX as usize;
+
+/// An election takes milliseconds with the timings of a local network; a whole log may have to be read first.
+const LEADER_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often a leader is looked for at the start.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A node hands over and closes its streams well within this.
+const STOP_WITHIN: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub struct Run<'a> {
+    place: &'a Place,
+    config: Option<PathBuf>,
+    quiet: bool,
+    children: BTreeMap<u32, Running>,
+    signals: Signals,
+    ended: mpsc::Receiver<Ended>,
+    ended_sender: mpsc::Sender<Ended>,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(place: &'a Place, config: Option<PathBuf>, quiet: bool) -> Result<Run<'a>, DevError> {
+        let signals = Signals::listen().map_err(DevError::NoSignals)?;
+        let (ended_sender, ended) = mpsc::channel(ENDED_MAX);
+        Ok(Run { place, config, quiet, children: BTreeMap::new(), signals, ended, ended_sender })
+    }
+
+    pub async fn go(mut self) -> Result<(), DevError> {
+        let nodes = self.place.addresses.len() as u32;
+        for id in 1..=nodes {
+            self.start(id)?;
+        }
+        say(&format!("eldest dev: {nodes} nodes start in {}", self.place.folder.display()));
+        let mut typed = typed::listen(nodes);
+        let mut leader = std::pin::pin!(timeout(LEADER_WITHIN, first_leader(self.place.urls())));
+        let mut looking = true;
+        loop {
+            tokio::select! {
+                found = &mut leader, if looking => {
+                    looking = false;
+                    self.welcome(found.is_ok());
+                }
+                Some(ended) = self.ended.recv() => self.report(ended),
+                _ = self.signals.next() => break,
+                Some(typed) = typed.recv() => {
+                    if typed == Typed::Quit {
+                        break;
+                    }
+                    self.obey(typed);
+                }
+            }
+        }
+        self.stop().await;
+        Ok(())
+    }
+
+    fn start(&mut self, id: u32) -> Result<(), DevError> {
+        let no_child = |error| DevError::NoChild { name: name_of(id), error };
+        let mut command = Command::new(std::env::current_exe().map_err(no_child)?);
+        command.arg("serve").arg("--exit-with-stdin").args(["--node", &id.to_string()]);
+        command.arg("--topology").arg(self.place.topology());
+        command.arg("--data").arg(self.place.data_of(id));
+        command.arg("--listen").arg(self.place.addresses[id as usize - 1].to_string());
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config);
+        }
+        let running = Running::start(id, command, self.quiet, self.ended_sender.clone())?;
+        self.children.insert(id, running);
+        Ok(())
+    }
+
+    fn welcome(&self, leads: bool) {
+        match leads {
+            true => say(&hints(self.place, &std::env::args().next().unwrap_or_default())),
+            false => {
+                say(&format!("no leader within {} s; the nodes' own lines say why", LEADER_WITHIN.as_secs()))
+            }
+        }
+    }
+
+    fn report(&mut self, ended: Ended) {
+        self.children.remove(&ended.id);
+        let (name, how, id) = (name_of(ended.id), how(ended.status), ended.id);
+        say(&format!("{name} ended ({how}); type `start {id}` and Enter to bring it back"));
+    }
+
+    fn obey(&mut self, typed: Typed) {
+        match typed {
+            // A frozen node lets this wait; a signal should not.
+            Typed::Status => drop(tokio::spawn(show_status(self.place.urls()))),
+            Typed::Kill(id) => self.signal(id, Signal::KILL, "killed"),
+            Typed::Stop(id) => self.signal(id, Signal::STOP, "frozen; `cont` thaws it"),
+            Typed::Cont(id) => self.signal(id, Signal::CONT, "goes on"),
+            Typed::Start(id) if self.children.contains_key(&id) => say(&format!("{} runs", name_of(id))),
+            Typed::Start(id) => match self.start(id) {
+                Ok(()) => say(&format!("{} starts", name_of(id))),
+                Err(error) => say(&error.to_string()),
+            },
+            Typed::Help | Typed::Quit => say(&format!("type one of: {HELP}")),
+        }
+    }
+
+    fn signal(&self, id: u32, signal: Signal, what: &str) {
+        match self.children.get(&id) {
+            Some(child) => {
+                child.signal(signal);
+                say(&format!("{} (pid {}) {what}", name_of(id), child.pid));
+            }
+            None => say(&format!("{} does not run", name_of(id))),
+        }
+    }
+
+    /// In order; a second signal, or too long a wait, ends the nodes the hard way.
+    async fn stop(&mut self) {
+        say("stopping; Ctrl-C again kills");
+        for child in self.children.values() {
+            child.signal(Signal::TERM);
+            // A frozen one would never hear it.
+            child.signal(Signal::CONT);
+        }
+        let deadline = Instant::now() + STOP_WITHIN;
+        let mut killed = false;
+        while !self.children.is_empty() {
+            tokio::select! {
+                Some(ended) = self.ended.recv() => { self.children.remove(&ended.id); }
+                _ = self.signals.next() => killed = true,
+                () = sleep_until(deadline), if !killed => killed = true,
+            }
+            if killed {
+                self.children.values().for_each(|child| child.signal(Signal::KILL));
+            }
+        }
+    }
+}
+
+async fn show_status(urls: Vec<String>) {
+    match status::table(urls).await {
+        Ok(table) => say(&table),
+        Err(failure) => say(&failure.to_string()),
+    }
+}
+
+/// Ends when some node can serve a linear read.
+async fn first_leader(urls: Vec<String>) {
+    let Ok(caller) = Caller::new(None) else { return std::future::pending().await };
+    let call = Call::get("/readyz");
+    loop {
+        for url in &urls {
+            if caller.call(url, &call).await.is_ok_and(|answer| answer.status.is_success()) {
+                return;
+            }
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}

@@ -1,0 +1,22 @@
+//! `eldest handoff`: the leader hands over to its best heir.
+
+use clap::Parser;
+use serde_json::json;
+
+use super::client::{Call, Target};
+use super::exit::Failure;
+use super::out::print;
+
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Example:\n  eldest handoff\n\nFor a leader's machine that is about to be worked on. `eldest elect N` names the next leader."
+)]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    args.target.ask(&Call::post("/handoff", &json!({}))).await?;
+    print("handed over; `eldest status` shows to whom")
+}

@@ -1,0 +1,21 @@
+//! `eldest healthcheck`: whether the node on this machine lives, for containers without curl.
+
+use clap::Parser;
+
+use super::client::{Call, Caller};
+use super::exit::Failure;
+
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Example:\n  eldest healthcheck\n\nEnds with 0 if the node lives and with another code if not, as container engines want it."
+)]
+pub struct Args {
+    /// The node's own address
+    #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000")]
+    url: String,
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    let caller = Caller::new(None)?;
+    caller.call(&args.url, &Call::get("/livez")).await?.accepted().map(|_| ())
+}

@@ -1,0 +1,134 @@
+//! Checking a log: every line, that nothing is missing between lines, and that the newest snapshot reaches its beginning.
+//!
+//! A bad end beyond what is known to be synced is what a power failure leaves behind, or a line that is being written at this
+//! moment; the next start cuts it. Everything else that is bad is damage (P27).
+
+use clap::Parser;
+
+use super::Directory;
+use crate::cli::exit::Failure;
+use crate::cli::out::print;
+use crate::cli::snapshot::newest_in;
+use crate::storage::{Bad, LogEnd, LogItem, read_dir};
+use crate::types::{Index, Position};
+
+pub const EXAMPLE: &str = "\
+Example:
+  eldest log verify /var/lib/eldest
+
+It may run beside the node. Ends with 0 if all checks, with 5 if not; then the last line says what and where.";
+
+#[derive(Debug, Parser)]
+pub struct Args {
+    #[command(flatten)]
+    directory: Directory,
+}
+
+/// What was read, in numbers and complaints.
+#[derive(Debug, Default)]
+struct Reading {
+    segments: usize,
+    records: u64,
+    /// Where the log that counts begins; what stands before it in older files was replaced.
+    after: Option<Position>,
+    bad: Vec<Bad>,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let directory = args.directory.existing()?;
+    let mut reading = Reading::default();
+    let end = read_dir(directory, |item| reading.take(&item))?;
+    if reading.segments == 0 {
+        return Err(Failure::NothingThere { path: directory.to_path_buf(), what: "log" });
+    }
+    // Where only the log is at hand nothing can be said about what it goes on from.
+    let snapshot = newest_in(directory)?;
+    print(&summary(&reading, &end))?;
+    let damage = damage(&reading, &end, snapshot);
+    if damage.is_empty() { Ok(()) } else { Err(Failure::Damaged { what: damage }) }
+}
+
+impl Reading {
+    fn take(&mut self, item: &LogItem<'_>) {
+        match item {
+            LogItem::Start { after, .. } => {
+                self.segments += 1;
+                self.after = Some(*after);
+            }
+            LogItem::Segment { .. } => self.segments += 1,
+            LogItem::Record { .. } => self.records += 1,
+            LogItem::Bad(bad) => self.bad.push((*bad).clone()),
+            LogItem::Marker { .. } => {}
+        }
+    }
+}
+
+fn summary(reading: &Reading, end: &LogEnd) -> String {
+    let after = reading.after.unwrap_or_default();
+    let mut text = format!(
+        "{} records in {} segments, after {after}, up to {}; synced at least to {}",
+        reading.records, reading.segments, end.last, end.synced
+    );
+    if let Some(torn) = end.bad.as_ref().filter(|bad| is_torn(bad, end)) {
+        text.push_str(&format!("\ntorn or just being written, no damage: {torn}"));
+    }
+    text
+}
+
+fn is_torn(bad: &Bad, end: &LogEnd) -> bool {
+    end.bad.as_ref() == Some(bad) && bad.index > end.synced
+}
+
+fn damage(reading: &Reading, end: &LogEnd, snapshot: Option<Index>) -> Vec<String> {
+    let bad = reading.bad.iter().filter(|bad| !is_torn(bad, end));
+    let mut damage: Vec<String> = bad.map(Bad::to_string).collect();
+    let begins_after = reading.after.unwrap_or_default().index;
+    if let Some(newest) = snapshot.filter(|newest| *newest < begins_after) {
+        damage.push(format!(
+            "the log begins after record {begins_after} and the newest snapshot ends at {newest}"
+        ));
+    }
+    damage
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::storage::Reason;
+
+    fn bad(index: Index) -> Bad {
+        Bad { path: PathBuf::from("log/1.log"), segment: 1, offset: 70, index, reason: Reason::Unended }
+    }
+
+    fn end(bad: Option<Bad>) -> LogEnd {
+        LogEnd { synced: 20, bad, ..LogEnd::default() }
+    }
+
+    #[test]
+    fn a_torn_end_is_no_damage() {
+        let reading = Reading { bad: vec![bad(21)], ..Reading::default() };
+        assert_eq!(damage(&reading, &end(Some(bad(21))), Some(0)), Vec::<String>::new());
+        assert!(summary(&reading, &end(Some(bad(21)))).contains("no damage: log/1.log, byte 70"));
+    }
+
+    #[test]
+    fn what_was_synced_and_is_bad_is_damage() {
+        let synced = Reading { bad: vec![bad(20)], ..Reading::default() };
+        assert_eq!(damage(&synced, &end(Some(bad(20))), Some(0)).len(), 1);
+        // Good lines follow it.
+        let inner = Reading { bad: vec![bad(21)], ..Reading::default() };
+        assert_eq!(damage(&inner, &end(None), Some(0)).len(), 1);
+    }
+
+    #[test]
+    fn a_hole_between_snapshot_and_log_is_damage() {
+        let mut reading = Reading::default();
+        reading.after.get_or_insert_default().index = 120;
+        assert_eq!(damage(&reading, &end(None), Some(120)), Vec::<String>::new());
+        assert_eq!(damage(&reading, &end(None), None), Vec::<String>::new());
+        let expected = "the log begins after record 120 and the newest snapshot ends at 80";
+        assert_eq!(damage(&reading, &end(None), Some(80)), [expected]);
+    }
+}

@@ -1,0 +1,170 @@
+//! The command line: one file per subcommand. It reads arguments, calls, and prints; it decides nothing.
+//!
+//! `serve` puts the node together. The small commands are HTTP clients like any other, with no way in of their own.
+
+mod call;
+mod check;
+mod client;
+mod dev;
+mod elect;
+mod exit;
+mod form;
+mod handoff;
+mod healthcheck;
+mod log;
+mod out;
+mod serve;
+mod service;
+mod signals;
+mod snapshot;
+mod sources;
+mod status;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::Failure;
+
+/// Leader, locks and a little replicated state for a handful of nodes: the lowest-index live node leads.
+#[derive(Debug, Parser)]
+#[command(name = "eldest", version, after_help = exit::TABLE, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one node
+    Serve(serve::Args),
+    /// Run a whole cluster on this machine
+    Dev(dev::Args),
+    /// Show every node: who leads, who is next, who lags
+    Status(status::Args),
+    /// Hand leadership to a node
+    Elect(elect::Args),
+    /// Let the leader hand over to its best heir
+    Handoff(handoff::Args),
+    /// Hold client writes back on the whole cluster, or let them through again
+    Service(service::Args),
+    /// Form a new cluster although nodes are missing
+    Form(form::Args),
+    /// Print or check a node's log
+    Log(log::Args),
+    /// Print or check a node's newest state on disk
+    Snapshot(snapshot::Args),
+    /// Check settings and topology without starting anything
+    Check(check::Args),
+    /// Make one HTTP call, where there is no curl
+    Call(call::Args),
+    /// Tell a container engine whether this node lives
+    Healthcheck(healthcheck::Args),
+}
+
+/// The whole program. Wrong usage ends it from within, with code 2.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(&cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args),
+        Command::Log(args) => log::run(args),
+        Command::Snapshot(args) => snapshot::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Dev(args) => small(dev::run(args)),
+        Command::Status(args) => small(status::run(args)),
+        Command::Elect(args) => small(elect::run(args)),
+        Command::Handoff(args) => small(handoff::run(args)),
+        Command::Service(args) => small(service::run(args)),
+        Command::Form(args) => small(form::run(args)),
+        Command::Call(args) => small(call::run(args)),
+        Command::Healthcheck(args) => small(healthcheck::run(args)),
+    }
+}
+
+/// A command that makes a few calls needs one thread.
+fn small(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::NoRuntime)?;
+    let outcome = runtime.block_on(work);
+    // A thread that waits for the terminal's next line would never be done.
+    runtime.shutdown_background();
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_help_shows_an_example() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let line = format!("\n  eldest {}", command.get_name());
+            assert!(help.contains("Example") && help.contains(&line), "{}: {help}", command.get_name());
+        }
+    }
+
+    /// What an example shows must be something that can be typed.
+    #[test]
+    fn every_example_is_understood() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines().filter(|line| line.starts_with("  eldest ")) {
+                let parsed = Cli::try_parse_from(words(line));
+                assert!(
+                    parsed.is_ok(),
+                    "{line}: {}",
+                    parsed.err().map(|error| error.to_string()).unwrap_or_default()
+                );
+            }
+        }
+    }
+
+    /// Blanks part words, except between single quotes; a pipe ends the command.
+    fn words(line: &str) -> Vec<String> {
+        let command = line.split(" | ").next().unwrap_or(line);
+        let mut words = Vec::new();
+        for (place, part) in command.split('\'').enumerate() {
+            match place % 2 {
+                0 => words.extend(part.split_whitespace().map(str::to_string)),
+                _ => words.push(part.to_string()),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn wrong_usage_ends_with_2() {
+        for line in
+            ["eldest elect", "eldest elect two", "eldest form", "eldest call BREW /", "eldest nonsense"]
+        {
+            let error = Cli::try_parse_from(line.split(' ')).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+        let help = Cli::try_parse_from(["eldest", "--help"]).expect_err("help is shown instead");
+        assert_eq!(help.exit_code(), 0);
+    }
+
+    #[test]
+    fn forming_without_confirmation_does_nothing() {
+        let cli = Cli::try_parse_from(["eldest", "form", "--without", "3"]).expect("understood");
+        let failure = dispatch(&cli.command).expect_err("not confirmed");
+        assert_eq!(failure.code(), 2);
+        assert!(failure.to_string().ends_with("nothing was done; say --yes to do it"), "{failure}");
+    }
+}

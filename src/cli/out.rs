@@ -1,0 +1,56 @@
+//! Writing to stdout so that `eldest … | head` ends quietly.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use super::exit::Failure;
+
+/// Stdout, in big writes. Call [`Out::end`] when done: what is still buffered may fail to be written.
+#[derive(Debug)]
+pub struct Out(BufWriter<StdoutLock<'static>>);
+
+impl Out {
+    pub fn new() -> Out {
+        Out(BufWriter::new(io::stdout().lock()))
+    }
+
+    pub fn line(&mut self, line: impl AsRef<[u8]>) -> Result<(), Failure> {
+        self.0.write_all(line.as_ref()).and_then(|()| self.0.write_all(b"\n")).map_err(failure)
+    }
+
+    pub fn end(mut self) -> Result<(), Failure> {
+        self.0.flush().map_err(failure)
+    }
+}
+
+/// Everything at once.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = Out::new();
+    out.line(text.strip_suffix('\n').unwrap_or(text))?;
+    out.end()
+}
+
+/// Beside the output, for people.
+pub fn note(text: &str) {
+    // With stderr gone there is nobody to tell.
+    let _ = io::stderr().write_all(format!("eldest: {text}\n").as_bytes());
+}
+
+fn failure(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::NobodyReads,
+        _ => Failure::Output(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_left_is_no_failure() {
+        let left = failure(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(left.code(), 0);
+        let full = failure(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(full.code(), 1);
+    }
+}

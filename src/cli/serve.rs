@@ -1,0 +1,66 @@
+//! `eldest serve`: the composition root. It puts a node together, and nothing else of the program binds a port, starts a
+//! runtime or reads the environment.
+//!
+//! ```text
+//!  arguments ─► config ─► listener bound ─► driver started ─► listening: ready
+//!  signal ────► hand over, give the lease up ─► listener closed, calls answered ─► exit 0
+//!  a part that ends by itself ────────────────────────────────────────────────► exit 70
+//! ```
+//!
+//! The port is bound first, so that a second node on it fails before it touches the data; it does not answer before the
+//! node runs, so that the others see at once that nobody is there.
+
+mod listen;
+mod logging;
+mod run;
+mod setup;
+mod stopping;
+
+use clap::Parser;
+
+use super::exit::Failure;
+use super::sources::SourceArgs;
+pub use logging::FILTER_VARIABLE;
+pub use run::ServeError;
+
+/// A node is bound by its disk and its loop; what is left is parsing, and four threads do more of that than one loop
+/// takes.
+const WORKERS_MAX: usize = 4;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest serve --topology topology.json --node 2 --data /var/lib/eldest
+
+Every setting of config/default.toml is also a variable: ELDEST_TIMING__LEASE_MS=500. ELDEST_LOG narrows the log as
+RUST_LOG does elsewhere: ELDEST_LOG=warn,eldest::driver=debug.
+SIGTERM or Ctrl-C hands leadership over and answers what is under way; a second one ends at once.")]
+pub struct Args {
+    #[command(flatten)]
+    sources: SourceArgs,
+    /// The data directory was moved or restored, and the node it was copied from will never start again
+    #[arg(long)]
+    adopt_copy: bool,
+    /// End when stdin closes: for a program that starts nodes and may die itself
+    #[arg(long, hide = true)]
+    exit_with_stdin: bool,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let loaded = crate::config::load(args.sources.sources()).map_err(Failure::Config)?;
+    logging::install(&loaded.config.log)?;
+    for remark in &loaded.remarks {
+        tracing::warn!("{remark}");
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.min(WORKERS_MAX))
+        .thread_name("eldest-http")
+        .enable_all()
+        .build()
+        .map_err(Failure::NoRuntime)?;
+    let outcome = runtime.block_on(run::run(loaded.config, args.adopt_copy, args.exit_with_stdin));
+    // A thread that waits for stdin would never be done.
+    runtime.shutdown_background();
+    Ok(outcome?)
+}

@@ -1,0 +1,146 @@
+//! The life of a node's process.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::listen::Bound;
+use super::setup::setup;
+use super::stopping::asked_to_stop;
+use crate::cli::signals::Signals;
+use crate::config::Config;
+use crate::driver::{self, End, Handle, Setup, StartError, Started};
+use crate::http::{self, Context};
+
+/// A hand-over takes a window at most; after that the others elect without this node's help.
+const HAND_OVER_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub enum ServeError {
+    Filter {
+        text: String,
+        why: String,
+    },
+    Signals(io::Error),
+    Bind {
+        address: String,
+        error: io::Error,
+    },
+    Start(StartError),
+    Client(reqwest::Error),
+    /// A part ended that nobody had asked to.
+    Ended(Ending),
+}
+
+#[derive(Debug)]
+pub enum Ending {
+    Loop(End),
+    /// It went without a word: its thread has died.
+    LoopLost,
+    Http(io::Error),
+    HttpLost,
+}
+
+pub async fn run(config: Config, adopt_copy: bool, exit_with_stdin: bool) -> Result<(), ServeError> {
+    let signals = Signals::listen().map_err(ServeError::Signals)?;
+    let mut asked = tokio::spawn(asked_to_stop(signals, exit_with_stdin));
+    let bound = Bound::take(&config.listen).await?;
+    let setup = Arc::new(setup(&config));
+    let started = {
+        let (setup, data) = (Setup::clone(&setup), config.data.clone());
+        let start = tokio::task::spawn_blocking(move || driver::start(setup, &data, adopt_copy));
+        tokio::select! {
+            started = start => started.map_err(|_| ServeError::Ended(Ending::LoopLost))?.map_err(ServeError::Start)?,
+            // Reading a long log is no reason to stay.
+            _ = &mut asked => return Ok(()),
+        }
+    };
+    let address = bound.address;
+    let token = config.admin_token.as_ref().map(|token| token.expose());
+    let context = Context::new(started.handle.clone(), setup.clone(), config.http.clone(), token, address)
+        .map_err(ServeError::Client)?;
+    let node = Node::begin(bound.listen()?, context, started);
+    announce(&setup, &config, address);
+    node.live(asked).await
+}
+
+struct Node {
+    handle: Handle,
+    ended: oneshot::Receiver<End>,
+    http: JoinHandle<io::Result<()>>,
+    close: oneshot::Sender<()>,
+}
+
+impl Node {
+    fn begin(listener: TcpListener, context: Context, started: Started) -> Node {
+        let (close, closed) = oneshot::channel();
+        let http = tokio::spawn(http::serve(listener, Arc::new(context), closed));
+        Node { handle: started.handle, ended: started.ended, http, close }
+    }
+
+    /// Until somebody asks it to stop, or a part of it ends by itself.
+    async fn live(mut self, asked: JoinHandle<()>) -> Result<(), ServeError> {
+        tokio::select! {
+            biased;
+            end = &mut self.ended => Err(ServeError::Ended(end.map_or(Ending::LoopLost, Ending::Loop))),
+            http = &mut self.http => Err(ServeError::Ended(match http {
+                Ok(Err(error)) => Ending::Http(error),
+                _ => Ending::HttpLost,
+            })),
+            _ = asked => self.stop().await,
+        }
+    }
+
+    /// The lease goes before the listener does: a closed port means that nobody here leads (C5).
+    async fn stop(self) -> Result<(), ServeError> {
+        if timeout(HAND_OVER_MAX, self.handle.stop()).await.is_err() {
+            tracing::warn!("leadership was not handed over in time; the others elect");
+        }
+        let _ = self.close.send(());
+        match self.http.await {
+            Ok(served) => served.map_err(|error| ServeError::Ended(Ending::Http(error))),
+            Err(_) => Err(ServeError::Ended(Ending::HttpLost)),
+        }
+    }
+}
+
+/// The one line that tells whoever waits for it that calls are taken from now on.
+fn announce(setup: &Setup, config: &Config, address: std::net::SocketAddr) {
+    let me = setup.settings.me;
+    let name = setup.member(me).map_or("?", |member| member.name.as_str());
+    tracing::info!(
+        node = me.0, name, listen = %address, cluster = %setup.cluster.name, mode = %setup.cluster.mode,
+        nodes = setup.members.len(), data = %config.data.display(), version = env!("CARGO_PKG_VERSION"),
+        "ready"
+    );
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServeError::Filter { text, why } => write!(f, "{}={text}: {why}", super::FILTER_VARIABLE),
+            ServeError::Signals(error) => write!(f, "signals cannot be waited for: {error}"),
+            ServeError::Bind { address, error } => write!(f, "{address} cannot be listened on: {error}"),
+            ServeError::Start(error) => write!(f, "{error}"),
+            ServeError::Client(error) => write!(f, "no HTTP client: {error}"),
+            ServeError::Ended(ending) => write!(f, "the node ended by itself: {ending}"),
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Loop(end) => write!(f, "{end:?}"),
+            Ending::LoopLost => write!(f, "its loop died"),
+            Ending::Http(error) => write!(f, "its listener failed: {error}"),
+            Ending::HttpLost => write!(f, "its listener died"),
+        }
+    }
+}

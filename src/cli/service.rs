@@ -1,0 +1,68 @@
+//! `eldest service down|up`: holds client writes back on the whole cluster, and lets them through again.
+
+use clap::{Parser, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::client::{Call, Target};
+use super::exit::Failure;
+use super::out::print;
+
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Example:\n  eldest service down --ttl-ms 60000 --reason 'moving the database'\n  eldest service up"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    change: Change,
+}
+
+#[derive(Debug, Subcommand)]
+enum Change {
+    /// Refuse client writes (503 service_down) until `service up` or the end of the ttl
+    Down {
+        /// After this many milliseconds the hold lapses by itself
+        #[arg(long)]
+        ttl_ms: Option<u64>,
+        /// Shown to whoever is refused
+        #[arg(long)]
+        reason: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Take client writes again
+    Up {
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    match &args.change {
+        Change::Down { ttl_ms, reason, target } => {
+            target.ask(&Call::post("/service_down", &hold(*ttl_ms, reason.as_deref()))).await?;
+            print("client writes are refused")
+        }
+        Change::Up { target } => {
+            target.ask(&Call::post("/service_up", &json!({}))).await?;
+            print("client writes are taken again")
+        }
+    }
+}
+
+fn hold(ttl_ms: Option<u64>, reason: Option<&str>) -> Value {
+    let mut body = Map::new();
+    body.extend(ttl_ms.map(|ttl| ("ttl_ms".to_string(), json!(ttl))));
+    body.extend(reason.map(|reason| ("reason".to_string(), json!(reason))));
+    Value::Object(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_not_sent() {
+        assert_eq!(hold(None, None).to_string(), "{}");
+        assert_eq!(hold(Some(5), Some("why")).to_string(), r#"{"reason":"why","ttl_ms":5}"#);
+    }
+}

@@ -1,0 +1,105 @@
+//! `eldest snapshot`: a node's newest state on disk for people and scripts, also while the node runs.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+
+use super::exit::Failure;
+use super::out::{Out, note, print};
+use super::table::Table;
+use crate::storage::snapshot::{Inspection, SnapshotError, inspect};
+use crate::types::Index;
+
+/// In a data directory.
+const FOLDER: &str = "snapshots";
+
+const CAT_EXAMPLE: &str = "Example:\n  eldest snapshot cat /var/lib/eldest | grep '^doc '";
+
+const VERIFY_EXAMPLE: &str =
+    "Example:\n  eldest snapshot verify /var/lib/eldest\n\nEnds with 0 if all checks, with 5 if not.";
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  eldest snapshot cat /var/lib/eldest
+  eldest snapshot verify /var/lib/eldest")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print the newest state, a value a line
+    #[command(after_help = CAT_EXAMPLE)]
+    Cat(Directory),
+    /// Check every file; ends with 5 if something is damaged
+    #[command(after_help = VERIFY_EXAMPLE)]
+    Verify(Directory),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct Directory {
+    /// The node's data directory, or the snapshot directory in it
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.action {
+        Action::Cat(Directory { directory }) => cat(directory),
+        Action::Verify(Directory { directory }) => verify(directory),
+    }
+}
+
+/// How far the newest good snapshot of a data directory reaches: zero without one. None if this is no data directory.
+pub fn newest_in(data: &Path) -> Result<Option<Index>, Failure> {
+    let folder = data.join(FOLDER);
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    Ok(Some(inspect(&folder)?.newest().map_or(0, |newest| newest.index())))
+}
+
+fn look(directory: &Path) -> Result<Inspection, Failure> {
+    std::fs::metadata(directory).map_err(Failure::file(directory))?;
+    let below = directory.join(FOLDER);
+    Ok(inspect(if below.is_dir() { &below } else { directory })?)
+}
+
+fn cat(directory: &Path) -> Result<(), Failure> {
+    let found = look(directory)?;
+    for flaw in found.bad() {
+        note(&format!("not readable: {flaw}"));
+    }
+    if found.newest().is_none() {
+        return Err(Failure::NothingThere { path: directory.to_path_buf(), what: "snapshot" });
+    }
+    let mut out = Out::new();
+    found.each_line(|line| out.line(line.trim_end_matches('\n')))?;
+    out.end()
+}
+
+fn verify(directory: &Path) -> Result<(), Failure> {
+    let found = look(directory)?;
+    let mut table = Table::new(["FROM", "TO", "VALUES", "BYTES", "FILE"]);
+    for file in found.chain() {
+        let path = file.path.display().to_string();
+        let to = file.boundary.index().to_string();
+        table.row([file.from.to_string(), to, file.lines.to_string(), file.bytes.to_string(), path]);
+    }
+    let newest =
+        found.newest().map_or("no snapshot".to_string(), |newest| format!("newest: {}", newest.meta.at));
+    print(&format!("{table}{newest}"))?;
+    let damage: Vec<String> = found.bad().iter().map(ToString::to_string).collect();
+    if damage.is_empty() { Ok(()) } else { Err(Failure::Damaged { what: damage }) }
+}
+
+impl From<SnapshotError> for Failure {
+    fn from(error: SnapshotError) -> Failure {
+        match error {
+            SnapshotError::Bad(flaw) => Failure::Damaged { what: vec![flaw.to_string()] },
+            other => Failure::Storage(other.into()),
+        }
+    }
+}

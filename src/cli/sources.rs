@@ -1,0 +1,89 @@
+//! The arguments that say how a node is set up, for the commands that need that: `serve` and `check`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::config::{Flags, LogFlags, Sources};
+
+/// Variables that are the command line's own and no settings.
+const OWN_VARIABLES: [&str; 2] = ["ELDEST_URL", super::serve::FILTER_VARIABLE];
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct SourceArgs {
+    /// The cluster: who belongs to it and where (JSON, comments allowed)
+    #[arg(long, env = "ELDEST_TOPOLOGY", value_name = "FILE")]
+    topology: PathBuf,
+    /// Settings (TOML); every key is explained in config/default.toml
+    #[arg(long, env = "ELDEST_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which node of the topology this is, if the topology does not say
+    #[arg(long, value_name = "ID")]
+    node: Option<u64>,
+    /// Where log, snapshots and promise are kept
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The address to listen on, if not the one in the topology
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// A file with the secret that the nodes share
+    #[arg(long, value_name = "FILE")]
+    cluster_secret_file: Option<PathBuf>,
+    /// A file with the token that admin calls must bring
+    #[arg(long, value_name = "FILE")]
+    admin_token_file: Option<PathBuf>,
+    /// Listen beyond this machine without a secret: whoever reaches the port is believed
+    #[arg(long)]
+    insecure: bool,
+    /// error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Lines for people
+    Text,
+    /// An object a line, for collectors
+    Json,
+}
+
+impl SourceArgs {
+    /// With the process's environment as one of the layers.
+    pub fn sources(&self) -> Sources<Vec<(String, String)>> {
+        Sources {
+            topology: self.topology.clone(),
+            config: self.config.clone(),
+            env: environment(),
+            flags: self.flags(),
+        }
+    }
+
+    fn flags(&self) -> Flags {
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let format = |format: Format| match format {
+            Format::Text => "text".to_string(),
+            Format::Json => "json".to_string(),
+        };
+        Flags {
+            node: self.node,
+            data: text(&self.data),
+            listen: self.listen.clone(),
+            insecure: self.insecure.then_some(true),
+            cluster_secret_file: text(&self.cluster_secret_file),
+            admin_token_file: text(&self.admin_token_file),
+            log: LogFlags { level: self.log_level.clone(), format: self.log_format.map(format) },
+        }
+    }
+}
+
+/// What is no text is no setting either.
+fn environment() -> Vec<(String, String)> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let is_setting = |(name, _): &(String, String)| !OWN_VARIABLES.contains(&name.as_str());
+    std::env::vars_os().filter_map(text).filter(is_setting).collect()
+}

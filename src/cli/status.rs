@@ -1,0 +1,39 @@
+//! `eldest status`: every member asked at the same time, each seen through its own eyes.
+//!
+//! What one node says of another can be old; so each row is what that node says of itself, and only lag and silence,
+//! which nobody knows of themselves, are taken from the leader's view.
+
+mod gather;
+mod view;
+
+use clap::Parser;
+
+use super::client::Target;
+use super::exit::Failure;
+use super::out::print;
+
+#[derive(Debug, Parser)]
+#[command(
+    after_help = "Example:\n  eldest status\n  eldest status --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json"
+)]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// Print JSON for scripts
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    let cluster = gather::gather(&args.target).await?;
+    match args.json {
+        true => print(&view::json(&cluster)),
+        false => print(&view::table(&cluster)),
+    }
+}
+
+/// Used by `eldest dev` too.
+pub async fn table(urls: Vec<String>) -> Result<String, Failure> {
+    let target = Target { url: urls, token: None, token_file: None };
+    Ok(view::table(&gather::gather(&target).await?))
+}

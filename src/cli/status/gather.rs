@@ -1,0 +1,137 @@
+//! Asking: first whoever answers, then every member that it names.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cli::client::{Answer, Call, Target};
+use crate::cli::exit::Failure;
+
+/// What `GET /v1/status` says, as far as it is shown here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    pub cluster: String,
+    pub mode: String,
+    pub node: Named,
+    pub role: String,
+    pub leader: Option<Located>,
+    pub epoch: String,
+    pub commit_index: u64,
+    pub applied_index: u64,
+    pub last_index: u64,
+    pub snapshot_id: u64,
+    pub digest: String,
+    #[serde(default)]
+    pub admitted: Option<bool>,
+    #[serde(default)]
+    pub heir: Option<u32>,
+    #[serde(default)]
+    pub service_down: bool,
+    #[serde(default)]
+    pub disk_full: bool,
+    pub members: Vec<Member>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    pub id: u32,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Located {
+    pub id: u32,
+    pub url: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    pub id: u32,
+    pub name: String,
+    pub url: String,
+    #[serde(default)]
+    pub lag: Option<u64>,
+    #[serde(default)]
+    pub last_heard_ms: Option<u64>,
+    #[serde(default)]
+    pub trouble: Option<String>,
+}
+
+/// Everybody's answer, or why there is none.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The newest view: the leader's own, if it answered.
+    pub view: Report,
+    pub nodes: BTreeMap<u32, Result<Report, String>>,
+}
+
+pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
+    let caller = target.caller()?;
+    let call = Call::get("/v1/status");
+    let first = read(caller.first(&target.url, &call).await)?;
+    let mut asked = Vec::new();
+    for member in &first.members {
+        let (caller, call, url) = (caller.clone(), call.clone(), member.url.clone());
+        let answer = tokio::spawn(async move { read(caller.call(&url, &call).await) });
+        asked.push((member.id, answer));
+    }
+    let mut nodes = BTreeMap::new();
+    for (id, answer) in asked {
+        // A task that panicked has no answer either.
+        let answer = answer.await.map_err(|error| error.to_string());
+        nodes.insert(id, answer.and_then(|answer| answer.map_err(|failure| why(&failure))));
+    }
+    // The one that was asked first may be known by another address than the one it was reached at.
+    let own = nodes.entry(first.node.id).or_insert_with(|| Ok(first.clone()));
+    if own.is_err() {
+        *own = Ok(first.clone());
+    }
+    Ok(Cluster { view: newest(&nodes).unwrap_or(first), nodes })
+}
+
+fn read(answer: Result<Answer, Failure>) -> Result<Report, Failure> {
+    let answer = answer?.accepted()?;
+    let strange =
+        |error: serde_json::Error| Failure::Strange { url: answer.url.clone(), why: error.to_string() };
+    serde_json::from_slice(&answer.body).map_err(strange)
+}
+
+/// In a table there is no room for the address, which stands beside it anyway.
+fn why(failure: &Failure) -> String {
+    match failure {
+        Failure::NotReachable(tried) => tried.iter().map(|one| one.why.clone()).collect(),
+        Failure::NoAnswer { why, .. } | Failure::Strange { why, .. } => why.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The view of the leader of the greatest epoch: a deposed leader may not know yet that it is one.
+fn newest(nodes: &BTreeMap<u32, Result<Report, String>>) -> Option<Report> {
+    let leads = |report: &&Report| report.role == "leader";
+    nodes.values().flatten().filter(leads).max_by_key(|report| epoch_order(&report.epoch)).cloned()
+}
+
+/// `7.1`: the greater counter, then the lower leader, is the greater epoch.
+fn epoch_order(text: &str) -> (u64, std::cmp::Reverse<u32>) {
+    let (counter, leader) = text.split_once('.').unwrap_or((text, ""));
+    (counter.parse().unwrap_or(0), std::cmp::Reverse(leader.parse().unwrap_or(u32::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_leader_is_believed() {
+        let leader =
+            |epoch: &str| Ok(Report { role: "leader".into(), epoch: epoch.into(), ..Report::default() });
+        let nodes = BTreeMap::from([
+            (1, leader("9.1")),
+            (2, leader("10.2")),
+            (3, leader("10.3")),
+            (4, Err("x".into())),
+        ]);
+        assert_eq!(newest(&nodes).map(|report| report.epoch).as_deref(), Some("10.2"));
+        assert_eq!(newest(&BTreeMap::new()), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The gathered answers as a table for people and as JSON for scripts.
+
+use serde_json::json;
+
+use super::gather::{Cluster, Member, Report};
+use crate::cli::table::Table;
+
+const NONE: &str = "-";
+
+pub fn table(cluster: &Cluster) -> String {
+    let view = &cluster.view;
+    let mut table =
+        Table::new(["", "ID", "NAME", "ROLE", "EPOCH", "COMMIT", "APPLIED", "LAG", "HEARD", "TROUBLE"]);
+    for member in &view.members {
+        table.row(row(cluster, member));
+    }
+    let mut text = format!("{}\n{table}", headline(view));
+    let answered = cluster.nodes.values().filter(|answer| answer.is_ok()).count();
+    if answered < cluster.nodes.len() {
+        text.push_str(&format!("{answered} of {} answer\n", cluster.nodes.len()));
+    }
+    text
+}
+
+fn headline(view: &Report) -> String {
+    let name_of = |id: u32| {
+        let member = view.members.iter().find(|member| member.id == id);
+        member.map_or_else(|| format!("node {id}"), |member| member.name.clone())
+    };
+    let leader = match &view.leader {
+        Some(leader) => format!("{} leads in epoch {}", name_of(leader.id), view.epoch),
+        None => "nobody leads".to_string(),
+    };
+    let heir = view.heir.map(|id| format!(", then {}", name_of(id))).unwrap_or_default();
+    let held = if view.service_down { "; the service is held down" } else { "" };
+    format!("cluster {} ({}): {leader}{heir}{held}", view.cluster, view.mode)
+}
+
+fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
+    let view = &cluster.view;
+    let mark = match () {
+        () if view.leader.as_ref().is_some_and(|leader| leader.id == member.id) => "*",
+        () if view.heir == Some(member.id) => "+",
+        () => "",
+    };
+    let (id, name) = (member.id.to_string(), member.name.clone());
+    let lag = member.lag.map_or(NONE.to_string(), |lag| lag.to_string());
+    let heard = member.last_heard_ms.map_or(NONE.to_string(), span);
+    let (role, epoch, commit, applied, own_trouble) = match cluster.nodes.get(&member.id) {
+        Some(Ok(own)) => {
+            let numbers = (own.commit_index.to_string(), own.applied_index.to_string());
+            (own.role.clone(), own.epoch.clone(), numbers.0, numbers.1, troubles(own))
+        }
+        Some(Err(why)) => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), vec![why.clone()]),
+        None => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), Vec::new()),
+    };
+    let trouble: Vec<String> = own_trouble.into_iter().chain(member.trouble.clone()).collect();
+    [mark.into(), id, name, role, epoch, commit, applied, lag, heard, trouble.join(", ")]
+}
+
+/// What a node says is wrong with itself.
+fn troubles(own: &Report) -> Vec<String> {
+    let mut troubles = Vec::new();
+    if own.admitted == Some(false) {
+        troubles.push("waits to be let in".to_string());
+    }
+    if own.disk_full {
+        troubles.push("disk full".to_string());
+    }
+    troubles
+}
+
+fn span(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} min", ms / 60_000),
+    }
+}
+
+/// Every member's own answer under its id; null and a reason for who gave none.
+pub fn json(cluster: &Cluster) -> String {
+    let view = &cluster.view;
+    let nodes: Vec<_> = view
+        .members
+        .iter()
+        .map(|member| {
+            let (own, error) = match cluster.nodes.get(&member.id) {
+                Some(Ok(own)) => (Some(own), None),
+                Some(Err(why)) => (None, Some(why.as_str())),
+                None => (None, Some("not asked")),
+            };
+            json!({ "id": member.id, "name": member.name, "url": member.url, "lag": member.lag,
+                "last_heard_ms": member.last_heard_ms, "trouble": member.trouble, "error": error, "status": own })
+        })
+        .collect();
+    let whole = json!({ "cluster": view.cluster, "mode": view.mode, "leader": view.leader, "heir": view.heir,
+        "epoch": view.epoch, "commit_index": view.commit_index, "service_down": view.service_down,
+        "nodes": nodes });
+    whole.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::gather::{Located, Named};
+    use super::*;
+
+    fn report(id: u32, role: &str) -> Report {
+        let member = |id: u32, lag, last_heard_ms, trouble: Option<&str>| Member {
+            id,
+            name: format!("node-{id}"),
+            url: format!("http://n{id}:9000"),
+            lag,
+            last_heard_ms,
+            trouble: trouble.map(str::to_string),
+        };
+        Report {
+            cluster: "shop".into(),
+            mode: "safe".into(),
+            node: Named { id, name: format!("node-{id}") },
+            role: role.into(),
+            leader: Some(Located { id: 1, url: "http://n1:9000".into() }),
+            epoch: "7.1".into(),
+            commit_index: 120,
+            applied_index: 119,
+            heir: Some(2),
+            members: vec![
+                member(1, None, None, None),
+                member(2, Some(0), Some(12), None),
+                member(3, Some(40), Some(61_200), Some("other timings")),
+            ],
+            ..Report::default()
+        }
+    }
+
+    fn cluster() -> Cluster {
+        let mut second = report(2, "follower");
+        second.admitted = Some(false);
+        let nodes = BTreeMap::from([
+            (1, Ok(report(1, "leader"))),
+            (2, Ok(second)),
+            (3, Err("Connection refused (os error 111)".to_string())),
+        ]);
+        Cluster { view: report(1, "leader"), nodes }
+    }
+
+    #[test]
+    fn the_table() {
+        let expected = "\
+cluster shop (safe): node-1 leads in epoch 7.1, then node-2
+   ID  NAME    ROLE      EPOCH  COMMIT  APPLIED  LAG  HEARD  TROUBLE
+*  1   node-1  leader    7.1    120     119      -    -
++  2   node-2  follower  7.1    120     119      0    12 ms  waits to be let in
+   3   node-3  -         -      -       -        40   1 min  Connection refused (os error 111), other timings
+2 of 3 answer
+";
+        assert_eq!(table(&cluster()), expected);
+    }
+
+    #[test]
+    fn nobody_leads() {
+        let mut cluster = cluster();
+        (cluster.view.leader, cluster.view.heir, cluster.view.service_down) = (None, None, true);
+        let text = table(&cluster);
+        assert!(text.starts_with("cluster shop (safe): nobody leads; the service is held down\n"), "{text}");
+        assert!(!text.contains('*') && !text.contains('+'), "{text}");
+    }
+
+    #[test]
+    fn json_says_who_gave_no_answer() {
+        let value: serde_json::Value = serde_json::from_str(&json(&cluster())).expect("JSON");
+        assert_eq!(value["nodes"][0]["status"]["role"], "leader");
+        assert_eq!(value["nodes"][2]["status"], serde_json::Value::Null);
+        assert_eq!(value["nodes"][2]["error"], "Connection refused (os error 111)");
+    }
+
+    #[test]
+    fn spans() {
+        assert_eq!(
+            [span(0), span(999), span(1_250), span(59_999), span(60_000)].join("|"),
+            "0 ms|999 ms|1.2 s|59.9 s|1 min"
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! Where a node listens, and whether that is safe: beyond loopback it wants a cluster secret.
+
+use super::layers::Merged;
+use super::mistakes::Findings;
+use super::topology::Topology;
+use super::wrong::quoted;
+use super::{Address, Place, Remark, Secret, WrongAccess, WrongValue};
+
+/// None after a mistake, here or in the topology.
+pub fn listen(
+    settings: &Merged,
+    topology: Option<&Topology>,
+    findings: &mut Findings,
+) -> Option<(Address, Place)> {
+    let place = settings.place("listen");
+    let text = &settings.raw.listen;
+    let own = topology.map(|topology| (topology.own_address(), topology.own_place.clone()));
+    if text.is_empty() {
+        return own;
+    }
+    // Judged even without a topology, whose mistakes are reported beside.
+    let port = own.map_or(super::address::DEFAULT_PORT, |(own, _)| own.port);
+    match Address::parse_listen(text, port) {
+        Ok(address) => Some((address, place)),
+        Err(hint) => {
+            findings.spoil(place, WrongValue::NotAnAddress { found: quoted(text), hint });
+            None
+        }
+    }
+}
+
+/// Whoever reaches a node without a secret can be its peer.
+pub fn check(
+    listen: &Address,
+    place: Place,
+    secret: Option<&Secret>,
+    settings: &Merged,
+    findings: &mut Findings,
+) {
+    let keys = ["listen", "cluster_secret", "cluster_secret_file", "insecure"];
+    let is_known = keys.iter().all(|key| settings.is_trusted(key, findings));
+    if !is_known || listen.host.is_loopback() || secret.is_some() {
+        return;
+    }
+    let listen = listen.clone();
+    if settings.raw.insecure {
+        findings.remark(Remark::Insecure { listen });
+    } else {
+        findings.mistake(place, WrongAccess::Exposed { listen });
+    }
+}

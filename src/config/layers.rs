@@ -1,0 +1,110 @@
+//! The layers, merged by figment, which also remembers whose word each value is.
+
+use std::collections::BTreeMap;
+
+use figment::providers::{Format, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider};
+use serde_json::Value as Json;
+
+use super::files::File;
+use super::keys::sift;
+use super::mistakes::Findings;
+use super::raw::{Raw, Table};
+use super::wrong::one_line;
+use super::{Flags, Place, Source, Spot, WrongFile};
+
+/// What all layers say together.
+pub struct Merged {
+    pub raw: Raw,
+    figment: Figment,
+    sources: BTreeMap<&'static str, Source>,
+}
+
+pub fn merge(config: Option<File>, env: Table, flags: &Flags, findings: &mut Findings) -> Merged {
+    let known = Raw::default().table();
+    let mut layers = vec![(Source::Defaults, known.clone())];
+    if let Some(file) = config {
+        let source = Source::File(file.path.clone());
+        let values = parse(file, findings);
+        layers.push((source.clone(), sift(values, &known, &source, findings)));
+    }
+    layers.push((Source::Environment, env));
+    layers.push((Source::Flags, spoken(flags)));
+    let figment = layers.iter().map(Layer).fold(Figment::new(), Figment::merge);
+    let raw = figment.extract().expect("sifted layers have the keys and the types of the defaults");
+    let sources = layers.into_iter().map(|(source, _)| (kind(&source), source)).collect();
+    Merged { raw, figment, sources }
+}
+
+impl Merged {
+    /// Whose word the value of a key is.
+    pub fn source(&self, path: &str) -> Source {
+        let metadata = self.figment.find_metadata(path);
+        let source = metadata.and_then(|metadata| self.sources.get(metadata.name.as_ref()));
+        source.cloned().unwrap_or(Source::Defaults)
+    }
+
+    pub fn place(&self, path: &str) -> Place {
+        self.source(path).at(path)
+    }
+
+    /// Whether the value of a key is what the operator meant.
+    pub fn is_trusted(&self, path: &str, findings: &Findings) -> bool {
+        findings.trusts(&self.source(path), path)
+    }
+}
+
+fn parse(file: File, findings: &mut Findings) -> Table {
+    let place = Source::File(file.path).whole();
+    let text = match file.text {
+        Ok(text) => text,
+        Err(wrong) => {
+            findings.spoil(place, wrong);
+            return Table::new();
+        }
+    };
+    Toml::from_str::<Table>(&text).unwrap_or_else(|error| {
+        let spot = error.span().map(|span| Spot::of(&text, span.start));
+        // Not the error's own `Display`: that quotes the line, and there may be a secret in it.
+        let why = one_line(error.message());
+        findings.spoil(Place { spot, ..place }, WrongFile::Syntax { why });
+        Table::new()
+    })
+}
+
+/// The flags that were given.
+fn spoken(flags: &Flags) -> Table {
+    let mut json = serde_json::to_value(flags).expect("texts always encode");
+    remove_nulls(&mut json);
+    json.as_object().cloned().unwrap_or_default()
+}
+
+fn remove_nulls(json: &mut Json) {
+    if let Json::Object(table) = json {
+        table.retain(|_, value| !value.is_null());
+        table.values_mut().for_each(remove_nulls);
+    }
+}
+
+fn kind(source: &Source) -> &'static str {
+    match source {
+        Source::Defaults => "defaults",
+        Source::File(_) => "file",
+        Source::Environment => "environment",
+        Source::Flags => "flags",
+    }
+}
+
+struct Layer<'a>(&'a (Source, Table));
+
+impl Provider for Layer<'_> {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(kind(&self.0.0))
+    }
+
+    fn data(&self) -> figment::Result<Map<Profile, Dict>> {
+        let values = Value::serialize(&self.0.1)?.into_dict().unwrap_or_default();
+        Ok(Map::from([(Profile::Default, values)]))
+    }
+}

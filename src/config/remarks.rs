@@ -1,0 +1,38 @@
+//! What is allowed and yet worth knowing.
+
+use std::fmt;
+
+use super::Address;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// Majorities of an even number need one node more than those of the odd number below it.
+    EvenCluster { nodes: usize },
+    /// A node whose address means another machine on each machine.
+    LoopbackAmongOthers { name: String, address: Address },
+    /// Anybody who reaches the port is believed to be a peer.
+    Insecure { listen: Address },
+    /// Variables that begin like ours and are not: orchestrators make some of their own.
+    IgnoredVariables { names: Vec<String> },
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remark::EvenCluster { nodes } => {
+                let (bears, fewer) = ((nodes - 1) / 2, nodes - 1);
+                write!(f, "a cluster of {nodes} goes on without {bears}, and so does one of {fewer}")
+            }
+            Remark::LoopbackAmongOthers { name, address } => {
+                write!(
+                    f,
+                    "{name} has the loopback address {address}: nodes on other machines do not reach it"
+                )
+            }
+            Remark::Insecure { listen } => {
+                write!(f, "insecure: whoever reaches {listen} is believed to be a node of the cluster")
+            }
+            Remark::IgnoredVariables { names } => write!(f, "not settings, ignored: {}", names.join(", ")),
+        }
+    }
+}

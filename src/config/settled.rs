@@ -1,0 +1,206 @@
+//! What is left once everything is checked: the settings as the rest of the program takes them.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Address, Secret};
+use crate::protocol::{Ack, Limits, Settings, Takeover, Timing};
+use crate::types::NodeId;
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub cluster_name: String,
+    /// This node.
+    pub me: NodeId,
+    /// The whole topology, this node included, ascending by id.
+    pub members: Vec<Member>,
+    pub mode: Mode,
+    pub ack: Ack,
+    pub takeover: Takeover,
+    pub timing: Timing,
+    pub limits: Limits,
+    pub http: HttpLimits,
+    /// Writes between two snapshots.
+    pub snapshot_every: u64,
+    pub data: PathBuf,
+    /// Where to listen; where the others call is in `members`.
+    pub listen: Address,
+    pub secret: Option<Secret>,
+    pub admin_token: Option<Secret>,
+    /// Without a secret whoever calls is believed.
+    pub insecure: bool,
+    pub log: Log,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub id: NodeId,
+    pub name: String,
+    pub address: Address,
+}
+
+/// Leadership and acknowledgement need a majority of the topology; there is no other mode yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Safe,
+}
+
+/// Bounds of the HTTP server. What each is for is in `config/default.toml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpLimits {
+    pub connections: usize,
+    pub requests: usize,
+    pub body_bytes: usize,
+    pub head_bytes: usize,
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    pub request_timeout: Duration,
+    pub idle_timeout: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub level: LogLevel,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Config {
+    pub fn settings(&self) -> Settings {
+        let members = self.members.iter().map(|member| member.id).collect();
+        Settings {
+            timing: self.timing.clone(),
+            limits: self.limits.clone(),
+            takeover: self.takeover,
+            ack: self.ack,
+            ..Settings::lan(self.me, members)
+        }
+    }
+
+    pub fn member(&self, id: NodeId) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
+    /// What every node of a cluster has to agree on, as a number that peers compare: ids, mode and timings. Not
+    /// names and addresses, so that a dead node may get another address one restart at a time.
+    ///
+    /// FNV-1a with 64 bits over a text of one line each, the same on every machine and in every version that knows
+    /// the same timings.
+    pub fn digest(&self) -> u64 {
+        fnv1a(self.agreed().as_bytes())
+    }
+
+    fn agreed(&self) -> String {
+        let ids: Vec<String> = self.members.iter().map(|member| member.id.0.to_string()).collect();
+        let mut text = format!("eldest 1\nids {}\nmode {}\n", ids.join(" "), self.mode.as_str());
+        for (name, number) in timings(&self.timing) {
+            // Writing into a string never fails.
+            let _ = writeln!(text, "{name} {number}");
+        }
+        text
+    }
+}
+
+impl Member {
+    pub fn url(&self) -> String {
+        self.address.url()
+    }
+}
+
+impl Mode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Safe => "safe",
+        }
+    }
+}
+
+impl LogLevel {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+}
+
+impl Default for HttpLimits {
+    fn default() -> HttpLimits {
+        HttpLimits {
+            connections: 16_384,
+            requests: 8_192,
+            // Four of the largest documents in one batch, with their frames.
+            body_bytes: (4 << 20) + (64 << 10),
+            head_bytes: 16 << 10,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+        }
+    }
+}
+
+/// Every timing, in microseconds where it is a time. Taken apart by name, so that a new one is not forgotten.
+fn timings(timing: &Timing) -> [(&'static str, u64); 10] {
+    let Timing {
+        heartbeat,
+        dead_after,
+        declare,
+        stagger,
+        lease,
+        drift_percent,
+        window,
+        stable_for,
+        hold,
+        hold_most,
+    } = timing;
+    [
+        ("heartbeat", heartbeat.0),
+        ("dead_after", dead_after.0),
+        ("declare", declare.0),
+        ("stagger", stagger.0),
+        ("lease", lease.0),
+        ("drift_percent", *drift_percent),
+        ("window", window.0),
+        ("stable_for", stable_for.0),
+        ("hold", hold.0),
+        ("hold_most", hold_most.0),
+    ]
+}
+
+fn fnv1a(bytes: &[u8]) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vectors that the function's authors publish.
+    #[test]
+    fn fnv() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}

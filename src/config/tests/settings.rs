@@ -1,0 +1,196 @@
+//! Each rule about settings by itself.
+
+use super::{LOCAL, Start};
+use crate::config::Flags;
+use crate::protocol::{Ack, Takeover};
+
+/// The same three nodes where others reach them.
+fn exposed() -> String {
+    LOCAL.replace("127.0.0", "10.0.0")
+}
+
+fn timing(keys: &str) -> Vec<String> {
+    Start::config(&format!("[timing]\n{keys}")).bad()
+}
+
+#[test]
+fn choices() {
+    let config = Start::config("mode = 'safe'\nack = 'all'\ntakeover = 'when_stable'").good();
+    assert_eq!((config.ack, config.takeover), (Ack::All, Takeover::WhenStable));
+    let settings = config.settings();
+    assert_eq!((settings.ack, settings.takeover), (Ack::All, Takeover::WhenStable));
+    let found =
+        Start::config("mode = 'available'\nack = ''\ntakeover = 'always'\nlog.format = 'xml'\ndata = ''")
+            .bad();
+    let expected = [
+        "config.toml: ack: \"\" is not known: write \"majority\" or \"all\"",
+        "config.toml: data: is empty: write at least one character",
+        "config.toml: log.format: \"xml\" is not known: write \"text\" or \"json\"",
+        "config.toml: mode: this version has no available mode: write \"safe\" or leave the key out",
+        "config.toml: takeover: \"always\" is not known: write \"never\" or \"when_stable\"",
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(
+        Start::config("mode = 'fast'").bad(),
+        ["config.toml: mode: \"fast\" is not known: write \"safe\""]
+    );
+}
+
+#[test]
+fn numbers_have_ranges() {
+    for (text, line) in [
+        ("snapshot_every = 0", "snapshot_every: 0 is out of range: write a whole number from 1 to 100000000"),
+        (
+            "timing.hold_most_ms = 99999999999",
+            "timing.hold_most_ms: 99999999999 is out of range: write a whole number from 0 to 86400000",
+        ),
+        (
+            "limits.body_bytes = 1048576",
+            "limits.body_bytes: 1048576 is out of range: write a whole number from 1114112 to 1073741824",
+        ),
+        (
+            "limits.batch = -1",
+            "limits.batch: -1 is of the wrong type: write a whole number without quotes, sign or unit",
+        ),
+        (
+            "limits.batch = 1.5",
+            "limits.batch: 1.5 is of the wrong type: write a whole number without quotes, sign or unit",
+        ),
+    ] {
+        assert_eq!(Start::config(text).bad(), [format!("config.toml: {line}")]);
+    }
+}
+
+#[test]
+fn timings_do_not_contradict_each_other() {
+    let patience = "config.toml: timing.lease_ms: lease_ms must not outlast dead_after_ms: a silent leader is suspected by \
+                    then (P11); here lease_ms = 1500, dead_after_ms = 1000";
+    assert_eq!(timing("lease_ms = 1500"), [patience]);
+    // Named at the key that was set, of the two.
+    let lost_beat = "config.toml: timing.heartbeat_ms: dead_after_ms must cover two beats, or one lost beat is a death \
+                     (P3); here dead_after_ms = 1000, heartbeat_ms = 600";
+    assert_eq!(timing("heartbeat_ms = 600\nlease_ms = 700"), [lost_beat]);
+    let hold = "config.toml: timing.hold_most_ms: hold_ms must not be above hold_most_ms, where it stops doubling; here \
+                hold_ms = 10000, hold_most_ms = 9";
+    assert_eq!(timing("hold_most_ms = 9"), [hold]);
+}
+
+#[test]
+fn a_mistaken_number_contradicts_nothing() {
+    // With the default for what is misspelt, cut off or mistyped, each of these would contradict a lease of 2 s.
+    for keys in ["dead_after_mss = 5000", "dead_after = 5000", "dead_after_ms = '5s'", "dead_after_ms = 0"] {
+        assert_eq!(timing(&format!("lease_ms = 2000\n{keys}")).len(), 1, "{keys}");
+    }
+    assert_eq!(Start::config("timing = 5\nlimits = []").bad().len(), 2);
+    // What a higher layer corrects is judged.
+    let corrected = Start {
+        config: Some("timing.lease_ms = ''".to_string()),
+        ..Start::env(&[("ELDEST_TIMING__LEASE_MS", "5000")])
+    };
+    assert_eq!(corrected.bad().len(), 2);
+}
+
+#[test]
+fn the_largest_body_can_be_written() {
+    let found = Start::config("limits.uncommitted_bytes = 4000000").bad();
+    let line = "config.toml: limits.uncommitted_bytes: body_bytes must be below uncommitted_bytes, or the largest body is \
+                always refused; here body_bytes = 4259840, uncommitted_bytes = 4000000";
+    assert_eq!(found, [line]);
+}
+
+#[test]
+fn beyond_loopback_a_secret_is_wanted() {
+    let both_ways_out = "10.0.0.1:9000 can be reached from other machines, and there is no cluster secret: name a file \
+                         with one in cluster_secret_file, the same on every node, or write insecure = true to believe \
+                         whoever reaches it";
+    let found = Start::topology(&exposed()).bad();
+    assert_eq!(found, [format!("topology.json: clusters[0].ip: {both_ways_out} (line 4, column 26)")]);
+    let listening = Start { config: Some("listen = '0.0.0.0:80'".to_string()), ..Start::default() }.bad();
+    assert!(listening[0].starts_with("config.toml: listen: 0.0.0.0:80 can be reached"), "{listening:?}");
+
+    let with_secret = Start { topology: exposed(), ..Start::config("cluster_secret = '0123456789abcdef'") };
+    assert_eq!(with_secret.remarks(), [""; 0]);
+    let behind = Start { topology: exposed(), ..Start::config("listen = '127.0.0.1'") }.good();
+    assert_eq!(behind.listen.to_string(), "127.0.0.1:9000");
+    let insecure =
+        Start { flags: Flags { insecure: Some(true), ..Flags::default() }, ..Start::topology(&exposed()) };
+    let remark = "insecure: whoever reaches 10.0.0.1:9000 is believed to be a node of the cluster";
+    assert_eq!(insecure.remarks(), [remark]);
+    assert_eq!(Start::config("insecure = true").remarks(), [""; 0]);
+}
+
+#[test]
+fn listening_wants_an_address() {
+    let found = Start::config("listen = 'n1:port'").bad();
+    let line = "config.toml: listen: \"n1:port\" is not an address: write an address with or without a port, such as \
+                0.0.0.0:9000";
+    assert_eq!(found, [line]);
+}
+
+#[test]
+fn secrets_are_long_enough_and_given_once() {
+    for (text, line) in [
+        (
+            "cluster_secret = ' 123456789012345 '",
+            "cluster_secret: has 15 bytes, and so few can be guessed: write at least 16, drawn at random",
+        ),
+        (
+            "admin_token = 'one two three four'",
+            "admin_token: cannot be sent in a header: write letters, digits and signs, no blanks, no accents",
+        ),
+        (
+            "cluster_secret = 'a'\ncluster_secret_file = 'b'",
+            "cluster_secret: is given, and so is cluster_secret_file: keep one of the two",
+        ),
+        (
+            "cluster_secret_file = 'no/such'",
+            "cluster_secret_file: the file \"no/such\" cannot be read: No such file or directory (os error 2)",
+        ),
+        (
+            "cluster_secret_file = 'Cargo.lock'",
+            "cluster_secret_file: the file \"Cargo.lock\" is longer than 4096 bytes: name another file",
+        ),
+        (
+            "cluster_secret = 1234567890123456",
+            "cluster_secret: this value is of the wrong type: write a text in quotes",
+        ),
+    ] {
+        // Where a secret is given and bad, that one is wanted is not said once more.
+        let start = Start { topology: exposed(), ..Start::config(text) };
+        let start =
+            if text.contains("admin") { Start { topology: LOCAL.to_string(), ..start } } else { start };
+        assert_eq!(start.bad(), [format!("config.toml: {line}")]);
+    }
+}
+
+#[test]
+fn secrets_are_trimmed_and_never_shown() {
+    let config =
+        Start::config("cluster_secret = '  top-secret-top-secret\n'\nadmin_token = 'secret-of-the-admin'")
+            .bad();
+    assert!(!config.concat().contains("top-secret"), "a syntax error shows no line: {config:?}");
+    let config =
+        Start::config("cluster_secret = ' top-secret-top-secret '\nadmin_token = 'secret-of-the-admin'")
+            .good();
+    assert!(!format!("{config:?}").contains("secret-"), "{config:?}");
+    assert_eq!(config.secret.unwrap().expose(), "top-secret-top-secret");
+    assert_eq!(config.admin_token.unwrap().expose(), "secret-of-the-admin");
+}
+
+#[test]
+fn the_digest_is_of_ids_mode_and_timings() {
+    let digest = |start: Start| start.good().digest();
+    let plain = digest(Start::default());
+    assert_eq!(plain, 8_937_595_823_363_488_573, "a new value here keeps old and new nodes apart");
+    let moved = LOCAL.replace("127.0.0.3", "127.0.0.9").replace("\"n3\"", "\"n9\"");
+    assert_eq!(digest(Start::topology(&moved)), plain);
+    assert_eq!(
+        digest(Start::env(&[("ELDEST_NODE", "2"), ("ELDEST_ACK", "all"), ("ELDEST_LIMITS__BATCH", "5")])),
+        plain
+    );
+    let renumbered = LOCAL.replace("\"id\": 3", "\"id\": 4");
+    assert_ne!(digest(Start::topology(&renumbered)), plain);
+    for key in ["heartbeat_ms = 101", "drift_percent = 2", "hold_most_ms = 600001", "stagger_ms = 0"] {
+        assert_ne!(digest(Start::config(&format!("timing.{key}"))), plain, "{key}");
+    }
+}

@@ -1,0 +1,322 @@
+//! Everything that can be wrong, and how to say it: what is wrong, then what would be right.
+
+use std::fmt;
+
+use serde_json::Value as Json;
+
+use super::Address;
+
+/// Values are shown as far as they help to find them.
+const SHOWN_CHARS_MOST: usize = 60;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    File(WrongFile),
+    Key(WrongKey),
+    Value(WrongValue),
+    Access(WrongAccess),
+    Topology(WrongTopology),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrongFile {
+    Unreadable { why: String },
+    TooLong { most: usize },
+    NotText,
+    Syntax { why: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrongKey {
+    Unknown { close: Option<String>, known: Vec<String> },
+    Twice,
+    Missing { want: Want },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrongValue {
+    Type {
+        found: String,
+        want: Want,
+    },
+    OutOfRange {
+        found: String,
+        least: u64,
+        most: u64,
+    },
+    NotOneOf {
+        found: String,
+        choices: Vec<&'static str>,
+    },
+    NoAvailableMode,
+    Empty,
+    NotAnAddress {
+        found: String,
+        hint: &'static str,
+    },
+    /// Two settings that do not go together.
+    Contradiction {
+        why: String,
+    },
+}
+
+/// Who is let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrongAccess {
+    BothGiven {
+        other: &'static str,
+    },
+    Short {
+        bytes: usize,
+        least: usize,
+    },
+    /// A token that no HTTP header can carry.
+    Unsendable,
+    SecretFile {
+        file: String,
+        why: WrongFile,
+    },
+    Exposed {
+        listen: Address,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrongTopology {
+    ClusterName {
+        found: String,
+    },
+    MemberName {
+        found: String,
+        most: usize,
+    },
+    /// An id, a name or an address that another member has.
+    Taken {
+        found: String,
+        by: String,
+    },
+    NoMembers,
+    TooManyMembers {
+        members: usize,
+        most: usize,
+    },
+    NoSuchNode {
+        id: u64,
+        ids: Vec<u32>,
+    },
+    OtherName {
+        found: String,
+        name: String,
+        by: String,
+    },
+}
+
+/// What should stand there instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    Text,
+    Whole,
+    YesNo,
+    Table,
+    Object,
+    List,
+    OwnNode,
+}
+
+/// A text as a message may show it: in quotes, without control characters, and not all of it.
+pub(super) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MOST) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+    }
+}
+
+/// A key as a message may show it: as it is if it looks like one, else in quotes.
+pub(super) fn named(key: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if key.is_empty() || key.len() > SHOWN_CHARS_MOST || !key.chars().all(plain) {
+        return quoted(key);
+    }
+    key.to_string()
+}
+
+/// A parser's own words, in one line.
+pub(super) fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines.join(", ").chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+pub(super) fn described(value: &Json) -> String {
+    match value {
+        Json::String(text) => quoted(text),
+        Json::Array(_) => "a list".to_string(),
+        Json::Object(_) => "a table".to_string(),
+        Json::Null | Json::Bool(_) | Json::Number(_) => value.to_string(),
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::File(wrong) => wrong.fmt(f),
+            Wrong::Key(wrong) => wrong.fmt(f),
+            Wrong::Value(wrong) => wrong.fmt(f),
+            Wrong::Access(wrong) => wrong.fmt(f),
+            Wrong::Topology(wrong) => wrong.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for WrongFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WrongFile::Unreadable { why } => write!(f, "cannot be read: {why}"),
+            WrongFile::TooLong { most } => write!(f, "is longer than {most} bytes: name another file"),
+            WrongFile::NotText => write!(f, "is not text in UTF-8: name another file"),
+            WrongFile::Syntax { why } => write!(f, "cannot be understood: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for WrongKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WrongKey::Unknown { close: Some(close), .. } => {
+                write!(f, "there is no such key: did you mean {close}?")
+            }
+            WrongKey::Unknown { known, .. } => {
+                write!(f, "there is no such key: write one of {}", known.join(", "))
+            }
+            WrongKey::Twice => write!(f, "is here for the second time: keep one"),
+            WrongKey::Missing { want } => write!(f, "is missing: {want}"),
+        }
+    }
+}
+
+impl fmt::Display for WrongValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WrongValue::Type { found, want } => write!(f, "{found} is of the wrong type: {want}"),
+            WrongValue::OutOfRange { found, least, most } => {
+                write!(f, "{found} is out of range: write a whole number from {least} to {most}")
+            }
+            WrongValue::NotOneOf { found, choices } => {
+                write!(f, "{found} is not known: write {}", alternatives(choices))
+            }
+            WrongValue::NoAvailableMode => {
+                write!(f, "this version has no available mode: write \"safe\" or leave the key out")
+            }
+            WrongValue::Empty => write!(f, "is empty: write at least one character"),
+            WrongValue::NotAnAddress { found, hint } => write!(f, "{found} is not an address: {hint}"),
+            WrongValue::Contradiction { why } => write!(f, "{why}"),
+        }
+    }
+}
+
+impl fmt::Display for WrongAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WrongAccess::BothGiven { other } => write!(f, "is given, and so is {other}: keep one of the two"),
+            WrongAccess::Short { bytes, least } => {
+                write!(
+                    f,
+                    "has {bytes} bytes, and so few can be guessed: write at least {least}, drawn at random"
+                )
+            }
+            WrongAccess::Unsendable => {
+                write!(
+                    f,
+                    "cannot be sent in a header: write letters, digits and signs, no blanks, no accents"
+                )
+            }
+            WrongAccess::SecretFile { file, why } => write!(f, "the file {file} {why}"),
+            WrongAccess::Exposed { listen } => write!(
+                f,
+                "{listen} can be reached from other machines, and there is no cluster secret: name a file with \
+                 one in cluster_secret_file, the same on every node, or write insecure = true to believe \
+                 whoever reaches it"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for WrongTopology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WrongTopology::ClusterName { found } => {
+                write!(f, "{found} does not do as a name: write 1 to 64 of a to z, 0 to 9 and -")
+            }
+            WrongTopology::MemberName { found, most } => {
+                write!(
+                    f,
+                    "{found} does not do as a name: write 1 to {most} characters, no control characters"
+                )
+            }
+            WrongTopology::Taken { found, by } => write!(f, "{found} is taken by {by}: write another"),
+            WrongTopology::NoMembers => write!(f, "names nobody: write at least this node"),
+            WrongTopology::TooManyMembers { members, most } => {
+                write!(f, "has {members} nodes: write at most {most}")
+            }
+            WrongTopology::NoSuchNode { id, ids } => {
+                let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+                write!(f, "no node in clusters has the id {id}: write one of {}", ids.join(", "))
+            }
+            WrongTopology::OtherName { found, name, by } => {
+                write!(f, "{found} is {name} in {by}: write the same name in both")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Want::Text => "write a text in quotes",
+            Want::Whole => "write a whole number without quotes, sign or unit",
+            Want::YesNo => "write true or false",
+            Want::Table => "write a table of keys",
+            Want::Object => "write an object, {…}",
+            Want::List => "write a list of nodes, [{\"name\": …, \"ip\": …, \"id\": …}, …]",
+            Want::OwnNode => "write {\"name\": …, \"id\": …} of this node, or start it with --node ID",
+        })
+    }
+}
+
+/// `"a", "b" or "c"`.
+fn alternatives(choices: &[&str]) -> String {
+    let quoted: Vec<String> = choices.iter().map(|choice| format!("{choice:?}")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+impl From<WrongFile> for Wrong {
+    fn from(wrong: WrongFile) -> Wrong {
+        Wrong::File(wrong)
+    }
+}
+
+impl From<WrongKey> for Wrong {
+    fn from(wrong: WrongKey) -> Wrong {
+        Wrong::Key(wrong)
+    }
+}
+
+impl From<WrongValue> for Wrong {
+    fn from(wrong: WrongValue) -> Wrong {
+        Wrong::Value(wrong)
+    }
+}
+
+impl From<WrongAccess> for Wrong {
+    fn from(wrong: WrongAccess) -> Wrong {
+        Wrong::Access(wrong)
+    }
+}
+
+impl From<WrongTopology> for Wrong {
+    fn from(wrong: WrongTopology) -> Wrong {
+        Wrong::Topology(wrong)
+    }
+}

@@ -1,0 +1,56 @@
+//! A client's call as handlers take it: head, whole body, and the time by which it is answered.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::body;
+use super::context::Context;
+use super::headers::FORWARDED;
+use super::problem::Problem;
+use super::query::Query;
+
+#[derive(Debug)]
+pub struct Asked {
+    pub parts: Parts,
+    pub body: Bytes,
+    pub deadline: Instant,
+}
+
+impl Asked {
+    pub fn query<'a>(&'a self, known: &[&str]) -> Result<Query<'a>, Problem> {
+        Query::parse(self.parts.uri.query(), known)
+    }
+
+    pub fn path(&self) -> &str {
+        self.parts.uri.path()
+    }
+
+    /// Another node passed it on: it is answered here, or not at all.
+    pub fn was_forwarded(&self) -> bool {
+        self.parts.headers.contains_key(FORWARDED)
+    }
+
+    /// The body as an object of known members; nothing is an empty object.
+    pub fn object<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        body::check_media_type(&self.parts.headers)?;
+        body::object(&self.body)
+    }
+}
+
+impl FromRequest<Arc<Context>> for Asked {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, context: &Arc<Context>) -> Result<Asked, Problem> {
+        let now = Instant::now();
+        let (parts, body) = request.into_parts();
+        let limits = &context.limits;
+        let whole_by = now + limits.body_timeout.min(limits.request_timeout);
+        let body = body::read(body, limits.body_bytes, whole_by).await?;
+        Ok(Asked { parts, body, deadline: now + limits.request_timeout })
+    }
+}

@@ -1,0 +1,162 @@
+//! `If-Match` and `If-None-Match`, read by hand: their absence, `*`, weak tags and lists all mean different things, and a
+//! condition that is misread loses somebody's write.
+
+use axum::http::header::{ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, Method};
+
+use super::headers::value_of;
+use super::problem::{Code, Problem};
+use crate::store::Condition;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Tags<'a> {
+    Any,
+    Listed(Vec<Tag<'a>>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Tag<'a> {
+    weak: bool,
+    text: &'a str,
+}
+
+/// What the conditions of a read come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    Send,
+    NotModified,
+}
+
+/// The condition that a write asks for. One revision can be asked for, or that there is one, or that there is none.
+pub fn condition(method: &Method, headers: &HeaderMap) -> Result<Condition, Problem> {
+    let (matching, none) = (tags(headers, IF_MATCH)?, tags(headers, IF_NONE_MATCH)?);
+    match (matching, none) {
+        (None, None) => Ok(Condition::None),
+        (Some(_), Some(_)) => Err(wrong(IF_NONE_MATCH, "it contradicts If-Match; send one of the two")),
+        (Some(Tags::Any), None) => Ok(Condition::Present),
+        (Some(Tags::Listed(tags)), None) => match tags.as_slice() {
+            [Tag { weak: false, text }] => Ok(Condition::Rev((*text).into())),
+            [_] => Err(wrong(IF_MATCH, "a weak tag never matches; send the ETag as it was given, \"rev\"")),
+            _ => Err(wrong(IF_MATCH, "a write can depend on one revision; send a single tag")),
+        },
+        (None, Some(Tags::Any)) if method == Method::PUT => Ok(Condition::Absent),
+        (None, Some(Tags::Any)) => Err(wrong(IF_NONE_MATCH, "what is absent cannot be deleted")),
+        (None, Some(Tags::Listed(_))) => Err(wrong(IF_NONE_MATCH, "on a write it takes * only: not to exist yet")),
+    }
+}
+
+/// Whether a reader that knows some revisions wants this one.
+pub fn freshness(headers: &HeaderMap, rev: &str) -> Result<Fresh, Problem> {
+    if let Some(Tags::Listed(tags)) = tags(headers, IF_MATCH)?
+        && !tags.iter().any(|tag| !tag.weak && tag.text == rev)
+    {
+        let detail = format!("the document has revision {rev}");
+        return Err(Problem::new(Code::PreconditionFailed, detail).with("current_rev", rev));
+    }
+    match tags(headers, IF_NONE_MATCH)? {
+        Some(Tags::Any) => Ok(Fresh::NotModified),
+        Some(Tags::Listed(tags)) if tags.iter().any(|tag| tag.text == rev) => Ok(Fresh::NotModified),
+        _ => Ok(Fresh::Send),
+    }
+}
+
+pub fn set(headers: &mut HeaderMap, rev: &str) {
+    headers.insert(ETAG, value_of(format!("\"{rev}\"")));
+}
+
+/// All lines of that header as one list.
+fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Tags<'_>>, Problem> {
+    let mut found: Option<Tags> = None;
+    for line in headers.get_all(&name) {
+        let tags = line_of_tags(line).ok_or_else(|| {
+            wrong(name.clone(), "write * or tags in double quotes, as the ETag gave them: \"12\"")
+        })?;
+        found = match (found, tags) {
+            (None, tags) => Some(tags),
+            (Some(Tags::Listed(mut before)), Tags::Listed(more)) => {
+                before.extend(more);
+                Some(Tags::Listed(before))
+            }
+            _ => return Err(wrong(name, "* stands alone")),
+        };
+    }
+    Ok(found)
+}
+
+fn line_of_tags(line: &HeaderValue) -> Option<Tags<'_>> {
+    let mut rest = line.to_str().ok()?.trim();
+    if rest == "*" {
+        return Some(Tags::Any);
+    }
+    let mut tags = Vec::new();
+    loop {
+        let (weak, quoted) = match rest.strip_prefix("W/") {
+            Some(quoted) => (true, quoted),
+            None => (false, rest),
+        };
+        let (text, after) = quoted.strip_prefix('"')?.split_once('"')?;
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return None;
+        }
+        tags.push(Tag { weak, text });
+        rest = after.trim_start();
+        match rest.strip_prefix(',') {
+            None if rest.is_empty() => return Some(Tags::Listed(tags)),
+            None => return None,
+            Some(more) => rest = more.trim_start(),
+        }
+    }
+}
+
+fn wrong(name: HeaderName, detail: &'static str) -> Problem {
+    let shown = if name == IF_MATCH { "If-Match" } else { "If-None-Match" };
+    Problem::field(shown, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
+        let mut headers = HeaderMap::new();
+        pairs.for_each(|(name, value)| {
+            headers.append(name, value);
+        });
+        headers
+    }
+
+    #[test]
+    fn conditions_of_writes() {
+        let rev = |text: &str| Some(Condition::Rev(text.into()));
+        let put = |pairs: &[_]| condition(&Method::PUT, &headers(pairs)).ok();
+        assert_eq!(put(&[]), Some(Condition::None));
+        assert_eq!(put(&[(IF_MATCH, "\"12\"")]), rev("12"));
+        assert_eq!(put(&[(IF_MATCH, " \"7.1@12\" ")]), rev("7.1@12"));
+        assert_eq!(put(&[(IF_MATCH, "*")]), Some(Condition::Present));
+        assert_eq!(put(&[(IF_NONE_MATCH, "*")]), Some(Condition::Absent));
+        assert_eq!(condition(&Method::DELETE, &headers(&[(IF_NONE_MATCH, "*")])).ok(), None);
+        for wrong in ["12", "\"12", "12\"", "W/\"12\"", "\"1\",\"2\"", "\"1\" \"2\"", "", ",", "\"1\",", "*, \"1\"", "\"a b\""] {
+            assert_eq!(put(&[(IF_MATCH, wrong)]), None, "{wrong}");
+        }
+        assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_MATCH, "\"2\"")]), None);
+        assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_MATCH, "*")]), None);
+        assert_eq!(put(&[(IF_NONE_MATCH, "\"1\"")]), None);
+        assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_NONE_MATCH, "*")]), None);
+    }
+
+    #[test]
+    fn conditions_of_reads() {
+        let get = |pairs: &[_]| freshness(&headers(pairs), "12").map_err(|problem| problem.code());
+        assert_eq!(get(&[]), Ok(Fresh::Send));
+        for same in ["\"12\"", "W/\"12\"", "\"1\", \"12\"", "*", "W/\"12\" ,\"x\""] {
+            assert_eq!(get(&[(IF_NONE_MATCH, same)]), Ok(Fresh::NotModified), "{same}");
+        }
+        assert_eq!(get(&[(IF_NONE_MATCH, "\"1\""), (IF_NONE_MATCH, "\"12\"")]), Ok(Fresh::NotModified));
+        assert_eq!(get(&[(IF_NONE_MATCH, "\"1\",\"2\"")]), Ok(Fresh::Send));
+        assert_eq!(get(&[(IF_MATCH, "*")]), Ok(Fresh::Send));
+        assert_eq!(get(&[(IF_MATCH, "\"1\", \"12\"")]), Ok(Fresh::Send));
+        assert_eq!(get(&[(IF_MATCH, "W/\"12\"")]), Err(Code::PreconditionFailed));
+        assert_eq!(get(&[(IF_NONE_MATCH, "12")]), Err(Code::BadField));
+    }
+}

@@ -1,0 +1,143 @@
+//! What every request passes, whatever its route: an id, the size of its head, a place among those under way; and what
+//! every answer leaves with.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{ALLOW, HeaderValue};
+use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
+use tower::Service;
+
+use super::admission::Seat;
+use super::context::Context;
+use super::path::has_dot_segments;
+use super::problem::{Code, Problem, Surroundings};
+use super::{headers, peer, router};
+use crate::wire::{Route, header};
+
+/// Routes that answer even when there is no room for clients: who asks them decides where to send clients.
+const PROBES: [&str; 3] = ["/livez", "/readyz", "/leader"];
+
+#[derive(Debug)]
+pub struct Front {
+    pub context: Arc<Context>,
+    router: Router,
+}
+
+impl Front {
+    pub fn new(context: Arc<Context>) -> Front {
+        Front { router: router::router(context.clone()), context }
+    }
+
+    pub async fn answer(&self, mut request: Request) -> Response<Body> {
+        if let Some(route) = peers_route(&request) {
+            let (parts, body) = request.into_parts();
+            return peer::answer(&self.context, route, parts, body).await;
+        }
+        let id = headers::request_id(request.headers_mut(), &self.context);
+        let line = Line::begin(&request);
+        let mut response = match self.admit(&request) {
+            Ok(seat) => {
+                let response = self.route(request).await;
+                drop(seat);
+                response
+            }
+            Err(problem) => problem.into_response(),
+        };
+        if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+            response = self.render(&problem, &response, &id);
+        }
+        if let Some(line) = line {
+            line.end(response.status(), &id);
+        }
+        headers::complete(response.headers_mut(), &self.context, id);
+        response
+    }
+
+    fn admit(&self, request: &Request) -> Result<Option<Seat<'_>>, Problem> {
+        let most = self.context.limits.head_bytes;
+        if size_of_head(request) > most {
+            let detail = format!("the head of the request has more than {most} bytes");
+            return Err(Problem::new(Code::RequestHeaderFieldsTooLarge, detail));
+        }
+        let path = request.uri().path();
+        if has_dot_segments(path) {
+            return Err(Problem::field("path", "segments of . and .. do not survive every client; use other names"));
+        }
+        if PROBES.contains(&path) {
+            return Ok(None);
+        }
+        match self.context.admission.enter() {
+            Some(seat) => Ok(Some(seat)),
+            None => {
+                let bound = "calls under way on this node";
+                Err(Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound))
+            }
+        }
+    }
+
+    async fn route(&self, request: Request) -> Response<Body> {
+        match self.router.clone().call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+
+    fn render(&self, problem: &Problem, response: &Response<Body>, id: &HeaderValue) -> Response<Body> {
+        let leader = problem.named_leader().or_else(|| self.context.handle.pulse().leader());
+        let leader = leader.and_then(|leader| Some((leader, self.context.url(leader)?)));
+        let request_id = id.to_str().unwrap_or_default();
+        let mut rendered = problem.render(Surroundings { request_id, leader });
+        if let Some(allow) = response.headers().get(ALLOW) {
+            rendered.headers_mut().insert(ALLOW, allow.clone());
+        }
+        rendered
+    }
+}
+
+/// A call with an envelope is a peer's.
+fn peers_route(request: &Request) -> Option<Route> {
+    if !request.headers().contains_key(header::MESSAGE) {
+        return None;
+    }
+    match request.uri().path() {
+        "/hearbeat" => Some(Route::Heartbeat),
+        path => Route::ALL.into_iter().find(|route| route.path() == path),
+    }
+}
+
+/// As it would stand on an HTTP/1 line, roughly.
+fn size_of_head(request: &Request) -> usize {
+    /// `GET`, `HTTP/1.1` and blanks; or `: ` and the end of a line.
+    const FRAME: usize = 4;
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + FRAME);
+    lines.sum::<usize>() + target + 4 * FRAME
+}
+
+/// One line in the log a call, where somebody wants it.
+struct Line {
+    method: axum::http::Method,
+    path: String,
+    began: Instant,
+}
+
+impl Line {
+    fn begin(request: &Request) -> Option<Line> {
+        tracing::enabled!(tracing::Level::DEBUG).then(|| Line {
+            method: request.method().clone(),
+            path: request.uri().path().to_string(),
+            began: Instant::now(),
+        })
+    }
+
+    fn end(self, status: StatusCode, id: &HeaderValue) {
+        let took_us = self.began.elapsed().as_micros() as u64;
+        let (Line { method, path, .. }, id) = (self, id.to_str().unwrap_or_default());
+        tracing::debug!(%method, path, status = status.as_u16(), took_us, request_id = id, "call");
+    }
+}

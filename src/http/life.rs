@@ -1,0 +1,158 @@
+//! How long a connection may be silent, and how slow. One deadline, derived from what the connection does; hyper's own
+//! timers are off.
+//!
+//! - Until its first request is whole, a connection has the header time-out: that covers silent sockets and half a
+//!   protocol preface.
+//! - A later head that has begun has the header time-out too (HTTP/1 only: HTTP/2 sends frames of its own).
+//! - With no request under way and no byte moving, it has the idle time-out. It must be larger than the time for which
+//!   clients keep idle connections, or their calls race with the closing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::http::Version;
+
+#[derive(Debug)]
+pub struct Life {
+    began: Instant,
+    header: Duration,
+    idle: Duration,
+    /// Requests without a response yet.
+    busy: AtomicU32,
+    served: AtomicBool,
+    http2: AtomicBool,
+    /// When bytes last moved, in milliseconds since the beginning.
+    moved: AtomicU64,
+    /// When the first byte of the next head came; zero for none.
+    head: AtomicU64,
+}
+
+/// What to do about a connection now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sentence {
+    End,
+    LookAgain(Duration),
+}
+
+/// One request under way; ends when dropped.
+#[derive(Debug)]
+pub struct Busy(Arc<Life>);
+
+impl Life {
+    pub fn new(header: Duration, idle: Duration) -> Life {
+        Life {
+            began: Instant::now(),
+            header,
+            idle,
+            busy: AtomicU32::new(0),
+            served: AtomicBool::new(false),
+            http2: AtomicBool::new(false),
+            moved: AtomicU64::new(0),
+            head: AtomicU64::new(0),
+        }
+    }
+
+    pub fn read_some(&self) {
+        let now = self.now();
+        self.moved.store(now, Ordering::Relaxed);
+        if self.busy.load(Ordering::Relaxed) == 0 && self.head.load(Ordering::Relaxed) == 0 {
+            self.head.store(now.max(1), Ordering::Relaxed);
+        }
+    }
+
+    pub fn wrote_some(&self) {
+        self.moved.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// A head is whole: its request is under way.
+    pub fn begin(self: &Arc<Life>, version: Version) -> Busy {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        self.head.store(0, Ordering::Relaxed);
+        self.served.store(true, Ordering::Relaxed);
+        self.http2.store(version == Version::HTTP_2, Ordering::Relaxed);
+        Busy(self.clone())
+    }
+
+    pub fn judge(&self) -> Sentence {
+        self.judge_at(self.now())
+    }
+
+    fn judge_at(&self, now: u64) -> Sentence {
+        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let head = self.head.load(Ordering::Relaxed);
+        let deadline = if self.busy.load(Ordering::Relaxed) > 0 {
+            u64::MAX
+        } else if !self.served.load(Ordering::Relaxed) {
+            ms(self.header)
+        } else if head > 0 && !self.http2.load(Ordering::Relaxed) {
+            head.saturating_add(ms(self.header))
+        } else {
+            self.moved.load(Ordering::Relaxed).saturating_add(ms(self.idle))
+        };
+        match deadline.checked_sub(now).filter(|left| *left > 0) {
+            None => Sentence::End,
+            // A head that begins meanwhile has an earlier deadline than an idle connection.
+            Some(left) => Sentence::LookAgain(Duration::from_millis(left).min(self.header)),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.moved.store(self.0.now(), Ordering::Relaxed);
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: u64 = 10_000;
+    const IDLE: u64 = 60_000;
+
+    fn life() -> Arc<Life> {
+        Arc::new(Life::new(Duration::from_millis(HEADER), Duration::from_millis(IDLE)))
+    }
+
+    fn left(life: &Life, now: u64) -> Option<u64> {
+        match life.judge_at(now) {
+            Sentence::End => None,
+            Sentence::LookAgain(after) => Some(after.as_millis() as u64),
+        }
+    }
+
+    #[test]
+    fn a_connection_without_a_request_ends() {
+        let life = life();
+        life.read_some();
+        assert_eq!(left(&life, HEADER - 1), Some(1));
+        assert_eq!(left(&life, HEADER), None);
+    }
+
+    #[test]
+    fn a_request_under_way_keeps_it() {
+        let life = life();
+        let busy = life.begin(Version::HTTP_11);
+        assert_eq!(left(&life, u64::MAX / 2), Some(HEADER));
+        drop(busy);
+        assert_eq!(left(&life, 1), Some(HEADER));
+        assert_eq!(left(&life, 2 * IDLE), None);
+    }
+
+    #[test]
+    fn a_slow_head_ends_it_sooner_than_silence() {
+        for (version, ends) in [(Version::HTTP_11, true), (Version::HTTP_2, false)] {
+            let life = life();
+            drop(life.begin(version));
+            assert!(left(&life, HEADER + 5_000).is_some());
+            life.read_some();
+            assert_eq!(left(&life, HEADER + 5_000).is_none(), ends, "{version:?}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A batch from the wire: the same lines that stand on the sender's disk.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::line::{self, LineError};
+use super::text::lines;
+use crate::types::{Position, Record};
+
+/// Records together with the lines that they were read from.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub records: Vec<Record>,
+    pub encoded: Encoded,
+}
+
+/// Checked lines, one a record, without anything between them.
+#[derive(Clone, Debug, Default)]
+pub struct Encoded {
+    pub(super) bytes: Bytes,
+    /// The checksum that the first line is chained to.
+    pub(super) before: u32,
+    pub(super) ends: Vec<LineEnd>,
+    pub(super) positions: Vec<Position>,
+}
+
+/// Where a line ends, after its newline, and its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineEnd {
+    pub at: usize,
+    pub chain: u32,
+}
+
+/// A batch that is not what a leader's log holds. Nothing of it may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchError {
+    pub offset: usize,
+    pub error: LineError,
+}
+
+impl fmt::Display for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {} of the batch: {}", self.offset, self.error)
+    }
+}
+
+impl std::error::Error for BatchError {}
+
+/// Reads lines that follow a line of the checksum `chain`. Their indexes are contiguous, their epochs never go down.
+pub fn decode_all(bytes: Bytes, chain: u32) -> Result<Batch, BatchError> {
+    let mut records: Vec<Record> = Vec::new();
+    let mut encoded = Encoded { before: chain, ..Encoded::default() };
+    let mut at = chain;
+    for line in lines(&bytes) {
+        let fail = |error| BatchError { offset: line.offset, error };
+        if !line.ended {
+            return Err(fail(LineError::Field("end")));
+        }
+        let (record, crc) = line::decode(line.text, at).map_err(fail)?;
+        let follows = records.last().is_none_or(|last| follows(last.position, record.position));
+        if !follows {
+            return Err(fail(LineError::Order(record.position)));
+        }
+        at = crc;
+        encoded.ends.push(LineEnd { at: line.end(), chain: crc });
+        encoded.positions.push(record.position);
+        records.push(record);
+    }
+    encoded.bytes = bytes;
+    Ok(Batch { records, encoded })
+}
+
+pub fn follows(before: Position, next: Position) -> bool {
+    before.index.checked_add(1) == Some(next.index) && next.epoch >= before.epoch
+}

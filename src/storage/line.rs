@@ -1,0 +1,216 @@
+//! One record, one line of text.
+//!
+//! ```text
+//! 12 7.1 9f3a01c2 1763737161123456 5000000 key=<32 hex>:<16 hex> fmt=2 1|{"name":"ann"}
+//! index epoch checksum wall_us cluster_us [call] [format, unless 1] type|text
+//! ```
+//!
+//! The checksum covers the previous line's and the whole line without its own, so that a log which checks has
+//! neither a gap nor a record of another history in it. `docs/disk-format.md` is the grammar.
+
+use std::fmt;
+
+use super::digits::{Cursor, hex8, push_decimal, push_hex};
+use super::own;
+use crate::types::{
+    Call, Entry, Epoch, Format, NodeId, Payload, Position, Record, Span, Stamp, Text, WallTime,
+};
+
+/// The checksum field and the blank after it.
+const CHECKSUM_BYTES: usize = 9;
+
+/// A payload of this format does not say so.
+const FIRST_FORMAT: Format = Format(1);
+
+/// Why a line is not the record that it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineError {
+    /// This field is missing or not written as we write it.
+    Field(&'static str),
+    Checksum {
+        found: u32,
+        expected: u32,
+    },
+    NotUtf8,
+    /// The text of one of the protocol's own types says something else.
+    Entry(u16),
+    /// It checks, but stands in the wrong place.
+    Order(Position),
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineError::Field(name) => write!(f, "no readable {name}"),
+            LineError::Checksum { found, expected } => {
+                write!(f, "checksum {found:08x} where {expected:08x} is due")
+            }
+            LineError::NotUtf8 => write!(f, "not UTF-8"),
+            LineError::Entry(kind) => write!(f, "the text does not fit type {kind}"),
+            LineError::Order(position) => write!(f, "{position} does not follow the record before it"),
+        }
+    }
+}
+
+impl std::error::Error for LineError {}
+
+/// Appends the record's line to `out`. Gives its checksum, which the next line is chained to.
+pub fn encode(record: &Record, chain: u32, out: &mut Vec<u8>) -> u32 {
+    let start = out.len();
+    push_decimal(out, record.index());
+    out.push(b' ');
+    push_decimal(out, record.epoch().counter);
+    out.push(b'.');
+    push_decimal(out, u64::from(record.epoch().leader.0));
+    out.push(b' ');
+    let place = out.len();
+    out.extend_from_slice(b"00000000 ");
+    push_decimal(out, record.stamp.wall.0);
+    out.push(b' ');
+    push_decimal(out, record.stamp.cluster.0);
+    out.push(b' ');
+    match &record.entry {
+        Entry::Client(payload) => push_payload(out, payload),
+        entry => own::push(out, entry),
+    }
+    let rest = place + CHECKSUM_BYTES;
+    assert!(!out[rest..].contains(&b'\n'), "callers compact their JSON: a record is one line");
+    let crc = checksum(chain, &out[start..place], &out[rest..]);
+    out[place..place + 8].copy_from_slice(&hex8(crc));
+    out.push(b'\n');
+    crc
+}
+
+/// The entry as the seed writes it: `type|JSON`.
+pub fn seed_text(entry: &Entry) -> String {
+    let mut out = Vec::new();
+    match entry {
+        Entry::Client(payload) => return format!("{}|{}", payload.kind, payload.text),
+        entry => own::push(&mut out, entry),
+    }
+    String::from_utf8(out).expect("texts and numbers make text")
+}
+
+fn push_payload(out: &mut Vec<u8>, payload: &Payload) {
+    let first = payload.format == FIRST_FORMAT;
+    assert!(!(first && own::is_own(payload.kind)), "a client's record has a type of its own");
+    if let Some(call) = payload.call {
+        out.extend_from_slice(b"key=");
+        push_hex(out, call.key, 32);
+        out.push(b':');
+        push_hex(out, u128::from(call.body), 16);
+        out.push(b' ');
+    }
+    if !first {
+        out.extend_from_slice(b"fmt=");
+        push_decimal(out, u64::from(payload.format.0));
+        out.push(b' ');
+    }
+    push_decimal(out, u64::from(payload.kind));
+    out.push(b'|');
+    out.extend_from_slice(payload.text.as_bytes());
+}
+
+fn checksum(chain: u32, before: &[u8], after: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&hex8(chain));
+    hasher.update(before);
+    hasher.update(after);
+    hasher.finalize()
+}
+
+/// Reads one line, with or without its newline, that follows a line of the checksum `chain`.
+pub fn decode(line: &[u8], chain: u32) -> Result<(Record, u32), LineError> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let mut cursor = Cursor::new(line);
+    let position = position(&mut cursor)?;
+    let before = &line[..line.len() - cursor.rest().len()];
+    let crc = written_checksum(&mut cursor)?;
+    let expected = checksum(chain, before, cursor.rest());
+    if crc != expected {
+        return Err(LineError::Checksum { found: crc, expected });
+    }
+    let stamp = stamp(&mut cursor)?;
+    let entry = entry(&mut cursor)?;
+    Ok((Record { position, stamp, entry }, crc))
+}
+
+/// The checksum that stands in a line, right or wrong.
+pub fn checksum_in(line: &[u8]) -> Option<u32> {
+    let mut cursor = Cursor::new(line);
+    position(&mut cursor).ok()?;
+    written_checksum(&mut cursor).ok()
+}
+
+/// The position that stands in a line, right or wrong.
+pub fn position_in(line: &[u8]) -> Option<Position> {
+    position(&mut Cursor::new(line)).ok()
+}
+
+fn position(cursor: &mut Cursor<'_>) -> Result<Position, LineError> {
+    let index = cursor.decimal().ok_or(LineError::Field("index"))?;
+    let mut epoch = || {
+        cursor.take(b" ")?;
+        let counter = cursor.decimal()?;
+        cursor.take(b".")?;
+        let leader = u32::try_from(cursor.decimal()?).ok()?;
+        cursor.take(b" ")?;
+        Some(Epoch::new(counter, NodeId(leader)))
+    };
+    Ok(Position::new(epoch().ok_or(LineError::Field("epoch"))?, index))
+}
+
+fn written_checksum(cursor: &mut Cursor<'_>) -> Result<u32, LineError> {
+    let crc = cursor.hex8().filter(|_| cursor.take(b" ").is_some());
+    crc.ok_or(LineError::Field("checksum"))
+}
+
+fn stamp(cursor: &mut Cursor<'_>) -> Result<Stamp, LineError> {
+    let mut time = |name| {
+        let time = cursor.decimal().filter(|_| cursor.take(b" ").is_some());
+        time.ok_or(LineError::Field(name))
+    };
+    Ok(Stamp { wall: WallTime(time("wall time")?), cluster: Span(time("cluster time")?) })
+}
+
+fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, LineError> {
+    let call = call(cursor)?;
+    let format = format(cursor)?;
+    let kind = cursor.decimal().and_then(|kind| u16::try_from(kind).ok());
+    let kind = kind.filter(|_| cursor.take(b"|").is_some()).ok_or(LineError::Field("type"))?;
+    if cursor.rest().contains(&b'\n') {
+        return Err(LineError::Field("end"));
+    }
+    let text = std::str::from_utf8(cursor.rest()).map_err(|_| LineError::NotUtf8)?;
+    if format == FIRST_FORMAT && own::is_own(kind) {
+        return own::parse(kind, text).filter(|_| call.is_none()).ok_or(LineError::Entry(kind));
+    }
+    Ok(Entry::Client(Payload { kind, format, call, text: Text::from(text) }))
+}
+
+fn call(cursor: &mut Cursor<'_>) -> Result<Option<Call>, LineError> {
+    if cursor.take(b"key=").is_none() {
+        return Ok(None);
+    }
+    let mut call = || {
+        let key = cursor.hex(32)?;
+        cursor.take(b":")?;
+        let body = cursor.hex(16)? as u64;
+        cursor.take(b" ")?;
+        Some(Call { key, body })
+    };
+    call().map(Some).ok_or(LineError::Field("key"))
+}
+
+fn format(cursor: &mut Cursor<'_>) -> Result<Format, LineError> {
+    if cursor.take(b"fmt=").is_none() {
+        return Ok(FIRST_FORMAT);
+    }
+    let number = cursor.decimal().and_then(|number| u16::try_from(number).ok());
+    let format = number.map(Format).filter(|format| *format != FIRST_FORMAT);
+    format.filter(|_| cursor.take(b" ").is_some()).ok_or(LineError::Field("format"))
+}
+
+#[cfg(test)]
+#[path = "line_tests.rs"]
+mod tests;

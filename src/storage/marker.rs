@@ -1,0 +1,74 @@
+//! The line that says how far the log is known to be durable (P27).
+//!
+//! `= <index> <checksum>`, the checksum over the last record line's and the line without its own. Markers are no
+//! part of the chain, so they stay on the disk that they speak of.
+
+use super::digits::{Cursor, hex8, push_decimal};
+use crate::types::Index;
+
+/// No marker is longer, its newline included.
+pub const MARKER_BYTES_MAX: usize = 32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marker {
+    pub index: Index,
+    pub crc: u32,
+}
+
+impl Marker {
+    pub fn new(index: Index, chain: u32) -> Marker {
+        let mut text = hex8(chain).to_vec();
+        text.extend_from_slice(b"= ");
+        push_decimal(&mut text, index);
+        Marker { index, crc: crc32fast::hash(&text) }
+    }
+
+    pub fn push(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"= ");
+        push_decimal(out, self.index);
+        out.push(b' ');
+        out.extend_from_slice(&hex8(self.crc));
+        out.push(b'\n');
+    }
+
+    pub fn parse(line: &[u8]) -> Option<Marker> {
+        let mut cursor = Cursor::new(line);
+        cursor.take(b"= ")?;
+        let index = cursor.decimal()?;
+        cursor.take(b" ")?;
+        let crc = cursor.hex8()?;
+        cursor.rest().is_empty().then_some(Marker { index, crc })
+    }
+
+    /// A marker at the end of a line that has lost the newline before it.
+    pub fn at_end_of(line: &[u8]) -> Option<Marker> {
+        let from = line.windows(2).rposition(|pair| pair == b"= ")?;
+        Marker::parse(&line[from..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_survives_its_text() {
+        let marker = Marker::new(20, 0xdead_beef);
+        let mut text = Vec::new();
+        marker.push(&mut text);
+        let line = text.strip_suffix(b"\n").unwrap();
+        assert_eq!(Marker::parse(line), Some(marker));
+        assert_eq!(Marker::at_end_of(&[b"9 1.1 {\"a\":\"= 3\"}K", line].concat()), Some(marker));
+        assert_eq!(marker.crc, crc32fast::hash(b"deadbeef= 20"));
+        let mut longest = Vec::new();
+        Marker::new(Index::MAX, 0).push(&mut longest);
+        assert!(longest.len() <= MARKER_BYTES_MAX);
+    }
+
+    #[test]
+    fn what_is_no_marker_is_none() {
+        for text in ["", "=", "= 20", "= 20 deadbee", "= 20 deadbeef ", "= 020 deadbeef", "20 1.1 deadbeef"] {
+            assert_eq!(Marker::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+}

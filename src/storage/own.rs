@@ -1,0 +1,113 @@
+//! The texts of the protocol's own records. They are rare, so plain JSON with names will do.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::meta::{owner_name, owner_named};
+use crate::types::{Entry, Incarnation, NodeId, Span, Text};
+
+const LEAD: u16 = 0;
+const REJOIN: u16 = 110;
+const SERVICE_DOWN: u16 = 111;
+const SERVICE_UP: u16 = 112;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lead {
+    /// Node, and its incarnation in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    founders: Option<BTreeMap<u32, String>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rejoin {
+    node: u32,
+    incarnation: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServiceDown {
+    owner: String,
+    ttl_us: u64,
+    reason: Text,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServiceUp {
+    owner: String,
+}
+
+pub fn is_own(kind: u16) -> bool {
+    matches!(kind, LEAD | REJOIN | SERVICE_DOWN | SERVICE_UP)
+}
+
+pub fn push(out: &mut Vec<u8>, entry: &Entry) {
+    let (kind, text) = match entry {
+        Entry::Lead { founders: None } => (LEAD, "{}".to_string()),
+        Entry::Lead { founders: Some(founders) } => {
+            let founders = founders.iter().map(|(node, life)| (node.0, hex(*life))).collect();
+            (LEAD, json(&Lead { founders: Some(founders) }))
+        }
+        Entry::Rejoin { node, incarnation } => {
+            (REJOIN, json(&Rejoin { node: node.0, incarnation: hex(*incarnation) }))
+        }
+        Entry::ServiceDown { owner, ttl, reason } => {
+            let owner = owner_name(*owner).to_string();
+            (SERVICE_DOWN, json(&ServiceDown { owner, ttl_us: ttl.0, reason: reason.clone() }))
+        }
+        Entry::ServiceUp { owner } => {
+            (SERVICE_UP, json(&ServiceUp { owner: owner_name(*owner).to_string() }))
+        }
+        Entry::Client(_) => unreachable!("a client's record has its own text"),
+    };
+    super::digits::push_decimal(out, u64::from(kind));
+    out.push(b'|');
+    out.extend_from_slice(text.as_bytes());
+}
+
+pub fn parse(kind: u16, text: &str) -> Option<Entry> {
+    match kind {
+        LEAD if text == "{}" => Some(Entry::Lead { founders: None }),
+        LEAD => lead(serde_json::from_str(text).ok()?),
+        REJOIN => {
+            let rejoin: Rejoin = serde_json::from_str(text).ok()?;
+            let incarnation = incarnation(&rejoin.incarnation)?;
+            Some(Entry::Rejoin { node: NodeId(rejoin.node), incarnation })
+        }
+        SERVICE_DOWN => {
+            let down: ServiceDown = serde_json::from_str(text).ok()?;
+            let owner = owner_named(&down.owner)?;
+            Some(Entry::ServiceDown { owner, ttl: Span(down.ttl_us), reason: down.reason })
+        }
+        SERVICE_UP => {
+            let up: ServiceUp = serde_json::from_str(text).ok()?;
+            Some(Entry::ServiceUp { owner: owner_named(&up.owner)? })
+        }
+        _ => None,
+    }
+}
+
+fn lead(lead: Lead) -> Option<Entry> {
+    let founder = |(node, life): (u32, String)| Some((NodeId(node), incarnation(&life)?));
+    let founders = match lead.founders {
+        Some(founders) => Some(founders.into_iter().map(founder).collect::<Option<BTreeMap<_, _>>>()?),
+        None => None,
+    };
+    Some(Entry::Lead { founders })
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("numbers and texts always encode")
+}
+
+pub fn hex(incarnation: Incarnation) -> String {
+    format!("{:x}", incarnation.0)
+}
+
+pub fn incarnation(hex: &str) -> Option<Incarnation> {
+    u64::from_str_radix(hex, 16).ok().map(Incarnation)
+}

@@ -1,0 +1,147 @@
+//! The files that the log is cut into: names, heads, and room made ahead of need.
+//!
+//! A segment begins with the boundary that it goes on from, so that the log can lose its older segments and still
+//! say what it adds up to. It is filled with newlines before it is used: a full disk then shows when room is made,
+//! never in the middle of a write (P24), and a write changes no more than bytes that are there.
+
+use std::path::{Path, PathBuf};
+
+use super::error::StorageError;
+use super::files::{self, Open};
+use super::meta::Boundary;
+use super::text::{SealError, seal, unseal};
+use crate::types::Index;
+
+/// Some seconds of the heaviest load, some ten milliseconds to read.
+pub const SEGMENT_BYTES: u64 = 8 << 20;
+
+pub const LOG_DIR: &str = "log";
+
+const NAME: &str = "eldest-log";
+pub const LOG_FORMAT: u32 = 1;
+
+/// Filled in pieces, each synced, so that the log's own syncs do not wait behind eight megabytes.
+const FILL_BYTES: usize = 1 << 20;
+
+const SPARE: &str = "spare-";
+
+/// A file of newlines, durable, under a name that means nothing yet.
+#[derive(Debug)]
+pub struct Spare {
+    pub file: Open,
+    pub size: u64,
+}
+
+/// Makes room; what a test replaces to fill the disk.
+pub type Allocate = fn(&Path, u64) -> Result<Spare, StorageError>;
+
+pub fn file_name(first: Index) -> String {
+    format!("{first:020}.log")
+}
+
+pub fn path(dir: &Path, first: Index) -> PathBuf {
+    dir.join(file_name(first))
+}
+
+pub fn first_of(name: &str) -> Option<Index> {
+    let number = name.strip_suffix(".log")?;
+    let first = number.parse().ok()?;
+    (file_name(first) == name).then_some(first)
+}
+
+/// The first indexes of all segments, ascending.
+pub fn list(dir: &Path) -> Result<Vec<Index>, StorageError> {
+    Ok(files::names(dir)?.iter().filter_map(|name| first_of(name)).collect())
+}
+
+pub fn head(boundary: &Boundary) -> String {
+    seal(NAME, LOG_FORMAT, &boundary.to_json())
+}
+
+/// The boundary in a head line, given without its newline.
+pub fn parse_head(line: &[u8], first: Index) -> Result<Boundary, SealError> {
+    let json = unseal(NAME, LOG_FORMAT, line)?;
+    let boundary = Boundary::from_json(json).ok_or(SealError::Bad("no boundary"))?;
+    let follows = boundary.index().checked_add(1) == Some(first);
+    if follows { Ok(boundary) } else { Err(SealError::Bad("the name says another index")) }
+}
+
+/// Makes a file of newlines. On failure nothing is left of it: somebody else may need the room.
+pub fn allocate(dir: &Path, size: u64) -> Result<Spare, StorageError> {
+    let taken = files::names(dir)?.into_iter().filter_map(|name| name.strip_prefix(SPARE)?.parse().ok());
+    let number = taken.max().unwrap_or(0u64).saturating_add(1);
+    let path = dir.join(format!("{SPARE}{number}"));
+    let file = Open::create(&path)?;
+    match fill(&file, size).and_then(|()| files::sync_dir(dir)) {
+        Ok(()) => Ok(Spare { file, size }),
+        Err(error) => {
+            files::remove(&path)?;
+            Err(error)
+        }
+    }
+}
+
+fn fill(file: &Open, size: u64) -> Result<(), StorageError> {
+    let newlines = vec![b'\n'; FILL_BYTES.min(size as usize)];
+    let mut offset = 0;
+    while offset < size {
+        let length = (size - offset).min(FILL_BYTES as u64);
+        file.write_at(&newlines[..length as usize], offset)?;
+        file.sync()?;
+        offset += length;
+    }
+    Ok(())
+}
+
+/// Spares of a process that is gone. Nothing is known of how far they were filled.
+pub fn remove_spares(dir: &Path) -> Result<(), StorageError> {
+    let names = files::names(dir)?;
+    let mut spares = names.iter().filter(|name| name.starts_with(SPARE)).peekable();
+    let any = spares.peek().is_some();
+    for name in spares {
+        files::remove(&dir.join(name))?;
+    }
+    if any { files::sync_dir(dir) } else { Ok(()) }
+}
+
+impl Spare {
+    /// Becomes the segment after this boundary, in place of one of the same name. `lines` follow its head.
+    /// Gives how much is written.
+    pub fn become_segment(
+        mut self,
+        dir: &Path,
+        boundary: &Boundary,
+        lines: &[u8],
+    ) -> Result<(Open, u64), StorageError> {
+        let mut text = head(boundary).into_bytes();
+        text.extend_from_slice(lines);
+        self.file.write_at(&text, 0)?;
+        self.file.sync()?;
+        self.file.rename(&path(dir, boundary.index() + 1))?;
+        files::sync_dir(dir)?;
+        Ok((self.file, text.len() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_its_first_index() {
+        assert_eq!(file_name(1001), "00000000000000001001.log");
+        assert_eq!(first_of("00000000000000001001.log"), Some(1001));
+        for name in ["1001.log", "00000000000000001001.lo", "+0000000000000001001.log", "spare-1"] {
+            assert_eq!(first_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_head_belongs_to_its_segment() {
+        let boundary = Boundary { chain: 7, ..Boundary::default() };
+        let line = head(&boundary);
+        let line = line.trim_end().as_bytes();
+        assert_eq!(parse_head(line, 1), Ok(boundary));
+        assert!(parse_head(line, 2).is_err());
+    }
+}

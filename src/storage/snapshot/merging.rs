@@ -1,0 +1,87 @@
+//! Several files that follow each other, read as one: for every key the newest line, in order.
+//!
+//! Memory is a buffer a file and the line each stands at, however large the files are.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use super::error::SnapshotError;
+use super::reader::FileReader;
+use super::row::Row;
+
+#[derive(Debug)]
+pub(super) struct Merging {
+    sources: BinaryHeap<Source>,
+    /// Where the last row stood. At first nowhere: no table is called so.
+    table: String,
+    key: String,
+}
+
+/// A file that has a row to give. The greatest of them is due: the first in order and, in one place, the newest.
+#[derive(Debug)]
+struct Source {
+    reader: FileReader,
+    age: usize,
+}
+
+impl Merging {
+    /// From the oldest file to the newest.
+    pub fn new(readers: impl IntoIterator<Item = FileReader>) -> Result<Merging, SnapshotError> {
+        let mut sources = BinaryHeap::new();
+        for (age, mut reader) in readers.into_iter().enumerate() {
+            if reader.advance()? {
+                sources.push(Source { reader, age });
+            }
+        }
+        Ok(Merging { sources, table: String::new(), key: String::new() })
+    }
+
+    /// The next row. The end is one only if every file was good to its own.
+    pub fn advance(&mut self) -> Result<Option<&Row>, SnapshotError> {
+        self.leave_place()?;
+        let Some(first) = self.sources.peek() else {
+            return Ok(None);
+        };
+        let row = first.reader.row();
+        self.table.clear();
+        self.table.push_str(row.table());
+        self.key.clear();
+        self.key.push_str(row.key());
+        Ok(Some(row))
+    }
+
+    /// Passes the last row, and the older ones that it stands for.
+    fn leave_place(&mut self) -> Result<(), SnapshotError> {
+        while let Some(mut first) = self.sources.peek_mut() {
+            if first.reader.row().place() != (&self.table, &self.key) {
+                break;
+            }
+            if !first.reader.advance()? {
+                PeekMut::pop(first);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Ord for Source {
+    fn cmp(&self, other: &Source) -> Ordering {
+        let place = other.reader.row().place().cmp(&self.reader.row().place());
+        place.then(self.age.cmp(&other.age))
+    }
+}
+
+impl PartialOrd for Source {
+    fn partial_cmp(&self, other: &Source) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Source {}

@@ -1,0 +1,291 @@
+//! Reads a log from its first segment to its last, and says what checks, what does not, and where it goes on.
+//!
+//! A line is good if it follows the one before it: index, epoch and checksum. After a bad line the reader is *lost*
+//! until the record that is due turns up after all (what was bad then held no record: a damaged marker or head), or
+//! one that follows the newest snapshot, which replaces all before it. A log that ends lost ends at the bad line.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::batch::follows;
+use super::error::StorageError;
+use super::line::{self, LineError};
+use super::marker::Marker;
+use super::meta::Boundary;
+use super::segment::{self, LOG_FORMAT};
+use super::text::{Line, SealError, lines};
+use crate::types::{Index, Record};
+
+/// Where a reader that is lost may begin anew.
+#[derive(Clone, Copy, Debug)]
+pub enum Resume<'a> {
+    /// Right after what this snapshot holds.
+    After(&'a Boundary),
+    /// At any head: for people, who want to see what else there is.
+    AtAnyHead,
+}
+
+/// What a log consists of, in the order of the files.
+#[derive(Debug)]
+pub enum Item<'a> {
+    /// The log begins after this boundary. What was given before is no part of it.
+    Start { boundary: &'a Boundary, place: Place<'a> },
+    /// Another segment goes on where the last one ended.
+    Segment { place: Place<'a> },
+    Record { record: Record, line: &'a [u8], chain: u32, place: Place<'a> },
+    Marker { index: Index, place: Place<'a> },
+    /// The reader is lost from here on.
+    Bad(&'a Bad),
+    /// The record that was due has turned up: nothing is missing between `Bad` and here.
+    Resumed { bad: &'a Bad, at: &'a Boundary, place: Place<'a> },
+}
+
+/// Where something stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub path: &'a Path,
+    pub segment: Index,
+    pub offset: u64,
+    /// Where the next line may begin.
+    pub end: u64,
+}
+
+/// A line that does not check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bad {
+    pub path: PathBuf,
+    pub segment: Index,
+    pub offset: u64,
+    /// The record that is due here.
+    pub index: Index,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Line(LineError),
+    /// Not terminated: the file was cut.
+    Unended,
+    Marker,
+    Head(&'static str),
+    /// The head is good, but goes on from elsewhere: a file is missing or does not belong here.
+    Gap { from: Index },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Line(error) => write!(f, "{error}"),
+            Reason::Unended => write!(f, "the file ends within this line"),
+            Reason::Marker => write!(f, "a marker that does not fit the record before it"),
+            Reason::Head(why) => write!(f, "bad head: {why}"),
+            Reason::Gap { from } => write!(f, "this file goes on from record {from}, which is not the last one"),
+        }
+    }
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Bad { path, offset, index, reason, .. } = self;
+        write!(f, "{}, byte {offset}, where record {index} is due: {reason}", path.display())
+    }
+}
+
+/// The state of a reader.
+#[derive(Debug)]
+pub struct Walk<'a> {
+    resume: Resume<'a>,
+    /// What checks ends here.
+    pub end: Option<Boundary>,
+    pub lost: Option<Bad>,
+    /// The greatest index that a marker or a head vouches for.
+    pub synced: Index,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(resume: Resume<'a>) -> Walk<'a> {
+        Walk { resume, end: None, lost: None, synced: 0 }
+    }
+
+    /// Reads the next segment.
+    pub fn segment(
+        &mut self,
+        path: &Path,
+        first: Index,
+        bytes: &[u8],
+        sink: &mut dyn FnMut(Item<'_>),
+    ) -> Result<(), StorageError> {
+        let mut segment = Segment { walk: self, path, first, sink };
+        let mut lines = lines(bytes);
+        match lines.next() {
+            Some(line) if line.offset == 0 => segment.head(&line)?,
+            _ => segment.lose(0, Reason::Head("the file does not begin with one")),
+        }
+        lines.for_each(|line| segment.line(&line));
+        Ok(())
+    }
+
+    fn due(&self, first: Index) -> Index {
+        self.end.as_ref().map_or(first, |end| end.index() + 1)
+    }
+}
+
+/// One segment being read.
+struct Segment<'s, 'w, 'a> {
+    walk: &'s mut Walk<'a>,
+    path: &'w Path,
+    first: Index,
+    sink: &'s mut dyn FnMut(Item<'_>),
+}
+
+impl<'w> Segment<'_, 'w, '_> {
+    fn place(&self, line: &Line<'_>) -> Place<'w> {
+        Place { path: self.path, segment: self.first, offset: line.offset as u64, end: line.end() as u64 }
+    }
+
+    fn head(&mut self, line: &Line<'_>) -> Result<(), StorageError> {
+        let boundary = match segment::parse_head(line.text, self.first) {
+            Ok(boundary) => boundary,
+            Err(SealError::Newer(found)) => {
+                let path = self.path.to_path_buf();
+                return Err(StorageError::NewerFormat { path, found, known: LOG_FORMAT });
+            }
+            Err(SealError::Bad(why)) => {
+                self.lose(line.offset, Reason::Head(why));
+                return Ok(());
+            }
+        };
+        // A segment is begun only when all before it is durable.
+        self.walk.synced = self.walk.synced.max(boundary.index());
+        let connects = self.walk.end.as_ref().is_some_and(|end| same_place(end, &boundary));
+        let first = self.walk.end.is_none() && self.walk.lost.is_none();
+        let anew = match self.walk.resume {
+            Resume::After(snapshot) => same_place(snapshot, &boundary),
+            Resume::AtAnyHead => true,
+        };
+        if connects {
+            self.found(line);
+            let place = self.place(line);
+            (self.sink)(Item::Segment { place });
+        } else if first || anew {
+            if !first && matches!(self.walk.resume, Resume::AtAnyHead) {
+                self.lose(line.offset, Reason::Gap { from: boundary.index() });
+            }
+            self.start(boundary, line);
+        } else {
+            self.lose(line.offset, Reason::Gap { from: boundary.index() });
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        if !line.ended {
+            return self.lose_at(line, Reason::Unended);
+        }
+        if self.walk.lost.is_some() {
+            return self.line_when_lost(line);
+        }
+        match Marker::parse(line.text) {
+            Some(marker) => self.marker(marker, line),
+            None => {
+                if let Err(error) = self.record(line) {
+                    self.lose_at(line, Reason::Line(error));
+                }
+            }
+        }
+    }
+
+    fn marker(&mut self, marker: Marker, line: &Line<'_>) {
+        let fits = |end: &Boundary| marker == Marker::new(end.index(), end.chain);
+        if !self.walk.end.as_ref().is_some_and(fits) {
+            return self.lose(line.offset, Reason::Marker);
+        }
+        self.walk.synced = self.walk.synced.max(marker.index);
+        let (index, place) = (marker.index, self.place(line));
+        (self.sink)(Item::Marker { index, place });
+    }
+
+    /// The record that is due.
+    fn record(&mut self, line: &Line<'_>) -> Result<(), LineError> {
+        let Some(end) = &self.walk.end else {
+            return Err(LineError::Field("record before it"));
+        };
+        let (record, chain) = line::decode(line.text, end.chain)?;
+        if !follows(end.meta.at, record.position) {
+            return Err(LineError::Order(record.position));
+        }
+        self.found(line);
+        if let Some(end) = &mut self.walk.end {
+            end.meta.absorb(&record);
+            end.chain = chain;
+        }
+        let (line, place) = (line.text, self.place(line));
+        (self.sink)(Item::Record { record, line, chain, place });
+        Ok(())
+    }
+
+    /// Every marker counts now, whatever its checksum says: the record that it is checked against may be the bad
+    /// one, and a marker too many only makes a torn log doubtful.
+    fn line_when_lost(&mut self, line: &Line<'_>) {
+        if let Some(marker) = Marker::parse(line.text) {
+            self.walk.synced = self.walk.synced.max(marker.index);
+            return;
+        }
+        if self.record(line).is_err() && !self.record_after_snapshot(line) {
+            self.count_swallowed_marker(line);
+        }
+    }
+
+    fn record_after_snapshot(&mut self, line: &Line<'_>) -> bool {
+        let Resume::After(snapshot) = self.walk.resume else {
+            return false;
+        };
+        let next = line::position_in(line.text).is_some_and(|position| follows(snapshot.meta.at, position));
+        if !next || line::decode(line.text, snapshot.chain).is_err() {
+            return false;
+        }
+        self.start(snapshot.clone(), line);
+        self.record(line).is_ok()
+    }
+
+    fn start(&mut self, boundary: Boundary, line: &Line<'_>) {
+        let place = self.place(line);
+        self.walk.lost = None;
+        let boundary = self.walk.end.insert(boundary);
+        (self.sink)(Item::Start { boundary, place });
+    }
+
+    /// What is due has come.
+    fn found(&mut self, line: &Line<'_>) {
+        let place = self.place(line);
+        if let (Some(bad), Some(at)) = (self.walk.lost.take(), &self.walk.end) {
+            (self.sink)(Item::Resumed { bad: &bad, at, place });
+        }
+    }
+
+    /// The line may have lost the newline before a marker, which counts all the same.
+    fn count_swallowed_marker(&mut self, line: &Line<'_>) {
+        if let Some(marker) = Marker::at_end_of(line.text) {
+            self.walk.synced = self.walk.synced.max(marker.index);
+        }
+    }
+
+    fn lose_at(&mut self, line: &Line<'_>, reason: Reason) {
+        self.count_swallowed_marker(line);
+        self.lose(line.offset, reason);
+    }
+
+    fn lose(&mut self, offset: usize, reason: Reason) {
+        if self.walk.lost.is_some() {
+            return;
+        }
+        let index = self.walk.due(self.first);
+        let path = self.path.to_path_buf();
+        let bad = Bad { path, segment: self.first, offset: offset as u64, index, reason };
+        (self.sink)(Item::Bad(self.walk.lost.insert(bad)));
+    }
+}
+
+fn same_place(a: &Boundary, b: &Boundary) -> bool {
+    a.meta.at == b.meta.at && a.chain == b.chain
+}

@@ -1,0 +1,133 @@
+//! Which calls were carried out, so that a retry is told the first result and changes nothing (C16).
+//!
+//! Only what changed something is remembered. Of the answer only what the retry itself does not tell: where the record
+//! stands, and which documents were new. Expiry goes by the cluster time of the records (P17), a few at each record.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use serde::Deserialize;
+
+use super::hash::{Hash, Mix};
+use super::key::{Key, position_in};
+use super::limits::{CALLS_KEPT, CALLS_MOST, FORGOTTEN_MOST};
+use super::table::{Row, Table};
+use crate::types::{Call, Index, Position, Span};
+
+/// The numbers of those operations of a command that made a document where there was none.
+pub type Created = Option<Arc<[u16]>>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    pub at: Position,
+    pub body: u64,
+    pub created: Created,
+    /// The cluster time of its record.
+    since: Span,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    table: Table<u128, Remembered>,
+    /// The same by age: a record remembers one call at most, and later records are not older.
+    by_age: OrdMap<Index, u128>,
+}
+
+impl Calls {
+    pub fn table(&self) -> &Table<u128, Remembered> {
+        &self.table
+    }
+
+    pub fn get(&self, key: u128) -> Option<&Remembered> {
+        self.table.get(key)
+    }
+
+    pub fn remember(&mut self, call: Call, at: Position, since: Span, created: Created) {
+        self.add(call.key, Remembered { at, body: call.body, created, since });
+    }
+
+    /// False if that key or that record is there already.
+    pub fn add(&mut self, key: u128, call: Remembered) -> bool {
+        let index = call.at.index;
+        let replaced = self.table.insert(key, call);
+        if let Some(before) = &replaced {
+            self.by_age.remove(&before.at.index);
+        }
+        self.by_age.insert(index, key).is_none() && replaced.is_none()
+    }
+
+    /// Forgets some of the calls that are old enough.
+    pub fn forget_old(&mut self, now: Span, changes: &mut Vec<Key>) {
+        for _ in 0..FORGOTTEN_MOST {
+            let Some((index, key)) = self.oldest().filter(|(_, key)| self.is_old(*key, now)) else {
+                return;
+            };
+            self.by_age.remove(&index);
+            self.table.remove(key);
+            changes.push(Key::Call(key));
+        }
+    }
+
+    /// Whether there is no room for another by `now`. A full table makes room with the next record if its oldest call is
+    /// old enough, so that a quiet cluster does not stay full.
+    pub fn are_full(&self, now: Span) -> bool {
+        let oldest = self.oldest();
+        self.table.len() >= CALLS_MOST && !oldest.is_some_and(|(_, key)| self.is_old(key, now))
+    }
+
+    fn oldest(&self) -> Option<(Index, u128)> {
+        self.by_age.get_min().copied()
+    }
+
+    fn is_old(&self, key: u128, now: Span) -> bool {
+        self.table.get(key).is_none_or(|call| call.since + CALLS_KEPT <= now)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry<'a> {
+    at: &'a str,
+    body: &'a str,
+    since_us: u64,
+    #[serde(default)]
+    created: Vec<u16>,
+}
+
+impl Remembered {
+    pub fn entry(&self) -> String {
+        let Remembered { at, body, created, since } = self;
+        let mut text = format!("{{\"at\":\"{at}\",\"body\":\"{body:016x}\",\"since_us\":{}", since.0);
+        if let Some(created) = created {
+            write!(text, ",\"created\":{created:?}").expect("a string takes everything");
+        }
+        text.push('}');
+        text
+    }
+
+    pub fn from_entry(json: &str) -> Option<Remembered> {
+        let Entry { at, body, since_us, created } = serde_json::from_str(json).ok()?;
+        Some(Remembered {
+            at: position_in(at)?,
+            body: u64::from_str_radix(body, 16).ok()?,
+            created: (!created.is_empty()).then(|| created.into()),
+            since: Span(since_us),
+        })
+    }
+}
+
+impl Row for Remembered {
+    const TABLE: &'static str = "call";
+}
+
+impl Mix for Remembered {
+    fn mix(&self, hash: &mut Hash) {
+        self.at.mix(hash);
+        hash.word(self.body);
+        hash.word(self.since.0);
+        let created = self.created.as_deref().unwrap_or_default();
+        hash.word(created.len() as u64);
+        created.iter().for_each(|number| hash.word(u64::from(*number)));
+    }
+}

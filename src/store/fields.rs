@@ -1,0 +1,257 @@
+//! Reading the members of a JSON object, one by one, so that an error can name the one that is wrong.
+//!
+//! A reader knows paths below itself only; whoever called it puts its own step in front (`BadField::within`).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::limits::NAME_MOST;
+use crate::types::Text;
+
+/// What is wrong, and where: `payload.choices[1]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadField {
+    pub path: String,
+    pub problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    Missing,
+    Unknown,
+    NotJson,
+    NotAnObject,
+    NotAnArray,
+    NotText,
+    NotABool,
+    NotADate,
+    Empty,
+    HasControls,
+    Repeated,
+    /// The answers use this name themselves.
+    Reserved,
+    /// It says the opposite of another field.
+    Contradicts,
+    /// A batch does not hold batches.
+    Nested,
+    NoSuchChoice,
+    TooLong {
+        most: usize,
+    },
+    TooMany {
+        most: usize,
+    },
+    TooDeep {
+        most: usize,
+    },
+    TooLarge {
+        most: usize,
+    },
+}
+
+/// The members of an object in the order written; no name occurs twice.
+#[derive(Debug)]
+pub struct Fields<'a> {
+    pub members: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+/// Text that is borrowed unless it has escapes.
+#[derive(Deserialize)]
+struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl BadField {
+    pub fn new(path: impl Into<String>, problem: Problem) -> BadField {
+        BadField { path: path.into(), problem }
+    }
+
+    /// The same, seen from further out.
+    pub fn within(mut self, step: &str) -> BadField {
+        let dot =
+            if self.path.is_empty() || self.path.starts_with('[') || step.is_empty() { "" } else { "." };
+        self.path = format!("{step}{dot}{}", self.path);
+        self
+    }
+
+    pub fn at(self, number: usize) -> BadField {
+        self.within(&format!("[{number}]"))
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub fn read(object: &'a RawValue) -> Result<Fields<'a>, BadField> {
+        let fields: Fields<'a> =
+            serde_json::from_str(object.get()).map_err(|_| BadField::new("", Problem::NotAnObject))?;
+        let mut names: Vec<&str> = fields.members.iter().map(|(name, _)| name.as_ref()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(BadField::new(printable(pair[0]), Problem::Repeated)),
+            None => Ok(fields),
+        }
+    }
+
+    /// A member as it stands, be it `null`.
+    pub fn member(&self, name: &str) -> Option<&'a RawValue> {
+        self.members.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
+    }
+
+    pub fn needed(&self, name: &str) -> Result<&'a RawValue, BadField> {
+        self.member(name).ok_or_else(|| BadField::new(name, Problem::Missing))
+    }
+
+    /// An optional member: `null` is as good as absent.
+    pub fn given(&self, name: &str) -> Option<&'a RawValue> {
+        self.member(name).filter(|value| value.get() != "null")
+    }
+
+    pub fn name(&self, field: &str) -> Result<Text, BadField> {
+        name_in(self.needed(field)?).map_err(|error| error.within(field))
+    }
+
+    pub fn name_if_given(&self, field: &str) -> Result<Option<Text>, BadField> {
+        let name = self.given(field).map(name_in).transpose();
+        name.map_err(|error| error.within(field))
+    }
+
+    /// A list of different names, one at least.
+    pub fn names(&self, field: &str, most: usize) -> Result<Vec<Text>, BadField> {
+        names_in(self.needed(field)?, most).map_err(|error| error.within(field))
+    }
+
+    pub fn flag(&self, field: &str) -> Result<bool, BadField> {
+        match self.given(field).map(RawValue::get) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(BadField::new(field, Problem::NotABool)),
+        }
+    }
+
+    /// For objects of which nothing is kept but what is known: a misspelt condition must not pass for none.
+    pub fn only(&self, known: &[&str]) -> Result<(), BadField> {
+        match self.members.iter().find(|(name, _)| !known.contains(&name.as_ref())) {
+            Some((name, _)) => Err(BadField::new(printable(name), Problem::Unknown)),
+            None => Ok(()),
+        }
+    }
+
+    pub fn without(&self, reserved: &[&str]) -> Result<(), BadField> {
+        match reserved.iter().find(|name| self.member(name).is_some()) {
+            Some(name) => Err(BadField::new(*name, Problem::Reserved)),
+            None => Ok(()),
+        }
+    }
+}
+
+pub fn array(value: &RawValue) -> Result<Vec<&RawValue>, BadField> {
+    serde_json::from_str(value.get()).map_err(|_| BadField::new("", Problem::NotAnArray))
+}
+
+pub fn text(value: &RawValue) -> Result<Cow<'_, str>, BadField> {
+    let text = serde_json::from_str(value.get()).map(|Borrowed(text)| text);
+    text.map_err(|_| BadField::new("", Problem::NotText))
+}
+
+/// Not empty, not too long, and nothing that could break a line or a terminal.
+pub fn check_text(text: &str, most: usize) -> Result<(), BadField> {
+    match () {
+        () if text.is_empty() => Err(BadField::new("", Problem::Empty)),
+        () if text.len() > most => Err(BadField::new("", Problem::TooLong { most })),
+        () if text.contains(char::is_control) => Err(BadField::new("", Problem::HasControls)),
+        () => Ok(()),
+    }
+}
+
+pub fn text_of(value: &RawValue, most: usize) -> Result<Text, BadField> {
+    let text = text(value)?;
+    check_text(&text, most)?;
+    Ok(text.into())
+}
+
+fn name_in(value: &RawValue) -> Result<Text, BadField> {
+    text_of(value, NAME_MOST)
+}
+
+fn names_in(list: &RawValue, most: usize) -> Result<Vec<Text>, BadField> {
+    let values = array(list)?;
+    match values.len() {
+        0 => return Err(BadField::new("", Problem::Empty)),
+        count if count > most => return Err(BadField::new("", Problem::TooMany { most })),
+        _ => {}
+    }
+    let named = |(number, value): (usize, &&RawValue)| name_in(value).map_err(|error| error.at(number));
+    let names = values.iter().enumerate().map(named).collect::<Result<Vec<_>, _>>()?;
+    let mut sorted: Vec<(&Text, usize)> = names.iter().zip(0..).collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(BadField::new("", Problem::Repeated).at(pair[1].1)),
+        None => Ok(names),
+    }
+}
+
+/// A member's name as it may stand in an error: what a client sends is neither repeated at any length nor raw.
+pub fn printable(name: &str) -> String {
+    const SHOWN: usize = 64;
+    name.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fields<'a>, D::Error> {
+        deserializer.deserialize_map(Members)
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+        let mut members = Vec::new();
+        while let Some((Borrowed(name), value)) = map.next_entry()? {
+            members.push((name, value));
+        }
+        Ok(Fields { members })
+    }
+}
+
+impl fmt::Display for BadField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_str() {
+            "" => write!(f, "the value {}", self.problem),
+            path => write!(f, "{path} {}", self.problem),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Missing => write!(f, "is missing"),
+            Problem::Unknown => write!(f, "is no field of this"),
+            Problem::NotJson => write!(f, "is text that does not hold JSON"),
+            Problem::NotAnObject => write!(f, "is not an object"),
+            Problem::NotAnArray => write!(f, "is not an array"),
+            Problem::NotText => write!(f, "is not a string"),
+            Problem::NotABool => write!(f, "is neither true nor false"),
+            Problem::NotADate => write!(f, "is no date and time of RFC 3339, like 2026-11-30T18:00:00Z"),
+            Problem::Empty => write!(f, "is empty"),
+            Problem::HasControls => write!(f, "has control characters"),
+            Problem::Repeated => write!(f, "is there twice"),
+            Problem::Reserved => write!(f, "is a name that answers use themselves"),
+            Problem::Contradicts => write!(f, "contradicts the other condition"),
+            Problem::Nested => write!(f, "is a batch within a batch"),
+            Problem::NoSuchChoice => write!(f, "is not among the choices"),
+            Problem::TooLong { most } => write!(f, "has more than {most} bytes"),
+            Problem::TooMany { most } => write!(f, "has more than {most} items"),
+            Problem::TooDeep { most } => write!(f, "is nested deeper than {most} levels"),
+            Problem::TooLarge { most } => write!(f, "is larger than {most} bytes"),
+        }
+    }
+}

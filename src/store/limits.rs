@@ -1,0 +1,49 @@
+//! Every bound of the store, and what it is for. Beyond the bounds on sizes a command is refused before it is written;
+//! they may be raised, never lowered: what stands in a log must stay readable.
+
+use crate::types::Span;
+
+/// Names of users, groups, elections and choices, in bytes. They are map keys, stand in answers and in every vote: a line
+/// of text is room enough.
+pub const NAME_MOST: usize = 256;
+
+/// Keys of documents, in bytes: a path, and still short enough for a request line.
+pub const KEY_MOST: usize = 1024;
+
+/// A revision that a client names, in bytes. Ours are shorter; anything longer matches nothing.
+pub const REV_MOST: usize = 64;
+
+/// One document, user or election, in bytes once compact: a record is held in memory by every node and sent whole.
+pub const VALUE_MOST: usize = 1 << 20;
+
+/// Choices of an election: each has a counter, and all of them stand in every answer about it.
+pub const CHOICES_MOST: usize = 1024;
+
+/// Groups that an election admits, for the same reason.
+pub const GROUPS_MOST: usize = 1024;
+
+/// Operations in a batch: it is judged and applied in one go, while everything else waits.
+pub const OPERATIONS_MOST: usize = 1024;
+
+/// Names, keys and values of a batch together, in bytes: it is one record, on one line, in one message.
+pub const BATCH_MOST: usize = 4 << 20;
+
+/// Levels of nesting in a value. Common readers, serde_json among them, stop at 128; the rest is for what stands around
+/// a value in a batch, a page or a whole-data document.
+pub const DEPTH_MOST: usize = 100;
+
+/// Idempotency keys remembered: some hundred bytes each. At the bound writes with a key are put off.
+pub const CALLS_MOST: usize = 1_000_000;
+
+/// How long a call is remembered, in cluster time: longer than clients retry.
+pub const CALLS_KEPT: Span = Span::millis(10 * 60 * 1000);
+
+/// Calls forgotten with each record. A record adds one at most, so that more than one keeps up; few, so that no record
+/// pays for all that lapsed in a quiet hour.
+pub const FORGOTTEN_MOST: usize = 4;
+
+/// Items in a page.
+pub const PAGE_MOST: usize = 1000;
+
+/// Text in a page, in bytes. A page holds one item at least, whatever its size.
+pub const PAGE_BYTES_MOST: usize = 4 << 20;

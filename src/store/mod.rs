@@ -1,0 +1,58 @@
+//! The replicated state: users, elections, votes, documents, and the calls that were carried out.
+//!
+//! ```text
+//! client's JSON ── Command::parse ──► Command ── judge ──► to_payload ──► the log
+//!                                                                           │ Record
+//!        views, document ◄── clone ── Store ◄── apply ◄── from_payload ◄────┘
+//!                                       └── entry, entries ──► snapshot ──► Loader ──► Store
+//! ```
+//!
+//! - `command` is what can be asked for, `parse` how it is read and checked, `fields` how errors find their path.
+//! - `rules` says what each operation demands and does; `apply` strings rules, batches and remembered calls together.
+//! - `state` holds the tables; each `table` is an immutable map with a running digest.
+//! - `views` and `document` show the state; `load` and `document` make one.
+//!
+//! Deterministic: the same records give the same state on every node (I5). Time comes with the records' stamps (P17); nothing
+//! here reads a clock, does IO or draws a number. What comes from clients, disks and peers is answered with an error and
+//! never a panic; a record applied out of turn is a bug of this program, and panics.
+
+mod apply;
+mod calls;
+mod command;
+mod date;
+mod document;
+mod fields;
+mod hash;
+mod json;
+mod key;
+mod limits;
+mod load;
+mod parse;
+mod rejection;
+mod reply;
+mod rows;
+mod rules;
+mod state;
+mod table;
+#[cfg(test)]
+mod tests;
+mod views;
+mod votes;
+
+pub use apply::{Applied, Judged};
+pub use command::{COMMANDS, Command, Condition, Kind, NewElection, NewUser, Operation};
+pub use document::BadDocument;
+pub use fields::{BadField, Problem};
+pub use json::Json;
+pub use key::{Key, TABLES};
+pub use limits::{
+    BATCH_MOST, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, DEPTH_MOST, FORGOTTEN_MOST, GROUPS_MOST, KEY_MOST,
+    NAME_MOST, OPERATIONS_MOST, PAGE_BYTES_MOST, PAGE_MOST, REV_MOST, VALUE_MOST,
+};
+pub use load::Loader;
+pub use parse::{BadCommand, Unreadable};
+pub use rejection::{Reason, Rejection, Rule, Thing};
+pub use reply::Reply;
+pub use rows::Doc;
+pub use state::Store;
+pub use views::{DocItem, ElectionView, Page, UserView};

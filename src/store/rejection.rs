@@ -1,0 +1,136 @@
+//! Why the rules refuse a command. Judged against a state, and so itself a read of that state (P14).
+
+use std::fmt;
+
+use crate::types::Text;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Which operation of a batch, counted from zero; none for a single one.
+    pub operation: Option<usize>,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Exists {
+        thing: Thing,
+        name: Text,
+    },
+    NotFound {
+        thing: Thing,
+        name: Text,
+    },
+    RuleViolated(Rule),
+    /// With the revision that the document has, if it is there.
+    PreconditionFailed {
+        key: Text,
+        current: Option<String>,
+    },
+    /// The idempotency key was used for another call.
+    KeyReused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    User,
+    Election,
+    Document,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    UnknownVoter,
+    UnknownChoice,
+    GroupNotAdmitted,
+    AlreadyVoted,
+    ElectionOver,
+}
+
+impl Rejection {
+    /// The stable code of the HTTP contract.
+    pub fn code(&self) -> &'static str {
+        match self.reason {
+            Reason::Exists { .. } => "exists",
+            Reason::NotFound { .. } => "not_found",
+            Reason::RuleViolated(_) => "rule_violated",
+            Reason::PreconditionFailed { .. } => "precondition_failed",
+            Reason::KeyReused => "idempotency_key_reused",
+        }
+    }
+}
+
+impl From<Reason> for Rejection {
+    fn from(reason: Reason) -> Rejection {
+        Rejection { operation: None, reason }
+    }
+}
+
+impl Rule {
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::UnknownVoter => "unknown_voter",
+            Rule::UnknownChoice => "unknown_choice",
+            Rule::GroupNotAdmitted => "group_not_admitted",
+            Rule::AlreadyVoted => "already_voted",
+            Rule::ElectionOver => "election_over",
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.operation {
+            Some(number) => write!(f, "operation {number}: {}", self.reason),
+            None => write!(f, "{}", self.reason),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Exists { thing, name } => write!(f, "there is {} {name:?} already", thing.with_article()),
+            Reason::NotFound { thing, name } => write!(f, "there is no {} {name:?}", thing.noun()),
+            Reason::RuleViolated(rule) => write!(f, "{rule}"),
+            Reason::PreconditionFailed { key, current: Some(rev) } => {
+                write!(f, "document {key:?} has revision {rev}")
+            }
+            Reason::PreconditionFailed { key, current: None } => write!(f, "there is no document {key:?}"),
+            Reason::KeyReused => write!(f, "this idempotency key belongs to another call"),
+        }
+    }
+}
+
+impl Thing {
+    fn noun(self) -> &'static str {
+        match self {
+            Thing::User => "user",
+            Thing::Election => "election",
+            Thing::Document => "document",
+        }
+    }
+
+    fn with_article(self) -> &'static str {
+        match self {
+            Thing::User => "a user",
+            Thing::Election => "an election",
+            Thing::Document => "a document",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Rule::UnknownVoter => "the voter is no user",
+            Rule::UnknownChoice => "the election has no such choice",
+            Rule::GroupNotAdmitted => "the election does not admit the voter's group",
+            Rule::AlreadyVoted => "the voter has voted in this election already",
+            Rule::ElectionOver => "the election is over",
+        };
+        write!(f, "{text}")
+    }
+}
+
+impl std::error::Error for Rejection {}

@@ -1,0 +1,68 @@
+//! What a client is told about a command that changed something.
+
+use std::fmt::{self, Write};
+
+use super::calls::Created;
+use super::command::{Command, Operation};
+use super::json::{write_list, write_text};
+use crate::types::{Position, Text};
+
+/// Follows from the command, its position and which documents were new, so that a retry is told the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// What stands under `result`, for a batch the array under `results`.
+    pub json: Text,
+    /// A single `PutDoc` made a document where there was none.
+    pub created: bool,
+}
+
+impl Reply {
+    /// To a record that is no client's.
+    pub(super) fn none() -> Reply {
+        Reply { json: "null".into(), created: false }
+    }
+
+    pub(super) fn new(command: &Command, at: Position, created: &Created) -> Reply {
+        let created = |number: usize| {
+            created
+                .as_deref()
+                .is_some_and(|created| created.iter().any(|other| usize::from(*other) == number))
+        };
+        let mut json = String::with_capacity(64);
+        let written = match command {
+            Command::Single(operation) => write_result(&mut json, operation, at, created(0)),
+            Command::Batch(operations) => {
+                let numbered = operations.iter().enumerate();
+                write_list(&mut json, numbered, |out, (n, operation)| {
+                    write_result(out, operation, at, created(n))
+                })
+            }
+        };
+        written.expect("a string takes everything");
+        Reply { json: json.into(), created: matches!(command, Command::Single(_)) && created(0) }
+    }
+}
+
+fn write_result(out: &mut dyn Write, operation: &Operation, at: Position, created: bool) -> fmt::Result {
+    match operation {
+        Operation::CreateUser(user) => write_name(out, "name", &user.name)?,
+        Operation::RemoveUser { name } => write_name(out, "name", name)?,
+        Operation::CreateElection(election) => write_name(out, "name", &election.name)?,
+        Operation::VoteElection { election, voter, .. } => {
+            write_name(out, "election_name", election)?;
+            out.write_str(",\"voter_name\":")?;
+            write_text(out, voter)?;
+        }
+        Operation::PutDoc { key, .. } => {
+            write_name(out, "key", key)?;
+            write!(out, ",\"rev\":\"{}\",\"created\":{created}", at.index)?;
+        }
+        Operation::DeleteDoc { key, .. } => write_name(out, "key", key)?,
+    }
+    out.write_char('}')
+}
+
+fn write_name(out: &mut dyn Write, field: &str, name: &str) -> fmt::Result {
+    write!(out, "{{\"{field}\":")?;
+    write_text(out, name)
+}

@@ -1,0 +1,77 @@
+//! The state itself: five tables, and the record that they stand at.
+
+use super::calls::Calls;
+use super::key::Key;
+use super::rows::{Doc, Election, User};
+use super::table::Table;
+use super::votes::Votes;
+use crate::types::{Position, Stamp, Text};
+
+/// The replicated state. A clone costs a few pointers and never changes: a view to read from, a snapshot under way, a
+/// version that may yet be given up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Store {
+    pub(super) applied: Position,
+    pub(super) stamp: Stamp,
+    pub(super) users: Table<Text, User>,
+    pub(super) elections: Table<Text, Election>,
+    pub(super) votes: Votes,
+    pub(super) docs: Table<Text, Doc>,
+    pub(super) calls: Calls,
+}
+
+impl Store {
+    /// The last record that is in here.
+    pub fn applied(&self) -> Position {
+        self.applied
+    }
+
+    /// The stamp of the last record that is in here.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Equal states have equal digests, however they came about (P25). It covers the entries, which are all that is
+    /// replicated; position and stamp are the log's.
+    pub fn digest(&self) -> u64 {
+        let tables = [
+            self.users.digest(),
+            self.elections.digest(),
+            self.votes.table().digest(),
+            self.docs.digest(),
+            self.calls.table().digest(),
+        ];
+        tables.into_iter().fold(0, u64::wrapping_add)
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        let data = self.users.len() + self.elections.len() + self.votes.table().len() + self.docs.len();
+        data + self.calls.table().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An entry's value as JSON on one line, as a snapshot keeps it.
+    pub fn entry(&self, key: &Key) -> Option<String> {
+        match key {
+            Key::Call(key) => self.calls.get(*key).map(|call| call.entry()),
+            Key::Doc(name) => self.docs.get(name).map(Doc::entry),
+            Key::Election(name) => self.elections.get(name).map(Election::entry),
+            Key::User(name) => self.users.get(name).map(User::entry),
+            Key::Vote(name) => self.votes.table().get(name).map(|vote| vote.entry()),
+        }
+    }
+
+    /// All entries, sorted by table and by the bytes of their names.
+    pub fn entries(&self) -> impl Iterator<Item = (Key, String)> + '_ {
+        let calls = self.calls.table().iter().map(|(key, row)| (Key::Call(*key), row.entry()));
+        let docs = self.docs.iter().map(|(key, row)| (Key::Doc(key.clone()), row.entry()));
+        let elections = self.elections.iter().map(|(key, row)| (Key::Election(key.clone()), row.entry()));
+        let users = self.users.iter().map(|(key, row)| (Key::User(key.clone()), row.entry()));
+        let votes = self.votes.table().iter().map(|(key, row)| (Key::Vote(key.clone()), row.entry()));
+        calls.chain(docs).chain(elections).chain(users).chain(votes)
+    }
+}
