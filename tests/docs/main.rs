@@ -1,11 +1,18 @@
 //! Every command in the README and the docs is run, and what is printed there is compared.
 //!
 //! A block fenced as `console` holds commands, each behind `$ `, and under each what it prints. A line that
-//! is only `…` stands for any number of lines, one that ends in it for its beginning. `scripts/check` is left out: it is
-//! what runs this.
+//! is only `…` stands for any number of lines; within a line it stands for anything. `scripts/check` is left out: it is
+//! what runs this, and `scripts/image` needs a container engine: `tests/compose` runs it.
+//!
+//! `… -- dev` starts a cluster that lives until the document ends: what it types into it is written `# type: kill 1`.
+//! `eldest` is the binary under test.
+
+mod cluster;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use cluster::Cluster;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Example {
@@ -44,10 +51,15 @@ fn agrees(shown: &[String], printed: &[&str]) -> bool {
     }
 }
 
+/// Each `…` in what is shown stands for any text.
 fn is_line(shown: &str, printed: &str) -> bool {
-    match shown.strip_suffix('…') {
-        Some(beginning) => printed.starts_with(beginning),
-        None => printed.trim_end() == shown,
+    let printed = printed.trim_end();
+    match shown.split_once('…') {
+        None => printed == shown,
+        Some((beginning, rest)) => printed.strip_prefix(beginning).is_some_and(|tail| {
+            let mut cuts = tail.char_indices().map(|(at, _)| at).chain([tail.len()]);
+            cuts.any(|at| is_line(rest, &tail[at..]))
+        }),
     }
 }
 
@@ -55,14 +67,23 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// What a reader has in the path after `cargo install`.
+fn path() -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_eldest"));
+    let folder = binary.parent().unwrap_or(binary).display();
+    format!("{folder}:{}", std::env::var("PATH").unwrap_or_default())
+}
+
 fn run(example: &Example) -> Result<(), String> {
     let output = Command::new("bash")
         .args(["-c", &example.command])
+        .env("PATH", path())
         .current_dir(root())
         .output()
         .map_err(|error| error.to_string())?;
     let printed = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<&str> = printed.lines().collect();
+    // What fails on purpose says so with `||`.
     match output.status.success() && agrees(&example.output, &lines) {
         true => Ok(()),
         false => Err(format!(
@@ -72,6 +93,30 @@ fn run(example: &Example) -> Result<(), String> {
             String::from_utf8_lossy(&output.stderr)
         )),
     }
+}
+
+/// Runs a document's commands in order, beside the cluster that one of them may start.
+fn run_document(document: &Path) -> (usize, Vec<String>) {
+    let mut cluster = None;
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for example in examples(&read(document)) {
+        if matches!(example.command.as_str(), "scripts/check" | "scripts/image") {
+            continue;
+        }
+        count += 1;
+        let done = match (&example.command, &mut cluster) {
+            (command, None) if command.ends_with("-- dev") => Cluster::start().map(|started| {
+                cluster = Some(started);
+            }),
+            (command, Some(cluster)) if command.starts_with("# type: ") => {
+                cluster.type_line(command.trim_start_matches("# type: "), &example.output)
+            }
+            _ => run(&example),
+        };
+        failures.extend(done.err().map(|failure| format!("{}: {failure}", document.display())));
+    }
+    (count, failures)
 }
 
 fn documents() -> Vec<PathBuf> {
@@ -88,21 +133,11 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn every_command_does_what_the_docs_say() {
-    let mut failures = Vec::new();
-    let mut count = 0;
-    for document in documents() {
-        for example in examples(&read(&document)) {
-            if example.command == "scripts/check" {
-                continue;
-            }
-            count += 1;
-            if let Err(failure) = run(&example) {
-                failures.push(format!("{}: {failure}", document.display()));
-            }
-        }
-    }
+    let (counts, failures): (Vec<usize>, Vec<Vec<String>>) =
+        documents().iter().map(|document| run_document(document)).unzip();
+    let failures = failures.concat();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    assert!(count > 0, "the docs show no command");
+    assert!(counts.iter().sum::<usize>() > 0, "the docs show no command");
 }
 
 #[test]
@@ -113,4 +148,6 @@ fn an_ellipsis_stands_for_any_lines() {
     assert!(!agrees(&shown, &["a", "b"]));
     assert!(!agrees(&shown, &["b", "z"]));
     assert!(is_line("took …", "took 3 s") && !is_line("took …", "gave 3 s"));
+    assert!(is_line("a … c … e", "a b c d e") && !is_line("a … c … e", "a b c d"));
+    assert!(is_line("{\"rev\":\"…\"}", "{\"rev\":\"12\"}"));
 }
