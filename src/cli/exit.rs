@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::bench::BenchError;
 use super::client::{Problem, Unreached};
 use super::dev::DevError;
 use super::out::note;
@@ -70,6 +71,7 @@ pub enum Failure {
     Config(Mistakes),
     Serve(ServeError),
     Dev(DevError),
+    Bench(BenchError),
 }
 
 impl Failure {
@@ -79,7 +81,8 @@ impl Failure {
             Failure::Output(_) | Failure::File { .. } | Failure::NoClient(_) | Failure::NoRuntime(_) => 1,
             Failure::NoAnswer { .. } | Failure::Strange { .. } => 1,
             Failure::NotAnAddress { .. } | Failure::NotConfirmed { .. } => 2,
-            Failure::Dev(_) | Failure::Storage(_) | Failure::NothingThere { .. } => 1,
+            Failure::Bench(BenchError::NoLeader { .. }) => 3,
+            Failure::Bench(_) | Failure::Dev(_) | Failure::Storage(_) | Failure::NothingThere { .. } => 1,
             Failure::Damaged { .. } => 5,
             Failure::Config(_) | Failure::Serve(ServeError::Filter { .. }) => 2,
             Failure::Serve(ServeError::Ended(_)) => 70,
@@ -126,9 +129,16 @@ impl fmt::Display for Failure {
             Failure::Damaged { what } => write!(f, "damaged: {}", what.join("; ")),
             Failure::Config(mistakes) => write!(f, "{mistakes}"),
             Failure::Serve(error) => write!(f, "{error}"),
+            Failure::Bench(error) => write!(f, "{error}"),
             Failure::Dev(error) => write!(f, "{error}"),
             Failure::Refused(problem) => write!(f, "{problem}"),
         }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Failure {
+        Failure::Bench(error)
     }
 }
 

@@ -17,6 +17,9 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
-    args.target.ask(&Call::post("/handoff", &json!({}))).await?;
-    print("handed over; `eldest status` shows to whom")
+    let answer = args.target.ask(&Call::post("/handoff", &json!({}))).await?;
+    match answer["leader"].as_u64() {
+        Some(leader) => print(&format!("node {leader} leads")),
+        None => print("handed over; `eldest status` shows to whom"),
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! `serve` puts the node together. The small commands are HTTP clients like any other, with no way in of their own.
 
+mod bench;
 mod call;
 mod check;
 mod client;
@@ -57,6 +58,8 @@ enum Command {
     Snapshot(snapshot::Args),
     /// Check settings and topology without starting anything
     Check(check::Args),
+    /// Measure a cluster
+    Bench(bench::Args),
     /// Make one HTTP call, where there is no curl
     Call(call::Args),
     /// Tell a container engine whether this node lives
@@ -84,6 +87,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Handoff(args) => small(handoff::run(args)),
         Command::Service(args) => small(service::run(args)),
         Command::Form(args) => small(form::run(args)),
+        Command::Bench(args) => small(async { Ok(bench::run(args.clone()).await?) }),
         Command::Call(args) => small(call::run(args)),
         Command::Healthcheck(args) => small(healthcheck::run(args)),
     }

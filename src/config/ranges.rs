@@ -86,7 +86,8 @@ mod tests {
         let mut numbers = keys::paths(&table);
         numbers.retain(|path| keys::at(&table, path).is_some_and(Json::is_number));
         let mut ranges: Vec<_> = RANGES.iter().map(|(path, ..)| path.to_string()).collect();
-        (numbers.sort(), ranges.sort());
+        numbers.sort();
+        ranges.sort();
         assert_eq!(numbers, ranges);
         for (path, least, most) in RANGES {
             let default = keys::at(&table, path).and_then(Json::as_u64).unwrap();

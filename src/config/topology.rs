@@ -4,6 +4,7 @@
 //! line or the environment names the node, so that one file serves all of them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde_json::Value as Json;
 
@@ -168,10 +169,13 @@ impl<'a> Reader<'a> {
                 let close = closest(&key, known.iter().copied()).map(str::to_string);
                 let known = known.iter().map(|key| key.to_string()).collect();
                 self.findings.mistake(item.place, WrongKey::Unknown { close, known });
-            } else if fields.contains_key(&key) {
-                self.findings.mistake(item.place, WrongKey::Twice);
-            } else {
-                fields.insert(key, item);
+                continue;
+            }
+            match fields.entry(key) {
+                Entry::Vacant(entry) => {
+                    entry.insert(item);
+                }
+                Entry::Occupied(_) => self.findings.mistake(item.place, WrongKey::Twice),
             }
         }
         Some(fields)

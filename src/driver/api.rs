@@ -26,6 +26,46 @@ pub struct Handle {
     pub(super) snapshots: Arc<Mutex<Snapshots>>,
 }
 
+/// The loop's end of a [`Handle`].
+#[derive(Debug)]
+pub struct Desk {
+    pub asks: mpsc::Receiver<Ask>,
+    pub peers: mpsc::Receiver<PeerAsk>,
+    pub signs: Signs,
+}
+
+/// What the loop shows to every holder of a handle.
+#[derive(Debug)]
+pub struct Signs {
+    pulse: Arc<Pulse>,
+    leadership: watch::Sender<Leadership>,
+}
+
+/// A handle and the desk where its calls arrive; `room` of each kind may wait there.
+pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) {
+    let (asks, asked) = mpsc::channel(room);
+    let (peers, called) = mpsc::channel(room);
+    let (tell, leadership) = watch::channel(Leadership::default());
+    let pulse = Arc::new(Pulse::default());
+    let desk = Desk { asks: asked, peers: called, signs: Signs { pulse: pulse.clone(), leadership: tell } };
+    (Handle { asks, peers, pulse, leadership, snapshots }, desk)
+}
+
+impl Signs {
+    /// Says who leads and how far this node is.
+    pub fn show(&self, leader: Option<NodeId>, epoch: Epoch, applied: Index) {
+        self.pulse.set(leader, epoch, applied);
+        let now = Leadership { leader, epoch };
+        self.leadership.send_if_modified(|before| std::mem::replace(before, now) != now);
+    }
+}
+
+impl Desk {
+    pub fn show(&self, leader: Option<NodeId>, epoch: Epoch, applied: Index) {
+        self.signs.show(leader, epoch, applied);
+    }
+}
+
 /// Who leads, as this node sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leadership {

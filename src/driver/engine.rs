@@ -4,13 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::watch;
-
 use super::answers::Answers;
-use super::api::{Leadership, PeerAsk};
+use super::api::{PeerAsk, Signs};
 use super::held::Held;
 use super::pending::Pending;
-use super::pulse::Pulse;
 use super::setup::Setup;
 use super::states::States;
 use super::taker::{Taken, Taker};
@@ -52,8 +49,7 @@ pub struct Engine {
     /// The state that came with the message being handled.
     pub incoming: Option<(Incoming, Store)>,
     pub inputs: VecDeque<Input>,
-    pub pulse: Arc<Pulse>,
-    pub leadership: watch::Sender<Leadership>,
+    pub signs: Signs,
     /// When this node last heard its leader, or led.
     pub led_at: Time,
     pub end: Option<End>,
@@ -177,12 +173,10 @@ impl Engine {
     /// Tells the outside who leads, and how far this node is.
     fn publish(&mut self) {
         let (leader, epoch) = (self.core.leader(), self.core.vote().promise.epoch);
-        self.pulse.set(leader, epoch, self.states.committed().applied().index);
+        self.signs.show(leader, epoch, self.states.committed().applied().index);
         if leader.is_some() {
             self.led_at = self.last_led(leader);
         }
-        let now = Leadership { leader, epoch };
-        self.leadership.send_if_modified(|before| std::mem::replace(before, now) != now);
     }
 
     fn last_led(&self, leader: Option<NodeId>) -> Time {

@@ -50,11 +50,9 @@ use crate::storage::StorageError;
 use crate::store::Unreadable;
 use crate::types::{Index, Time};
 
-/// Client calls on their way to the loop: as many as it handles in a few milliseconds. Beyond it they are refused
-/// at once (429).
+/// Calls on their way to the loop, as many as it handles in a few milliseconds, of clients and of peers each. Beyond it
+/// clients are refused at once (429), and peers' calls wait, which slows the sender down.
 const ASKS_MOST: usize = 4096;
-/// Peers' messages on their way to the loop. Beyond it their calls wait, which slows the sender down.
-const PEER_ASKS_MOST: usize = 1024;
 /// Calls handled before the loop looks at the disk and at peers again.
 const TAKEN_AT_ONCE: usize = 64;
 

@@ -10,16 +10,15 @@ use std::thread;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::answers::Answers;
-use super::api::{Ask, Handle, Leadership, PeerAsk};
+use super::api::{Desk, Handle, channel};
 use super::engine::Engine;
 use super::held::Held;
 use super::pending::Pending;
-use super::pulse::Pulse;
 use super::setup::Setup;
 use super::states::States;
 use super::taker::Taker;
 use super::transport::Network;
-use super::{ASKS_MOST, DiskState, End, PEER_ASKS_MOST, Sources, clock, run};
+use super::{ASKS_MOST, DiskState, End, Sources, clock, run};
 use crate::protocol::{Node, Seq};
 use crate::storage::snapshot::{Incoming, SnapshotError, Snapshots};
 use crate::storage::{self, Boundary, Opened, Options, Report, StorageError};
@@ -97,12 +96,7 @@ pub fn start(setup: Setup, dir: &Path, adopt_copy: bool) -> Result<Started, Star
         tracing::warn!("{finding}");
     }
     let (base, store) = load_newest(&opened.snapshots).map_err(StartError::State)?;
-    let (asks, asked) = mpsc::channel(ASKS_MOST);
-    let (peers, peers_asked) = mpsc::channel(PEER_ASKS_MOST);
-    let (leadership, leads) = watch::channel(Leadership::default());
-    let pulse = Arc::new(Pulse::default());
-    let snapshots = opened.snapshots.clone();
-    let handle = Handle { asks, peers, pulse: pulse.clone(), leadership: leads, snapshots };
+    let (handle, desk) = channel(ASKS_MOST, opened.snapshots.clone());
     let (end, ended) = oneshot::channel();
     let (ready, started) = std::sync::mpsc::sync_channel(1);
     let life = move || {
@@ -111,8 +105,8 @@ pub fn start(setup: Setup, dir: &Path, adopt_copy: bool) -> Result<Started, Star
             Err(error) => return drop(ready.send(Err(StartError::Io(error)))),
         };
         runtime.block_on(async move {
-            let parts = Parts { setup: Arc::new(setup), opened, base, store, pulse, leadership };
-            match parts.assemble(asked, peers_asked) {
+            let parts = Parts { setup: Arc::new(setup), opened, base, store };
+            match parts.assemble(desk) {
                 Ok((engine, sources)) => {
                     let _ = ready.send(Ok(()));
                     run(engine, sources, end).await;
@@ -134,17 +128,12 @@ struct Parts {
     opened: Opened,
     base: Boundary,
     store: Store,
-    pulse: Arc<Pulse>,
-    leadership: watch::Sender<Leadership>,
 }
 
 impl Parts {
-    fn assemble(
-        self,
-        asks: mpsc::Receiver<Ask>,
-        peers: mpsc::Receiver<PeerAsk>,
-    ) -> Result<(Engine, Sources), StartError> {
-        let Parts { setup, opened, base, store, pulse, leadership } = self;
+    fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
+        let Parts { setup, opened, base, store } = self;
+        let Desk { asks, peers, signs } = desk;
         let (network, arrived) = Network::start(&setup).map_err(StartError::Network)?;
         let (told, taken) = mpsc::channel(1);
         let tell = move |taken| drop(told.blocking_send(taken));
@@ -176,8 +165,7 @@ impl Parts {
             pending: Pending::default(),
             incoming: None,
             inputs: VecDeque::new(),
-            pulse,
-            leadership,
+            signs,
             led_at: clock::now().mono,
             end: None,
         };

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, Request};
 use axum::http::request::Parts;
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
 
 use super::body;
 use super::context::Context;
 use super::headers::FORWARDED;
 use super::problem::Problem;
 use super::query::Query;
+use super::turn::Kind;
 
 #[derive(Debug)]
 pub struct Asked {
@@ -35,8 +36,13 @@ impl Asked {
         self.parts.headers.contains_key(FORWARDED)
     }
 
+    /// For what the loop is asked without a leader's part in it: it may hang, the caller may not.
+    pub async fn in_time<T>(&self, answer: impl Future<Output = T>) -> Result<T, Problem> {
+        timeout_at(self.deadline, answer).await.map_err(|_| Kind::Read.late())
+    }
+
     /// The body as an object of known members; nothing is an empty object.
-    pub fn object<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    pub fn object<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         body::check_media_type(&self.parts.headers)?;
         body::object(&self.body)
     }

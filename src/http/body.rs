@@ -49,7 +49,10 @@ async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
         match body.frame().await {
             None => return Ok(None),
             Some(Err(_)) => {
-                return Err(Problem::new(Code::RequestTimeout, "the body broke off; nothing was done with it"));
+                return Err(Problem::new(
+                    Code::RequestTimeout,
+                    "the body broke off; nothing was done with it",
+                ));
             }
             // Trailers say nothing that we ask for.
             Some(Ok(frame)) => {

@@ -51,7 +51,12 @@ pub fn builder(context: &Context) -> Builder {
 }
 
 /// Serves until the peer closes, the connection is silent for too long, or the server ends.
-pub async fn run(stream: TcpStream, front: Arc<Front>, builder: Arc<Builder>, mut phase: watch::Receiver<Phase>) {
+pub async fn run(
+    stream: TcpStream,
+    front: Arc<Front>,
+    builder: Arc<Builder>,
+    mut phase: watch::Receiver<Phase>,
+) {
     let limits = &front.context.limits;
     let life = Arc::new(Life::new(limits.header_timeout, limits.idle_timeout));
     let watched = TokioIo::new(Watched { stream, life: life.clone() });
@@ -98,7 +103,11 @@ struct Watched {
 }
 
 impl AsyncRead for Watched {
-    fn poll_read(mut self: Pin<&mut Self>, task: &mut Task<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        task: &mut Task<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(task, buf);
         if buf.filled().len() > before {

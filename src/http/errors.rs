@@ -45,29 +45,39 @@ impl From<Denied> for Problem {
     fn from(denied: Denied) -> Problem {
         match denied {
             Denied::NotLeader { leader } => {
-                Problem::new(Code::NotLeader, format!("node {} leads; call it there", leader.0)).leader(leader)
+                Problem::new(Code::NotLeader, format!("node {} leads; call it there", leader.0))
+                    .leader(leader)
             }
-            Denied::NoLeader => Problem::new(Code::NoLeader, "no node leads now; an election may be under way"),
-            Denied::NoQuorum => Problem::new(Code::NoQuorum, "this node does not reach a majority of the cluster"),
+            Denied::NoLeader => {
+                Problem::new(Code::NoLeader, "no node leads now; an election may be under way")
+            }
+            Denied::NoQuorum => {
+                Problem::new(Code::NoQuorum, "this node does not reach a majority of the cluster")
+            }
             Denied::CatchingUp => {
                 Problem::new(Code::CatchingUp, "this node is not up to date yet, or not let back in yet")
             }
-            Denied::HandingOver => {
-                Problem::new(Code::NoLeader, "leadership is being handed over, and that takes longer than usual")
-            }
+            Denied::HandingOver => Problem::new(
+                Code::NoLeader,
+                "leadership is being handed over, and that takes longer than usual",
+            ),
             Denied::ServiceDown { reason } => service_down(&reason),
-            Denied::DiskFull => Problem::new(Code::DiskFull, "the leader's disk has no room for another record"),
+            Denied::DiskFull => {
+                Problem::new(Code::DiskFull, "the leader's disk has no room for another record")
+            }
             Denied::TooMany { bound } => {
-                Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
+                Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}"))
+                    .with("bound", bound)
             }
             Denied::FormatNotShared => Problem::new(
                 Code::CatchingUp,
                 "a node of the cluster has not shown yet that it can read records of this type",
             ),
-            Denied::NotAnHeir => {
-                Problem::new(Code::RuleViolated, "that node cannot lead now: it is down, behind, or not let in")
-                    .with("rule", "not_an_heir")
-            }
+            Denied::NotAnHeir => Problem::new(
+                Code::RuleViolated,
+                "that node cannot lead now: it is down, behind, or not let in",
+            )
+            .with("rule", "not_an_heir"),
             Denied::AlreadyFormed => {
                 Problem::new(Code::RuleViolated, "the cluster has been formed already, and that happens once")
                     .with("rule", "already_formed")
@@ -93,7 +103,8 @@ fn key_reused() -> Problem {
 
 /// The write has left, and nothing is known of it: the client asks again with the same key, or reads.
 pub fn outcome_unknown(what: &str) -> Problem {
-    let advice = "it may or may not have happened; retry with the same Idempotency-Key, or read before you retry";
+    let advice =
+        "it may or may not have happened; retry with the same Idempotency-Key, or read before you retry";
     Problem::new(Code::OutcomeUnknown, format!("{what}: {advice}"))
 }
 
@@ -122,7 +133,9 @@ impl From<BadCommand> for Problem {
     fn from(bad: BadCommand) -> Problem {
         let detail = bad.to_string();
         match bad {
-            BadCommand::Unknown { path, .. } => Problem::new(Code::UnknownCommand, detail).with("field", path),
+            BadCommand::Unknown { path, .. } => {
+                Problem::new(Code::UnknownCommand, detail).with("field", path)
+            }
             BadCommand::Field(BadField { path, problem: store::Problem::TooLarge { .. } }) => {
                 Problem::new(Code::BodyTooLarge, detail).with("field", path)
             }

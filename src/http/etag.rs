@@ -41,7 +41,9 @@ pub fn condition(method: &Method, headers: &HeaderMap) -> Result<Condition, Prob
         },
         (None, Some(Tags::Any)) if method == Method::PUT => Ok(Condition::Absent),
         (None, Some(Tags::Any)) => Err(wrong(IF_NONE_MATCH, "what is absent cannot be deleted")),
-        (None, Some(Tags::Listed(_))) => Err(wrong(IF_NONE_MATCH, "on a write it takes * only: not to exist yet")),
+        (None, Some(Tags::Listed(_))) => {
+            Err(wrong(IF_NONE_MATCH, "on a write it takes * only: not to exist yet"))
+        }
     }
 }
 
@@ -136,7 +138,19 @@ mod tests {
         assert_eq!(put(&[(IF_MATCH, "*")]), Some(Condition::Present));
         assert_eq!(put(&[(IF_NONE_MATCH, "*")]), Some(Condition::Absent));
         assert_eq!(condition(&Method::DELETE, &headers(&[(IF_NONE_MATCH, "*")])).ok(), None);
-        for wrong in ["12", "\"12", "12\"", "W/\"12\"", "\"1\",\"2\"", "\"1\" \"2\"", "", ",", "\"1\",", "*, \"1\"", "\"a b\""] {
+        for wrong in [
+            "12",
+            "\"12",
+            "12\"",
+            "W/\"12\"",
+            "\"1\",\"2\"",
+            "\"1\" \"2\"",
+            "",
+            ",",
+            "\"1\",",
+            "*, \"1\"",
+            "\"a b\"",
+        ] {
             assert_eq!(put(&[(IF_MATCH, wrong)]), None, "{wrong}");
         }
         assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_MATCH, "\"2\"")]), None);

@@ -66,7 +66,10 @@ impl Front {
         }
         let path = request.uri().path();
         if has_dot_segments(path) {
-            return Err(Problem::field("path", "segments of . and .. do not survive every client; use other names"));
+            return Err(Problem::field(
+                "path",
+                "segments of . and .. do not survive every client; use other names",
+            ));
         }
         if PROBES.contains(&path) {
             return Ok(None);
@@ -75,7 +78,8 @@ impl Front {
             Some(seat) => Ok(Some(seat)),
             None => {
                 let bound = "calls under way on this node";
-                Err(Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound))
+                Err(Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}"))
+                    .with("bound", bound))
             }
         }
     }

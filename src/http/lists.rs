@@ -62,12 +62,17 @@ pub async fn take(context: &Context, asked: &Asked, known: &[&str], look: Look) 
     let query = asked.query(&known)?;
     let level = query.level();
     if level == Level::Local {
-        return Ok(here(context, asked, &query, look).await?);
+        return Ok(asked.in_time(here(context, asked, &query, look)).await??);
     }
     turn::take(context, asked, turn::Kind::Read, query.stay, || here(context, asked, &query, look)).await
 }
 
-async fn here(context: &Context, asked: &Asked, query: &Query<'_>, look: Look) -> Result<Response<Body>, Failure> {
+async fn here(
+    context: &Context,
+    asked: &Asked,
+    query: &Query<'_>,
+    look: Look,
+) -> Result<Response<Body>, Failure> {
     let view = context.handle.read(query.level()).await?;
     let mut response = look(&view.store, asked, query)?;
     let headers = response.headers_mut();

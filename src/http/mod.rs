@@ -46,6 +46,8 @@ mod receive;
 mod router;
 mod server;
 mod steer;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod writes;
 

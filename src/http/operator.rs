@@ -67,22 +67,24 @@ pub async fn writesync(State(context): State<Arc<Context>>) -> Answer {
 /// Would this node approve that one now? An opinion; nothing changes.
 pub async fn declare_capability(State(context): State<Arc<Context>>, asked: Asked) -> Answer {
     let candidate = asked.object::<Named>()?.node(&context)?;
-    match context.handle.opinion(candidate).await {
+    match asked.in_time(context.handle.opinion(candidate)).await? {
         Some(opinion) => Ok(answers::data(&json!({"approved": opinion.approved, "reason": opinion.reason}))),
         None => Err(Denied::Stopping.into()),
     }
 }
 
 pub async fn recv_elect() -> Problem {
-    Problem::new(Code::EnvelopeRequired, "an approval binds a node of the cluster to its promise; nobody else can give one")
+    Problem::new(
+        Code::EnvelopeRequired,
+        "an approval binds a node of the cluster to its promise; nobody else can give one",
+    )
 }
 
 /// The log from a boundary on. Not passed on: who reads logs says whose.
 pub async fn catch_up(State(context): State<Arc<Context>>, asked: Asked) -> Answer {
     let boundary = asked.object::<Boundary>()?.snapshot_id;
     let boundary = boundary.ok_or_else(|| Problem::field("snapshot_id", "snapshot_id is missing"))?;
-    let waiting = tokio::time::timeout_at(asked.deadline, context.handle.catch_up(boundary));
-    let CatchUp { snapshot, lines } = waiting.await.map_err(|_| super::turn::Kind::Read.late())??;
+    let CatchUp { snapshot, lines } = asked.in_time(context.handle.catch_up(boundary)).await??;
     let logs = serde_json::to_string(&lines).unwrap_or_default();
     let mut json = String::with_capacity(logs.len() + 16);
     json.push('{');
@@ -100,7 +102,8 @@ pub async fn catch_up(State(context): State<Arc<Context>>, asked: Asked) -> Answ
 /// By the lease, at the moment of answering.
 pub async fn is_leader(State(context): State<Arc<Context>>, asked: Asked) -> Answer {
     asked.object::<Nothing>()?;
-    Ok(answers::json(StatusCode::OK, if context.handle.is_leader().await { "true" } else { "false" }))
+    let leads = asked.in_time(context.handle.is_leader()).await?;
+    Ok(answers::json(StatusCode::OK, if leads { "true" } else { "false" }))
 }
 
 /// Sides merge in available mode only.

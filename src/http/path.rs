@@ -10,7 +10,8 @@ use super::problem::Problem;
 /// What follows `prefix` in the path, decoded.
 pub fn name_after<'a>(path: &'a str, prefix: &str, what: &str) -> Result<Cow<'a, str>, Problem> {
     let raw = path.strip_prefix(prefix).unwrap_or_default();
-    let name = decode(raw).ok_or_else(|| Problem::field(what, format!("the {what} in the path is not UTF-8")))?;
+    let name =
+        decode(raw).ok_or_else(|| Problem::field(what, format!("the {what} in the path is not UTF-8")))?;
     match name.as_ref() {
         "" => Err(Problem::field(what, format!("the {what} in the path is empty"))),
         _ => Ok(name),

@@ -33,14 +33,17 @@ pub async fn livez() -> Response<Body> {
 
 pub async fn status(State(context): State<Arc<Context>>, asked: Asked) -> Result<Response<Body>, Problem> {
     asked.query(&[])?;
-    match context.handle.status().await {
+    match asked.in_time(context.handle.status()).await? {
         Some(status) => Ok(answers::data(&status)),
         None => Err(Denied::Stopping.into()),
     }
 }
 
 /// Makes a linear read, the way a client's would go: here on the leader, in one hop to it elsewhere.
-pub async fn readyz(State(context): State<Arc<Context>>, mut asked: Asked) -> Result<Response<Body>, Problem> {
+pub async fn readyz(
+    State(context): State<Arc<Context>>,
+    mut asked: Asked,
+) -> Result<Response<Body>, Problem> {
     asked.query(&[])?;
     asked.deadline = asked.deadline.min(Instant::now() + READY_MOST);
     turn::take(&context, &asked, turn::Kind::Read, false, || confirm(&context)).await
@@ -52,8 +55,9 @@ async fn confirm(context: &Context) -> Result<Response<Body>, Failure> {
 }
 
 /// Whether writes sent here need no hop. By the lease, at the moment of answering.
-pub async fn leader(State(context): State<Arc<Context>>) -> Result<Response<Body>, Problem> {
-    if context.handle.is_leader().await {
+pub async fn leader(State(context): State<Arc<Context>>, asked: Asked) -> Result<Response<Body>, Problem> {
+    asked.query(&[])?;
+    if asked.in_time(context.handle.is_leader()).await? {
         return Ok(answers::data(&json!({"leader": true})));
     }
     Err(Problem::new(Code::NotLeader, "this node does not lead").status(StatusCode::SERVICE_UNAVAILABLE))

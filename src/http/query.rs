@@ -72,7 +72,9 @@ fn decode_plus<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, Problem> 
     let wrong = || Problem::field(name, "the value is not UTF-8 in percent encoding");
     match value.contains('+') {
         false => decode(value).ok_or_else(wrong),
-        true => decode(&value.replace('+', " ")).map(|value| Cow::Owned(value.into_owned())).ok_or_else(wrong),
+        true => {
+            decode(&value.replace('+', " ")).map(|value| Cow::Owned(value.into_owned())).ok_or_else(wrong)
+        }
     }
 }
 
@@ -116,7 +118,9 @@ mod tests {
     #[test]
     fn what_is_not_is_refused() {
         let known = ["level", "limit", "after"];
-        for text in ["levle=local", "prefix=a", "level=", "level", "limit=0", "limit=1001", "limit=x", "limit=-1"] {
+        for text in
+            ["levle=local", "prefix=a", "level=", "level", "limit=0", "limit=1001", "limit=x", "limit=-1"]
+        {
             assert!(Query::parse(Some(text), &known).is_err(), "{text}");
         }
         for text in ["level=local&level=local", "after=%ff", "after=%2", "=", "%6cevel=local"] {

@@ -98,7 +98,12 @@ impl Server {
         let (stream, from) = match accepted {
             Ok(accepted) => accepted,
             // The client's, gone before it was accepted.
-            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+                ) =>
+            {
                 return;
             }
             Err(error) => {

@@ -54,7 +54,8 @@ pub async fn service_down(State(context): State<Arc<Context>>, asked: Asked) -> 
     }
     let answer = json!({"service": "down", "ttl_ms": ttl_ms, "reason": reason});
     let reason: Arc<str> = reason.into();
-    let change = || ServiceChange::Down { owner: Owner::Operator, ttl: Span::millis(ttl_ms), reason: reason.clone() };
+    let change =
+        || ServiceChange::Down { owner: Owner::Operator, ttl: Span::millis(ttl_ms), reason: reason.clone() };
     as_leader(&context, &asked, || async {
         context.handle.service(change()).await?;
         Ok(answers::data(&answer))

@@ -39,7 +39,7 @@ impl Kind {
     pub fn late(self) -> Problem {
         match self {
             Kind::Write => outcome_unknown("the time is up and there is no verdict"),
-            Kind::Read => Problem::new(Code::NoQuorum, "the time is up; no majority confirmed the read"),
+            Kind::Read => Problem::new(Code::NoQuorum, "the time is up and nothing was read"),
         }
     }
 }

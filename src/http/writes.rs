@@ -18,7 +18,12 @@ pub type Read = fn(&Asked) -> Result<Command, Failure>;
 /// How the verdict reads as an answer.
 pub type Show = fn(&Written) -> Response<Body>;
 
-pub async fn take(context: &Context, asked: &Asked, read: Read, show: Show) -> Result<Response<Body>, Problem> {
+pub async fn take(
+    context: &Context,
+    asked: &Asked,
+    read: Read,
+    show: Show,
+) -> Result<Response<Body>, Problem> {
     let stay = asked.query(&["forward"])?.stay;
     turn::take(context, asked, turn::Kind::Write, stay, || here(context, asked, read, show)).await
 }

@@ -1,1 +1,165 @@
+//! The threads: order, full disks, failures, and the end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+
 use super::*;
+use crate::storage::recover::Opened;
+use crate::storage::segment::allocate;
+use crate::storage::testing::{Rng, TempDir, is_doubtful, reopen, some_records, vote};
+use crate::types::Position;
+
+/// More than any of this takes on a busy machine; only a hang waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn running(idle: Idle) -> (Disk, Receiver<Report>) {
+    let (sender, reports) = channel();
+    let disk = idle.start(move |report| drop(sender.send(report))).unwrap();
+    (disk, reports)
+}
+
+/// Reports up to the first that fits.
+fn wait(reports: &Receiver<Report>, fits: impl Fn(&Report) -> bool) -> Vec<Report> {
+    let mut seen = Vec::new();
+    loop {
+        let report = reports.recv_timeout(PATIENCE).expect("a report comes");
+        let done = fits(&report);
+        seen.push(report);
+        if done {
+            return seen;
+        }
+    }
+}
+
+fn durable(seq: u64) -> impl Fn(&Report) -> bool {
+    move |report| matches!(report, Report::Durable(Seq(upto)) if *upto >= seq)
+}
+
+fn append(opened_lines: &mut crate::storage::Lines, rng: &mut Rng, count: u64) -> Job {
+    let after = Position::new(vote(3).promise.epoch, opened_lines.last());
+    let records = some_records(rng, after, 3, count);
+    let lines = opened_lines.append(&records);
+    Job::Append { records: records.into(), lines }
+}
+
+#[test]
+fn what_is_reported_is_there() {
+    let dir = TempDir::new();
+    let mut rng = Rng(1);
+    let Opened { disk, mut lines, .. } = reopen(dir.path());
+    let (disk, reports) = running(disk);
+    disk.submit(Seq(1), Job::Vote(vote(3)));
+    for seq in 2..200 {
+        disk.submit(Seq(seq), append(&mut lines, &mut rng, 1 + seq % 3));
+    }
+    let seen = wait(&reports, durable(199));
+    let order: Vec<u64> = seen.iter().map(|report| if let Report::Durable(seq) = report { seq.0 } else { 0 }).collect();
+    assert!(order.is_sorted() && order[0] > 0, "{order:?}");
+    assert!(disk.counted().syncs > 0 && disk.counted().bytes > 0);
+    drop(disk);
+    let again = reopen(dir.path());
+    assert_eq!((again.recovered.records.len() as u64, again.recovered.vote), (lines.last(), vote(3)));
+    assert_eq!(again.lines.chain_at(lines.last()), lines.chain_at(lines.last()));
+    assert_eq!(again.findings, []);
+}
+
+/// A quiet log says itself how far it is durable.
+#[test]
+fn a_marker_comes_when_nothing_else_does() {
+    let dir = TempDir::new();
+    let Opened { disk, mut lines, .. } = reopen(dir.path());
+    let (disk, reports) = running(disk);
+    disk.submit(Seq(1), Job::Vote(vote(3)));
+    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 2));
+    wait(&reports, durable(2));
+    let began = Instant::now();
+    while crate::storage::read_dir(dir.path(), |_| {}).unwrap().synced < 2 {
+        assert!(began.elapsed() < PATIENCE, "no marker came");
+        std::thread::yield_now();
+    }
+    drop(disk);
+}
+
+static FULL: AtomicBool = AtomicBool::new(false);
+
+fn allocate_if_room(dir: &std::path::Path, size: u64) -> Result<Spare, StorageError> {
+    if FULL.load(Ordering::SeqCst) {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        return Err(StorageError::io("fill", dir)(full));
+    }
+    allocate(dir, size)
+}
+
+#[test]
+fn a_full_disk_waits_and_goes_on() {
+    let dir = TempDir::new();
+    let mut rng = Rng(1);
+    let Opened { disk, mut lines, .. } = reopen(dir.path());
+    FULL.store(true, Ordering::SeqCst);
+    let (disk, reports) = running(disk.allocating(allocate_if_room));
+    wait(&reports, |report| matches!(report, Report::Full(true)));
+    // There is room in the segment that has been begun, and in the promise file.
+    disk.submit(Seq(1), Job::Vote(vote(3)));
+    disk.submit(Seq(2), append(&mut lines, &mut rng, 1));
+    let seen = wait(&reports, durable(2));
+    assert!(seen.iter().all(|report| matches!(report, Report::Durable(_))), "{seen:?}");
+    for seq in 3..9 {
+        disk.submit(Seq(seq), append(&mut lines, &mut rng, 20));
+    }
+    FULL.store(false, Ordering::SeqCst);
+    let seen = wait(&reports, durable(8));
+    let room = seen.iter().position(|report| matches!(report, Report::Full(false))).expect("it is told of room");
+    assert!(seen[..room].iter().all(|report| !durable(3)(report)), "reported before there was room: {seen:?}");
+    drop(disk);
+    let again = reopen(dir.path());
+    assert_eq!(again.recovered.records.len() as u64, lines.last());
+}
+
+/// Waiting for room does not hold up the end.
+#[test]
+fn a_full_disk_can_be_closed() {
+    fn never(dir: &std::path::Path, _: u64) -> Result<Spare, StorageError> {
+        Err(StorageError::io("fill", dir)(std::io::ErrorKind::QuotaExceeded.into()))
+    }
+    let dir = TempDir::new();
+    let Opened { disk, mut lines, .. } = reopen(dir.path());
+    let (disk, reports) = running(disk.allocating(never));
+    disk.submit(Seq(1), Job::Vote(vote(3)));
+    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 50));
+    wait(&reports, |report| matches!(report, Report::Full(true)));
+    drop(disk);
+    let again = reopen(dir.path());
+    // Never reported, so as much as there was room for.
+    assert!(!is_doubtful(&again) && again.recovered.records.len() < 50);
+}
+
+#[test]
+fn after_a_failure_nothing_is_written() {
+    let dir = TempDir::new();
+    let Opened { disk, mut lines, .. } = reopen(dir.path());
+    let (disk, reports) = running(disk);
+    disk.submit(Seq(1), Job::Vote(vote(3)));
+    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 2));
+    wait(&reports, durable(2));
+    let log = dir.path().join("log");
+    std::fs::rename(&log, dir.path().join("gone")).unwrap();
+    disk.submit(Seq(3), append(&mut lines, &mut Rng(1), 50));
+    wait(&reports, |report| matches!(report, Report::Failed(_)));
+    disk.submit(Seq(4), Job::Vote(vote(9)));
+    drop(disk);
+    assert_eq!(reports.try_iter().count(), 0, "nothing comes after a failure");
+    std::fs::rename(dir.path().join("gone"), &log).unwrap();
+    let again = reopen(dir.path());
+    assert_eq!(again.recovered.vote, vote(3));
+    assert!(!is_doubtful(&again));
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let dir = TempDir::new();
+    let first = reopen(dir.path());
+    let error = crate::storage::open(&crate::storage::testing::options(dir.path())).unwrap_err();
+    assert!(matches!(error, StorageError::InUse { .. }), "{error}");
+    drop(first);
+    reopen(dir.path());
+}

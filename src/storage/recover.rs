@@ -247,3 +247,7 @@ fn settle_vote(dir: &Path, identity: Identity, survey: &Survey) -> Result<(Incar
     let file = VoteFile::create(dir, Stored { vote, incarnation })?;
     Ok((incarnation, vote, file))
 }
+
+#[cfg(test)]
+#[path = "recover_tests.rs"]
+mod tests;

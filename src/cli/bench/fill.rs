@@ -1,7 +1,7 @@
 //! Fills the key space quickly, with atomic batches, so that a cluster can be measured with a given amount of data.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -18,6 +18,7 @@ use super::session::{Fate, RETRY_PAUSE, Session};
 use super::status;
 use super::tally::{Kind, Tally};
 use super::target::Target;
+use super::tasks::lock;
 use super::text::{grouped, millis, per_second};
 use super::workload::json_text;
 
@@ -272,9 +273,4 @@ fn print(args: &FillArgs, state: &State, took: Duration, out: &mut impl Write) -
         write!(out, "{}\n{}", table(&[("batches", &report.batches)]), errors_line(&state.tally.trouble))?;
     }
     out.flush()
-}
-
-/// What is counted is right after any number of whole steps, so that a panic elsewhere does no harm.
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -24,6 +24,7 @@ mod session;
 mod status;
 mod tally;
 mod target;
+mod tasks;
 mod text;
 mod workload;
 

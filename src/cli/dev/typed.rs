@@ -55,9 +55,8 @@ pub fn listen(nodes: u32) -> mpsc::Receiver<Typed> {
     tokio::spawn(async move {
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         while let Ok(Some(line)) = lines.next_line().await {
-            if let Some(typed) = Typed::parse(&line, nodes)
-                && send.send(typed).await.is_err()
-            {
+            let Some(typed) = Typed::parse(&line, nodes) else { continue };
+            if send.send(typed).await.is_err() {
                 return;
             }
         }

@@ -38,14 +38,16 @@ fn headline(view: &Report) -> String {
 
 fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
     let view = &cluster.view;
+    let leads = view.leader.as_ref().is_some_and(|leader| leader.id == member.id);
     let mark = match () {
-        () if view.leader.as_ref().is_some_and(|leader| leader.id == member.id) => "*",
+        () if leads => "*",
         () if view.heir == Some(member.id) => "+",
         () => "",
     };
     let (id, name) = (member.id.to_string(), member.name.clone());
-    let lag = member.lag.map_or(NONE.to_string(), |lag| lag.to_string());
-    let heard = member.last_heard_ms.map_or(NONE.to_string(), span);
+    // Nobody lags behind itself.
+    let lag = member.lag.filter(|_| !leads).map_or(NONE.to_string(), |lag| lag.to_string());
+    let heard = member.last_heard_ms.filter(|_| !leads).map_or(NONE.to_string(), span);
     let (role, epoch, commit, applied, own_trouble) = match cluster.nodes.get(&member.id) {
         Some(Ok(own)) => {
             let numbers = (own.commit_index.to_string(), own.applied_index.to_string());
@@ -127,7 +129,7 @@ mod tests {
             applied_index: 119,
             heir: Some(2),
             members: vec![
-                member(1, None, None, None),
+                member(1, Some(0), Some(0), None),
                 member(2, Some(0), Some(12), None),
                 member(3, Some(40), Some(61_200), Some("other timings")),
             ],

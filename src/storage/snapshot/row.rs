@@ -62,6 +62,9 @@ impl Row {
         if line.len() > LINE_BYTES_MAX {
             return Err(Why::LineTooLong);
         }
+        if table_end(&line) != Some(change.table.len()) {
+            return Err(Why::Table);
+        }
         let row = Row::parse(line)?;
         if row.value() == change.value.as_deref() { Ok(row) } else { Err(Why::Value) }
     }
@@ -153,7 +156,7 @@ mod tests {
             let row = Row::encode(&change("k", Some(value)), Vec::new());
             assert_eq!(row.unwrap_err(), Why::Value, "{value:?}");
         }
-        for table in ["", "end", "1st", "Doc", "a b", "é"] {
+        for table in ["", "end", "1st", "Doc", "a b", "a \"k\" 1", "é"] {
             let change = Change { table, key: "k".into(), value: None };
             assert_eq!(Row::encode(&change, Vec::new()).unwrap_err(), Why::Table, "{table:?}");
         }

@@ -1,13 +1,51 @@
 //! How gaps are told: a line each, for people or as JSON, written out at once.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::super::report::errors_line;
+use super::super::session::Code;
 use super::super::text::{grouped, millis};
 use super::watch::{Ack, Event, Gap, Watch};
+
+/// An event as a program reads it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Line<'a> {
+    Began {
+        at_unix_ms: u64,
+        by: End<'a>,
+    },
+    Gap {
+        started_at_unix_ms: u64,
+        /// Since the first acknowledgement.
+        started_after_ms: f64,
+        length_ms: f64,
+        open: bool,
+        from: End<'a>,
+        to: Option<End<'a>>,
+        client_late_ms: f64,
+    },
+    End {
+        watched_ms: f64,
+        acknowledged: u64,
+        gaps: u64,
+        longest_ms: f64,
+        total_ms: f64,
+        unknown_writes: u64,
+        errors: &'a BTreeMap<Code, u64>,
+    },
+}
+
+/// Of a gap: the node that acknowledged, and its epoch.
+#[derive(Debug, Serialize)]
+struct End<'a> {
+    url: &'a str,
+    epoch: Option<&'a str>,
+}
 
 #[derive(Debug)]
 pub struct Printer<'a, W> {
@@ -25,9 +63,8 @@ impl<'a, W: Write> Printer<'a, W> {
     pub fn print(&mut self, watch: &Watch, events: &[Event]) -> io::Result<()> {
         for event in events {
             let line = match event {
-                Event::Began { ack, wall } if self.json => self.began_json(ack, *wall).to_string(),
-                Event::Began { ack, .. } => format!("first write acknowledged by {}", self.end(ack)),
-                Event::Gap(gap) if self.json => self.gap_json(watch, gap).to_string(),
+                _ if self.json => serde_json::to_string(&self.line(watch, event))?,
+                Event::Began { ack, .. } => format!("first write acknowledged by {}", self.end_text(ack)),
                 Event::Gap(gap) => self.gap_text(watch, gap),
             };
             writeln!(self.out, "{line}")?;
@@ -38,14 +75,12 @@ impl<'a, W: Write> Printer<'a, W> {
     /// The last line.
     pub fn finish(&mut self, watch: &Watch) -> io::Result<()> {
         if self.json {
-            writeln!(self.out, "{}", totals_json(watch))?;
+            writeln!(self.out, "{}", serde_json::to_string(&totals(watch))?)?;
         } else {
             let (acknowledged, gaps) = (grouped(watch.acknowledged), grouped(watch.gaps));
             let (seconds, longest) = (watch.watched.as_secs_f64(), millis(watch.longest));
-            writeln!(
-                self.out,
-                "\n{acknowledged} writes acknowledged in {seconds:.1} s, {gaps} gaps, the longest {longest:.1} ms"
-            )?;
+            writeln!(self.out, "\n{acknowledged} writes acknowledged in {seconds:.1} s")?;
+            writeln!(self.out, "{gaps} gaps, the longest wait {longest:.1} ms")?;
             write!(self.out, "{}", errors_line(&watch.errors))?;
         }
         self.out.flush()
@@ -53,52 +88,49 @@ impl<'a, W: Write> Printer<'a, W> {
 
     fn gap_text(&self, watch: &Watch, gap: &Gap) -> String {
         let (length, at) = (millis(gap.length), watch.offset(gap.from.at).as_secs_f64());
-        let to = gap.to.as_ref().map_or("still open".to_string(), |to| self.end(to));
+        let to = gap.to.as_ref().map_or("still open".to_string(), |to| self.end_text(to));
         let late = match millis(gap.client_late) {
             late if late * 2.0 > length => format!("; this client itself stood still for {late:.1} ms of it"),
             _ => String::new(),
         };
-        format!("gap {length:>8.1} ms at {at:>8.3} s, {} → {to}{late}", self.end(&gap.from))
+        format!("gap {length:>8.1} ms at {at:>8.3} s, {} → {to}{late}", self.end_text(&gap.from))
     }
 
-    fn end(&self, ack: &Ack) -> String {
-        let epoch = ack.epoch.as_deref().unwrap_or("unknown");
-        format!("{} (epoch {epoch})", self.urls[ack.lane])
+    fn end_text(&self, ack: &Ack) -> String {
+        let End { url, epoch } = self.end(ack);
+        format!("{url} (epoch {})", epoch.unwrap_or("unknown"))
     }
 
-    fn began_json(&self, ack: &Ack, wall: SystemTime) -> Value {
-        json!({ "event": "began", "at_unix_ms": unix_ms(wall), "by": self.end_json(ack) })
+    fn line<'b>(&'b self, watch: &Watch, event: &'b Event) -> Line<'b> {
+        match event {
+            Event::Began { ack, wall } => Line::Began { at_unix_ms: unix_ms(*wall), by: self.end(ack) },
+            Event::Gap(gap) => Line::Gap {
+                started_at_unix_ms: unix_ms(gap.wall),
+                started_after_ms: millis(watch.offset(gap.from.at)),
+                length_ms: millis(gap.length),
+                open: gap.to.is_none(),
+                from: self.end(&gap.from),
+                to: gap.to.as_ref().map(|to| self.end(to)),
+                client_late_ms: millis(gap.client_late),
+            },
+        }
     }
 
-    fn gap_json(&self, watch: &Watch, gap: &Gap) -> Value {
-        json!({
-            "event": "gap",
-            "started_at_unix_ms": unix_ms(gap.wall),
-            "started_after_ms": millis(watch.offset(gap.from.at)),
-            "length_ms": millis(gap.length),
-            "open": gap.to.is_none(),
-            "from": self.end_json(&gap.from),
-            "to": gap.to.as_ref().map(|to| self.end_json(to)),
-            "client_late_ms": millis(gap.client_late),
-        })
-    }
-
-    fn end_json(&self, ack: &Ack) -> Value {
-        json!({ "url": self.urls[ack.lane], "epoch": ack.epoch })
+    fn end<'b>(&'b self, ack: &'b Ack) -> End<'b> {
+        End { url: &self.urls[ack.lane], epoch: ack.epoch.as_deref() }
     }
 }
 
-fn totals_json(watch: &Watch) -> Value {
-    json!({
-        "event": "end",
-        "watched_ms": millis(watch.watched),
-        "acknowledged": watch.acknowledged,
-        "gaps": watch.gaps,
-        "longest_ms": millis(watch.longest),
-        "total_ms": millis(watch.total),
-        "unknown_writes": watch.errors.unknown,
-        "errors": watch.errors.by_code,
-    })
+fn totals(watch: &Watch) -> Line<'_> {
+    Line::End {
+        watched_ms: millis(watch.watched),
+        acknowledged: watch.acknowledged,
+        gaps: watch.gaps,
+        longest_ms: millis(watch.longest),
+        total_ms: millis(watch.total),
+        unknown_writes: watch.errors.unknown,
+        errors: &watch.errors.by_code,
+    }
 }
 
 fn unix_ms(wall: SystemTime) -> u64 {

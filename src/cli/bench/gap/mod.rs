@@ -12,7 +12,7 @@ mod event;
 mod watch;
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -23,6 +23,7 @@ use super::args::{Common, VALUE_BYTES_MAX, VALUE_BYTES_MIN, parse_span};
 use super::error::BenchError;
 use super::session::{RETRY_PAUSE, Session};
 use super::target::Target;
+use super::tasks::{failure, lock};
 use super::workload::{Level, Mix, Workload};
 use event::Printer;
 use watch::{TICK, Watch};
@@ -62,9 +63,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// The watch is right after any number of whole steps, so that a panic elsewhere does no harm.
     fn watch(&self) -> MutexGuard<'_, Watch> {
-        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watch)
     }
 }
 
@@ -87,7 +87,7 @@ pub async fn run(
     let printed = tokio::select! {
         () = sleep(args.duration) => Ok(()),
         () = stop => Ok(()),
-        () = fail(&mut lanes) => Ok(()),
+        () = failure(&mut lanes) => Ok(()),
         () = beat(&shared) => Ok(()),
         broken = tell(&shared, &mut printer) => broken,
     };
@@ -116,15 +116,6 @@ async fn beat(shared: &Shared) {
     loop {
         shared.watch().tick(Instant::now());
         sleep(TICK).await;
-    }
-}
-
-/// Lanes have no end of their own: one that ends has failed, and so has the program.
-async fn fail(lanes: &mut JoinSet<()>) {
-    if let Some(Err(ended)) = lanes.join_next().await
-        && let Ok(panic) = ended.try_into_panic()
-    {
-        std::panic::resume_unwind(panic);
     }
 }
 

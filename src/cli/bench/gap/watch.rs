@@ -61,7 +61,9 @@ pub struct Watch {
     events: Vec<Event>,
     pub acknowledged: u64,
     pub gaps: u64,
+    /// Between two acknowledgements, whether or not that is a gap to be told.
     pub longest: Duration,
+    /// Of the gaps.
     pub total: Duration,
     pub errors: Errors,
     /// From the first acknowledgement to the end.
@@ -101,7 +103,10 @@ impl Watch {
         if self.active.is_none() || !self.is_fresh(now) {
             self.active = Some(lane);
         }
-        match self.last.replace(ack.clone()) {
+        let last = self.last.replace(ack.clone());
+        self.longest =
+            self.longest.max(last.as_ref().map_or(Duration::ZERO, |last| now.duration_since(last.at)));
+        match last {
             None => {
                 self.began = Some(now);
                 self.tell(Event::Began { ack, wall: SystemTime::now() });
@@ -137,8 +142,12 @@ impl Watch {
     pub fn finish(&mut self, now: Instant) -> Vec<Event> {
         self.tick(now);
         self.watched = self.began.map_or(Duration::ZERO, |began| now.duration_since(began));
-        if let Some(from) = self.last.clone().filter(|last| now.duration_since(last.at) > self.over) {
-            self.gap(from, None, now);
+        if let Some(from) = self.last.clone() {
+            let length = now.duration_since(from.at);
+            self.longest = self.longest.max(length);
+            if length > self.over {
+                self.gap(from, None, now);
+            }
         }
         self.take_events()
     }
@@ -155,7 +164,6 @@ impl Watch {
     fn gap(&mut self, from: Ack, to: Option<Ack>, now: Instant) {
         let length = now.duration_since(from.at);
         self.gaps += 1;
-        self.longest = self.longest.max(length);
         self.total += length;
         let wall = SystemTime::now().checked_sub(length).unwrap_or(SystemTime::UNIX_EPOCH);
         self.tell(Event::Gap(Gap { from, to, length, wall, client_late: self.late }));
@@ -239,6 +247,16 @@ mod tests {
         assert_eq!(gap.length, Duration::from_millis(300));
         assert_eq!(stage.watch.offset(gap.from.at), Duration::from_millis(20));
         assert_eq!((stage.watch.gaps, stage.watch.acknowledged, events.len()), (1, 3, 2));
+        assert_eq!((stage.watch.longest, stage.watch.total), (gap.length, gap.length));
+    }
+
+    #[test]
+    fn the_longest_wait_need_not_be_a_gap() {
+        let mut stage = Stage::new();
+        stage.ack(0, "1.1", 0);
+        stage.ack(0, "1.1", 7);
+        stage.watch.finish(stage.at(10));
+        assert_eq!((stage.watch.longest, stage.watch.gaps), (Duration::from_millis(7), 0));
     }
 
     #[test]

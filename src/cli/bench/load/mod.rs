@@ -7,7 +7,7 @@ mod report;
 mod worker;
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::JoinSet;
@@ -22,6 +22,7 @@ use super::session::Session;
 use super::status;
 use super::tally::Tally;
 use super::target::Target;
+use super::tasks::{failure, lock};
 use super::text::{grouped, millis, per_second};
 use super::workload::{Level, Mix, Workload};
 use report::Report;
@@ -133,7 +134,7 @@ async fn measure(args: &LoadArgs, targets: &Arc<[Target]>, stop: impl Future<Out
     tokio::select! {
         () = measuring => (),
         () = stop => (),
-        () = fail(&mut workers) => (),
+        () = failure(&mut workers) => (),
     }
     let span = began.elapsed();
     progress.clear();
@@ -167,15 +168,6 @@ fn run_number() -> u64 {
     Rng::new(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40).next()
 }
 
-/// Workers have no end of their own: one that ends has failed, and so has the program.
-async fn fail(workers: &mut JoinSet<()>) {
-    if let Some(Err(ended)) = workers.join_next().await
-        && let Ok(panic) = ended.try_into_panic()
-    {
-        std::panic::resume_unwind(panic);
-    }
-}
-
 async fn watch(args: &LoadArgs, tally: &Mutex<Tally>, began: Instant, progress: &Progress) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -194,9 +186,4 @@ async fn watch(args: &LoadArgs, tally: &Mutex<Tally>, began: Instant, progress: 
         tally.recent.clear();
         last = Instant::now();
     }
-}
-
-/// What is counted is right after any number of whole steps, so that a panic elsewhere does no harm.
-fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
-    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

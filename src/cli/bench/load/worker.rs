@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use super::super::session::{Fate, RETRY_PAUSE, Session, Trouble};
 use super::super::tally::{Kind, Tally};
+use super::super::tasks::lock;
 use super::super::workload::Workload;
-use super::lock;
 
 #[derive(Debug)]
 pub struct Worker {

@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod economy;
+mod measure;
 mod model;
 mod transfer;
 

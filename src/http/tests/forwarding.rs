@@ -1,0 +1,159 @@
+//! One hop to the leader, and what becomes of calls while leadership changes hands.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::FutureExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::node::{Node, Options, Order, TOKEN};
+use super::request;
+use crate::driver::api::Denied;
+use crate::types::NodeId;
+
+const LEADER: Order = Order::Show(Some(NodeId(1)));
+
+async fn two() -> (Node, Node) {
+    let mut nodes = Node::several(2, Options::default()).await.into_iter();
+    (nodes.next().expect("there are two"), nodes.next().expect("there are two"))
+}
+
+#[tokio::test]
+async fn a_follower_passes_calls_on() {
+    let (mut leader, follower) = two().await;
+    let _serving = leader.serve();
+    let answer = follower.call("PUT /v1/docs/a/b%20c", &[("x-request-id", "mine")], "1").await;
+    assert_eq!((answer.status.as_u16(), answer.header("etag")), (201, "\"1\""));
+    for (name, value) in
+        [("eldest-node", "1"), ("eldest-acks", "2/3"), ("eldest-index", "1"), ("x-request-id", "mine")]
+    {
+        assert_eq!(answer.header(name), value, "{name}");
+    }
+    assert_eq!(leader.seen(), ["write 101|{\"key\":\"a/b c\",\"value\":1}"]);
+    assert!(follower.seen().is_empty());
+    assert_eq!(follower.call("GET /v1/docs/a/b%20c", &[], "").await.text, "1");
+    let known = follower.call("GET /v1/docs/a/b%20c?level=leader", &[("if-none-match", "\"1\"")], "").await;
+    assert_eq!((known.status.as_u16(), known.header("etag")), (304, "\"1\""));
+    let failed = follower.call("PUT /v1/docs/a/b%20c", &[("if-match", "\"9\"")], "2").await;
+    assert_eq!(failed.problem(), (412, "precondition_failed".to_string()));
+    assert_eq!(follower.call("GET /v1/docs/a/b%20c?level=local", &[], "").await.problem().0, 404);
+    assert_eq!(follower.call("GET /readyz", &[], "").await.header("eldest-node"), "1");
+}
+
+#[tokio::test]
+async fn a_name_is_the_same_through_a_follower() {
+    let (mut leader, follower) = two().await;
+    let _serving = leader.serve();
+    for (number, key) in
+        ["a%5Cb", "a|b", "a%2Fb%3Fc%23d", "%25", "a//b", "a%20+b", "{x}", "'q'"].into_iter().enumerate()
+    {
+        let line = format!("PUT /v1/docs/{key}");
+        let mark = [("idempotency-key", key)];
+        let first = follower.call(&line, &mark, &number.to_string()).await;
+        assert_eq!(first.status, 201, "{key}: {first:?}");
+        let direct = leader.call(&line, &mark, &number.to_string()).await;
+        assert_eq!((&direct.text, direct.header("idempotency-replayed")), (&first.text, "true"), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn orders_are_passed_on_with_their_credential() {
+    let options = Options { token: Some(TOKEN), ..Options::default() };
+    let mut nodes = Node::several(2, options).await;
+    let _serving = nodes[0].serve();
+    let right = format!("Bearer {TOKEN}");
+    let answer = nodes[1].call("POST /elect", &[("authorization", &right)], "{\"node_idx\":2}").await;
+    assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, "{\"leader\":2}"));
+    assert_eq!(nodes[0].seen(), ["hand over to Some(NodeId(2))"]);
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_be_dialled_has_not_been_asked() {
+    let (_, follower) = two().await;
+    follower.order(Order::Show(Some(NodeId(3)))).await;
+    for line in ["PUT /v1/docs/a", "GET /v1/docs/a"] {
+        assert_eq!(follower.call(line, &[], "1").await.problem(), (503, "no_leader".to_string()), "{line}");
+    }
+}
+
+/// Takes requests and closes without an answer.
+async fn swallow(listener: TcpListener, taken: Arc<AtomicUsize>) {
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut bytes = [0; 4096];
+        if stream.read(&mut bytes).await.is_ok_and(|read| read > 0) {
+            taken.fetch_add(1, Ordering::Relaxed);
+        }
+        let _ = stream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_left_is_never_sent_again() {
+    let (mut leader, follower) = two().await;
+    let taken = Arc::new(AtomicUsize::new(0));
+    tokio::spawn(swallow(leader.take_listener(), taken.clone()));
+    let write = follower.call("PUT /v1/docs/a", &[], "1").await;
+    assert_eq!(write.problem(), (504, "outcome_unknown".to_string()));
+    assert_eq!(taken.load(Ordering::Relaxed), 1);
+    let read = follower.call("GET /v1/docs/a", &[], "").await;
+    assert_eq!(read.problem(), (503, "no_leader".to_string()));
+}
+
+#[tokio::test]
+async fn a_call_outwaits_a_hand_over_that_is_given_up() {
+    let node = Node::leader().await;
+    node.deny([Denied::HandingOver, Denied::HandingOver]).await;
+    assert_eq!(node.call("PUT /v1/docs/a", &[], "1").await.status, 201);
+    assert_eq!(node.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_call_follows_leadership() {
+    let (mut heir, old) = two().await;
+    let _serving = heir.serve();
+    old.order(Order::Show(Some(NodeId(2)))).await;
+    old.deny(std::iter::repeat_n(Denied::HandingOver, 10_000)).await;
+    let call = old.front.answer(request("PUT /v1/docs/a", &[], "1"));
+    let mut call = std::pin::pin!(call);
+    while old.seen().is_empty() {
+        assert!(call.as_mut().now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    old.order(LEADER).await;
+    let answer = super::Answer::of(call.await).await;
+    assert_eq!((answer.status.as_u16(), answer.header("eldest-node")), (201, "1"));
+    assert_eq!(heir.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn who_is_told_that_the_leader_moved_asks_again() {
+    let (mut leader, follower) = two().await;
+    let _serving = leader.serve();
+    leader.order(Order::Show(Some(NodeId(3)))).await;
+    let call = follower.front.answer(request("PUT /v1/docs/a", &[], "1"));
+    let turn = async {
+        tokio::task::yield_now().await;
+        leader.order(LEADER).await;
+    };
+    let (response, ()) = tokio::join!(call, turn);
+    assert_eq!(response.status(), 201);
+    assert_eq!(leader.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_outwaits_a_moment_without_a_leader() {
+    let (mut leader, follower) = two().await;
+    let _serving = leader.serve();
+    follower.order(Order::Show(None)).await;
+    follower.deny([Denied::NoLeader]).await;
+    let call = follower.front.answer(request("PUT /v1/docs/a", &[], "1"));
+    let turn = async {
+        while follower.seen().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        follower.order(LEADER).await;
+    };
+    let (response, ()) = tokio::join!(call, turn);
+    assert_eq!(response.status(), 201);
+}

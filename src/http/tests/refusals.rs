@@ -1,0 +1,190 @@
+//! Everything that may go wrong, and the problem that says so.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::node::{Node, Options, Order, limits, refusals};
+use super::request;
+use crate::config::HttpLimits;
+use crate::driver::api::Denied;
+use crate::types::NodeId;
+
+#[tokio::test]
+async fn every_refusal_has_its_code() {
+    let node = Node::leader().await;
+    for (denied, status, code) in refusals() {
+        node.deny([denied.clone()]).await;
+        let answer = node.call("PUT /v1/docs/a", &[], "1").await;
+        assert_eq!(answer.problem(), (status, code.to_string()), "{denied:?}");
+        assert_eq!(answer.json()["retryable"], matches!(status, 429 | 503 | 504), "{denied:?}");
+        assert_eq!(answer.json()["leader_node"]["id"], 1, "{denied:?}");
+        assert_eq!(answer.header("eldest-acks"), "");
+    }
+    node.deny([Denied::ServiceDown { reason: "upgrade".into() }]).await;
+    let answer = node.call("PUT /v1/docs/a", &[], "1").await;
+    assert!(answer.json()["detail"].as_str().is_some_and(|detail| detail.ends_with("upgrade")));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem_too() {
+    let node = Node::leader().await;
+    for line in [
+        "GET /nothing",
+        "POST /v1",
+        "GET /v1/roles",
+        "GET /metrics",
+        "POST /override_all_data",
+        "GET /v1/docs/a/../../x",
+    ] {
+        let (status, _) = node.call(line, &[], "").await.problem();
+        assert!(matches!(status, 404 | 400), "{line}");
+    }
+    assert_eq!(node.call("GET /nothing", &[], "").await.problem(), (404, "not_found".to_string()));
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let node = Node::leader().await;
+    for (line, allow) in [
+        ("GET /v1/commands", "POST"),
+        ("PATCH /v1/docs/a", "GET,HEAD,PUT,DELETE"),
+        ("POST /v1/users", "GET,HEAD"),
+        ("GET /is_leader", "POST"),
+        ("PUT /livez", "GET,HEAD"),
+    ] {
+        let answer = node.call(line, &[], "").await;
+        assert_eq!(answer.problem(), (405, "method_not_allowed".to_string()), "{line}");
+        assert_eq!(answer.header("allow"), allow, "{line}");
+    }
+    let options = node.call("OPTIONS /v1/docs/a", &[], "").await;
+    assert_eq!((options.status.as_u16(), options.header("allow")), (204, "GET,HEAD,PUT,DELETE"));
+    assert_eq!(node.call("HEAD /livez", &[], "").await.status, 200);
+}
+
+#[tokio::test]
+async fn bodies_have_a_size_and_a_kind() {
+    let node =
+        Node::with(Options { limits: HttpLimits { body_bytes: 1 << 20, ..limits() }, ..Options::default() })
+            .await;
+    let large = format!("\"{}\"", "x".repeat(1 << 20));
+    let answer = node.call("PUT /v1/docs/a", &[], &large).await;
+    assert_eq!(answer.problem(), (413, "body_too_large".to_string()));
+    let fits = format!("\"{}\"", "x".repeat((1 << 20) - 2));
+    assert_eq!(node.call("PUT /v1/docs/a", &[], &fits).await.status, 201);
+    for line in ["PUT /v1/docs/a", "POST /v1/commands", "POST /service_down", "POST /is_leader"] {
+        let answer = node.call(line, &[("content-type", "text/plain")], "{}").await;
+        assert_eq!(answer.problem(), (415, "unsupported_media_type".to_string()), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_has_a_size_of_its_own() {
+    let node =
+        Node::with(Options { limits: HttpLimits { body_bytes: 4 << 20, ..limits() }, ..Options::default() })
+            .await;
+    let large = format!("\"{}\"", "x".repeat(1 << 20));
+    let answer = node.call("PUT /v1/docs/a", &[], &large).await;
+    assert_eq!(answer.problem(), (413, "body_too_large".to_string()));
+    assert_eq!(answer.json()["field"], "value");
+}
+
+#[tokio::test]
+async fn a_head_has_a_size() {
+    let node = Node::leader().await;
+    let long = "x".repeat(9000);
+    let answer = node.call("GET /livez", &[("x-long", &long)], "").await;
+    assert_eq!(answer.problem(), (431, "request_header_fields_too_large".to_string()));
+}
+
+#[tokio::test]
+async fn request_ids_are_echoed_or_made() {
+    let node = Node::leader().await;
+    let answer = node.call("GET /livez", &[("x-request-id", "mine-1")], "").await;
+    assert_eq!(answer.header("x-request-id"), "mine-1");
+    let long = "x".repeat(129);
+    let mut made = Vec::new();
+    for unusable in ["", "with blank", long.as_str()] {
+        let answer = node.call("GET /livez", &[("x-request-id", unusable)], "").await;
+        assert!(!answer.header("x-request-id").is_empty() && answer.header("x-request-id") != unusable);
+        made.push(answer.header("x-request-id").to_string());
+    }
+    made.sort();
+    made.dedup();
+    assert_eq!(made.len(), 3);
+}
+
+#[tokio::test]
+async fn beyond_the_bound_calls_are_refused_at_once_and_probes_are_not() {
+    let node =
+        Node::with(Options { limits: HttpLimits { requests: 1, ..limits() }, ..Options::default() }).await;
+    node.order(Order::FallSilent).await;
+    let waiting = node.front.answer(request("PUT /v1/docs/a", &[], "1"));
+    let mut waiting = std::pin::pin!(waiting);
+    assert!(waiting.as_mut().now_or_never().is_none());
+    let refused = node.call("GET /v1/users", &[], "").await;
+    assert_eq!(refused.problem(), (429, "too_many_requests".to_string()));
+    assert_eq!(node.call("GET /livez", &[], "").await.status, 200);
+}
+
+#[tokio::test]
+async fn late_verdicts_are_unknown_and_late_reads_are_not() {
+    let short = HttpLimits { request_timeout: Duration::from_millis(50), ..limits() };
+    let node = Node::with(Options { limits: short, ..Options::default() }).await;
+    node.order(Order::FallSilent).await;
+    let write = node.call("PUT /v1/docs/a", &[], "1").await;
+    assert_eq!(write.problem(), (504, "outcome_unknown".to_string()));
+    let read = node.call("GET /v1/docs/a", &[], "").await;
+    assert_eq!(read.problem(), (503, "no_quorum".to_string()));
+    assert_eq!(node.call("GET /readyz", &[], "").await.problem(), (503, "no_quorum".to_string()));
+    assert_eq!(node.call("POST /elect", &[], "{\"node_idx\":2}").await.problem().0, 504);
+    assert_eq!(node.call("POST /catch_up", &[], "{\"snapshot_id\":1}").await.problem().0, 503);
+}
+
+#[tokio::test]
+async fn a_local_read_and_a_probe_of_a_hung_loop_end_too() {
+    let short = HttpLimits { request_timeout: Duration::from_millis(50), ..limits() };
+    let node = Node::with(Options { limits: short, ..Options::default() }).await;
+    node.order(Order::FallSilent).await;
+    for line in [
+        "GET /v1/docs/a?level=local",
+        "GET /v1/status",
+        "GET /leader",
+        "POST /is_leader",
+        "POST /declare_capability",
+    ] {
+        let answer =
+            node.call(line, &[], if line.ends_with("ability") { "{\"node_idx\":2}" } else { "" }).await;
+        assert_eq!(answer.problem(), (503, "no_quorum".to_string()), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_leads() {
+    let node = Node::leader().await;
+    node.order(Order::Show(None)).await;
+    node.deny(std::iter::repeat_n(Denied::NoLeader, 10_000)).await;
+    let answer = node.call("PUT /v1/docs/a", &[], "1").await;
+    assert_eq!(answer.problem(), (503, "no_leader".to_string()));
+    assert!(answer.json()["leader_node"].is_null());
+    assert!(!answer.headers.contains_key("eldest-leader"));
+}
+
+#[tokio::test]
+async fn who_does_not_want_to_be_forwarded_is_told_where_to_go() {
+    let node = Node::leader().await;
+    node.order(Order::Show(Some(NodeId(3)))).await;
+    for (line, headers) in [
+        ("PUT /v1/docs/a?forward=no", [("x-nothing", "-")]),
+        ("GET /v1/docs/a?forward=no", [("x-nothing", "-")]),
+        ("PUT /v1/docs/a", [("eldest-forwarded", "2")]),
+        ("POST /handoff?forward=no", [("x-nothing", "-")]),
+    ] {
+        let answer = node.call(line, &headers, if line.starts_with("PUT") { "1" } else { "" }).await;
+        assert_eq!(answer.problem(), (421, "not_leader".to_string()), "{line}");
+        assert_eq!(answer.json()["leader_node"]["id"], 3, "{line}");
+        let url = answer.json()["leader_node"]["url"].as_str().map(str::to_string);
+        assert_eq!(url.as_deref(), node.context.url(NodeId(3)), "{line}");
+    }
+    assert!(node.seen().is_empty());
+}

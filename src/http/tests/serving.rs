@@ -1,0 +1,209 @@
+//! The listener, over TCP: time-outs, bounds, protocols, the end.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::node::{Node, Options, limits};
+use crate::config::HttpLimits;
+
+const SHORT: Duration = Duration::from_millis(50);
+
+/// An address outside every network: nobody calls from there.
+const NOWHERE: &str = "192.0.2.1";
+
+async fn with(limits: HttpLimits) -> Node {
+    Node::with(Options { limits, elsewhere: Some(NOWHERE), ..Options::default() }).await
+}
+
+async fn dial(node: &Node) -> TcpStream {
+    let address = node.url().replace("http://", "");
+    TcpStream::connect(address).await.expect("it listens")
+}
+
+/// Everything until the node closes.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A reset is an end as well.
+    let _ = stream.read_to_end(&mut bytes).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// One answer: its head and a body of the length that it says.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    loop {
+        let mut piece = [0; 1024];
+        let read = stream.read(&mut piece).await.expect("an answer comes");
+        bytes.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&bytes).to_lowercase();
+        let length =
+            text.split_once("content-length: ").and_then(|(_, rest)| rest.split("\r\n").next()?.parse().ok());
+        let whole = text.split_once("\r\n\r\n").is_some_and(|(_, body)| body.len() >= length.unwrap_or(0));
+        if whole || read == 0 {
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_calls() {
+    let mut node = Node::leader().await;
+    let _serving = node.serve();
+    let mut stream = dial(&node).await;
+    for number in 1..=3 {
+        let call = format!("PUT /v1/docs/a HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n{number}");
+        stream.write_all(call.as_bytes()).await.expect("it is open");
+        let answer = answer(&mut stream).await;
+        assert!(answer.contains(&format!("\"rev\":\"{number}\"")), "{answer}");
+    }
+    stream
+        .write_all(b"HEAD /v1/docs/a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await
+        .expect("it is open");
+    let head = rest(&mut stream).await;
+    assert!(head.contains("etag: \"3\"") && head.ends_with("\r\n\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn silence_ends_a_connection() {
+    let mut node = with(HttpLimits { header_timeout: SHORT, ..limits() }).await;
+    let _serving = node.serve();
+    for beginning in ["", "GET", "GET /livez HTTP/1.1\r\nhost:", "PRI * HTTP/2.0\r\n\r\nSM"] {
+        let mut stream = dial(&node).await;
+        stream.write_all(beginning.as_bytes()).await.expect("it is open");
+        let end = rest(&mut stream).await;
+        assert!(!end.contains("200 OK"), "{beginning}: {end}");
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_end_and_slow_second_heads_too() {
+    let mut node = with(HttpLimits { idle_timeout: SHORT, ..limits() }).await;
+    let _serving = node.serve();
+    let mut stream = dial(&node).await;
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+    assert!(rest(&mut stream).await.ends_with("ok\n"));
+
+    let mut node = with(HttpLimits { header_timeout: SHORT, ..limits() }).await;
+    let _serving = node.serve();
+    let mut stream = dial(&node).await;
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+    assert!(answer(&mut stream).await.ends_with("ok\n"));
+    stream.write_all(b"GET /livez HT").await.expect("it is open");
+    assert!(!rest(&mut stream).await.contains("200 OK"));
+}
+
+#[tokio::test]
+async fn a_slow_body_is_told_so() {
+    let mut node = with(HttpLimits { body_timeout: SHORT, ..limits() }).await;
+    let _serving = node.serve();
+    let mut stream = dial(&node).await;
+    stream
+        .write_all(b"PUT /v1/docs/a HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n\"abc")
+        .await
+        .expect("it is open");
+    let answer = answer(&mut stream).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 408 ") && answer.contains("\"code\":\"request_timeout\""),
+        "{answer}"
+    );
+    assert!(node.seen().is_empty());
+}
+
+#[tokio::test]
+async fn heads_beyond_all_bounds_are_refused_bare() {
+    let mut node = Node::leader().await;
+    let _serving = node.serve();
+    let mut stream = dial(&node).await;
+    let head = format!("GET /livez HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(1 << 20));
+    let _ = stream.write_all(head.as_bytes()).await;
+    let end = rest(&mut stream).await;
+    assert!(end.is_empty() || end.starts_with("HTTP/1.1 431 "), "{end}");
+    let mut stream = dial(&node).await;
+    stream.write_all(b"NONSENSE\r\n\r\n").await.expect("it is open");
+    assert!(rest(&mut stream).await.starts_with("HTTP/1.1 400 "));
+}
+
+#[tokio::test]
+async fn too_many_connections_are_told_so_and_closed() {
+    let mut node = with(HttpLimits { connections: 1, ..limits() }).await;
+    let _serving = node.serve();
+    let mut first = dial(&node).await;
+    first.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+    assert!(answer(&mut first).await.ends_with("ok\n"));
+    let mut second = dial(&node).await;
+    second.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+    let refused = answer(&mut second).await;
+    assert!(
+        refused.starts_with("HTTP/1.1 503 ") && refused.contains("application/problem+json"),
+        "{refused}"
+    );
+    drop(second);
+    first
+        .write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await
+        .expect("it is open");
+    assert!(rest(&mut first).await.ends_with("ok\n"));
+    loop {
+        let mut third = dial(&node).await;
+        third.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+        if answer(&mut third).await.ends_with("ok\n") {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn peers_have_connections_in_reserve() {
+    let options = Options { limits: HttpLimits { connections: 1, ..limits() }, ..Options::default() };
+    let mut node = Node::with(options).await;
+    let _serving = node.serve();
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        let mut stream = dial(&node).await;
+        stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+        assert!(answer(&mut stream).await.ends_with("ok\n"));
+        open.push(stream);
+    }
+}
+
+#[tokio::test]
+async fn what_is_under_way_at_the_end_is_answered() {
+    let mut node = Node::leader().await;
+    let (stop, served) = node.serve();
+    let mut idle = dial(&node).await;
+    idle.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+    assert!(answer(&mut idle).await.ends_with("ok\n"));
+    let mut busy = dial(&node).await;
+    let head = b"PUT /v1/docs/a HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n";
+    busy.write_all(head).await.expect("it is open");
+    let mut goon = [0; 25];
+    busy.read_exact(&mut goon).await.expect("the body is asked for");
+    assert_eq!(&goon, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stop.send(()).expect("it serves");
+    assert_eq!(rest(&mut idle).await, "");
+    busy.write_all(b"1").await.expect("it is open");
+    let end = rest(&mut busy).await;
+    assert!(end.starts_with("HTTP/1.1 201 ") && end.contains("connection: close"), "{end}");
+    served.await.expect("it does not panic").expect("it ends well");
+    assert!(TcpStream::connect(node.url().replace("http://", "")).await.is_err());
+}
+
+#[tokio::test]
+async fn http2_is_spoken_on_the_same_port() {
+    let mut node = Node::leader().await;
+    let _serving = node.serve();
+    let mut stream = dial(&node).await;
+    // The preface, no settings, and `GET /livez` of `x` in one frame of headers, by the tables of the protocol.
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("it is open");
+    stream.write_all(b"\0\0\x0d\x01\x05\0\0\0\x01\x82\x86\x44\x06/livez\x41\x01x").await.expect("it is open");
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"ok\n") {
+        let mut piece = [0; 1024];
+        let read = stream.read(&mut piece).await.expect("an answer comes");
+        assert!(read > 0, "{seen:?}");
+        seen.extend_from_slice(&piece[..read]);
+    }
+}

@@ -1,0 +1,204 @@
+//! The cluster under test: started from nothing, removed with everything, also when a test fails.
+
+use std::process::Output;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::engine::{docker, script, try_docker};
+
+pub const NODES: [u32; 3] = [1, 2, 3];
+
+/// Not the project of somebody who runs the same file by hand; the names and addresses are the same, so that a
+/// cluster that still runs makes this test fail at once instead of being tested, or removed.
+const PROJECT: &str = "eldest-compose-test";
+
+/// Names an image to be tested as it is; without it one is built.
+const IMAGE_VARIABLE: &str = "ELDEST_IMAGE";
+
+const OWN_IMAGE: &str = "eldest:compose-test";
+
+/// Elections take a second or two here; a container's start some more on a machine that compiles beside.
+const SETTLES_WITHIN: Duration = Duration::from_secs(60);
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub struct Cluster {
+    pub client: Client,
+    refusals: AtomicU64,
+}
+
+pub fn name(node: u32) -> String {
+    format!("eldest-{node}")
+}
+
+pub fn address(node: u32) -> String {
+    format!("172.30.90.1{node}")
+}
+
+fn network() -> String {
+    format!("{PROJECT}_peers")
+}
+
+fn compose(command: &[&str]) {
+    let image = given_image().unwrap_or_else(|| OWN_IMAGE.to_string());
+    script("scripts/cluster", command, &[("COMPOSE_PROJECT_NAME", PROJECT), (IMAGE_VARIABLE, &image)]);
+}
+
+fn given_image() -> Option<String> {
+    std::env::var(IMAGE_VARIABLE).ok().filter(|image| !image.is_empty())
+}
+
+impl Cluster {
+    pub async fn up() -> Cluster {
+        if given_image().is_none() {
+            script("scripts/image", &[OWN_IMAGE], &[]);
+        }
+        compose(&["down", "--data"]);
+        let cluster = Cluster { client: Client::new(), refusals: AtomicU64::new(0) };
+        compose(&["up"]);
+        cluster.leader().await;
+        cluster
+    }
+
+    /// The one that may serve as the leader now, by its own word.
+    pub async fn leader(&self) -> u32 {
+        self.leader_among(&NODES).await
+    }
+
+    pub async fn leader_among(&self, nodes: &[u32]) -> u32 {
+        let look = async || {
+            for &node in nodes {
+                if self.client.get(node, "/leader").await.is_some_and(|answer| answer.status == 200) {
+                    return Some(node);
+                }
+            }
+            None
+        };
+        until(&format!("one of {nodes:?} leads"), look).await
+    }
+
+    /// Until every node serves, and has all that the leader has.
+    pub async fn whole(&self) {
+        let look = async || {
+            let mut applied = Vec::new();
+            for node in NODES {
+                let ready = self.client.get(node, "/readyz").await?.status == 200;
+                let status = self.client.get(node, "/v1/status").await?.body;
+                applied.push((ready, status["applied_index"].as_u64()?, status["digest"].clone()));
+            }
+            applied.iter().all(|one| one.0 && *one == applied[0]).then_some(())
+        };
+        until("all nodes are ready and equal", look).await;
+    }
+
+    /// Until a node that was away serves again; the state moves on meanwhile.
+    pub async fn ready(&self, node: u32) {
+        let look = async || (self.client.get(node, "/readyz").await?.status == 200).then_some(());
+        until(&format!("node {node} is ready"), look).await;
+    }
+
+    pub fn followers(&self, leader: u32) -> [u32; 2] {
+        let others: Vec<u32> = NODES.into_iter().filter(|node| *node != leader).collect();
+        [others[0], others[1]]
+    }
+
+    pub fn kill(&self, node: u32) {
+        docker(&["kill", &name(node)]);
+    }
+
+    pub fn start(&self, node: u32) {
+        docker(&["start", &name(node)]);
+    }
+
+    /// SIGTERM, and everything that follows it.
+    pub fn restart(&self, node: u32) {
+        docker(&["restart", "--time", "30", &name(node)]);
+    }
+
+    pub fn freeze(&self, node: u32) {
+        docker(&["pause", &name(node)]);
+    }
+
+    pub fn thaw(&self, node: u32) {
+        docker(&["unpause", &name(node)]);
+    }
+
+    pub fn cut(&self, node: u32) {
+        docker(&["network", "disconnect", &network(), &name(node)]);
+    }
+
+    pub fn mend(&self, node: u32) {
+        docker(&["network", "connect", "--ip", &address(node), &network(), &name(node)]);
+    }
+
+    /// A call from within the container, which needs no network, by the only program that is there.
+    pub fn call_within(&self, node: u32, arguments: &[&str]) -> Output {
+        let name = name(node);
+        let mut whole = vec!["exec", &name, "/eldest", "call"];
+        whole.extend(arguments);
+        try_docker(&whole)
+    }
+
+    /// Gives the key of a write that was refused with 503: surely not applied, now or later.
+    pub async fn refuses_within(&self, node: u32) -> String {
+        let look = async || {
+            let key = format!("refused/{node}-{}", self.refusals.fetch_add(1, Ordering::Relaxed));
+            let output = self.call_within(node, &["PUT", &format!("/v1/docs/{key}"), "1"]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            // Right after the cut an old leader does not know: what it took then is of unknown outcome.
+            let told =
+                output.status.code() == Some(4) && (said.contains(", 503)") || said.contains(", 504)"));
+            assert!(told, "node {node} without a majority: {said}, {}", output.status);
+            said.contains(", 503)").then_some(key)
+        };
+        let key = until(&format!("node {node} refuses writes"), look).await;
+        let is_leader = self.call_within(node, &["POST", "/is_leader"]);
+        let says = String::from_utf8_lossy(&is_leader.stdout);
+        assert_eq!(says.trim(), "false", "node {node} believes that it leads");
+        key
+    }
+
+    pub async fn lacks(&self, key: &str) {
+        for node in NODES {
+            let status = self.client.get(node, &format!("/v1/docs/{key}")).await.map(|answer| answer.status);
+            assert_eq!(status, Some(404), "{key} was refused, and node {node} has it");
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for node in NODES {
+                let output = try_docker(&["logs", "--tail", "40", &name(node)]);
+                println!("{}:\n{}", name(node), String::from_utf8_lossy(&output.stderr));
+            }
+        }
+        // A panic within a panic would hide what went wrong.
+        let removed = std::panic::catch_unwind(|| compose(&["down", "--data"]));
+        if removed.is_err() {
+            println!("the containers of {PROJECT} could not be removed");
+        }
+    }
+}
+
+/// Asks again and again; panics with what was waited for when that takes too long.
+pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(began.elapsed() < SETTLES_WITHIN, "not within {} s: {what}", SETTLES_WITHIN.as_secs());
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The text of a document, as far as there is one.
+pub async fn document(client: &Client, node: u32, key: &str) -> Option<Value> {
+    let answer = client.get(node, &format!("/v1/docs/{key}")).await?;
+    (answer.status == 200).then_some(answer.body)
+}

@@ -1,0 +1,104 @@
+//! What happens to containers, one thing after the other, each while clients write.
+
+use serde_json::json;
+
+use crate::cluster::{Cluster, NODES, until};
+use crate::writers::Writers;
+
+/// Enough that every writer has had its turn before and after the fault.
+const SOME: u64 = 40;
+
+pub async fn leader_killed(cluster: &Cluster) {
+    let writers = Writers::start("the leader is killed", &cluster.client);
+    writers.more(SOME).await;
+    let leader = cluster.leader().await;
+    cluster.kill(leader);
+    let next = cluster.leader_among(&cluster.followers(leader)).await;
+    assert_eq!(Some(next), cluster.followers(leader).into_iter().min(), "the lowest index that lives leads");
+    writers.more(SOME).await;
+    cluster.start(leader);
+    writers.end(cluster).await;
+}
+
+/// A frozen process keeps its connections and its port: only silence tells.
+pub async fn leader_frozen(cluster: &Cluster) {
+    let writers = Writers::start("the leader is frozen", &cluster.client);
+    writers.more(SOME).await;
+    let leader = cluster.leader().await;
+    cluster.freeze(leader);
+    cluster.leader_among(&cluster.followers(leader)).await;
+    writers.more(SOME).await;
+    cluster.thaw(leader);
+    writers.end(cluster).await;
+}
+
+pub async fn leader_cut_off(cluster: &Cluster) {
+    let writers = Writers::start("the leader is cut off", &cluster.client);
+    writers.more(SOME).await;
+    let leader = cluster.leader().await;
+    cluster.cut(leader);
+    let refused = cluster.refuses_within(leader).await;
+    cluster.leader_among(&cluster.followers(leader)).await;
+    writers.more(SOME).await;
+    cluster.mend(leader);
+    writers.end(cluster).await;
+    cluster.lacks(&refused).await;
+}
+
+pub async fn follower_cut_off(cluster: &Cluster) {
+    let writers = Writers::start("a follower is cut off", &cluster.client);
+    let leader = cluster.leader().await;
+    let [follower, _] = cluster.followers(leader);
+    cluster.cut(follower);
+    let refused = cluster.refuses_within(follower).await;
+    writers.more(SOME).await;
+    assert_eq!(cluster.leader().await, leader, "a follower that is away changes no leader");
+    cluster.mend(follower);
+    writers.end(cluster).await;
+    cluster.lacks(&refused).await;
+}
+
+/// Nobody has a majority: nobody takes anything, and all of it goes on when one is back.
+pub async fn leader_left_alone(cluster: &Cluster) {
+    let leader = cluster.leader().await;
+    let followers = cluster.followers(leader);
+    followers.iter().for_each(|&node| cluster.cut(node));
+    let mut refused = Vec::new();
+    for node in NODES {
+        refused.push(cluster.refuses_within(node).await);
+    }
+    cluster.mend(followers[0]);
+    let writers = Writers::start("the majority is back", &cluster.client);
+    writers.more(SOME).await;
+    cluster.mend(followers[1]);
+    writers.end(cluster).await;
+    for key in refused {
+        cluster.lacks(&key).await;
+    }
+}
+
+pub async fn rolling_restart(cluster: &Cluster) {
+    let writers = Writers::start("every node is restarted", &cluster.client);
+    for node in NODES {
+        writers.more(SOME).await;
+        cluster.restart(node);
+        cluster.ready(node).await;
+    }
+    writers.more(SOME).await;
+    writers.end(cluster).await;
+}
+
+/// Every node killed at once, the disks as they were.
+pub async fn power_failure(cluster: &Cluster) {
+    let writers = Writers::start("all power fails", &cluster.client);
+    writers.more(SOME).await;
+    NODES.iter().for_each(|&node| cluster.kill(node));
+    NODES.iter().for_each(|&node| cluster.start(node));
+    writers.more(SOME).await;
+    writers.end(cluster).await;
+    let look = async || {
+        let answer = cluster.client.put(1, "/v1/docs/last", &json!("last"), "last").await?;
+        (answer.acks == "3/3").then_some(())
+    };
+    until("a write reaches all three", look).await;
+}

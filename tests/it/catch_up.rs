@@ -1,0 +1,93 @@
+//! A node that was away comes back, by the log and by a snapshot.
+
+use crate::harness::{Call, Cluster, Plan, wait_for};
+
+/// Waits until the node has applied what the leader has.
+async fn caught_up(cluster: &Cluster, id: u32) {
+    let leader = cluster.leader().await;
+    let index = cluster.status_of(leader, "commit_index").await.as_u64();
+    wait_for("a node catches up", async || {
+        let status = cluster.status(id).await?;
+        (status["applied_index"].as_u64() >= index).then_some(())
+    })
+    .await;
+}
+
+async fn write_many(cluster: &Cluster, from: u64, upto: u64) {
+    for number in from..upto {
+        cluster.write_doc(&format!("d/{number:04}"), number).await;
+    }
+}
+
+async fn has_all(cluster: &Cluster, id: u32, upto: u64) {
+    for number in (0..upto).step_by(17).chain([upto - 1]) {
+        let key = format!("d/{number:04}");
+        assert_eq!(cluster.read_doc(id, &key, "local").await, Some(number), "n{id}, {key}");
+    }
+}
+
+#[tokio::test]
+async fn by_the_log() {
+    let cluster = Cluster::of(3).await;
+    write_many(&cluster, 0, 20).await;
+    cluster.kill9(3);
+    write_many(&cluster, 20, 90).await;
+    cluster.start(3);
+    caught_up(&cluster, 3).await;
+    has_all(&cluster, 3, 90).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+    let commit = cluster.status_of(1, "commit_index").await.as_u64().expect("an index");
+    cluster.equal_logs(&[1, 2, 3], commit);
+    let leaders = cluster.log_lines(1);
+    let returned = cluster.log_lines(3);
+    let newest: Vec<u64> = leaders.keys().copied().filter(|index| *index <= commit).rev().take(70).collect();
+    assert!(newest.iter().all(|index| returned.contains_key(index)), "it came by another way than the log");
+}
+
+/// Kept as short as it may be, so that what the absent node needs is gone.
+#[tokio::test]
+async fn by_a_snapshot() {
+    let cluster = Plan::new(3).config("limits.keep = 20").start().await;
+    write_many(&cluster, 0, 20).await;
+    cluster.kill9(3);
+    let away_at = *cluster.log_lines(3).keys().next_back().expect("a record");
+    write_many(&cluster, 20, 320).await;
+    cluster.start(3);
+    caught_up(&cluster, 3).await;
+    has_all(&cluster, 3, 320).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+    let lines = cluster.log_lines(3);
+    assert!(!lines.contains_key(&(away_at + 1)), "it came by the log, from {away_at} on");
+
+    // What came as a snapshot is as durable as what came as records.
+    cluster.kill9(3);
+    cluster.start(3);
+    caught_up(&cluster, 3).await;
+    has_all(&cluster, 3, 320).await;
+    cluster.kill9(cluster.leader().await);
+    write_many(&cluster, 320, 330).await;
+    has_all(&cluster, 3, 330).await;
+}
+
+#[tokio::test]
+async fn snapshots_fall_due_every_ten_records_and_carry_the_same_state() {
+    let cluster = Cluster::of(3).await;
+    write_many(&cluster, 0, 47).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+    for id in cluster.ids() {
+        wait_for("the newest boundary has a snapshot", async || {
+            let status = cluster.status(id).await?;
+            let due = status["applied_index"].as_u64()? / 10;
+            (status["snapshot_id"].as_u64()? == due).then_some(())
+        })
+        .await;
+    }
+    // All of it is there when a whole cluster begins from its snapshots.
+    cluster.ids().for_each(|id| cluster.kill9(id));
+    cluster.ids().for_each(|id| cluster.start(id));
+    cluster.ready().await;
+    let status = cluster.answer(2, Call::get("/v1/status")).await.expect(200).json();
+    assert!(status["snapshot_id"].as_u64() >= Some(4), "{status}");
+    has_all(&cluster, 2, 47).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+}

@@ -1,0 +1,273 @@
+//! A cluster of processes: its files, its life, and the questions that every test asks it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::addresses;
+use super::call::{Answer, Call, Silence, client};
+use super::disk::{LogLine, log_lines};
+use super::folder::Folder;
+use super::node::Node;
+use super::topology::Topology;
+use super::wait::wait_for;
+
+/// What a cluster is made of. Nodes are numbered from 1, as in its topology.
+#[derive(Debug)]
+pub struct Plan {
+    addresses: Vec<Ipv4Addr>,
+    config: String,
+    launchers: Vec<Vec<String>>,
+    data: BTreeMap<u32, PathBuf>,
+}
+
+impl Plan {
+    pub fn new(nodes: u32) -> Plan {
+        Plan::at(addresses::claim(nodes))
+    }
+
+    pub fn at(addresses: Vec<Ipv4Addr>) -> Plan {
+        let launchers = vec![Vec::new(); addresses.len()];
+        Plan { addresses, config: String::new(), launchers, data: BTreeMap::new() }
+    }
+
+    /// Leaves the last node out and gives its address for other use.
+    pub fn take_last(&mut self) -> Ipv4Addr {
+        self.launchers.pop();
+        self.addresses.pop().expect("at least one node")
+    }
+
+    /// Added to every node's configuration.
+    pub fn config(mut self, config: &str) -> Plan {
+        self.config = config.to_string();
+        self
+    }
+
+    /// Node i is started by the i-th of these words.
+    pub fn launchers(mut self, launchers: Vec<Vec<String>>) -> Plan {
+        self.launchers = launchers;
+        self
+    }
+
+    /// Where this node keeps its data.
+    pub fn data(mut self, node: u32, folder: PathBuf) -> Plan {
+        self.data.insert(node, folder);
+        self
+    }
+
+    /// The files are there, nothing runs.
+    pub fn prepare(self) -> Cluster {
+        let folder = Folder::new();
+        let nodes = self.addresses.iter().zip(&self.launchers).zip(1..).map(|((ip, launcher), id)| {
+            let own = folder.path().join(format!("n{id}"));
+            let data = self.data.get(&id).cloned().unwrap_or_else(|| own.join("data"));
+            Node::new(id, *ip, own, data, launcher.clone())
+        });
+        let cluster = Cluster { nodes: nodes.collect(), client: client(), folder };
+        for id in cluster.ids() {
+            cluster.place(id, &cluster.topology());
+            cluster.configure(id, &self.config);
+        }
+        cluster
+    }
+
+    pub async fn start(self) -> Cluster {
+        let cluster = self.prepare();
+        cluster.ids().for_each(|id| cluster.start(id));
+        cluster.ready().await;
+        cluster
+    }
+}
+
+#[derive(Debug)]
+pub struct Cluster {
+    /// Dropped before the folder that they write to.
+    nodes: Vec<Node>,
+    client: reqwest::Client,
+    folder: Folder,
+}
+
+impl Cluster {
+    /// As many nodes with defaults, formed and led.
+    pub async fn of(nodes: u32) -> Cluster {
+        Plan::new(nodes).start().await
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = u32> + use<> {
+        1..=self.nodes.len() as u32
+    }
+
+    pub fn others(&self, not: u32) -> Vec<u32> {
+        self.ids().filter(|id| *id != not).collect()
+    }
+
+    pub fn node(&self, id: u32) -> &Node {
+        &self.nodes[id as usize - 1]
+    }
+
+    pub fn running(&self) -> Vec<u32> {
+        self.ids().filter(|id| self.node(*id).runs()).collect()
+    }
+
+    /// What every node is told at first.
+    pub fn topology(&self) -> Topology {
+        let addresses: Vec<Ipv4Addr> = self.nodes.iter().map(|node| node.ip).collect();
+        Topology::new(&addresses)
+    }
+
+    /// Writes the topology of one node, valid from its next start on.
+    pub fn place(&self, id: u32, topology: &Topology) {
+        self.node(id).write_topology(&topology.text(id));
+    }
+
+    /// Writes the configuration of one node, valid from its next start on.
+    pub fn configure(&self, id: u32, config: &str) {
+        self.node(id).write_config(config);
+    }
+
+    /// The same cluster, with this node, which does not run, at another address.
+    pub fn with_address(mut self, id: u32, ip: Ipv4Addr) -> Cluster {
+        self.nodes[id as usize - 1].move_to(ip);
+        self
+    }
+
+    pub fn start(&self, id: u32) {
+        self.node(id).start();
+    }
+
+    pub fn kill9(&self, id: u32) {
+        self.node(id).kill9();
+    }
+
+    pub fn stop(&self, id: u32) {
+        self.node(id).signal(Signal::STOP);
+    }
+
+    pub fn cont(&self, id: u32) {
+        self.node(id).signal(Signal::CONT);
+    }
+
+    /// Asks it to end, waits until it has, and wants it to say that all went well.
+    pub async fn term(&self, id: u32) {
+        self.node(id).signal(Signal::TERM);
+        let status = wait_for("the process ends after SIGTERM", async || self.node(id).ended()).await;
+        assert_eq!(status.code(), Some(0), "n{id} ended with {status} after SIGTERM");
+    }
+
+    /// As a new disk in its place.
+    pub fn wipe(&self, id: u32) {
+        assert!(!self.node(id).runs(), "n{id} runs: its disk cannot be replaced");
+        for entry in fs::read_dir(&self.node(id).data).expect("a data folder").flatten() {
+            let path = entry.path();
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    }
+
+    pub async fn ask(&self, id: u32, call: &Call) -> Result<Answer, Silence> {
+        call.send(&self.client, &self.node(id).url()).await
+    }
+
+    /// The answer of a node that must give one.
+    #[track_caller]
+    pub fn answer(&self, id: u32, call: Call) -> impl Future<Output = Answer> {
+        let place = std::panic::Location::caller();
+        async move {
+            match self.ask(id, &call).await {
+                Ok(answer) => answer,
+                Err(silence) => panic!("{place}: n{id} does not answer ({silence:?}): {call:?}"),
+            }
+        }
+    }
+
+    pub async fn status(&self, id: u32) -> Option<Value> {
+        let answer = self.ask(id, &Call::get("/v1/status")).await.ok()?;
+        answer.ok().then(|| answer.json())
+    }
+
+    /// What this node's status says under this name, once it answers.
+    pub async fn status_of(&self, id: u32, member: &str) -> Value {
+        wait_for("a status", async || Some(self.status(id).await?[member].clone())).await
+    }
+
+    /// Whether it says that it leads.
+    pub async fn says_it_leads(&self, id: u32) -> bool {
+        let answer = self.ask(id, &Call::post("/is_leader")).await;
+        answer.is_ok_and(|answer| answer.ok() && answer.json() == json!(true))
+    }
+
+    /// Who leads, by its own word; waits until one does.
+    pub async fn leader(&self) -> u32 {
+        self.leader_among(&self.running()).await
+    }
+
+    pub async fn leader_among(&self, ids: &[u32]) -> u32 {
+        wait_for("a leader", async || {
+            for id in ids {
+                if self.says_it_leads(*id).await {
+                    return Some(*id);
+                }
+            }
+            None
+        })
+        .await
+    }
+
+    /// Waits until every running node can serve a linear read.
+    pub async fn ready(&self) {
+        for id in self.running() {
+            self.is_ready(id).await;
+        }
+    }
+
+    pub async fn is_ready(&self, id: u32) {
+        wait_for("a node is ready", async || {
+            let answer = self.ask(id, &Call::get("/readyz")).await.ok()?;
+            answer.ok().then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until all these nodes have applied the same index, and wants the same state of them.
+    pub async fn equal_states(&self, ids: &[u32]) {
+        let states = wait_for("all nodes apply the same index", async || {
+            let mut states = BTreeSet::new();
+            for id in ids {
+                let status = self.status(*id).await?;
+                states.insert((status["applied_index"].as_u64()?, status["digest"].to_string()));
+            }
+            let indexes: BTreeSet<u64> = states.iter().map(|(index, _)| *index).collect();
+            (indexes.len() == 1).then_some(states)
+        })
+        .await;
+        assert_eq!(states.len(), 1, "states at one index differ: {states:?}");
+    }
+
+    pub fn log_lines(&self, id: u32) -> BTreeMap<u64, LogLine> {
+        log_lines(&self.node(id).data)
+    }
+
+    /// Wants every record up to this index that two of these nodes hold to be the same text in both.
+    pub fn equal_logs(&self, ids: &[u32], upto: u64) {
+        let mut seen: BTreeMap<u64, (u32, LogLine)> = BTreeMap::new();
+        for id in ids {
+            for (index, line) in self.log_lines(*id).into_iter().filter(|(index, _)| *index <= upto) {
+                let (other, first) = seen.entry(index).or_insert_with(|| (*id, line.clone()));
+                assert_eq!(first.text, line.text, "n{other} and n{id} differ at {index}");
+            }
+        }
+        assert!(!seen.is_empty(), "no records on any disk");
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- files are kept in {}", self.folder.path().display());
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Clusters of real processes, driven over HTTP and signals alone: nothing here knows the code it tests.
+//!
+//! A test owns its [`Cluster`]: addresses, folders and processes are its own and go with it. A failed test
+//! leaves its folder behind and prints where, with the end of every node's log. Nothing waits by the clock:
+//! [`wait_for`] polls a condition, and its deadline is there only to fail.
+
+mod addresses;
+mod call;
+mod cluster;
+mod disk;
+mod folder;
+mod namespaces;
+mod node;
+mod problem;
+mod raw;
+mod retry;
+mod rng;
+mod skip;
+mod tmpfs;
+mod topology;
+mod wait;
+
+pub use call::{Answer, Call, Silence, query};
+pub use cluster::{Cluster, Plan};
+pub use disk::{LogLine, tear_the_tail};
+pub use namespaces::Network;
+pub use problem::problem;
+pub use raw::Raw;
+pub use rng::Rng;
+pub use skip::{left_out, system};
+pub use tmpfs::SmallDisk;
+pub use wait::wait_for;

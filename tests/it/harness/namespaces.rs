@@ -1,0 +1,132 @@
+//! A network of its own for every node, and a bridge between them on which anything can be cut.
+//!
+//! The test itself stands on the bridge and reaches every node, whatever the nodes reach of each other.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::skip::{left_out, system};
+
+const SKIP: &str = "ELDEST_SKIP_NETNS";
+const NEEDED: &str = "a test of partitions makes network namespaces; set ELDEST_SKIP_NETNS=1 to leave it out";
+
+/// The test's own place in each network.
+const HOST: u8 = 254;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+#[derive(Debug)]
+pub struct Network {
+    /// In the name of everything that is made, so that all of it is ours to remove. Short: an interface's
+    /// name has at most fifteen letters.
+    tag: String,
+    subnet: [u8; 2],
+    nodes: u32,
+}
+
+impl Network {
+    /// None if such tests are left out here.
+    pub fn new(nodes: u32) -> Option<Network> {
+        if left_out(SKIP, "network namespaces") {
+            return None;
+        }
+        let (pid, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let tag = format!("{:x}{number:x}", pid & 0xf_ffff);
+        let place = pid.wrapping_mul(31).wrapping_add(number);
+        let subnet = [64 + (place >> 8) as u8 % 128, place as u8];
+        // From here on a failure half-way removes what is there.
+        let network = Network { tag, subnet, nodes };
+        network.build();
+        Some(network)
+    }
+
+    fn build(&self) {
+        let (bridge, host) = (self.bridge(), format!("{}/24", self.address(HOST)));
+        run(&["ip", "link", "add", &bridge, "type", "bridge"]);
+        run(&["ip", "addr", "add", &host, "dev", &bridge]);
+        run(&["ip", "link", "set", &bridge, "up"]);
+        for id in 1..=self.nodes {
+            let (name, outside) = (self.name(id), format!("elv{}n{id}", self.tag));
+            run(&["ip", "netns", "add", &name]);
+            run(&["ip", "link", "add", &outside, "type", "veth", "peer", "name", "eth0", "netns", &name]);
+            run(&["ip", "link", "set", &outside, "master", &bridge, "up"]);
+            let address = format!("{}/24", self.address(id as u8));
+            run(&["ip", "-n", &name, "addr", "add", &address, "dev", "eth0"]);
+            run(&["ip", "-n", &name, "link", "set", "eth0", "up"]);
+            run(&["ip", "-n", &name, "link", "set", "lo", "up"]);
+        }
+    }
+
+    fn bridge(&self) -> String {
+        format!("elb{}", self.tag)
+    }
+
+    fn name(&self, id: u32) -> String {
+        format!("eldest-{}-{id}", self.tag)
+    }
+
+    fn address(&self, last: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, self.subnet[0], self.subnet[1], last)
+    }
+
+    pub fn addresses(&self) -> Vec<Ipv4Addr> {
+        (1..=self.nodes).map(|id| self.address(id as u8)).collect()
+    }
+
+    /// What starts a process in the network of each node.
+    pub fn launchers(&self) -> Vec<Vec<String>> {
+        let launcher = |id| ["ip", "netns", "exec", &self.name(id)].map(str::to_string).to_vec();
+        (1..=self.nodes).map(launcher).collect()
+    }
+
+    fn drop_packets(&self, from: u32, to: u32, which: &[&str]) {
+        let (name, source) = (self.name(to), self.address(from as u8).to_string());
+        let rule = ["ip", "netns", "exec", &name, "iptables", "-w", "-A", "INPUT", "-s", &source];
+        run(&[&rule[..], which, &["-j", "DROP"]].concat());
+    }
+
+    /// Nothing from the one arrives at the other.
+    pub fn cut(&self, from: u32, to: u32) {
+        self.drop_packets(from, to, &[]);
+    }
+
+    /// The one cannot call the other, which can still call it and hear its answers.
+    pub fn cut_calls(&self, from: u32, to: u32) {
+        self.drop_packets(from, to, &["-p", "tcp", "--dport", "9000"]);
+    }
+
+    /// Nothing passes between the two groups.
+    pub fn split(&self, left: &[u32], right: &[u32]) {
+        for l in left {
+            for r in right {
+                self.cut(*l, *r);
+                self.cut(*r, *l);
+            }
+        }
+    }
+
+    pub fn heal(&self) {
+        for id in 1..=self.nodes {
+            run(&["ip", "netns", "exec", &self.name(id), "iptables", "-w", "-F", "INPUT"]);
+        }
+    }
+}
+
+fn run(words: &[&str]) {
+    system(words, NEEDED);
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let quietly = |words: &[&str]| {
+            let _ = Command::new(words[0]).args(&words[1..]).output();
+        };
+        for id in 1..=self.nodes {
+            quietly(&["ip", "netns", "del", &self.name(id)]);
+            // Goes with its namespace a moment later anyway; a failed start may have left it alone.
+            quietly(&["ip", "link", "del", &format!("elv{}n{id}", self.tag)]);
+        }
+        quietly(&["ip", "link", "del", &self.bridge()]);
+    }
+}

@@ -1,0 +1,139 @@
+//! One node: its files and its process.
+
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::addresses::PORT;
+
+/// Of the log, on failure.
+const TAIL_LINES: usize = 40;
+
+#[derive(Debug)]
+pub struct Node {
+    pub id: u32,
+    pub ip: Ipv4Addr,
+    /// Topology, configuration and log of the process.
+    folder: PathBuf,
+    pub data: PathBuf,
+    /// What runs the binary: nothing, or `ip netns exec` and a name.
+    launcher: Vec<String>,
+    process: Mutex<Option<Child>>,
+}
+
+impl Node {
+    pub fn new(id: u32, ip: Ipv4Addr, folder: PathBuf, data: PathBuf, launcher: Vec<String>) -> Node {
+        fs::create_dir_all(&folder).expect("a node's folder");
+        Node { id, ip, folder, data, launcher, process: Mutex::new(None) }
+    }
+
+    pub fn move_to(&mut self, ip: Ipv4Addr) {
+        assert!(!self.runs(), "n{} runs: it cannot move", self.id);
+        self.ip = ip;
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}:{PORT}", self.ip)
+    }
+
+    pub fn write_topology(&self, text: &str) {
+        fs::write(self.folder.join("topology.json"), text).expect("the topology file");
+    }
+
+    pub fn write_config(&self, text: &str) {
+        fs::write(self.folder.join("eldest.toml"), text).expect("the configuration file");
+    }
+
+    pub fn stderr_path(&self) -> PathBuf {
+        self.folder.join("stderr.log")
+    }
+
+    pub fn start(&self) {
+        let mut process = self.process.lock().expect("no start has panicked");
+        assert!(process.is_none(), "n{} runs already", self.id);
+        let log = File::options().create(true).append(true).open(self.stderr_path()).expect("the log file");
+        let binary = env!("CARGO_BIN_EXE_eldest").to_string();
+        let mut words = self.launcher.iter().chain([&binary]);
+        let mut command = Command::new(words.next().expect("at least the binary"));
+        command
+            .args(words)
+            .arg("serve")
+            .args([Path::new("--topology"), &self.folder.join("topology.json")])
+            .args([Path::new("--config"), &self.folder.join("eldest.toml")])
+            .args([Path::new("--data"), &self.data])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a second handle of the log file"))
+            .stderr(log);
+        *process = Some(command.spawn().expect("the binary starts"));
+    }
+
+    /// None when it does not run, as far as this test has seen.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.lock().expect("no start has panicked").as_ref().map(Child::id)
+    }
+
+    pub fn runs(&self) -> bool {
+        self.pid().is_some()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = self.pid().unwrap_or_else(|| panic!("n{} does not run", self.id));
+        let pid = Pid::from_raw(pid as i32).expect("a process id is not zero");
+        kill_process(pid, signal).expect("our own process takes signals");
+    }
+
+    /// As a power loss looks to the process: at once, at any point.
+    pub fn kill9(&self) {
+        if let Some(mut child) = self.process.lock().expect("no start has panicked").take() {
+            child.kill().expect("our own process can be killed");
+            child.wait().expect("our own process can be waited for");
+        }
+    }
+
+    /// Whether the process is still there; its end stays to be collected.
+    pub fn alive(&self) -> bool {
+        let Some(pid) = self.pid() else {
+            return false;
+        };
+        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = state.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        state.is_some_and(|state| state != 'Z')
+    }
+
+    /// The exit status if the process has ended; it is gone from here then.
+    pub fn ended(&self) -> Option<ExitStatus> {
+        let mut process = self.process.lock().expect("no start has panicked");
+        let status = process.as_mut()?.try_wait().expect("our own process can be waited for")?;
+        *process = None;
+        Some(status)
+    }
+
+    /// Memory in use, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let pid = self.pid().expect("it runs");
+        let status =
+            fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process has a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        line.trim().trim_end_matches(" kB").trim().parse().expect("a number of kB")
+    }
+
+    pub fn log_tail(&self) -> String {
+        let log = fs::read(self.stderr_path()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill9();
+        if std::thread::panicking() {
+            eprintln!("--- n{} ({}), the end of its log:\n{}", self.id, self.ip, self.log_tail());
+        }
+    }
+}

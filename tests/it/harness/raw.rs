@@ -1,0 +1,49 @@
+//! Bytes to a node and bytes back: for what no HTTP client would send.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::node::Node;
+use super::wait::DEADLINE;
+
+#[derive(Debug)]
+pub struct Raw(TcpStream);
+
+impl Raw {
+    pub async fn connect(node: &Node) -> Raw {
+        let stream = TcpStream::connect((node.ip, super::addresses::PORT)).await;
+        Raw(stream.expect("a running node takes connections"))
+    }
+
+    /// A node that closes early is within its rights.
+    pub async fn send(&mut self, bytes: &[u8]) {
+        let _ = self.0.write_all(bytes).await;
+    }
+
+    pub async fn finish_sending(&mut self) {
+        let _ = self.0.shutdown().await;
+    }
+
+    /// Everything until the node closes; fails the test when it never does.
+    pub async fn read_to_end(&mut self) -> Vec<u8> {
+        let (bytes, ended) = self.read_for(DEADLINE).await;
+        assert!(ended, "the node keeps the connection open; it said {:?}", String::from_utf8_lossy(&bytes));
+        bytes
+    }
+
+    /// What arrives within this time, and whether the node has closed.
+    pub async fn read_for(&mut self, time: Duration) -> (Vec<u8>, bool) {
+        let mut bytes = Vec::new();
+        let reading = async {
+            let mut buffer = [0; 16 << 10];
+            // A reset is an end, too.
+            while let Ok(count @ 1..) = self.0.read(&mut buffer).await {
+                bytes.extend_from_slice(&buffer[..count]);
+            }
+        };
+        let ended = tokio::time::timeout(time, reading).await.is_ok();
+        (bytes, ended)
+    }
+}

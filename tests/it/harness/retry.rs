@@ -1,0 +1,49 @@
+//! A client that does not give up: the same call, with one idempotency key, through any node that runs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::call::{Answer, Call};
+use super::cluster::Cluster;
+use super::wait::wait_for;
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// What the contract lets a client try again.
+const TRY_AGAIN: [u16; 4] = [421, 429, 503, 504];
+
+impl Cluster {
+    /// The first answer that is final, from any running node.
+    pub async fn eventually(&self, call: Call) -> Answer {
+        let key = format!("it-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let call = call.header("idempotency-key", key);
+        let mut turn = 0;
+        wait_for("a final answer from any node", async || {
+            let running = self.running();
+            turn += 1;
+            let answer = self.ask(running[turn % running.len()], &call).await.ok()?;
+            (!TRY_AGAIN.contains(&answer.status)).then_some(answer)
+        })
+        .await
+    }
+
+    /// Writes a document, whatever it takes.
+    pub async fn write_doc(&self, key: &str, value: u64) {
+        let answer = self.eventually(Call::put(format!("/v1/docs/{key}")).raw_json(&value.to_string())).await;
+        assert!(answer.ok(), "{}", answer.show());
+    }
+
+    /// The document as this node tells it, when it does; none if it says that there is none.
+    pub async fn read_doc(&self, node: u32, key: &str, level: &str) -> Option<u64> {
+        let call = Call::get(format!("/v1/docs/{key}?level={level}"));
+        wait_for("a node answers a read", async || {
+            let answer = self.ask(node, &call).await.ok()?;
+            match answer.status {
+                200 => Some(answer.json().as_u64()),
+                404 => Some(None),
+                status if TRY_AGAIN.contains(&status) => None,
+                _ => panic!("{}", answer.show()),
+            }
+        })
+        .await
+    }
+}

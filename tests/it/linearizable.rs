@@ -1,0 +1,244 @@
+//! Concurrent clients on every node, faults all the while, and a checker that knows what a register is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::harness::{Answer, Call, Cluster, Rng, Silence, wait_for};
+use crate::linear::{self, Op, Outcome};
+
+const CLIENTS: u32 = 6;
+
+/// Few, so that they meet.
+const KEYS: u64 = 4;
+
+/// Of faults; the rest of the time is theirs, too.
+const LENGTH: Duration = Duration::from_secs(20);
+
+/// A frozen node is missed after a second; some of the faults are shorter.
+const FREEZE_MOST_MS: u64 = 2_500;
+
+/// Another one may be given: the history differs in each run, what is asked and broken does not.
+fn seed() -> u64 {
+    std::env::var("ELDEST_IT_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+#[derive(Debug)]
+struct Shared {
+    cluster: Cluster,
+    began: Instant,
+    stop: AtomicBool,
+    /// Every value is written once, so that a revision stands for a value.
+    next_value: AtomicU64,
+}
+
+impl Shared {
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn value(&self) -> u64 {
+        self.next_value.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+struct Client {
+    id: u32,
+    rng: Rng,
+    history: Vec<Op>,
+    /// What this client last read of each key: a value and its revision.
+    seen: Vec<Option<(u64, String)>>,
+}
+
+impl Client {
+    async fn run(mut self, shared: Arc<Shared>) -> Vec<Op> {
+        while !shared.stop.load(Ordering::Relaxed) {
+            self.step(&shared).await;
+        }
+        self.history
+    }
+
+    async fn step(&mut self, shared: &Shared) {
+        let key = self.rng.below(KEYS);
+        let node = self.rng.below(3) as u32 + 1;
+        let path = format!("/v1/docs/r{key}");
+        let (call, asked) = self.choose(key, &path, shared);
+        let invoked = shared.now();
+        let answer = shared.cluster.ask(node, &call.timeout(Duration::from_secs(4))).await;
+        let returned = shared.now();
+        let (asked, outcome) = self.judge(key, asked, answer);
+        let returned = (outcome != Outcome::Unknown).then_some(returned);
+        self.history.push(Op { client: self.id, key: key as u32, invoked, returned, call: asked, outcome });
+    }
+
+    fn choose(&mut self, key: u64, path: &str, shared: &Shared) -> (Call, linear::Call) {
+        let new = shared.value();
+        let put = Call::put(path).raw_json(&new.to_string());
+        match self.rng.below(10) {
+            0..=3 => (Call::get(path), linear::Call::Read),
+            4..=5 => (put, linear::Call::Write(new)),
+            6 => (Call::delete(path), linear::Call::Delete),
+            7 => (put.header("if-none-match", "*"), linear::Call::Create(new)),
+            _ => match &self.seen[key as usize] {
+                Some((value, tag)) => {
+                    (put.header("if-match", tag), linear::Call::Cas { expect: Some(*value), new })
+                }
+                None => (put, linear::Call::Write(new)),
+            },
+        }
+    }
+
+    fn judge(
+        &mut self,
+        key: u64,
+        asked: linear::Call,
+        answer: Result<Answer, Silence>,
+    ) -> (linear::Call, Outcome) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(Silence::NotSent) => return (asked, Outcome::Refused),
+            Err(Silence::Unknown) => return (asked, Outcome::Unknown),
+        };
+        let read = asked == linear::Call::Read;
+        match answer.status {
+            200 if read => {
+                let value = answer.json().as_u64().expect("a number that a client wrote");
+                let tag = answer.header("etag").expect("a revision").to_string();
+                self.seen[key as usize] = Some((value, tag));
+                (asked, Outcome::Value(Some(value)))
+            }
+            200..=204 => (asked, Outcome::Done),
+            // To delete what is not there is to look.
+            404 if read || asked == linear::Call::Delete => (linear::Call::Read, Outcome::Value(None)),
+            412 => (asked, Outcome::Mismatch),
+            421 | 429 | 503 => (asked, Outcome::Refused),
+            504 => (asked, Outcome::Unknown),
+            _ => panic!("{}", answer.show()),
+        }
+    }
+}
+
+/// One fault after the other, one node at a time: the others are a majority.
+async fn break_things(shared: &Shared, rng: &mut Rng) {
+    let cluster = &shared.cluster;
+    while shared.began.elapsed() < LENGTH {
+        let calm = Duration::from_millis(rng.below(700));
+        tokio::time::sleep(calm).await;
+        // The leader half of the time.
+        let node = match rng.below(2) {
+            0 => rng.below(3) as u32 + 1,
+            _ => cluster.leader().await,
+        };
+        match rng.below(4) {
+            0 => {
+                cluster.kill9(node);
+                cluster.start(node);
+            }
+            1 => {
+                cluster.kill9(node);
+                tokio::time::sleep(Duration::from_millis(rng.below(1_500))).await;
+                cluster.start(node);
+            }
+            2 => {
+                cluster.stop(node);
+                tokio::time::sleep(Duration::from_millis(rng.below(FREEZE_MOST_MS))).await;
+                cluster.cont(node);
+            }
+            _ => {
+                cluster.term(node).await;
+                cluster.start(node);
+            }
+        }
+        cluster.is_ready(node).await;
+    }
+}
+
+async fn last_reads(shared: &Shared) -> Vec<Op> {
+    let cluster = &shared.cluster;
+    let mut reads = Vec::new();
+    for key in 0..KEYS {
+        let mut values: Vec<Option<u64>> = Vec::new();
+        for node in cluster.ids() {
+            let invoked = shared.now();
+            let value = cluster.read_doc(node, &format!("r{key}"), "linear").await;
+            let outcome = Outcome::Value(value);
+            let (client, returned) = (CLIENTS, Some(shared.now()));
+            reads.push(Op { client, key: key as u32, invoked, returned, call: linear::Call::Read, outcome });
+            values.push(value);
+        }
+        assert!(values.iter().all(|value| *value == values[0]), "r{key} at the end: {values:?}");
+    }
+    reads
+}
+
+#[tokio::test]
+async fn histories_under_faults_are_linearizable() {
+    let seed = seed();
+    println!("ELDEST_IT_SEED={seed}");
+    let mut rng = Rng::new(seed);
+    let cluster = Cluster::of(3).await;
+    let (began, stop, next_value) = (Instant::now(), AtomicBool::new(false), AtomicU64::new(1));
+    let shared = Arc::new(Shared { cluster, began, stop, next_value });
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|id| {
+            let client = Client {
+                id,
+                rng: Rng::new(rng.next()),
+                history: Vec::new(),
+                seen: vec![None; KEYS as usize],
+            };
+            tokio::spawn(client.run(shared.clone()))
+        })
+        .collect();
+    break_things(&shared, &mut rng).await;
+    shared.stop.store(true, Ordering::Relaxed);
+    let mut history = Vec::new();
+    for client in clients {
+        history.extend(client.await.expect("a client does not panic"));
+    }
+    shared.cluster.ready().await;
+    history.extend(last_reads(&shared).await);
+    report(&history);
+    if let Err(verdict) = linear::check(&history) {
+        panic!("{verdict}");
+    }
+    shared.cluster.equal_states(&[1, 2, 3]).await;
+    let commit = shared.cluster.status_of(1, "commit_index").await.as_u64().expect("an index");
+    shared.cluster.equal_logs(&[1, 2, 3], commit);
+}
+
+fn report(history: &[Op]) {
+    let count = |wanted: &dyn Fn(&Outcome) -> bool| history.iter().filter(|op| wanted(&op.outcome)).count();
+    let done = count(&|outcome| *outcome == Outcome::Done);
+    let read = count(&|outcome| matches!(outcome, Outcome::Value(_)));
+    let unknown = count(&|outcome| *outcome == Outcome::Unknown);
+    let refused = count(&|outcome| *outcome == Outcome::Refused);
+    println!("{} operations: {done} done, {read} read, {unknown} unknown, {refused} refused", history.len());
+    assert!(done > 100 && read > 100, "too few for a verdict that means anything");
+}
+
+/// A leader read is not linear, and yet never older than what its own client has seen through that leader; it
+/// is asked for here only to see that every level works while the leader changes.
+#[tokio::test]
+async fn leader_reads_do_not_go_back_on_one_node() {
+    let cluster = Cluster::of(3).await;
+    let mut last: Value = Value::from(0);
+    for value in 1..40_u64 {
+        cluster.write_doc("k", value).await;
+        if value % 13 == 0 {
+            let leader = cluster.leader().await;
+            cluster.kill9(leader);
+            cluster.start(leader);
+        }
+        let read = wait_for("a leader read", async || {
+            let answer = cluster.ask(2, &Call::get("/v1/docs/k?level=leader")).await.ok()?;
+            answer.ok().then(|| answer.json())
+        })
+        .await;
+        assert!(read.as_u64() >= last.as_u64(), "{read} after {last}");
+        last = read;
+    }
+}

@@ -1,0 +1,40 @@
+//! The binary from outside: real processes, real sockets, real disks, and only what the contract promises.
+//!
+//! Every test starts a cluster of its own. See `harness` for how, and `load` for the promise that all faults
+//! are held against. A machine that allows no mount, no network namespace or no shifted clock fails the tests that
+//! need them, unless `ELDEST_SKIP_TMPFS`, `ELDEST_SKIP_NETNS` or `ELDEST_SKIP_CLOCKS` says to leave them out, which
+//! is printed.
+
+mod harness;
+// The simulator's checker, as it is: what it says of a history does not depend on where that was made.
+#[path = "../sim/linear/mod.rs"]
+mod linear;
+mod load;
+mod malformed;
+
+mod batches;
+mod catch_up;
+mod crashes;
+mod documents;
+mod elections;
+mod errors;
+mod forwarding;
+mod full_disk;
+mod garbage;
+mod idempotency;
+mod linearizable;
+mod partitions;
+mod pauses;
+mod reads;
+mod refusals;
+mod rolling;
+mod secret;
+mod seed_routes;
+mod service;
+mod slow;
+mod stopping;
+mod strangers;
+mod tour;
+mod users;
+mod wall_clock;
+mod wiped;

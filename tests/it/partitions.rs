@@ -1,0 +1,177 @@
+//! Partitions of a real network: packets that do not arrive, in both directions and in one.
+
+use std::sync::Arc;
+
+use crate::harness::{Call, Cluster, Network, Plan, problem, wait_for};
+use crate::load::Load;
+
+/// Beyond loopback a node wants a secret.
+const SECRET: &str = "cluster_secret = \"the secret of these tests, long enough to pass\"";
+
+async fn cluster_on(network: &Network) -> Arc<Cluster> {
+    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(SECRET);
+    Arc::new(plan.start().await)
+}
+
+/// Writes and linear reads are refused, for want of a majority.
+async fn refuses(cluster: &Cluster, id: u32) {
+    wait_for("a minority refuses", async || {
+        let put = Call::put("/v1/docs/minority").raw_json("1");
+        let write = cluster.answer(id, put).await;
+        assert!(!write.ok(), "a minority acknowledged: {}", write.show());
+        let read = cluster.answer(id, Call::get("/v1/docs/before")).await;
+        assert!(!read.ok() || cluster.read_doc(id, "before", "local").await.is_some());
+        (write.status == 503 && read.status == 503).then_some(write)
+    })
+    .await;
+    let write = cluster.answer(id, Call::put("/v1/docs/minority").raw_json("1")).await;
+    let code = write.json()["code"].as_str().expect("a code").to_string();
+    assert!(["no_quorum", "no_leader"].contains(&code.as_str()), "{}", write.show());
+    problem(&write, 503, &code);
+    assert!(!cluster.says_it_leads(id).await);
+}
+
+async fn write_through(cluster: &Cluster, id: u32, key: &str) {
+    wait_for("the majority takes writes", async || {
+        let put = Call::put(format!("/v1/docs/{key}")).raw_json("1");
+        cluster.ask(id, &put).await.ok().filter(|answer| answer.ok())
+    })
+    .await;
+}
+
+async fn all_is_well(cluster: &Arc<Cluster>, load: Load) {
+    cluster.ready().await;
+    write_through(cluster, 1, "healed").await;
+    let tally = load.end().await;
+    println!("{}", tally.show());
+    for id in cluster.ids() {
+        tally.verify(cluster, id).await;
+        assert_eq!(cluster.read_doc(id, "minority", "linear").await, None, "refused, and there it is");
+    }
+    let all: Vec<u32> = cluster.ids().collect();
+    cluster.equal_states(&all).await;
+}
+
+#[tokio::test]
+async fn the_leader_is_isolated() {
+    let Some(network) = Network::new(3) else { return };
+    let cluster = cluster_on(&network).await;
+    cluster.write_doc("before", 1).await;
+    let load = Load::start(&cluster, "load");
+    let old = cluster.leader().await;
+    let others = cluster.others(old);
+    network.split(&[old], &others);
+    let new = cluster.leader_among(&others).await;
+    write_through(&cluster, others[1], "during").await;
+    refuses(&cluster, old).await;
+    let epoch = cluster.status_of(new, "epoch").await;
+    network.heal();
+    cluster.is_ready(old).await;
+    assert!(cluster.says_it_leads(new).await, "who returns follows: takeover is never");
+    assert_eq!(cluster.status_of(old, "epoch").await, epoch);
+    assert_eq!(cluster.read_doc(old, "during", "linear").await, Some(1));
+    all_is_well(&cluster, load).await;
+}
+
+#[tokio::test]
+async fn a_follower_is_isolated() {
+    let Some(network) = Network::new(3) else { return };
+    let cluster = cluster_on(&network).await;
+    cluster.write_doc("before", 1).await;
+    let load = Load::start(&cluster, "load");
+    let leader = cluster.leader().await;
+    let epoch = cluster.status_of(leader, "epoch").await;
+    let [alone, other] = cluster.others(leader)[..] else { unreachable!("three nodes") };
+    network.split(&[alone], &[leader, other]);
+    refuses(&cluster, alone).await;
+    write_through(&cluster, other, "during").await;
+    network.heal();
+    cluster.is_ready(alone).await;
+    assert_eq!(cluster.status_of(leader, "epoch").await, epoch, "nobody was unseated");
+    assert!(cluster.says_it_leads(leader).await);
+    all_is_well(&cluster, load).await;
+}
+
+#[tokio::test]
+async fn five_nodes_split_in_two_and_three() {
+    let Some(network) = Network::new(5) else { return };
+    let cluster = cluster_on(&network).await;
+    cluster.write_doc("before", 1).await;
+    let load = Load::start(&cluster, "load");
+    network.split(&[1, 2], &[3, 4, 5]);
+    let new = cluster.leader_among(&[3, 4, 5]).await;
+    write_through(&cluster, 4, "during").await;
+    refuses(&cluster, 1).await;
+    refuses(&cluster, 2).await;
+    network.heal();
+    for id in [1, 2] {
+        cluster.is_ready(id).await;
+        assert_eq!(cluster.read_doc(id, "during", "linear").await, Some(1));
+    }
+    assert!(cluster.says_it_leads(new).await);
+    all_is_well(&cluster, load).await;
+}
+
+/// Only the link between two is cut: both still reach a majority, and one leader is enough.
+#[tokio::test]
+async fn one_link_is_cut() {
+    let Some(network) = Network::new(3) else { return };
+    let cluster = cluster_on(&network).await;
+    cluster.write_doc("before", 1).await;
+    let load = Load::start(&cluster, "load");
+    let leader = cluster.leader().await;
+    let [second, third] = cluster.others(leader)[..] else { unreachable!("three nodes") };
+    network.split(&[leader], &[third]);
+    write_through(&cluster, second, "one").await;
+    network.heal();
+    network.split(&[second], &[third]);
+    write_through(&cluster, second, "two").await;
+    write_through(&cluster, third, "three").await;
+    network.heal();
+    all_is_well(&cluster, load).await;
+}
+
+/// A node that cannot call, but can be called, and one the other way round.
+#[tokio::test]
+async fn calls_pass_in_one_direction_only() {
+    let Some(network) = Network::new(3) else { return };
+    let cluster = cluster_on(&network).await;
+    cluster.write_doc("before", 1).await;
+    let load = Load::start(&cluster, "load");
+    for round in 0..3 {
+        let leader = cluster.leader().await;
+        let others = cluster.others(leader);
+        match round {
+            0 => others.iter().for_each(|other| network.cut_calls(leader, *other)),
+            1 => others.iter().for_each(|other| network.cut_calls(*other, leader)),
+            _ => network.cut_calls(leader, others[1]),
+        }
+        write_through(&cluster, others[0], &format!("round-{round}")).await;
+        network.heal();
+        cluster.ready().await;
+    }
+    all_is_well(&cluster, load).await;
+}
+
+#[tokio::test]
+async fn all_links_are_cut_and_healed_in_turn() {
+    let Some(network) = Network::new(3) else { return };
+    let cluster = cluster_on(&network).await;
+    cluster.write_doc("before", 1).await;
+    let load = Load::start(&cluster, "load");
+    for first_healed in cluster.ids() {
+        network.split(&[1], &[2, 3]);
+        network.split(&[2], &[3]);
+        for id in cluster.ids() {
+            refuses(&cluster, id).await;
+        }
+        network.heal();
+        // One of them stays cut off while the others find each other.
+        let rest = cluster.others(first_healed);
+        network.split(&[first_healed], &rest);
+        write_through(&cluster, rest[0], &format!("without-{first_healed}")).await;
+        network.heal();
+        cluster.ready().await;
+    }
+    all_is_well(&cluster, load).await;
+}

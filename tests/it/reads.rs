@@ -1,0 +1,103 @@
+//! The three levels of reading, and what the probes of load balancers see.
+
+use serde_json::json;
+
+use crate::harness::{Call, Cluster, problem, wait_for};
+
+#[tokio::test]
+async fn every_level_answers_on_every_node() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("k", 5).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+    for id in cluster.ids() {
+        for level in ["linear", "leader", "local"] {
+            let answer = cluster.answer(id, Call::get(format!("/v1/docs/k?level={level}"))).await.expect(200);
+            assert_eq!(answer.json(), json!(5), "{level}");
+            if level == "local" {
+                let age = answer.header("eldest-age-ms").expect("the age of a local read");
+                age.parse::<u64>().expect("milliseconds");
+            }
+        }
+        let odd = cluster.answer(id, Call::get("/v1/docs/k?level=newest")).await;
+        let refused = problem(&odd, 400, "bad_field");
+        assert!(refused["detail"].as_str().expect("a detail").contains("level"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_local_read_needs_nobody() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("k", 5).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+    cluster.kill9(1);
+    cluster.kill9(2);
+    let answer = cluster.answer(3, Call::get("/v1/docs/k?level=local")).await.expect(200);
+    assert_eq!(answer.json(), json!(5));
+    wait_for("no majority, no linear read", async || {
+        let answer = cluster.answer(3, Call::get("/v1/docs/k")).await;
+        (answer.status == 503).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn probes_tell_alive_from_ready_from_leading() {
+    let cluster = Cluster::of(3).await;
+    let leader = cluster.leader().await;
+    for id in cluster.ids() {
+        cluster.answer(id, Call::get("/livez")).await.expect(200);
+        cluster.answer(id, Call::get("/readyz")).await.expect(200);
+        let leads = cluster.answer(id, Call::get("/leader")).await;
+        assert_eq!(leads.status, if id == leader { 200 } else { 503 }, "n{id}: {}", leads.show());
+    }
+    cluster.others(leader).iter().for_each(|id| cluster.kill9(*id));
+    wait_for("neither ready nor leading", async || {
+        let ready = cluster.answer(leader, Call::get("/readyz")).await;
+        let leads = cluster.answer(leader, Call::get("/leader")).await;
+        (ready.status == 503 && leads.status == 503).then_some(())
+    })
+    .await;
+    cluster.answer(leader, Call::get("/livez")).await.expect(200);
+}
+
+#[tokio::test]
+async fn status_shows_every_member_from_this_nodes_view() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("k", 5).await;
+    let leader = cluster.leader().await;
+    for id in cluster.ids() {
+        let status = wait_for("all are reachable", async || {
+            let status = cluster.status(id).await?;
+            let members = status["members"].as_array()?;
+            members.iter().all(|member| member["reachable"] == true).then_some(status.clone())
+        })
+        .await;
+        assert_eq!(status["cluster"], "it", "{status}");
+        assert_eq!(status["mode"], "safe", "{status}");
+        assert_eq!(status["node"], json!({"id": id, "name": format!("node-{id}")}), "{status}");
+        assert_eq!(status["role"], if id == leader { "leader" } else { "follower" }, "{status}");
+        assert_eq!(status["leader"]["id"], leader, "{status}");
+        assert_eq!(status["leader"]["url"], cluster.node(leader).url(), "{status}");
+        let ids: Vec<u64> = status["members"]
+            .as_array()
+            .expect("members")
+            .iter()
+            .map(|member| member["id"].as_u64().expect("an id"))
+            .collect();
+        assert_eq!(ids, [1, 2, 3], "{status}");
+        for member in ["commit_index", "applied_index", "last_index", "snapshot_id"] {
+            assert!(status[member].is_u64(), "{member}: {status}");
+        }
+        for member in ["epoch", "digest"] {
+            assert!(status[member].is_string(), "{member}: {status}");
+        }
+    }
+    let dead = cluster.others(leader)[0];
+    cluster.kill9(dead);
+    wait_for("the dead one is known to be dead", async || {
+        let status = cluster.status(leader).await?;
+        let members = status["members"].as_array()?;
+        members.iter().any(|member| member["id"] == dead && member["reachable"] == false).then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,71 @@
+//! 503, 421 and 429 mean: surely not applied, now or later.
+
+use std::sync::Arc;
+
+use crate::harness::{Call, Cluster, wait_for};
+use crate::load::{Tally, documents};
+
+/// The followers are frozen and go on again, so whatever the leader sent them may still arrive; then the leader
+/// is frozen while the others elect, and goes on.
+#[tokio::test]
+async fn what_was_refused_never_appears() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("before", 1).await;
+    let mut tally = Tally::new("load");
+    for round in 0..3 {
+        let leader = cluster.leader().await;
+        let others = cluster.others(leader);
+        others.iter().for_each(|id| cluster.stop(*id));
+        let mut number = 0;
+        wait_for("the leader refuses writes", async || {
+            number += 1;
+            let key = format!("load/{round}/{number}");
+            let status = tally.write(&cluster, leader, key, number).await;
+            (status == Some(503)).then_some(())
+        })
+        .await;
+        // From here on every write to it is refused, and each is held to that.
+        for more in 0..50 {
+            tally.write(&cluster, leader, format!("load/{round}/more-{more}"), more).await;
+        }
+        others.iter().for_each(|id| cluster.cont(*id));
+        cluster.ready().await;
+        tally.write(&cluster, leader, format!("load/{round}/after"), 7).await;
+    }
+    println!("{}", tally.show());
+    assert!(tally.refused.len() >= 100, "{}", tally.show());
+    for id in cluster.ids() {
+        tally.verify(&cluster, id).await;
+    }
+    // Later, too: after every node has been started anew.
+    cluster.ids().for_each(|id| cluster.kill9(id));
+    cluster.ids().for_each(|id| cluster.start(id));
+    cluster.ready().await;
+    tally.verify(&cluster, 1).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
+/// A write that was refused by a lone follower does not wait in it for better times.
+#[tokio::test]
+async fn a_lone_follower_keeps_nothing_for_later() {
+    let cluster = Arc::new(Cluster::of(3).await);
+    cluster.write_doc("before", 1).await;
+    cluster.kill9(1);
+    cluster.kill9(2);
+    let mut tally = Tally::new("load");
+    wait_for("n3 knows that it is alone", async || {
+        let answer = cluster.answer(3, Call::get("/v1/docs/before")).await;
+        (answer.status == 503).then_some(())
+    })
+    .await;
+    for number in 0..40 {
+        let status = tally.write(&cluster, 3, format!("load/{number}"), number).await;
+        assert_eq!(status, Some(503));
+    }
+    cluster.start(1);
+    cluster.start(2);
+    cluster.ready().await;
+    cluster.write_doc("after", 1).await;
+    assert!(documents(&cluster, 2, "load/").await.is_empty());
+    cluster.equal_states(&[1, 2, 3]).await;
+}

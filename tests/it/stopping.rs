@@ -1,0 +1,76 @@
+//! SIGTERM hands over and ends; a second one ends at once.
+
+use rustix::process::Signal;
+
+use crate::harness::{Call, Cluster, Plan, wait_for};
+
+/// Nobody gives anybody up in the time of a test.
+const PATIENT: &str = "timing.dead_after_ms = 60000\ntiming.window_ms = 60000";
+
+/// With a patience of a minute nobody would miss the leader in the time of this test: only its own word makes
+/// another lead.
+#[tokio::test]
+async fn a_stopped_leader_is_followed_without_a_time_out() {
+    let cluster = Plan::new(3).config(PATIENT).start().await;
+    cluster.write_doc("k", 1).await;
+    let old = cluster.leader().await;
+    let epoch = cluster.status_of(old, "epoch").await;
+    cluster.term(old).await;
+    let next = cluster.leader().await;
+    assert_ne!(next, old);
+    assert_ne!(cluster.status_of(next, "epoch").await, epoch);
+    assert_eq!(cluster.read_doc(next, "k", "linear").await, Some(1));
+    cluster.write_doc("k", 2).await;
+}
+
+#[tokio::test]
+async fn a_stopped_follower_changes_nothing() {
+    let cluster = Cluster::of(3).await;
+    let leader = cluster.leader().await;
+    let epoch = cluster.status_of(leader, "epoch").await;
+    let follower = cluster.others(leader)[0];
+    cluster.term(follower).await;
+    cluster.write_doc("k", 1).await;
+    cluster.start(follower);
+    cluster.is_ready(follower).await;
+    assert_eq!(cluster.status_of(leader, "epoch").await, epoch);
+    assert_eq!(cluster.read_doc(follower, "k", "linear").await, Some(1));
+}
+
+/// The others are frozen, so there is no heir, and the first signal would wait for one longer than this test.
+#[tokio::test]
+async fn a_second_signal_ends_the_process_at_once() {
+    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let leader = cluster.leader().await;
+    cluster.others(leader).iter().for_each(|id| cluster.stop(*id));
+    cluster.node(leader).signal(Signal::TERM);
+    wait_for("the process ends at another signal", async || {
+        // Two signals that come before the first is seen are one: so there is a third, and more.
+        cluster.node(leader).signal(Signal::TERM);
+        cluster.node(leader).ended()
+    })
+    .await;
+}
+
+/// Whoever holds a connection open does not hold the process up.
+#[tokio::test]
+async fn open_connections_do_not_hold_it_up() {
+    let cluster = Cluster::of(1).await;
+    let mut idle = crate::harness::Raw::connect(cluster.node(1)).await;
+    idle.send(b"GET /v1/status HTTP/1.1\r\nhost: n1\r\n").await;
+    cluster.answer(1, Call::get("/livez")).await.expect(200);
+    cluster.term(1).await;
+    idle.read_to_end().await;
+}
+
+/// SIGINT is what a terminal sends.
+#[tokio::test]
+async fn ctrl_c_is_an_orderly_end_too() {
+    let cluster = Cluster::of(1).await;
+    cluster.write_doc("k", 1).await;
+    cluster.node(1).signal(Signal::INT);
+    let status = wait_for("the process ends", async || cluster.node(1).ended()).await;
+    assert_eq!(status.code(), Some(0), "{status}");
+    cluster.start(1);
+    assert_eq!(cluster.read_doc(1, "k", "linear").await, Some(1));
+}

@@ -1,0 +1,104 @@
+//! A node at the right address that belongs to another cluster, or waits by other timings, does not count.
+
+use crate::harness::{Call, Cluster, Plan, wait_for};
+
+/// What n1's status says is the matter with n3.
+async fn trouble_with_3(cluster: &Cluster) -> String {
+    wait_for("n1 tells what is wrong with n3", async || {
+        let status = cluster.status(1).await?;
+        let members = status["members"].as_array()?;
+        let third = members.iter().find(|member| member["id"] == 3)?;
+        third["trouble"].as_str().map(str::to_string)
+    })
+    .await
+}
+
+/// n1 and n2 go on; without n2, n3 makes no majority; put right, it does.
+async fn does_not_count(cluster: &Cluster, expected: &str, put_right: impl AsyncFn()) {
+    let trouble = trouble_with_3(cluster).await;
+    assert!(trouble.contains(expected), "{trouble}");
+    cluster.write_doc("k", 2).await;
+    cluster.kill9(2);
+    wait_for("n1 and the stranger are no majority", async || {
+        let answer = cluster.answer(1, Call::put("/v1/docs/refused").raw_json("9")).await;
+        assert!(!answer.ok(), "a stranger was counted: {}", answer.show());
+        (answer.status == 503).then_some(())
+    })
+    .await;
+    put_right().await;
+    cluster.is_ready(3).await;
+    assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(2));
+    cluster.start(2);
+    cluster.ready().await;
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
+#[tokio::test]
+async fn of_another_cluster() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("k", 1).await;
+    cluster.kill9(3);
+    cluster.place(3, &cluster.topology().called("other"));
+    cluster.start(3);
+    does_not_count(&cluster, "wrong_cluster", async || {
+        cluster.kill9(3);
+        cluster.place(3, &cluster.topology());
+        cluster.start(3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn with_other_timings() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("k", 1).await;
+    cluster.kill9(3);
+    cluster.configure(3, "timing.lease_ms = 250");
+    cluster.start(3);
+    does_not_count(&cluster, "mode_mismatch", async || {
+        cluster.kill9(3);
+        cluster.configure(3, "");
+        cluster.start(3);
+    })
+    .await;
+}
+
+/// Names are not what nodes compare.
+#[tokio::test]
+async fn a_new_name_is_no_stranger() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("k", 1).await;
+    let renamed = "node-3-on-new-metal";
+    cluster.kill9(3);
+    cluster.place(3, &cluster.topology().renamed(3, renamed));
+    cluster.start(3);
+    cluster.is_ready(3).await;
+    assert_eq!(cluster.status_of(3, "node").await["name"], renamed);
+    cluster.kill9(2);
+    assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(1));
+    cluster.write_doc("k", 2).await;
+}
+
+/// A dead machine is replaced by one with another address: the others are told by their topology.
+#[tokio::test]
+async fn a_new_address_is_no_stranger() {
+    let mut plan = Plan::new(4);
+    let spare = plan.take_last();
+    let cluster = plan.start().await;
+    cluster.write_doc("k", 1).await;
+    cluster.kill9(3);
+    let moved = cluster.topology().moved(3, spare);
+    for id in [1, 2] {
+        cluster.place(id, &moved);
+        cluster.term(id).await;
+        cluster.start(id);
+        cluster.is_ready(id).await;
+    }
+    let cluster = cluster.with_address(3, spare);
+    cluster.place(3, &moved);
+    cluster.start(3);
+    cluster.is_ready(3).await;
+    cluster.kill9(2);
+    assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(1));
+    cluster.write_doc("k", 2).await;
+}

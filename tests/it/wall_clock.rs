@@ -1,0 +1,129 @@
+//! Wall clocks that jump: nothing follows from it but what people read.
+//!
+//! Each node runs with a library before it, `shift.c`, that adds a shift, read from a file, to its wall clock. It is
+//! compiled here, by the C compiler that Rust links with.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::harness::{Call, Cluster, Plan, left_out, problem, system, wait_for};
+use crate::load::Load;
+
+const HOUR_S: i64 = 3_600;
+
+const SKIP: &str = "ELDEST_SKIP_CLOCKS";
+const NEEDED: &str =
+    "a test of clocks compiles a library for x86-64; set ELDEST_SKIP_CLOCKS=1 to leave it out";
+
+#[derive(Debug)]
+struct Clocks(PathBuf);
+
+impl Clocks {
+    /// None if such tests are left out here.
+    fn new() -> Option<Clocks> {
+        if left_out(SKIP, "shifted clocks") {
+            return None;
+        }
+        let name = format!("clocks-{}-{:?}", std::process::id(), std::thread::current().id());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        let clocks = Clocks(folder);
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/shift.c");
+        system(&["cc", "-shared", "-fPIC", "-O1", "-o", &clocks.path("shift.so"), source], NEEDED);
+        Some(clocks)
+    }
+
+    fn path(&self, file: &str) -> String {
+        self.0.join(file).to_str().expect("our own path is text").to_string()
+    }
+
+    fn launchers(&self, nodes: u32) -> Vec<Vec<String>> {
+        let launcher = |id| {
+            let preload = format!("LD_PRELOAD={}", self.path("shift.so"));
+            vec!["env".to_string(), preload, format!("SHIFT_FILE={}", self.path(&format!("n{id}")))]
+        };
+        (1..=nodes).map(launcher).collect()
+    }
+
+    /// In one step: a reader sees the old shift or the new one.
+    fn set(&self, id: u32, seconds: i64) {
+        fs::write(self.0.join("new"), seconds.to_string()).expect("a shift");
+        fs::rename(self.0.join("new"), self.0.join(format!("n{id}"))).expect("a shift in place");
+    }
+}
+
+impl Drop for Clocks {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn wall_clocks_jump_and_nothing_happens() {
+    let Some(clocks) = Clocks::new() else { return };
+    let cluster = Arc::new(Plan::new(3).launchers(clocks.launchers(3)).start().await);
+    let leader = cluster.leader().await;
+    let epoch = cluster.status_of(leader, "epoch").await;
+    let load = Load::start(&cluster, "load");
+    let keyed = || Call::command("CreateUser", json!({"name": "a"})).header("idempotency-key", "k");
+    let first = cluster.answer(1, keyed()).await.expect(200).json();
+    for (id, hours) in [(leader, 1), (leader, -48), (1, 24 * 365), (2, -24 * 365), (3, 5), (leader, 0)] {
+        clocks.set(id, hours * HOUR_S);
+        for number in 0..5 {
+            cluster.write_doc(&format!("after/{id}/{hours}/{number}"), number).await;
+        }
+    }
+    assert_eq!(cluster.status_of(leader, "epoch").await, epoch, "a clock jumped and the leader changed");
+    // What is kept for ten minutes of the cluster's time is still there after a year of the wall's.
+    let again = cluster.answer(2, keyed()).await.expect(200).json();
+    assert_eq!(again["index"], first["index"]);
+    let tally = load.end().await;
+    for id in cluster.ids() {
+        tally.verify(&cluster, id).await;
+    }
+    cluster.equal_states(&[1, 2, 3]).await;
+    stamps_never_go_back(&cluster, leader);
+}
+
+fn stamps_never_go_back(cluster: &Cluster, id: u32) {
+    let mut last = 0;
+    let mut jumps = 0;
+    for line in cluster.log_lines(id).values() {
+        let wall = wall_us(&line.wall);
+        assert!(wall >= last, "the wall time goes back at {}: {} after {last}", line.index, line.wall);
+        jumps += u32::from(last > 0 && wall - last > HOUR_S as u64 / 2 * 1_000_000);
+        last = wall;
+    }
+    assert!(jumps > 0, "no stamp jumped: the clocks were not shifted, and the test proves nothing");
+}
+
+fn wall_us(text: &str) -> u64 {
+    text.parse().unwrap_or_else(|_| panic!("a wall time in microseconds: {text}"))
+}
+
+/// A ttl is the cluster's time: an hour's jump neither ends it nor makes it last.
+#[tokio::test]
+async fn a_hold_of_the_service_lapses_by_the_clusters_own_time() {
+    let Some(clocks) = Clocks::new() else { return };
+    let cluster = Plan::new(3).launchers(clocks.launchers(3)).start().await;
+    let leader = cluster.leader().await;
+    let put = || Call::put("/v1/docs/k").raw_json("1");
+    let down = Call::post("/service_down").json(&json!({"ttl_ms": 120_000}));
+    cluster.answer(leader, down).await.expect(200);
+    cluster.ids().for_each(|id| clocks.set(id, HOUR_S));
+    problem(&cluster.answer(leader, put()).await, 503, "service_down");
+    cluster.kill9(leader);
+    let next = cluster.leader().await;
+    problem(&cluster.answer(next, put()).await, 503, "service_down");
+    let short = Call::post("/service_down").json(&json!({"ttl_ms": 500}));
+    cluster.answer(next, short).await.expect(200);
+    cluster.ids().for_each(|id| clocks.set(id, -HOUR_S));
+    wait_for("the hold lapses", async || {
+        let answer = cluster.answer(next, put()).await;
+        answer.ok().then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,107 @@
+//! A disk is replaced: the node comes back empty, and counts for nothing until the others have let it in.
+
+use crate::harness::{Call, Cluster, Plan, problem, wait_for};
+
+#[tokio::test]
+async fn a_wiped_node_rejoins_and_then_carries_its_part() {
+    let cluster = Cluster::of(3).await;
+    for number in 0..30 {
+        cluster.write_doc(&format!("d/{number}"), number).await;
+    }
+    cluster.kill9(3);
+    cluster.wipe(3);
+    cluster.start(3);
+    wait_for("the new disk is let in", async || (cluster.status(3).await?["admitted"] == true).then_some(()))
+        .await;
+    cluster.is_ready(3).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+
+    // Now it must hold everything: one of the two others goes.
+    cluster.kill9(cluster.leader().await);
+    cluster.write_doc("after", 1).await;
+    for number in 0..30 {
+        assert_eq!(cluster.read_doc(3, &format!("d/{number}"), "linear").await, Some(number));
+    }
+}
+
+/// n1 and an empty n3 are two of three, and still no majority: n3 may have acknowledged what only its old
+/// disk knew (counterexample 2).
+#[tokio::test]
+async fn an_empty_disk_is_no_part_of_a_majority() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("a", 1).await;
+    assert_eq!(cluster.leader().await, 1);
+    cluster.kill9(2);
+    cluster.kill9(3);
+    cluster.wipe(3);
+    cluster.start(3);
+    // It is up and speaks with n1.
+    wait_for("n1 hears n3", async || {
+        let status = cluster.status(1).await?;
+        let members = status["members"].as_array()?;
+        members.iter().any(|member| member["id"] == 3 && member["reachable"] == true).then_some(())
+    })
+    .await;
+    wait_for("n1 has no majority", async || {
+        let put = Call::put("/v1/docs/refused").raw_json("9");
+        let answer = cluster.answer(1, put).await;
+        assert!(!answer.ok(), "acknowledged with an empty disk: {}", answer.show());
+        (answer.status == 503).then_some(())
+    })
+    .await;
+    for id in [1, 3] {
+        let answer = cluster.answer(id, Call::get("/v1/docs/a")).await;
+        assert_eq!(answer.status, 503, "a linear read without a majority: {}", answer.show());
+        assert!(!cluster.says_it_leads(id).await);
+    }
+    assert_eq!(cluster.status_of(3, "admitted").await, false);
+
+    cluster.start(2);
+    wait_for("the new disk is let in", async || (cluster.status(3).await?["admitted"] == true).then_some(()))
+        .await;
+    assert_eq!(cluster.read_doc(3, "a", "linear").await, Some(1));
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
+/// Whoever replaces one disk after the other with time between loses nothing.
+#[tokio::test]
+async fn all_disks_are_replaced_one_after_the_other() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("a", 1).await;
+    for id in cluster.ids() {
+        cluster.term(id).await;
+        cluster.wipe(id);
+        cluster.start(id);
+        wait_for("the new disk is let in", async || {
+            (cluster.status(id).await?["admitted"] == true).then_some(())
+        })
+        .await;
+        cluster.is_ready(id).await;
+        cluster.equal_states(&[1, 2, 3]).await;
+    }
+    for id in cluster.ids() {
+        assert_eq!(cluster.read_doc(id, "a", "linear").await, Some(1));
+    }
+}
+
+/// A cluster forms once, and not while a node of its topology has never been heard (counterexample 3).
+#[tokio::test]
+async fn a_cluster_does_not_form_without_all_its_nodes() {
+    let cluster = Plan::new(3).prepare();
+    cluster.start(1);
+    cluster.start(2);
+    wait_for("n1 and n2 hear each other", async || {
+        let status = cluster.status(1).await?;
+        let members = status["members"].as_array()?;
+        members.iter().any(|member| member["id"] == 2 && member["reachable"] == true).then_some(())
+    })
+    .await;
+    let put = Call::put("/v1/docs/a").raw_json("1");
+    let answer = cluster.answer(1, put).await;
+    problem(&answer, 503, answer.json()["code"].as_str().expect("a code"));
+    assert!(!cluster.says_it_leads(1).await && !cluster.says_it_leads(2).await);
+    cluster.start(3);
+    cluster.ready().await;
+    cluster.write_doc("a", 2).await;
+    assert_eq!(cluster.read_doc(3, "a", "linear").await, Some(2));
+}
