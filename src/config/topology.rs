@@ -53,7 +53,7 @@ pub struct Found<T> {
     pub place: Place,
 }
 
-/// None after a mistake.
+/// None only after a mistake; after some there is a topology all the same, for other rules to judge.
 pub fn read(file: File, chosen: Option<ChosenNode>, findings: &mut Findings) -> Option<Topology> {
     let source = Source::File(file.path);
     let text = match file.text {

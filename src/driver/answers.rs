@@ -23,7 +23,9 @@ impl Answers {
     /// Puts a message into the response that waits for one of its kind. Gives it back if none does.
     pub fn give(&mut self, route: Route, parcel: Parcel) -> Result<(), Parcel> {
         match self.open.remove(&(parcel.sender.to, route)) {
-            Some(reply) => reply.send(Some(parcel)).map_err(|given_up| given_up.expect("what was sent comes back")),
+            Some(reply) => {
+                reply.send(Some(parcel)).map_err(|given_up| given_up.expect("what was sent comes back"))
+            }
             None => Err(parcel),
         }
     }

@@ -107,17 +107,23 @@ pub struct View {
 #[derive(Clone, Debug)]
 pub enum Denied {
     /// Another node leads: ask there.
-    NotLeader { leader: NodeId },
+    NotLeader {
+        leader: NodeId,
+    },
     NoLeader,
     /// This node does not reach a majority.
     NoQuorum,
     /// This node's disk has yet to be let in (P10), or its state to catch up.
     CatchingUp,
     HandingOver,
-    ServiceDown { reason: Text },
+    ServiceDown {
+        reason: Text,
+    },
     DiskFull,
     /// A bound was reached: which one.
-    TooMany { bound: &'static str },
+    TooMany {
+        bound: &'static str,
+    },
     /// A node of the topology cannot read this type of record yet (P23).
     FormatNotShared,
     /// The cluster has been formed: once is for ever (P9).
@@ -209,14 +215,37 @@ pub struct MemberStatus {
 /// One call to the loop.
 #[derive(Debug)]
 pub enum Ask {
-    Write { command: Box<Command>, payload: Payload, call: Option<Call>, reply: Reply<Written> },
-    Read { level: Level, reply: Reply<View> },
+    Write {
+        command: Box<Command>,
+        payload: Payload,
+        call: Option<Call>,
+        reply: Reply<Written>,
+    },
+    Read {
+        level: Level,
+        reply: Reply<View>,
+    },
     IsLeader(oneshot::Sender<bool>),
-    HandOver { to: Option<NodeId>, reply: Reply<()> },
-    Service { change: ServiceChange, reply: Reply<()> },
-    Form { without: BTreeSet<NodeId>, reply: Reply<()> },
-    Opinion { candidate: NodeId, reply: oneshot::Sender<Opinion> },
-    CatchUp { snapshot_id: u64, reply: Reply<CatchUp> },
+    HandOver {
+        to: Option<NodeId>,
+        reply: Reply<()>,
+    },
+    Service {
+        change: ServiceChange,
+        reply: Reply<()>,
+    },
+    Form {
+        without: BTreeSet<NodeId>,
+        reply: Reply<()>,
+    },
+    Opinion {
+        candidate: NodeId,
+        reply: oneshot::Sender<Opinion>,
+    },
+    CatchUp {
+        snapshot_id: u64,
+        reply: Reply<CatchUp>,
+    },
     Status(oneshot::Sender<Status>),
     /// Hand over if leading, then end.
     Stop,
@@ -313,7 +342,9 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         match self.asks.try_send(ask(reply)) {
             Ok(()) => answer.await.unwrap_or(Err(Denied::Unknown)),
-            Err(mpsc::error::TrySendError::Full(_)) => Err(Denied::TooMany { bound: "calls waiting for the node" }),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                Err(Denied::TooMany { bound: "calls waiting for the node" })
+            }
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Denied::Stopping),
         }
     }

@@ -11,9 +11,18 @@ use crate::wire::{Parcel, Route};
 #[derive(Debug)]
 pub enum Message {
     /// May ride in the response to an open call of that route.
-    Small { parcel: Parcel, answers: Option<Route> },
-    Lines { to: NodeId, parcel: LogParcel },
-    Snapshot { to: NodeId, term: Term },
+    Small {
+        parcel: Parcel,
+        answers: Option<Route>,
+    },
+    Lines {
+        to: NodeId,
+        parcel: LogParcel,
+    },
+    Snapshot {
+        to: NodeId,
+        term: Term,
+    },
 }
 
 /// Bounded by what the core sends between two syncs.
@@ -29,7 +38,8 @@ impl Held {
 
     /// What may leave now, in the order in which it was said.
     pub fn release(&mut self, durable: Seq) -> Vec<Message> {
-        let (free, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|(after, _)| *after <= durable);
+        let (free, waiting) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|(after, _)| *after <= durable);
         self.waiting = waiting;
         let free: VecDeque<(Seq, Message)> = free;
         free.into_iter().map(|(_, message)| message).collect()

@@ -33,7 +33,7 @@ mod transport;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 pub use api::Handle;
 use api::{Ask, PeerAsk};
@@ -65,7 +65,10 @@ pub enum End {
     Fault(Fault),
     Disk(Arc<StorageError>),
     /// A record in the log that this binary cannot apply: going on would be another state than the others'.
-    Unreadable { index: Index, error: Unreadable },
+    Unreadable {
+        index: Index,
+        error: Unreadable,
+    },
     /// A promise between the core and its driver does not hold.
     Broken(&'static str),
 }
@@ -90,10 +93,10 @@ struct Sources {
 
 /// Runs until the end. The order in which sources are asked is the order of urgency: what is durable, what peers say,
 /// and clients last.
-async fn run(mut engine: Engine, mut sources: Sources, ended: oneshot::Sender<End>) {
+async fn run(mut engine: Engine, mut sources: Sources) -> End {
     let mut asks = Vec::with_capacity(TAKEN_AT_ONCE);
     let mut peers = Vec::with_capacity(TAKEN_AT_ONCE);
-    while engine.end.is_none() {
+    loop {
         let due = until(engine.deadline());
         tokio::select! {
             biased;
@@ -114,10 +117,10 @@ async fn run(mut engine: Engine, mut sources: Sources, ended: oneshot::Sender<En
         }
         engine.tick();
         engine.flush();
-    }
-    engine.pending.end();
-    if let Some(end) = engine.end.take() {
-        let _ = ended.send(end);
+        if let Some(end) = engine.end.take() {
+            engine.pending.end();
+            return end;
+        }
     }
 }
 

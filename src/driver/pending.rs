@@ -18,9 +18,15 @@ pub struct Pending {
 #[derive(Debug)]
 pub enum Call {
     /// A write that has reached the log, with what it brings about there.
-    Write { reply: Reply<Written>, outcome: Option<Outcome> },
+    Write {
+        reply: Reply<Written>,
+        outcome: Option<Outcome>,
+    },
     /// An answer that changes nothing: it leaves once what it was judged by is committed (P14).
-    Judged { reply: Reply<Written>, answer: Box<Result<Written, Denied>> },
+    Judged {
+        reply: Reply<Written>,
+        answer: Box<Result<Written, Denied>>,
+    },
     Read(Reply<View>),
     /// A hand-over, or a change of the service's holds.
     Admin(Reply<()>),

@@ -19,7 +19,7 @@ use super::states::States;
 use super::taker::Taker;
 use super::transport::Network;
 use super::{ASKS_MOST, DiskState, End, Sources, clock, run};
-use crate::protocol::{Node, Seq};
+use crate::protocol::{Fault, Node, Seq};
 use crate::storage::snapshot::{Incoming, SnapshotError, Snapshots};
 use crate::storage::{self, Boundary, Opened, Options, Report, StorageError};
 use crate::store::{Loader, Store, Unreadable};
@@ -104,22 +104,42 @@ pub fn start(setup: Setup, dir: &Path, adopt_copy: bool) -> Result<Started, Star
             Ok(runtime) => runtime,
             Err(error) => return drop(ready.send(Err(StartError::Io(error)))),
         };
-        runtime.block_on(async move {
+        let lived = runtime.block_on(async move {
             let parts = Parts { setup: Arc::new(setup), opened, base, store };
             match parts.assemble(desk) {
                 Ok((engine, sources)) => {
                     let _ = ready.send(Ok(()));
-                    run(engine, sources, end).await;
+                    Some(run(engine, sources).await)
                 }
-                Err(error) => drop(ready.send(Err(error))),
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                    None
+                }
             }
         });
+        // The disk is closed by now.
+        if let Some(why) = lived {
+            if matches!(why, End::Fault(Fault::Odd)) {
+                start_over(&options);
+            }
+            let _ = end.send(why);
+        }
     };
     thread::Builder::new().name("loop".to_string()).spawn(life).map_err(StartError::Io)?;
     match started.recv() {
         Ok(Ok(())) => Ok(Started { handle, ended }),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(StartError::Io(io::Error::other("the loop's thread has died"))),
+    }
+}
+
+/// This state differs from the majority's: the node comes back as a new disk, with nothing (P25).
+fn start_over(options: &Options) {
+    let why = "the state differed from that of a majority at the same record";
+    match storage::start_over(options, why) {
+        Ok(Some(folder)) => tracing::error!(folder = %folder.display(), "the odd state is set aside"),
+        Ok(None) => {}
+        Err(error) => tracing::error!(%error, "the odd state could not be set aside"),
     }
 }
 

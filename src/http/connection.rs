@@ -69,7 +69,7 @@ pub async fn run(
         }
     });
     let mut connection = pin!(builder.serve_connection(watched, service));
-    let mut check = pin!(sleep(limits.header_timeout));
+    let mut check = pin!(sleep(life.soonest()));
     let mut draining = false;
     loop {
         tokio::select! {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Method, Response, StatusCode};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderValue, Method, Response, StatusCode};
 use serde::Deserialize;
 
 use super::asked::Asked;
@@ -74,12 +75,16 @@ fn one(store: &Store, asked: &Asked) -> Lookup {
     let rev = doc.rev();
     let mut response = match etag::freshness(&asked.parts.headers, &rev)? {
         Fresh::Send => answers::json(StatusCode::OK, answers::shared(doc.value)),
-        Fresh::NotModified => {
-            let mut response = answers::empty();
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        }
+        Fresh::NotModified => not_modified(doc.value.len()),
     };
     etag::set(response.headers_mut(), &rev);
     Ok(response)
+}
+
+/// The length is that of what is not sent.
+fn not_modified(length: usize) -> Response<Body> {
+    let mut response = answers::empty();
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    response
 }

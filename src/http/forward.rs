@@ -7,7 +7,7 @@ use axum::http::header::{
     ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH,
     TRANSFER_ENCODING,
 };
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use reqwest::Client;
 use tokio::time::Instant;
 
@@ -32,8 +32,7 @@ const PASSED_ON: [HeaderName; 7] =
     [ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, IDEMPOTENCY_KEY, REQUEST_ID];
 
 /// What is between the leader and this node.
-const KEPT_BACK: [HeaderName; 4] =
-    [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, HeaderName::from_static("keep-alive")];
+const KEPT_BACK: [HeaderName; 3] = [CONNECTION, TRANSFER_ENCODING, HeaderName::from_static("keep-alive")];
 
 #[derive(Debug)]
 pub enum Sent {
@@ -75,7 +74,10 @@ pub async fn call(context: &Context, asked: &Asked, kind: Kind, leader: NodeId) 
         .send();
     match sending.await {
         Ok(response) if response.status() == StatusCode::MISDIRECTED_REQUEST => Ok(Sent::Moved),
-        Ok(response) => answer(response).await.map(Sent::Answer).map_err(|error| lost(kind, leader, &error)),
+        Ok(response) => {
+            let answer = answer(&asked.parts.method, response).await;
+            answer.map(Sent::Answer).map_err(|error| lost(kind, leader, &error))
+        }
         Err(error) if error.is_connect() => Ok(Sent::NeverLeft),
         Err(error) if error.is_builder() => Err(Problem::field("path", "the path cannot be passed on")),
         Err(error) => Err(lost(kind, leader, &error)),
@@ -93,11 +95,15 @@ fn passed_on(headers: &HeaderMap, me: NodeId) -> HeaderMap {
     passed
 }
 
-async fn answer(response: reqwest::Response) -> Result<Response<Body>, reqwest::Error> {
+async fn answer(method: &Method, response: reqwest::Response) -> Result<Response<Body>, reqwest::Error> {
     let status = response.status();
     let mut headers = response.headers().clone();
     for name in KEPT_BACK {
         headers.remove(name);
+    }
+    // Where no body is sent, the length is that of the body which would be.
+    if method != Method::HEAD && status != StatusCode::NOT_MODIFIED {
+        headers.remove(CONTENT_LENGTH);
     }
     let mut answer = Response::new(Body::from(response.bytes().await?));
     *answer.status_mut() = status;

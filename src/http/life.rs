@@ -93,8 +93,13 @@ impl Life {
         match deadline.checked_sub(now).filter(|left| *left > 0) {
             None => Sentence::End,
             // A head that begins meanwhile has an earlier deadline than an idle connection.
-            Some(left) => Sentence::LookAgain(Duration::from_millis(left).min(self.header)),
+            Some(left) => Sentence::LookAgain(Duration::from_millis(left).min(self.soonest())),
         }
+    }
+
+    /// The first time at which there can be something to end.
+    pub fn soonest(&self) -> Duration {
+        self.header.min(self.idle)
     }
 
     fn now(&self) -> u64 {

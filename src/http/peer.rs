@@ -16,7 +16,9 @@ use super::receive;
 use crate::driver::api::PeerCall;
 use crate::driver::{self, Handle, Setup};
 use crate::types::NodeId;
-use crate::wire::{self, Attachment, ClusterHead, Gate, Hello, Parcel, Proof, Route, Sender, WireError, header};
+use crate::wire::{
+    self, Attachment, ClusterHead, Gate, Hello, Parcel, Proof, Route, Sender, WireError, header,
+};
 
 /// The lines of one append or pull: a batch (`limits.batch_bytes`), or one record of the largest kind.
 const LINES_BYTES_MOST: usize = 16 << 20;
@@ -82,7 +84,10 @@ impl Door {
     fn check(&self, knock: &Knock<'_>) -> Result<(), Problem> {
         let theirs = ClusterHead::decode(knock.cluster).map_err(unreadable)?;
         if theirs.name != self.cluster.name {
-            let detail = format!("this node is of the cluster {:?}, the caller of {:?}", self.cluster.name, theirs.name);
+            let detail = format!(
+                "this node is of the cluster {:?}, the caller of {:?}",
+                self.cluster.name, theirs.name
+            );
             return Err(Problem::new(Code::WrongCluster, detail));
         }
         let Sender { from, to, .. } = knock.sender;
@@ -137,8 +142,12 @@ impl Door {
             return Ok(Some(proof));
         }
         let challenge = gate.challenge(sender.from).encode();
-        let challenge = HeaderValue::from_str(&challenge).map_err(|_| unreadable(WireError::Missing("challenge")))?;
-        let problem = Problem::new(Code::Unauthorized, "the call does not prove that its sender knows the cluster's secret");
+        let challenge =
+            HeaderValue::from_str(&challenge).map_err(|_| unreadable(WireError::Missing("challenge")))?;
+        let problem = Problem::new(
+            Code::Unauthorized,
+            "the call does not prove that its sender knows the cluster's secret",
+        );
         Err(problem.header(HeaderName::from_static(header::CHALLENGE), challenge))
     }
 
@@ -156,7 +165,8 @@ impl Door {
             put(headers, header::MESSAGE, &message);
         }
         if let Some(proof) = proof {
-            let hello = Hello { path: knock.path, cluster: &cluster, from: &from, message: &message, body: &body };
+            let hello =
+                Hello { path: knock.path, cluster: &cluster, from: &from, message: &message, body: &body };
             put(headers, header::PROOF, &proof.answer(&hello));
         }
         put(headers, header::CLUSTER, &cluster);
@@ -193,7 +203,9 @@ async fn read(body: Body) -> Result<Bytes, Problem> {
     let reading = Limited::new(body, LINES_BYTES_MOST).collect();
     match tokio::time::timeout(BODY_MOST, reading).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(_)) => Err(Problem::new(Code::BodyTooLarge, "no batch of ours is that large, or it broke off")),
+        Ok(Err(_)) => {
+            Err(Problem::new(Code::BodyTooLarge, "no batch of ours is that large, or it broke off"))
+        }
         Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
     }
 }

@@ -46,7 +46,8 @@ pub async fn readyz(
 ) -> Result<Response<Body>, Problem> {
     asked.query(&[])?;
     asked.deadline = asked.deadline.min(Instant::now() + READY_MOST);
-    turn::take(&context, &asked, turn::Kind::Read, false, || confirm(&context)).await
+    let confirmed = turn::take(&context, &asked, turn::Kind::Read, false, || confirm(&context)).await;
+    confirmed.map_err(|problem| problem.status(StatusCode::SERVICE_UNAVAILABLE))
 }
 
 async fn confirm(context: &Context) -> Result<Response<Body>, Failure> {

@@ -70,7 +70,7 @@ async fn not_found(uri: Uri) -> Problem {
 /// The router adds `Allow`. To ask for just that is no mistake.
 async fn not_allowed(method: Method) -> Response<Body> {
     match method {
-        Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
+        Method::OPTIONS => StatusCode::OK.into_response(),
         method => {
             let detail = format!("this route does not take {method}; Allow says what it takes");
             Problem::new(Code::MethodNotAllowed, detail).into_response()

@@ -53,7 +53,8 @@ fn what_is_reported_is_there() {
         disk.submit(Seq(seq), append(&mut lines, &mut rng, 1 + seq % 3));
     }
     let seen = wait(&reports, durable(199));
-    let order: Vec<u64> = seen.iter().map(|report| if let Report::Durable(seq) = report { seq.0 } else { 0 }).collect();
+    let order: Vec<u64> =
+        seen.iter().map(|report| if let Report::Durable(seq) = report { seq.0 } else { 0 }).collect();
     assert!(order.is_sorted() && order[0] > 0, "{order:?}");
     assert!(disk.counted().syncs > 0 && disk.counted().bytes > 0);
     drop(disk);
@@ -108,8 +109,12 @@ fn a_full_disk_waits_and_goes_on() {
     }
     FULL.store(false, Ordering::SeqCst);
     let seen = wait(&reports, durable(8));
-    let room = seen.iter().position(|report| matches!(report, Report::Full(false))).expect("it is told of room");
-    assert!(seen[..room].iter().all(|report| !durable(3)(report)), "reported before there was room: {seen:?}");
+    let room =
+        seen.iter().position(|report| matches!(report, Report::Full(false))).expect("it is told of room");
+    assert!(
+        seen[..room].iter().all(|report| !durable(3)(report)),
+        "reported before there was room: {seen:?}"
+    );
     drop(disk);
     let again = reopen(dir.path());
     assert_eq!(again.recovered.records.len() as u64, lines.last());

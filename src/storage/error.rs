@@ -115,7 +115,11 @@ impl fmt::Display for StorageError {
                 write!(f, "another process uses {}: stop it, or give another --data", path.display())
             }
             StorageError::Damaged { path, why } => {
-                write!(f, "{} was damaged while in use ({why}): start again to have it checked", path.display())
+                write!(
+                    f,
+                    "{} was damaged while in use ({why}): start again to have it checked",
+                    path.display()
+                )
             }
             StorageError::Snapshot(error) => write!(f, "{error}"),
         }

@@ -32,14 +32,25 @@ pub enum Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// Records up to `synced` were durable once.
-    Line { bad: Bad, synced: Index },
+    Line {
+        bad: Bad,
+        synced: Index,
+    },
     NoLog,
     /// The log begins only after this, and no snapshot leads there.
-    Gap { from: Index, to: Index },
+    Gap {
+        from: Index,
+        to: Index,
+    },
     /// Snapshot and log hold the same record and another checksum.
-    Mismatch { at: Position },
+    Mismatch {
+        at: Position,
+    },
     Promise(Lost),
-    StalePromise { promise: Epoch, log: Epoch },
+    StalePromise {
+        promise: Epoch,
+        log: Epoch,
+    },
     Copied,
 }
 
@@ -54,7 +65,9 @@ impl fmt::Display for Finding {
         match self {
             Finding::Cut(bad) => write!(f, "an unfinished write was cut: {bad}"),
             Finding::Repaired(bad) => write!(f, "a damaged line that held no record was cleared: {bad}"),
-            Finding::Replaced(bad) => write!(f, "the newest snapshot replaces a damaged part of the log: {bad}"),
+            Finding::Replaced(bad) => {
+                write!(f, "the newest snapshot replaces a damaged part of the log: {bad}")
+            }
             Finding::Superseded { log, snapshot } => {
                 write!(f, "the log, which ends at {log}, gives way to the snapshot of {snapshot}")
             }

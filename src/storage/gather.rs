@@ -155,7 +155,8 @@ impl Gathered {
     /// Whether the log goes on from the snapshot, and whether something was forgotten (P27). `complete`: there was
     /// a log once.
     pub fn judge(&self, snapshot: &Boundary, complete: bool) -> Verdict {
-        let mut findings: Vec<Finding> = self.junk.iter().map(|junk| Finding::Repaired(junk.bad.clone())).collect();
+        let mut findings: Vec<Finding> =
+            self.junk.iter().map(|junk| Finding::Repaired(junk.bad.clone())).collect();
         findings.extend(self.replaced.iter().cloned().map(Finding::Replaced));
         findings.extend(self.lost.as_ref().map(|bad| self.judge_end(bad, snapshot)));
         let fit = self.log.as_ref().map_or(Fit::Nothing, |log| log.fit(snapshot));
@@ -181,9 +182,11 @@ impl Gathered {
     fn judge_end(&self, bad: &Bad, snapshot: &Boundary) -> Finding {
         let index = bad.index.max(snapshot.index() + 1);
         let tail = match bad.reason {
-            Reason::Line(_) | Reason::Unended | Reason::Marker => judge(BadLine { index, synced: self.synced }),
-            // A head is durable before its file has a name, so no power loss cuts it short.
-            Reason::Head(_) | Reason::Gap { .. } => Tail::Doubtful,
+            Reason::Line(_) | Reason::Unended | Reason::Marker => {
+                judge(BadLine { index, synced: self.synced })
+            }
+            // Head and length are durable before the file has a name, so no power loss cuts them short.
+            Reason::Head(_) | Reason::Gap { .. } | Reason::Shortened { .. } => Tail::Doubtful,
         };
         match tail {
             Tail::Torn if bad.index < index => Finding::Replaced(bad.clone()),

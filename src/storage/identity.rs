@@ -62,13 +62,19 @@ impl Identity {
     }
 
     /// Reads the identity of a directory; none if nothing was ever kept there.
-    pub fn read(dir: &Path, cluster: &str, node: NodeId, adopt_copy: bool) -> Result<Option<Read>, StorageError> {
+    pub fn read(
+        dir: &Path,
+        cluster: &str,
+        node: NodeId,
+        adopt_copy: bool,
+    ) -> Result<Option<Read>, StorageError> {
         let path = dir.join(IDENTITY_FILE);
         let Some(bytes) = files::read_if_there(&path)? else {
             return nothing_kept(dir).map(|()| None);
         };
         let unreadable = |why: &str| StorageError::Unreadable { path: path.clone(), why: why.to_string() };
-        let any: AnyFormat = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error.to_string()))?;
+        let any: AnyFormat =
+            serde_json::from_slice(&bytes).map_err(|error| unreadable(&error.to_string()))?;
         if any.format > FORMAT {
             return Err(StorageError::NewerFormat { path, found: any.format, known: FORMAT });
         }
@@ -77,7 +83,11 @@ impl Identity {
         let incarnation = incarnation.ok_or_else(|| unreadable("no incarnation"))?;
         let (expected, found) = (text.inode, inode(&path)?);
         if text.cluster != cluster {
-            return Err(StorageError::OtherCluster { path, found: text.cluster, expected: cluster.to_string() });
+            return Err(StorageError::OtherCluster {
+                path,
+                found: text.cluster,
+                expected: cluster.to_string(),
+            });
         }
         if text.node != node.0 {
             return Err(StorageError::OtherNode { path, found: NodeId(text.node), expected: node });
@@ -131,7 +141,8 @@ fn inode(path: &Path) -> Result<u64, StorageError> {
 
 fn nothing_kept(dir: &Path) -> Result<(), StorageError> {
     let names = files::names(dir)?;
-    let found: Vec<&str> = names.iter().map(String::as_str).filter(|name| BELONGINGS.contains(name)).collect();
+    let found: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| BELONGINGS.contains(name)).collect();
     if found.is_empty() {
         return Ok(());
     }

@@ -27,7 +27,9 @@ fn another_directory_is_refused() {
     let dir = TempDir::new();
     made(dir.path());
     let other = Identity::read(dir.path(), "prod", NODE, false).unwrap_err();
-    assert!(matches!(&other, StorageError::OtherCluster { found, expected, .. } if found == CLUSTER && expected == "prod"));
+    assert!(
+        matches!(&other, StorageError::OtherCluster { found, expected, .. } if found == CLUSTER && expected == "prod")
+    );
     assert!(other.to_string().contains("\"test\"") && other.to_string().contains("\"prod\""), "{other}");
     let other = Identity::read(dir.path(), CLUSTER, NodeId(2), false).unwrap_err();
     assert!(matches!(other, StorageError::OtherNode { found: NODE, expected: NodeId(2), .. }));

@@ -34,10 +34,7 @@ fn the_lines_are_these() {
             "111|{\"owner\":\"operator\",\"ttl_us\":5,\"reason\":\"a\\nb\"}",
         ),
         (Entry::ServiceUp { owner: crate::types::Owner::Merge }, "112|{\"owner\":\"merge\"}"),
-        (
-            Entry::Client(client),
-            "key=000000000000000000000000000000ab:00000000000000cd fmt=2 3|{\"a\":1}",
-        ),
+        (Entry::Client(client), "key=000000000000000000000000000000ab:00000000000000cd fmt=2 3|{\"a\":1}"),
     ];
     for (entry, end) in lines {
         let record = record(7, 12, entry);

@@ -11,6 +11,8 @@ struct Plain {
     base: Index,
     chain: u32,
     lines: Vec<(Vec<u8>, u32)>,
+    /// A new one after each truncation: no position is used twice.
+    epoch: u64,
 }
 
 impl Plain {
@@ -48,7 +50,7 @@ fn lines_are_what_a_plain_list_holds() {
     for seed in 0..200 {
         let mut rng = Rng(seed);
         let mut lines = Lines::new(&Boundary { chain: 5, ..Boundary::default() });
-        let mut plain = Plain { base: 0, chain: 5, lines: Vec::new() };
+        let mut plain = Plain { base: 0, chain: 5, lines: Vec::new(), epoch: 1 };
         for _ in 0..60 {
             step(&mut rng, &mut lines, &mut plain);
             compare(&mut rng, &lines, &plain);
@@ -63,6 +65,7 @@ fn step(rng: &mut Rng, lines: &mut Lines, plain: &mut Plain) {
             let above = plain.base + rng.below(held + 1);
             lines.truncate(above);
             plain.lines.truncate((above - plain.base) as usize);
+            plain.epoch += 1;
         }
         1 => {
             let upto = plain.base + rng.below(held + 1);
@@ -75,12 +78,13 @@ fn step(rng: &mut Rng, lines: &mut Lines, plain: &mut Plain) {
             let mut boundary = Boundary { chain: rng.next() as u32, ..Boundary::default() };
             boundary.meta.at.index = rng.below(1000);
             lines.reset(&boundary);
-            *plain = Plain { base: boundary.index(), chain: boundary.chain, lines: Vec::new() };
+            let (base, chain, epoch) = (boundary.index(), boundary.chain, plain.epoch + 1);
+            *plain = Plain { base, chain, lines: Vec::new(), epoch };
         }
         _ => {
-            let after = Position::new(Epoch::new(1, NodeId(1)), plain.base + held);
+            let after = Position::new(Epoch::new(plain.epoch, NodeId(1)), plain.base + held);
             let count = rng.below(5);
-            let records = some_records(rng, after, 1, count);
+            let records = some_records(rng, after, plain.epoch, count);
             if rng.one_in(2) {
                 receive(rng, lines, plain, &records);
             }

@@ -159,8 +159,7 @@ impl Log {
 
     /// Begins a new segment, whose first line has this length. False: there is no room.
     fn rotate(&mut self, line: usize) -> Result<bool> {
-        let needed = (segment::head(&self.end).len() + line) as u64;
-        let Some(spare) = self.take_spare(needed) else {
+        let Some(spare) = self.take_spare(segment::needed(&self.end, line)) else {
             return Ok(false);
         };
         // A head vouches for all before it.
@@ -238,7 +237,7 @@ impl Log {
 
     /// The log begins anew after a snapshot, which is durable. False: there is no room.
     pub fn restart(&mut self, boundary: &Boundary) -> Result<bool> {
-        let Some(spare) = self.take_spare(segment::head(boundary).len() as u64) else {
+        let Some(spare) = self.take_spare(segment::needed(boundary, 0)) else {
             return Ok(false);
         };
         self.sync()?;

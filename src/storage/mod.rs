@@ -15,8 +15,13 @@
 //!
 //! One thread writes, in the order of the jobs; another makes room ahead of need. `docs/disk-format.md` describes the files.
 
+mod again;
 mod batch;
+#[cfg(test)]
+mod bench_tests;
 mod counters;
+#[cfg(test)]
+mod crash_tests;
 mod cut;
 mod digits;
 mod disk;
@@ -30,6 +35,8 @@ mod lines;
 mod log;
 mod marker;
 mod meta;
+#[cfg(test)]
+mod model_tests;
 mod own;
 mod quarantine;
 mod read;
@@ -46,6 +53,7 @@ mod walk;
 mod watch;
 mod writer;
 
+pub use again::start_over;
 pub use batch::{Batch, BatchError, Encoded, decode_all};
 pub use counters::Counted;
 pub use disk::{Disk, Idle};

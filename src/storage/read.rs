@@ -65,3 +65,7 @@ fn show(item: Item<'_>, sink: &mut impl FnMut(LogItem<'_>)) {
         Item::Resumed { .. } => {}
     }
 }
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

@@ -23,8 +23,8 @@ use super::segment::{self, LOG_DIR, SEGMENT_BYTES};
 use super::snapshot::{Opening, Snapshots};
 use super::vote::{Found, Lost, Stored, VOTE_FILE, VoteFile};
 use super::writer::Writer;
-use crate::protocol::{Recovered, SnapshotMeta, Vote};
-use crate::types::{Boot, Epoch, Incarnation, NodeId, Record};
+use crate::protocol::{Recovered, SnapshotMeta, Term, Vote};
+use crate::types::{Boot, ClaimId, Epoch, Incarnation, NodeId, Record};
 
 type Result<T> = std::result::Result<T, StorageError>;
 
@@ -92,7 +92,7 @@ pub fn open(options: &Options) -> Result<Opened> {
     Ok(Opened { disk: Idle::new(writer, lock, counters), recovered, lines, snapshots, findings })
 }
 
-fn lock(dir: &Path) -> Result<File> {
+pub(super) fn lock(dir: &Path) -> Result<File> {
     let path = dir.join(LOCK_FILE);
     let mut options = File::options();
     let file = options.create(true).truncate(false).write(true).open(&path);
@@ -122,7 +122,13 @@ struct Survey {
 }
 
 impl Survey {
-    fn take(dir: &Path, place: &Place, identity: &Identity, copied: bool, opening: &Opening) -> Result<Survey> {
+    fn take(
+        dir: &Path,
+        place: &Place,
+        identity: &Identity,
+        copied: bool,
+        opening: &Opening,
+    ) -> Result<Survey> {
         let snapshot = opening.newest.clone().unwrap_or_default();
         let gathered = gather(&place.dir, &snapshot)?;
         let Verdict { keep, mut findings } = gathered.judge(&snapshot, identity.complete);
@@ -189,7 +195,13 @@ struct Settled {
 }
 
 /// Acts on what was found. What was forgotten is admitted to, durably, before its traces are cleared.
-fn settle(dir: &Path, place: &Place, identity: Identity, survey: Survey, opening: &Opening) -> Result<Settled> {
+fn settle(
+    dir: &Path,
+    place: &Place,
+    identity: Identity,
+    survey: Survey,
+    opening: &Opening,
+) -> Result<Settled> {
     let doubtful = survey.is_doubtful();
     let mut quarantine = Quarantine::new(dir);
     survey.findings.iter().for_each(|finding| quarantine.note(&finding.to_string()));
@@ -243,7 +255,10 @@ fn settle_vote(dir: &Path, identity: Identity, survey: &Survey) -> Result<(Incar
     let incarnation = draw_incarnation()?;
     Identity { incarnation, ..identity }.write(dir)?;
     let formed = vote.formed || !survey.copied_blank();
-    let vote = Vote { formed, admitted: false, ..vote };
+    // The log tells the least that the promise must have been.
+    let proven = Term { epoch: survey.end().meta.at.epoch, claim: ClaimId::default() };
+    let promise = if vote.promise.epoch < proven.epoch { proven } else { vote.promise };
+    let vote = Vote { promise, formed, admitted: false };
     let file = VoteFile::create(dir, Stored { vote, incarnation })?;
     Ok((incarnation, vote, file))
 }

@@ -13,6 +13,7 @@ use super::log::Resumed;
 use super::meta::Boundary;
 use super::quarantine::Quarantine;
 use super::segment::{self, allocate};
+use super::walk::{Bad, Reason};
 use crate::types::Index;
 
 /// The log's directory, and how long a new segment is.
@@ -27,9 +28,24 @@ impl Place {
         segment::path(&self.dir, first)
     }
 
-    fn resumed(&self, segments: Vec<Index>, current: Open, offset: u64, end: Boundary, marked: Index) -> Resumed {
+    fn resumed(
+        &self,
+        segments: Vec<Index>,
+        current: Open,
+        offset: u64,
+        end: Boundary,
+        marked: Index,
+    ) -> Resumed {
         let segments = VecDeque::from(segments);
-        Resumed { dir: self.dir.clone(), segment_bytes: self.segment_bytes, segments, current, offset, end, marked }
+        Resumed {
+            dir: self.dir.clone(),
+            segment_bytes: self.segment_bytes,
+            segments,
+            current,
+            offset,
+            end,
+            marked,
+        }
     }
 
     /// The log goes on from its last good line. Segments that are of no use are taken into quarantine, if there is
@@ -41,7 +57,8 @@ impl Place {
         quarantine: Option<&mut Quarantine>,
     ) -> Result<Resumed, StorageError> {
         let after: Vec<Index> = gathered.segments.iter().copied().filter(|first| *first > log.last).collect();
-        let before: Vec<Index> = gathered.segments.iter().copied().filter(|first| *first < log.first).collect();
+        let before: Vec<Index> =
+            gathered.segments.iter().copied().filter(|first| *first < log.first).collect();
         // Newest first: what a crash leaves is a log that ends earlier.
         self.drop_all(after.into_iter().rev(), quarantine)?;
         for junk in &gathered.junk {
@@ -49,6 +66,7 @@ impl Place {
         }
         let path = self.path(log.last);
         let mut current = Open::existing(&path)?;
+        self.lengthen(&current, gathered.lost.as_ref())?;
         blank_behind(&current, &files::read(&path)?, log.offset as usize)?;
         // The process before may have died between writing and syncing.
         current.sync()?;
@@ -72,7 +90,7 @@ impl Place {
         let upto = kept.get(1).map_or(log.end.index(), |next| next - 1);
         let base = log.base.index();
         let lines = log.lines.slice(base, (upto - base) as usize).unwrap_or_default();
-        let needed = (segment::head(&log.base).len() + lines.len()) as u64;
+        let needed = segment::needed(&log.base, lines.len());
         let spare = allocate(&self.dir, needed.max(self.segment_bytes))?;
         let new = spare.become_segment(&self.dir, &log.base, &lines)?;
         if log.first != base + 1 {
@@ -89,7 +107,7 @@ impl Place {
         mut quarantine: Option<&mut Quarantine>,
     ) -> Result<Resumed, StorageError> {
         let first = snapshot.index() + 1;
-        let spare = allocate(&self.dir, self.segment_bytes)?;
+        let spare = allocate(&self.dir, segment::needed(snapshot, 0).max(self.segment_bytes))?;
         let later = found.iter().copied().rev().filter(|old| *old > first);
         self.drop_all(later, quarantine.as_deref_mut())?;
         if let (true, Some(quarantine)) = (found.contains(&first), quarantine.as_deref_mut()) {
@@ -116,6 +134,13 @@ impl Place {
         files::sync_dir(&self.dir)
     }
 
+    fn lengthen(&self, file: &Open, bad: Option<&Bad>) -> Result<(), StorageError> {
+        match bad.map(|bad| (&bad.path, bad.reason)) {
+            Some((path, Reason::Shortened { size })) if path == file.path() => segment::lengthen(file, size),
+            _ => Ok(()),
+        }
+    }
+
     /// Puts blanks, or the head that belongs there, in the place of damaged lines.
     fn clear(&self, junk: &Junk) -> Result<(), StorageError> {
         let path = self.path(junk.bad.segment);
@@ -123,11 +148,12 @@ impl Place {
         let file = Open::existing(&path)?;
         let from = junk.bad.offset as usize;
         let Some(upto) = junk.upto.map(|upto| upto as usize) else {
+            self.lengthen(&file, Some(&junk.bad))?;
             return blank_behind(&file, &bytes, from);
         };
         let mut clear = vec![b'\n'; upto - from];
         if from == 0 {
-            let head = segment::head(&junk.at).into_bytes();
+            let head = segment::head(bytes.len() as u64, &junk.at).into_bytes();
             let length = head.len().min(clear.len());
             clear[..length].copy_from_slice(&head[..length]);
         }

@@ -54,16 +54,30 @@ pub fn list(dir: &Path) -> Result<Vec<Index>, StorageError> {
     Ok(files::names(dir)?.iter().filter_map(|name| first_of(name)).collect())
 }
 
-pub fn head(boundary: &Boundary) -> String {
-    seal(NAME, LOG_FORMAT, &boundary.to_json())
+/// The first line of a segment: how long the file is, so that a shortened one is noticed, and what it goes on from.
+pub fn head(size: u64, boundary: &Boundary) -> String {
+    seal(NAME, LOG_FORMAT, &format!("{size} {}", boundary.to_json()))
 }
 
-/// The boundary in a head line, given without its newline.
-pub fn parse_head(line: &[u8], first: Index) -> Result<Boundary, SealError> {
-    let json = unseal(NAME, LOG_FORMAT, line)?;
-    let boundary = Boundary::from_json(json).ok_or(SealError::Bad("no boundary"))?;
+/// What a head line says, given without its newline.
+pub fn parse_head(line: &[u8], first: Index) -> Result<(u64, Boundary), SealError> {
+    let text = unseal(NAME, LOG_FORMAT, line)?;
+    let parsed =
+        text.split_once(' ').and_then(|(size, json)| Some((size.parse().ok()?, Boundary::from_json(json)?)));
+    let (size, boundary) = parsed.ok_or(SealError::Bad("no size and boundary"))?;
     let follows = boundary.index().checked_add(1) == Some(first);
-    if follows { Ok(boundary) } else { Err(SealError::Bad("the name says another index")) }
+    if follows { Ok((size, boundary)) } else { Err(SealError::Bad("the name says another index")) }
+}
+
+/// Room that a segment needs which begins with these lines.
+pub fn needed(boundary: &Boundary, lines: usize) -> u64 {
+    (head(u64::MAX, boundary).len() + lines) as u64
+}
+
+/// Gives a shortened segment its length back.
+pub fn lengthen(file: &Open, size: u64) -> Result<(), StorageError> {
+    let from = file.size()?;
+    if from < size { fill(file, from, size) } else { Ok(()) }
 }
 
 /// Makes a file of newlines. On failure nothing is left of it: somebody else may need the room.
@@ -72,7 +86,7 @@ pub fn allocate(dir: &Path, size: u64) -> Result<Spare, StorageError> {
     let number = taken.max().unwrap_or(0u64).saturating_add(1);
     let path = dir.join(format!("{SPARE}{number}"));
     let file = Open::create(&path)?;
-    match fill(&file, size).and_then(|()| files::sync_dir(dir)) {
+    match fill(&file, 0, size).and_then(|()| files::sync_dir(dir)) {
         Ok(()) => Ok(Spare { file, size }),
         Err(error) => {
             files::remove(&path)?;
@@ -81,9 +95,8 @@ pub fn allocate(dir: &Path, size: u64) -> Result<Spare, StorageError> {
     }
 }
 
-fn fill(file: &Open, size: u64) -> Result<(), StorageError> {
-    let newlines = vec![b'\n'; FILL_BYTES.min(size as usize)];
-    let mut offset = 0;
+fn fill(file: &Open, mut offset: u64, size: u64) -> Result<(), StorageError> {
+    let newlines = vec![b'\n'; FILL_BYTES.min((size - offset) as usize)];
     while offset < size {
         let length = (size - offset).min(FILL_BYTES as u64);
         file.write_at(&newlines[..length as usize], offset)?;
@@ -113,7 +126,7 @@ impl Spare {
         boundary: &Boundary,
         lines: &[u8],
     ) -> Result<(Open, u64), StorageError> {
-        let mut text = head(boundary).into_bytes();
+        let mut text = head(self.size, boundary).into_bytes();
         text.extend_from_slice(lines);
         self.file.write_at(&text, 0)?;
         self.file.sync()?;
@@ -139,9 +152,10 @@ mod tests {
     #[test]
     fn a_head_belongs_to_its_segment() {
         let boundary = Boundary { chain: 7, ..Boundary::default() };
-        let line = head(&boundary);
+        let line = head(640, &boundary);
+        assert!(line.len() as u64 <= needed(&boundary, 0));
         let line = line.trim_end().as_bytes();
-        assert_eq!(parse_head(line, 1), Ok(boundary));
+        assert_eq!(parse_head(line, 1), Ok((640, boundary)));
         assert!(parse_head(line, 2).is_err());
     }
 }

@@ -14,8 +14,8 @@ use super::snapshot::{Incoming, Snapshots};
 use super::writer::{Job, Report, Writer};
 use crate::protocol::{Seq, Term, Vote};
 use crate::types::{
-    Boot, Call, ClaimId, Entry, Epoch, Format, Incarnation, Index, NodeId, Owner, Payload, Position, Record, Span,
-    Stamp, Text, WallTime,
+    Boot, Call, ClaimId, Entry, Epoch, Format, Incarnation, Index, NodeId, Owner, Payload, Position, Record,
+    Span, Stamp, Text, WallTime,
 };
 
 pub const CLUSTER: &str = "test";

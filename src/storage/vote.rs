@@ -77,7 +77,9 @@ impl VoteFile {
         let Some(bytes) = files::read_if_there(path)? else {
             return Ok(Err(Lost::Missing));
         };
-        let slot = |at: usize| bytes.get(at * SLOT_BYTES..).map_or(Err(SealError::Bad("cut off")), |bytes| slot(at, bytes));
+        let slot = |at: usize| {
+            bytes.get(at * SLOT_BYTES..).map_or(Err(SealError::Bad("cut off")), |bytes| slot(at, bytes))
+        };
         let newer = |found| StorageError::NewerFormat { path: path.to_path_buf(), found, known: FORMAT };
         Ok(match (slot(0), slot(1)) {
             (Err(SealError::Newer(found)), _) | (_, Err(SealError::Newer(found))) => {

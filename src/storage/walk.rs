@@ -29,15 +29,32 @@ pub enum Resume<'a> {
 #[derive(Debug)]
 pub enum Item<'a> {
     /// The log begins after this boundary. What was given before is no part of it.
-    Start { boundary: &'a Boundary, place: Place<'a> },
+    Start {
+        boundary: &'a Boundary,
+        place: Place<'a>,
+    },
     /// Another segment goes on where the last one ended.
-    Segment { place: Place<'a> },
-    Record { record: Record, line: &'a [u8], chain: u32, place: Place<'a> },
-    Marker { index: Index, place: Place<'a> },
+    Segment {
+        place: Place<'a>,
+    },
+    Record {
+        record: Record,
+        line: &'a [u8],
+        chain: u32,
+        place: Place<'a>,
+    },
+    Marker {
+        index: Index,
+        place: Place<'a>,
+    },
     /// The reader is lost from here on.
     Bad(&'a Bad),
     /// The record that was due has turned up: nothing is missing between `Bad` and here.
-    Resumed { bad: &'a Bad, at: &'a Boundary, place: Place<'a> },
+    Resumed {
+        bad: &'a Bad,
+        at: &'a Boundary,
+        place: Place<'a>,
+    },
 }
 
 /// Where something stands.
@@ -64,12 +81,18 @@ pub struct Bad {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     Line(LineError),
-    /// Not terminated: the file was cut.
+    /// The file ends within the line.
     Unended,
+    /// The file ends before it should.
+    Shortened {
+        size: u64,
+    },
     Marker,
     Head(&'static str),
     /// The head is good, but goes on from elsewhere: a file is missing or does not belong here.
-    Gap { from: Index },
+    Gap {
+        from: Index,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -77,9 +100,12 @@ impl fmt::Display for Reason {
         match self {
             Reason::Line(error) => write!(f, "{error}"),
             Reason::Unended => write!(f, "the file ends within this line"),
+            Reason::Shortened { size } => write!(f, "the file ends here, and was {size} bytes long"),
             Reason::Marker => write!(f, "a marker that does not fit the record before it"),
             Reason::Head(why) => write!(f, "bad head: {why}"),
-            Reason::Gap { from } => write!(f, "this file goes on from record {from}, which is not the last one"),
+            Reason::Gap { from } => {
+                write!(f, "this file goes on from record {from}, which is not the last one")
+            }
         }
     }
 }
@@ -117,11 +143,19 @@ impl<'a> Walk<'a> {
     ) -> Result<(), StorageError> {
         let mut segment = Segment { walk: self, path, first, sink };
         let mut lines = lines(bytes);
+        let mut size = 0;
         match lines.next() {
-            Some(line) if line.offset == 0 => segment.head(&line)?,
+            Some(line) if line.offset == 0 => size = segment.head(&line)?,
             _ => segment.lose(0, Reason::Head("the file does not begin with one")),
         }
         lines.for_each(|line| segment.line(&line));
+        if (bytes.len() as u64) < size {
+            segment.lose(bytes.len(), Reason::Shortened { size });
+            if let Some(bad) = segment.walk.lost.as_mut().filter(|bad| bad.segment == first) {
+                // Whatever else is bad there, more than that may be missing.
+                bad.reason = Reason::Shortened { size };
+            }
+        }
         Ok(())
     }
 
@@ -143,18 +177,24 @@ impl<'w> Segment<'_, 'w, '_> {
         Place { path: self.path, segment: self.first, offset: line.offset as u64, end: line.end() as u64 }
     }
 
-    fn head(&mut self, line: &Line<'_>) -> Result<(), StorageError> {
-        let boundary = match segment::parse_head(line.text, self.first) {
-            Ok(boundary) => boundary,
+    /// Gives the size that the file should have, as far as that is known.
+    fn head(&mut self, line: &Line<'_>) -> Result<u64, StorageError> {
+        let (size, boundary) = match segment::parse_head(line.text, self.first) {
+            Ok(head) => head,
             Err(SealError::Newer(found)) => {
                 let path = self.path.to_path_buf();
                 return Err(StorageError::NewerFormat { path, found, known: LOG_FORMAT });
             }
             Err(SealError::Bad(why)) => {
                 self.lose(line.offset, Reason::Head(why));
-                return Ok(());
+                return Ok(0);
             }
         };
+        self.boundary(boundary, line);
+        Ok(size)
+    }
+
+    fn boundary(&mut self, boundary: Boundary, line: &Line<'_>) {
         // A segment is begun only when all before it is durable.
         self.walk.synced = self.walk.synced.max(boundary.index());
         let connects = self.walk.end.as_ref().is_some_and(|end| same_place(end, &boundary));
@@ -175,7 +215,6 @@ impl<'w> Segment<'_, 'w, '_> {
         } else {
             self.lose(line.offset, Reason::Gap { from: boundary.index() });
         }
-        Ok(())
     }
 
     fn line(&mut self, line: &Line<'_>) {

@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::recover::SNAPSHOTS_DIR;
+
 /// What happened to a file on this thread.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -36,8 +38,12 @@ thread_local! {
 
 /// Begins to watch what this thread does to the files below `root`.
 pub fn start(root: &Path, seen: impl FnMut(&Image, &Image) + 'static) {
-    let mut watch =
-        Watch { root: root.to_path_buf(), synced: BTreeMap::new(), names: BTreeMap::new(), seen: Box::new(seen) };
+    let mut watch = Watch {
+        root: root.to_path_buf(),
+        synced: BTreeMap::new(),
+        names: BTreeMap::new(),
+        seen: Box::new(seen),
+    };
     // What was there before is durable.
     for (path, bytes) in image(root) {
         let inode = inode(&root.join(&path));
@@ -92,8 +98,14 @@ impl Watch {
             let bytes = self.synced.get(inode).cloned();
             (path.clone(), bytes.unwrap_or_default())
         });
-        let durable: Image = durable.collect();
-        (self.seen)(&image(&self.root), &durable);
+        let now = image(&self.root);
+        // The snapshots answer for themselves, in tests of their own.
+        let theirs = |path: &PathBuf| path.starts_with(SNAPSHOTS_DIR);
+        let mut durable: Image = durable.filter(|(path, _)| !theirs(path)).collect();
+        durable.extend(
+            now.iter().filter(|(path, _)| theirs(path)).map(|(path, bytes)| (path.clone(), bytes.clone())),
+        );
+        (self.seen)(&now, &durable);
     }
 
     fn sync_names(&mut self, dir: &Path) {

@@ -66,6 +66,7 @@ async fn by_a_snapshot() {
     has_all(&cluster, 3, 320).await;
     cluster.kill9(cluster.leader().await);
     write_many(&cluster, 320, 330).await;
+    caught_up(&cluster, 3).await;
     has_all(&cluster, 3, 330).await;
 }
 

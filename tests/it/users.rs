@@ -56,7 +56,7 @@ async fn payloads_may_be_text_that_holds_the_json() {
     create(&cluster, json!(text)).await.expect(200);
     let read = cluster.answer(1, Call::get("/v1/users/as-text")).await.expect(200).json();
     assert_eq!(read["group"], "staff");
-    problem(&create(&cluster, json!("{\"name\": ")).await, 400, "bad_json");
+    problem(&create(&cluster, json!("{\"name\": ")).await, 400, "bad_field");
     // One line in the log, whatever the client's own line breaks.
     cluster.equal_states(&[1, 2, 3]).await;
     let lines = cluster.log_lines(1);

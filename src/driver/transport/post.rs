@@ -133,7 +133,8 @@ impl Poster {
     }
 
     fn headers(&self, from: &str, message: &str, proof: Option<&String>) -> Result<HeaderMap, Fault> {
-        let value = |text: &str| HeaderValue::from_str(text).map_err(|_| Fault::Unreadable("a header of ours"));
+        let value =
+            |text: &str| HeaderValue::from_str(text).map_err(|_| Fault::Unreadable("a header of ours"));
         let mut headers = HeaderMap::with_capacity(4);
         headers.insert(header::CLUSTER, value(&self.cluster)?);
         headers.insert(header::FROM, value(from)?);
@@ -184,7 +185,9 @@ impl Poster {
     async fn refused(&self, status: StatusCode, response: reqwest::Response) -> Fault {
         let challenge = response.headers().get(header::CHALLENGE).and_then(|value| value.to_str().ok());
         let challenge = challenge.and_then(Challenge::decode);
-        if let (StatusCode::UNAUTHORIZED, Some(secret), Some(challenge)) = (status, &self.setup.secret, challenge) {
+        if let (StatusCode::UNAUTHORIZED, Some(secret), Some(challenge)) =
+            (status, &self.setup.secret, challenge)
+        {
             let me = self.setup.settings.me;
             let session = nonce().map(|nonce| Session::new(secret, me, self.to, challenge, nonce));
             *self.slot() = session.map(Arc::new);

@@ -6,8 +6,8 @@ use reqwest::Method;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// Longer than any wait of a node before it answers.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Longer than a node waits before it answers (`limits.request_timeout_ms`).
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A process that has died refuses at once; only one that is cut off takes longer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
