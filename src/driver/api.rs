@@ -221,6 +221,11 @@ pub enum Ask {
         call: Option<Call>,
         reply: Reply<Written>,
     },
+    /// A step of a restore, which no rule refuses.
+    Step {
+        payload: Payload,
+        reply: Reply<Written>,
+    },
     Read {
         level: Level,
         reply: Reply<View>,
@@ -266,6 +271,23 @@ impl Handle {
         let payload = command.to_payload(call);
         let command = Box::new(command);
         self.ask(|reply| Ask::Write { command, payload, call, reply }).await
+    }
+
+    /// Replaces all data by what these steps say. A restore that fails half-way leaves everything as it was.
+    pub async fn restore(&self, steps: Vec<Payload>, give_up: Payload) -> Result<Written, Denied> {
+        let mut last = Err(Denied::Unknown);
+        for payload in steps {
+            last = self.ask(|reply| Ask::Step { payload, reply }).await;
+            if let Err(denied) = &last {
+                let last_word = matches!(denied, Denied::Unknown);
+                if !last_word {
+                    let payload = give_up.clone();
+                    let _ = self.ask(|reply| Ask::Step { payload, reply }).await;
+                }
+                break;
+            }
+        }
+        last
     }
 
     pub async fn read(&self, level: Level) -> Result<View, Denied> {

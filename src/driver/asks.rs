@@ -13,6 +13,7 @@ impl Engine {
     pub fn ask(&mut self, ask: Ask) {
         match ask {
             Ask::Write { command, payload, call, reply } => self.on_write(&command, payload, call, reply),
+            Ask::Step { payload, reply } => self.on_step(payload, reply),
             Ask::Read { level, reply } => self.on_read(level, reply),
             Ask::IsLeader(reply) => drop(reply.send(self.core.is_leader(clock::now().mono))),
             Ask::HandOver { to, reply } => self.on_hand_over(to, reply),
@@ -56,6 +57,17 @@ impl Engine {
                 drop(reply.send(Err(Denied::TooMany { bound: "idempotency keys that are remembered" })));
             }
         }
+    }
+
+    fn on_step(&mut self, payload: Payload, reply: Reply<Written>) {
+        if !self.core.is_open() {
+            return drop(reply.send(Err(self.not_leading())));
+        }
+        if let Err(error) = self.states.follow(self.core.log()) {
+            let index = self.core.last().index;
+            return self.end = Some(End::Unreadable { index, error });
+        }
+        self.propose(payload, reply);
     }
 
     fn propose(&mut self, payload: Payload, reply: Reply<Written>) {

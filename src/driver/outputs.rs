@@ -157,11 +157,18 @@ impl Engine {
                 continue;
             }
             match self.states.commit(record) {
-                Ok(changed) => self.taker.changed(changed),
+                Ok(applied) if applied.restored => {
+                    tracing::warn!(index, "all data has been replaced by a restore");
+                    self.origin = index;
+                    self.taker.start_over();
+                }
+                Ok(applied) => self.taker.changed(applied.changes),
                 Err(error) => return self.end = Some(End::Unreadable { index, error }),
             }
             self.meta.absorb(record);
-            if (index - self.origin).is_multiple_of(self.setup.snapshot_every) {
+            let at_boundary = (index - self.origin).is_multiple_of(self.setup.snapshot_every);
+            // What is staged for a restore is in no snapshot: none is taken until that is over.
+            if at_boundary && !self.states.committed().is_restoring() {
                 self.reach_boundary(index);
             }
         }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::protocol::Log;
-use crate::store::{Applied, Key, Store, Unreadable};
+use crate::store::{Applied, Store, Unreadable};
 use crate::types::{Position, Record};
 
 #[derive(Debug)]
@@ -60,20 +60,16 @@ impl States {
         Ok(())
     }
 
-    /// Takes in a committed record and says which keys it changed. One that a snapshot already holds changes
-    /// nothing.
-    pub fn commit(&mut self, record: &Record) -> Result<Vec<Key>, Unreadable> {
-        if record.index() <= self.committed.applied().index {
-            return Ok(Vec::new());
-        }
+    /// Takes in the next committed record and says what it changed.
+    pub fn commit(&mut self, record: &Record) -> Result<Applied, Unreadable> {
         if let Some(version) = self.ahead.pop_front() {
             if version.position == record.position {
                 self.committed = version.store;
-                return Ok(version.applied.changes);
+                return Ok(version.applied);
             }
             self.ahead.clear();
         }
-        Ok(self.committed.apply(record)?.changes)
+        self.committed.apply(record)
     }
 
     pub fn restore(&mut self, store: Store) {

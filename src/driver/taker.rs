@@ -28,10 +28,14 @@ pub struct Taker {
     /// What is on its way: if it fails, its keys are still to be written.
     running: Option<Arc<BTreeSet<Key>>>,
     started: Time,
+    /// The next snapshot is of the whole state: a restore has replaced it.
+    whole: bool,
+    running_whole: bool,
 }
 
 #[derive(Debug)]
 struct Job {
+    whole: bool,
     boundary: Boundary,
     store: Store,
     keys: Arc<BTreeSet<Key>>,
@@ -61,6 +65,8 @@ impl Taker {
             beyond: BTreeSet::new(),
             running: None,
             started: Time::default(),
+            whole: false,
+            running_whole: false,
         })
     }
 
@@ -92,32 +98,52 @@ impl Taker {
         let keys = Arc::new(std::mem::take(&mut self.upto_due));
         self.started = now;
         self.running = Some(keys.clone());
+        self.running_whole = self.whole;
         // There is room: at most one is on its way. A thread that has ended has ended the process.
-        let _ = self.jobs.try_send(Job { boundary, store, keys });
+        let _ = self.jobs.try_send(Job { whole: self.whole, boundary, store, keys });
     }
 
     pub fn ended(&mut self, taken: &Taken) {
         let keys = self.running.take();
+        self.whole &= !(self.running_whole && taken.is_ok());
         if let (Err(_), Some(keys)) = (taken, keys) {
             // What failed to be written is due again with the next boundary.
             self.upto_due.extend(keys.iter().cloned());
         }
     }
 
-    /// The whole state has been replaced: what was to be written is not there any more.
+    /// A snapshot from a peer has replaced the state, and is on disk already.
     pub fn forget(&mut self) {
         self.due = None;
         self.upto_due.clear();
         self.beyond.clear();
+        self.whole = false;
+    }
+
+    /// A restore has replaced the state: the next snapshot starts a chain of its own.
+    pub fn start_over(&mut self) {
+        self.forget();
+        self.whole = true;
+        // One that is on its way is of the state before.
+        self.running_whole = false;
     }
 }
 
 fn take(snapshots: &Mutex<Snapshots>, job: Job) -> Taken {
-    let Job { boundary, store, keys } = job;
+    let Job { whole, boundary, store, keys } = job;
     let index = boundary.index();
     let mut snapshots = lock(snapshots);
     // One that was installed meanwhile is newer, and its state is another.
     if snapshots.newest().is_some_and(|newest| newest.index() >= index) {
+        return Ok(index);
+    }
+    if whole {
+        let entries = store.entries().map(|(key, value)| Change {
+            table: key.table(),
+            key: key.name().into(),
+            value: Some(value.into()),
+        });
+        snapshots.add(0, boundary, entries)?;
         return Ok(index);
     }
     let change = |key: &Key| Change {

@@ -6,6 +6,7 @@ use super::key::Key;
 use super::parse::Unreadable;
 use super::rejection::{Reason, Rejection};
 use super::reply::Reply;
+use super::restore::is_step;
 use super::state::Store;
 use crate::types::{Call, Entry, Position, Record, Stamp, WallTime};
 
@@ -16,6 +17,8 @@ pub struct Applied {
     /// Each entry that was written or removed, in order, the remembered calls among them: what a snapshot of the
     /// difference has to look up. An entry that a batch changes twice is here twice.
     pub changes: Vec<Key>,
+    /// All data has been replaced: there is no list of what changed.
+    pub restored: bool,
 }
 
 /// What would come of a command.
@@ -46,7 +49,11 @@ impl Store {
     /// data, on every node alike.
     pub fn apply(&mut self, record: &Record) -> Result<Applied, Unreadable> {
         assert_eq!(record.index(), self.applied.index + 1, "applied with a gap (I5)");
+        if let Entry::Lead { .. } = &record.entry {
+            self.staged = None;
+        }
         let command = match &record.entry {
+            Entry::Client(payload) if is_step(payload) => return self.apply_restore(record, payload),
             Entry::Client(payload) => Some((Command::from_payload(payload)?, payload.call)),
             Entry::Lead { .. } | Entry::Rejoin { .. } => None,
             Entry::ServiceDown { .. } | Entry::ServiceUp { .. } => None,
@@ -59,7 +66,7 @@ impl Store {
             Some((command, call)) => self.run(&command, call, &mut changes),
             None => Ok(Reply::none()),
         };
-        Ok(Applied { outcome, changes })
+        Ok(Applied { outcome, changes, restored: false })
     }
 
     /// What a command would come to if its record were written now, with the stamp `now`.

@@ -10,7 +10,7 @@
 //! - `command` is what can be asked for, `parse` how it is read and checked, `fields` how errors find their path.
 //! - `rules` says what each operation demands and does; `apply` strings rules, batches and remembered calls together.
 //! - `state` holds the tables; each `table` is an immutable map with a running digest.
-//! - `views` and `document` show the state; `load` and `document` make one.
+//! - `views` and `document` show the state; `load` and `document` make one; `restore` replaces one.
 //!
 //! Deterministic: the same records give the same state on every node (I5). Time comes with the records' stamps (P17); nothing
 //! here reads a clock, does IO or draws a number. What comes from clients, disks and peers is answered with an error and
@@ -30,6 +30,7 @@ mod load;
 mod parse;
 mod rejection;
 mod reply;
+mod restore;
 mod rows;
 mod rules;
 mod state;
@@ -53,6 +54,7 @@ pub use load::Loader;
 pub use parse::{BadCommand, Unreadable};
 pub use rejection::{Reason, Rejection, Rule, Thing};
 pub use reply::Reply;
+pub use restore::{give_up_restore, restore_steps};
 pub use rows::Doc;
 pub use state::Store;
 pub use views::{DocItem, ElectionView, Page, UserView};

@@ -1,7 +1,10 @@
 //! The state itself: five tables, and the record that they stand at.
 
+use std::sync::Arc;
+
 use super::calls::Calls;
 use super::key::Key;
+use super::restore::Staged;
 use super::rows::{Doc, Election, User};
 use super::table::Table;
 use super::votes::Votes;
@@ -18,6 +21,8 @@ pub struct Store {
     pub(super) votes: Votes,
     pub(super) docs: Table<Text, Doc>,
     pub(super) calls: Calls,
+    /// Parts of a document that is to replace all this.
+    pub(super) staged: Option<Arc<Staged>>,
 }
 
 impl Store {
