@@ -87,6 +87,11 @@ impl Context {
         self.handle.pulse().leader().filter(|leader| *leader != self.me())
     }
 
+    /// A number that no other process draws.
+    pub fn draw(&self) -> u64 {
+        u64::from(self.tag) << 20 | self.made.fetch_add(1, Ordering::Relaxed) & 0xf_ffff
+    }
+
     pub fn request_id(&self) -> String {
         format!("{:08x}-{:x}", self.tag, self.made.fetch_add(1, Ordering::Relaxed))
     }

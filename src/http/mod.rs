@@ -43,6 +43,7 @@ mod probes;
 mod problem;
 mod query;
 mod receive;
+mod restore;
 mod router;
 mod server;
 mod steer;

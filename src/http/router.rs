@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use super::context::Context;
 use super::errors::unknown_route;
 use super::problem::{Code, Problem};
-use super::{commands, docs, lists, operator, probes, steer};
+use super::{commands, docs, lists, operator, probes, restore, steer};
 
 pub fn router(context: Arc<Context>) -> Router {
     Router::new()
@@ -52,6 +52,7 @@ fn seed() -> Router<Arc<Context>> {
         .route("/catch_up", post(operator::catch_up))
         .route("/is_leader", post(operator::is_leader))
         .route("/merge_conflict", post(operator::merge_conflict))
+        .route("/override_all_data", post(restore::override_all_data))
         .route("/service_down", post(steer::service_down))
         .route("/service_up", post(steer::service_up))
 }

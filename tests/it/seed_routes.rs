@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, Plan, problem};
+use crate::harness::{Answer, Call, Cluster, Plan, peer_problem, problem};
 
 async fn post(cluster: &Cluster, id: u32, route: &str) -> Answer {
     cluster.answer(id, Call::post(route)).await
@@ -175,9 +175,9 @@ async fn an_envelope_of_another_cluster_is_refused() {
     let from = "2 to=1 boot=9f incarnation=4c admitted=yes format=1";
     let beat = "heartbeat term=9999.2/1 round=1 lease=0 commit=0 heir=0 boundary=0";
     let other = with("/heartbeat", "other mode=safe settings=00000000000000aa", from, beat);
-    problem(&cluster.answer(1, other).await, 409, "wrong_cluster");
+    peer_problem(&cluster.answer(1, other).await, 409, "wrong_cluster");
     let timings = with("/heartbeat", "it mode=safe settings=00000000000000aa", from, beat);
-    problem(&cluster.answer(1, timings).await, 409, "mode_mismatch");
+    peer_problem(&cluster.answer(1, timings).await, 409, "mode_mismatch");
     for (cluster_head, from, message) in [
         ("", "", ""),
         ("it", from, beat),
@@ -188,7 +188,7 @@ async fn an_envelope_of_another_cluster_is_refused() {
         for route in ["/heartbeat", "/writesync", "/declare_capability", "/recv_elect", "/catch_up"] {
             let answer = cluster.answer(1, with(route, cluster_head, from, message)).await;
             assert!((400..500).contains(&answer.status), "{route} {cluster_head:?}: {}", answer.show());
-            problem(&answer, answer.status, answer.json()["code"].as_str().expect("a code"));
+            peer_problem(&answer, answer.status, answer.json()["code"].as_str().expect("a code"));
         }
     }
     cluster.write_doc("k", 1).await;

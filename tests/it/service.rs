@@ -57,7 +57,6 @@ async fn admin_routes_need_the_credential() {
         Call::post("/elect").json(&json!({"node_idx": 2})),
         Call::post("/handoff"),
         Call::post("/merge_conflict").json(&json!({})),
-        Call::post("/override_all_data").json(&json!({})),
     ];
     let before = cluster.status_of(1, "epoch").await;
     for id in cluster.ids() {

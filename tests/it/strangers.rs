@@ -38,14 +38,52 @@ async fn of_another_cluster() {
     let cluster = Cluster::of(3).await;
     cluster.write_doc("k", 1).await;
     cluster.kill9(3);
+    cluster.wipe(3);
     cluster.place(3, &cluster.topology().called("other"));
     cluster.start(3);
     does_not_count(&cluster, "wrong_cluster", async || {
         cluster.kill9(3);
+        cluster.wipe(3);
         cluster.place(3, &cluster.topology());
         cluster.start(3);
+        // As a new disk it is let in by a majority without it.
+        cluster.start(2);
+        cluster.is_ready(3).await;
+        cluster.kill9(2);
     })
     .await;
+}
+
+/// A disk belongs to one cluster: mounted in another it is not written to.
+#[tokio::test]
+async fn with_a_disk_of_another_cluster_a_node_does_not_start() {
+    let cluster = Cluster::of(1).await;
+    cluster.write_doc("k", 1).await;
+    cluster.kill9(1);
+    cluster.place(1, &cluster.topology().called("other"));
+    cluster.start(1);
+    let status = wait_for("it gives up", async || cluster.node(1).ended()).await;
+    assert!(status.code().is_some_and(|code| code != 0), "{status}");
+    let log = std::fs::read_to_string(cluster.node(1).stderr_path()).expect("a log");
+    assert!(log.contains("\"other\"") && log.contains("\"it\""), "{log}");
+    cluster.place(1, &cluster.topology());
+    cluster.start(1);
+    assert_eq!(cluster.read_doc(1, "k", "linear").await, Some(1));
+}
+
+/// A disk belongs to one node of it, too.
+#[tokio::test]
+async fn with_the_disk_of_another_node_a_node_does_not_start() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("k", 1).await;
+    cluster.kill9(2);
+    cluster.kill9(3);
+    std::fs::rename(&cluster.node(2).data, cluster.node(3).data.with_extension("of-2"))
+        .expect("a disk moves");
+    std::fs::rename(&cluster.node(3).data, &cluster.node(2).data).expect("a disk moves");
+    cluster.start(2);
+    let status = wait_for("it gives up", async || cluster.node(2).ended()).await;
+    assert!(status.code().is_some_and(|code| code != 0), "{status}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Call, Cluster};
+use crate::harness::{Call, Cluster, Plan};
 
 #[tokio::test]
 async fn a_write_through_any_node_survives_the_leader() {
@@ -58,8 +58,12 @@ async fn the_log_is_the_seeds_own_lines_and_the_same_on_every_disk() {
 
 #[tokio::test]
 async fn the_lowest_index_leads_a_cluster_that_starts_together() {
-    let cluster = Cluster::of(3).await;
+    // A head start that a slow machine cannot use up.
+    let cluster = Plan::new(3).config("timing.stagger_ms = 3000").start().await;
     assert_eq!(cluster.leader().await, 1);
+    // And again, when the first is gone: the lowest of those that are left.
+    cluster.kill9(1);
+    assert_eq!(cluster.leader().await, 2);
 }
 
 #[tokio::test]

@@ -245,6 +245,11 @@ impl Loop {
                 let verdict = self.denied().map_or_else(|| self.write(*command, payload, call), Err);
                 let _ = reply.send(verdict);
             }
+            Ask::Step { payload, reply } => {
+                self.note(format!("step {}", payload.kind));
+                let verdict = self.denied().map_or_else(|| Ok(self.append(payload)), Err);
+                let _ = reply.send(verdict);
+            }
             Ask::Read { reply, .. } => {
                 let view = self.denied().map_or_else(|| Ok(self.view()), Err);
                 let _ = reply.send(view);
@@ -286,6 +291,13 @@ impl Loop {
 
     fn denied(&mut self) -> Option<Denied> {
         self.denials.pop_front()
+    }
+
+    fn append(&mut self, payload: Payload) -> Written {
+        let position = Position::new(self.epoch(), self.store.applied().index + 1);
+        let record = Record { position, stamp: self.store.stamp(), entry: Entry::Client(payload) };
+        let applied = self.store.apply(&record).expect("a step is readable");
+        Written { position, acks: Some(2), reply: applied.outcome.expect("no rule refuses a step") }
     }
 
     fn write(&mut self, command: Command, payload: Payload, call: Option<Call>) -> Result<Written, Denied> {

@@ -7,6 +7,7 @@ mod garbage;
 mod load;
 mod parse;
 mod random;
+mod restore;
 mod rng;
 mod rules;
 mod views;
@@ -41,6 +42,11 @@ impl Bench {
 
     fn apply(&mut self, command: &Command, call: Option<Call>) -> Applied {
         let record = self.record(Entry::Client(command.to_payload(call)));
+        self.store.apply(&record).expect("readable")
+    }
+
+    fn apply_entry(&mut self, entry: Entry) -> Applied {
+        let record = self.record(entry);
         self.store.apply(&record).expect("readable")
     }
 

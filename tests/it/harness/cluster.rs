@@ -14,7 +14,7 @@ use super::disk::{LogLine, log_lines};
 use super::folder::Folder;
 use super::node::Node;
 use super::topology::Topology;
-use super::wait::wait_for;
+use super::wait::{wait_for, watch_for};
 
 /// What a cluster is made of. Nodes are numbered from 1, as in its topology.
 #[derive(Debug)]
@@ -225,23 +225,23 @@ impl Cluster {
     }
 
     pub async fn is_ready(&self, id: u32) {
-        wait_for("a node is ready", async || {
-            let answer = self.ask(id, &Call::get("/readyz")).await.ok()?;
-            answer.ok().then_some(())
+        watch_for("a node is ready", async || match self.ask(id, &Call::get("/readyz")).await {
+            Ok(answer) if answer.ok() => Ok(()),
+            said => Err(format!("n{id}: {:?}", said.map(|answer| answer.show()))),
         })
         .await;
     }
 
     /// Waits until all these nodes have applied the same index, and wants the same state of them.
     pub async fn equal_states(&self, ids: &[u32]) {
-        let states = wait_for("all nodes apply the same index", async || {
+        let states = watch_for("all nodes apply the same index", async || {
             let mut states = BTreeSet::new();
             for id in ids {
-                let status = self.status(*id).await?;
-                states.insert((status["applied_index"].as_u64()?, status["digest"].to_string()));
+                let status = self.status(*id).await.ok_or_else(|| format!("n{id} tells no status"))?;
+                states.insert((status["applied_index"].as_u64(), status["digest"].to_string()));
             }
-            let indexes: BTreeSet<u64> = states.iter().map(|(index, _)| *index).collect();
-            (indexes.len() == 1).then_some(states)
+            let indexes: BTreeSet<Option<u64>> = states.iter().map(|(index, _)| *index).collect();
+            if indexes.len() == 1 { Ok(states) } else { Err(format!("{states:?}")) }
         })
         .await;
         assert_eq!(states.len(), 1, "states at one index differ: {states:?}");

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::call::{Answer, Call};
+use super::call::{Answer, Call, Silence};
 use super::cluster::Cluster;
-use super::wait::wait_for;
+use super::wait::watch_for;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -16,12 +16,10 @@ impl Cluster {
     pub async fn eventually(&self, call: Call) -> Answer {
         let key = format!("it-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let call = call.header("idempotency-key", key);
-        let mut turn = 0;
-        wait_for("a final answer from any node", async || {
+        watch_for("a final answer from any node", async || {
             let running = self.running();
-            turn += 1;
-            let answer = self.ask(running[turn % running.len()], &call).await.ok()?;
-            (!TRY_AGAIN.contains(&answer.status)).then_some(answer)
+            let node = running[NEXT.fetch_add(1, Ordering::Relaxed) as usize % running.len()];
+            final_answer(node, self.ask(node, &call).await)
         })
         .await
     }
@@ -35,15 +33,22 @@ impl Cluster {
     /// The document as this node tells it, when it does; none if it says that there is none.
     pub async fn read_doc(&self, node: u32, key: &str, level: &str) -> Option<u64> {
         let call = Call::get(format!("/v1/docs/{key}?level={level}"));
-        wait_for("a node answers a read", async || {
-            let answer = self.ask(node, &call).await.ok()?;
-            match answer.status {
-                200 => Some(answer.json().as_u64()),
-                404 => Some(None),
-                status if TRY_AGAIN.contains(&status) => None,
-                _ => panic!("{}", answer.show()),
-            }
-        })
-        .await
+        let answer =
+            watch_for("a node answers a read", async || final_answer(node, self.ask(node, &call).await))
+                .await;
+        match answer.status {
+            200 => Some(answer.json().as_u64().expect("a number")),
+            404 => None,
+            _ => panic!("{}", answer.show()),
+        }
+    }
+}
+
+/// The answer if there is one that a repetition would not change.
+fn final_answer(node: u32, said: Result<Answer, Silence>) -> Result<Answer, String> {
+    match said {
+        Ok(answer) if TRY_AGAIN.contains(&answer.status) => Err(format!("n{node}: {}", answer.show())),
+        Ok(answer) => Ok(answer),
+        Err(silence) => Err(format!("n{node}: no answer ({silence:?})")),
     }
 }

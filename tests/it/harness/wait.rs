@@ -10,12 +10,17 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Looks again and again until there is something; fails the test when the deadline comes first.
 pub async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    watch_for(what, async || look().await.ok_or_else(|| "nothing".to_string())).await
+}
+
+/// The same; each look that finds nothing says what it saw instead, and the last one's words are in the failure.
+pub async fn watch_for<T>(what: &str, mut look: impl AsyncFnMut() -> Result<T, String>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = look().await {
-            return found;
+        match look().await {
+            Ok(found) => return found,
+            Err(seen) if began.elapsed() >= DEADLINE => panic!("waited in vain: {what}; last seen: {seen}"),
+            Err(_) => tokio::time::sleep(BETWEEN_LOOKS).await,
         }
-        assert!(began.elapsed() < DEADLINE, "waited {DEADLINE:?} in vain: {what}");
-        tokio::time::sleep(BETWEEN_LOOKS).await;
     }
 }

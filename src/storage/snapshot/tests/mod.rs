@@ -3,7 +3,6 @@
 mod crash;
 mod damage;
 mod economy;
-mod measure;
 mod model;
 mod transfer;
 
