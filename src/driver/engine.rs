@@ -14,7 +14,7 @@ use super::taker::{Taken, Taker};
 use super::transport::{Arrived, LogParcel, Network};
 use super::{DiskState, End, clock};
 use crate::protocol::{Input, Node, Output, Seq, SnapshotMeta};
-use crate::storage::snapshot::{Incoming, Snapshots};
+use crate::storage::snapshot::{Incoming, SnapshotError, Snapshots};
 use crate::storage::{Disk, Job, Lines};
 use crate::store::Store;
 use crate::types::{Index, NodeId, Time};
@@ -138,6 +138,9 @@ impl Engine {
             Ok(index) => {
                 self.snapshot_index = self.snapshot_index.max(index);
                 self.feed(Input::SnapshotTaken(index));
+            }
+            Err(error) if matches!(error, SnapshotError::Io { .. }) && !error.is_full() => {
+                self.end = Some(End::Snapshot(error));
             }
             Err(error) => tracing::warn!(%error, "a snapshot failed; the next one takes over its changes"),
         }

@@ -30,6 +30,7 @@ mod taker;
 mod told;
 mod transport;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,7 @@ use transport::Arrived;
 
 use crate::protocol::{Fault, Seq};
 use crate::storage::StorageError;
+use crate::storage::snapshot::SnapshotError;
 use crate::store::Unreadable;
 use crate::types::{Index, Time};
 
@@ -64,6 +66,8 @@ pub enum End {
     /// The protocol cannot go on.
     Fault(Fault),
     Disk(Arc<StorageError>),
+    /// A snapshot could not be written for another reason than want of room: what is on disk is not known.
+    Snapshot(SnapshotError),
     /// A record in the log that this binary cannot apply: going on would be another state than the others'.
     Unreadable {
         index: Index,
@@ -71,6 +75,32 @@ pub enum End {
     },
     /// A promise between the core and its driver does not hold.
     Broken(&'static str),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Asked => write!(f, "it was asked to end"),
+            End::Fault(Fault::UnknownFormat { index }) => {
+                write!(f, "record {index} is of a type that this version does not know: start a newer one")
+            }
+            End::Fault(Fault::Odd) => {
+                write!(
+                    f,
+                    "this node's state differed from a majority's; it is set aside: start the node again"
+                )
+            }
+            End::Fault(Fault::CommittedConflict { index }) => {
+                write!(f, "a leader contradicts record {index}, which is committed here: this is a bug")
+            }
+            End::Disk(error) => write!(f, "the disk failed: {error}"),
+            End::Snapshot(error) => write!(f, "a snapshot could not be written: {error}"),
+            End::Unreadable { index, error } => {
+                write!(f, "record {index} cannot be read, and going on without it would diverge: {error}")
+            }
+            End::Broken(what) => write!(f, "internal error: {what}"),
+        }
+    }
 }
 
 /// What the writer last said. Each part stands for itself: nothing is lost if an older one is never looked at.

@@ -75,7 +75,8 @@ where
                 Sent::Moved => (context.hand_over_patience(), denied),
             },
             Denied::HandingOver => (context.hand_over_patience(), denied),
-            Denied::NoLeader => (context.leaderless_patience(), denied),
+            // A node between two leaders has not heard a majority yet, either.
+            Denied::NoLeader | Denied::NoQuorum => (context.leaderless_patience(), denied),
             denied => return Err(denied.into()),
         };
         if Instant::now() >= asked.deadline.min(began + patience) {

@@ -17,8 +17,6 @@
 
 mod again;
 mod batch;
-#[cfg(test)]
-mod bench_tests;
 mod counters;
 #[cfg(test)]
 mod crash_tests;
@@ -28,6 +26,8 @@ mod disk;
 mod error;
 mod files;
 mod finding;
+#[cfg(test)]
+mod fixture_tests;
 mod gather;
 mod identity;
 pub mod line;

@@ -71,7 +71,7 @@ impl Place {
         // The process before may have died between writing and syncing.
         current.sync()?;
         let mut offset = log.offset;
-        let mut kept: Vec<Index> = gathered.segments.iter().copied().collect();
+        let mut kept = gathered.segments.clone();
         kept.retain(|first| (log.first..=log.last).contains(first));
         if log.amid {
             let (file, written) = self.rewrite_first(log, &kept)?;

@@ -33,7 +33,10 @@ fn standing() -> Standing {
 }
 
 fn messages() -> Vec<(Message, &'static str)> {
-    let certificate = Certificate { epoch: Epoch::new(6, NodeId(2)), heir: NodeId(1), last: at(6, 11) };
+    [beats(), logs(), elections()].concat()
+}
+
+fn beats() -> Vec<(Message, &'static str)> {
     let heartbeat = |heir| Message::Heartbeat {
         term: TERM,
         round: 12,
@@ -50,9 +53,6 @@ fn messages() -> Vec<(Message, &'static str)> {
         full: true,
         digest,
     };
-    let claim = |certificate| {
-        Message::Claim(Claim { term: TERM, last: at(6, 11), condition: Condition::Held, certificate })
-    };
     vec![
         (
             heartbeat(Some(NodeId(2))),
@@ -64,6 +64,11 @@ fn messages() -> Vec<(Message, &'static str)> {
             "heard epoch=7.1 round=12 matched=120 last=7.2@121 full=yes at=110 digest=feed",
         ),
         (reply(None), "heard epoch=7.1 round=12 matched=120 last=7.2@121 full=yes"),
+    ]
+}
+
+fn logs() -> Vec<(Message, &'static str)> {
+    vec![
         (
             Message::Append { term: TERM, prev: at(6, 11), records: records(), commit: 10 },
             "append term=7.1/5e02 prev=6.2@11 chain=9a3f01bc count=2 commit=10",
@@ -74,6 +79,15 @@ fn messages() -> Vec<(Message, &'static str)> {
             "gap epoch=7.1 prev=6.2@11 hint=5.2@9",
         ),
         (Message::Snapshot { term: TERM, meta: SnapshotMeta::default() }, "snapshot term=7.1/5e02"),
+    ]
+}
+
+fn elections() -> Vec<(Message, &'static str)> {
+    let certificate = Certificate { epoch: Epoch::new(6, NodeId(2)), heir: NodeId(1), last: at(6, 11) };
+    let claim = |certificate| {
+        Message::Claim(Claim { term: TERM, last: at(6, 11), condition: Condition::Held, certificate })
+    };
+    vec![
         (Message::Stale { promise: TERM }, "stale term=7.1/5e02"),
         (Message::Resigned { epoch: TERM.epoch }, "resigned epoch=7.1"),
         (

@@ -11,7 +11,6 @@ const CALL_MAX: Duration = Duration::from_secs(10);
 pub struct Answer {
     pub status: u16,
     pub body: Value,
-    pub acks: String,
 }
 
 #[derive(Clone, Debug)]
@@ -52,5 +51,5 @@ async fn answer(request: reqwest::RequestBuilder) -> Option<Answer> {
     let acks = acks.to_string();
     let bytes = response.bytes().await.ok()?;
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    Some(Answer { status, body, acks })
+    Some(Answer { status, body })
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{Call, Cluster, Plan, Raw, problem, wait_for};
+use serde_json::Value;
+
+use crate::harness::{Call, Cluster, Plan, Raw, wait_for};
 
 const SECRET: &str = "cluster_secret = \"the secret of these tests, long enough to pass\"";
 const ANOTHER: &str = "cluster_secret = \"another secret of these tests, long enough as well\"";
@@ -52,30 +54,6 @@ async fn who_has_another_secret_does_not_count() {
     cluster.ready().await;
     assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(1));
     cluster.equal_states(&[1, 2, 3]).await;
-}
-
-#[tokio::test]
-async fn forged_envelopes_are_asked_for_proof() {
-    let cluster = Plan::new(3).config(SECRET).start().await;
-    let epoch = cluster.status_of(1, "epoch").await;
-    for route in ["/heartbeat", "/writesync", "/declare_capability", "/recv_elect", "/catch_up"] {
-        for proof in
-            ["", "1.00000000000000000000000000000000.00000000000000000000000000000000 1 00", "x y z", "1 2"]
-        {
-            let mut call = Call::post(route)
-                .header("eldest-cluster", "it mode=safe settings=00000000000000aa")
-                .header("eldest-from", "2 to=1 boot=9f incarnation=4c admitted=yes format=1")
-                .header("eldest-message", "heartbeat term=9.2/1 round=1 lease=0 commit=0 heir=0 boundary=0");
-            if !proof.is_empty() {
-                call = call.header("eldest-proof", proof);
-            }
-            let refused = cluster.answer(1, call).await;
-            problem(&refused, 401, "unauthorized");
-            assert!(refused.header("eldest-challenge").is_some(), "{}", refused.show());
-        }
-    }
-    cluster.write_doc("k", 1).await;
-    assert_eq!(cluster.status_of(1, "epoch").await, epoch);
 }
 
 /// Passes everything on, and keeps what callers send.
@@ -144,38 +122,75 @@ fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     calls
 }
 
-#[tokio::test]
-async fn an_overheard_call_is_worth_nothing() {
+/// A cluster of three, with a listener between n1 and n2.
+async fn overheard() -> (Cluster, Listener) {
     let mut plan = Plan::new(4).config(SECRET);
     let between = plan.take_last();
     let cluster = plan.prepare();
-    let target = cluster.node(2).ip;
-    let heard = Listener::between(between, target).await;
+    let heard = Listener::between(between, cluster.node(2).ip).await;
     cluster.place(1, &cluster.topology().moved(2, between));
     cluster.ids().for_each(|id| cluster.start(id));
     cluster.ready().await;
     for number in 0..10 {
         cluster.write_doc(&format!("d/{number}"), number).await;
     }
-    let calls = wait_for("calls of several kinds have passed", async || {
-        let calls = heard.calls();
-        let kinds = ["/heartbeat", "/writesync"];
-        kinds.iter().all(|kind| calls.iter().any(|call| contains(call, kind.as_bytes()))).then_some(calls)
-    })
-    .await;
-    for call in calls.iter().rev().take(100) {
-        let mut raw = Raw::connect(cluster.node(2)).await;
-        raw.send(call).await;
-        raw.finish_sending().await;
-        let answer = raw.read_to_end().await;
-        let answer = String::from_utf8_lossy(&answer);
-        assert!(answer.starts_with("HTTP/1.1 401"), "replayed {}: {answer}", String::from_utf8_lossy(call));
-    }
-    still_works(&cluster).await;
+    (cluster, heard)
 }
 
-async fn still_works(cluster: &Cluster) {
+/// What a node says to these bytes on a connection of their own.
+async fn say(cluster: &Cluster, call: &[u8]) -> String {
+    let end = call.windows(2).position(|window| window == b"\r\n").expect("a first line") + 2;
+    let mut raw = Raw::connect(cluster.node(2)).await;
+    raw.send(&[&call[..end], b"connection: close\r\n", &call[end..]].concat()).await;
+    String::from_utf8_lossy(&raw.read_to_end().await).into_owned()
+}
+
+#[tokio::test]
+async fn an_overheard_call_is_worth_nothing() {
+    let (cluster, heard) = overheard().await;
+    let calls =
+        wait_for("calls have passed", async || Some(heard.calls()).filter(|calls| calls.len() > 20)).await;
+    let epoch = cluster.status_of(2, "epoch").await;
+    for call in calls.iter().rev().take(100) {
+        let answer = say(&cluster, call).await;
+        let shown = String::from_utf8_lossy(call);
+        assert!(answer.starts_with("HTTP/1.1 401"), "replayed {shown}: {answer}");
+        assert!(answer.contains("\"unauthorized\"") && answer.contains("eldest-challenge: "), "{answer}");
+    }
+    still_works(&cluster, &epoch).await;
+}
+
+/// One header or byte is not what was proved; and what was never proved at all.
+#[tokio::test]
+async fn a_call_that_was_tampered_with_is_refused() {
+    let (cluster, heard) = overheard().await;
+    let calls =
+        wait_for("calls have passed", async || Some(heard.calls()).filter(|calls| calls.len() > 20)).await;
+    let epoch = cluster.status_of(2, "epoch").await;
+    let call = String::from_utf8(calls.last().expect("a call").clone()).expect("text");
+    let line =
+        |name: &str| call.lines().find(|line| line.starts_with(name)).expect("a header of the envelope");
+    let claim = "eldest-message: claim term=999.1/7 last=1.1@2 condition=fit";
+    let proof = line("eldest-proof: ");
+    let zeros = "0".repeat(32);
+    let other_proof = format!("eldest-proof: 1.{zeros}.{zeros} 1 {zeros}{zeros}");
+    for (what, with) in [
+        (line("eldest-message: "), claim),
+        (proof, &other_proof),
+        (proof, "eldest-proof: x y z"),
+        (proof, "eldest-proof: "),
+        (proof, "x-proof: none"),
+    ] {
+        let forged = call.replace(what, with);
+        let answer = say(&cluster, forged.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "forged {forged}: {answer}");
+    }
+    still_works(&cluster, &epoch).await;
+}
+
+async fn still_works(cluster: &Cluster, epoch: &Value) {
     cluster.write_doc("after", 1).await;
     cluster.ready().await;
     cluster.equal_states(&[1, 2, 3]).await;
+    assert_eq!(cluster.status_of(2, "epoch").await, *epoch, "the forger changed the leader");
 }

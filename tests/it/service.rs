@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Call, Cluster, Plan, problem, wait_for};
+use crate::harness::{Call, Plan, problem, wait_for};
 
 const ADMIN: &str = "admin_token = \"admin-token-of-the-tests-0123456789\"";
 
@@ -128,7 +128,7 @@ async fn a_hand_over_under_load_costs_no_acknowledged_write() {
 /// `when_stable`: the elder takes its place again once it has caught up and stayed.
 #[tokio::test]
 async fn a_returning_elder_takes_over_only_where_that_is_wanted() {
-    let config = "takeover = \"when_stable\"\ntiming.stable_for_ms = 200";
+    let config = "takeover = \"when_stable\"\ntiming.stable_for_ms = 200\ntiming.stagger_ms = 3000";
     let cluster = Plan::new(3).config(config).start().await;
     cluster.write_doc("k", 1).await;
     cluster.kill9(1);
@@ -138,7 +138,8 @@ async fn a_returning_elder_takes_over_only_where_that_is_wanted() {
     wait_for("the elder leads again", async || cluster.says_it_leads(1).await.then_some(())).await;
     assert_eq!(cluster.read_doc(1, "k", "linear").await, Some(1));
 
-    let cluster = Cluster::of(3).await;
+    let cluster = Plan::new(3).config("timing.stagger_ms = 3000").start().await;
+    assert_eq!(cluster.leader().await, 1);
     cluster.kill9(1);
     let next = cluster.leader().await;
     cluster.start(1);

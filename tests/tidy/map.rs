@@ -1,4 +1,5 @@
-//! ARCHITECTURE.md is a map: it names every file of the program, and nothing that is gone.
+//! ARCHITECTURE.md is a map: it names every file of the program, and nothing that is gone. A folder whose files say
+//! themselves what they are, each in its first line, is named as a whole: `store/*`.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +24,15 @@ pub fn check(map: Option<&str>, paths: &[String]) -> Vec<String> {
 
 fn check_complete(map: &str, paths: &[String]) -> Vec<String> {
     let named: BTreeSet<&str> = map.lines().flat_map(names).collect();
+    let whole: BTreeSet<&str> =
+        map.split(['`', ' ', '\n']).filter_map(|word| word.strip_suffix("/*")).collect();
+    let covered = |short: &str| short.rsplit_once('/').is_some_and(|(folder, _)| whole.contains(folder));
     let mut complaints = Vec::new();
     for path in paths {
         let short = path.strip_prefix("src/");
-        if short.is_some_and(|short| !named.contains(short) && !named.contains(path.as_str())) {
+        if short
+            .is_some_and(|short| !named.contains(short) && !named.contains(path.as_str()) && !covered(short))
+        {
             complaints.push(format!("{MAP}:1: {path} is not named; write the path, with or without src/"));
         }
     }
@@ -101,6 +107,13 @@ mod tests {
         assert!(found[0].contains("src/protocol/mod.rs is not named"), "{found:?}");
         assert!(found[1].contains("tests/sim is not named"), "{found:?}");
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_folder_may_be_named_as_a_whole() {
+        let whole = GOOD.replace("protocol/mod.rs", "`protocol/*`");
+        assert_eq!(complaints(&whole), Vec::<String>::new());
+        assert_eq!(complaints(&whole.replace("protocol/*", "proto/*")).len(), 1, "another folder");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Options that every benchmark has, and how they are read.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -12,11 +13,8 @@ const DEFAULT_URLS: [&str; 3] = ["http://127.0.0.1:9000", "http://127.0.0.2:9000
 /// A benchmark of more than a week is a slip of the pen, and far from what a clock can hold.
 const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What a document may have.
-pub const VALUE_BYTES_MAX: u32 = 1024 * 1024;
-
-/// The quotes of an empty text.
-pub const VALUE_BYTES_MIN: u32 = 2;
+/// From the quotes of an empty text to what a document may have.
+pub const VALUE_BYTES: RangeInclusive<i64> = 2..=1024 * 1024;
 
 /// Whom to ask, and how to print the result.
 #[derive(Clone, Debug, clap::Args)]

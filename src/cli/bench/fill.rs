@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 
-use super::args::{Choice, Common, VALUE_BYTES_MAX, VALUE_BYTES_MIN, parse_span};
+use super::args::{Choice, Common, VALUE_BYTES, parse_span};
 use super::error::BenchError;
 use super::http::Request;
 use super::progress::{EVERY, Progress};
@@ -45,7 +45,7 @@ pub struct FillArgs {
     pub docs: u64,
 
     /// Bytes of a value, as JSON
-    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(i64::from(VALUE_BYTES_MIN)..=i64::from(VALUE_BYTES_MAX)))]
+    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
     pub size: u32,
 
     /// Documents in a batch, fewer if they are large

@@ -137,7 +137,7 @@ impl fmt::Display for ServeError {
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ending::Loop(end) => write!(f, "{end:?}"),
+            Ending::Loop(end) => end.fmt(f),
             Ending::LoopLost => write!(f, "its loop died"),
             Ending::Http(error) => write!(f, "its listener failed: {error}"),
             Ending::HttpLost => write!(f, "its listener died"),

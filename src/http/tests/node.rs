@@ -353,11 +353,10 @@ impl Loop {
     }
 }
 
-/// One of each kind of refusal, with the problem that it becomes.
+/// One of each kind of refusal that is final, with the problem that it becomes.
 pub fn refusals() -> Vec<(Denied, u16, &'static str)> {
     let rejected = |reason: Reason| Denied::Rejected(reason.into());
     vec![
-        (Denied::NoQuorum, 503, "no_quorum"),
         (Denied::CatchingUp, 503, "catching_up"),
         (Denied::ServiceDown { reason: "upgrade".into() }, 503, "service_down"),
         (Denied::DiskFull, 503, "disk_full"),

@@ -161,13 +161,15 @@ async fn a_local_read_and_a_probe_of_a_hung_loop_end_too() {
 
 #[tokio::test]
 async fn nobody_leads() {
-    let node = Node::leader().await;
-    node.order(Order::Show(None)).await;
-    node.deny(std::iter::repeat_n(Denied::NoLeader, 10_000)).await;
-    let answer = node.call("PUT /v1/docs/a", &[], "1").await;
-    assert_eq!(answer.problem(), (503, "no_leader".to_string()));
-    assert!(answer.json()["leader_node"].is_null());
-    assert!(!answer.headers.contains_key("eldest-leader"));
+    for (denied, code) in [(Denied::NoLeader, "no_leader"), (Denied::NoQuorum, "no_quorum")] {
+        let node = Node::leader().await;
+        node.order(Order::Show(None)).await;
+        node.deny(std::iter::repeat_n(denied, 10_000)).await;
+        let answer = node.call("PUT /v1/docs/a", &[], "1").await;
+        assert_eq!(answer.problem(), (503, code.to_string()));
+        assert!(answer.json()["leader_node"].is_null());
+        assert!(!answer.headers.contains_key("eldest-leader"));
+    }
 }
 
 #[tokio::test]

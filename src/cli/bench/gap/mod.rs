@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::args::{Common, VALUE_BYTES_MAX, VALUE_BYTES_MIN, parse_span};
+use super::args::{Common, VALUE_BYTES, parse_span};
 use super::error::BenchError;
 use super::session::{RETRY_PAUSE, Session};
 use super::target::Target;
@@ -46,7 +46,7 @@ pub struct GapArgs {
     pub duration: Duration,
 
     /// Bytes of a value, as JSON
-    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(i64::from(VALUE_BYTES_MIN)..=i64::from(VALUE_BYTES_MAX)))]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
     pub size: u32,
 
     /// When a lane gives up waiting for its node

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::args::{Choice, Common, VALUE_BYTES_MAX, VALUE_BYTES_MIN, parse_duration, parse_span};
+use super::args::{Choice, Common, VALUE_BYTES, parse_duration, parse_span};
 use super::error::BenchError;
 use super::progress::{EVERY, Progress};
 use super::report::CpuClock;
@@ -44,7 +44,7 @@ pub struct LoadArgs {
     pub connections: u16,
 
     /// Bytes of a value, as JSON
-    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(i64::from(VALUE_BYTES_MIN)..=i64::from(VALUE_BYTES_MAX)))]
+    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
     pub size: u32,
 
     /// How many keys there are: bench/0, bench/1 and so on
