@@ -8,9 +8,10 @@ use super::exit::Failure;
 use super::out::Out;
 
 #[derive(Debug, Parser)]
-#[command(
-    after_help = "Example:\n  eldest call PUT /v1/docs/greeting '\"hello\"'\n  eldest call GET /v1/docs/greeting"
-)]
+#[command(after_help = "\
+Example:
+  eldest call PUT /v1/docs/greeting '\"hello\"'
+  eldest call GET /v1/docs/greeting")]
 pub struct Args {
     /// GET, PUT, POST or DELETE
     #[arg(value_parser = method)]

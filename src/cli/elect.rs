@@ -8,9 +8,11 @@ use super::exit::Failure;
 use super::out::print;
 
 #[derive(Debug, Parser)]
-#[command(
-    after_help = "Example:\n  eldest elect 2\n\nThe leader catches node 2 up, stops taking writes, and hands over in one step."
-)]
+#[command(after_help = "\
+Example:
+  eldest elect 2
+
+The leader catches node 2 up, stops taking writes, and hands over in one step.")]
 pub struct Args {
     /// The id of the node that shall lead
     node: u32,

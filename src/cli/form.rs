@@ -14,9 +14,11 @@ To form it without some of them is safe only if those really never were part of 
 disks may hold acknowledged writes, and a second cluster would begin beside the first. They join later, empty.";
 
 #[derive(Debug, Parser)]
-#[command(
-    after_help = "Example:\n  eldest form --without 3 --yes\n\nNeeded once at most, before the first write, and only while a node of the topology cannot be started."
-)]
+#[command(after_help = "\
+Example:
+  eldest form --without 3 --yes
+
+Needed once at most, before the first write, and only while a node of the topology cannot be started.")]
 pub struct Args {
     /// The ids of the nodes that are missing, separated by commas; a majority must remain
     #[arg(long, value_delimiter = ',', required = true)]

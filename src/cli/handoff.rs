@@ -8,9 +8,11 @@ use super::exit::Failure;
 use super::out::print;
 
 #[derive(Debug, Parser)]
-#[command(
-    after_help = "Example:\n  eldest handoff\n\nFor a leader's machine that is about to be worked on. `eldest elect N` names the next leader."
-)]
+#[command(after_help = "\
+Example:
+  eldest handoff
+
+For a leader's machine that is about to be worked on. `eldest elect N` names the next leader.")]
 pub struct Args {
     #[command(flatten)]
     target: Target,

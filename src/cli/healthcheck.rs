@@ -6,9 +6,11 @@ use super::client::{Call, Caller};
 use super::exit::Failure;
 
 #[derive(Debug, Parser)]
-#[command(
-    after_help = "Example:\n  eldest healthcheck\n\nEnds with 0 if the node lives and with another code if not, as container engines want it."
-)]
+#[command(after_help = "\
+Example:
+  eldest healthcheck
+
+Ends with 0 if the node lives and with another code if not, as container engines want it.")]
 pub struct Args {
     /// The node's own address
     #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000")]

@@ -8,9 +8,10 @@ use super::exit::Failure;
 use super::out::print;
 
 #[derive(Debug, Parser)]
-#[command(
-    after_help = "Example:\n  eldest service down --ttl-ms 60000 --reason 'moving the database'\n  eldest service up"
-)]
+#[command(after_help = "\
+Example:
+  eldest service down --ttl-ms 60000 --reason 'moving the database'
+  eldest service up")]
 pub struct Args {
     #[command(subcommand)]
     change: Change,

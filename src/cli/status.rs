@@ -13,9 +13,10 @@ use super::exit::Failure;
 use super::out::print;
 
 #[derive(Debug, Parser)]
-#[command(
-    after_help = "Example:\n  eldest status\n  eldest status --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json"
-)]
+#[command(after_help = "\
+Example:
+  eldest status
+  eldest status --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json")]
 pub struct Args {
     #[command(flatten)]
     target: Target,

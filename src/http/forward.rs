@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::asked::Asked;
 use super::context::Context;
+use super::errors::outcome_unknown;
 use super::headers::{FORWARDED, IDEMPOTENCY_KEY, REQUEST_ID};
 use super::path::tame;
 use super::problem::{Code, Problem};
@@ -114,7 +115,7 @@ async fn answer(method: &Method, response: reqwest::Response) -> Result<Response
 fn lost(kind: Kind, leader: NodeId, error: &reqwest::Error) -> Problem {
     tracing::debug!(leader = leader.0, %error, "a call that was passed on brought no answer");
     match kind {
-        Kind::Write => kind.late(),
+        Kind::Write => outcome_unknown(&format!("node {} took the call and did not answer", leader.0)),
         Kind::Read => Problem::new(Code::NoLeader, format!("node {} leads and does not answer", leader.0)),
     }
 }

@@ -46,9 +46,6 @@ fn url(node: u32, path: &str) -> String {
 async fn answer(request: reqwest::RequestBuilder) -> Option<Answer> {
     let response = request.send().await.ok()?;
     let status = response.status().as_u16();
-    let acks =
-        response.headers().get("eldest-acks").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let acks = acks.to_string();
     let bytes = response.bytes().await.ok()?;
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     Some(Answer { status, body })

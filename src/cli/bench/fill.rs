@@ -20,7 +20,7 @@ use super::tally::{Kind, Tally};
 use super::target::Target;
 use super::tasks::lock;
 use super::text::{grouped, millis, per_second};
-use super::workload::json_text;
+use super::workload::push_json_text;
 
 /// A batch is one record of the log and one body: half of what a server takes leaves room for both.
 const BATCH_BYTES_MAX: usize = 512 * 1024;
@@ -222,7 +222,7 @@ impl Batches {
             let separator = if key == from { '[' } else { ',' };
             let command = r#"{"storage_cmd":"PutDoc","payload":{"key":"bench/"#;
             write!(self.body, r#"{separator}{command}{key}","value":"#).expect("memory takes any bytes");
-            self.body.extend_from_slice(&json_text(self.value_bytes, &mut self.rng));
+            push_json_text(&mut self.body, self.value_bytes, &mut self.rng);
             self.body.extend_from_slice(b"}}");
         }
         self.body.push(b']');

@@ -7,6 +7,9 @@ use super::tally::Kind;
 /// Digits of a number in hexadecimal.
 const STAMP_BYTES: usize = 16;
 
+/// 26 to the power of 12 is well within 64 bits.
+const LETTERS_OF_A_DRAW: usize = 12;
+
 /// How strong the reads are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,7 +61,8 @@ pub struct Workload {
 impl Workload {
     pub fn new(mix: Mix, seed: u64) -> Workload {
         let mut rng = Rng::new(seed);
-        let value = json_text(mix.value_bytes, &mut rng);
+        let mut value = Vec::new();
+        push_json_text(&mut value, mix.value_bytes, &mut rng);
         let mut headers = mix.headers.clone();
         let key_stamp = mix.idempotent.map(|run| {
             headers.extend_from_slice(format!("Idempotency-Key: bench-{run:016x}-").as_bytes());
@@ -111,12 +115,18 @@ impl Workload {
     }
 }
 
-/// A JSON text of so many bytes, quotes included, of which it has at least two.
-pub fn json_text(bytes: usize, rng: &mut Rng) -> Vec<u8> {
-    let mut text = vec![b'"'];
-    text.extend((2..bytes).map(|_| b'a' + rng.below(26) as u8));
+/// Appends a JSON text of so many bytes, quotes included, of which it has at least two.
+pub fn push_json_text(text: &mut Vec<u8>, bytes: usize, rng: &mut Rng) {
+    let mut draw = 0;
     text.push(b'"');
-    text
+    for at in 0..bytes.saturating_sub(2) {
+        if at % LETTERS_OF_A_DRAW == 0 {
+            draw = rng.next();
+        }
+        text.push(b'a' + (draw % 26) as u8);
+        draw /= 26;
+    }
+    text.push(b'"');
 }
 
 fn hexadecimal(number: u64) -> [u8; STAMP_BYTES] {
