@@ -31,6 +31,8 @@ pub struct Context {
     pub admin: Admin,
     pub admission: Admission,
     pub held: Admission,
+    /// Documents that replace everything: one at a time, each is held in memory.
+    pub restores: Admission,
     /// For calls of peers.
     pub door: Door,
     /// For calls that another node answers.
@@ -59,6 +61,7 @@ impl Context {
             admin: Admin::new(admin_token, listen.ip().to_canonical().is_loopback()),
             admission: Admission::new(limits.requests),
             held: Admission::new(HELD_MOST),
+            restores: Admission::new(1),
             door: Door::new(handle.clone(), &setup, own),
             urls,
             node: HeaderValue::from(setup.settings.me.0),

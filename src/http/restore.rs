@@ -38,6 +38,10 @@ pub async fn override_all_data(
         let detail = format!("node {} leads; restore there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
+    let Some(_seat) = context.restores.enter() else {
+        let bound = "restores at a time";
+        return Err(Problem::new(Code::TooManyRequests, "another restore is under way").with("bound", bound));
+    };
     let text = body::read(body, DOCUMENT_BYTES_MOST, Instant::now() + ARRIVES_WITHIN).await?;
     let restore = context.draw();
     let steps = cut(text, restore).await?;
@@ -54,6 +58,9 @@ async fn cut(text: Bytes, restore: u64) -> Result<Vec<Payload>, Problem> {
         let text =
             std::str::from_utf8(&text).map_err(|_| Problem::new(Code::BadJson, "the body is not UTF-8"))?;
         restore_steps(text, restore).map_err(|bad| match bad.path.as_str() {
+            path if bad.is_too_large() => {
+                Problem::new(Code::BodyTooLarge, bad.to_string()).with("field", path)
+            }
             "" => Problem::new(Code::BadJson, bad.to_string()),
             path => Problem::field(path, bad.to_string()),
         })

@@ -64,6 +64,10 @@ pub struct Fields<'a> {
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl BadField {
+    pub fn is_too_large(&self) -> bool {
+        matches!(self.problem, Problem::TooLarge { .. })
+    }
+
     pub fn new(path: impl Into<String>, problem: Problem) -> BadField {
         BadField { path: path.into(), problem }
     }

@@ -9,7 +9,12 @@ use crate::load::Load;
 const SECRET: &str = "cluster_secret = \"the secret of these tests, long enough to pass\"";
 
 async fn cluster_on(network: &Network) -> Arc<Cluster> {
-    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(SECRET);
+    with_patience(network, 1_000).await
+}
+
+async fn with_patience(network: &Network, dead_after_ms: u32) -> Arc<Cluster> {
+    let config = format!("{SECRET}\ntiming.dead_after_ms = {dead_after_ms}");
+    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&config);
     Arc::new(plan.start().await)
 }
 
@@ -55,7 +60,7 @@ async fn all_is_well(cluster: &Arc<Cluster>, load: Load) {
 #[tokio::test]
 async fn the_leader_is_isolated() {
     let Some(network) = Network::new(3) else { return };
-    let cluster = cluster_on(&network).await;
+    let cluster = with_patience(&network, 4_000).await;
     cluster.write_doc("before", 1).await;
     let load = Load::start(&cluster, "load");
     let old = cluster.leader().await;
@@ -76,7 +81,7 @@ async fn the_leader_is_isolated() {
 #[tokio::test]
 async fn a_follower_is_isolated() {
     let Some(network) = Network::new(3) else { return };
-    let cluster = cluster_on(&network).await;
+    let cluster = with_patience(&network, 4_000).await;
     cluster.write_doc("before", 1).await;
     let load = Load::start(&cluster, "load");
     let leader = cluster.leader().await;

@@ -2,10 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{Call, Cluster, Plan, wait_for};
-
-/// Nobody gives anybody up in the time of a test.
-const PATIENT: &str = "timing.dead_after_ms = 60000\ntiming.window_ms = 60000";
+use crate::harness::{Call, Cluster, PATIENT, Plan, wait_for};
 
 /// With a patience of a minute nobody would miss the leader in the time of this test: only its own word makes
 /// another lead.

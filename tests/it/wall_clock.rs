@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::harness::{Call, Cluster, Plan, left_out, problem, system, wait_for};
+use crate::harness::{Call, Cluster, PATIENT, Plan, left_out, problem, system, wait_for};
 use crate::load::Load;
 
 const HOUR_S: i64 = 3_600;
@@ -64,7 +64,7 @@ impl Drop for Clocks {
 #[tokio::test]
 async fn wall_clocks_jump_and_nothing_happens() {
     let Some(clocks) = Clocks::new() else { return };
-    let cluster = Arc::new(Plan::new(3).launchers(clocks.launchers(3)).start().await);
+    let cluster = Arc::new(Plan::new(3).config(PATIENT).launchers(clocks.launchers(3)).start().await);
     let leader = cluster.leader().await;
     let epoch = cluster.status_of(leader, "epoch").await;
     let load = Load::start(&cluster, "load");

@@ -72,9 +72,13 @@ impl Watch {
     /// Until the peer ends the connection, for whatever reason, or somebody wants to know.
     async fn wait_for_end(&self, mut stream: TcpStream) {
         let mut byte = [0];
-        tokio::select! {
-            _ = stream.read(&mut byte) => {}
-            () = self.wanted.notified() => {}
+        let answered = tokio::select! {
+            read = stream.read(&mut byte) => read.is_ok_and(|count| count > 0),
+            () = self.wanted.notified() => false,
+        };
+        if answered {
+            // A peer that has no room for another connection says so, and lives.
+            self.rest().await;
         }
     }
 

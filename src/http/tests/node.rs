@@ -163,6 +163,8 @@ impl Node {
 fn desk() -> (Handle, Desk) {
     let folder = std::env::temp_dir().join(format!("eldest-http-{}-{:x}", std::process::id(), drawn()));
     let (snapshots, _) = Snapshots::open(&folder).expect("a folder can be made");
+    // The handle wants one; no test writes into it.
+    std::fs::remove_dir_all(&folder).expect("it has just been made");
     channel(64, Arc::new(Mutex::new(snapshots)))
 }
 

@@ -16,6 +16,10 @@ use super::node::Node;
 use super::topology::Topology;
 use super::wait::{wait_for, watch_for};
 
+/// Timings by which nobody gives anybody up within a test, however slow the machine: whatever changes the leader
+/// then was no silence.
+pub const PATIENT: &str = "timing.dead_after_ms = 60000\ntiming.window_ms = 60000\n";
+
 /// What a cluster is made of. Nodes are numbered from 1, as in its topology.
 #[derive(Debug)]
 pub struct Plan {

@@ -21,7 +21,7 @@ mod topology;
 mod wait;
 
 pub use call::{Answer, Call, Silence, query};
-pub use cluster::{Cluster, Plan};
+pub use cluster::{Cluster, PATIENT, Plan};
 pub use disk::{LogLine, tear_the_tail};
 pub use namespaces::Network;
 pub use problem::{peer_problem, problem};

@@ -22,6 +22,7 @@ use tokio::time::sleep;
 use super::args::{Common, VALUE_BYTES, parse_span};
 use super::error::BenchError;
 use super::session::{RETRY_PAUSE, Session};
+use super::status;
 use super::target::Target;
 use super::tasks::{failure, lock};
 use super::workload::{Level, Mix, Workload};
@@ -32,7 +33,9 @@ use watch::{TICK, Watch};
 const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Example:\n  eldest bench gap --over 20ms --duration 60s --json")]
+#[command(
+    after_help = "Give the URL of every node: each is asked directly.\n\nExample:\n  eldest bench gap --over 20ms --duration 60s --json"
+)]
 pub struct GapArgs {
     #[command(flatten)]
     pub common: Common,
@@ -75,6 +78,7 @@ pub async fn run(
     out: &mut impl Write,
 ) -> Result<(), BenchError> {
     let targets = Target::resolve_all(&args.common.urls).await?;
+    warn_of_others(&targets, &args.common.header_lines()).await;
     let urls = targets.iter().map(|target| target.url.clone()).collect();
     let shared = Shared { watch: Mutex::new(Watch::new(args.over, Instant::now())), news: Notify::new() };
     let shared = Arc::new(shared);
@@ -99,6 +103,15 @@ pub async fn run(
         return Err(BenchError::NothingSucceeded { code: watch.errors.most_frequent() });
     }
     Ok(())
+}
+
+/// A leader that no lane asks would look like a gap without end.
+async fn warn_of_others(targets: &[Target], headers: &[u8]) {
+    let members = status::look(targets, headers).await.map_or(0, |look| look.members);
+    if members > targets.len() {
+        let known = targets.len();
+        eprintln!("only {known} of {members} nodes are asked: under another leader, writes count as missing");
+    }
 }
 
 /// Prints what happens as it happens; ends only when that fails.
