@@ -38,19 +38,21 @@ pub async fn override_all_data(
         let detail = format!("node {} leads; restore there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
-    let Some(_seat) = context.restores.enter() else {
-        let bound = "restores at a time";
-        return Err(Problem::new(Code::TooManyRequests, "another restore is under way").with("bound", bound));
-    };
-    let text = body::read(body, DOCUMENT_BYTES_MOST, Instant::now() + ARRIVES_WITHIN).await?;
-    let restore = context.draw();
-    let steps = cut(text, restore).await?;
     // Once begun it goes on to its end, whether or not anybody still waits for the answer.
-    let restoring =
-        tokio::spawn(async move { context.handle.restore(steps, give_up_restore(restore)).await });
-    let Written { position, .. } = restoring.await.map_err(|_| lost())??;
+    let Written { position, .. } = tokio::spawn(restore(context, body)).await.map_err(|_| lost())??;
     let body = format!("{{\"snapshot_id\":0,\"index\":{},\"epoch\":\"{}\"}}", position.index, position.epoch);
     Ok(answers::json(StatusCode::OK, body))
+}
+
+async fn restore(context: Arc<Context>, body: Body) -> Result<Written, Problem> {
+    let Some(_seat) = context.restores.enter() else {
+        let problem = Problem::new(Code::TooManyRequests, "another restore is under way");
+        return Err(problem.with("bound", "restores at a time"));
+    };
+    let text = body::read(body, DOCUMENT_BYTES_MOST, Instant::now() + ARRIVES_WITHIN).await?;
+    let number = context.draw();
+    let steps = cut(text, number).await?;
+    Ok(context.handle.restore(steps, give_up_restore(number)).await?)
 }
 
 async fn cut(text: Bytes, restore: u64) -> Result<Vec<Payload>, Problem> {
