@@ -287,14 +287,18 @@ impl Node {
             && yes.len() + 1 >= majority(self.settings.members.len())
     }
 
-    /// When this candidate's turn comes: each rank waits one stagger longer (P4).
+    /// When this candidate's turn comes: each rank waits one stagger longer (P4). Where nothing has ever been served nobody
+    /// waits for a leader, and processes that start together start some time apart: each rank waits long enough for its
+    /// elder to ask once more (P9).
     fn turn(&self, seeking: &Seeking) -> Time {
         if seeking.incumbent || mutant::is_on(Mutant::NoRankWait) {
             return seeking.since;
         }
         let rank = self.rank_of(self.me(), seeking, self.condition());
         let from = seeking.winnable_since.unwrap_or(seeking.since);
-        from + self.settings.timing.stagger.times(rank)
+        let timing = &self.settings.timing;
+        let head_start = if self.is_blank() { timing.declare.times(4) } else { timing.stagger };
+        from + head_start.times(rank)
     }
 
     pub(super) fn seeking_deadline(&self, seeking: &Seeking) -> Time {

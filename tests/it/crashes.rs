@@ -34,6 +34,10 @@ async fn all_lose_power_at_once_under_load_and_start_by_themselves() {
     for (round, prefix) in (0..).zip(["first", "second", "third"]) {
         let load = Load::start(&cluster, prefix);
         cluster.write_doc(&format!("round-{round}"), round).await;
+        // As many writes of our own as it takes for the load to have had answers too.
+        for number in 0..20 {
+            cluster.write_doc(&format!("beside/{round}/{number}"), number).await;
+        }
         cluster.ids().for_each(|id| cluster.kill9(id));
         let tally = load.end().await;
         println!("{}", tally.show());

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Answer, Call, Cluster, Plan, problem};
+use crate::harness::{Answer, Call, Cluster, Plan, problem, watch_for};
 
 #[tokio::test]
 async fn every_node_takes_writes_and_reads() {
@@ -107,6 +107,15 @@ async fn a_request_keeps_its_id_on_every_way() {
 #[tokio::test]
 async fn with_ack_all_every_node_has_it_when_it_is_acknowledged() {
     let cluster = Plan::new(3).config("ack = \"all\"").start().await;
+    // A disk that was let in a moment ago is counted once its node has said that it knows.
+    watch_for("every disk counts", async || {
+        let written = cluster.answer(1, Call::put("/v1/docs/first").raw_json("1")).await;
+        match written.header("eldest-acks") {
+            Some("3/3") => Ok(()),
+            _ => Err(written.show()),
+        }
+    })
+    .await;
     for number in 0..10 {
         let put = Call::put(format!("/v1/docs/{number}")).raw_json("1");
         let written = cluster.answer(number % 3 + 1, put).await.expect(201);

@@ -21,7 +21,8 @@ async fn with_patience(network: &Network, dead_after_ms: u32) -> Arc<Cluster> {
 /// Writes and linear reads are refused, for want of a majority.
 async fn refuses(cluster: &Cluster, id: u32) {
     wait_for("a minority refuses", async || {
-        let put = Call::put("/v1/docs/minority").raw_json("1");
+        // One that reached the log of a leader that was cut off a moment ago may yet happen.
+        let put = Call::put("/v1/docs/perhaps").raw_json("1");
         let write = cluster.answer(id, put).await;
         assert!(!write.ok(), "a minority acknowledged: {}", write.show());
         let read = cluster.answer(id, Call::get("/v1/docs/before")).await;
@@ -151,7 +152,9 @@ async fn calls_pass_in_one_direction_only() {
             1 => others.iter().for_each(|other| network.cut_calls(*other, leader)),
             _ => network.cut_calls(leader, others[1]),
         }
-        write_through(&cluster, others[0], &format!("round-{round}")).await;
+        // A node that cannot call the leader cannot pass anything on.
+        let through = if round == 1 { leader } else { others[0] };
+        write_through(&cluster, through, &format!("round-{round}")).await;
         network.heal();
         cluster.ready().await;
     }

@@ -94,10 +94,5 @@ async fn status_shows_every_member_from_this_nodes_view() {
     }
     let dead = cluster.others(leader)[0];
     cluster.kill9(dead);
-    wait_for("the dead one is known to be dead", async || {
-        let status = cluster.status(leader).await?;
-        let members = status["members"].as_array()?;
-        members.iter().any(|member| member["id"] == dead && member["reachable"] == false).then_some(())
-    })
-    .await;
+    cluster.sees(leader, dead, false).await;
 }

@@ -98,6 +98,7 @@ async fn leadership_is_not_handed_to_the_dead() {
     let leader = cluster.leader().await;
     let dead = cluster.others(leader)[1];
     cluster.kill9(dead);
+    cluster.sees(leader, dead, false).await;
     let elect = admin(Call::post("/elect")).json(&json!({"node_idx": dead}));
     let refused = cluster.answer(leader, elect).await;
     assert!([409, 503].contains(&refused.status), "{}", refused.show());

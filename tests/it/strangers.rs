@@ -2,10 +2,11 @@
 
 use crate::harness::{Call, Cluster, Plan, wait_for};
 
-/// What n1's status says is the matter with n3.
+/// What the leader's status says is the matter with n3.
 async fn trouble_with_3(cluster: &Cluster) -> String {
-    wait_for("n1 tells what is wrong with n3", async || {
-        let status = cluster.status(1).await?;
+    wait_for("the leader tells what is wrong with n3", async || {
+        let leader = cluster.leader_among(&[1, 2]).await;
+        let status = cluster.status(leader).await?;
         let members = status["members"].as_array()?;
         let third = members.iter().find(|member| member["id"] == 3)?;
         third["trouble"].as_str().map(str::to_string)
@@ -48,7 +49,7 @@ async fn of_another_cluster() {
         cluster.start(3);
         // As a new disk it is let in by a majority without it.
         cluster.start(2);
-        cluster.is_ready(3).await;
+        cluster.counts(3).await;
         cluster.kill9(2);
     })
     .await;

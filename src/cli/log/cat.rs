@@ -31,9 +31,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let directory = args.directory.existing()?;
     let mut out = Out::new();
-    let mut outcome = Ok(());
-    let read = read_dir(args.directory.existing()?, |item| match item {
+    let (mut outcome, mut found) = (Ok(()), false);
+    let read = read_dir(directory, |item| match item {
+        LogItem::Start { .. } | LogItem::Segment { .. } => found = true,
         // After a failure the rest is only read past.
         LogItem::Record { record, line }
             if outcome.is_ok() && (args.from..=args.to).contains(&record.index()) =>
@@ -44,11 +46,29 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             };
         }
         LogItem::Bad(bad) => {
+            found = true;
             note(&format!("not readable: {bad}; `eldest log verify` says whether that is damage"))
         }
         _ => {}
     });
     outcome?;
     read?;
-    out.end()
+    out.end()?;
+    if found { Ok(()) } else { Err(Failure::NothingThere { path: directory.to_path_buf(), what: "log" }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_log_is_not_an_empty_log() {
+        let directory = std::env::temp_dir().join(format!("eldest-no-log-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a folder");
+        let args = Args::try_parse_from(["cat".as_ref(), directory.as_os_str()]).expect("understood");
+        let failure = run(&args).expect_err("nothing there");
+        assert_eq!(failure.to_string(), format!("{} holds no log", directory.display()));
+        std::fs::remove_dir(&directory).expect("removed");
+        assert_eq!(run(&args).map_err(|failure| failure.code()), Err(1));
+    }
 }

@@ -236,6 +236,24 @@ impl Cluster {
         .await;
     }
 
+    /// Waits until this node's disk counts. It may answer reads, through the leader, before that.
+    pub async fn counts(&self, id: u32) {
+        wait_for("a node's disk is let in", async || {
+            (self.status(id).await?["admitted"] == true).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until this node knows whether it reaches that one.
+    pub async fn sees(&self, id: u32, other: u32, reachable: bool) {
+        wait_for("a node sees that another is there, or is not", async || {
+            let status = self.status(id).await?;
+            let mut members = status["members"].as_array()?.iter();
+            members.any(|member| member["id"] == other && member["reachable"] == reachable).then_some(())
+        })
+        .await;
+    }
+
     /// Waits until all these nodes have applied the same index, and wants the same state of them.
     pub async fn equal_states(&self, ids: &[u32]) {
         let states = watch_for("all nodes apply the same index", async || {

@@ -1,6 +1,8 @@
 //! A network of its own for every node, and a bridge between them on which anything can be cut.
 //!
-//! The test itself stands on the bridge and reaches every node, whatever the nodes reach of each other.
+//! The bridge has a namespace of its own, where no firewall of this machine applies: one that a container engine sets up
+//! drops what passes any bridge. The test itself has a cable to it and reaches every node, whatever the nodes reach of
+//! each other.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -13,6 +15,9 @@ const NEEDED: &str = "a test of partitions makes network namespaces; set ELDEST_
 
 /// The test's own place in each network.
 const HOST: u8 = 254;
+
+/// The namespace of the bridge, numbered like those of the nodes.
+const SWITCH: u32 = 0;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -42,15 +47,20 @@ impl Network {
     }
 
     fn build(&self) {
-        let (bridge, host) = (self.bridge(), format!("{}/24", self.address(HOST)));
-        run(&["ip", "link", "add", &bridge, "type", "bridge"]);
-        run(&["ip", "addr", "add", &host, "dev", &bridge]);
-        run(&["ip", "link", "set", &bridge, "up"]);
+        let (switch, cable) = (self.name(SWITCH), self.cable());
+        run(&["ip", "netns", "add", &switch]);
+        run(&["ip", "-n", &switch, "link", "add", "bridge", "type", "bridge"]);
+        run(&["ip", "-n", &switch, "link", "set", "bridge", "up"]);
+        run(&["ip", "link", "add", &cable, "type", "veth", "peer", "name", "test", "netns", &switch]);
+        run(&["ip", "-n", &switch, "link", "set", "test", "master", "bridge", "up"]);
+        run(&["ip", "addr", "add", &format!("{}/24", self.address(HOST)), "dev", &cable]);
+        run(&["ip", "link", "set", &cable, "up"]);
         for id in 1..=self.nodes {
-            let (name, outside) = (self.name(id), format!("elv{}n{id}", self.tag));
+            let (name, outside) = (self.name(id), format!("node{id}"));
             run(&["ip", "netns", "add", &name]);
-            run(&["ip", "link", "add", &outside, "type", "veth", "peer", "name", "eth0", "netns", &name]);
-            run(&["ip", "link", "set", &outside, "master", &bridge, "up"]);
+            let inside = ["type", "veth", "peer", "name", "eth0", "netns", &name];
+            run(&[&["ip", "-n", &switch, "link", "add", &outside][..], &inside].concat());
+            run(&["ip", "-n", &switch, "link", "set", &outside, "master", "bridge", "up"]);
             let address = format!("{}/24", self.address(id as u8));
             run(&["ip", "-n", &name, "addr", "add", &address, "dev", "eth0"]);
             run(&["ip", "-n", &name, "link", "set", "eth0", "up"]);
@@ -58,7 +68,8 @@ impl Network {
         }
     }
 
-    fn bridge(&self) -> String {
+    /// The test's end of its cable to the bridge.
+    fn cable(&self) -> String {
         format!("elb{}", self.tag)
     }
 
@@ -122,11 +133,10 @@ impl Drop for Network {
         let quietly = |words: &[&str]| {
             let _ = Command::new(words[0]).args(&words[1..]).output();
         };
-        for id in 1..=self.nodes {
+        // What is in a namespace goes with it, and a cable with either of its ends.
+        for id in SWITCH..=self.nodes {
             quietly(&["ip", "netns", "del", &self.name(id)]);
-            // Goes with its namespace a moment later anyway; a failed start may have left it alone.
-            quietly(&["ip", "link", "del", &format!("elv{}n{id}", self.tag)]);
         }
-        quietly(&["ip", "link", "del", &self.bridge()]);
+        quietly(&["ip", "link", "del", &self.cable()]);
     }
 }
