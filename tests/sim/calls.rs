@@ -38,7 +38,7 @@ impl World {
                 self.checks.tokens.granted(role, index, token)?;
             }
         }
-        if index % BOUNDARY == 0 {
+        if index.is_multiple_of(BOUNDARY) {
             self.snapshot(node, index);
             inputs.push_back(Input::Digest(Checkpoint { index, digest }));
         }

@@ -35,7 +35,7 @@ fn soak(first: u64, count: u64) {
                 }
                 Err((violation, _)) => return Err((first + done, violation)),
             }
-            if (done + 1) % 1000 == 0 {
+            if (done + 1).is_multiple_of(1000) {
                 let speed = (done + 1) as f64 / started.elapsed().as_secs_f64();
                 println!("{} of {count} seeds, {speed:.0} a second", done + 1);
             }
