@@ -100,8 +100,13 @@ async fn leadership_is_not_handed_to_the_dead() {
     cluster.kill9(dead);
     cluster.sees(leader, dead, false).await;
     let elect = admin(Call::post("/elect")).json(&json!({"node_idx": dead}));
-    let refused = cluster.answer(leader, elect).await;
-    assert!([409, 503].contains(&refused.status), "{}", refused.show());
+    // At the moment of its death it may still count as an heir: then the hand-over comes to nothing, and is tried again.
+    wait_for("nobody hands over to the dead", async || {
+        let answer = cluster.answer(leader, elect.clone()).await;
+        assert!(!answer.ok(), "{}", answer.show());
+        [409, 503].contains(&answer.status).then_some(())
+    })
+    .await;
     cluster.write_doc("k", 1).await;
 }
 
