@@ -9,6 +9,7 @@ use super::out::print;
 use super::sources::SourceArgs;
 use super::table::Table;
 use crate::config::{Config, Loaded};
+use crate::protocol::Mode;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -36,23 +37,36 @@ fn summary(Loaded { config, remarks }: &Loaded) -> String {
 }
 
 fn facts(config: &Config) -> Table {
-    let nodes = config.members.len();
-    let quorum = nodes / 2 + 1;
     let timing = &config.timing;
     let mut table = Table::default();
     let mut fact = |name: &str, value: String| table.row([name.to_string(), value]);
-    fact("cluster", format!("{} ({})", config.cluster_name, config.mode.as_str()));
+    fact("cluster", format!("{} ({})", config.cluster_name, config.mode_name()));
     fact("this node", config.me.0.to_string());
     fact("listen", config.listen.to_string());
     fact("data", config.data.display().to_string());
-    fact("majority", format!("{quorum} of {nodes}: it goes on without {}", nodes - quorum));
+    fact("goes on", goes_on(config));
     fact("heartbeat", format!("{} ms", timing.heartbeat.0 / 1_000));
     fact("dead after", format!("{} ms", timing.dead_after.0 / 1_000));
+    if config.mode == Mode::Available {
+        fact("poll", format!("{} ms", timing.poll.0 / 1_000));
+    }
     fact("lease", format!("{} ms, {} % drift", timing.lease.0 / 1_000, timing.drift_percent));
     fact("cluster secret", if config.secret.is_some() { "yes" } else { "no" }.to_string());
     fact("admin token", if config.admin_token.is_some() { "yes" } else { "no" }.to_string());
     fact("digest", format!("{:016x} (the same on every node)", config.digest()));
     table
+}
+
+/// How much of the cluster must be left.
+fn goes_on(config: &Config) -> String {
+    let nodes = config.members.len();
+    match config.mode {
+        Mode::Safe => {
+            let quorum = nodes / 2 + 1;
+            format!("with a majority: {quorum} of {nodes}, so without {}", nodes - quorum)
+        }
+        Mode::Available => format!("on every side of a split, if need be with 1 of {nodes}"),
+    }
 }
 
 fn members(config: &Config) -> Table {

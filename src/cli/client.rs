@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::{Client, Method, StatusCode, Url, redirect};
+use reqwest::{Client, Method, Response, StatusCode, Url, redirect};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -158,6 +158,23 @@ impl Caller {
             }
         }
         Err(Failure::NotReachable(unreached))
+    }
+
+    /// An answer that is read as it comes, for as long as it lasts.
+    pub async fn open(&self, url: &str, path: &str) -> Result<Response, Failure> {
+        let mut request = self.client.get(address(url, path)?);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.map_err(|error| failure(url, &error))?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => {
+                let (url, status) = (url.to_string(), response.status());
+                let body = response.bytes().await.map_err(|error| failure(&url, &error))?.to_vec();
+                Err(Answer { url, status, body }.refusal())
+            }
+        }
     }
 
     pub async fn call(&self, url: &str, call: &Call) -> Result<Answer, Failure> {

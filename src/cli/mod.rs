@@ -6,13 +6,16 @@ mod bench;
 mod call;
 mod check;
 mod client;
+mod conflicts;
 mod dev;
 mod elect;
 mod exit;
+mod feed;
 mod form;
 mod handoff;
 mod healthcheck;
 mod log;
+mod msg;
 mod out;
 mod serve;
 mod service;
@@ -20,6 +23,7 @@ mod signals;
 mod snapshot;
 mod sources;
 mod status;
+mod stream;
 mod table;
 
 use std::process::ExitCode;
@@ -50,6 +54,12 @@ enum Command {
     Handoff(handoff::Args),
     /// Hold client writes back on the whole cluster, or let them through again
     Service(service::Args),
+    /// List what merges overrode, put it back or let it go
+    Conflicts(conflicts::Args),
+    /// Follow what happens in the cluster
+    Feed(feed::Args),
+    /// Send a message to whoever listens to a channel, or listen
+    Msg(msg::Args),
     /// Form a new cluster although nodes are missing
     Form(form::Args),
     /// Print or check a node's log
@@ -86,6 +96,9 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Elect(args) => small(elect::run(args)),
         Command::Handoff(args) => small(handoff::run(args)),
         Command::Service(args) => small(service::run(args)),
+        Command::Conflicts(args) => small(conflicts::run(args)),
+        Command::Feed(args) => small(feed::run(args)),
+        Command::Msg(args) => small(msg::run(args)),
         Command::Form(args) => small(form::run(args)),
         Command::Bench(args) => small(async { Ok(bench::run(args.clone()).await?) }),
         Command::Call(args) => small(call::run(args)),

@@ -17,6 +17,11 @@ impl Out {
         self.0.write_all(line.as_ref()).and_then(|()| self.0.write_all(b"\n")).map_err(failure)
     }
 
+    /// For output that goes on: what is there is shown.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.0.flush().map_err(failure)
+    }
+
     pub fn end(mut self) -> Result<(), Failure> {
         self.0.flush().map_err(failure)
     }

@@ -12,6 +12,7 @@
 
 mod listen;
 mod logging;
+mod orders;
 mod run;
 mod setup;
 mod stopping;

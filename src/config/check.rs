@@ -6,10 +6,10 @@ use super::layers::Merged;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::wrong::quoted;
-use super::{Config, Log, LogFormat, LogLevel, Mode, WrongValue, exposure, ranges, relations, secret};
-use crate::protocol::{Ack, Takeover};
+use super::{Config, Log, LogFormat, LogLevel, Remark, WrongValue, exposure, ranges, relations, secret};
+use crate::protocol::{Ack, Mode, Takeover};
 
-const MODES: [(&str, Mode); 1] = [("safe", Mode::Safe)];
+const MODES: [(&str, Mode); 2] = [("safe", Mode::Safe), ("available", Mode::Available)];
 const ACKS: [(&str, Ack); 2] = [("majority", Ack::Majority), ("all", Ack::All)];
 const TAKEOVERS: [(&str, Takeover); 2] = [("never", Takeover::Never), ("when_stable", Takeover::WhenStable)];
 const FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
@@ -21,13 +21,10 @@ const LEVELS: [(&str, LogLevel); 5] = [
     ("trace", LogLevel::Trace),
 ];
 
-/// Designed, not built: worth its own message.
-const AVAILABLE: &str = "available";
-
 /// None only after a mistake.
 pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findings) -> Option<Config> {
     let raw = &settings.raw;
-    let mode = mode(&settings, findings);
+    let mode = choice("mode", &raw.mode, &MODES, &settings, findings);
     let ack = choice("ack", &raw.ack, &ACKS, &settings, findings);
     let takeover = choice("takeover", &raw.takeover, &TAKEOVERS, &settings, findings);
     let level = choice("log.level", &raw.log.level, &LEVELS, &settings, findings);
@@ -36,7 +33,7 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         findings.spoil(settings.place("data"), WrongValue::Empty);
     }
     ranges::check(&settings, findings);
-    relations::check(&settings, findings);
+    relations::check(mode, &settings, findings);
     let (value, file) = (&raw.cluster_secret, &raw.cluster_secret_file);
     let secret = secret::find(&secret::CLUSTER, value, file, &settings, findings);
     let (value, file) = (&raw.admin_token, &raw.admin_token_file);
@@ -46,6 +43,10 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         exposure::check(listen, place.clone(), secret.as_ref(), &settings, findings);
     }
     let topology = topology?;
+    let nodes = topology.members.len();
+    if mode == Some(Mode::Safe) && nodes.is_multiple_of(2) {
+        findings.remark(Remark::EvenCluster { nodes });
+    }
     Some(Config {
         cluster_name: topology.cluster,
         me: topology.me,
@@ -64,14 +65,6 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         insecure: raw.insecure,
         log: Log { level: level?, format: format? },
     })
-}
-
-fn mode(settings: &Merged, findings: &mut Findings) -> Option<Mode> {
-    if settings.raw.mode == AVAILABLE {
-        findings.spoil(settings.place("mode"), WrongValue::NoAvailableMode);
-        return None;
-    }
-    choice("mode", &settings.raw.mode, &MODES, settings, findings)
 }
 
 fn choice<T: Copy>(

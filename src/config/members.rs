@@ -83,8 +83,6 @@ pub fn check(drafts: &[Draft], place: &Place, findings: &mut Findings) {
         findings.mistake(place.clone(), WrongTopology::NoMembers);
     } else if members > MEMBERS_MOST {
         findings.mistake(place.clone(), WrongTopology::TooManyMembers { members, most: MEMBERS_MOST });
-    } else if members.is_multiple_of(2) {
-        findings.remark(Remark::EvenCluster { nodes: members });
     }
     let (mut ids, mut names, mut addresses) = (Taken::default(), Taken::default(), Taken::default());
     for draft in drafts {

@@ -49,7 +49,7 @@ pub use flags::{Flags, LogFlags};
 pub use mistakes::{Mistake, Mistakes, Place, Source, Spot};
 pub use remarks::Remark;
 pub use secret::Secret;
-pub use settled::{Config, HttpLimits, Log, LogFormat, LogLevel, Member, Mode};
+pub use settled::{Config, HttpLimits, Log, LogFormat, LogLevel, Member};
 pub use wrong::{Want, Wrong, WrongAccess, WrongFile, WrongKey, WrongTopology, WrongValue};
 
 use environment::Environment;

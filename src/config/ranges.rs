@@ -32,7 +32,7 @@ const HEAD_BYTES_MOST: u64 = 1 << 20;
 const CONNECTIONS_MOST: u64 = 1_000_000;
 
 /// Every number among the settings, with its least and its most value. Zero where it is a way to say "none".
-pub const RANGES: [(&str, u64, u64); 28] = [
+pub const RANGES: [(&str, u64, u64); 29] = [
     ("snapshot_every", 1, ENTRIES_MOST),
     ("timing.heartbeat_ms", 1, MS_MOST),
     ("timing.dead_after_ms", 1, MS_MOST),
@@ -44,6 +44,7 @@ pub const RANGES: [(&str, u64, u64); 28] = [
     ("timing.stable_for_ms", 0, MS_MOST),
     ("timing.hold_ms", 0, MS_MOST),
     ("timing.hold_most_ms", 0, MS_MOST),
+    ("timing.poll_ms", 1, MS_MOST),
     ("limits.batch", 1, ENTRIES_MOST),
     ("limits.batch_bytes", 1024, MESSAGE_BYTES_MOST),
     ("limits.inflight", 1, 10_000),

@@ -49,6 +49,7 @@ pub struct RawTiming {
     pub stable_for_ms: u64,
     pub hold_ms: u64,
     pub hold_most_ms: u64,
+    pub poll_ms: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -116,6 +117,7 @@ impl RawTiming {
             stable_for_ms: ms(timing.stable_for),
             hold_ms: ms(timing.hold),
             hold_most_ms: ms(timing.hold_most),
+            poll_ms: ms(timing.poll),
         }
     }
 
@@ -133,6 +135,7 @@ impl RawTiming {
             stable_for: span(self.stable_for_ms),
             hold: span(self.hold_ms),
             hold_most: span(self.hold_most_ms),
+            poll: span(self.poll_ms),
         }
     }
 }

@@ -4,9 +4,10 @@
 use super::layers::Merged;
 use super::mistakes::Findings;
 use super::{Source, WrongValue, keys};
+use crate::protocol::Mode;
 
 /// The timings as the protocol names them, with their keys.
-const TIMINGS: [(&str, &str); 10] = [
+const TIMINGS: [(&str, &str); 11] = [
     ("heartbeat", "heartbeat_ms"),
     ("dead_after", "dead_after_ms"),
     ("declare", "declare_ms"),
@@ -17,12 +18,14 @@ const TIMINGS: [(&str, &str); 10] = [
     ("stable_for", "stable_for_ms"),
     ("hold", "hold_ms"),
     ("hold_most", "hold_most_ms"),
+    ("poll", "poll_ms"),
 ];
 
 /// Other words in which a contradiction speaks of a timing.
 const OTHER_WORDS: [(&str, &str); 2] = [("beats", "heartbeat"), ("declaration", "declare")];
 
-pub fn check(settings: &Merged, findings: &mut Findings) {
+/// `mode` is none if it is mistaken itself.
+pub fn check(mode: Option<Mode>, settings: &Merged, findings: &mut Findings) {
     for contradiction in settings.raw.timing.timing().contradictions() {
         let (why, keys) = in_keys(contradiction);
         report(&keys, why, settings, findings);
@@ -36,6 +39,12 @@ pub fn check(settings: &Merged, findings: &mut Findings) {
             settings,
             findings,
         );
+    }
+    if mode == Some(Mode::Available) && timing.poll_ms < timing.heartbeat_ms {
+        let keys = ["timing.poll_ms", "timing.heartbeat_ms"].map(str::to_string);
+        let why = "poll_ms must not be below heartbeat_ms, or leaders ask each other more often than they speak \
+                   to those who follow them";
+        report(&keys, why.to_string(), settings, findings);
     }
     if limits.body_bytes >= limits.uncommitted_bytes {
         let keys = ["limits.body_bytes", "limits.uncommitted_bytes"].map(str::to_string);

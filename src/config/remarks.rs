@@ -6,7 +6,7 @@ use super::Address;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// Majorities of an even number need one node more than those of the odd number below it.
+    /// Majorities of an even number need one node more than those of the odd number below it. In safe mode only.
     EvenCluster { nodes: usize },
     /// A node whose address means another machine on each machine.
     LoopbackAmongOthers { name: String, address: Address },

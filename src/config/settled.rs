@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Address, Secret};
-use crate::protocol::{Ack, Limits, Settings, Takeover, Timing};
+use crate::protocol::{Ack, Limits, Mode, Settings, Takeover, Timing};
 use crate::types::NodeId;
 
 #[derive(Clone, Debug)]
@@ -38,12 +38,6 @@ pub struct Member {
     pub id: NodeId,
     pub name: String,
     pub address: Address,
-}
-
-/// Leadership and acknowledgement need a majority of the topology; there is no other mode yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    Safe,
 }
 
 /// Bounds of the HTTP server. What each is for is in `config/default.toml`.
@@ -84,11 +78,20 @@ impl Config {
     pub fn settings(&self) -> Settings {
         let members = self.members.iter().map(|member| member.id).collect();
         Settings {
+            mode: self.mode,
             timing: self.timing.clone(),
             limits: self.limits.clone(),
             takeover: self.takeover,
             ack: self.ack,
             ..Settings::lan(self.me, members)
+        }
+    }
+
+    /// As the file writes it, and as peers compare it.
+    pub fn mode_name(&self) -> &'static str {
+        match self.mode {
+            Mode::Safe => "safe",
+            Mode::Available => "available",
         }
     }
 
@@ -107,8 +110,10 @@ impl Config {
 
     fn agreed(&self) -> String {
         let ids: Vec<String> = self.members.iter().map(|member| member.id.0.to_string()).collect();
-        let mut text = format!("eldest 1\nids {}\nmode {}\n", ids.join(" "), self.mode.as_str());
-        for (name, number) in timings(&self.timing) {
+        let mut text = format!("eldest 1\nids {}\nmode {}\n", ids.join(" "), self.mode_name());
+        let polls = self.mode == Mode::Available;
+        // In safe mode nobody polls; versions that did not know the word yet have the same digest.
+        for (name, number) in timings(&self.timing).into_iter().filter(|(name, _)| polls || *name != "poll") {
             // Writing into a string never fails.
             let _ = writeln!(text, "{name} {number}");
         }
@@ -119,14 +124,6 @@ impl Config {
 impl Member {
     pub fn url(&self) -> String {
         self.address.url()
-    }
-}
-
-impl Mode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Safe => "safe",
-        }
     }
 }
 
@@ -159,7 +156,7 @@ impl Default for HttpLimits {
 }
 
 /// Every timing, in microseconds where it is a time. Taken apart by name, so that a new one is not forgotten.
-fn timings(timing: &Timing) -> [(&'static str, u64); 10] {
+fn timings(timing: &Timing) -> [(&'static str, u64); 11] {
     let Timing {
         heartbeat,
         dead_after,
@@ -171,6 +168,7 @@ fn timings(timing: &Timing) -> [(&'static str, u64); 10] {
         stable_for,
         hold,
         hold_most,
+        poll,
     } = timing;
     [
         ("heartbeat", heartbeat.0),
@@ -183,6 +181,7 @@ fn timings(timing: &Timing) -> [(&'static str, u64); 10] {
         ("stable_for", stable_for.0),
         ("hold", hold.0),
         ("hold_most", hold_most.0),
+        ("poll", poll.0),
     ]
 }
 

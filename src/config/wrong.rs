@@ -48,7 +48,6 @@ pub enum WrongValue {
         found: String,
         choices: Vec<&'static str>,
     },
-    NoAvailableMode,
     Empty,
     NotAnAddress {
         found: String,
@@ -202,9 +201,6 @@ impl fmt::Display for WrongValue {
             }
             WrongValue::NotOneOf { found, choices } => {
                 write!(f, "{found} is not known: write {}", alternatives(choices))
-            }
-            WrongValue::NoAvailableMode => {
-                write!(f, "this version has no available mode: write \"safe\" or leave the key out")
             }
             WrongValue::Empty => write!(f, "is empty: write at least one character"),
             WrongValue::NotAnAddress { found, hint } => write!(f, "{found} is not an address: {hint}"),

@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::channels::{self, Channels};
+use super::feed::{self, Feed};
+use super::handed::Handed;
 use super::pulse::Pulse;
 use crate::protocol::{Envelope, ServiceChange};
 use crate::storage::Encoded;
@@ -24,6 +27,8 @@ pub struct Handle {
     pub(super) pulse: Arc<Pulse>,
     pub(super) leadership: watch::Receiver<Leadership>,
     pub(super) snapshots: Arc<Mutex<Snapshots>>,
+    pub(super) feed: Feed,
+    pub(super) channels: Channels,
 }
 
 /// The loop's end of a [`Handle`].
@@ -32,6 +37,8 @@ pub struct Desk {
     pub asks: mpsc::Receiver<Ask>,
     pub peers: mpsc::Receiver<PeerAsk>,
     pub signs: Signs,
+    pub feed: feed::Writer,
+    pub channels: channels::Keeper,
 }
 
 /// What the loop shows to every holder of a handle.
@@ -47,8 +54,10 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
     let (peers, called) = mpsc::channel(room);
     let (tell, leadership) = watch::channel(Leadership::default());
     let pulse = Arc::new(Pulse::default());
-    let desk = Desk { asks: asked, peers: called, signs: Signs { pulse: pulse.clone(), leadership: tell } };
-    (Handle { asks, peers, pulse, leadership, snapshots }, desk)
+    let ((feed, writer), (channels, keeper)) = (feed::feed(), channels::channels());
+    let signs = Signs { pulse: pulse.clone(), leadership: tell };
+    let desk = Desk { asks: asked, peers: called, signs, feed: writer, channels: keeper };
+    (Handle { asks, peers, pulse, leadership, snapshots, feed, channels }, desk)
 }
 
 impl Signs {
@@ -160,8 +169,16 @@ pub struct PeerCall {
     pub envelope: Envelope,
     /// The lines of its records, as they stood in the body.
     pub lines: Encoded,
-    /// The state that came with a snapshot message, received and verified.
-    pub incoming: Option<(Incoming, Store)>,
+    /// What came with it as a stream.
+    pub brought: Option<Brought>,
+}
+
+/// States are streamed, read and checked before the loop hears of the message that they belong to.
+#[derive(Debug)]
+pub enum Brought {
+    /// Written down already, and read into a store.
+    Snapshot(Box<(Incoming, Store)>),
+    Difference(Box<Handed>),
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -5,17 +5,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::answers::Answers;
-use super::api::{PeerAsk, Signs};
+use super::api::{Brought, PeerAsk, Signs};
 use super::held::Held;
 use super::pending::Pending;
 use super::setup::Setup;
 use super::states::States;
 use super::taker::{Taken, Taker};
 use super::transport::{Arrived, LogParcel, Network};
-use super::{DiskState, End, clock};
+use super::{DiskState, End, channels, clock, feed};
 use crate::protocol::{Input, Node, Output, Seq, SnapshotMeta};
-use crate::storage::snapshot::{Incoming, SnapshotError, Snapshots};
-use crate::storage::{Disk, Job, Lines};
+use crate::storage::snapshot::{SnapshotError, Snapshots};
+use crate::storage::{Boundary, Disk, Job, Lines};
 use crate::store::Store;
 use crate::types::{Index, NodeId, Time};
 use crate::wire::Route;
@@ -47,9 +47,15 @@ pub struct Engine {
     pub snapshot_index: Index,
     pub pending: Pending,
     /// The state that came with the message being handled.
-    pub incoming: Option<(Incoming, Store)>,
+    pub brought: Option<Brought>,
+    /// What the state has just become by a merge or an override; the disk is yet to be told.
+    pub rebased: Option<Boundary>,
     pub inputs: VecDeque<Input>,
     pub signs: Signs,
+    /// Who reads along is told from here.
+    pub feed: feed::Writer,
+    /// Messages are passed on for as long as this is there.
+    pub channels: channels::Keeper,
     /// When this node last heard its leader, or led.
     pub led_at: Time,
     pub end: Option<End>,
@@ -76,11 +82,18 @@ impl Engine {
             Output::Write { seq, write } => self.write(seq, write),
             Output::Send { envelope, after } => self.send(envelope, after),
             Output::SendSnapshot { to, term, after } => self.send_snapshot(to, term, after),
+            Output::SendMerge { to, base, after } => self.send_merge(to, base, after),
+            Output::SendOverride { to, term, base, after } => self.send_override(to, term, base, after),
+            Output::Merge { own, theirs, meta } => self.merge(&own, &theirs, meta),
+            Output::Override(meta) => self.be_overridden(meta),
             Output::Apply(records) => self.apply(&records),
             Output::Restore(meta) => self.restore(meta),
             Output::Verdict { request, verdict } => self.verdict(request, verdict),
             Output::Probe(peer) => self.network.probe(peer),
-            Output::Event(event) => super::told::event(&self.setup, event),
+            Output::Event(event) => {
+                self.tell_protocol(&event);
+                super::told::event(&self.setup, event);
+            }
             Output::Stop(fault) => self.end = Some(End::Fault(fault)),
         }
     }
@@ -127,9 +140,9 @@ impl Engine {
     fn peer_says(&mut self, call: super::api::PeerCall) {
         tracing::trace!("{}", call.envelope);
         self.lines.receive(call.lines);
-        self.incoming = call.incoming;
+        self.brought = call.brought;
         self.feed(Input::Message(call.envelope));
-        self.incoming = None;
+        self.brought = None;
     }
 
     pub fn snapshot_taken(&mut self, taken: Taken) {

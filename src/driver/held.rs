@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::sides::Share;
 use super::transport::LogParcel;
 use crate::protocol::{Seq, Term};
 use crate::types::NodeId;
@@ -23,6 +24,7 @@ pub enum Message {
         to: NodeId,
         term: Term,
     },
+    Difference(Box<Share>),
 }
 
 /// Bounded by what the core sends between two syncs.

@@ -6,11 +6,13 @@ use super::api::PeerCall;
 use crate::storage::{Encoded, decode_all};
 use crate::wire::{self, Attached, Attachment, Sender, WireError};
 
-/// Decodes a message whose body has been read. A snapshot's body is received on its own way.
+/// Decodes a message whose body has been read. A state's body is received on its own way.
 pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, WireError> {
     let (attached, lines) = match wire::attachment(message)? {
         Attachment::Nothing => (Attached::Nothing, Encoded::default()),
-        Attachment::Snapshot => return Err(WireError::WrongBody { expected: "a stream" }),
+        Attachment::Snapshot | Attachment::Difference => {
+            return Err(WireError::WrongBody { expected: "a stream" });
+        }
         Attachment::Lines { chain, .. } => {
             let expected = WireError::WrongBody { expected: "lines of the log whose checksums follow on" };
             let batch = decode_all(body, chain).map_err(|_| expected)?;
@@ -18,5 +20,5 @@ pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, Wi
         }
     };
     let message = wire::decode(message, attached)?;
-    Ok(PeerCall { envelope: sender.says(message), lines, incoming: None })
+    Ok(PeerCall { envelope: sender.says(message), lines, brought: None })
 }

@@ -15,14 +15,20 @@
 mod answers;
 pub mod api;
 mod asks;
+pub mod channels;
 mod clock;
 mod engine;
+pub mod feed;
+mod handed;
 mod held;
 mod incoming;
 mod outputs;
 mod pending;
 mod pulse;
 mod setup;
+mod sides;
+#[cfg(test)]
+mod sides_tests;
 mod start;
 mod states;
 mod status;
@@ -39,12 +45,14 @@ use tokio::sync::{mpsc, watch};
 pub use api::Handle;
 use api::{Ask, PeerAsk};
 use engine::Engine;
+pub use handed::{BadHanded, DIFFERENCE_BYTES_MOST, Handed, Receiving};
 pub use incoming::decode;
 pub use pulse::Pulse;
 pub use setup::{Member, Setup};
 pub use start::{LoadError, StartError, Started, load, start};
 use taker::Taken;
 use transport::Arrived;
+pub use transport::Wall;
 
 use crate::protocol::{Fault, Seq};
 use crate::storage::StorageError;
@@ -149,6 +157,7 @@ async fn run(mut engine: Engine, mut sources: Sources) -> End {
         engine.flush();
         if let Some(end) = engine.end.take() {
             engine.pending.end();
+            engine.channels.end();
             return end;
         }
     }

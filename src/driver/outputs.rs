@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::api::{Denied, Written};
+use super::api::{Brought, Denied, Written};
 use super::engine::Engine;
 use super::held::Message as HeldMessage;
 use super::pending::{Call, Outcome};
@@ -31,6 +31,14 @@ impl Engine {
                 self.lines.trim(upto);
                 Job::Trim { upto }
             }
+            Write::Rebase(_) => match self.rebase() {
+                Some(job) => job,
+                None => {
+                    // Where the state is odd, or could not be read, that is what people are told.
+                    self.end.get_or_insert(End::Broken("a log to begin anew without a merge"));
+                    return;
+                }
+            },
             Write::Install(_) => match self.install() {
                 Some(job) => job,
                 // The core installs nothing but what came with the message being handled.
@@ -41,7 +49,10 @@ impl Engine {
     }
 
     fn install(&mut self) -> Option<Job> {
-        let (incoming, store) = self.incoming.take()?;
+        let Some(Brought::Snapshot(snapshot)) = self.brought.take() else {
+            return None;
+        };
+        let (incoming, store) = *snapshot;
         let boundary = incoming.boundary().clone();
         self.lines.reset(&boundary);
         self.taker.forget();
@@ -57,6 +68,7 @@ impl Engine {
     pub fn restore(&mut self, meta: SnapshotMeta) {
         tracing::info!(index = meta.index(), "the state is replaced by a snapshot");
         debug_assert_eq!(self.meta, meta);
+        self.tell_installed(meta.at);
     }
 
     pub fn send(&mut self, envelope: Envelope, after: Seq) {
@@ -99,7 +111,7 @@ impl Engine {
         self.send_when(after, HeldMessage::Snapshot { to, term });
     }
 
-    fn send_when(&mut self, after: Seq, message: HeldMessage) {
+    pub fn send_when(&mut self, after: Seq, message: HeldMessage) {
         match after <= self.durable {
             true => self.transmit(message),
             false => self.held.add(after, message),
@@ -116,6 +128,7 @@ impl Engine {
         match message {
             HeldMessage::Lines { to, parcel } => self.appends.push((to, parcel)),
             HeldMessage::Snapshot { to, term } => self.transmit_snapshot(to, term),
+            HeldMessage::Difference(share) => self.transmit_difference(*share),
             HeldMessage::Small { parcel, answers } => {
                 let left = match answers {
                     Some(route) => self.answers.give(route, parcel).err(),
@@ -128,28 +141,6 @@ impl Engine {
         }
     }
 
-    /// Opens the newest snapshot's files, which may have to wait for one being written, and sends them.
-    fn transmit_snapshot(&self, to: NodeId, term: Term) {
-        if self.network.is_sending_snapshot(to) {
-            return;
-        }
-        let meta = SnapshotMeta::default();
-        let envelope = self.core.envelope(to, Message::Snapshot { term, meta });
-        let parcel = Parcel::new(&envelope, Bytes::new(), 0);
-        let (snapshots, network) = (self.snapshots.clone(), self.network.clone());
-        tokio::spawn(async move {
-            let opened = tokio::task::spawn_blocking(move || {
-                snapshots.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).export()
-            });
-            match opened.await {
-                Ok(Ok(Some(export))) => network.send_snapshot(parcel, export),
-                Ok(Ok(None)) => tracing::error!("a peer needs a snapshot, and there is none"),
-                Ok(Err(error)) => tracing::error!(%error, "the newest snapshot cannot be read"),
-                Err(error) => tracing::error!(%error, "the newest snapshot could not be opened"),
-            }
-        });
-    }
-
     pub fn apply(&mut self, records: &[Record]) {
         for record in records {
             let index = record.index();
@@ -158,11 +149,15 @@ impl Engine {
             }
             match self.states.commit(record) {
                 Ok(applied) if applied.restored => {
+                    self.tell_record(record, &applied);
                     tracing::warn!(index, "all data has been replaced by a restore");
                     self.origin = index;
                     self.taker.start_over();
                 }
-                Ok(applied) => self.taker.changed(applied.changes),
+                Ok(applied) => {
+                    self.tell_record(record, &applied);
+                    self.taker.changed(applied.changes);
+                }
                 Err(error) => return self.end = Some(End::Unreadable { index, error }),
             }
             self.meta.absorb(record);
@@ -172,6 +167,7 @@ impl Engine {
                 self.reach_boundary(index);
             }
         }
+        self.feed.wake();
     }
 
     fn reach_boundary(&mut self, index: Index) {
@@ -229,7 +225,8 @@ impl Engine {
         match self.core.leader() {
             Some(leader) if leader != self.me() => Denied::NotLeader { leader },
             _ if !self.core.is_admitted() && self.core.vote().formed => Denied::CatchingUp,
-            _ if self.core.reaches_majority(now) => Denied::NoLeader,
+            // In available mode nobody needs a majority.
+            _ if self.setup.settings.is_available() || self.core.reaches_majority(now) => Denied::NoLeader,
             _ => Denied::NoQuorum,
         }
     }

@@ -1,5 +1,8 @@
 //! What a node is told before it starts.
 
+use std::sync::Arc;
+
+use super::transport::Wall;
 use crate::protocol::Settings;
 use crate::types::NodeId;
 use crate::wire::{ClusterHead, Secret};
@@ -14,6 +17,7 @@ pub struct Setup {
     /// Records from one snapshot to the next.
     pub snapshot_every: u64,
     pub secret: Option<Secret>,
+    pub wall: Arc<Wall>,
 }
 
 #[derive(Clone, Debug)]

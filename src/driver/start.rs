@@ -19,11 +19,11 @@ use super::states::States;
 use super::taker::Taker;
 use super::transport::Network;
 use super::{ASKS_MOST, DiskState, End, Sources, clock, run};
-use crate::protocol::{Fault, Node, Seq};
+use crate::protocol::{Fault, Mode, Node, Seq, SnapshotMeta};
 use crate::storage::snapshot::{Incoming, SnapshotError, Snapshots};
 use crate::storage::{self, Boundary, Opened, Options, Report, StorageError};
 use crate::store::{Loader, Store, Unreadable};
-use crate::types::Boot;
+use crate::types::{Boot, Vector};
 
 /// A running node.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ pub fn start(setup: Setup, dir: &Path, adopt_copy: bool) -> Result<Started, Star
     for finding in &opened.findings {
         tracing::warn!("{finding}");
     }
-    let (base, store) = load_newest(&opened.snapshots).map_err(StartError::State)?;
+    let (base, store) = load_newest(&opened.snapshots, setup.settings.mode).map_err(StartError::State)?;
     let (handle, desk) = channel(ASKS_MOST, opened.snapshots.clone());
     let (end, ended) = oneshot::channel();
     let (ready, started) = std::sync::mpsc::sync_channel(1);
@@ -153,7 +153,8 @@ struct Parts {
 impl Parts {
     fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
         let Parts { setup, opened, base, store } = self;
-        let Desk { asks, peers, signs } = desk;
+        let Desk { asks, peers, signs, feed, channels } = desk;
+        feed.open(base.meta.at, setup.settings.is_available()).map_err(StartError::Io)?;
         let (network, arrived) = Network::start(&setup).map_err(StartError::Network)?;
         let (told, taken) = mpsc::channel(1);
         let tell = move |taken| drop(told.blocking_send(taken));
@@ -163,11 +164,13 @@ impl Parts {
         let running = running.map_err(StartError::Storage)?;
         let core = Node::new(setup.settings.clone(), opened.recovered, clock::now());
         let snapshot_index = base.index();
+        // What a history includes is for the core to say, also where it has only just begun to.
+        let meta = core.log().meta_at(snapshot_index);
         let engine = Engine {
             setup,
             core,
             states: States::new(store),
-            meta: base.meta,
+            meta,
             origin: base.origin,
             boundary: None,
             lines: opened.lines,
@@ -183,14 +186,27 @@ impl Parts {
             taker,
             snapshot_index,
             pending: Pending::default(),
-            incoming: None,
+            brought: None,
+            rebased: None,
             inputs: VecDeque::new(),
             signs,
+            feed,
+            channels,
             led_at: clock::now().mono,
             end: None,
         };
         Ok((engine, Sources { asks, peers, arrived, taken, disk }))
     }
+}
+
+/// The loop's parts on the current runtime, for a test to turn by hand.
+#[cfg(test)]
+pub fn assemble(setup: Setup, dir: &Path) -> Result<(Engine, Sources), StartError> {
+    let options = Options::new(dir, &setup.cluster.name, setup.settings.me, Boot(1));
+    let opened = storage::open(&options).map_err(StartError::Storage)?;
+    let (base, store) = load_newest(&opened.snapshots, setup.settings.mode).map_err(StartError::State)?;
+    let (_, desk) = channel(ASKS_MOST, opened.snapshots.clone());
+    Parts { setup: Arc::new(setup), opened, base, store }.assemble(desk)
 }
 
 impl DiskState {
@@ -203,18 +219,26 @@ impl DiskState {
     }
 }
 
-fn load_newest(snapshots: &Mutex<Snapshots>) -> Result<(Boundary, Store), LoadError> {
+pub fn load_newest(snapshots: &Mutex<Snapshots>, mode: Mode) -> Result<(Boundary, Store), LoadError> {
     let snapshots = snapshots.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let boundary = snapshots.newest().cloned().unwrap_or_default();
-    let mut loader = Loader::default();
+    let mut loader = loader(mode, &boundary.meta);
     snapshots.load(|table, key, value| loader.add(table, key, value).map_err(LoadError::Unreadable))?;
     let store = loader.finish(boundary.meta.at, boundary.meta.stamp);
     Ok((boundary, store))
 }
 
+/// Only where histories may part does a state remember more than what is in it.
+fn loader(mode: Mode, meta: &SnapshotMeta) -> Loader {
+    match mode {
+        Mode::Safe => Loader::default(),
+        Mode::Available => Loader::with_sides(meta.vector.clone().unwrap_or_else(|| Vector::linear(meta.at))),
+    }
+}
+
 /// Reads a received snapshot into a store.
-pub fn load(incoming: &Incoming) -> Result<Store, LoadError> {
-    let mut loader = Loader::default();
+pub fn load(incoming: &Incoming, mode: Mode) -> Result<Store, LoadError> {
+    let mut loader = loader(mode, &incoming.boundary().meta);
     incoming.load(|table, key, value| loader.add(table, key, value).map_err(LoadError::Unreadable))?;
     let meta = &incoming.boundary().meta;
     Ok(loader.finish(meta.at, meta.stamp))

@@ -4,7 +4,7 @@ use super::api::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use super::clock;
 use super::engine::Engine;
 use super::setup::Member;
-use crate::protocol::RoleName;
+use crate::protocol::{Mode, RoleName};
 use crate::types::NodeId;
 
 impl Engine {
@@ -16,7 +16,7 @@ impl Engine {
         let applied_index = store.applied().index;
         Status {
             cluster: setup.cluster.name.clone(),
-            mode: "safe",
+            mode: mode_name(setup.settings.mode),
             node: NodeStatus { id: self.me().0, name },
             role: role_name(core.role_name()),
             leader: leader.map(|member| LeaderStatus { id: member.id.0, url: member.url() }),
@@ -65,6 +65,13 @@ impl Engine {
             Some(leader) if leader == self.me() && self.network.is_reachable(id) => Some("follower"),
             _ => None,
         }
+    }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Safe => "safe",
+        Mode::Available => "available",
     }
 }
 

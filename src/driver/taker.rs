@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use crate::storage::Boundary;
-use crate::storage::snapshot::{Change, SnapshotError, Snapshots};
+use crate::storage::snapshot::{Change, Rows, SnapshotError, Snapshots};
 use crate::store::{Key, Store};
 use crate::types::{Index, Span, Time};
 
@@ -112,6 +112,16 @@ impl Taker {
         }
     }
 
+    /// The keys that are in no snapshot yet, or that it must be everything: somebody else writes it down.
+    pub fn hand_over(&mut self) -> (BTreeSet<Key>, bool) {
+        let (mut keys, whole) = (std::mem::take(&mut self.upto_due), self.whole);
+        keys.append(&mut self.beyond);
+        // What is on its way may yet fail.
+        keys.extend(self.running.iter().flat_map(|running| running.iter().cloned()));
+        self.forget();
+        (keys, whole)
+    }
+
     /// A snapshot from a peer has replaced the state, and is on disk already.
     pub fn forget(&mut self) {
         self.due = None;
@@ -138,22 +148,45 @@ fn take(snapshots: &Mutex<Snapshots>, job: Job) -> Taken {
         return Ok(index);
     }
     if whole {
-        let entries = store.entries().map(|(key, value)| Change {
-            table: key.table(),
-            key: key.name().into(),
-            value: Some(value.into()),
-        });
-        snapshots.add(0, boundary, entries)?;
+        snapshots.add(0, boundary, everything(&store))?;
         return Ok(index);
     }
-    let change = |key: &Key| Change {
+    let since = snapshots.newest().map_or(0, Boundary::index);
+    snapshots.add(since, boundary, changes(&store, &keys))?;
+    Ok(index)
+}
+
+fn everything(store: &Store) -> impl Iterator<Item = Change<'_>> {
+    let row = |(key, value): (Key, String)| Change {
+        table: key.table(),
+        key: key.name().into(),
+        value: Some(value.into()),
+    };
+    store.entries().map(row)
+}
+
+fn changes<'a>(store: &'a Store, keys: &'a BTreeSet<Key>) -> impl Iterator<Item = Change<'a>> {
+    keys.iter().map(|key| Change {
         table: key.table(),
         key: key.name().into(),
         value: store.entry(key).map(Into::into),
-    };
-    let since = snapshots.newest().map_or(0, Boundary::index);
-    snapshots.add(since, boundary, keys.iter().map(change))?;
-    Ok(index)
+    })
+}
+
+/// A frozen state, and the keys that are in no snapshot of it.
+#[derive(Debug)]
+pub struct Changed {
+    pub store: Store,
+    pub keys: BTreeSet<Key>,
+}
+
+impl Rows for Changed {
+    fn changes(&self, whole: bool) -> Box<dyn Iterator<Item = Change<'_>> + '_> {
+        match whole {
+            true => Box::new(everything(&self.store)),
+            false => Box::new(changes(&self.store, &self.keys)),
+        }
+    }
 }
 
 fn merge_all(snapshots: &Mutex<Snapshots>, woken: &Receiver<()>) {

@@ -1,7 +1,7 @@
 //! What people read in the log of a node at three in the morning.
 
 use super::setup::Setup;
-use crate::protocol::Event;
+use crate::protocol::{Cause, Event};
 
 pub fn event(setup: &Setup, event: Event) {
     let name = |node| setup.member(node).map_or("?", |member| member.name.as_str());
@@ -15,8 +15,17 @@ pub fn event(setup: &Setup, event: Event) {
         Event::Following { epoch } => {
             tracing::info!(%epoch, leader = epoch.leader.0, name = name(epoch.leader), "following");
         }
+        // It goes on in the merge's own epoch.
+        Event::SteppedDown { cause: Cause::Merged, .. } => {}
         Event::SteppedDown { epoch, cause } => tracing::warn!(%epoch, ?cause, "this node leads no more"),
         Event::Admitted { incarnation } => tracing::info!(%incarnation, "this node's disk counts"),
+        Event::Met { other } => {
+            tracing::warn!(other = other.0, name = name(other), "two leaders have met: the sides are merged");
+        }
+        Event::Merged { with, index } => {
+            tracing::warn!(with = with.0, name = name(with), index, "two sides are one");
+        }
+        Event::Overridden { index } => tracing::warn!(index, "the state is brought up to the merged one"),
         Event::Diverged { index } => {
             tracing::error!(index, "states differ between nodes, and no majority says which is right");
         }

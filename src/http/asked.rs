@@ -14,12 +14,15 @@ use super::headers::FORWARDED;
 use super::problem::Problem;
 use super::query::Query;
 use super::turn::Kind;
+use crate::protocol::Mode;
 
 #[derive(Debug)]
 pub struct Asked {
     pub parts: Parts,
     pub body: Bytes,
     pub deadline: Instant,
+    /// The cluster's.
+    pub mode: Mode,
 }
 
 impl Asked {
@@ -38,7 +41,7 @@ impl Asked {
 
     /// For what the loop is asked without a leader's part in it: it may hang, the caller may not.
     pub async fn in_time<T>(&self, answer: impl Future<Output = T>) -> Result<T, Problem> {
-        timeout_at(self.deadline, answer).await.map_err(|_| Kind::Read.late())
+        timeout_at(self.deadline, answer).await.map_err(|_| Kind::Read.late(self.mode))
     }
 
     /// The body as an object of known members; nothing is an empty object.
@@ -57,6 +60,7 @@ impl FromRequest<Arc<Context>> for Asked {
         let limits = &context.limits;
         let whole_by = now + limits.body_timeout.min(limits.request_timeout);
         let body = body::read(body, limits.body_bytes, whole_by).await?;
-        Ok(Asked { parts, body, deadline: now + limits.request_timeout })
+        let mode = context.setup.settings.mode;
+        Ok(Asked { parts, body, deadline: now + limits.request_timeout, mode })
     }
 }

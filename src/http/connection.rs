@@ -18,12 +18,16 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::context::Context;
 use super::front::Front;
 use super::life::{Life, Sentence};
+use crate::wire::MESSAGE_BYTES_MOST;
 
 /// Concurrent streams of one HTTP/2 connection: what a busy client multiplexes, and not all that the node can take.
 const STREAMS_MOST: u32 = 256;
 
-/// The least that hyper reads a head into; below it ordinary requests fail.
+/// The least that hyper reads a head into; below it ordinary requests fail, and so do peers' longest.
 const BUFFER_LEAST: usize = 64 << 10;
+/// Method, route and the envelope's other headers.
+const REST_OF_HEAD: usize = 4 << 10;
+const _: () = assert!(MESSAGE_BYTES_MOST + REST_OF_HEAD <= BUFFER_LEAST);
 
 /// What an ended connection may still take to write what it has: a reader that is slower is gone.
 const FAREWELL: Duration = Duration::from_secs(1);

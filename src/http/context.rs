@@ -31,7 +31,7 @@ pub struct Context {
     pub admin: Admin,
     pub admission: Admission,
     pub held: Admission,
-    /// Documents that replace everything: one at a time, each is held in memory.
+    /// Whole-data documents: one at a time, each is held in memory.
     pub restores: Admission,
     /// For calls of peers.
     pub door: Door,

@@ -72,7 +72,7 @@ fn one(store: &Store, asked: &Asked) -> Lookup {
     let Some(doc) = store.doc(&key) else {
         return Err(Problem::new(Code::NotFound, "there is no document of that key"));
     };
-    let rev = doc.rev();
+    let rev = doc.rev().to_string();
     let mut response = match etag::freshness(&asked.parts.headers, &rev)? {
         Fresh::Send => answers::json(StatusCode::OK, answers::shared(doc.value)),
         Fresh::NotModified => not_modified(doc.value.len()),

@@ -1,5 +1,6 @@
 //! One hop to the leader. Whatever comes back is the answer; what left and brought nothing back is not sent again (C7).
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -9,7 +10,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use reqwest::Client;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::asked::Asked;
 use super::context::Context;
@@ -19,6 +20,7 @@ use super::path::tame;
 use super::problem::{Code, Problem};
 use super::turn::Kind;
 use crate::config::HttpLimits;
+use crate::driver::Setup;
 use crate::protocol::Timing;
 use crate::types::NodeId;
 
@@ -47,13 +49,12 @@ pub enum Sent {
 /// Idle connections are given up well before a server closes them, or a write could race with the closing; every node
 /// has the same time-outs.
 pub fn client(timing: &Timing, limits: &HttpLimits) -> Result<Client, reqwest::Error> {
-    let dial = Duration::from_micros(timing.heartbeat.times(2).0).max(DIAL_LEAST);
     Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())
-        .connect_timeout(dial)
+        .connect_timeout(dial(timing))
         .pool_idle_timeout(limits.idle_timeout / 2)
         .pool_max_idle_per_host(IDLE_MOST)
         .tcp_nodelay(true)
@@ -61,7 +62,24 @@ pub fn client(timing: &Timing, limits: &HttpLimits) -> Result<Client, reqwest::E
         .build()
 }
 
+fn dial(timing: &Timing) -> Duration {
+    Duration::from_micros(timing.heartbeat.times(2).0).max(DIAL_LEAST)
+}
+
 pub async fn call(context: &Context, asked: &Asked, kind: Kind, leader: NodeId) -> Result<Sent, Problem> {
+    let Setup { wall, settings, .. } = &*context.setup;
+    if wall.hides(leader) {
+        sleep(dial(&settings.timing)).await;
+        return Ok(Sent::NeverLeft);
+    }
+    let left = asked.deadline.saturating_duration_since(Instant::now());
+    match wall.pass(leader, left, send(context, asked, kind, leader)).await {
+        Some(sent) => sent,
+        None => Err(lost(kind, leader, &"a wall has come between")),
+    }
+}
+
+async fn send(context: &Context, asked: &Asked, kind: Kind, leader: NodeId) -> Result<Sent, Problem> {
     let Some(url) = context.url(leader) else {
         return Ok(Sent::NeverLeft);
     };
@@ -112,7 +130,7 @@ async fn answer(method: &Method, response: reqwest::Response) -> Result<Response
     Ok(answer)
 }
 
-fn lost(kind: Kind, leader: NodeId, error: &reqwest::Error) -> Problem {
+fn lost(kind: Kind, leader: NodeId, error: &dyn Display) -> Problem {
     tracing::debug!(leader = leader.0, %error, "a call that was passed on brought no answer");
     match kind {
         Kind::Write => outcome_unknown(&format!("node {} took the call and did not answer", leader.0)),

@@ -105,11 +105,3 @@ pub async fn is_leader(State(context): State<Arc<Context>>, asked: Asked) -> Ans
     let leads = asked.in_time(context.handle.is_leader()).await?;
     Ok(answers::json(StatusCode::OK, if leads { "true" } else { "false" }))
 }
-
-/// Sides merge in available mode only.
-pub async fn merge_conflict(State(context): State<Arc<Context>>, asked: Asked) -> Answer {
-    context.admin.check(&asked.parts.headers)?;
-    let mode = &context.setup.cluster.mode;
-    let detail = format!("the cluster runs in {mode} mode, in which there are never two histories to merge");
-    Err(Problem::new(Code::ModeMismatch, detail).with("mode", mode.as_str()))
-}

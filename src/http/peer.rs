@@ -1,6 +1,7 @@
 //! Calls of other nodes: the seed's routes with an envelope. Nothing of a call reaches the loop before its cluster, its
 //! sender and, where there is a secret, its proof have been checked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -10,11 +11,13 @@ use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 
+use super::admission::Admission;
 use super::context::Context;
 use super::problem::{Code, Problem, Surroundings};
 use super::receive;
-use crate::driver::api::PeerCall;
-use crate::driver::{self, Handle, Setup};
+use crate::driver::api::{Brought, PeerCall};
+use crate::driver::{self, Handle, Setup, Wall};
+use crate::protocol::{Message, Mode};
 use crate::types::NodeId;
 use crate::wire::{
     self, Attachment, ClusterHead, Gate, Hello, Parcel, Proof, Route, Sender, WireError, header,
@@ -22,6 +25,8 @@ use crate::wire::{
 
 /// The lines of one append or pull: a batch (`limits.batch_bytes`), or one record of the largest kind.
 const LINES_BYTES_MOST: usize = 16 << 20;
+/// How long a call from behind a wall is left without an answer: its sender has given it up by then.
+const SWALLOWED: Duration = Duration::from_secs(10);
 /// What a body may take to arrive: a peer that is slower than this is sent a new one later.
 const BODY_MOST: Duration = Duration::from_secs(10);
 
@@ -40,12 +45,16 @@ pub async fn answer(context: &Context, route: Route, parts: Parts, body: Body) -
 pub struct Door {
     handle: Handle,
     cluster: ClusterHead,
+    mode: Mode,
     me: NodeId,
     members: Vec<NodeId>,
     /// None: the cluster has no secret.
     gate: Option<Gate>,
+    /// Differences of states on their way in: each is held in memory.
+    differences: Admission,
     /// How long a response waits for what there is to say: a beat. Later the answer is a call of its own.
     hold: Duration,
+    wall: Arc<Wall>,
 }
 
 /// The envelope's headers as they came.
@@ -65,19 +74,30 @@ impl Door {
         Door {
             handle,
             cluster: setup.cluster.clone(),
+            mode: setup.settings.mode,
+            differences: Admission::new(1),
             me,
             members: setup.settings.members.clone(),
             gate: setup.secret.clone().map(|secret| Gate::new(secret, me, own)),
             hold: Duration::from_micros(setup.settings.timing.heartbeat.0),
+            wall: setup.wall.clone(),
         }
     }
 
     async fn answer(&self, route: Route, parts: &Parts, body: Body) -> Result<Response<Body>, Problem> {
         let knock = Knock::read(route, parts)?;
-        self.check(&knock)?;
+        match self.wall.pass(knock.sender.from, SWALLOWED, self.open(&knock, body)).await {
+            Some(answer) => answer,
+            None => Err(Problem::new(Code::RequestTimeout, "there is a wall between caller and node")),
+        }
+    }
+
+    async fn open(&self, knock: &Knock<'_>, body: Body) -> Result<Response<Body>, Problem> {
+        self.check(knock)?;
         match wire::attachment(knock.message).map_err(unreadable)? {
-            Attachment::Snapshot => self.take_snapshot(&knock, body).await,
-            Attachment::Nothing | Attachment::Lines { .. } => self.take(&knock, body).await,
+            Attachment::Snapshot => self.take_snapshot(knock, body).await,
+            Attachment::Difference => self.take_difference(knock, body).await,
+            Attachment::Nothing | Attachment::Lines { .. } => self.take(knock, body).await,
         }
     }
 
@@ -98,6 +118,10 @@ impl Door {
         if from == self.me || !self.members.contains(&from) {
             let detail = format!("node {} is no other node of this topology", from.0);
             return Err(Problem::new(Code::WrongCluster, detail));
+        }
+        if self.mode == Mode::Safe && wire::is_of_sides(knock.message) {
+            let detail = "in safe mode there are never two histories to merge";
+            return Err(Problem::new(Code::ModeMismatch, detail));
         }
         if theirs != self.cluster {
             let detail = "ids, mode or timings differ between the caller's configuration and this node's";
@@ -122,13 +146,35 @@ impl Door {
         let proof = self.prove(knock, &[])?;
         let importer = self.handle.importer().await.map_err(|error| receive::problem(&error))?;
         let key = proof.as_ref().map(|proof| *proof.key());
-        let (incoming, store) = receive::snapshot(importer, body, key).await?;
+        let (incoming, store) = receive::snapshot(importer, body, key, self.mode).await?;
         let meta = incoming.boundary().meta.clone();
         let message = wire::decode(knock.message, wire::Attached::Snapshot(meta)).map_err(unreadable)?;
-        let incoming = Some((incoming, store));
-        let call = PeerCall { envelope: knock.sender.says(message), lines: Default::default(), incoming };
+        self.pass_on(knock, message, Brought::Snapshot(Box::new((incoming, store))), proof.as_ref()).await
+    }
+
+    async fn take_difference(&self, knock: &Knock<'_>, body: Body) -> Result<Response<Body>, Problem> {
+        let proof = self.prove(knock, &[])?;
+        let Some(_seat) = self.differences.enter() else {
+            let problem = Problem::new(Code::TooManyRequests, "another node's state is being taken in");
+            return Err(problem.with("bound", "differences of states at a time"));
+        };
+        let handed = receive::difference(body, proof.as_ref().map(|proof| *proof.key())).await?;
+        let attached = wire::Attached::Difference(handed.boundary.meta.clone());
+        let message = wire::decode(knock.message, attached).map_err(unreadable)?;
+        self.pass_on(knock, message, Brought::Difference(Box::new(handed)), proof.as_ref()).await
+    }
+
+    async fn pass_on(
+        &self,
+        knock: &Knock<'_>,
+        message: Message,
+        brought: Brought,
+        proof: Option<&Proof>,
+    ) -> Result<Response<Body>, Problem> {
+        let envelope = knock.sender.says(message);
+        let call = PeerCall { envelope, lines: Default::default(), brought: Some(brought) };
         let answer = self.handle.peer(call).await;
-        Ok(self.respond(knock, answer, proof.as_ref()))
+        Ok(self.respond(knock, answer, proof))
     }
 
     /// Without a proof that checks, a caller is told what to build one on, and nothing else happens.

@@ -22,6 +22,10 @@ pub struct Query<'a> {
     pub limit: Option<usize>,
     pub after: Option<Cow<'a, str>>,
     pub prefix: Option<Cow<'a, str>>,
+    pub kind: Option<Cow<'a, str>>,
+    pub kinds: Option<Cow<'a, str>>,
+    pub since: Option<Cow<'a, str>>,
+    pub format: Option<Cow<'a, str>>,
 }
 
 impl<'a> Query<'a> {
@@ -54,6 +58,10 @@ impl<'a> Query<'a> {
             "limit" => self.limit = Some(limit(&value)?),
             "after" => self.after = Some(value),
             "prefix" => self.prefix = Some(value),
+            "kind" => self.kind = Some(value),
+            "kinds" => self.kinds = Some(value),
+            "since" => self.since = Some(value),
+            "format" => self.format = Some(value),
             name => return Err(Problem::field(name, "unknown query parameter")),
         }
         Ok(())

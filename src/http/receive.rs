@@ -1,4 +1,7 @@
-//! A snapshot that a peer streams: written down as it comes, checked, and read into a store, before the loop hears of it.
+//! States that peers stream, whole or in part: read and checked as they come, before the loop hears of them.
+//!
+//! A snapshot is written down on the way. A difference is not: it is read into memory line by line, where it is to be merged
+//! with a state that is in memory as well, so there is a bound to its bytes and one of them at a time.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -7,7 +10,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Duration, timeout};
 
 use super::problem::{Code, Problem};
-use crate::driver::{self, LoadError};
+use crate::driver::{self, DIFFERENCE_BYTES_MOST, Handed, LoadError, Receiving};
+use crate::protocol::Mode;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError};
 use crate::store::Store;
 use crate::wire::body_mac;
@@ -23,6 +27,7 @@ pub async fn snapshot(
     importer: Importer,
     body: Body,
     key: Option<[u8; 32]>,
+    mode: Mode,
 ) -> Result<(Incoming, Store), Problem> {
     let (pieces, written) = mpsc::channel::<Bytes>(AHEAD);
     let writing = tokio::task::spawn_blocking(move || write(importer, written));
@@ -33,10 +38,33 @@ pub async fn snapshot(
     let importer = written.map_err(|error| problem(&error))?;
     let finishing = tokio::task::spawn_blocking(move || {
         let incoming = importer.finish().map_err(|error| problem(&error))?;
-        let store = driver::load(&incoming).map_err(|error| unreadable(&error))?;
+        let store = driver::load(&incoming, mode).map_err(|error| unreadable(&error))?;
         Ok((incoming, store))
     });
     finishing.await.map_err(|_| broken("it could not be read"))?
+}
+
+pub async fn difference(body: Body, key: Option<[u8; 32]>) -> Result<Handed, Problem> {
+    let (pieces, arriving) = mpsc::channel::<Bytes>(AHEAD);
+    let reading = tokio::task::spawn_blocking(move || read(arriving));
+    let arrived = pump(body, key, pieces).await;
+    // What was read ends with the pieces, whole or not.
+    let read = reading.await.map_err(|_| broken("it could not be read"))?;
+    arrived?;
+    read?.finish().map_err(|error| broken(&error.to_string()))
+}
+
+fn read(mut pieces: mpsc::Receiver<Bytes>) -> Result<Receiving, Problem> {
+    let (mut receiving, mut bytes) = (Receiving::default(), 0);
+    while let Some(piece) = pieces.blocking_recv() {
+        bytes += piece.len() as u64;
+        if bytes > DIFFERENCE_BYTES_MOST {
+            let detail = format!("a difference of states has at most {DIFFERENCE_BYTES_MOST} bytes");
+            return Err(Problem::new(Code::BodyTooLarge, detail));
+        }
+        receiving.take(&piece).map_err(|error| broken(&error.to_string()))?;
+    }
+    Ok(receiving)
 }
 
 fn write(mut importer: Importer, mut pieces: mpsc::Receiver<Bytes>) -> Result<Importer, SnapshotError> {
@@ -71,7 +99,7 @@ async fn pump(mut body: Body, key: Option<[u8; 32]>, pieces: mpsc::Sender<Bytes>
             }
         };
         if !piece.is_empty() && pieces.send(piece).await.is_err() {
-            // The writer has failed, and says why.
+            // Whoever takes them has failed, and says why.
             return Ok(());
         }
     }
@@ -94,5 +122,5 @@ fn unreadable(error: &LoadError) -> Problem {
 }
 
 fn broken(why: &str) -> Problem {
-    Problem::field("body", format!("the snapshot cannot be taken: {why}"))
+    Problem::field("body", format!("the state cannot be taken: {why}"))
 }

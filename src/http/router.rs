@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use super::context::Context;
 use super::errors::unknown_route;
 use super::problem::{Code, Problem};
-use super::{commands, docs, lists, operator, probes, restore, steer};
+use super::{channels, commands, conflicts, docs, feed, lists, operator, probes, restore, steer};
 
 pub fn router(context: Arc<Context>) -> Router {
     Router::new()
@@ -34,6 +34,10 @@ fn clients() -> Router<Arc<Context>> {
         .route("/v1/docs", get(docs::list))
         .route("/v1/docs/", document())
         .route("/v1/docs/{*key}", document())
+        .route("/v1/conflicts", get(conflicts::list))
+        .route("/v1/conflicts/{*id}", get(conflicts::get).post(conflicts::order))
+        .route("/v1/feed", get(feed::follow))
+        .route("/v1/channels/{*name}", get(channels::listen).post(channels::publish))
         .route("/v1/status", get(probes::status))
         .route("/livez", get(probes::livez))
         .route("/readyz", get(probes::readyz))
@@ -51,7 +55,7 @@ fn seed() -> Router<Arc<Context>> {
         .route("/recv_elect", post(operator::recv_elect))
         .route("/catch_up", post(operator::catch_up))
         .route("/is_leader", post(operator::is_leader))
-        .route("/merge_conflict", post(operator::merge_conflict))
+        .route("/merge_conflict", post(restore::merge_conflict))
         .route("/override_all_data", post(restore::override_all_data))
         .route("/service_down", post(steer::service_down))
         .route("/service_up", post(steer::service_up))

@@ -113,7 +113,7 @@ pub async fn form(State(context): State<Arc<Context>>, asked: Asked) -> Answer {
     let ids: Vec<u32> = without.iter().map(|node| node.0).collect();
     match timeout_at(asked.deadline, context.handle.form(without)).await {
         Ok(formed) => formed?,
-        Err(_) => return Err(turn::Kind::Write.late()),
+        Err(_) => return Err(turn::Kind::Write.late(asked.mode)),
     }
     Ok(answers::data(&json!({"formed": true, "without": ids})))
 }

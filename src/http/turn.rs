@@ -24,6 +24,7 @@ use super::errors::{Failure, outcome_unknown};
 use super::forward::{self, Sent};
 use super::problem::{Code, Problem};
 use crate::driver::api::Denied;
+use crate::protocol::Mode;
 
 /// How long to wait before looking again, if no change of leadership is seen: a hand-over that is given up shows none.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -36,11 +37,14 @@ pub enum Kind {
 
 impl Kind {
     /// What to say when the time is up and the call has left.
-    pub fn late(self) -> Problem {
-        match self {
-            Kind::Write => outcome_unknown("the time is up and there is no verdict"),
-            Kind::Read => Problem::new(Code::NoQuorum, "the time is up and nothing was read"),
-        }
+    pub fn late(self, mode: Mode) -> Problem {
+        let code = match (self, mode) {
+            (Kind::Write, _) => return outcome_unknown("the time is up and there is no verdict"),
+            (Kind::Read, Mode::Safe) => Code::NoQuorum,
+            // Nobody waits for a majority there.
+            (Kind::Read, Mode::Available) => Code::NoLeader,
+        };
+        Problem::new(code, "the time is up and nothing was read")
     }
 }
 
@@ -64,7 +68,7 @@ where
                 Ok(Ok(response)) => return Ok(response),
                 Ok(Err(Failure::Denied(denied))) => denied,
                 Ok(Err(Failure::Problem(problem))) => return Err(problem),
-                Err(_) => return Err(kind.late()),
+                Err(_) => return Err(kind.late(asked.mode)),
             },
         };
         let (patience, denied) = match denied {

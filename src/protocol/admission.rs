@@ -13,7 +13,7 @@ impl Node {
 
     /// Whether this disk remembers everything it ever acknowledged (P10).
     pub(super) fn may_vote(&self) -> bool {
-        self.is_blank() || self.vote.admitted
+        self.is_blank() || self.vote.admitted || self.settings.is_available()
     }
 
     /// Whether what that disk acknowledges counts for a majority (P10).
@@ -23,6 +23,8 @@ impl Node {
         };
         let roster = self.log.roster();
         match () {
+            // Nothing is decided by counting disks there.
+            () if self.settings.is_available() => true,
             () if mutant::is_on(Mutant::AnyIncarnationCounts) => true,
             () if mutant::is_on(Mutant::RejoinCountsItself) => roster.knows(node, peer.incarnation),
             // A leader that has just started may not know yet what the disk itself has seen committed.

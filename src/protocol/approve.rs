@@ -69,6 +69,7 @@ impl Node {
         }
         // A cluster is formed once (P9); an epoch is approved for one claim only (P2).
         let founding_again = claim.condition == Condition::Blank && !self.is_blank();
+        let founding_again = founding_again || !self.is_of_one_history(claim.vector.as_ref());
         if epoch <= promise || founding_again || !self.may_vote() {
             return self.refuse(from, &claim);
         }

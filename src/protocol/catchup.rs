@@ -5,7 +5,7 @@ use super::message::{Message, Term};
 use super::meta::SnapshotMeta;
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
-use crate::types::{Index, NodeId, Position};
+use crate::types::{Epoch, Index, NodeId, Position};
 
 impl Node {
     /// A candidate pulls. Whoever promised that very claim answers, leader or not; nobody else does.
@@ -28,19 +28,27 @@ impl Node {
     /// A whole state, from the leader or for a claim.
     pub(super) fn on_snapshot(&mut self, from: NodeId, term: Term, meta: SnapshotMeta) {
         let pulled = self.claiming().is_some_and(|claiming| claiming.term == term);
-        if (!pulled && !self.accept_leader(from, term)) || self.full {
+        if (!pulled && !self.accept_leader(from, term, meta.vector.as_ref())) || self.full {
             return;
         }
         let index = meta.index();
+        if !self.is_included_in(meta.vector.as_ref()) {
+            return;
+        }
         self.take_snapshot(meta);
         if pulled {
             self.give_claim_more_time();
             return self.pull_on(from, term);
         }
+        self.note_brought_up_to(from, term.epoch, index);
+    }
+
+    /// This log holds everything up to there now, as the leader's does.
+    pub(super) fn note_brought_up_to(&mut self, leader: NodeId, epoch: Epoch, index: Index) {
         if let Role::Following(following) = &mut self.role {
             following.matched = following.matched.max(index);
         }
-        self.send_acknowledgement(from, Message::Appended { epoch: term.epoch, matched: index });
+        self.send_acknowledgement(leader, Message::Appended { epoch, matched: index });
     }
 
     /// A snapshot holds only what is committed, so it never takes back what is committed here (I7).
@@ -52,14 +60,23 @@ impl Node {
         if self.log.holds(meta.at) {
             return self.commit_to(index);
         }
-        self.log.reset(meta.clone());
-        self.commit = index;
-        let seq = self.disk.installed(index);
-        self.write(seq, Write::Install(meta.clone()));
+        self.go_on_from(meta.clone(), Write::Install);
         self.out.push(Output::Restore(meta));
         self.note_formed();
-        self.admit_if_committed();
         self.decide_waiting(index);
+    }
+
+    /// Log and state are replaced by a state that includes them.
+    pub(super) fn go_on_from(&mut self, meta: SnapshotMeta, write: fn(SnapshotMeta) -> Write) {
+        let index = meta.index();
+        self.log.reset(meta.clone());
+        self.commit = index;
+        if self.settings.is_available() {
+            // Digests of another history say nothing about this one (P25).
+            self.checkpoints = Default::default();
+        }
+        let seq = self.disk.installed(index);
+        self.write(seq, write(meta));
     }
 
     /// The snapshot is safe: the records below it go, but for what lagging followers may need (P26).

@@ -25,6 +25,9 @@ pub(super) struct Claiming {
     pulling_from: Option<NodeId>,
     /// A majority has promised.
     won: bool,
+    /// Available mode: who is waited for, and until when (P31).
+    expected: BTreeSet<NodeId>,
+    gathers_until: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,11 +56,15 @@ impl Node {
     /// Claims an epoch above every one heard of (P2). The claim may leave before this node's own
     /// promise is stored: it promises nothing, it asks.
     pub(super) fn claim(&mut self, certificate: Option<Certificate>) {
+        let expected = match &self.role {
+            Role::Seeking(seeking) => self.expected_voters(seeking, certificate.is_some()),
+            _ => BTreeSet::new(),
+        };
         let counter = match mutant::is_on(Mutant::SameEpochTwice) {
             true => self.promise().counter.max(1) + u64::from(self.promise().leader != self.me()),
-            false => self.promise().counter.max(self.seen.counter) + 1,
+            false => self.next_counter() + self.lonely_jump(&expected),
         };
-        let term = Term { epoch: Epoch::new(counter, self.me()), claim: ClaimId(self.boot.0) };
+        let term = self.own_term(counter);
         let condition = self.condition();
         self.raise_promise(term);
         let now = self.mono();
@@ -72,6 +79,8 @@ impl Node {
             next_send: now,
             pulling_from: None,
             won: false,
+            expected,
+            gathers_until: now + self.fresh(),
         };
         if let Role::Seeking(seeking) = &mut self.role {
             if seeking.as_heir {
@@ -145,6 +154,7 @@ impl Node {
             last,
             condition: claiming.condition,
             certificate: claiming.certificate,
+            vector: self.told_vector(),
         });
         self.broadcast(&claim, Seq::default());
     }
@@ -154,6 +164,9 @@ impl Node {
             return Tally::Lost;
         };
         let members = self.settings.members.len();
+        if self.settings.is_available() {
+            return self.gathered(claiming);
+        }
         let quorum = self.settings.quorum();
         let refused = tally(0, claiming.refused.len(), quorum, members);
         if refused == Tally::Lost || !self.disk.is_done(claiming.stored_by) {
@@ -168,6 +181,15 @@ impl Node {
             _ => backing.voters.len() >= quorum,
         };
         if won { Tally::Won } else { Tally::Pending }
+    }
+
+    /// Everybody who is expected has answered, or has had the time to.
+    fn gathered(&self, claiming: &Claiming) -> Tally {
+        let answered =
+            |node: &NodeId| claiming.approvals.contains_key(node) || claiming.refused.contains(node);
+        let complete = claiming.expected.iter().all(|node| answered(node) || self.peers.is_refused(*node));
+        let ready = complete || self.mono() >= claiming.gathers_until;
+        if ready && self.disk.is_done(claiming.stored_by) { Tally::Won } else { Tally::Pending }
     }
 
     /// The approvals that count: those of disks that the log knows (P10). A blank candidate's log knows
@@ -195,6 +217,7 @@ impl Node {
 
     fn approval_counts(&self, node: NodeId, approval: &Approval, claiming: &Claiming) -> bool {
         claiming.condition == Condition::Blank
+            || self.settings.is_available()
             || self.log.roster().knows(node, approval.incarnation)
             || mutant::is_on(Mutant::AnyIncarnationCounts)
     }
@@ -209,7 +232,9 @@ impl Node {
         let term = claiming.term;
         if backing.newest == self.log.last() || mutant::is_on(Mutant::LeadWithoutPull) {
             let founders = (claiming.condition == Condition::Blank).then_some(backing.voters);
-            return self.lead(term, founders, backing.leases_until);
+            let approved: Vec<NodeId> = claiming.approvals.keys().copied().collect();
+            self.lead(term, founders, backing.leases_until);
+            return self.count_on(&approved);
         }
         if self.mono() >= next_send {
             self.repeat_claim();

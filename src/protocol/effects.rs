@@ -5,7 +5,7 @@ use super::io::{Event, Fault, Output, Seq, Verdict, Write};
 use super::message::{Envelope, Message, Term};
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
-use crate::types::{Epoch, Index, NodeId, RequestId, Span, Time};
+use crate::types::{ClaimId, Epoch, Index, NodeId, RequestId, Span, Time};
 
 impl Node {
     pub(super) fn me(&self) -> NodeId {
@@ -18,6 +18,15 @@ impl Node {
 
     pub(super) fn promise(&self) -> Epoch {
         self.vote.promise.epoch
+    }
+
+    /// The next counter above every epoch promised or heard of (P2).
+    pub(super) fn next_counter(&self) -> u64 {
+        self.promise().counter.max(self.seen.counter) + 1
+    }
+
+    pub(super) fn own_term(&self, counter: u64) -> Term {
+        Term { epoch: Epoch::new(counter, self.me()), claim: ClaimId(self.boot.0) }
     }
 
     pub(super) fn write(&mut self, seq: Seq, write: Write) {

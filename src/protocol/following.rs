@@ -5,7 +5,7 @@ use super::message::{Message, Records, Term};
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
 use super::settings::Timing;
-use crate::types::{ClaimId, Epoch, Index, NodeId, Position, Record, Span, Time};
+use crate::types::{ClaimId, Epoch, Index, NodeId, Position, Record, Span, Time, Vector};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Following {
@@ -54,8 +54,8 @@ impl Node {
     }
 
     /// Whether to listen to one that speaks as the leader of `term` (P2). Raises the promise if need be.
-    pub(super) fn accept_leader(&mut self, from: NodeId, term: Term) -> bool {
-        if from != term.epoch.leader {
+    pub(super) fn accept_leader(&mut self, from: NodeId, term: Term, has: Option<&Vector>) -> bool {
+        if from != term.epoch.leader || !self.joins(from, term, has) {
             return false;
         }
         let promise = self.known_promise(term);
@@ -114,8 +114,9 @@ impl Node {
         commit: Index,
         heir: Option<NodeId>,
         boundary: Index,
+        has: Option<&Vector>,
     ) {
-        if !self.accept_leader(from, term) {
+        if !self.accept_leader(from, term, has) {
             return;
         }
         let lease = lease.0.min(self.settings.timing.lease.0);
@@ -131,6 +132,7 @@ impl Node {
             last: self.log.last(),
             full: self.full,
             digest: self.checkpoints.at(boundary),
+            vector: self.told_vector().filter(|_| self.matched() == 0),
         };
         self.send_acknowledgement(from, reply);
     }
@@ -158,12 +160,15 @@ impl Node {
         records: &Records,
         commit: Index,
     ) {
-        if !self.accept_leader(from, term) || (self.full && !mutant::is_on(Mutant::AckWhenFull)) {
+        // Whoever has a record right after this log's last has all of this log.
+        let has = (prev == self.log.last()).then(|| self.own_vector());
+        if !self.accept_leader(from, term, has.as_ref()) || (self.full && !mutant::is_on(Mutant::AckWhenFull))
+        {
             return;
         }
         let epoch = term.epoch;
         if !self.continues(prev) && !mutant::is_on(Mutant::NoPrevCheck) {
-            let hint = self.log.common_candidate(prev).unwrap_or(self.log.base());
+            let hint = self.could_match(prev);
             self.send_acknowledgement(from, Message::Gap { epoch, prev, hint });
             return;
         }
@@ -185,7 +190,17 @@ impl Node {
     /// Whether what follows `prev` in its sender's log may follow it here (P5). Committed records are
     /// the same everywhere, so below the base there is nothing to compare.
     pub(super) fn continues(&self, prev: Position) -> bool {
-        prev.index < self.log.base().index || self.log.holds(prev)
+        let below = prev.index < self.log.base().index && !self.settings.is_available();
+        below || self.log.holds(prev)
+    }
+
+    /// The greatest position here that could stand in the sender's log. Among sides only the end of the log tells
+    /// anything: what agrees further down may have gone different ways (P33).
+    fn could_match(&self, prev: Position) -> Position {
+        match self.settings.is_available() {
+            true => self.log.last(),
+            false => self.log.common_candidate(prev).unwrap_or(self.log.base()),
+        }
     }
 
     /// Takes records of another log into this one: what agrees stays, what conflicts is cut (P5).
@@ -222,6 +237,10 @@ impl Node {
     fn cut_above(&mut self, index: Index) -> Result<(), Fault> {
         if index >= self.log.last().index {
             return Ok(());
+        }
+        if self.settings.is_available() && !mutant::is_on(Mutant::CutInAvailable) {
+            // It is kept, and merged when its time comes (P31).
+            return Err(Fault::CommittedConflict { index: index + 1 });
         }
         if index < self.commit {
             let fault = Fault::CommittedConflict { index: index + 1 };

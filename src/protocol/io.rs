@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use super::message::{Checkpoint, Envelope, Records, Term};
 use super::meta::SnapshotMeta;
 use crate::types::{
-    Boot, Entry, Epoch, Incarnation, Index, NodeId, Owner, Position, Record, RequestId, Span, Text,
+    Boot, Entry, Epoch, Incarnation, Index, NodeId, Owner, Position, Record, RequestId, Span, Text, Vector,
 };
 
 /// What happened. The driver gives one at a time, with what the clocks showed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "most inputs are messages")]
 pub enum Input {
     /// The deadline has come.
     Tick,
@@ -71,6 +72,28 @@ pub enum Output {
         term: Term,
         after: Seq,
     },
+    /// Give this node everything that the committed state has and `base` does not include, as a message: what
+    /// it is at the moment of this output.
+    SendMerge {
+        to: NodeId,
+        base: Vector,
+        after: Seq,
+    },
+    /// The same to one that is brought up to this state. Where the difference cannot be told, the newest snapshot will do.
+    SendOverride {
+        to: NodeId,
+        term: Term,
+        base: Vector,
+        after: Seq,
+    },
+    /// The state becomes its merge with the data that came with this message, as of `meta` (P34).
+    Merge {
+        own: Vector,
+        theirs: Vector,
+        meta: SnapshotMeta,
+    },
+    /// The state is brought up to `meta` by the data that came with this message (P33).
+    Override(SnapshotMeta),
     /// These are committed: apply them.
     Apply(Vec<Record>),
     /// The state is replaced by the snapshot that came with this.
@@ -97,6 +120,8 @@ pub enum Write {
     },
     /// The snapshot replaces log and state.
     Install(SnapshotMeta),
+    /// The state as it has just become replaces log and snapshot: only what has changed needs to be written.
+    Rebase(SnapshotMeta),
     /// Records up to this index may go: a snapshot holds them.
     Trim {
         upto: Index,
@@ -188,6 +213,19 @@ pub enum Event {
     Admitted {
         incarnation: Incarnation,
     },
+    /// This node, the elder of two leaders, asks the other for what it has written (P34).
+    Met {
+        other: NodeId,
+    },
+    /// Two sides are one: what the other had is merged, as of this index.
+    Merged {
+        with: NodeId,
+        index: Index,
+    },
+    /// The state was brought up to that of a side that includes it, as of this index.
+    Overridden {
+        index: Index,
+    },
     /// States differ, and which one is odd cannot be told (P25).
     Diverged {
         index: Index,
@@ -206,6 +244,8 @@ pub enum Cause {
     HandedOver,
     GreaterEpoch,
     NoDecision,
+    /// It goes on in a new epoch that begins with two sides merged (P34).
+    Merged,
     Odd,
 }
 

@@ -7,6 +7,7 @@ use super::digest::Ballots;
 use super::handover::HandingOver;
 use super::io::{Cause, Event, Refusal, Verdict};
 use super::lease::relied_until;
+use super::merging::{HandingIn, Meeting};
 use super::message::{Checkpoint, Message, Term};
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
@@ -14,7 +15,7 @@ use super::quorum::reached_by;
 use super::reads::Reads;
 use super::replicate::Progress;
 use super::seeking::Seeking;
-use crate::types::{Entry, Epoch, Incarnation, Index, NodeId, Position, Time};
+use crate::types::{ClaimId, Entry, Epoch, Incarnation, Index, NodeId, Position, Time, Vector};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Leading {
@@ -44,6 +45,19 @@ pub(super) struct Leading {
     pub boundary: (Index, Index),
     /// Beats wanted now: a read waits for a round of its own.
     pub beat_wanted: bool,
+    pub next_poll: Time,
+    /// Available mode: another leader that is to be taken in, or has asked for what is here (P34).
+    pub meeting: Option<Meeting>,
+    pub handing_in: Option<HandingIn>,
+    /// Up to where histories have been settled in this epoch (P35).
+    pub settled: Index,
+}
+
+impl Leading {
+    /// Whether another side is being taken in, or this one is handed in (P34).
+    pub fn is_meeting(&self) -> bool {
+        self.meeting.is_some() || self.handing_in.is_some()
+    }
 }
 
 impl Node {
@@ -88,6 +102,10 @@ impl Node {
             ballots: Ballots::default(),
             boundary: (0, 0),
             beat_wanted: false,
+            next_poll: now,
+            meeting: None,
+            handing_in: None,
+            settled: 0,
         }));
         self.yielded = None;
         self.append_as_leader(Entry::Lead { founders });
@@ -119,6 +137,7 @@ impl Node {
         self.beat_if_due();
         // In a cluster of one the round is answered as soon as it starts.
         self.settle_reads();
+        self.settle_merging();
         self.replicate();
         self.settle_hand_over();
     }
@@ -145,6 +164,8 @@ impl Node {
         self.readmit();
         self.leave_if_full();
         self.consider_takeover();
+        self.settle_histories();
+        self.poll_if_due();
     }
 
     fn beat(&mut self) {
@@ -172,6 +193,8 @@ impl Node {
         let Some(leading) = self.leading() else {
             return;
         };
+        let progress = leading.progress.get(&to);
+        let known = progress.is_some_and(|progress| progress.joined && progress.answered_round > 0);
         let beat = Message::Heartbeat {
             term: leading.term,
             round: leading.round,
@@ -179,6 +202,7 @@ impl Node {
             commit: self.commit,
             heir,
             boundary: leading.boundary.0,
+            vector: self.told_vector().filter(|_| !known),
         };
         self.send(to, beat);
     }
@@ -193,6 +217,7 @@ impl Node {
         last: Position,
         full: bool,
         digest: Option<Checkpoint>,
+        vector: Option<Vector>,
     ) {
         let now = self.mono();
         let common = self.log.common_candidate(last).map_or(0, |position| position.index);
@@ -209,6 +234,7 @@ impl Node {
         progress.answered(round, sent, now);
         progress.full = full;
         progress.reported = matched;
+        progress.vector = vector.or(progress.vector.take());
         progress.located(common.max(matched));
         self.note_matched(from, matched);
         if let Some(checkpoint) = digest {
@@ -218,6 +244,9 @@ impl Node {
 
     /// The greatest value that a majority of the disks that count has reached, this node's included.
     pub(super) fn reached<T: Ord + Copy>(&self, own: T, of: impl Fn(&Progress) -> T) -> Option<T> {
+        if self.settings.is_available() {
+            return self.reached_by_side(own, of);
+        }
         let leading = self.leading()?;
         let counted = leading.progress.iter().filter(|(node, _)| self.peer_counts(**node));
         let values = counted.map(|(_, progress)| of(progress)).chain([own]);
@@ -242,15 +271,19 @@ impl Node {
         leading.opened && now >= leading.leases_until && self.lease_until().is_some_and(|until| now < until)
     }
 
-    fn reason_to_stop(&self) -> Option<Cause> {
-        let leading = self.leading()?;
+    fn reason_to_stop(&mut self) -> Option<Cause> {
         let (now, patience) = (self.mono(), self.settings.timing.dead_after);
+        let leading = self.leading()?;
+        let stuck = leading.behind_since.is_some_and(|since| now >= since + patience);
+        if self.settings.is_available() {
+            let own_disk = stuck && !self.leave_laggards_behind();
+            return own_disk.then_some(Cause::Stuck);
+        }
         let heard = self.reached(now, |progress| progress.answered_at);
         let majority_heard = heard.unwrap_or_default().max(leading.since);
         if now >= majority_heard + patience && !mutant::is_on(Mutant::NoStepDown) {
             return Some(Cause::NoMajority);
         }
-        let stuck = leading.behind_since.is_some_and(|since| now >= since + patience);
         (stuck && !mutant::is_on(Mutant::StuckLeaderStays)).then_some(Cause::Stuck)
     }
 
@@ -302,10 +335,27 @@ impl Node {
             // The same epoch for another claim: of an earlier life of this node (P2).
             promise.epoch > term.epoch || (promise.epoch == term.epoch && promise.claim != term.claim)
         });
+        if outdated && self.settings.is_available() {
+            return self.go_on_in_a_greater_epoch();
+        }
         if outdated && !mutant::is_on(Mutant::IgnoreGreaterPromise) {
             self.leave_leading(Cause::GreaterEpoch);
             self.role = Role::Seeking(Seeking::new(self.mono(), Cause::GreaterEpoch));
         }
+    }
+
+    /// Where no majority is needed, nobody needs to be asked: those who follow this leader go along (P32).
+    fn go_on_in_a_greater_epoch(&mut self) {
+        if self.full {
+            return;
+        }
+        let term = self.own_term(self.next_counter());
+        let followers = self.joined();
+        self.leave_leading(Cause::GreaterEpoch);
+        self.raise_promise(term);
+        let now = self.mono();
+        self.lead(term, None, now);
+        self.count_on(&followers);
     }
 
     pub(super) fn leading_deadline(&self, leading: &Leading) -> Time {
@@ -314,6 +364,9 @@ impl Node {
         let handing = leading.handing.as_ref().map_or(Time::NEVER, |handing| handing.until);
         let heard = self.reached(self.mono(), |progress| progress.answered_at);
         let alone = heard.unwrap_or_default().max(leading.since) + patience;
+        let meeting = leading.meeting.as_ref().map_or(Time::NEVER, |meeting| meeting.next_send);
+        let handing = leading.handing_in.as_ref().map_or(handing, |handed| handed.next_send.min(handing));
+        let handing = handing.min(meeting);
         leading.next_beat.min(leading.next_chores).min(stuck).min(handing).min(alone)
     }
 }

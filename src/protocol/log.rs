@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use super::message::Records;
-use super::meta::SnapshotMeta;
+use super::meta::{self, SnapshotMeta};
+use super::mutant::{self, Mutant};
 use super::roster::Roster;
 use super::service::Holds;
 use super::settings::Limits;
-use crate::types::{Format, Index, Position, Record, Stamp};
+use crate::types::{Format, Index, Position, Record, Stamp, Vector};
 
 /// Records above a base that a snapshot covers, and what they add up to. Indexes are contiguous;
 /// epochs never go down.
@@ -21,6 +22,7 @@ pub struct Log {
     roster: Roster,
     holds: Holds,
     format: Format,
+    vector: Option<Vector>,
 }
 
 impl Log {
@@ -29,6 +31,7 @@ impl Log {
             roster: Roster::default(),
             holds: Holds::default(),
             format: Format::default(),
+            vector: None,
             base,
             records: records.into(),
             bytes: 0,
@@ -50,6 +53,11 @@ impl Log {
     /// Who holds the service down by the whole log, committed or not.
     pub fn holds_of_service(&self) -> &Holds {
         &self.holds
+    }
+
+    /// Available mode: what the whole log, committed or not, includes (P31).
+    pub fn vector(&self) -> Option<&Vector> {
+        self.vector.as_ref()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -96,8 +104,12 @@ impl Log {
 
     /// The greatest position here that could stand in a log whose greatest candidate is `limit`: not
     /// above its index and not of a later epoch. `None` if what could is below the base. A refusal that
-    /// names it skips an epoch a round.
+    /// names it skips an epoch a round. Where sides are told apart only `limit` itself will do: what agrees further down may have
+    /// gone different ways since (P33).
     pub fn common_candidate(&self, limit: Position) -> Option<Position> {
+        if self.vector.is_some() && !mutant::is_on(Mutant::CutInAvailable) {
+            return Some(limit).filter(|limit| self.holds(*limit));
+        }
         let fits = |position: &Position| position.index <= limit.index && position.epoch <= limit.epoch;
         let above = self.records.iter().rev().map(|record| record.position).find(fits);
         above.or(Some(self.base.at).filter(fits))
@@ -178,6 +190,7 @@ impl Log {
         self.roster = self.base.roster.clone();
         self.holds = self.base.holds.clone();
         self.format = self.base.format;
+        self.vector = self.base.vector.clone();
         self.bytes = 0;
         let records = std::mem::take(&mut self.records);
         records.iter().for_each(|record| self.absorb(record));
@@ -189,6 +202,7 @@ impl Log {
         self.roster.absorb(record);
         self.holds.absorb(record);
         self.format = self.format.max(record.entry.format());
+        meta::absorb(&mut self.vector, record);
     }
 
     pub fn records(&self) -> impl Iterator<Item = &Record> + '_ {

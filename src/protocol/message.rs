@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::meta::SnapshotMeta;
-use crate::types::{Boot, ClaimId, Epoch, Format, Incarnation, Index, NodeId, Position, Record, Span};
+use crate::types::{
+    Boot, ClaimId, Epoch, Format, Incarnation, Index, NodeId, Position, Record, Span, Vector,
+};
 
 /// A message with what every message carries about its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +43,8 @@ pub enum Message {
         heir: Option<NodeId>,
         /// The boundary whose digest it would like to see (P25).
         boundary: Index,
+        /// Available mode: what the leader's log includes, for one who does not follow yet (P32).
+        vector: Option<Vector>,
     },
     HeartbeatReply {
         epoch: Epoch,
@@ -50,6 +54,8 @@ pub enum Message {
         last: Position,
         full: bool,
         digest: Option<Checkpoint>,
+        /// Available mode: what this log includes, for a leader who does not know yet where it stands (P33).
+        vector: Option<Vector>,
     },
     /// Leader to one: these records follow `prev` (P5).
     Append {
@@ -117,6 +123,34 @@ pub enum Message {
     },
     /// The leader to its heir: my epoch has ended, at this position (P18).
     HandOver(Certificate),
+    /// Available mode, a leader to every node outside its side: do you lead, or whom do you follow (P32)?
+    Poll {
+        term: Term,
+        vector: Vector,
+    },
+    /// I am on another side: led by this one, or by nobody.
+    Side {
+        epoch: Epoch,
+        leader: Option<NodeId>,
+        vector: Vector,
+    },
+    /// The elder of two leaders to the younger: stop the service, and hand in what this does not include (P34).
+    Meet {
+        term: Term,
+        vector: Vector,
+    },
+    /// The younger to the elder: everything of mine that `base` does not include (P34).
+    Merge {
+        epoch: Epoch,
+        base: Vector,
+        meta: SnapshotMeta,
+    },
+    /// The leader to one whose log it includes: everything that `base` does not include (P33).
+    Override {
+        term: Term,
+        base: Vector,
+        meta: SnapshotMeta,
+    },
     /// The leader to a node whose state differs from the majority's (P25).
     Odd {
         epoch: Epoch,
@@ -136,6 +170,8 @@ pub struct Standing {
     /// How long it has been leaderless; zero if it follows or leads.
     pub seeking: Span,
     pub condition: Condition,
+    /// Available mode: what its log includes (P31).
+    pub vector: Option<Vector>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -157,6 +193,8 @@ pub struct Claim {
     pub last: Position,
     pub condition: Condition,
     pub certificate: Option<Certificate>,
+    /// Available mode: what the candidate's log includes (P31).
+    pub vector: Option<Vector>,
 }
 
 /// The end of an epoch by its own leader's word (P18).
@@ -175,12 +213,25 @@ pub struct Checkpoint {
 }
 
 impl Message {
+    /// What sides say to each other: nobody has anything of the kind to say in safe mode.
+    pub fn is_of_sides(&self) -> bool {
+        matches!(
+            self,
+            Message::Poll { .. }
+                | Message::Side { .. }
+                | Message::Meet { .. }
+                | Message::Merge { .. }
+                | Message::Override { .. }
+        )
+    }
+
     /// The epoch that the sender speaks for, where the message binds one.
     pub fn epoch(&self) -> Option<Epoch> {
         match self {
             Message::Heartbeat { term, .. }
             | Message::Append { term, .. }
             | Message::Snapshot { term, .. }
+            | Message::Override { term, .. }
             | Message::Approve { term, .. }
             | Message::Pull { term, .. }
             | Message::Pulled { term, .. } => Some(term.epoch),

@@ -2,7 +2,7 @@
 
 use super::roster::Roster;
 use super::service::Holds;
-use crate::types::{Format, Index, Position, Record, Stamp};
+use crate::types::{Entry, Format, Index, Position, Record, Stamp, Vector};
 
 /// The protocol's part of a snapshot (P26). The store's part travels with it, in the driver's hands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,6 +17,8 @@ pub struct SnapshotMeta {
     pub holds: Holds,
     /// The newest format of any record (P23).
     pub format: Format,
+    /// Available mode: what the state includes (P31).
+    pub vector: Option<Vector>,
 }
 
 impl SnapshotMeta {
@@ -31,5 +33,16 @@ impl SnapshotMeta {
         self.at = record.position;
         self.stamp = record.stamp;
         self.format = self.format.max(record.entry.format());
+        absorb(&mut self.vector, record);
+    }
+}
+
+/// A history goes on by one record, where histories are told apart at all.
+pub(super) fn absorb(vector: &mut Option<Vector>, record: &Record) {
+    if let Some(vector) = vector {
+        vector.note(record.position);
+        if let Entry::Settled { upto } = &record.entry {
+            vector.settle(*upto);
+        }
     }
 }

@@ -98,6 +98,22 @@ pub enum Mutant {
     KeysForgotten,
     /// P30, C15: a token is only one more than the last.
     TokenByCounter,
+    /// P32, C18: a node follows a leader whose log lacks some of its own.
+    JoinUncovered,
+    /// P33, C19: an override is taken whatever it covers.
+    OverrideUncovered,
+    /// P34, C24: a merge takes the next index of the elder's side.
+    MergeIndexLow,
+    /// P35, C20: histories are settled without asking every disk.
+    SettleWithoutAll,
+    /// P35: nothing is ever settled.
+    NeverSettle,
+    /// P36: a disk that may have forgotten its epochs counts on from what it knows.
+    LonelyCounterPlain,
+    /// P37: a side's leader acknowledges what only its own disk has.
+    AckAlone,
+    /// P31: nothing is cut, not even what conflicts.
+    CutInAvailable,
 }
 
 #[cfg(feature = "mutants")]

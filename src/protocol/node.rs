@@ -17,7 +17,7 @@ use super::peers::{Hold, Peers};
 use super::seeking::{Opinion, Seeking};
 use super::settings::Settings;
 use super::waiting::Waiting;
-use crate::types::{Boot, ClaimId, Epoch, Incarnation, Index, NodeId, Now, Time};
+use crate::types::{Boot, ClaimId, Epoch, Incarnation, Index, NodeId, Now, Time, Vector};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "a node has one role at a time")]
@@ -69,7 +69,10 @@ pub struct Node {
 
 impl Node {
     pub fn new(settings: Settings, recovered: Recovered, now: Now) -> Node {
-        let log = Log::new(recovered.base, recovered.records);
+        let mut base = recovered.base;
+        // Without one it was written in safe mode, or is new: one history, up to here (P31).
+        base.vector = settings.is_available().then(|| base.vector.unwrap_or(Vector::linear(base.at)));
+        let log = Log::new(base, recovered.records);
         let mut vote = recovered.vote;
         // What stands committed in the log may not have reached the vote file before the crash.
         let base = log.base().index;
@@ -149,13 +152,16 @@ impl Node {
         if envelope.to != self.settings.me || self.peers.get(from).is_none() {
             return;
         }
+        if envelope.message.is_of_sides() && !self.settings.is_available() {
+            return;
+        }
         self.meet(&envelope);
         match envelope.message {
-            Message::Heartbeat { term, round, lease, commit, heir, boundary } => {
-                self.on_heartbeat(from, term, round, lease, commit, heir, boundary);
+            Message::Heartbeat { term, round, lease, commit, heir, boundary, vector } => {
+                self.on_heartbeat(from, term, round, lease, commit, heir, boundary, vector.as_ref());
             }
-            Message::HeartbeatReply { epoch, round, matched, last, full, digest } => {
-                self.on_heartbeat_reply(from, epoch, round, matched, last, full, digest);
+            Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector } => {
+                self.on_heartbeat_reply(from, epoch, round, matched, last, full, digest, vector);
             }
             Message::Append { term, prev, records, commit } => {
                 self.on_append(from, term, prev, &records, commit);
@@ -177,6 +183,11 @@ impl Node {
             Message::Pull { term, after } => self.on_pull(from, term, after),
             Message::Pulled { term, prev, records } => self.on_pulled(from, term, prev, &records),
             Message::HandOver(certificate) => self.on_certificate(from, certificate),
+            Message::Poll { term, .. } => self.on_poll(from, term),
+            Message::Side { epoch, leader, vector } => self.on_side(from, epoch, leader, &vector),
+            Message::Meet { term, vector } => self.on_meet(from, term, &vector),
+            Message::Merge { epoch, base, meta } => self.on_merge(from, epoch, &base, &meta),
+            Message::Override { term, base, meta } => self.on_override(from, term, &base, meta),
             Message::Odd { epoch, incarnation } => self.on_odd(from, epoch, incarnation),
         }
     }

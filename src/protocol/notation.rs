@@ -39,6 +39,15 @@ impl fmt::Display for Message {
                 write!(f, "pulled {} after {prev} +{}", term.epoch, records.len())
             }
             Message::HandOver(c) => write!(f, "hand-over {} to {} at {}", c.epoch, c.heir, c.last),
+            Message::Poll { term, vector } => write!(f, "poll {} has {vector}", term.epoch),
+            Message::Side { epoch, leader, vector } => {
+                write!(f, "side {epoch} led by {} has {vector}", leader.unwrap_or_default())
+            }
+            Message::Meet { term, vector } => write!(f, "meet {} has {vector}", term.epoch),
+            Message::Merge { epoch, base, meta } => write!(f, "merge {epoch} at {} beyond {base}", meta.at),
+            Message::Override { term, base, meta } => {
+                write!(f, "override {} at {} beyond {base}", term.epoch, meta.at)
+            }
             Message::Odd { epoch, .. } => write!(f, "odd {epoch}"),
         }
     }

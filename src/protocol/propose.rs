@@ -167,7 +167,9 @@ impl Node {
             let incarnation = self.peers.get(*node)?.incarnation;
             (!self.log.roster().knows(*node, incarnation)).then_some((*node, incarnation))
         });
-        let unknown: Vec<_> = unknown.collect();
+        let own = (self.me(), self.incarnation);
+        let own = (!self.log.roster().knows(own.0, own.1)).then_some(own);
+        let unknown: Vec<_> = unknown.chain(own).collect();
         for (node, incarnation) in unknown {
             self.append_as_leader(Entry::Rejoin { node, incarnation });
         }

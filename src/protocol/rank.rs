@@ -68,6 +68,9 @@ impl Node {
     }
 
     fn may_win(&self, standing: &Standing) -> bool {
+        if self.settings.is_available() {
+            return self.is_of_one_history(standing.vector.as_ref());
+        }
         let settled = standing.seeking > self.fresh();
         // It has just answered this node: so it hears this one at least.
         let others = standing.hears.iter().filter(|node| **node != self.me()).count();

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::io::Event;
+use super::io::{Event, Output};
 use super::message::{Message, Records};
 use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
 use super::quorum::reached_by;
 use super::settings::Settings;
-use crate::types::{Epoch, Index, NodeId, Position, Span, Time};
+use crate::types::{Epoch, Index, NodeId, Position, Span, Time, Vector};
 
 /// How far one follower is, as far as the leader knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +28,10 @@ pub(super) struct Progress {
     /// What it last said that it knows to match: less than `matched` if it has started anew since.
     pub reported: Index,
     pub full: bool,
+    /// Available mode: it is of this side, as far as is known (P32).
+    pub joined: bool,
+    /// What its log included when it joined.
+    pub vector: Option<Vector>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +66,8 @@ impl Progress {
             answered_at: Time::default(),
             reported: 0,
             full: false,
+            joined: false,
+            vector: None,
         }
     }
 
@@ -78,7 +84,16 @@ impl Progress {
         self.answered_at = now;
     }
 
+    /// It is on another side.
+    pub fn leave(&mut self) {
+        self.joined = false;
+        self.mode = Mode::Unknown;
+        self.inflight.clear();
+        self.matched = 0;
+    }
+
     fn acknowledged(&mut self, matched: Index) {
+        self.joined = true;
         self.matched = self.matched.max(matched);
         self.next = self.next.max(matched + 1);
         self.inflight.retain(|index| *index > matched);
@@ -173,7 +188,7 @@ impl Node {
                 let next = match self.next_step(to) {
                     Step::Wait => break,
                     Step::Snapshot => {
-                        self.send_snapshot(to, self.vote.promise);
+                        self.send_whole_or_rest(to);
                         break;
                     }
                     Step::Append(next) => next,
@@ -185,6 +200,20 @@ impl Node {
                 shared = Some((next, records.clone()));
                 self.send_append(to, next, records);
             }
+        }
+    }
+
+    /// A follower's next record is gone. What it has is known in available mode: the rest will do.
+    fn send_whole_or_rest(&mut self, to: NodeId) {
+        let term = self.vote.promise;
+        let progress = self.leading().and_then(|leading| leading.progress.get(&to));
+        let base = progress.and_then(|progress| progress.vector.clone()).filter(|base| !base.is_empty());
+        match base {
+            Some(base) => {
+                let after = self.disk.vote_and_log();
+                self.out.push(Output::SendOverride { to, term, base, after });
+            }
+            None => self.send_snapshot(to, term),
         }
     }
 
@@ -242,7 +271,7 @@ impl Node {
     /// The follower does not have `prev`. Its hint and our log name the greatest position that both
     /// may have; each such round skips at least one epoch.
     pub(super) fn on_gap(&mut self, from: NodeId, epoch: Epoch, prev: Position, hint: Position) {
-        let common = self.log.common_candidate(hint);
+        let (common, available) = (self.log.common_candidate(hint), self.settings.is_available());
         let Some(leading) = self.leading_mut().filter(|leading| leading.term.epoch == epoch) else {
             return;
         };
@@ -256,6 +285,12 @@ impl Node {
             return;
         }
         // Below our base the common position is out of sight: index zero asks for a snapshot.
+        if common.is_none() && available && progress.vector.is_none() {
+            // Its next answer to a beat says what it includes.
+            progress.mode = Mode::Unknown;
+            progress.inflight.clear();
+            return;
+        }
         let from_index = common.map_or(0, |position| position.index);
         progress.rewind(from_index.max(progress.matched));
     }

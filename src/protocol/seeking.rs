@@ -30,6 +30,9 @@ pub(super) struct Seeking {
     pub quiet_until: Time,
     /// Since when a majority would have this node (P4).
     winnable_since: Option<Time>,
+    pub after_start: bool,
+    /// Available mode: a leader was heard whose log lacks some of this one (P32).
+    pub stands_apart: bool,
 }
 
 /// What a node has lately said of itself.
@@ -65,6 +68,8 @@ impl Seeking {
             as_heir: false,
             quiet_until: Time::default(),
             winnable_since: None,
+            after_start: cause == Cause::Started,
+            stands_apart: false,
         }
     }
 
@@ -150,6 +155,7 @@ impl Node {
             hears,
             seeking,
             condition: self.condition(),
+            vector: self.told_vector(),
         }
     }
 
@@ -178,7 +184,8 @@ impl Node {
         self.seen = self.seen.max(standing.seen);
         let opinion = Message::Opinion {
             ask,
-            yes: self.would_approve(from, standing.condition),
+            yes: self.would_approve(from, standing.condition)
+                && self.is_of_one_history(standing.vector.as_ref()),
             held: self.peers.is_held(from, self.mono()),
             standing: self.standing(),
         };
@@ -257,6 +264,9 @@ impl Node {
     /// A majority, this node included, answered lately that it would approve (P4). A cluster that was
     /// never formed needs every node that the operator has not excused (P9).
     fn dry_run_won(&self, seeking: &Seeking) -> bool {
+        if self.settings.is_available() {
+            return self.gathering_is_complete(seeking);
+        }
         let (now, fresh) = (self.mono(), self.fresh());
         let blank = self.is_blank();
         let yes = self.settings.others().filter(|node| {

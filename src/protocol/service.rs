@@ -19,6 +19,15 @@ impl Holds {
         self.until.contains_key(&owner)
     }
 
+    /// The cluster time at which that owner's hold lapses.
+    pub fn until(&self, owner: Owner) -> Option<Span> {
+        self.until.get(&owner).copied()
+    }
+
+    pub fn hold(&mut self, owner: Owner, until: Span) {
+        self.until.insert(owner, until);
+    }
+
     /// An owner whose hold has lapsed. Lifting it is a record too, so that all nodes agree when.
     pub fn lapsed(&self, cluster_now: Span) -> Option<Owner> {
         let mut holds = self.until.iter();

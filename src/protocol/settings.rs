@@ -28,6 +28,8 @@ pub struct Timing {
     pub hold: Span,
     /// The longest hold, and how long an index must live for its deaths to be forgotten.
     pub hold_most: Span,
+    /// Between two polls of a leader for other leaders, in available mode (P32).
+    pub poll: Span,
 }
 
 /// Whether a returning elder takes leadership back.
@@ -44,6 +46,15 @@ pub enum Ack {
     Majority,
     /// When every follower that is not suspected has it as well: the seed's rule.
     All,
+}
+
+/// What a side of a partition may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Leadership and acknowledgement need a majority of the topology.
+    Safe,
+    /// Every side elects its lowest live index and goes on; sides that meet are merged (P31).
+    Available,
 }
 
 /// Bounds of what a node holds or sends at once.
@@ -74,6 +85,7 @@ pub struct Settings {
     pub me: NodeId,
     /// The whole topology, this node included, ascending.
     pub members: Vec<NodeId>,
+    pub mode: Mode,
     pub timing: Timing,
     pub limits: Limits,
     pub takeover: Takeover,
@@ -95,6 +107,7 @@ impl Timing {
             stable_for: Span::millis(5_000),
             hold: Span::millis(10_000),
             hold_most: Span::millis(600_000),
+            poll: Span::millis(1_000),
         }
     }
 
@@ -108,6 +121,7 @@ impl Timing {
             window: Span::millis(5_000),
             stable_for: Span::millis(30_000),
             hold: Span::millis(60_000),
+            poll: Span::millis(5_000),
             ..Timing::lan()
         }
     }
@@ -123,6 +137,7 @@ impl Timing {
             window: Span::millis(30_000),
             stable_for: Span::millis(120_000),
             hold: Span::millis(240_000),
+            poll: Span::millis(60_000),
             ..Timing::lan()
         }
     }
@@ -185,12 +200,17 @@ impl Settings {
         Settings {
             me,
             members,
+            mode: Mode::Safe,
             timing: Timing::lan(),
             limits: Limits::default(),
             takeover: Takeover::Never,
             ack: Ack::Majority,
             format: Format(1),
         }
+    }
+
+    pub fn is_available(&self) -> bool {
+        self.mode == Mode::Available
     }
 
     pub fn quorum(&self) -> usize {

@@ -85,9 +85,12 @@ impl Node {
         self.leading().map(|leading| leading.clock.stamp(now))
     }
 
-    /// Whether a majority answered this node lately, itself included: the difference between an
+    /// Whether a majority, where one is needed, answered this node lately, itself included: the difference between an
     /// election under way and a minority.
     pub fn reaches_majority(&self, now: Time) -> bool {
+        if self.settings.is_available() {
+            return true;
+        }
         let fresh = self.fresh();
         match &self.role {
             Role::Following(_) => true,

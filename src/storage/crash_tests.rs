@@ -10,11 +10,14 @@ use std::rc::Rc;
 use super::lines::Lines;
 use super::meta::Boundary;
 use super::recover::Opened;
-use super::testing::{Hand, Rng, TempDir, incoming, is_doubtful, make_original, reopen, some_records, vote};
+use super::testing::{
+    Hand, Rng, TempDir, incoming, is_doubtful, make_original, rebase, reopen, rows, rows_at, some_records,
+    vote,
+};
 use super::watch::{self, Image, image, restore};
 use super::writer::Job;
 use crate::protocol::{Recovered, Vote};
-use crate::types::{Index, Position, Record};
+use crate::types::{Index, Position, Record, Vector};
 
 /// What a disk should hold after so many jobs.
 #[derive(Clone, Debug)]
@@ -102,6 +105,17 @@ impl Run {
         self.give(job, |state| *state = State { vote: state.vote, base, records: Vec::new() });
     }
 
+    /// The state goes on from another history, some records farther.
+    fn rebase(&mut self, epoch: u64, ahead: u64, whole: bool) {
+        let mut boundary = Boundary { chain: self.rng.next() as u32, ..Boundary::default() };
+        boundary.meta.at = Position::new(vote(epoch).promise.epoch, self.lines.last() + ahead);
+        boundary.meta.vector = Some(Vector::linear(boundary.meta.at));
+        boundary.origin = boundary.index();
+        self.lines.reset(&boundary);
+        let job = Job::Rebase(rebase(&boundary, whole));
+        self.give(job, |state| *state = State { vote: state.vote, base: boundary, records: Vec::new() });
+    }
+
     fn run(&mut self) {
         self.hand.run();
         self.progress.borrow_mut().0 = self.states.len() - 1;
@@ -164,10 +178,22 @@ fn check(states: &[State], crash: &Crash, dir: &Path) {
     assert!(possible.iter().any(|state| is_part_of(&opened, state)), "{what}: {}", told(possible, &opened));
     let least = possible.iter().map(|state| state.last().index).min().unwrap_or(0);
     assert!(last(&opened) >= least, "{what}: {}", told(possible, &opened));
+    check_rows(&opened, what);
     let before = opened.recovered.clone();
     drop(opened);
     let again = reopen(dir);
     assert_eq!((again.findings, again.recovered), (Vec::new(), before), "{what}");
+}
+
+/// A state that a rebase made has the rows of just that one.
+fn check_rows(opened: &Opened, what: &str) {
+    let snapshots = opened.snapshots.lock().unwrap();
+    let newest = snapshots.newest().cloned().unwrap_or_default();
+    if newest.meta.vector.is_some() {
+        assert_eq!(rows(&snapshots), rows_at(newest.index()), "{what}");
+        assert_eq!(newest.meta.vector, Some(Vector::linear(newest.meta.at)), "{what}");
+        assert!(opened.recovered.base.vector.is_some(), "{what}");
+    }
 }
 
 fn last(opened: &Opened) -> Index {
@@ -259,6 +285,30 @@ fn installations_and_trims() {
         }
         let (states, crashes) = run.finish();
         check_all(&states, &crashes, 60);
+    }
+}
+
+#[test]
+fn rebases() {
+    for seed in 16..20 {
+        let dir = TempDir::new();
+        let mut run = Run::start(dir.path(), seed);
+        for epoch in 3..8 {
+            run.vote(epoch);
+            run.append(epoch, 9);
+            run.run();
+            // Some follow what is not synced yet, or each other.
+            run.append(epoch, seed % 3);
+            run.vote(epoch + 1);
+            run.rebase(epoch + 1, 1 + seed % 2 * 20, epoch == 5);
+            if epoch == 6 {
+                run.rebase(epoch + 1, 1, false);
+            }
+            run.append(epoch + 1, 3);
+            run.run();
+        }
+        let (states, crashes) = run.finish();
+        check_all(&states, &crashes, 100);
     }
 }
 

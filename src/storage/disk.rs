@@ -178,7 +178,7 @@ impl Work {
     fn work(&mut self) -> Result<(), StorageError> {
         loop {
             self.ask_for_room();
-            let deadline = self.writer.is_unmarked().then(|| Instant::now() + IDLE);
+            let deadline = self.patience().map(|patience| Instant::now() + patience);
             let Inbox { jobs, room, stop, .. } = self.shared.take(deadline);
             if let Some(room) = room {
                 self.take_room(room)?;
@@ -191,6 +191,12 @@ impl Work {
                 return self.writer.mark();
             }
         }
+    }
+
+    /// How long to wait for jobs, if there is something to do without any.
+    fn patience(&self) -> Option<Duration> {
+        let idle = self.writer.is_unmarked().then_some(IDLE);
+        idle.or(self.writer.is_starved().then_some(ROOM_RETRY))
     }
 
     fn ask_for_room(&mut self) {

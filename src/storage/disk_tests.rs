@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
+use crate::storage::Boundary;
 use crate::storage::recover::Opened;
 use crate::storage::segment::allocate;
-use crate::storage::testing::{Rng, TempDir, is_doubtful, reopen, some_records, vote};
+use crate::storage::testing::{Rng, TempDir, is_doubtful, rebase, reopen, some_records, vote};
 use crate::types::Position;
 
 /// More than any of this takes on a busy machine; only a hang waits for it.
@@ -136,6 +137,29 @@ fn a_full_disk_can_be_closed() {
     let again = reopen(dir.path());
     // Never reported, so as much as there was room for.
     assert!(!is_doubtful(&again) && again.recovered.records.len() < 50);
+}
+
+/// No spare segment is waited for, so nobody but the writer itself tries again.
+#[test]
+fn a_rebase_without_room_is_tried_again() {
+    let dir = TempDir::new();
+    let Opened { disk, mut lines, snapshots, .. } = reopen(dir.path());
+    let (disk, reports) = running(disk);
+    disk.submit(Seq(1), Job::Vote(vote(4)));
+    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 3));
+    wait(&reports, durable(2));
+    snapshots.lock().unwrap().starved = true;
+    let mut boundary = Boundary { chain: 5, ..Boundary::default() };
+    boundary.meta.at = Position::new(vote(4).promise.epoch, 10);
+    disk.submit(Seq(3), Job::Rebase(rebase(&boundary, false)));
+    let seen = wait(&reports, |report| matches!(report, Report::Full(true)));
+    assert!(!seen.iter().any(durable(3)), "{seen:?}");
+    snapshots.lock().unwrap().starved = false;
+    let seen = wait(&reports, durable(3));
+    assert!(seen.iter().any(|report| matches!(report, Report::Full(false))), "{seen:?}");
+    drop((disk, snapshots));
+    let again = reopen(dir.path());
+    assert_eq!((again.recovered.base, again.findings), (boundary.meta, Vec::new()));
 }
 
 #[test]

@@ -31,6 +31,9 @@ struct Text {
     seats: Vec<(u32, String, Index)>,
     /// Owner and the cluster time at which its hold lapses.
     holds: BTreeMap<String, u64>,
+    /// Available mode: what the state includes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vector: Option<String>,
 }
 
 impl Boundary {
@@ -51,6 +54,7 @@ impl Boundary {
             format: meta.format.0,
             seats: meta.roster.seats().map(seat).collect(),
             holds: meta.holds.iter().map(|(owner, until)| (owner_name(owner).to_string(), until.0)).collect(),
+            vector: meta.vector.as_ref().map(ToString::to_string),
         };
         serde_json::to_string(&text).expect("numbers and texts always encode")
     }
@@ -71,6 +75,7 @@ impl Boundary {
                 .map(|(owner, until)| Some((owner_named(&owner)?, Span(until))))
                 .collect::<Option<Holds>>()?,
             format: Format(text.format),
+            vector: text.vector.map(|vector| vector.parse()).transpose().ok()?,
         };
         Some(Boundary { meta, chain: text.chain, origin: text.origin })
     }
@@ -105,6 +110,7 @@ mod tests {
                 .collect(),
             holds: [(Owner::Operator, Span(9))].into_iter().collect(),
             format: Format(1),
+            vector: Some("7.1@120,8.2@90;1-6.3@50".parse().expect("a vector")),
         };
         let boundary = Boundary { meta, chain: 0xdead_beef, origin: 0 };
         assert_eq!(Boundary::from_json(&boundary.to_json()), Some(boundary));

@@ -9,7 +9,7 @@ use super::read::{LogItem, read_dir};
 use super::recover::{Opened, SNAPSHOTS_DIR};
 use super::segment::list;
 use super::snapshot::Snapshots;
-use super::testing::{Hand, Rng, TempDir, incoming, reopen, some_records, vote};
+use super::testing::{Hand, Rng, TempDir, incoming, rebase, reopen, some_records, vote};
 use super::writer::Job;
 use crate::types::{Index, Position, Record};
 
@@ -91,8 +91,11 @@ impl Pair {
     fn install(&mut self, rng: &mut Rng, at: Index) {
         let mut boundary = Boundary { chain: rng.next() as u32, ..Boundary::default() };
         boundary.meta.at = Position::new(vote(self.plain.epoch).promise.epoch, at);
-        let incoming = incoming(&self.snapshots.lock().unwrap(), &boundary);
-        self.hand.queue(Job::Install(incoming));
+        let job = match rng.below(3) {
+            0 => Job::Install(incoming(&self.snapshots.lock().unwrap(), &boundary)),
+            kind => Job::Rebase(rebase(&boundary, kind == 1)),
+        };
+        self.hand.queue(job);
         self.hand.run();
         self.lines.reset(&boundary);
         let epoch = self.plain.epoch;

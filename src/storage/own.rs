@@ -11,6 +11,7 @@ const LEAD: u16 = 0;
 const REJOIN: u16 = 110;
 const SERVICE_DOWN: u16 = 111;
 const SERVICE_UP: u16 = 112;
+const SETTLED: u16 = 115;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +19,12 @@ struct Lead {
     /// Node, and its incarnation in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     founders: Option<BTreeMap<u32, String>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settled {
+    upto: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,7 +49,7 @@ struct ServiceUp {
 }
 
 pub fn is_own(kind: u16) -> bool {
-    matches!(kind, LEAD | REJOIN | SERVICE_DOWN | SERVICE_UP)
+    matches!(kind, LEAD | REJOIN | SERVICE_DOWN | SERVICE_UP | SETTLED)
 }
 
 pub fn push(out: &mut Vec<u8>, entry: &Entry) {
@@ -62,6 +69,7 @@ pub fn push(out: &mut Vec<u8>, entry: &Entry) {
         Entry::ServiceUp { owner } => {
             (SERVICE_UP, json(&ServiceUp { owner: owner_name(*owner).to_string() }))
         }
+        Entry::Settled { upto } => (SETTLED, json(&Settled { upto: upto.to_string() })),
         Entry::Client(_) => unreachable!("a client's record has its own text"),
     };
     super::digits::push_decimal(out, u64::from(kind));
@@ -86,6 +94,10 @@ pub fn parse(kind: u16, text: &str) -> Option<Entry> {
         SERVICE_UP => {
             let up: ServiceUp = serde_json::from_str(text).ok()?;
             Some(Entry::ServiceUp { owner: owner_named(&up.owner)? })
+        }
+        SETTLED => {
+            let settled: Settled = serde_json::from_str(text).ok()?;
+            Some(Entry::Settled { upto: settled.upto.parse().ok()? })
         }
         _ => None,
     }

@@ -10,7 +10,7 @@ use super::finding::Finding;
 use super::identity::IDENTITY_FILE;
 use super::meta::Boundary;
 use super::recover::{Opened, Options, SNAPSHOTS_DIR, open};
-use super::snapshot::{Incoming, Snapshots};
+use super::snapshot::{Change, Incoming, Rebase, Rows, SnapshotError, Snapshots};
 use super::writer::{Job, Report, Writer};
 use crate::protocol::{Seq, Term, Vote};
 use crate::types::{
@@ -155,6 +155,39 @@ pub fn incoming(receiver: &Snapshots, boundary: &Boundary) -> Incoming {
     let mut importer = receiver.importer().unwrap();
     importer.write(&bytes).unwrap();
     importer.finish().unwrap()
+}
+
+/// A state of two rows; the second one is new at every rebase.
+#[derive(Debug)]
+struct Two(Index);
+
+impl Rows for Two {
+    fn changes(&self, whole: bool) -> Box<dyn Iterator<Item = Change<'_>> + '_> {
+        let row = |(key, value): (String, String)| Change {
+            table: "doc",
+            key: key.into(),
+            value: Some(value.into()),
+        };
+        Box::new(rows_at(self.0).into_iter().skip(usize::from(!whole)).map(row))
+    }
+}
+
+pub fn rows_at(index: Index) -> Vec<(String, String)> {
+    vec![("always".to_string(), "1".to_string()), ("newest".to_string(), index.to_string())]
+}
+
+pub fn rows(snapshots: &Snapshots) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    let load = snapshots.load::<SnapshotError>(|_, key, value| {
+        rows.push((key.to_string(), value.to_string()));
+        Ok(())
+    });
+    load.unwrap();
+    rows
+}
+
+pub fn rebase(boundary: &Boundary, whole: bool) -> Rebase {
+    Rebase { boundary: boundary.clone(), rows: Box::new(Two(boundary.index())), whole }
 }
 
 /// A writer without its threads: the test makes room, and counts.

@@ -12,7 +12,7 @@ use super::error::StorageError;
 use super::log::{Appending, Log};
 use super::meta::Boundary;
 use super::segment::Spare;
-use super::snapshot::{Incoming, Snapshots};
+use super::snapshot::{Incoming, Rebase, Snapshots};
 use super::vote::VoteFile;
 use crate::protocol::{Records, Seq, Vote};
 use crate::types::Index;
@@ -30,6 +30,8 @@ pub enum Job {
         above: Index,
     },
     Install(Incoming),
+    /// The state goes on from another history.
+    Rebase(Rebase),
     Trim {
         upto: Index,
     },
@@ -52,7 +54,8 @@ enum Task {
     Append(Appending),
     Truncate(Index),
     Install(Incoming),
-    /// The snapshot is installed; the log is yet to follow it.
+    Rebase(Rebase),
+    /// The snapshot is durable; the log is yet to follow it.
     Restart(Boundary),
     Trim(Index),
 }
@@ -64,11 +67,13 @@ pub struct Writer {
     snapshots: Arc<Mutex<Snapshots>>,
     tasks: VecDeque<(Seq, Task)>,
     full: bool,
+    /// A snapshot found no room: nobody makes any, it can only be tried again.
+    starved: bool,
 }
 
 impl Writer {
     pub fn new(log: Log, vote: VoteFile, snapshots: Arc<Mutex<Snapshots>>) -> Writer {
-        Writer { log, vote, snapshots, tasks: VecDeque::new(), full: false }
+        Writer { log, vote, snapshots, tasks: VecDeque::new(), full: false, starved: false }
     }
 
     pub fn log(&self) -> &Log {
@@ -81,6 +86,7 @@ impl Writer {
             Job::Append { records, lines } => Task::Append(Appending::new(records, lines)),
             Job::Truncate { above } => Task::Truncate(above),
             Job::Install(incoming) => Task::Install(incoming),
+            Job::Rebase(rebase) => Task::Rebase(rebase),
             Job::Trim { upto } => Task::Trim(upto),
         };
         self.tasks.push_back((seq, task));
@@ -89,6 +95,7 @@ impl Writer {
     /// Does everything queued, as far as there is room, with one sync at the end.
     pub fn run(&mut self, report: &mut dyn FnMut(Report)) -> Result<(), StorageError> {
         let mut done = None;
+        let starved = std::mem::take(&mut self.starved);
         while let Some((seq, task)) = self.tasks.pop_front() {
             // Of votes in a row only the last one can be found on disk.
             let superseded = matches!((&task, self.tasks.front()), (Task::Vote(_), Some((_, Task::Vote(_)))));
@@ -100,6 +107,11 @@ impl Writer {
             done = Some(seq);
         }
         self.log.sync()?;
+        match (starved, self.starved) {
+            (false, true) => self.no_room(report),
+            (true, false) => self.has_room(report),
+            _ => {}
+        }
         if let Some(seq) = done {
             report(Report::Durable(seq));
         }
@@ -125,6 +137,7 @@ impl Writer {
                 self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).install(incoming)?;
                 return self.perform(Task::Restart(boundary));
             }
+            Task::Rebase(rebase) => return self.rebase(rebase),
             Task::Restart(boundary) => {
                 if !self.log.restart(&boundary)? {
                     return Ok(Some(Task::Restart(boundary)));
@@ -135,6 +148,24 @@ impl Writer {
         Ok(None)
     }
 
+    fn rebase(&mut self, rebase: Rebase) -> Result<Option<Task>, StorageError> {
+        self.log.sync()?;
+        let added = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).rebase(&rebase);
+        match added {
+            Ok(()) => self.perform(Task::Restart(rebase.boundary)),
+            Err(error) if error.is_full() => {
+                self.starved = true;
+                Ok(Some(Task::Rebase(rebase)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether there is something to be tried again after a while.
+    pub fn is_starved(&self) -> bool {
+        self.starved
+    }
+
     /// How much room to make, if any is waited for.
     pub fn wanted(&self) -> Option<u64> {
         self.log.wanted()
@@ -142,6 +173,12 @@ impl Writer {
 
     pub fn give(&mut self, spare: Spare, report: &mut dyn FnMut(Report)) {
         self.log.give(spare);
+        if !self.starved {
+            self.has_room(report);
+        }
+    }
+
+    fn has_room(&mut self, report: &mut dyn FnMut(Report)) {
         if std::mem::take(&mut self.full) {
             report(Report::Full(false));
         }

@@ -56,17 +56,40 @@ impl Store {
             Entry::Client(payload) if is_step(payload) => return self.apply_restore(record, payload),
             Entry::Client(payload) => Some((Command::from_payload(payload)?, payload.call)),
             Entry::Lead { .. } | Entry::Rejoin { .. } => None,
-            Entry::ServiceDown { .. } | Entry::ServiceUp { .. } => None,
+            Entry::ServiceDown { .. } | Entry::ServiceUp { .. } | Entry::Settled { .. } => None,
         };
         self.applied = record.position;
         self.stamp = record.stamp;
         let mut changes = Vec::new();
-        self.calls.forget_old(record.stamp.cluster, &mut changes);
+        self.forget_old_calls(&mut changes);
+        self.keep_sides(&record.entry, &mut changes);
         let outcome = match command {
             Some((command, call)) => self.run(&command, call, &mut changes),
             None => Ok(Reply::none()),
         };
         Ok(Applied { outcome, changes, restored: false })
+    }
+
+    fn forget_old_calls(&mut self, changes: &mut Vec<Key>) {
+        let forgotten = self.calls.forget_old(self.stamp.cluster);
+        changes.extend(forgotten.iter().map(|(_, key)| Key::Call(*key)));
+        if let Some(sides) = self.sides_mut().filter(|_| !forgotten.is_empty()) {
+            for (age, key) in forgotten {
+                sides.forget(&Key::Call(key), Some(age.1));
+                sides.bounds.calls = sides.bounds.calls.max(age);
+            }
+            changes.push(Key::Side);
+        }
+    }
+
+    /// With each leader the bounds are written anew: the snapshot of a state of safe mode has none.
+    fn keep_sides(&mut self, entry: &Entry, changes: &mut Vec<Key>) {
+        let Some(sides) = self.sides_mut() else { return };
+        match entry {
+            Entry::Settled { upto } => sides.settle(*upto, changes),
+            Entry::Lead { .. } => changes.push(Key::Side),
+            _ => {}
+        }
     }
 
     /// What a command would come to if its record were written now, with the stamp `now`.
@@ -102,7 +125,7 @@ impl Store {
     fn first_answer(&self, command: &Command, call: Call) -> Option<(Position, Result<Reply, Rejection>)> {
         let first = self.calls.get(call.key)?;
         let answer = match first.body == call.body {
-            true => Ok(Reply::new(command, first.at, &first.created)),
+            true => Ok(Reply::new(command, &self.rev(first.at), &first.created)),
             false => Err(Reason::KeyReused.into()),
         };
         Some((first.at, answer))
@@ -131,9 +154,12 @@ impl Store {
         }
         changes.append(&mut made.keys);
         let created: Created = (!made.created.is_empty()).then(|| made.created.into());
-        let reply = Reply::new(command, at, &created);
+        let reply = Reply::new(command, &self.rev(at), &created);
         if let Some(call) = call {
             self.calls.remember(call, at, stamp.cluster, created);
+            if let Some(sides) = self.sides_mut() {
+                sides.note(Key::Call(call.key), at);
+            }
             changes.push(Key::Call(call.key));
         }
         Ok(reply)
@@ -156,9 +182,7 @@ impl Store {
     }
 
     fn change(&mut self, number: usize, operation: &Operation, at: Position, made: &mut Changes) {
-        let done = self.carry_out(operation, at);
-        made.keys.push(done.changed);
-        if done.created {
+        if self.carry_out(operation, at, &mut made.keys) {
             made.created.extend(u16::try_from(number));
         }
     }

@@ -10,10 +10,9 @@ use imbl::OrdMap;
 use serde::Deserialize;
 
 use super::hash::{Hash, Mix};
-use super::key::{Key, position_in};
 use super::limits::{CALLS_KEPT, CALLS_MOST, FORGOTTEN_MOST};
 use super::table::{Row, Table};
-use crate::types::{Call, Index, Position, Span};
+use crate::types::{Call, Position, Span};
 
 /// The numbers of those operations of a command that made a document where there was none.
 pub type Created = Option<Arc<[u16]>>;
@@ -31,8 +30,11 @@ pub struct Remembered {
 pub struct Calls {
     table: Table<u128, Remembered>,
     /// The same by age: a record remembers one call at most, and later records are not older.
-    by_age: OrdMap<Index, u128>,
+    by_age: OrdMap<Age, u128>,
 }
+
+/// When a call was carried out. On each side of a split calls go on; this orders all of them.
+pub type Age = (Span, Position);
 
 impl Calls {
     pub fn table(&self) -> &Table<u128, Remembered> {
@@ -49,24 +51,40 @@ impl Calls {
 
     /// False if that key or that record is there already.
     pub fn add(&mut self, key: u128, call: Remembered) -> bool {
-        let index = call.at.index;
+        let age = call.age();
         let replaced = self.table.insert(key, call);
         if let Some(before) = &replaced {
-            self.by_age.remove(&before.at.index);
+            self.by_age.remove(&before.age());
         }
-        self.by_age.insert(index, key).is_none() && replaced.is_none()
+        self.by_age.insert(age, key).is_none() && replaced.is_none()
     }
 
-    /// Forgets some of the calls that are old enough.
-    pub fn forget_old(&mut self, now: Span, changes: &mut Vec<Key>) {
-        for _ in 0..FORGOTTEN_MOST {
-            let Some((index, key)) = self.oldest().filter(|(_, key)| self.is_old(*key, now)) else {
-                return;
-            };
-            self.by_age.remove(&index);
-            self.table.remove(key);
-            changes.push(Key::Call(key));
+    /// Forgets some of the calls that are old enough, and says which.
+    pub fn forget_old(&mut self, now: Span) -> Vec<(Age, u128)> {
+        let mut forgotten = Vec::new();
+        while let Some((age, key)) = self.oldest().filter(|(_, key)| self.is_old(*key, now)) {
+            if forgotten.len() == FORGOTTEN_MOST {
+                break;
+            }
+            self.forget(age, key);
+            forgotten.push((age, key));
         }
+        forgotten
+    }
+
+    /// Forgets what another side has forgotten.
+    pub fn forget_upto(&mut self, upto: Age) -> Vec<(Age, u128)> {
+        let mut forgotten = Vec::new();
+        while let Some((age, key)) = self.oldest().filter(|(age, _)| *age <= upto) {
+            self.forget(age, key);
+            forgotten.push((age, key));
+        }
+        forgotten
+    }
+
+    fn forget(&mut self, age: Age, key: u128) {
+        self.by_age.remove(&age);
+        self.table.remove(key);
     }
 
     /// Whether there is no room for another by `now`. A full table makes room with the next record if its oldest call is
@@ -76,7 +94,7 @@ impl Calls {
         self.table.len() >= CALLS_MOST && !oldest.is_some_and(|(_, key)| self.is_old(key, now))
     }
 
-    fn oldest(&self) -> Option<(Index, u128)> {
+    fn oldest(&self) -> Option<(Age, u128)> {
         self.by_age.get_min().copied()
     }
 
@@ -96,6 +114,10 @@ struct Entry<'a> {
 }
 
 impl Remembered {
+    pub fn age(&self) -> Age {
+        (self.since, self.at)
+    }
+
     pub fn entry(&self) -> String {
         let Remembered { at, body, created, since } = self;
         let mut text = format!("{{\"at\":\"{at}\",\"body\":\"{body:016x}\",\"since_us\":{}", since.0);
@@ -109,7 +131,7 @@ impl Remembered {
     pub fn from_entry(json: &str) -> Option<Remembered> {
         let Entry { at, body, since_us, created } = serde_json::from_str(json).ok()?;
         Some(Remembered {
-            at: position_in(at)?,
+            at: at.parse().ok()?,
             body: u64::from_str_radix(body, 16).ok()?,
             created: (!created.is_empty()).then(|| created.into()),
             since: Span(since_us),

@@ -9,8 +9,10 @@
 //! | 100 | Batch | `[{"type", "payload"}, …]` |
 //! | 101 | PutDoc | `{"key", "if_rev"?, "if_absent"?, "value"}` |
 //! | 102 | DeleteDoc | `{"key", "if_rev"?}` |
+//! | 103 | ApplyConflict | `{"id"}`: what a merge overrode is written again |
+//! | 104 | DropConflict | `{"id"}`: the merge was right, the journal may forget it |
 //!
-//! Unknown members are kept in users and elections, dropped from removals and votes, and refused for documents, where a
+//! Unknown members are kept in users and elections, dropped from removals and votes, and refused for documents and conflicts, where a
 //! misspelt condition would otherwise pass for none.
 
 use std::collections::BTreeSet;
@@ -32,6 +34,8 @@ pub enum Kind {
     Batch = 100,
     PutDoc = 101,
     DeleteDoc = 102,
+    ApplyConflict = 103,
+    DropConflict = 104,
 }
 
 /// One record's worth: all of it is applied or nothing (P12).
@@ -50,6 +54,8 @@ pub enum Operation {
     VoteElection { election: Text, voter: Text, choice: Text },
     PutDoc { key: Text, value: Text, condition: Condition },
     DeleteDoc { key: Text, condition: Condition },
+    ApplyConflict { id: Text },
+    DropConflict { id: Text },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +93,7 @@ pub enum Condition {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 9] = [
         Kind::CreateUser,
         Kind::RemoveUser,
         Kind::CreateElection,
@@ -95,6 +101,8 @@ impl Kind {
         Kind::Batch,
         Kind::PutDoc,
         Kind::DeleteDoc,
+        Kind::ApplyConflict,
+        Kind::DropConflict,
     ];
 
     pub fn number(self) -> u16 {
@@ -115,6 +123,8 @@ impl Kind {
             Kind::Batch => "Batch",
             Kind::PutDoc => "PutDoc",
             Kind::DeleteDoc => "DeleteDoc",
+            Kind::ApplyConflict => "ApplyConflict",
+            Kind::DropConflict => "DropConflict",
         }
     }
 
@@ -157,6 +167,8 @@ impl Operation {
             Operation::VoteElection { .. } => Kind::VoteElection,
             Operation::PutDoc { .. } => Kind::PutDoc,
             Operation::DeleteDoc { .. } => Kind::DeleteDoc,
+            Operation::ApplyConflict { .. } => Kind::ApplyConflict,
+            Operation::DropConflict { .. } => Kind::DropConflict,
         }
     }
 
@@ -171,6 +183,7 @@ impl Operation {
             }
             Operation::PutDoc { key, value, .. } => key.len() + value.len(),
             Operation::DeleteDoc { key, .. } => key.len(),
+            Operation::ApplyConflict { id } | Operation::DropConflict { id } => id.len(),
         }
     }
 
@@ -211,6 +224,11 @@ impl Operation {
             }
             Operation::DeleteDoc { key, condition } => {
                 write_key(out, key, condition)?;
+                out.write_char('}')
+            }
+            Operation::ApplyConflict { id } | Operation::DropConflict { id } => {
+                out.write_str("{\"id\":")?;
+                write_text(out, id)?;
                 out.write_char('}')
             }
         }

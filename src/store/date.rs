@@ -1,5 +1,7 @@
 //! Dates and times of RFC 3339, as microseconds since 1970 in UTC. A full date, a full time and an offset, nothing left out.
 
+use crate::types::WallTime;
+
 const DAY_S: i64 = 24 * 60 * 60;
 const SECOND_US: i64 = 1_000_000;
 
@@ -12,6 +14,28 @@ pub fn micros(text: &str) -> Option<i64> {
     let (fraction, offset) = fraction(rest)?;
     let seconds = day(date)? * DAY_S + second_of_day(clock)? - offset_s(offset)?;
     Some(seconds * SECOND_US + fraction)
+}
+
+/// A moment as `2026-11-30T18:00:00.5Z`, with as many decimals as it takes.
+pub fn text(moment: WallTime) -> String {
+    let (seconds, micros) = (moment.0 / 1_000_000, moment.0 % 1_000_000);
+    let (days, second) = (seconds / DAY_S as u64, seconds % DAY_S as u64);
+    let (year, month, day) = date_of(i64::try_from(days).unwrap_or(i64::MAX));
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let decimals = format!(".{micros:06}");
+    let decimals = decimals.trim_end_matches('0').trim_end_matches('.');
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{decimals}Z")
+}
+
+/// Year, month and day of a number of days since 1970.
+fn date_of(days: i64) -> (i64, i64, i64) {
+    // Never too late, and too early by one year at most.
+    let mut year = 1970 + days / 366;
+    while days_before(year + 1, 1) <= days {
+        year += 1;
+    }
+    let month = (1..=12).rev().find(|month| days_before(year, *month) <= days).unwrap_or(1);
+    (year, month, days - days_before(year, month) + 1)
 }
 
 /// Days since 1970 of `YYYY-MM-DD`.
@@ -112,6 +136,21 @@ mod tests {
         for (text, expected) in known {
             assert_eq!(micros(text), Some(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_moment_is_written_as_it_is_read() {
+        let known = [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_825_600_000_001, "2000-02-29T12:00:00.000001Z"),
+            (1_796_061_600_500_000, "2026-11-30T18:00:00.5Z"),
+            (253_402_300_799_999_999, "9999-12-31T23:59:59.999999Z"),
+        ];
+        for (moment, expected) in known {
+            assert_eq!(text(WallTime(moment)), expected);
+            assert_eq!(micros(expected), i64::try_from(moment).ok());
+        }
+        assert!(!text(WallTime(u64::MAX)).is_empty());
     }
 
     #[test]

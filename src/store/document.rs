@@ -37,7 +37,7 @@ impl Store {
         })?;
         out.write_str(",\"docs\":")?;
         write_list(out, self.docs.iter(), |out, (key, doc)| {
-            DocItem { key: key.clone(), doc: doc.clone() }.write_json(out)
+            DocItem { key: key.clone(), doc: self.doc_view(doc) }.write_json(out)
         })?;
         out.write_char('}')
     }

@@ -2,19 +2,34 @@
 
 use std::fmt::Write;
 
+use super::fields::check_text;
+use super::hash::{Hash, Mix};
 use super::json::write_text;
-use crate::types::{Epoch, NodeId, Position, Text};
+use super::limits::{CONFLICT_ID_MOST, KEY_MOST, NAME_MOST};
+use crate::types::{Position, Text};
 
-/// The tables, in the order of their names.
-pub const TABLES: [&str; 5] = ["call", "doc", "election", "user", "vote"];
+/// The tables, in the order of their names. Four of them are there only where sides are told apart.
+pub const TABLES: [&str; 9] =
+    ["call", "conflict", "doc", "election", "rival", "side", "tomb", "user", "vote"];
+
+/// The name of the one entry of the table `side`.
+pub const SIDE: &str = "bounds";
 
 /// One entry of the state. Ordered as in a snapshot: by table, then by the bytes of the name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// An idempotency key's hash.
     Call(u128),
+    /// What a merge overrode: see `lost_id`.
+    Conflict(Text),
     Doc(Text),
     Election(Text),
+    /// What lost to the current value of a key: see `lost_id`.
+    Rival(Text),
+    /// What the bookkeeping of sides reaches back to.
+    Side,
+    /// What was deleted.
+    Tomb(Box<Key>),
     User(Text),
     /// `["election","voter"]`, see `ballot`.
     Vote(Text),
@@ -24,8 +39,12 @@ impl Key {
     pub fn table(&self) -> &'static str {
         match self {
             Key::Call(_) => "call",
+            Key::Conflict(_) => "conflict",
             Key::Doc(_) => "doc",
             Key::Election(_) => "election",
+            Key::Rival(_) => "rival",
+            Key::Side => "side",
+            Key::Tomb(_) => "tomb",
             Key::User(_) => "user",
             Key::Vote(_) => "vote",
         }
@@ -34,9 +53,66 @@ impl Key {
     pub fn name(&self) -> String {
         match self {
             Key::Call(key) => format!("{key:032x}"),
-            Key::Doc(name) | Key::Election(name) | Key::User(name) | Key::Vote(name) => name.to_string(),
+            Key::Side => SIDE.to_string(),
+            Key::Tomb(key) => key.full_name(),
+            Key::Conflict(name) | Key::Rival(name) | Key::Vote(name) => name.to_string(),
+            Key::Doc(name) | Key::Election(name) | Key::User(name) => name.to_string(),
         }
     }
+
+    /// `doc:conf/a`. In the order of the keys: no table's name begins another's.
+    pub fn full_name(&self) -> String {
+        format!("{}:{}", self.table(), self.name())
+    }
+
+    /// What `full_name` says, of those entries that can be deleted or lose.
+    pub fn from_full_name(text: &str) -> Option<Key> {
+        let (table, name) = text.split_once(':')?;
+        let most = match table {
+            "conflict" => CONFLICT_ID_MOST,
+            "doc" => KEY_MOST,
+            "election" | "user" => NAME_MOST,
+            "vote" => ballot_parts(name).map(|_| name.len())?,
+            _ => return None,
+        };
+        check_text(name, most).ok()?;
+        Some(match table {
+            "conflict" => Key::Conflict(lost_parts(name).map(|_| name.into())?),
+            "doc" => Key::Doc(name.into()),
+            "election" => Key::Election(name.into()),
+            "user" => Key::User(name.into()),
+            _ => Key::Vote(name.into()),
+        })
+    }
+}
+
+impl Mix for Key {
+    fn mix(&self, hash: &mut Hash) {
+        self.table().mix(hash);
+        match self {
+            Key::Call(key) => key.mix(hash),
+            Key::Side => {}
+            Key::Tomb(key) => key.mix(hash),
+            Key::Conflict(name) | Key::Rival(name) | Key::Vote(name) => name.mix(hash),
+            Key::Doc(name) | Key::Election(name) | Key::User(name) => name.mix(hash),
+        }
+    }
+}
+
+/// The name of what was written under a key at a position and lost: `doc:conf/a:7.2@12`. No position holds a colon.
+pub fn lost_id(key: &Key, at: Position) -> Text {
+    format!("{}:{at}", key.full_name()).into()
+}
+
+/// What the names of all that lost under a key begin with; others may begin so too.
+pub fn lost_ids_of(key: &Key) -> String {
+    format!("{}:", key.full_name())
+}
+
+pub fn lost_parts(id: &str) -> Option<(Key, Position)> {
+    let (key, at) = id.rsplit_once(':')?;
+    let (key, at): (Key, Position) = (Key::from_full_name(key)?, at.parse().ok()?);
+    (*lost_id(&key, at) == *id).then_some((key, at))
 }
 
 /// The name of a vote: JSON, because names may hold anything that could stand between them.
@@ -65,14 +141,6 @@ pub fn ballot_parts(name: &str) -> Option<(String, String)> {
 pub fn call_named(name: &str) -> Option<u128> {
     let key = u128::from_str_radix(name, 16).ok()?;
     (Key::Call(key).name() == name).then_some(key)
-}
-
-/// `7.1@12`
-pub fn position_in(text: &str) -> Option<Position> {
-    let (epoch, index) = text.split_once('@')?;
-    let (counter, leader) = epoch.split_once('.')?;
-    let epoch = Epoch::new(counter.parse().ok()?, NodeId(leader.parse().ok()?));
-    Some(Position::new(epoch, index.parse().ok()?))
 }
 
 /// An entry's value: what it says, and the record that said so.
@@ -109,12 +177,18 @@ mod tests {
             Key::User(text("a")),
             Key::Doc(text("é")),
             Key::Doc(text("z/1")),
+            Key::Side,
+            Key::Conflict(text("doc:a:1.1@2")),
+            Key::Rival(text("doc:a:1.1@2")),
+            Key::Tomb(Key::User(text("a")).into()),
+            Key::Tomb(Key::Doc(text("z")).into()),
             Key::Call(u128::MAX),
             Key::Call(16),
         ];
         keys.sort();
         let names = keys.iter().map(|key| (key.table(), key.name()));
         assert!(names.is_sorted());
+        assert!(keys.iter().map(Key::full_name).is_sorted());
         assert_eq!(keys[0], Key::Call(16));
         let mut tables: Vec<_> = keys.iter().map(Key::table).collect();
         tables.dedup();
@@ -122,12 +196,18 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_read_back() {
-        let at = Position::new(Epoch::new(7, NodeId(1)), 120);
-        assert_eq!(position_in(&at.to_string()), Some(at));
-        assert_eq!(at.epoch.to_string(), "7.1");
-        for wrong in ["", "7.1", "7@1", "7.1@", "7.n1@2", "7.1@-2"] {
-            assert_eq!(position_in(wrong), None);
+    fn what_lost_is_named_unambiguously() {
+        let at = "7.2@12".parse().expect("a position");
+        let key = |name: &str| Key::Doc(Text::from(name));
+        assert_eq!(&*lost_id(&key("conf/a"), at), "doc:conf/a:7.2@12");
+        for key in [key("a"), key("a:7.2@12"), key(":"), Key::Vote(ballot("e:", "v")), Key::User("é".into())]
+        {
+            assert_eq!(lost_parts(&lost_id(&key, at)), Some((key, at)));
+        }
+        for wrong in
+            ["", "doc:a", "doc::7.2@12", "call:00:7.2@12", "pet:a:7.2@12", "doc:a:07.2@12", "vote:e:7.2@12"]
+        {
+            assert_eq!(lost_parts(wrong), None, "{wrong}");
         }
     }
 }

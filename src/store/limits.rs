@@ -42,6 +42,13 @@ pub const CALLS_KEPT: Span = Span::millis(10 * 60 * 1000);
 /// pays for all that lapsed in a quiet hour.
 pub const FORGOTTEN_MOST: usize = 4;
 
+/// The name of what lost, in bytes: the longest key with its table and its position; names in a ballot may be escaped.
+pub const CONFLICT_ID_MOST: usize = 2048;
+
+/// Deletions remembered while a node of the topology may not know of them: some hundred bytes each. Beyond that the
+/// oldest go, and a node that was away for so long is given the whole state.
+pub const TOMBS_MOST: usize = 65_536;
+
 /// Items in a page.
 pub const PAGE_MOST: usize = 1000;
 

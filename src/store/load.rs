@@ -1,28 +1,58 @@
 //! A state from the entries of a snapshot.
 
 use super::calls::Remembered;
-use super::key::{TABLES, ballot_parts, call_named};
+use super::conflict::Conflict;
+use super::fields::check_text;
+use super::held::{Held, Tomb};
+use super::key::{Key, SIDE, TABLES, ballot_parts, call_named, lost_parts};
+use super::limits::CONFLICT_ID_MOST;
 use super::parse::{Unreadable, check_key};
-use super::rows::{Doc, Election, User, Vote};
+use super::rows::{Doc, Election, User, Vote, parts};
+use super::said::can_be_held;
+use super::sides::{Bounds, Sides};
 use super::state::Store;
-use crate::types::{Position, Stamp};
+use crate::types::{Position, Stamp, Vector};
 
 /// Takes entries in the order of `Store::entries`, and believes none of them.
 #[derive(Debug, Default)]
 pub struct Loader {
     pub(super) store: Store,
+    /// What the state includes, where sides are told apart.
+    vector: Vector,
+    pub(super) has_bounds: bool,
+}
+
+impl From<Store> for Loader {
+    /// To go on with a state.
+    fn from(store: Store) -> Loader {
+        Loader { store, ..Loader::default() }
+    }
 }
 
 impl Loader {
+    /// For available mode. The entries may be those of a state of safe mode: all of its history is settled, as the vector of
+    /// one history without branches says.
+    pub fn with_sides(vector: Vector) -> Loader {
+        Loader { store: Store::with_sides(), vector, has_bounds: false }
+    }
+
     /// An entry that cannot be read, is there twice or fits to no other (a vote without its election) is an error.
     pub fn add(&mut self, table: &str, key: &str, value: &str) -> Result<(), Unreadable> {
         let Some(table) = TABLES.into_iter().find(|known| *known == table) else {
             return Err(Unreadable::Table(table.to_string()));
         };
+        let of_sides = matches!(table, "conflict" | "rival" | "side" | "tomb");
+        if of_sides && !self.store.tells_sides_apart() {
+            return Err(Unreadable::Table(table.to_string()));
+        }
         let added = match table {
             "call" => self.call(key, value),
+            "conflict" => self.conflict(key, value),
             "doc" => self.doc(key, value),
             "election" => self.election(key, value),
+            "rival" => self.rival(key, value),
+            "side" => self.bounds(key, value),
+            "tomb" => self.tomb(key, value),
             "user" => self.user(key, value),
             _ => self.vote(key, value),
         };
@@ -32,6 +62,17 @@ impl Loader {
     pub fn finish(mut self, at: Position, stamp: Stamp) -> Store {
         self.store.applied = at;
         self.store.stamp = stamp;
+        let (unknown, linear) = (!self.has_bounds, self.vector.is_settled(at));
+        if let Some(sides) = self.store.sides_mut().filter(|_| unknown && linear) {
+            sides.bounds.settled = at;
+        }
+        self.store.index_anew();
+        self.store
+    }
+
+    /// What is no state of its own.
+    pub(super) fn finish_part(mut self) -> Store {
+        self.store.index_anew();
         self.store
     }
 
@@ -42,11 +83,13 @@ impl Loader {
 
     fn doc(&mut self, key: &str, value: &str) -> Option<()> {
         check_key(key).ok()?;
+        self.is_new(|| Key::Doc(key.into()))?;
         let before = self.store.docs.insert(key.into(), Doc::from_entry(value)?);
         before.is_none().then_some(())
     }
 
     fn election(&mut self, key: &str, value: &str) -> Option<()> {
+        self.is_new(|| Key::Election(key.into()))?;
         let election = Election::from_entry(key, value)?;
         self.store.votes.open(&election.new);
         let before = self.store.elections.insert(key.into(), election);
@@ -54,13 +97,59 @@ impl Loader {
     }
 
     fn user(&mut self, key: &str, value: &str) -> Option<()> {
+        self.is_new(|| Key::User(key.into()))?;
         let before = self.store.users.insert(key.into(), User::from_entry(key, value)?);
         before.is_none().then_some(())
     }
 
     fn vote(&mut self, key: &str, value: &str) -> Option<()> {
         let (election, voter) = ballot_parts(key)?;
-        let cast = self.store.votes.cast(&election, &voter, Vote::from_entry(value)?);
-        cast.map(|_| ())
+        let vote = Vote::from_entry(value)?;
+        if !self.store.tells_sides_apart() {
+            return self.store.votes.cast(&election, &voter, vote).map(|_| ());
+        }
+        self.is_new(|| Key::Vote(key.into()))?;
+        self.store.votes.put(&election, key.into(), vote).is_none().then_some(())
+    }
+
+    fn sides(&mut self) -> Option<&mut Sides> {
+        self.store.sides_mut()
+    }
+
+    /// What has a tomb is not there.
+    fn is_new(&self, key: impl FnOnce() -> Key) -> Option<()> {
+        let tombs = self.store.sides.as_ref().map(|sides| &sides.tombs).filter(|tombs| tombs.len() > 0);
+        tombs.is_none_or(|tombs| tombs.at(&key()).is_none()).then_some(())
+    }
+
+    fn conflict(&mut self, id: &str, value: &str) -> Option<()> {
+        check_text(id, CONFLICT_ID_MOST).ok()?;
+        let (at, value) = parts(value)?;
+        self.is_new(|| Key::Conflict(id.into()))?;
+        let (key, lost) = lost_parts(id)?;
+        let conflict = Conflict::read(at, value.get())?;
+        (conflict.lost.at == lost && can_be_held(&key, &conflict.lost)).then_some(())?;
+        self.sides()?.conflicts.insert(id.into(), conflict).is_none().then_some(())
+    }
+
+    fn rival(&mut self, id: &str, value: &str) -> Option<()> {
+        check_text(id, CONFLICT_ID_MOST).ok()?;
+        let (key, at) = lost_parts(id)?;
+        let rival = Held::from_entry(value)?;
+        (rival.at == at && can_be_held(&key, &rival)).then_some(())?;
+        self.sides()?.rivals.insert(id.into(), rival).is_none().then_some(())
+    }
+
+    fn bounds(&mut self, key: &str, value: &str) -> Option<()> {
+        let bounds = Bounds::from_entry(value)?;
+        self.sides()?.bounds = bounds;
+        (key == SIDE && !std::mem::replace(&mut self.has_bounds, true)).then_some(())
+    }
+
+    fn tomb(&mut self, key: &str, value: &str) -> Option<()> {
+        let (key, tomb) = (Key::from_full_name(key)?, Tomb::from_entry(value)?);
+        let fresh = self.store.row(&key).is_none() && self.is_new(|| key.clone()).is_some();
+        self.sides()?.bury(key, tomb.at);
+        fresh.then_some(())
     }
 }

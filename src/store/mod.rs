@@ -10,6 +10,9 @@
 //! - `command` is what can be asked for, `parse` how it is read and checked, `fields` how errors find their path.
 //! - `rules` says what each operation demands and does; `apply` strings rules, batches and remembered calls together.
 //! - `state` holds the tables; each `table` is an immutable map with a running digest.
+//! - `sides` is what available mode keeps beside the tables, `said` all that a state has to say about a key, `held` a piece of
+//!   that. `difference` and its `text` are what two histories hand each other; `merge` joins them, `overriding` makes a follower
+//!   what its leader is, `conflict` is the journal of what was overridden, `union` adds an operator's document.
 //! - `views` and `document` show the state; `load` and `document` make one; `restore` replaces one.
 //!
 //! Deterministic: the same records give the same state on every node (I5). Time comes with the records' stamps (P17); nothing
@@ -18,43 +21,58 @@
 
 mod apply;
 mod calls;
+mod changed;
 mod command;
+mod conflict;
 mod date;
+mod difference;
 mod document;
 mod fields;
 mod hash;
+mod held;
 mod json;
 mod key;
 mod limits;
 mod load;
+mod merge;
+mod overriding;
 mod parse;
 mod rejection;
 mod reply;
 mod restore;
 mod rows;
 mod rules;
+mod said;
+mod sides;
 mod state;
 mod table;
 #[cfg(test)]
 mod tests;
+mod text;
+mod union;
 mod views;
 mod votes;
 
 pub use apply::{Applied, Judged};
 pub use command::{COMMANDS, Command, Condition, Kind, NewElection, NewUser, Operation};
+pub use conflict::{Conflict, ConflictView};
+pub use difference::Difference;
 pub use document::BadDocument;
 pub use fields::{BadField, Problem};
-pub use json::Json;
+pub use held::Held;
+pub use json::{Json, compact};
 pub use key::{Key, TABLES};
 pub use limits::{
-    BATCH_MOST, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, DEPTH_MOST, FORGOTTEN_MOST, GROUPS_MOST, KEY_MOST,
-    NAME_MOST, OPERATIONS_MOST, PAGE_BYTES_MOST, PAGE_MOST, REV_MOST, VALUE_MOST,
+    BATCH_MOST, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, CONFLICT_ID_MOST, DEPTH_MOST, FORGOTTEN_MOST,
+    GROUPS_MOST, KEY_MOST, NAME_MOST, OPERATIONS_MOST, PAGE_BYTES_MOST, PAGE_MOST, REV_MOST, TOMBS_MOST,
+    VALUE_MOST,
 };
 pub use load::Loader;
+pub use merge::Merged;
 pub use parse::{BadCommand, Unreadable};
 pub use rejection::{Reason, Rejection, Rule, Thing};
 pub use reply::Reply;
-pub use restore::{give_up_restore, restore_steps};
-pub use rows::Doc;
+pub use restore::{give_up_restore, merge_steps, restore_steps};
 pub use state::Store;
-pub use views::{DocItem, ElectionView, Page, UserView};
+pub use text::{entry_in, write_entry};
+pub use views::{DocItem, DocView, ElectionView, Page, UserView};

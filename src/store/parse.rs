@@ -10,7 +10,9 @@ use super::command::{COMMANDS, Command, Condition, Kind, NewElection, NewUser, O
 use super::date;
 use super::fields::{self, BadField, Fields, Problem};
 use super::json::compact;
-use super::limits::{BATCH_MOST, CHOICES_MOST, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST, REV_MOST};
+use super::limits::{
+    BATCH_MOST, CHOICES_MOST, CONFLICT_ID_MOST, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST, REV_MOST,
+};
 use crate::types::{Format, Payload, Text};
 
 /// Answers about an election add members of these names.
@@ -28,9 +30,19 @@ pub enum BadCommand {
 pub enum Unreadable {
     Format(Format),
     Kind(u16),
-    Command { kind: u16, field: BadField },
+    Command {
+        kind: u16,
+        field: BadField,
+    },
     Table(String),
-    Entry { table: &'static str, key: String },
+    Entry {
+        table: &'static str,
+        key: String,
+    },
+    /// A line of a difference that is none, counted from one.
+    Line(usize),
+    /// Sides are to be joined, and this node is in safe mode.
+    NoSides,
 }
 
 impl Command {
@@ -176,8 +188,15 @@ fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
             fields.only(&["key", "if_rev"])?;
             Ok(Operation::DeleteDoc { key: key(&fields)?, condition: condition(&fields)? })
         }
+        Kind::ApplyConflict => conflict_id(&fields).map(|id| Operation::ApplyConflict { id }),
+        Kind::DropConflict => conflict_id(&fields).map(|id| Operation::DropConflict { id }),
         Kind::Batch => Err(BadField::new("", Problem::Nested)),
     }
+}
+
+fn conflict_id(fields: &Fields) -> Result<Text, BadField> {
+    fields.only(&["id"])?;
+    fields::text_of(fields.needed("id")?, CONFLICT_ID_MOST).map_err(|error| error.within("id"))
 }
 
 pub fn new_user(object: &RawValue, fields: &Fields) -> Result<NewUser, BadField> {
@@ -303,6 +322,8 @@ impl fmt::Display for Unreadable {
             Unreadable::Command { kind, field } => write!(f, "a record of type {kind}: {field}"),
             Unreadable::Table(table) => write!(f, "an entry of a table {table:?}"),
             Unreadable::Entry { table, key } => write!(f, "the entry {key:?} of table {table}"),
+            Unreadable::Line(number) => write!(f, "line {number} of what another side has"),
+            Unreadable::NoSides => write!(f, "what another side has, in safe mode"),
         }
     }
 }

@@ -36,6 +36,7 @@ pub enum Thing {
     User,
     Election,
     Document,
+    Conflict,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,7 @@ impl Thing {
             Thing::User => "user",
             Thing::Election => "election",
             Thing::Document => "document",
+            Thing::Conflict => "conflict",
         }
     }
 
@@ -116,6 +118,7 @@ impl Thing {
             Thing::User => "a user",
             Thing::Election => "an election",
             Thing::Document => "a document",
+            Thing::Conflict => "a conflict",
         }
     }
 }

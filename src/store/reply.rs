@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::calls::Created;
 use super::command::{Command, Operation};
 use super::json::{write_list, write_text};
-use crate::types::{Position, Text};
+use crate::types::Text;
 
 /// Follows from the command, its position and which documents were new, so that a retry is told the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,8 @@ impl Reply {
         Reply { json: "null".into(), created: false }
     }
 
-    pub(super) fn new(command: &Command, at: Position, created: &Created) -> Reply {
+    /// `rev` is the revision of what its record wrote.
+    pub(super) fn new(command: &Command, rev: &str, created: &Created) -> Reply {
         let created = |number: usize| {
             created
                 .as_deref()
@@ -30,11 +31,11 @@ impl Reply {
         };
         let mut json = String::with_capacity(64);
         let written = match command {
-            Command::Single(operation) => write_result(&mut json, operation, at, created(0)),
+            Command::Single(operation) => write_result(&mut json, operation, rev, created(0)),
             Command::Batch(operations) => {
                 let numbered = operations.iter().enumerate();
                 write_list(&mut json, numbered, |out, (n, operation)| {
-                    write_result(out, operation, at, created(n))
+                    write_result(out, operation, rev, created(n))
                 })
             }
         };
@@ -43,7 +44,7 @@ impl Reply {
     }
 }
 
-fn write_result(out: &mut dyn Write, operation: &Operation, at: Position, created: bool) -> fmt::Result {
+fn write_result(out: &mut dyn Write, operation: &Operation, rev: &str, created: bool) -> fmt::Result {
     match operation {
         Operation::CreateUser(user) => write_name(out, "name", &user.name)?,
         Operation::RemoveUser { name } => write_name(out, "name", name)?,
@@ -55,9 +56,10 @@ fn write_result(out: &mut dyn Write, operation: &Operation, at: Position, create
         }
         Operation::PutDoc { key, .. } => {
             write_name(out, "key", key)?;
-            write!(out, ",\"rev\":\"{}\",\"created\":{created}", at.index)?;
+            write!(out, ",\"rev\":\"{rev}\",\"created\":{created}")?;
         }
         Operation::DeleteDoc { key, .. } => write_name(out, "key", key)?,
+        Operation::ApplyConflict { id } | Operation::DropConflict { id } => write_name(out, "id", id)?,
     }
     out.write_char('}')
 }

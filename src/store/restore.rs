@@ -5,6 +5,8 @@
 //! 113|{"restore":7,"part":0,"data":{"users":[…]}}    113|{"restore":7,"part":1,"data":{"docs":[…]}}    114|{"restore":7,"parts":2}
 //! ```
 //!
+//! In available mode a document can also be added to what is there (`union`): the last step is `116|{"merge":7,"parts":2}` then.
+//!
 //! What is staged is no part of the state: it is in no digest and no snapshot, so none may be taken while it is there, and a
 //! change of leader, which nobody finishes the steps of, clears it away.
 
@@ -26,6 +28,7 @@ use crate::types::{Format, Payload, Position, Record, Stamp};
 
 const PART: u16 = 113;
 const END: u16 = 114;
+const MERGE: u16 = 116;
 
 /// The size of a part: small enough to apply between two beats, large enough that a record's cost does not matter. An
 /// item that is larger is a part of its own.
@@ -57,9 +60,30 @@ struct End {
     parts: u32,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MergeEnd {
+    merge: u64,
+    parts: u32,
+}
+
 /// The records that restore a document, in order; the last one puts it in place. Nothing that could not be restored gets as
 /// far as a record. `restore` tells this one from any other.
 pub fn restore_steps(text: &str, restore: u64) -> Result<Vec<Payload>, BadDocument> {
+    let (mut steps, parts) = staging_steps(text, restore)?;
+    steps.push(payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}")));
+    Ok(steps)
+}
+
+/// The records that add a document to what is there. Only for available mode.
+pub fn merge_steps(text: &str, merge: u64) -> Result<Vec<Payload>, BadDocument> {
+    let (mut steps, parts) = staging_steps(text, merge)?;
+    steps.push(payload(MERGE, format!("{{\"merge\":{merge},\"parts\":{parts}}}")));
+    Ok(steps)
+}
+
+/// All but the last, and how many they are.
+fn staging_steps(text: &str, restore: u64) -> Result<(Vec<Payload>, usize), BadDocument> {
     Store::from_document(text, Position::ZERO, Stamp::default())?;
     let document: &RawValue =
         serde_json::from_str(text).map_err(|_| BadDocument::new("", Problem::NotJson))?;
@@ -110,15 +134,14 @@ impl Parts {
         self.data.clear();
     }
 
-    fn end(mut self) -> Vec<Payload> {
+    fn end(mut self) -> (Vec<Payload>, usize) {
         // Also an empty document has a part: an end without any gives up.
         if !self.data.is_empty() || self.steps.is_empty() {
             self.list = if self.list.is_empty() { "docs" } else { self.list };
             self.close();
         }
-        let (restore, parts) = (self.restore, self.steps.len());
-        self.steps.push(payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}")));
-        self.steps
+        let parts = self.steps.len();
+        (self.steps, parts)
     }
 }
 
@@ -126,8 +149,16 @@ fn payload(kind: u16, text: String) -> Payload {
     Payload { kind, format: Format(1), call: None, text: text.into() }
 }
 
+/// How much of a document was new, and how much of it is in the journal.
+fn united(changes: &[Key]) -> String {
+    let count = |wanted: fn(&Key) -> bool| changes.iter().filter(|key| wanted(key)).count();
+    let conflicts = count(|key| matches!(key, Key::Conflict(_)));
+    let added = count(|key| matches!(key, Key::User(_) | Key::Election(_) | Key::Vote(_) | Key::Doc(_)));
+    format!("{{\"added\":{added},\"conflicts\":{conflicts}}}")
+}
+
 pub(super) fn is_step(payload: &Payload) -> bool {
-    matches!(payload.kind, PART | END)
+    matches!(payload.kind, PART | END | MERGE)
 }
 
 impl Store {
@@ -137,6 +168,8 @@ impl Store {
     }
 
     pub(super) fn apply_restore(&mut self, record: &Record, step: &Payload) -> Result<Applied, Unreadable> {
+        let mut changes = Vec::new();
+        let mut reply = Reply::none();
         let restored = match step.kind {
             PART => {
                 let part: Part<'_> = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(PART))?;
@@ -144,20 +177,30 @@ impl Store {
                 self.stage(part.restore, part.part, data.map_err(|_| Unreadable::Kind(PART))?);
                 false
             }
+            MERGE => {
+                let end: MergeEnd = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(MERGE))?;
+                let staged = self.take_staged(end.merge, end.parts);
+                let staged = staged.filter(|_| self.tells_sides_apart());
+                staged
+                    .inspect(|staged| self.unite(&staged.store, record.position, record.stamp, &mut changes));
+                reply.json = united(&changes).into();
+                false
+            }
             _ => {
                 let end: End = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(END))?;
-                self.end_restore(&end)
+                self.end_restore(&end, record.position)
             }
         };
         self.applied = record.position;
         self.stamp = record.stamp;
-        Ok(Applied { outcome: Ok(Reply::none()), changes: Vec::new(), restored })
+        Ok(Applied { outcome: Ok(reply), changes, restored })
     }
 
     /// A part that does not follow the one before it belongs to a restore that was given up.
     fn stage(&mut self, restore: u64, part: u32, data: Store) {
         if part == 0 {
-            self.staged = Some(Arc::new(Staged { restore, parts: 0, store: Store::default() }));
+            let store = if self.tells_sides_apart() { Store::with_sides() } else { Store::default() };
+            self.staged = Some(Arc::new(Staged { restore, parts: 0, store }));
         }
         let follows = |staged: &Arc<Staged>| staged.restore == restore && staged.parts == part;
         let Some(staged) = self.staged.as_mut().filter(|staged| follows(staged)) else {
@@ -170,26 +213,37 @@ impl Store {
     }
 
     /// Puts what is staged in place, if all of it is there.
-    fn end_restore(&mut self, end: &End) -> bool {
-        let whole = |staged: &Arc<Staged>| staged.restore == end.restore && staged.parts == end.parts;
-        match self.staged.take().filter(whole) {
-            Some(staged) if end.parts > 0 => {
-                *self = staged.store.clone();
-                true
-            }
-            _ => false,
+    fn end_restore(&mut self, end: &End, at: Position) -> bool {
+        let Some(staged) = self.take_staged(end.restore, end.parts) else {
+            return false;
+        };
+        let sides = self.sides.take();
+        *self = staged.store.clone();
+        if let (Some(now), Some(before)) = (self.sides_mut(), sides) {
+            now.restored_over(&before, at);
         }
+        true
+    }
+
+    /// What is staged, if all of it is there.
+    fn take_staged(&mut self, restore: u64, parts: u32) -> Option<Arc<Staged>> {
+        let staged = self.staged.take()?;
+        (parts > 0 && staged.restore == restore && staged.parts == parts).then_some(staged)
     }
 
     /// Entries of another part: no item is in two of them.
     fn take_in(&mut self, part: Store) {
+        let at = part.applied;
         for (key, value) in part.entries() {
             self.take_in_entry(&key, &value);
+            if let Some(sides) = self.sides_mut() {
+                sides.note(key, at);
+            }
         }
     }
 
     fn take_in_entry(&mut self, key: &Key, value: &str) {
-        let mut loader = super::load::Loader { store: std::mem::take(self) };
+        let mut loader = super::load::Loader::from(std::mem::take(self));
         let taken = loader.add(key.table(), &key.name(), value);
         debug_assert!(taken.is_ok(), "an entry of a document that was read");
         *self = loader.store;

@@ -10,7 +10,7 @@ use super::command::{NewElection, NewUser};
 use super::fields::Fields;
 use super::hash::{Hash, Mix};
 use super::json::write_text;
-use super::key::{position_in, written};
+use super::key::written;
 use super::parse::{new_election, new_user, value_text_of};
 use super::table::Row;
 use crate::types::{Position, Text};
@@ -47,6 +47,10 @@ impl User {
 
     pub fn from_entry(name: &str, json: &str) -> Option<User> {
         let (at, value) = parts(json)?;
+        User::read(name, at, value)
+    }
+
+    pub fn read(name: &str, at: Position, value: &RawValue) -> Option<User> {
         let new = new_user(value, &Fields::read(value).ok()?).ok()?;
         (&*new.name == name).then(|| User { at, new: new.into() })
     }
@@ -59,6 +63,10 @@ impl Election {
 
     pub fn from_entry(name: &str, json: &str) -> Option<Election> {
         let (at, value) = parts(json)?;
+        Election::read(name, at, value)
+    }
+
+    pub fn read(name: &str, at: Position, value: &RawValue) -> Option<Election> {
         let new = new_election(value_text_of(value).ok()?, &Fields::read(value).ok()?).ok()?;
         (&*new.name == name).then(|| Election { at, new: new.into() })
     }
@@ -66,23 +74,27 @@ impl Election {
 
 impl Vote {
     pub fn entry(&self) -> String {
+        written(self.at, &self.value())
+    }
+
+    /// The choice as JSON.
+    pub fn value(&self) -> String {
         let mut choice = String::new();
         write_text(&mut choice, &self.choice).expect("a string takes everything");
-        written(self.at, &choice)
+        choice
     }
 
     pub fn from_entry(json: &str) -> Option<Vote> {
         let (at, value) = parts(json)?;
+        Vote::read(at, value)
+    }
+
+    pub fn read(at: Position, value: &RawValue) -> Option<Vote> {
         Some(Vote { at, choice: serde_json::from_str::<String>(value.get()).ok()?.into() })
     }
 }
 
 impl Doc {
-    /// The index of the record that last changed it.
-    pub fn rev(&self) -> String {
-        self.at.index.to_string()
-    }
-
     pub fn entry(&self) -> String {
         written(self.at, &self.value)
     }
@@ -101,9 +113,9 @@ struct Written<'a> {
     value: &'a RawValue,
 }
 
-fn parts(json: &str) -> Option<(Position, &RawValue)> {
+pub fn parts(json: &str) -> Option<(Position, &RawValue)> {
     let Written { at, value } = serde_json::from_str(json).ok()?;
-    Some((position_in(at)?, value))
+    Some((at.parse().ok()?, value))
 }
 
 impl Row for User {

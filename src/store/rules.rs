@@ -2,19 +2,12 @@
 //! before it writes a record, every node asks it again when it applies one.
 
 use super::command::{Condition, Operation};
-use super::key::Key;
+use super::key::{Key, ballot};
 use super::rejection::{Reason, Rule, Thing};
 use super::rows::{Doc, Election, User, Vote};
+use super::sides::Written;
 use super::state::Store;
 use crate::types::{Position, Text, WallTime};
-
-/// What an operation that passed its rules came to.
-#[derive(Debug)]
-pub struct Done {
-    pub changed: Key,
-    /// A document is there now where none was.
-    pub created: bool,
-}
 
 impl Store {
     pub(super) fn check(&self, operation: &Operation, wall: WallTime) -> Result<(), Reason> {
@@ -39,6 +32,10 @@ impl Store {
                     name: key.clone(),
                 })?;
                 self.check_condition(key, condition)
+            }
+            Operation::ApplyConflict { id } | Operation::DropConflict { id } => {
+                let there = self.sides.as_ref().is_some_and(|sides| sides.conflicts.get(id).is_some());
+                refuse_if(!there, || Reason::NotFound { thing: Thing::Conflict, name: id.clone() })
             }
         }
     }
@@ -70,7 +67,7 @@ impl Store {
         if *condition == Condition::None {
             return Ok(());
         }
-        let current = self.docs.get(key).map(Doc::rev);
+        let current = self.docs.get(key).map(|doc| self.rev(doc.at));
         let holds = match condition {
             Condition::None => true,
             Condition::Rev(rev) => current.as_deref() == Some(rev),
@@ -80,37 +77,59 @@ impl Store {
         refuse_if(!holds, || Reason::PreconditionFailed { key: key.clone(), current })
     }
 
-    /// Only after `check`.
-    pub(super) fn carry_out(&mut self, operation: &Operation, at: Position) -> Done {
-        let mut created = false;
-        let changed = match operation {
+    /// Only after `check`. Whether a document is there now where none was.
+    pub(super) fn carry_out(&mut self, operation: &Operation, at: Position, changes: &mut Vec<Key>) -> bool {
+        let (changed, before) = match operation {
             Operation::CreateUser(new) => {
-                self.users.insert(new.name.clone(), User { at, new: new.clone() });
-                Key::User(new.name.clone())
+                let before = self.users.insert(new.name.clone(), User { at, new: new.clone() });
+                (Key::User(new.name.clone()), before.map(|user| user.at))
             }
             Operation::RemoveUser { name } => {
-                self.users.remove(name);
-                Key::User(name.clone())
+                (Key::User(name.clone()), self.users.remove(name).map(|user| user.at))
             }
             Operation::CreateElection(new) => {
-                self.elections.insert(new.name.clone(), Election { at, new: new.clone() });
+                let before = self.elections.insert(new.name.clone(), Election { at, new: new.clone() });
                 self.votes.open(new);
-                Key::Election(new.name.clone())
+                (Key::Election(new.name.clone()), before.map(|election| election.at))
             }
             Operation::VoteElection { election, voter, choice } => {
-                let cast = self.votes.cast(election, voter, Vote::new(at, choice.clone()));
-                Key::Vote(cast.expect("checked: there is such a choice, and no such vote"))
+                let name = ballot(election, voter);
+                let before = self.votes.put(election, name.clone(), Vote::new(at, choice.clone()));
+                (Key::Vote(name), before.map(|vote| vote.at))
             }
             Operation::PutDoc { key, value, .. } => {
-                created = self.docs.insert(key.clone(), Doc { at, value: value.clone() }).is_none();
-                Key::Doc(key.clone())
+                let before = self.docs.insert(key.clone(), Doc { at, value: value.clone() });
+                (Key::Doc(key.clone()), before.map(|doc| doc.at))
             }
             Operation::DeleteDoc { key, .. } => {
-                self.docs.remove(key);
-                Key::Doc(key.clone())
+                (Key::Doc(key.clone()), self.docs.remove(key).map(|doc| doc.at))
+            }
+            Operation::ApplyConflict { id } => {
+                self.apply_conflict(id, at, changes);
+                return false;
+            }
+            Operation::DropConflict { id } => {
+                self.erase(&Key::Conflict(id.clone()), Some(at), changes);
+                return false;
             }
         };
-        Done { changed, created }
+        changes.push(changed.clone());
+        if let Some(sides) = self.sides_mut() {
+            let gone = matches!(operation, Operation::RemoveUser { .. } | Operation::DeleteDoc { .. });
+            let now = if gone { Written::Gone(at) } else { Written::Row(at) };
+            sides.wrote(&changed, before, now, changes);
+        }
+        matches!(operation, Operation::PutDoc { .. }) && before.is_none()
+    }
+
+    /// What lost is written again, or deleted again.
+    fn apply_conflict(&mut self, id: &Text, at: Position, changes: &mut Vec<Key>) {
+        let Some(entry) = self.conflict(id) else { return };
+        match &entry.conflict.lost.value {
+            Some(value) => self.write(&entry.key, at, value, changes),
+            None => self.erase(&entry.key, Some(at), changes),
+        }
+        self.erase(&Key::Conflict(id.clone()), Some(at), changes);
     }
 }
 

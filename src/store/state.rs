@@ -1,4 +1,4 @@
-//! The state itself: five tables, and the record that they stand at.
+//! The state itself: five tables, the record that they stand at, and what it takes to tell sides apart.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use super::calls::Calls;
 use super::key::Key;
 use super::restore::Staged;
 use super::rows::{Doc, Election, User};
+use super::sides::Sides;
 use super::table::Table;
 use super::votes::Votes;
 use crate::types::{Position, Stamp, Text};
@@ -21,11 +22,35 @@ pub struct Store {
     pub(super) votes: Votes,
     pub(super) docs: Table<Text, Doc>,
     pub(super) calls: Calls,
+    /// Only in available mode.
+    pub(super) sides: Option<Arc<Sides>>,
     /// Parts of a document that is to replace all this.
     pub(super) staged: Option<Arc<Staged>>,
 }
 
 impl Store {
+    /// An empty state in which sides are told apart, as available mode needs.
+    pub fn with_sides() -> Store {
+        Store { sides: Some(Arc::default()), ..Store::default() }
+    }
+
+    pub fn tells_sides_apart(&self) -> bool {
+        self.sides.is_some()
+    }
+
+    /// What is to be kept up, in available mode.
+    pub(super) fn sides_mut(&mut self) -> Option<&mut Sides> {
+        self.sides.as_mut().map(Arc::make_mut)
+    }
+
+    /// The revision of what was written at a position: two sides may have written at the same index.
+    pub(super) fn rev(&self, at: Position) -> String {
+        match &self.sides {
+            None => at.index.to_string(),
+            Some(_) => at.to_string(),
+        }
+    }
+
     /// The last record that is in here.
     pub fn applied(&self) -> Position {
         self.applied
@@ -45,11 +70,12 @@ impl Store {
             self.votes.table().digest(),
             self.docs.digest(),
             self.calls.table().digest(),
+            self.sides.as_ref().map_or(0, |sides| sides.digest()),
         ];
         tables.into_iter().fold(0, u64::wrapping_add)
     }
 
-    /// How many entries there are.
+    /// How many entries there are, of clients' data and calls.
     pub fn len(&self) -> usize {
         let data = self.users.len() + self.elections.len() + self.votes.table().len() + self.docs.len();
         data + self.calls.table().len()
@@ -61,10 +87,15 @@ impl Store {
 
     /// An entry's value as JSON on one line, as a snapshot keeps it.
     pub fn entry(&self, key: &Key) -> Option<String> {
+        let sides = || self.sides.as_ref();
         match key {
             Key::Call(key) => self.calls.get(*key).map(|call| call.entry()),
+            Key::Conflict(id) => sides()?.conflicts.get(id).map(|conflict| conflict.entry()),
             Key::Doc(name) => self.docs.get(name).map(Doc::entry),
             Key::Election(name) => self.elections.get(name).map(Election::entry),
+            Key::Rival(id) => sides()?.rivals.get(id).map(|rival| rival.entry()),
+            Key::Side => sides().map(|sides| sides.bounds.entry()),
+            Key::Tomb(key) => sides()?.tombs.at(key).map(|tomb| tomb.entry()),
             Key::User(name) => self.users.get(name).map(User::entry),
             Key::Vote(name) => self.votes.table().get(name).map(|vote| vote.entry()),
         }
@@ -77,6 +108,15 @@ impl Store {
         let elections = self.elections.iter().map(|(key, row)| (Key::Election(key.clone()), row.entry()));
         let users = self.users.iter().map(|(key, row)| (Key::User(key.clone()), row.entry()));
         let votes = self.votes.table().iter().map(|(key, row)| (Key::Vote(key.clone()), row.entry()));
-        calls.chain(docs).chain(elections).chain(users).chain(votes)
+        let sides = self.sides.iter();
+        let conflicts = sides.clone().flat_map(|sides| {
+            sides.conflicts.iter().map(|(id, row)| (Key::Conflict(id.clone()), row.entry()))
+        });
+        let rest = sides.flat_map(|sides| {
+            let rivals = sides.rivals.iter().map(|(id, row)| (Key::Rival(id.clone()), row.entry()));
+            let tombs = sides.tombs.iter().map(|(key, row)| (Key::Tomb(key.clone().into()), row.entry()));
+            rivals.chain([(Key::Side, sides.bounds.entry())]).chain(tombs)
+        });
+        calls.chain(conflicts).chain(docs).chain(elections).chain(rest).chain(users).chain(votes)
     }
 }

@@ -46,6 +46,16 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
         before
     }
 
+    pub fn at(&self, key: &K) -> Option<&V> {
+        self.rows.get(key)
+    }
+
+    pub fn take(&mut self, key: &K) -> Option<V> {
+        let row = self.rows.remove(key)?;
+        self.digest = self.digest.wrapping_sub(hash(key, &row));
+        Some(row)
+    }
+
     /// The digest as it would be if it were not kept up.
     #[cfg(test)]
     pub fn digest_anew(&self) -> u64 {
@@ -103,9 +113,7 @@ impl<V: Row> Table<u128, V> {
     }
 
     pub fn remove(&mut self, key: u128) -> Option<V> {
-        let row = self.rows.remove(&key)?;
-        self.digest = self.digest.wrapping_sub(hash(&key, &row));
-        Some(row)
+        self.take(&key)
     }
 }
 

@@ -28,11 +28,19 @@ pub struct ElectionView {
     tally: Tally,
 }
 
+/// A document's value, and its revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocView {
+    /// The JSON as it was put, on one line.
+    pub value: Text,
+    rev: String,
+}
+
 /// `{"key","rev","value"}`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocItem {
     pub key: Text,
-    pub doc: Doc,
+    pub doc: DocView,
 }
 
 impl Store {
@@ -56,20 +64,31 @@ impl Store {
         Page { items, next }
     }
 
-    pub fn doc(&self, key: &str) -> Option<Doc> {
-        self.docs.get(key).cloned()
+    pub fn doc(&self, key: &str) -> Option<DocView> {
+        self.docs.get(key).map(|doc| self.doc_view(doc))
+    }
+
+    pub(super) fn doc_view(&self, doc: &Doc) -> DocView {
+        DocView { value: doc.value.clone(), rev: self.rev(doc.at) }
     }
 
     pub fn docs(&self, prefix: &str, after: Option<&str>, limit: usize) -> Page<DocItem> {
         let size = |key: &Text, doc: &Doc| key.len() + doc.value.len();
         let (rows, next) = self.docs.page(prefix, after, limit, size);
-        let items = rows.into_iter().map(|(key, doc)| DocItem { key, doc }).collect();
+        let items = rows.into_iter().map(|(key, doc)| DocItem { key, doc: self.doc_view(&doc) }).collect();
         Page { items, next }
     }
 
     fn counted(&self, election: Election) -> ElectionView {
         let tally = self.votes.tally(&election.new.name).cloned().unwrap_or_default();
         ElectionView { election, tally }
+    }
+}
+
+impl DocView {
+    /// Opaque to clients: the index of the record that last changed it, with its epoch where sides are told apart.
+    pub fn rev(&self) -> &str {
+        &self.rev
     }
 }
 

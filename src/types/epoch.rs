@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::str::FromStr;
 
 use super::NodeId;
 
@@ -41,6 +42,21 @@ impl PartialOrd for Epoch {
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.counter, self.leader.0)
+    }
+}
+
+/// What is not written like an epoch or a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misspelt;
+
+/// `7.1`
+impl FromStr for Epoch {
+    type Err = Misspelt;
+
+    fn from_str(text: &str) -> Result<Epoch, Misspelt> {
+        let (counter, leader) = text.split_once('.').ok_or(Misspelt)?;
+        let counter = counter.parse().map_err(|_| Misspelt)?;
+        Ok(Epoch::new(counter, NodeId(leader.parse().map_err(|_| Misspelt)?)))
     }
 }
 

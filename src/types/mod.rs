@@ -7,9 +7,11 @@ mod ids;
 mod position;
 mod record;
 mod time;
+mod vector;
 
-pub use epoch::Epoch;
+pub use epoch::{Epoch, Misspelt};
 pub use ids::{Boot, ClaimId, Incarnation, NodeId, RequestId};
 pub use position::{Index, Position};
 pub use record::{Call, Entry, Format, Owner, Payload, Record, Stamp, Text};
 pub use time::{Now, Span, Time, WallTime};
+pub use vector::{BEGINNING, Vector};

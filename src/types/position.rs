@@ -1,8 +1,9 @@
 //! Where a record stands in the log, and in which history.
 
 use std::fmt;
+use std::str::FromStr;
 
-use super::Epoch;
+use super::{Epoch, Misspelt};
 
 /// A record's place in the log. The first record has index 1; zero is before it.
 pub type Index = u64;
@@ -25,5 +26,31 @@ impl Position {
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.epoch, self.index)
+    }
+}
+
+/// `7.1@12`
+impl FromStr for Position {
+    type Err = Misspelt;
+
+    fn from_str(text: &str) -> Result<Position, Misspelt> {
+        let (epoch, index) = text.split_once('@').ok_or(Misspelt)?;
+        Ok(Position::new(epoch.parse()?, index.parse().map_err(|_| Misspelt)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::NodeId;
+
+    #[test]
+    fn positions_are_read_back() {
+        let at = Position::new(Epoch::new(7, NodeId(1)), 120);
+        assert_eq!(at.to_string(), "7.1@120");
+        assert_eq!("7.1@120".parse(), Ok(at));
+        for wrong in ["", "7.1", "7@1", "7.1@", "7.n1@2", "7.1@-2"] {
+            assert_eq!(wrong.parse::<Position>(), Err(Misspelt));
+        }
     }
 }

@@ -60,6 +60,11 @@ pub enum Entry {
     ServiceUp {
         owner: Owner,
     },
+    /// Every disk of the topology has had everything up to here: what it takes to tell sides apart below that is
+    /// forgotten (P35).
+    Settled {
+        upto: Position,
+    },
     /// One command or one atomic batch: never split over two records (P12).
     Client(Payload),
 }
@@ -96,7 +101,9 @@ impl Entry {
         match self {
             Entry::Client(payload) => REST + payload.text.len(),
             Entry::ServiceDown { reason, .. } => REST + reason.len(),
-            Entry::Lead { .. } | Entry::Rejoin { .. } | Entry::ServiceUp { .. } => REST,
+            Entry::Lead { .. } | Entry::Rejoin { .. } | Entry::ServiceUp { .. } | Entry::Settled { .. } => {
+                REST
+            }
         }
     }
 
@@ -117,6 +124,7 @@ impl fmt::Display for Entry {
             Entry::Rejoin { node, incarnation } => write!(f, "rejoin {node} {incarnation}"),
             Entry::ServiceDown { owner, ttl, .. } => write!(f, "down {owner:?} {ttl}"),
             Entry::ServiceUp { owner } => write!(f, "up {owner:?}"),
+            Entry::Settled { upto } => write!(f, "settled {upto}"),
             Entry::Client(payload) => write!(f, "{}|{}", payload.kind, payload.text),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::error::WireError;
 use crate::protocol::Term;
-use crate::types::{ClaimId, Epoch, NodeId, Position, Span};
+use crate::types::{ClaimId, Epoch, NodeId, Position, Span, Vector};
 
 /// Fields in one header: none of ours has half as many.
 const FIELDS_MOST: usize = 24;
@@ -37,6 +37,14 @@ impl Writer {
     pub fn nodes(self, field: &str, nodes: &BTreeSet<NodeId>) -> Writer {
         let ids: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
         self.put(field, ids.join(","))
+    }
+
+    /// Available mode: what somebody's log includes.
+    pub fn vector(self, vector: &Option<Vector>) -> Writer {
+        match vector {
+            Some(vector) => self.put("vector", vector),
+            None => self,
+        }
     }
 
     pub fn done(self) -> String {
@@ -89,12 +97,12 @@ impl<'a> Fields<'a> {
 
     pub fn epoch(&self, field: &'static str) -> Result<Epoch, WireError> {
         let value = self.get(field)?;
-        epoch(value).ok_or_else(|| bad(field, value))
+        value.parse().map_err(|_| bad(field, value))
     }
 
     pub fn position(&self, field: &'static str) -> Result<Position, WireError> {
         let value = self.get(field)?;
-        position(value).ok_or_else(|| bad(field, value))
+        value.parse().map_err(|_| bad(field, value))
     }
 
     pub fn term(&self) -> Result<Term, WireError> {
@@ -106,9 +114,18 @@ impl<'a> Fields<'a> {
         let term = || {
             let (text, claim) = value.split_once('/')?;
             let claim = ClaimId(u64::from_str_radix(claim, 16).ok()?);
-            Some(Term { epoch: epoch(text)?, claim })
+            Some(Term { epoch: text.parse().ok()?, claim })
         };
         term().ok_or_else(|| bad(field, value))
+    }
+
+    pub fn vector(&self) -> Result<Option<Vector>, WireError> {
+        self.find("vector").map(|_| self.vector_in("vector")).transpose()
+    }
+
+    pub fn vector_in(&self, field: &'static str) -> Result<Vector, WireError> {
+        let value = self.get(field)?;
+        value.parse().map_err(|_| bad(field, value))
     }
 
     pub fn nodes(&self, field: &'static str) -> Result<BTreeSet<NodeId>, WireError> {
@@ -122,14 +139,4 @@ pub fn bad(field: &'static str, value: &str) -> WireError {
     /// Enough of a bad value to recognise it.
     const SHOWN_MOST: usize = 64;
     WireError::BadField { field, value: value.chars().take(SHOWN_MOST).collect() }
-}
-
-fn epoch(text: &str) -> Option<Epoch> {
-    let (counter, leader) = text.split_once('.')?;
-    Some(Epoch::new(counter.parse().ok()?, NodeId(leader.parse().ok()?)))
-}
-
-fn position(text: &str) -> Option<Position> {
-    let (before, index) = text.split_once('@')?;
-    Some(Position::new(epoch(before)?, index.parse().ok()?))
 }

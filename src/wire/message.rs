@@ -18,6 +18,8 @@ pub enum Attachment {
         count: usize,
     },
     Snapshot,
+    /// What one state has and another has not: streamed like a snapshot.
+    Difference,
 }
 
 /// What was in the body, decoded.
@@ -26,21 +28,25 @@ pub enum Attached {
     Nothing,
     Lines(Records),
     Snapshot(SnapshotMeta),
+    /// The sender's state is as of this.
+    Difference(SnapshotMeta),
 }
 
 /// The header line. `chain` is the checksum of the line before the first one in the body.
 pub fn encode(message: &Message, chain: u32) -> String {
     match message {
-        Message::Heartbeat { term, round, lease, commit, heir, boundary } => Writer::new("heartbeat")
+        Message::Heartbeat { term, round, lease, commit, heir, boundary, vector } => Writer::new("heartbeat")
             .term(*term)
             .put("round", round)
             .put("lease", lease.0)
             .put("commit", commit)
             .put("heir", heir.unwrap_or_default().0)
-            .put("boundary", boundary),
-        Message::HeartbeatReply { epoch, round, matched, last, full, digest } => {
+            .put("boundary", boundary)
+            .vector(vector),
+        Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector } => {
             let writer = Writer::new("heard").put("epoch", epoch).put("round", round);
             let writer = writer.put("matched", matched).put("last", last).flag("full", *full);
+            let writer = writer.vector(vector);
             match digest {
                 Some(Checkpoint { index, digest }) => {
                     writer.put("at", index).put("digest", format_args!("{digest:x}"))
@@ -67,7 +73,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
         }
         Message::Claim(claim) => {
             let writer = Writer::new("claim").term(claim.term).put("last", claim.last);
-            let writer = writer.put("condition", condition_name(claim.condition));
+            let writer = writer.put("condition", condition_name(claim.condition)).vector(&claim.vector);
             match claim.certificate {
                 Some(certificate) => certified(writer, certificate),
                 None => writer,
@@ -82,6 +88,14 @@ pub fn encode(message: &Message, chain: u32) -> String {
             lines(Writer::new("pulled").term(*term), *prev, chain, records.len())
         }
         Message::HandOver(certificate) => certified(Writer::new("handover"), *certificate),
+        Message::Poll { term, vector } => Writer::new("poll").term(*term).put("has", vector),
+        Message::Side { epoch, leader, vector } => Writer::new("side")
+            .put("epoch", epoch)
+            .put("leader", leader.unwrap_or_default().0)
+            .put("has", vector),
+        Message::Meet { term, vector } => Writer::new("meet").term(*term).put("has", vector),
+        Message::Merge { epoch, base, .. } => Writer::new("merge").put("epoch", epoch).put("base", base),
+        Message::Override { term, base, .. } => Writer::new("override").term(*term).put("base", base),
         Message::Odd { epoch, incarnation } => {
             Writer::new("odd").put("epoch", epoch).put("incarnation", format_args!("{:x}", incarnation.0))
         }
@@ -104,7 +118,7 @@ fn certified(writer: Writer, certificate: Certificate) -> Writer {
 }
 
 fn standing_of(writer: Writer, standing: &Standing) -> Writer {
-    let Standing { promise, seen, last, hears, seeking, condition } = standing;
+    let Standing { promise, seen, last, hears, seeking, condition, vector } = standing;
     writer
         .put("promise", promise)
         .put("seen", seen)
@@ -112,6 +126,7 @@ fn standing_of(writer: Writer, standing: &Standing) -> Writer {
         .nodes("hears", hears)
         .put("seeking", seeking.0)
         .put("condition", condition_name(*condition))
+        .vector(vector)
 }
 
 /// What to read from the body before the message can be decoded.
@@ -124,8 +139,14 @@ pub fn attachment(text: &str) -> Result<Attachment, WireError> {
             Ok(Attachment::Lines { chain, count: fields.number("count")? })
         }
         "snapshot" => Ok(Attachment::Snapshot),
+        "merge" | "override" => Ok(Attachment::Difference),
         _ => Ok(Attachment::Nothing),
     }
+}
+
+/// Whether only nodes whose histories may part say this: in safe mode nobody does.
+pub fn is_of_sides(text: &str) -> bool {
+    matches!(Fields::parse(text).name, "poll" | "side" | "meet" | "merge" | "override")
 }
 
 pub fn decode(text: &str, attached: Attached) -> Result<Message, WireError> {
@@ -136,7 +157,12 @@ pub fn decode(text: &str, attached: Attached) -> Result<Message, WireError> {
             Attached::Snapshot(meta) => Ok(Message::Snapshot { term: fields.term()?, meta }),
             _ => Err(WireError::WrongBody { expected: "a snapshot" }),
         },
+        "merge" | "override" => match attached {
+            Attached::Difference(meta) => decode_difference(&fields, meta),
+            _ => Err(WireError::WrongBody { expected: "a difference of states" }),
+        },
         "heartbeat" | "heard" | "appended" | "gap" => decode_following(&fields),
+        "poll" | "side" | "meet" => decode_meeting(&fields),
         _ => decode_electing(&fields),
     }
 }
@@ -156,6 +182,27 @@ fn decode_lines(fields: &Fields<'_>, attached: Attached) -> Result<Message, Wire
     }
 }
 
+fn decode_difference(fields: &Fields<'_>, meta: SnapshotMeta) -> Result<Message, WireError> {
+    let base = fields.vector_in("base")?;
+    match fields.name {
+        "merge" => Ok(Message::Merge { epoch: fields.epoch("epoch")?, base, meta }),
+        _ => Ok(Message::Override { term: fields.term()?, base, meta }),
+    }
+}
+
+fn decode_meeting(fields: &Fields<'_>) -> Result<Message, WireError> {
+    let vector = fields.vector_in("has")?;
+    Ok(match fields.name {
+        "poll" => Message::Poll { term: fields.term()?, vector },
+        "meet" => Message::Meet { term: fields.term()?, vector },
+        _ => Message::Side {
+            epoch: fields.epoch("epoch")?,
+            leader: Some(NodeId(fields.number("leader")?)).filter(|leader| *leader != NodeId::NONE),
+            vector,
+        },
+    })
+}
+
 fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
     Ok(match fields.name {
         "heartbeat" => Message::Heartbeat {
@@ -165,6 +212,7 @@ fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
             commit: fields.number("commit")?,
             heir: Some(NodeId(fields.number("heir")?)).filter(|heir| *heir != NodeId::NONE),
             boundary: fields.number("boundary")?,
+            vector: fields.vector()?,
         },
         "heard" => Message::HeartbeatReply {
             epoch: fields.epoch("epoch")?,
@@ -176,6 +224,7 @@ fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
                 Some(_) => Some(Checkpoint { index: fields.number("at")?, digest: fields.hex("digest")? }),
                 None => None,
             },
+            vector: fields.vector()?,
         },
         "appended" => Message::Appended { epoch: fields.epoch("epoch")?, matched: fields.number("matched")? },
         _ => Message::Gap {
@@ -202,6 +251,7 @@ fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
             last: fields.position("last")?,
             condition: condition(fields)?,
             certificate: fields.find("ended").map(|_| certificate(fields)).transpose()?,
+            vector: fields.vector()?,
         }),
         "approve" => Message::Approve {
             term: fields.term()?,
@@ -235,6 +285,7 @@ fn standing(fields: &Fields<'_>) -> Result<Standing, WireError> {
         hears: fields.nodes("hears")?,
         seeking: fields.span("seeking")?,
         condition: condition(fields)?,
+        vector: fields.vector()?,
     })
 }
 

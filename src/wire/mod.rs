@@ -21,9 +21,13 @@ mod route;
 
 pub use error::WireError;
 pub use head::{ClusterHead, Sender};
-pub use message::{Attached, Attachment, attachment, decode, encode, encode_append};
+pub use message::{Attached, Attachment, attachment, decode, encode, encode_append, is_of_sides};
 pub use proof::{Challenge, Gate, Hello, Proof, Secret, Session, body_mac};
 pub use route::{Parcel, Route};
+
+/// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were
+/// last together. It must fit into the head that a server reads; a longer one is not sent, and people are told.
+pub const MESSAGE_BYTES_MOST: usize = 48 << 10;
 
 /// The names of the envelope's headers, in the lower case in which they travel.
 pub mod header {

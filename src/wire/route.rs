@@ -15,6 +15,10 @@ pub enum Route {
     DeclareCapability,
     RecvElect,
     CatchUp,
+    IsLeader,
+    ServiceDown,
+    MergeConflict,
+    OverrideAllData,
 }
 
 /// One message on its way: a call's headers and body, or a response's.
@@ -27,8 +31,17 @@ pub struct Parcel {
 }
 
 impl Route {
-    pub const ALL: [Route; 5] =
-        [Route::Heartbeat, Route::WriteSync, Route::DeclareCapability, Route::RecvElect, Route::CatchUp];
+    pub const ALL: [Route; 9] = [
+        Route::Heartbeat,
+        Route::WriteSync,
+        Route::DeclareCapability,
+        Route::RecvElect,
+        Route::CatchUp,
+        Route::IsLeader,
+        Route::ServiceDown,
+        Route::MergeConflict,
+        Route::OverrideAllData,
+    ];
 
     pub fn path(self) -> &'static str {
         match self {
@@ -37,6 +50,10 @@ impl Route {
             Route::DeclareCapability => "/declare_capability",
             Route::RecvElect => "/recv_elect",
             Route::CatchUp => "/catch_up",
+            Route::IsLeader => "/is_leader",
+            Route::ServiceDown => "/service_down",
+            Route::MergeConflict => "/merge_conflict",
+            Route::OverrideAllData => "/override_all_data",
         }
     }
 
@@ -47,6 +64,10 @@ impl Route {
             Message::Willing { .. } | Message::Claim(_) => Route::DeclareCapability,
             Message::Approve { .. } | Message::Refuse { .. } | Message::HandOver(_) => Route::RecvElect,
             Message::Pull { .. } | Message::Pulled { .. } | Message::Snapshot { .. } => Route::CatchUp,
+            Message::Poll { .. } => Route::IsLeader,
+            Message::Meet { .. } => Route::ServiceDown,
+            Message::Merge { .. } => Route::MergeConflict,
+            Message::Override { .. } => Route::OverrideAllData,
             Message::Heartbeat { .. }
             | Message::HeartbeatReply { .. }
             | Message::Appended { .. }
@@ -54,6 +75,7 @@ impl Route {
             | Message::Stale { .. }
             | Message::Resigned { .. }
             | Message::Opinion { .. }
+            | Message::Side { .. }
             | Message::Odd { .. } => Route::Heartbeat,
         }
     }
@@ -66,6 +88,7 @@ impl Route {
                 | Message::Append { .. }
                 | Message::Willing { .. }
                 | Message::Pull { .. }
+                | Message::Poll { .. }
         )
     }
 
@@ -77,6 +100,7 @@ impl Route {
             Message::Appended { .. } | Message::Gap { .. } => Some(Route::WriteSync),
             Message::Opinion { .. } => Some(Route::DeclareCapability),
             Message::Pulled { .. } => Some(Route::CatchUp),
+            Message::Side { .. } => Some(Route::IsLeader),
             _ => None,
         }
     }
@@ -109,6 +133,9 @@ fn seed_body(envelope: &Envelope, message: &Message) -> String {
             let reason = if *yes { "would approve" } else { "would not approve" };
             format!("{{\"approved\": {yes}, \"reason\": \"{reason}\"}}")
         }
+        // What was asked is whether its sender leads; whom it follows is in the envelope.
+        Message::Side { leader, .. } => (*leader == Some(envelope.from)).to_string(),
+        Message::Meet { .. } => "{\"reason\": \"two leaders have met\"}".to_string(),
         // The position is in the envelope; this is the boundary below it, as the seed counts them.
         Message::Pull { after, .. } => format!("{{\"snapshot_id\": {}}}", after.index / SEED_BOUNDARY),
         _ => String::new(),

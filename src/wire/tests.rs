@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::protocol::{Certificate, Checkpoint, Claim, Condition, Message, SnapshotMeta, Standing, Term};
-use crate::types::{Boot, ClaimId, Entry, Epoch, Format, Incarnation, NodeId, Position, Record, Span, Stamp};
+use crate::types::{
+    Boot, ClaimId, Entry, Epoch, Format, Incarnation, NodeId, Position, Record, Span, Stamp, Vector,
+};
 
 const TERM: Term = Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: ClaimId(0x5e02) };
 
@@ -29,11 +31,12 @@ fn standing() -> Standing {
         hears: BTreeSet::from([NodeId(2), NodeId(3)]),
         seeking: Span(20_000),
         condition: Condition::Recovering,
+        vector: None,
     }
 }
 
 fn messages() -> Vec<(Message, &'static str)> {
-    [beats(), logs(), elections()].concat()
+    [beats(), logs(), elections(), sides()].concat()
 }
 
 fn beats() -> Vec<(Message, &'static str)> {
@@ -44,6 +47,7 @@ fn beats() -> Vec<(Message, &'static str)> {
         commit: 120,
         heir,
         boundary: 110,
+        vector: None,
     };
     let reply = |digest| Message::HeartbeatReply {
         epoch: TERM.epoch,
@@ -52,6 +56,7 @@ fn beats() -> Vec<(Message, &'static str)> {
         last: at(7, 121),
         full: true,
         digest,
+        vector: None,
     };
     vec![
         (
@@ -85,7 +90,13 @@ fn logs() -> Vec<(Message, &'static str)> {
 fn elections() -> Vec<(Message, &'static str)> {
     let certificate = Certificate { epoch: Epoch::new(6, NodeId(2)), heir: NodeId(1), last: at(6, 11) };
     let claim = |certificate| {
-        Message::Claim(Claim { term: TERM, last: at(6, 11), condition: Condition::Held, certificate })
+        Message::Claim(Claim {
+            term: TERM,
+            last: at(6, 11),
+            condition: Condition::Held,
+            certificate,
+            vector: None,
+        })
     };
     vec![
         (Message::Stale { promise: TERM }, "stale term=7.1/5e02"),
@@ -122,6 +133,51 @@ fn elections() -> Vec<(Message, &'static str)> {
     ]
 }
 
+fn vector() -> Vector {
+    "7.1@120,8.2@50;1-6.3@90".parse().expect("it is spelt as vectors are")
+}
+
+fn sides() -> Vec<(Message, &'static str)> {
+    let (vector, none) = (vector(), Vector::default());
+    let side = |leader| Message::Side { epoch: TERM.epoch, leader, vector: Vector::default() };
+    let meta = SnapshotMeta::default();
+    vec![
+        (
+            Message::Poll { term: TERM, vector: vector.clone() },
+            "poll term=7.1/5e02 has=7.1@120,8.2@50;1-6.3@90",
+        ),
+        (side(Some(NodeId(1))), "side epoch=7.1 leader=1 has=-"),
+        (side(None), "side epoch=7.1 leader=0 has=-"),
+        (
+            Message::Meet { term: TERM, vector: vector.clone() },
+            "meet term=7.1/5e02 has=7.1@120,8.2@50;1-6.3@90",
+        ),
+        (
+            Message::Merge { epoch: TERM.epoch, base: vector.clone(), meta: meta.clone() },
+            "merge epoch=7.1 base=7.1@120,8.2@50;1-6.3@90",
+        ),
+        (Message::Override { term: TERM, base: none, meta }, "override term=7.1/5e02 base=-"),
+        (
+            Message::Heartbeat {
+                term: TERM,
+                round: 12,
+                lease: Span(300_000),
+                commit: 120,
+                heir: None,
+                boundary: 110,
+                vector: Some(vector.clone()),
+            },
+            "heartbeat term=7.1/5e02 round=12 lease=300000 commit=120 heir=0 boundary=110 \
+             vector=7.1@120,8.2@50;1-6.3@90",
+        ),
+        (
+            Message::Willing { ask: 4, standing: Standing { vector: Some(vector), ..standing() } },
+            "willing ask=4 promise=7.1 seen=9.3 last=6.2@11 hears=2,3 seeking=20000 condition=recovering \
+             vector=7.1@120,8.2@50;1-6.3@90",
+        ),
+    ]
+}
+
 #[test]
 fn every_message_travels_as_it_is_written_here() {
     for (message, text) in messages() {
@@ -133,7 +189,10 @@ fn every_message_travels_as_it_is_written_here() {
                 Attached::Lines(records())
             }
             Attachment::Snapshot => Attached::Snapshot(SnapshotMeta::default()),
+            Attachment::Difference => Attached::Difference(SnapshotMeta::default()),
         };
+        let of_sides = sides().iter().any(|(side, _)| *side == message) && !text.contains(" vector=");
+        assert_eq!(is_of_sides(text), of_sides, "{text}");
         assert_eq!(decode(text, attached), Ok(message));
     }
 }
@@ -164,9 +223,56 @@ fn what_is_not_a_message_is_an_error_that_names_what_is_wrong() {
     let bad = WireError::BadField { field: "epoch", value: "7".into() };
     assert_eq!(decoded("resigned epoch=7"), Err(bad));
     assert!(matches!(decoded("append term=7.1/0 prev=6.2@11"), Err(WireError::WrongBody { .. })));
+    assert_eq!(decoded("poll term=7.1/0"), Err(WireError::NoField("has")));
+    let bad = WireError::BadField { field: "has", value: "7.1".into() };
+    assert_eq!(decoded("meet term=7.1/0 has=7.1"), Err(bad));
+    assert!(matches!(decoded("merge epoch=7.1 base=-"), Err(WireError::WrongBody { .. })));
+    let whole = Attached::Snapshot(SnapshotMeta::default());
+    assert!(matches!(decode("override term=7.1/0 base=-", whole), Err(WireError::WrongBody { .. })));
     let gap = Attached::Lines(records());
     let text = "append term=7.1/0 prev=6.2@10 chain=0 count=2 commit=0";
     assert!(matches!(decode(text, gap), Err(WireError::WrongBody { .. })), "a gap after prev");
+}
+
+/// A few hundred epochs, and what a server reads of a head at the least.
+#[test]
+fn a_long_history_fits_into_a_head() {
+    let mut vector = Vector::default();
+    for number in 0..1000 {
+        vector.note(Position::new(Epoch::new((1 << 20) + number, NodeId(12)), 1_000_000_000 + number));
+    }
+    let message = Message::Poll { term: TERM, vector };
+    let text = encode(&message, 0);
+    assert!(text.len() < MESSAGE_BYTES_MOST, "{} bytes", text.len());
+    assert_eq!(decode(&text, Attached::Nothing), Ok(message));
+}
+
+#[test]
+fn messages_between_sides_take_the_seeds_routes() {
+    let envelope = |message| crate::protocol::Envelope {
+        from: NodeId(2),
+        to: NodeId(1),
+        boot: Boot(1),
+        incarnation: Incarnation(2),
+        admitted: true,
+        format: Format(1),
+        message,
+    };
+    let expected = [
+        ("poll", "/is_leader", ""),
+        ("side", "/heartbeat", "false"),
+        ("meet", "/service_down", "{\"reason\": \"two leaders have met\"}"),
+        ("merge", "/merge_conflict", ""),
+        ("override", "/override_all_data", ""),
+    ];
+    for (name, path, body) in expected {
+        let (message, _) = sides().into_iter().find(|(_, text)| text.starts_with(name)).expect("it is there");
+        let parcel = Parcel::new(&envelope(message), bytes::Bytes::new(), 0);
+        assert_eq!((parcel.route.path(), &parcel.body[..]), (path, body.as_bytes()), "{name}");
+    }
+    let leads = Message::Side { epoch: TERM.epoch, leader: Some(NodeId(2)), vector: Vector::default() };
+    assert_eq!(Route::answered_by(&leads), Some(Route::IsLeader));
+    assert_eq!(&Parcel::new(&envelope(leads), bytes::Bytes::new(), 0).body[..], b"true");
 }
 
 /// Bytes of a message changed, cut and doubled by a small generator: an error or a message, never a panic.
@@ -185,13 +291,14 @@ fn mutilated_messages_do_no_harm() {
         for _ in 0..=next(3) {
             let at = next(bytes.len());
             match next(3) {
-                0 => bytes[at] = b" =.@/,-0z9\xc3"[next(11)],
+                0 => bytes[at] = b" =.@/,;-0z9\xc3"[next(12)],
                 1 => bytes.truncate(at + 1),
                 _ => bytes.extend_from_within(at..),
             }
         }
         let text = String::from_utf8_lossy(&bytes);
         let _ = (attachment(&text), decode(&text, Attached::Nothing));
+        let _ = decode(&text, Attached::Difference(SnapshotMeta::default()));
         let _ =
             (decode(&text, Attached::Lines(records())), Sender::decode(&text), ClusterHead::decode(&text));
     }

@@ -42,9 +42,10 @@ fn network() -> String {
     format!("{PROJECT}_peers")
 }
 
-fn compose(command: &[&str]) {
+fn compose(command: &[&str], mode: &str) {
     let image = given_image().unwrap_or_else(|| OWN_IMAGE.to_string());
-    script("scripts/cluster", command, &[("COMPOSE_PROJECT_NAME", PROJECT), (IMAGE_VARIABLE, &image)]);
+    let environment = [("COMPOSE_PROJECT_NAME", PROJECT), (IMAGE_VARIABLE, &image), ("ELDEST_MODE", mode)];
+    script("scripts/cluster", command, &environment);
 }
 
 fn given_image() -> Option<String> {
@@ -52,13 +53,13 @@ fn given_image() -> Option<String> {
 }
 
 impl Cluster {
-    pub async fn up() -> Cluster {
+    pub async fn up(mode: &str) -> Cluster {
         if given_image().is_none() {
             script("scripts/image", &[OWN_IMAGE], &[]);
         }
-        compose(&["down", "--data"]);
+        compose(&["down", "--data"], mode);
         let cluster = Cluster { client: Client::new(), refusals: AtomicU64::new(0) };
-        compose(&["up"]);
+        compose(&["up"], mode);
         cluster.leader().await;
         cluster
     }
@@ -161,6 +162,13 @@ impl Cluster {
         key
     }
 
+    /// A write of a node that only it can be asked for.
+    pub async fn put_within(&self, node: u32, key: &str, value: &str) {
+        let path = format!("/v1/docs/{key}");
+        let look = async || self.call_within(node, &["PUT", &path, value]).status.success().then_some(());
+        until(&format!("node {node} takes a write"), look).await;
+    }
+
     pub async fn lacks(&self, key: &str) {
         for node in NODES {
             let status = self.client.get(node, &format!("/v1/docs/{key}")).await.map(|answer| answer.status);
@@ -178,7 +186,7 @@ impl Drop for Cluster {
             }
         }
         // A panic within a panic would hide what went wrong.
-        let removed = std::panic::catch_unwind(|| compose(&["down", "--data"]));
+        let removed = std::panic::catch_unwind(|| compose(&["down", "--data"], "safe"));
         if removed.is_err() {
             println!("the containers of {PROJECT} could not be removed");
         }

@@ -2,12 +2,13 @@
 //! have: a leader killed, cables pulled, processes frozen, every node restarted in turn while clients write.
 //!
 //! Needs a container engine and fails where there is none, so that nobody takes silence for success;
-//! `ELDEST_SKIP_COMPOSE=1` says that there is none to be had. One test, since there is one cluster.
+//! `ELDEST_SKIP_COMPOSE=1` says that there is none to be had. One test, since there is one cluster at a time.
 
 mod client;
 mod cluster;
 mod engine;
 mod faults;
+mod sides;
 mod writers;
 
 use cluster::Cluster;
@@ -21,7 +22,7 @@ fn acknowledged_writes_survive_what_happens_to_containers() {
     engine::require();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let cluster = Cluster::up().await;
+        let cluster = Cluster::up("safe").await;
         faults::leader_killed(&cluster).await;
         faults::leader_frozen(&cluster).await;
         faults::leader_cut_off(&cluster).await;
@@ -29,6 +30,10 @@ fn acknowledged_writes_survive_what_happens_to_containers() {
         faults::leader_left_alone(&cluster).await;
         faults::rolling_restart(&cluster).await;
         faults::power_failure(&cluster).await;
+        drop(cluster);
+        let cluster = Cluster::up("available").await;
+        sides::the_eldest_is_cut_off(&cluster).await;
+        sides::everybody_is_alone(&cluster).await;
     });
 }
 

@@ -18,9 +18,10 @@ pub struct Cluster {
 
 impl Cluster {
     /// At the addresses that the docs name. Waits until it says what to try.
-    pub fn start() -> Result<Cluster, String> {
+    pub fn start<'a>(asked: impl Iterator<Item = &'a str>) -> Result<Cluster, String> {
         let mut dev = Command::new(env!("CARGO_BIN_EXE_eldest"))
             .arg("dev")
+            .args(asked)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,11 +1,12 @@
 //! Every command in the README and the docs is run, and what is printed there is compared.
 //!
-//! A block fenced as `console` holds commands, each behind `$ `, and under each what it prints. A line that
-//! is only `…` stands for any number of lines; within a line it stands for anything. `scripts/check` is left out: it is
-//! what runs this, and `scripts/image` needs a container engine: `tests/compose` runs it.
+//! A block fenced as `console` holds commands, each behind `$ `, and under each what it prints. As in a shell, a command
+//! with an open quote goes on behind `> `. A line that is only `…` stands for any number of lines; within a line it stands
+//! for anything. `scripts/check` is left out: it is what runs this, and `scripts/image` needs a container engine:
+//! `tests/compose` runs it.
 //!
-//! `… -- dev` starts a cluster that lives until the document ends: what it types into it is written `# type: kill 1`.
-//! `eldest` is the binary under test.
+//! `… -- dev` starts a cluster that lives until the document ends or starts another one: what it types into it is
+//! written `# type: kill 1`. `eldest` is the binary under test.
 
 mod cluster;
 
@@ -31,13 +32,29 @@ fn examples(text: &str) -> Vec<Example> {
                 (Some(command), _) => {
                     examples.push(Example { command: command.to_string(), output: Vec::new() })
                 }
-                (None, Some(example)) => example.output.push(line.to_string()),
+                (None, Some(example)) => example.go_on(line),
                 (None, None) => {}
             },
             _ => {}
         }
     }
     examples
+}
+
+impl Example {
+    fn go_on(&mut self, line: &str) {
+        let quote_is_open = self.command.matches('\'').count() % 2 == 1;
+        match line.strip_prefix("> ").filter(|_| quote_is_open) {
+            Some(more) => self.command.extend(["\n", more]),
+            None => self.output.push(line.to_string()),
+        }
+    }
+
+    /// What is asked of the cluster that it starts, if it starts one.
+    fn cluster(&self) -> Option<std::str::SplitWhitespace<'_>> {
+        let (_, asked) = self.command.split_once(" -- dev")?;
+        Some(asked.split_whitespace())
+    }
 }
 
 /// Whether `printed` is what `shown` says, with `…` for any number of lines.
@@ -105,13 +122,13 @@ fn run_document(document: &Path) -> (usize, Vec<String>) {
             continue;
         }
         count += 1;
-        let done = match (&example.command, &mut cluster) {
-            (command, None) if command.ends_with("-- dev") => Cluster::start().map(|started| {
-                cluster = Some(started);
-            }),
-            (command, Some(cluster)) if command.starts_with("# type: ") => {
-                cluster.type_line(command.trim_start_matches("# type: "), &example.output)
+        let done = match (example.cluster(), example.command.strip_prefix("# type: "), &mut cluster) {
+            (Some(asked), ..) => {
+                // At the same addresses.
+                drop(cluster.take());
+                Cluster::start(asked).map(|started| cluster = Some(started))
             }
+            (None, Some(line), Some(cluster)) => cluster.type_line(line, &example.output),
             _ => run(&example),
         };
         failures.extend(done.err().map(|failure| format!("{}: {failure}", document.display())));
@@ -138,6 +155,16 @@ fn every_command_does_what_the_docs_say() {
     let failures = failures.concat();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     assert!(counts.iter().sum::<usize>() > 0, "the docs show no command");
+}
+
+#[test]
+fn an_open_quote_goes_on() {
+    let text = "```console\n$ put '[\n>   1,\n> 2]'\n> shown\n$ x -- dev --a b\n```\n";
+    let examples = examples(text);
+    assert_eq!(examples[0].command, "put '[\n  1,\n2]'");
+    assert_eq!(examples[0].output, ["> shown"]);
+    assert!(examples[0].cluster().is_none());
+    assert_eq!(examples[1].cluster().map(|asked| asked.collect()), Some(vec!["--a", "b"]));
 }
 
 #[test]

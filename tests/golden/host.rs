@@ -45,7 +45,7 @@ impl Disk {
             Write::Vote(vote) => self.vote = vote,
             Write::Append(records) => records.iter().for_each(|r| self.log.push(r.clone())),
             Write::Truncate { above } => self.log.truncate(above),
-            Write::Install(meta) => {
+            Write::Install(meta) | Write::Rebase(meta) => {
                 self.log.reset(meta.clone());
                 self.snapshot = meta;
             }

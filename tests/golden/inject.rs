@@ -82,9 +82,13 @@ impl Fields {
             "stale" => Message::Stale { promise: term },
             "resigned" => Message::Resigned { epoch },
             "willing" => Message::Willing { ask: 1, standing: standing(epoch, last) },
-            "claim" => {
-                Message::Claim(Claim { term, last, condition: Condition::Fit, certificate: self.certificate })
-            }
+            "claim" => Message::Claim(Claim {
+                term,
+                last,
+                condition: Condition::Fit,
+                certificate: self.certificate,
+                vector: None,
+            }),
             "pull" => Message::Pull { term, after: last },
             "pulled" => Message::Pulled { term, prev: self.prev, records: self.records },
             "hand-over" => Message::HandOver(Certificate { epoch, heir: self.heir, last }),
@@ -104,6 +108,7 @@ impl Fields {
                 commit,
                 heir: None,
                 boundary: 0,
+                vector: None,
             },
             "append" => Message::Append { term, prev: self.prev, records: self.records, commit },
             "snapshot" => {
@@ -124,6 +129,7 @@ impl Fields {
                 last,
                 full: false,
                 digest: None,
+                vector: None,
             },
             "appended" => Message::Appended { epoch, matched: last.index },
             "gap" => Message::Gap { epoch, prev: self.prev, hint: last },
@@ -142,6 +148,7 @@ fn standing(promise: Epoch, last: Position) -> Standing {
         hears: BTreeSet::new(),
         seeking: Span::ZERO,
         condition: Condition::Fit,
+        vector: None,
     }
 }
 

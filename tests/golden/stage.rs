@@ -15,6 +15,7 @@ pub const MS: u64 = 1000;
 const LINK: u64 = MS;
 const SYNC: u64 = MS;
 
+#[expect(clippy::large_enum_variant, reason = "most are deliveries")]
 enum Action {
     Deliver(Envelope),
     Synced { node: NodeId, life: u64 },
@@ -188,6 +189,10 @@ impl Stage {
                 self.send_what_may_leave(node);
             }
             Output::Apply(records) => self.referee.applied(node, records),
+            Output::SendMerge { .. }
+            | Output::SendOverride { .. }
+            | Output::Merge { .. }
+            | Output::Override(_) => unreachable!("safe mode"),
             Output::Restore(_) => {}
             Output::Verdict { request, verdict } => self.show_verdict(node, request, &verdict),
             Output::Probe(peer) => {
@@ -312,6 +317,7 @@ impl Stage {
         let text = match write {
             Write::Truncate { above } => format!("truncates above {above}"),
             Write::Install(meta) => format!("installs the snapshot at {}", meta.at),
+            Write::Rebase(meta) => format!("goes on from {}", meta.at),
             Write::Trim { upto } => format!("trims up to {upto}"),
             Write::Vote(vote) if self.trace.disk => {
                 format!("stores promise {}", vote.promise.epoch)

@@ -73,6 +73,9 @@ impl Trace {
             Event::Following { epoch } => format!("follows {epoch}"),
             Event::SteppedDown { epoch, cause } => format!("stops leading {epoch} ({cause:?})"),
             Event::Admitted { incarnation } => format!("is admitted as {incarnation}"),
+            Event::Met { other } => format!("meets {other}"),
+            Event::Merged { with, index } => format!("has merged {with} as of {index}"),
+            Event::Overridden { index } => format!("is brought up to {index}"),
             Event::Diverged { index } => format!("cannot tell who is odd at {index}"),
         };
         self.note(at, who, text);

@@ -92,7 +92,7 @@ impl Disk {
             Write::Append(records) => self.records.extend(records.iter().cloned()),
             Write::Truncate { above } => self.records.truncate(above as usize),
             // No case here takes snapshots.
-            Write::Install(_) | Write::Trim { .. } => return Err(Breach::Unexpected),
+            Write::Install(_) | Write::Rebase(_) | Write::Trim { .. } => return Err(Breach::Unexpected),
         }
         Ok(())
     }

@@ -113,7 +113,12 @@ impl Host {
             Output::Verdict { request, verdict } => history.note_verdict(request, &verdict)?,
             Output::Event(Event::Opened { epoch }) => history.note_opened(epoch),
             Output::Event(_) | Output::Probe(_) => {}
-            Output::SendSnapshot { .. } | Output::Restore(_) => return Err(Breach::Unexpected),
+            Output::SendSnapshot { .. }
+            | Output::Restore(_)
+            | Output::SendMerge { .. }
+            | Output::SendOverride { .. }
+            | Output::Merge { .. }
+            | Output::Override(_) => return Err(Breach::Unexpected),
             Output::Stop(_) => return Err(Breach::Stopped),
         }
         Ok(())

@@ -14,9 +14,12 @@ use crate::store::{Command, Effect, Store, encode};
 use crate::world::{Event, World};
 
 /// Every ten records a snapshot falls due.
-const BOUNDARY: Index = 10;
+pub const BOUNDARY: Index = 10;
 impl World {
     pub fn apply(&mut self, node: usize, record: &Record, inputs: &mut VecDeque<Input>) -> Check {
+        if self.hosts[node].store.side.is_some() {
+            return self.apply_to_side(node, record, inputs);
+        }
         let id = self.hosts[node].id;
         let index = record.index();
         if index == self.checks.survival.len() + 1 {
@@ -64,6 +67,7 @@ impl World {
         })?;
         let forward = state.applied >= self.hosts[node].store.applied;
         ensure(forward, "I7 applied once", || format!("{id} goes back to {}", state.applied))?;
+        self.replaces(node, &state)?;
         self.hosts[node].snapshot = Some((meta.clone(), state.clone()));
         self.hosts[node].store = state;
         Ok(())
@@ -74,7 +78,7 @@ impl World {
         self.note(|| format!("{id} {told:?}"));
         if let Told::Opened { epoch } = told {
             self.openings.push((self.now, id));
-            if let Some(core) = &self.hosts[node].core {
+            if let Some(core) = &self.hosts[node].core.as_ref().filter(|_| !self.is_available()) {
                 self.checks.survival.opened(id, epoch, core.log())?;
             }
         }
@@ -148,6 +152,9 @@ impl World {
     }
 
     pub fn verdict(&mut self, node: usize, request: RequestId, verdict: Verdict) -> Check {
+        if self.is_available() {
+            return self.side_verdict(node, request, &verdict);
+        }
         let host = &mut self.hosts[node];
         let Some(call) = host.calls.remove(&request) else {
             return Ok(());

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use eldest::protocol::{BadLine, Recovered, Seq, SnapshotMeta, Tail, Vote, Write, judge};
-use eldest::types::{Boot, Incarnation, Index, Record};
+use eldest::types::{Boot, Incarnation, Index, Position, Record};
 
 use crate::rng::Rng;
 use crate::store::Store;
@@ -86,8 +86,19 @@ impl Disk {
         self.syncing = 0;
     }
 
+    /// Every record that is on the disk or on its way there.
+    pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
+        let queued = self.queue.iter().flat_map(|op| match op {
+            Op::Protocol(_, Write::Append(records)) => &records[..],
+            _ => &[],
+        });
+        self.durable.records.iter().chain(queued).map(|record| record.position)
+    }
+
     pub fn wipe(&mut self, incarnation: Incarnation) {
+        let store = self.durable.store.blank();
         *self = Disk::new(incarnation);
+        self.durable.store = store;
     }
 
     /// A bit flips in a record that is synced. The node finds it when it starts (P27).
@@ -148,7 +159,7 @@ impl Durable {
                 assert!(self.snapshot.index() >= *upto, "trimmed what no snapshot holds");
                 self.records.retain(|record| record.index() > *upto);
             }
-            Op::Protocol(_, Write::Install(_)) => {}
+            Op::Protocol(_, Write::Install(_) | Write::Rebase(_)) => {}
             Op::Install(_, meta, store) => {
                 self.snapshot = meta.clone();
                 self.store = store.clone();

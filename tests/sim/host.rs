@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use eldest::protocol::{Envelope, Node, Seq, Settings, SnapshotMeta};
-use eldest::types::{NodeId, Now, RequestId, Time, WallTime};
+use eldest::types::{NodeId, Now, RequestId, Time, Vector, WallTime};
 
 use crate::disk::Disk;
 use crate::store::{Command, Store, Tag};
@@ -67,7 +67,9 @@ pub struct Host {
     pub calls: BTreeMap<RequestId, Call>,
     pub next_request: u64,
     pub snapshot: Option<(SnapshotMeta, Store)>,
+    /// The state that came with the message at hand, and what of it was left out because this node has it.
     pub incoming: Option<Store>,
+    pub left_out: Vector,
     pub tick_at: u64,
     /// How long a sync takes at least, in µs.
     pub sync_us: u64,
@@ -95,6 +97,7 @@ impl Host {
             next_request: 0,
             snapshot: None,
             incoming: None,
+            left_out: Vector::default(),
             tick_at: u64::MAX,
             sync_us: 200,
             steady: false,

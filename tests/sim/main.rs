@@ -24,6 +24,7 @@ mod process;
 mod rng;
 mod run;
 mod scenarios;
+mod sides;
 mod soak;
 mod stage;
 mod store;

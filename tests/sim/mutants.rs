@@ -4,11 +4,11 @@
 use eldest::protocol::mutant::{self, Mutant};
 
 use crate::checks::Violation;
-use crate::run::{guarded, run};
+use crate::run::{Outcome, guarded, run};
 use crate::scenarios::{self as stage, Scenario};
 
 /// How a mutant is caught.
-enum Caught {
+pub enum Caught {
     /// Some seed among the first so many.
     Within(u64),
     In(Scenario),
@@ -68,7 +68,9 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::TokenByCounter, In(stage::tokens_after_a_restore), &["I6"]),
 ];
 
-fn objection(caught: &Caught, named: impl Fn(&Violation) -> bool) -> Option<String> {
+type Run = fn(u64, bool) -> Outcome;
+
+fn objection(caught: &Caught, run: Run, named: impl Fn(&Violation) -> bool) -> Option<String> {
     match caught {
         Within(seeds) => (1..=*seeds).find_map(|seed| {
             let violation = run(seed, false).err().map(|(violation, _)| violation);
@@ -83,15 +85,19 @@ fn objection(caught: &Caught, named: impl Fn(&Violation) -> bool) -> Option<Stri
 
 #[test]
 fn every_mutant_is_caught() {
+    each_is_caught(MUTANTS, run);
+}
+
+pub fn each_is_caught(mutants: &[(Mutant, Caught, &[&str])], run: Run) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
         let mut missed = Vec::new();
         while let Some((bug, caught, checkers)) =
-            MUTANTS.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+            mutants.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
         {
             mutant::set(Some(*bug));
             let named = |v: &Violation| checkers.iter().any(|name| v.checker.starts_with(name));
-            match objection(caught, named) {
+            match objection(caught, run, named) {
                 Some(by) => println!("{bug:?} is caught by {by}"),
                 None => missed.push(*bug),
             }

@@ -144,16 +144,9 @@ impl Plan {
 
     /// Does one harmful thing.
     pub fn harm(&mut self, world: &mut World) -> Check {
-        let total = HARMS.iter().map(|(_, weight)| weight).sum();
-        let mut draw = self.rng.below(total);
-        for (harm, weight) in HARMS {
-            if draw < weight {
-                world.note(|| format!("--- {harm:?}"));
-                return self.inflict(world, harm);
-            }
-            draw -= weight;
-        }
-        Ok(())
+        let harm = self.rng.weighted(&HARMS);
+        world.note(|| format!("--- {harm:?}"));
+        self.inflict(world, harm)
     }
 
     fn someone(&mut self, world: &World) -> usize {

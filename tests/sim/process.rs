@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use eldest::protocol::{Envelope, Input, Message, Node, Output, Seq, SnapshotMeta, Write};
-use eldest::types::{Boot, Incarnation, NodeId};
+use eldest::protocol::{Envelope, Input, Message, Node, Output, Seq, SnapshotMeta, Term, Write};
+use eldest::types::{Boot, Incarnation, NodeId, Vector};
 
-use crate::checks::{Check, durable};
+use crate::checks::{Check, durable, forward};
 use crate::disk::Op;
 use crate::store::Store;
 use crate::world::{Event, World};
@@ -67,7 +67,7 @@ impl World {
         durable.incarnation = incarnation;
         durable.vote.admitted = false;
         durable.snapshot = SnapshotMeta::default();
-        durable.store = Store::default();
+        durable.store = durable.store.blank();
         durable.records.clear();
         self.after(1_000, Event::Restart { node });
     }
@@ -82,6 +82,9 @@ impl World {
             };
             let outputs = core.handle(now, input);
             let leads = core.leads().map(|epoch| (epoch, core.boot()));
+            // In available mode a leader that merges goes on at once: until its disk knows, nobody can.
+            let stored = self.hosts[node].disk.durable.vote.promise.epoch;
+            let leads = leads.filter(|(epoch, _)| !self.is_available() || *epoch <= stored);
             self.mix(outputs.len() as u64 + ((node as u64) << 8) + (self.now << 16));
             if let Some((epoch, boot)) = leads {
                 let id = self.hosts[node].id;
@@ -127,13 +130,13 @@ impl World {
         match output {
             Output::Write { seq, write } => self.write(node, seq, write),
             Output::Send { envelope, after } => self.send(node, envelope, None, after)?,
-            Output::SendSnapshot { to, term, after } => {
-                let host = &self.hosts[node];
-                if let (Some(core), Some((meta, state))) = (&host.core, host.snapshot.clone()) {
-                    let envelope = core.envelope(to, Message::Snapshot { term, meta });
-                    self.send(node, envelope, Some(state), after)?;
-                }
+            Output::SendSnapshot { to, term, after } => self.send_snapshot(node, to, term, after)?,
+            Output::SendMerge { to, base, after } => self.send_merge(node, to, base, after)?,
+            Output::SendOverride { to, term, base, after } => {
+                self.send_override(node, to, term, base, after)?;
             }
+            Output::Merge { own, theirs, meta } => self.merge(node, &own, &theirs, &meta)?,
+            Output::Override(meta) => self.take_override(node, &meta)?,
             Output::Apply(records) => {
                 for record in &records {
                     self.apply(node, record, inputs)?;
@@ -151,6 +154,15 @@ impl World {
         Ok(())
     }
 
+    pub fn send_snapshot(&mut self, node: usize, to: NodeId, term: Term, after: Seq) -> Check {
+        let host = &self.hosts[node];
+        let (Some(core), Some((meta, state))) = (&host.core, host.snapshot.clone()) else {
+            return Ok(());
+        };
+        let envelope = core.envelope(to, Message::Snapshot { term, meta });
+        self.send(node, envelope, Some(state), after)
+    }
+
     pub fn write(&mut self, node: usize, seq: Seq, write: Write) {
         let host = &mut self.hosts[node];
         let op = match write {
@@ -158,6 +170,7 @@ impl World {
                 let state = host.incoming.clone().unwrap_or_default();
                 Op::Install(seq, meta, state)
             }
+            Write::Rebase(meta) => Op::Install(seq, meta, host.store.clone()),
             other => Op::Protocol(seq, other),
         };
         host.disk.push(op);
@@ -174,12 +187,22 @@ impl World {
     }
 
     pub fn synced(&mut self, node: usize) -> Check {
+        let life = self.hosts[node].life;
+        let reached = self.hosts[node].disk.durable.last();
         let done = self.hosts[node].disk.finish_sync();
+        if self.is_available() {
+            let host = &self.hosts[node];
+            forward::disk(host.id, reached, host.disk.durable.last())?;
+        }
         durable::stored(&self.hosts[node].disk.durable)?;
         let mut newest = self.hosts[node].done;
         for op in done {
             match op {
-                Op::Protocol(seq, _) | Op::Install(seq, _, _) => newest = newest.max(seq),
+                Op::Protocol(seq, _) => newest = newest.max(seq),
+                Op::Install(seq, meta, state) => {
+                    newest = newest.max(seq);
+                    self.reached(node, &meta, &state)?;
+                }
                 Op::Snapshot(meta, state) => {
                     let index = meta.index();
                     let held = &mut self.hosts[node].snapshot;
@@ -190,6 +213,10 @@ impl World {
                     self.feed(node, Input::SnapshotTaken(index))?;
                 }
             }
+        }
+        if self.hosts[node].life != life {
+            // It died over one of them: its next process has written nothing yet.
+            return Ok(());
         }
         self.hosts[node].done = newest;
         self.release_held(node)?;
@@ -270,7 +297,12 @@ impl World {
         }
         self.note(|| envelope.to_string());
         if state.is_some() {
-            self.hosts[node].incoming = state;
+            let host = &mut self.hosts[node];
+            host.incoming = state;
+            host.left_out = match &envelope.message {
+                Message::Merge { base, .. } | Message::Override { base, .. } => base.clone(),
+                _ => Vector::default(),
+            };
         }
         self.feed(node, Input::Message(envelope))
     }

@@ -41,6 +41,18 @@ impl Rng {
         &items[self.below(items.len() as u64) as usize]
     }
 
+    /// One of these, as often as its weight says.
+    pub fn weighted<T: Copy>(&mut self, items: &[(T, u64)]) -> T {
+        let mut draw = self.below(items.iter().map(|(_, weight)| weight).sum());
+        for (item, weight) in items {
+            if draw < *weight {
+                return *item;
+            }
+            draw -= weight;
+        }
+        unreachable!("drawn below the sum of the weights")
+    }
+
     /// Many short ones, few long ones, from `low` to `high`.
     pub fn skewed(&mut self, low: u64, high: u64) -> u64 {
         let unit = self.below(1 << 20) as f64 / (1 << 20) as f64;

@@ -21,8 +21,11 @@ pub struct Report {
     pub trace: Vec<String>,
 }
 
+/// A report, or what was violated and the trace up to there.
+pub type Outcome = Result<Report, (Violation, Vec<String>)>;
+
 /// Runs a seed.
-pub fn run(seed: u64, traced: bool) -> Result<Report, (Violation, Vec<String>)> {
+pub fn run(seed: u64, traced: bool) -> Outcome {
     let (mut world, mut plan) = plan::world(seed);
     world.trace = traced.then(Vec::new);
     let outcome = guarded(|| live(&mut world, &mut plan));

@@ -191,6 +191,7 @@ pub fn old_certificate() -> Check {
         last: Default::default(),
         condition: Condition::Fit,
         certificate: Some(certificate),
+        vector: None,
     });
     let envelope = from_n2(&world, 3, message);
     world.feed(2, Input::Message(envelope))?;

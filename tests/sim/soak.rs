@@ -4,21 +4,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::checks::Violation;
-use crate::run::run;
+use crate::run::{Outcome, run};
+
+/// What a seed is run by, and how to see it again.
+#[derive(Clone, Copy)]
+pub struct Seeds {
+    pub run: fn(u64, bool) -> Outcome,
+    pub replay: &'static str,
+}
+
+const SAFE: Seeds = Seeds { run, replay: "scripts/sim --seed" };
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn fail(seed: u64, violation: &Violation) -> ! {
+fn fail(seeds: Seeds, seed: u64, violation: &Violation) -> ! {
     panic!(
-        "\nseed {seed} breaks {}\n{}\nreplay it with: scripts/sim --seed {seed}\n",
-        violation.checker, violation.what
+        "\nseed {seed} breaks {}\n{}\nreplay it with: {} {seed}\n",
+        violation.checker, violation.what, seeds.replay
     );
 }
 
 /// Runs seeds on all cores; the first violation ends it.
-fn soak(first: u64, count: u64) {
+pub fn soak(seeds: Seeds, first: u64, count: u64) {
     let next = AtomicU64::new(0);
     let (steps, slowest) = (AtomicU64::new(0), AtomicU64::new(0));
     let started = Instant::now();
@@ -28,7 +37,7 @@ fn soak(first: u64, count: u64) {
             if done >= count {
                 return Ok(());
             }
-            match run(first + done, false) {
+            match (seeds.run)(first + done, false) {
                 Ok(report) => {
                     steps.fetch_add(report.steps, Ordering::Relaxed);
                     slowest.fetch_max(report.resumed_us, Ordering::Relaxed);
@@ -47,7 +56,7 @@ fn soak(first: u64, count: u64) {
         for worker in workers {
             if let Err((seed, violation)) = worker.join().expect("a worker") {
                 next.store(count, Ordering::Relaxed);
-                fail(seed, &violation);
+                fail(seeds, seed, &violation);
             }
         }
     });
@@ -62,36 +71,44 @@ fn soak(first: u64, count: u64) {
     );
 }
 
-/// The seeds that every run repeats.
-#[test]
-fn fixed_seeds() {
-    soak(1, 1000);
-}
-
 /// `SIM_SEEDS` seeds that nobody has run before, or from `SIM_FIRST` on.
-#[test]
-fn fresh_seeds() {
+pub fn fresh(seeds: Seeds) {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
     let first = number("SIM_FIRST").unwrap_or(clock.as_micros() as u64);
-    soak(first, number("SIM_SEEDS").unwrap_or(500));
+    soak(seeds, first, number("SIM_SEEDS").unwrap_or(500));
 }
 
 /// `SIM_SEED`, with its whole trace.
-#[test]
-fn replay() {
+pub fn replay_one(seeds: Seeds) {
     let Some(seed) = number("SIM_SEED") else {
         return;
     };
-    match run(seed, true) {
+    match (seeds.run)(seed, true) {
         Ok(report) => {
             report.trace.iter().for_each(|line| println!("{line}"));
             println!("seed {seed}: 0 violations, trace {:x}", report.trace_hash);
         }
         Err((violation, trace)) => {
             trace.iter().for_each(|line| println!("{line}"));
-            fail(seed, &violation);
+            fail(seeds, seed, &violation);
         }
     }
+}
+
+/// The seeds that every run repeats.
+#[test]
+fn fixed_seeds() {
+    soak(SAFE, 1, 1000);
+}
+
+#[test]
+fn fresh_seeds() {
+    fresh(SAFE);
+}
+
+#[test]
+fn replay() {
+    replay_one(SAFE);
 }
 
 /// Same seed, same trace, byte for byte.

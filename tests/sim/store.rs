@@ -7,6 +7,8 @@ use eldest::protocol::mutant::{self, Mutant};
 use eldest::protocol::next_token;
 use eldest::types::{Entry, Format, Index, Payload, Record, Stamp};
 
+use crate::sides::Side;
+
 /// How many idempotency keys are kept: more than clients ever retry.
 const KEYS: usize = 400;
 
@@ -67,9 +69,27 @@ pub struct Store {
     pub tokens: BTreeMap<u32, u64>,
     results: BTreeMap<u64, Effect>,
     order: VecDeque<u64>,
+    /// Available mode: the product's own state. Of the above only index, digest and stamp are in use then.
+    pub side: Option<Box<Side>>,
 }
 
 impl Store {
+    /// What a node in available mode begins with.
+    pub fn with_sides() -> Store {
+        Store { side: Some(Box::default()), ..Store::default() }
+    }
+
+    /// The state of a node in available mode from now on.
+    pub fn of(side: Side, stamp: Stamp) -> Store {
+        let (at, digest) = (side.store.applied(), side.store.digest());
+        Store { applied: at.index, digest, stamp, side: Some(Box::new(side)), ..Store::default() }
+    }
+
+    /// What a node of the same kind begins with.
+    pub fn blank(&self) -> Store {
+        if self.side.is_some() { Store::with_sides() } else { Store::default() }
+    }
+
     pub fn register(&self, key: u32) -> Option<u64> {
         self.registers.get(&key).copied()
     }

@@ -10,6 +10,7 @@ use crate::client::{Answer, Clients};
 use crate::host::{Call, Host};
 use crate::net::{Filter, Net};
 use crate::rng::Rng;
+use crate::sides::{self, Sides};
 use crate::store::Store;
 
 #[derive(Debug)]
@@ -50,6 +51,7 @@ pub enum Event {
     Restart {
         node: usize,
     },
+    Side(sides::Event),
 }
 
 #[derive(Debug)]
@@ -62,6 +64,7 @@ pub struct World {
     pub hosts: Vec<Host>,
     pub checks: Checks,
     pub clients: Clients,
+    pub sides: Sides,
     pub steps: u64,
     /// Folded over every step: two runs of a seed must agree on it.
     pub trace_hash: u64,
@@ -102,6 +105,7 @@ impl World {
             hosts,
             checks: Checks::default(),
             clients,
+            sides: Sides::default(),
             steps: 0,
             trace_hash: 0,
             trace: None,
@@ -194,6 +198,7 @@ impl World {
             Event::ClientWakes { client } => self.client_wakes(client),
             Event::ClientGivesUp { call } => self.client_gives_up(call),
             Event::Restart { node } => self.start(node)?,
+            Event::Side(event) => self.side_event(event)?,
             _ => {}
         }
         self.check_leases()
@@ -206,7 +211,8 @@ impl World {
             Event::Tick { node, .. }
             | Event::Synced { node, .. }
             | Event::Refused { node, .. }
-            | Event::Call { node, .. } => *node,
+            | Event::Call { node, .. }
+            | Event::Side(sides::Event::Call { node, .. }) => *node,
             _ => return Some(event),
         };
         let until = self.hosts[node].paused_until;

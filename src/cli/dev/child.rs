@@ -1,19 +1,21 @@
 //! One node's process: started in a group of its own, told by signals, and gone when this process is.
 //!
 //! A child of `eldest dev` holds the reading end of a pipe as its stdin and ends when that closes. The kernel closes
-//! it even if `eldest dev` is killed with -9, so no node is ever left behind.
+//! it even if `eldest dev` is killed with -9, so no node is ever left behind. What `eldest dev` writes there are orders
+//! (`cli/serve`).
 
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, Command};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 
 use super::error::DevError;
 use super::place::name_of;
 use super::terminal::copy_lines;
 
-/// Signals waiting for a child: a person sends one at a time.
+/// Orders waiting for a child: a person sends one at a time.
 const ORDERS_MAX: usize = 8;
 
 /// That a child has ended, and how.
@@ -23,10 +25,16 @@ pub struct Ended {
     pub status: Option<ExitStatus>,
 }
 
+#[derive(Debug)]
+enum Order {
+    Signal(Signal),
+    Line(String),
+}
+
 /// A running child. Dropping it closes the pipe, which ends the process.
 #[derive(Debug)]
 pub struct Running {
-    orders: mpsc::Sender<Signal>,
+    orders: mpsc::Sender<Order>,
     pub pid: u32,
 }
 
@@ -55,23 +63,38 @@ impl Running {
 
     /// Best effort: the process may be ending at this moment.
     pub fn signal(&self, signal: Signal) {
-        let _ = self.orders.try_send(signal);
+        let _ = self.orders.try_send(Order::Signal(signal));
+    }
+
+    /// Best effort, too. A frozen process reads it once it goes on.
+    pub fn tell(&self, line: String) {
+        let _ = self.orders.try_send(Order::Line(line));
     }
 }
 
 /// Only the owner of the child signals it, so that a number that the kernel has given to somebody else is never used.
-async fn keep(id: u32, mut child: Child, mut orders: mpsc::Receiver<Signal>, ended: mpsc::Sender<Ended>) {
+async fn keep(id: u32, mut child: Child, mut orders: mpsc::Receiver<Order>, ended: mpsc::Sender<Ended>) {
     let mut pipe = child.stdin.take();
     let status = loop {
         tokio::select! {
             status = child.wait() => break status.ok(),
             order = orders.recv(), if pipe.is_some() => match order {
-                Some(signal) => send(&child, signal),
+                Some(Order::Signal(signal)) => send(&child, signal),
+                Some(Order::Line(line)) => write(&mut pipe, line).await,
                 None => pipe = None,
             },
         }
     };
     let _ = ended.send(Ended { id, status }).await;
+}
+
+/// The pipe holds more lines than anybody types, whether or not the child reads them.
+async fn write(pipe: &mut Option<ChildStdin>, mut line: String) {
+    line.push('\n');
+    if let Some(pipe) = pipe {
+        // A child that has ended is reported by itself.
+        let _ = pipe.write_all(line.as_bytes()).await;
+    }
 }
 
 fn send(child: &Child, signal: Signal) {
@@ -106,6 +129,16 @@ mod tests {
         let (send, mut ended) = mpsc::channel(1);
         let running = Running::start(1, shell("cat; exit 7"), true, send).expect("started");
         drop(running);
+        assert_eq!(how(ended.recv().await.expect("ended").status), "code 7");
+    }
+
+    #[tokio::test]
+    async fn a_child_is_told_lines() {
+        let (send, mut ended) = mpsc::channel(1);
+        let running = Running::start(1, shell("read a b; read c; exit $((a + b + c))"), true, send);
+        let running = running.expect("started");
+        running.tell("1 2".to_string());
+        running.tell("4".to_string());
         assert_eq!(how(ended.recv().await.expect("ended").status), "code 7");
     }
 

@@ -18,7 +18,8 @@ pub fn hints(place: &Place, program: &str) -> String {
          -d '{{\"storage_cmd\":\"CreateUser\",\"payload\":{{\"name\":\"tester\"}}}}'
     {program} status --url {first}
     {program} log cat {folder}/node-1
-  Or type here, and Enter: {HELP}
+  Or type here, and Enter:
+    {HELP}
 
   Data: {folder} ({kept}). Ctrl-C ends the cluster.
 "

@@ -5,25 +5,28 @@ mod error;
 mod hints;
 mod place;
 mod run;
+mod split;
 mod terminal;
 mod typed;
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use super::exit::Failure;
 pub use error::DevError;
 use place::{NODES_MAX, Place};
-use run::Run;
+use run::{Run, Wishes};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
   eldest dev
   eldest dev --nodes 5 --data ./cluster --quiet
+  eldest dev --mode available
 
-Example of a crash: type `kill 1` and Enter, then `status`, then `start 1`.")]
+Example of a crash: type `kill 1` and Enter, then `status`, then `start 1`.
+Example of a partition: type `split 1 | 2 3`, then `status`, then `heal`.")]
 pub struct Args {
     /// How many nodes (3, or as many as --data holds)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
@@ -40,14 +43,35 @@ pub struct Args {
     /// Settings for every node, such as other timings
     #[arg(long)]
     config: Option<PathBuf>,
+    /// What a part of the cluster does that is cut off from the rest (safe, or what --config says)
+    #[arg(long)]
+    mode: Option<Mode>,
     /// Do not show what the nodes log
     #[arg(long)]
     quiet: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// A majority goes on
+    Safe,
+    /// Every part goes on, and parts that meet again are merged
+    Available,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Safe => "safe",
+            Mode::Available => "available",
+        }
+    }
+}
+
 pub async fn run(args: &Args) -> Result<(), Failure> {
     let place = Place::prepare(args.nodes, args.data.as_deref(), args.keep, args.base_port)?;
-    let outcome = Run::new(&place, args.config.clone(), args.quiet)?.go().await;
+    let wishes = Wishes { config: args.config.clone(), mode: args.mode.map(Mode::name), quiet: args.quiet };
+    let outcome = Run::new(&place, wishes)?.go().await;
     // After a failure the data may tell why.
     if outcome.is_ok() {
         place.remove_if_temporary()?;

@@ -13,6 +13,7 @@ use super::child::{Ended, Running, how};
 use super::error::DevError;
 use super::hints::hints;
 use super::place::{Place, name_of};
+use super::split::Split;
 use super::terminal::say;
 use super::typed::{self, HELP, Typed};
 use crate::cli::client::{Call, Caller};
@@ -31,22 +32,31 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A node hands over and closes its streams well within this.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 
+/// What the command line asks of every node.
+#[derive(Debug)]
+pub struct Wishes {
+    pub config: Option<PathBuf>,
+    pub mode: Option<&'static str>,
+    /// Do not show what they log.
+    pub quiet: bool,
+}
+
 #[derive(Debug)]
 pub struct Run<'a> {
     place: &'a Place,
-    config: Option<PathBuf>,
-    quiet: bool,
+    wishes: Wishes,
     children: BTreeMap<u32, Running>,
+    split: Option<Split>,
     signals: Signals,
     ended: mpsc::Receiver<Ended>,
     ended_sender: mpsc::Sender<Ended>,
 }
 
 impl<'a> Run<'a> {
-    pub fn new(place: &'a Place, config: Option<PathBuf>, quiet: bool) -> Result<Run<'a>, DevError> {
+    pub fn new(place: &'a Place, wishes: Wishes) -> Result<Run<'a>, DevError> {
         let signals = Signals::listen().map_err(DevError::NoSignals)?;
         let (ended_sender, ended) = mpsc::channel(ENDED_MAX);
-        Ok(Run { place, config, quiet, children: BTreeMap::new(), signals, ended, ended_sender })
+        Ok(Run { place, wishes, children: BTreeMap::new(), split: None, signals, ended, ended_sender })
     }
 
     pub async fn go(mut self) -> Result<(), DevError> {
@@ -85,11 +95,19 @@ impl<'a> Run<'a> {
         command.arg("--topology").arg(self.place.topology());
         command.arg("--data").arg(self.place.data_of(id));
         command.arg("--listen").arg(self.place.addresses[id as usize - 1].to_string());
-        if let Some(config) = &self.config {
+        if let Some(config) = &self.wishes.config {
             command.arg("--config").arg(config);
         }
-        let running = Running::start(id, command, self.quiet, self.ended_sender.clone())?;
+        if let Some(mode) = self.wishes.mode {
+            // The environment overrules the file.
+            command.env("ELDEST_MODE", mode);
+        }
+        let running = Running::start(id, command, self.wishes.quiet, self.ended_sender.clone())?;
         self.children.insert(id, running);
+        // Not healed by a new process.
+        if self.split.is_some() {
+            self.wall_off(id);
+        }
         Ok(())
     }
 
@@ -115,12 +133,36 @@ impl<'a> Run<'a> {
             Typed::Kill(id) => self.signal(id, Signal::KILL, "killed"),
             Typed::Stop(id) => self.signal(id, Signal::STOP, "frozen; `cont` thaws it"),
             Typed::Cont(id) => self.signal(id, Signal::CONT, "goes on"),
+            Typed::Split(split) => {
+                let told = format!("the network is split: {split}; `heal` ends that");
+                self.set_split(Some(split));
+                say(&told);
+            }
+            Typed::Heal => {
+                self.set_split(None);
+                say("the network is whole");
+            }
             Typed::Start(id) if self.children.contains_key(&id) => say(&format!("{} runs", name_of(id))),
             Typed::Start(id) => match self.start(id) {
                 Ok(()) => say(&format!("{} starts", name_of(id))),
                 Err(error) => say(&error.to_string()),
             },
             Typed::Help | Typed::Quit => say(&format!("type one of: {HELP}")),
+        }
+    }
+
+    fn set_split(&mut self, split: Option<Split>) {
+        self.split = split;
+        self.children.keys().for_each(|id| self.wall_off(*id));
+    }
+
+    /// Tells a node whom it does not hear, as `cli/serve` reads it.
+    fn wall_off(&self, id: u32) {
+        let hidden = self.split.iter().flat_map(|split| split.hidden_from(id));
+        let words: Vec<String> =
+            std::iter::once("wall".to_string()).chain(hidden.map(|id| id.to_string())).collect();
+        if let Some(child) = self.children.get(&id) {
+            child.tell(words.join(" "));
         }
     }
 

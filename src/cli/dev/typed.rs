@@ -6,12 +6,14 @@ use std::io::{IsTerminal, stdin};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc;
 
-pub const HELP: &str = "status, kill N, start N, stop N (freezes), cont N, quit";
+use super::split::Split;
+
+pub const HELP: &str = "status, kill N, start N, stop N (freezes), cont N, split 1 | 2 3, heal, quit";
 
 /// A person types slower than this is emptied.
 const WAITING_MAX: usize = 16;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
     Status,
     /// kill -9: the demonstration of a crash.
@@ -20,6 +22,9 @@ pub enum Typed {
     /// SIGSTOP: alive for the kernel, dead for the cluster.
     Stop(u32),
     Cont(u32),
+    /// No part hears another: the demonstration of a partition.
+    Split(Split),
+    Heal,
     Quit,
     Help,
 }
@@ -33,6 +38,11 @@ impl Typed {
             [] => return None,
             ["status"] => Typed::Status,
             ["quit" | "exit"] => Typed::Quit,
+            ["heal"] => Typed::Heal,
+            ["split", ..] => {
+                let parts = line.trim_start().trim_start_matches("split");
+                Split::parse(parts, nodes).map_or(Typed::Help, Typed::Split)
+            }
             [verb, id] => match (*verb, node(id)) {
                 ("kill", Some(id)) => Typed::Kill(id),
                 ("start", Some(id)) => Typed::Start(id),
@@ -88,10 +98,24 @@ mod tests {
         assert_eq!(parse("start 1"), Some(Typed::Start(1)));
         assert_eq!(parse("stop 3"), Some(Typed::Stop(3)));
         assert_eq!(parse("cont 3"), Some(Typed::Cont(3)));
+        assert_eq!(parse("heal"), Some(Typed::Heal));
+        assert_eq!(parse(" split 1|2 3"), Split::parse("1 | 2 3", 3).map(Typed::Split));
+        assert!(matches!(parse("split 1"), Some(Typed::Split(_))));
         assert_eq!(parse("status"), Some(Typed::Status));
         assert_eq!(parse("quit"), Some(Typed::Quit));
         assert_eq!(parse(""), None);
-        for unknown in ["kill", "kill 4", "kill 0", "kill one", "restart 1", "kill 1 2"] {
+        for unknown in [
+            "heal 1",
+            "split",
+            "split 1 2 3",
+            "splits 1",
+            "kill",
+            "kill 4",
+            "kill 0",
+            "kill one",
+            "restart 1",
+            "kill 1 2",
+        ] {
             assert_eq!(parse(unknown), Some(Typed::Help), "{unknown}");
         }
     }

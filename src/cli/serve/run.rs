@@ -15,7 +15,7 @@ use super::setup::setup;
 use super::stopping::asked_to_stop;
 use crate::cli::signals::Signals;
 use crate::config::Config;
-use crate::driver::{self, End, Handle, Setup, StartError, Started};
+use crate::driver::{self, End, Handle, Setup, StartError, Started, Wall};
 use crate::http::{self, Context};
 
 /// A hand-over takes a window at most; after that the others elect without this node's help.
@@ -49,9 +49,11 @@ pub enum Ending {
 
 pub async fn run(config: Config, adopt_copy: bool, exit_with_stdin: bool) -> Result<(), ServeError> {
     let signals = Signals::listen().map_err(ServeError::Signals)?;
-    let mut asked = tokio::spawn(asked_to_stop(signals, exit_with_stdin));
+    let wall = Arc::new(Wall::default());
+    let orders = exit_with_stdin.then(|| wall.clone());
+    let mut asked = tokio::spawn(asked_to_stop(signals, orders));
     let bound = Bound::take(&config.listen).await?;
-    let setup = Arc::new(setup(&config));
+    let setup = Arc::new(setup(&config, wall));
     let started = {
         let (setup, data) = (Setup::clone(&setup), config.data.clone());
         let start = tokio::task::spawn_blocking(move || driver::start(setup, &data, adopt_copy));

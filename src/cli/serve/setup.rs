@@ -1,10 +1,12 @@
 //! From the settings to what the driver takes.
 
+use std::sync::Arc;
+
 use crate::config::{Config, Host};
-use crate::driver::{Member, Setup};
+use crate::driver::{Member, Setup, Wall};
 use crate::wire::{ClusterHead, Secret};
 
-pub fn setup(config: &Config) -> Setup {
+pub fn setup(config: &Config, wall: Arc<Wall>) -> Setup {
     let member = |member: &crate::config::Member| Member {
         id: member.id,
         name: member.name.clone(),
@@ -18,11 +20,12 @@ pub fn setup(config: &Config) -> Setup {
         settings: config.settings(),
         cluster: ClusterHead {
             name: config.cluster_name.clone(),
-            mode: config.mode.as_str().to_string(),
+            mode: config.mode_name().to_string(),
             settings: config.digest(),
         },
         members: config.members.iter().map(member).collect(),
         snapshot_every: config.snapshot_every,
         secret: config.secret.as_ref().map(|secret| Secret::new(secret.expose())),
+        wall,
     }
 }

@@ -1,20 +1,26 @@
 //! What asks a node to end: the first signal, or stdin closed where somebody asked for that.
 
-use std::io;
+use std::sync::Arc;
 
-use tokio::io::AsyncReadExt;
-
+use super::orders;
 use crate::cli::signals::Signals;
+use crate::driver::Wall;
 
 /// Added to a signal's number, as shells do.
 const SIGNAL_BASE: i32 = 128;
 
 /// Completes when the node should end. From the first signal on, a second one ends the process at once: somebody has
-/// waited for long enough.
-pub async fn asked_to_stop(mut signals: Signals, exit_with_stdin: bool) {
+/// waited for long enough. Stdin is read only for whoever gives orders there: what they change is given.
+pub async fn asked_to_stop(mut signals: Signals, orders: Option<Arc<Wall>>) {
+    let told = async {
+        match orders {
+            Some(wall) => orders::obey(tokio::io::stdin(), &wall).await,
+            None => std::future::pending().await,
+        }
+    };
     let number = tokio::select! {
         number = signals.next() => number,
-        () = stdin_closed(), if exit_with_stdin => 0,
+        () = told => 0,
     };
     tracing::info!(signal = number, "stopping");
     tokio::spawn(async move {
@@ -22,17 +28,4 @@ pub async fn asked_to_stop(mut signals: Signals, exit_with_stdin: bool) {
         tracing::warn!(signal = number, "ending at once");
         std::process::exit(SIGNAL_BASE + number);
     });
-}
-
-/// Whatever is sent is not for the node.
-async fn stdin_closed() {
-    let mut stdin = tokio::io::stdin();
-    let mut ignored = [0; 256];
-    loop {
-        match stdin.read(&mut ignored).await {
-            Ok(0) => return,
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
-            _ => {}
-        }
-    }
 }

@@ -32,6 +32,17 @@ pub struct Report {
     pub members: Vec<Member>,
 }
 
+impl Report {
+    pub fn is_available(&self) -> bool {
+        self.mode == "available"
+    }
+
+    /// Whose side the node is on by its own account.
+    pub fn side(&self) -> Option<u32> {
+        self.leader.as_ref().map(|leader| leader.id)
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     pub id: u32,
@@ -60,7 +71,7 @@ pub struct Member {
 /// Everybody's answer, or why there is none.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The newest view: the leader's own, if it answered.
+    /// The leader's own view, if it answered; in available mode, of several leaders the eldest's.
     pub view: Report,
     pub nodes: BTreeMap<u32, Result<Report, String>>,
 }
@@ -86,7 +97,7 @@ pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
     if own.is_err() {
         *own = Ok(first.clone());
     }
-    Ok(Cluster { view: newest(&nodes).unwrap_or(first), nodes })
+    Ok(Cluster { view: leading(&nodes).unwrap_or(first), nodes })
 }
 
 fn read(answer: Result<Answer, Failure>) -> Result<Report, Failure> {
@@ -105,10 +116,14 @@ fn why(failure: &Failure) -> String {
     }
 }
 
-/// The view of the leader of the greatest epoch: a deposed leader may not know yet that it is one.
-fn newest(nodes: &BTreeMap<u32, Result<Report, String>>) -> Option<Report> {
-    let leads = |report: &&Report| report.role == "leader";
-    nodes.values().flatten().filter(leads).max_by_key(|report| epoch_order(&report.epoch)).cloned()
+/// In safe mode the view of the leader of the greatest epoch: a deposed leader may not know yet that it is one. In
+/// available mode each side has a leader, and the side of the eldest is the one that the others join.
+fn leading(nodes: &BTreeMap<u32, Result<Report, String>>) -> Option<Report> {
+    let leaders = || nodes.values().flatten().filter(|report| report.role == "leader");
+    match leaders().all(Report::is_available) {
+        true => leaders().min_by_key(|report| report.node.id).cloned(),
+        false => leaders().max_by_key(|report| epoch_order(&report.epoch)).cloned(),
+    }
 }
 
 /// `7.1`: the greater counter, then the lower leader, is the greater epoch.
@@ -131,7 +146,18 @@ mod tests {
             (3, leader("10.3")),
             (4, Err("x".into())),
         ]);
-        assert_eq!(newest(&nodes).map(|report| report.epoch).as_deref(), Some("10.2"));
-        assert_eq!(newest(&BTreeMap::new()), None);
+        assert_eq!(leading(&nodes).map(|report| report.epoch).as_deref(), Some("10.2"));
+        assert_eq!(leading(&BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn of_two_sides_the_elders_is_shown() {
+        let leader = |id: u32, epoch: &str| {
+            let node = Named { id, name: String::new() };
+            let (mode, role, epoch) = ("available".into(), "leader".into(), epoch.into());
+            Ok(Report { node, mode, role, epoch, ..Report::default() })
+        };
+        let nodes = BTreeMap::from([(1, leader(1, "7.1")), (2, leader(2, "9.2"))]);
+        assert_eq!(leading(&nodes).map(|report| report.node.id), Some(1));
     }
 }

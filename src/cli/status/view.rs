@@ -1,5 +1,7 @@
 //! The gathered answers as a table for people and as JSON for scripts.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::gather::{Cluster, Member, Report};
@@ -14,7 +16,7 @@ pub fn table(cluster: &Cluster) -> String {
     for member in &view.members {
         table.row(row(cluster, member));
     }
-    let mut text = format!("{}\n{table}", headline(view));
+    let mut text = format!("{}{}\n{table}", headline(view), split(cluster));
     let answered = cluster.nodes.values().filter(|answer| answer.is_ok()).count();
     if answered < cluster.nodes.len() {
         text.push_str(&format!("{answered} of {} answer\n", cluster.nodes.len()));
@@ -22,25 +24,56 @@ pub fn table(cluster: &Cluster) -> String {
     text
 }
 
+fn name_of(view: &Report, id: u32) -> String {
+    let member = view.members.iter().find(|member| member.id == id);
+    member.map_or_else(|| format!("node {id}"), |member| member.name.clone())
+}
+
 fn headline(view: &Report) -> String {
-    let name_of = |id: u32| {
-        let member = view.members.iter().find(|member| member.id == id);
-        member.map_or_else(|| format!("node {id}"), |member| member.name.clone())
-    };
     let leader = match &view.leader {
-        Some(leader) => format!("{} leads in epoch {}", name_of(leader.id), view.epoch),
+        Some(leader) => format!("{} leads in epoch {}", name_of(view, leader.id), view.epoch),
         None => "nobody leads".to_string(),
     };
-    let heir = view.heir.map(|id| format!(", then {}", name_of(id))).unwrap_or_default();
+    let heir = view.heir.map(|id| format!(", then {}", name_of(view, id))).unwrap_or_default();
     let held = if view.service_down { "; the service is held down" } else { "" };
     format!("cluster {} ({}): {leader}{heir}{held}", view.cluster, view.mode)
+}
+
+/// In available mode: that there are sides, each with a leader of its own.
+fn split(cluster: &Cluster) -> String {
+    let sides = sides(cluster);
+    if sides.len() < 2 {
+        return String::new();
+    }
+    let leaders: Vec<String> = sides.keys().map(|leader| name_of(&cluster.view, *leader)).collect();
+    format!(
+        "\n{} sides, led by {}; they merge when their leaders hear each other",
+        sides.len(),
+        leaders.join(", ")
+    )
+}
+
+/// Every leader with those who say that they follow it, itself included; in available mode only. Who says something else
+/// than its leader does is between two of them.
+fn sides(cluster: &Cluster) -> BTreeMap<u32, Vec<u32>> {
+    let mut sides: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    let answered = cluster.nodes.iter().filter_map(|(id, answer)| Some((*id, answer.as_ref().ok()?)));
+    for (id, report) in answered.filter(|(_, report)| report.is_available()) {
+        if let Some(leader) = report.side() {
+            sides.entry(leader).or_default().push(id);
+        }
+    }
+    sides
 }
 
 fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
     let view = &cluster.view;
     let leads = view.leader.as_ref().is_some_and(|leader| leader.id == member.id);
+    let own = cluster.nodes.get(&member.id);
+    let leads_a_side =
+        own.and_then(|own| own.as_ref().ok()).is_some_and(|own| own.is_available() && own.role == "leader");
     let mark = match () {
-        () if leads => "*",
+        () if leads || leads_a_side => "*",
         () if view.heir == Some(member.id) => "+",
         () => "",
     };
@@ -48,10 +81,10 @@ fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
     // Nobody lags behind itself.
     let lag = member.lag.filter(|_| !leads).map_or(NONE.to_string(), |lag| lag.to_string());
     let heard = member.last_heard_ms.filter(|_| !leads).map_or(NONE.to_string(), span);
-    let (role, epoch, commit, applied, own_trouble) = match cluster.nodes.get(&member.id) {
+    let (role, epoch, commit, applied, own_trouble) = match own {
         Some(Ok(own)) => {
             let numbers = (own.commit_index.to_string(), own.applied_index.to_string());
-            (own.role.clone(), own.epoch.clone(), numbers.0, numbers.1, troubles(own))
+            (own.role.clone(), own.epoch.clone(), numbers.0, numbers.1, troubles(own, view))
         }
         Some(Err(why)) => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), vec![why.clone()]),
         None => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), Vec::new()),
@@ -61,8 +94,11 @@ fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
 }
 
 /// What a node says is wrong with itself.
-fn troubles(own: &Report) -> Vec<String> {
+fn troubles(own: &Report, view: &Report) -> Vec<String> {
     let mut troubles = Vec::new();
+    if let Some(side) = own.side().filter(|side| own.is_available() && view.side() != Some(*side)) {
+        troubles.push(format!("side of {}", name_of(view, side)));
+    }
     if own.admitted == Some(false) {
         troubles.push("waits to be let in".to_string());
     }
@@ -96,16 +132,18 @@ pub fn json(cluster: &Cluster) -> String {
                 "last_heard_ms": member.last_heard_ms, "trouble": member.trouble, "error": error, "status": own })
         })
         .collect();
+    let sides: Vec<_> = sides(cluster)
+        .into_iter()
+        .map(|(leader, nodes)| json!({ "leader": leader, "nodes": nodes }))
+        .collect();
     let whole = json!({ "cluster": view.cluster, "mode": view.mode, "leader": view.leader, "heir": view.heir,
         "epoch": view.epoch, "commit_index": view.commit_index, "service_down": view.service_down,
-        "nodes": nodes });
+        "sides": sides, "nodes": nodes });
     whole.to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::super::gather::{Located, Named};
     use super::*;
 
@@ -168,6 +206,36 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
         let text = table(&cluster);
         assert!(text.starts_with("cluster shop (safe): nobody leads; the service is held down\n"), "{text}");
         assert!(!text.contains('*') && !text.contains('+'), "{text}");
+    }
+
+    #[test]
+    fn sides_are_told_apart() {
+        let available = |id: u32, role: &str, leader: u32, epoch: &str| {
+            let leader = Some(Located { id: leader, url: format!("http://n{leader}:9000") });
+            let heir = None;
+            Report { mode: "available".into(), epoch: epoch.into(), leader, heir, ..report(id, role) }
+        };
+        let nodes = BTreeMap::from([
+            (1, Ok(available(1, "leader", 1, "7.1"))),
+            (2, Ok(available(2, "leader", 2, "8.2"))),
+            (3, Ok(available(3, "follower", 2, "8.2"))),
+        ]);
+        let mut cluster = Cluster { view: available(1, "leader", 1, "7.1"), nodes };
+        cluster.view.members[2].trouble = None;
+        let expected = "\
+cluster shop (available): node-1 leads in epoch 7.1
+2 sides, led by node-1, node-2; they merge when their leaders hear each other
+   ID  NAME    ROLE      EPOCH  COMMIT  APPLIED  LAG  HEARD  TROUBLE
+*  1   node-1  leader    7.1    120     119      -    -
+*  2   node-2  leader    8.2    120     119      0    12 ms  side of node-2
+   3   node-3  follower  8.2    120     119      40   1 min  side of node-2
+";
+        assert_eq!(table(&cluster), expected);
+        let value: serde_json::Value = serde_json::from_str(&json(&cluster)).expect("JSON");
+        assert_eq!(value["sides"], json!([{"leader": 1, "nodes": [1]}, {"leader": 2, "nodes": [2, 3]}]));
+        // In safe mode a node that has not heard of a new leader yet is no side.
+        cluster.nodes.values_mut().flatten().for_each(|report| report.mode = "safe".into());
+        assert!(!table(&cluster).contains("side"), "{}", table(&cluster));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::{LOCAL, Start};
 use crate::config::Flags;
-use crate::protocol::{Ack, Takeover};
+use crate::protocol::{Ack, Mode, Takeover};
+use crate::types::Span;
 
 /// The same three nodes where others reach them.
 fn exposed() -> String {
@@ -20,20 +21,46 @@ fn choices() {
     let settings = config.settings();
     assert_eq!((settings.ack, settings.takeover), (Ack::All, Takeover::WhenStable));
     let found =
-        Start::config("mode = 'available'\nack = ''\ntakeover = 'always'\nlog.format = 'xml'\ndata = ''")
-            .bad();
+        Start::config("mode = ''\nack = ''\ntakeover = 'always'\nlog.format = 'xml'\ndata = ''").bad();
     let expected = [
         "config.toml: ack: \"\" is not known: write \"majority\" or \"all\"",
         "config.toml: data: is empty: write at least one character",
         "config.toml: log.format: \"xml\" is not known: write \"text\" or \"json\"",
-        "config.toml: mode: this version has no available mode: write \"safe\" or leave the key out",
+        "config.toml: mode: \"\" is not known: write \"safe\" or \"available\"",
         "config.toml: takeover: \"always\" is not known: write \"never\" or \"when_stable\"",
     ];
     assert_eq!(found, expected);
-    assert_eq!(
-        Start::config("mode = 'fast'").bad(),
-        ["config.toml: mode: \"fast\" is not known: write \"safe\""]
-    );
+}
+
+#[test]
+fn modes() {
+    for (text, mode, name) in [("safe", Mode::Safe, "safe"), ("available", Mode::Available, "available")] {
+        let config = Start::config(&format!("mode = '{text}'")).good();
+        assert_eq!((config.mode, config.settings().mode, config.mode_name()), (mode, mode, name));
+    }
+    assert_eq!(Start::env(&[("ELDEST_MODE", "available")]).good().mode, Mode::Available);
+    assert_eq!(Start::default().good().mode, Mode::Safe);
+}
+
+#[test]
+fn in_available_mode_an_even_number_is_as_good_as_an_odd_one() {
+    let topology =
+        LOCAL.replace("\"id\": 3}", "\"id\": 3},\n {\"name\": \"n4\", \"ip\": \"127.0.0.4\", \"id\": 4}");
+    let remark = "a cluster of 4 goes on without 1, and so does one of 3";
+    assert_eq!(Start::topology(&topology).remarks(), [remark]);
+    let available = Start { topology, ..Start::config("mode = 'available'") };
+    assert_eq!(available.remarks(), [""; 0]);
+}
+
+#[test]
+fn leaders_are_asked_no_more_often_than_followers_are_told() {
+    let found = Start::config("mode = 'available'\ntiming.poll_ms = 99").bad();
+    let line = "config.toml: timing.poll_ms: poll_ms must not be below heartbeat_ms, or leaders ask each other more often \
+                than they speak to those who follow them; here poll_ms = 99, heartbeat_ms = 100";
+    assert_eq!(found, [line]);
+    // In safe mode nobody polls.
+    assert_eq!(Start::config("timing.poll_ms = 99").good().timing.poll, Span::millis(99));
+    assert_eq!(timing("poll = 5"), ["config.toml: timing.poll: there is no such key: did you mean poll_ms?"]);
 }
 
 #[test]
@@ -44,6 +71,7 @@ fn numbers_have_ranges() {
             "timing.hold_most_ms = 99999999999",
             "timing.hold_most_ms: 99999999999 is out of range: write a whole number from 0 to 86400000",
         ),
+        ("timing.poll_ms = 0", "timing.poll_ms: 0 is out of range: write a whole number from 1 to 86400000"),
         (
             "limits.body_bytes = 1048576",
             "limits.body_bytes: 1048576 is out of range: write a whole number from 1114112 to 1073741824",
@@ -193,4 +221,9 @@ fn the_digest_is_of_ids_mode_and_timings() {
     for key in ["heartbeat_ms = 101", "drift_percent = 2", "hold_most_ms = 600001", "stagger_ms = 0"] {
         assert_ne!(digest(Start::config(&format!("timing.{key}"))), plain, "{key}");
     }
+    // Nobody polls in safe mode.
+    assert_eq!(digest(Start::config("timing.poll_ms = 999")), plain);
+    let available = digest(Start::config("mode = 'available'"));
+    assert_ne!(available, plain);
+    assert_ne!(digest(Start::config("mode = 'available'\ntiming.poll_ms = 999")), available);
 }

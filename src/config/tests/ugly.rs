@@ -4,7 +4,7 @@ use super::Start;
 use crate::config::Flags;
 
 const CONFIG: &str = r#"
-mode = "available"
+mode = "avialable"
 ack = "quorum"
 snapshots = 5
 listen = "everywhere:80:80"
@@ -60,7 +60,7 @@ const ALL: [&str; 34] = [
      port, such as 0.0.0.0:9000",
     "config.toml: log.formt: there is no such key: did you mean format?",
     "config.toml: log.level: 3 is of the wrong type: write a text in quotes",
-    "config.toml: mode: this version has no available mode: write \"safe\" or leave the key out",
+    "config.toml: mode: \"avialable\" is not known: write \"safe\" or \"available\"",
     "config.toml: snapshots: there is no such key: write one of ack, admin_token, admin_token_file, \
      cluster_secret, cluster_secret_file, data, insecure, limits, listen, log, mode, snapshot_every, \
      takeover, timing",

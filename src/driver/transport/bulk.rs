@@ -1,6 +1,6 @@
-//! A snapshot on its way to one peer: its files, one after the other, as they lie on disk.
+//! A state on its way to one peer, in pieces that prove themselves at the end.
 
-use std::io::{self, Read};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use futures_util::stream;
 use reqwest::Body;
 use tokio::sync::mpsc;
 
+use super::super::handed::Handed;
 use super::post::{Fault, Poster};
 use crate::storage::snapshot::Export;
 use crate::wire::{Parcel, body_mac};
@@ -19,11 +20,42 @@ const AHEAD: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
 const BYTES_PER_SECOND_LEAST: u64 = 1 << 20;
 
-pub async fn send(poster: &Poster, parcel: &Parcel, export: Export) -> Result<(), Fault> {
-    let most = PATIENCE + Duration::from_secs(export.length() / BYTES_PER_SECOND_LEAST);
+#[derive(Debug)]
+pub enum Cargo {
+    /// A chain's files, one after the other, as they lie on disk.
+    Snapshot(Export),
+    /// With its length: to find that out is half the work.
+    Difference(Box<Handed>, u64),
+}
+
+impl Cargo {
+    /// Takes a while, and is not for a thread that must not wait.
+    pub fn difference(handed: Handed) -> Cargo {
+        let length = handed.length();
+        Cargo::Difference(Box::new(handed), length)
+    }
+
+    /// In bytes.
+    pub fn length(&self) -> u64 {
+        match self {
+            Cargo::Snapshot(export) => export.length(),
+            Cargo::Difference(_, length) => *length,
+        }
+    }
+
+    fn write(self, out: &mut Chunks) -> io::Result<()> {
+        match self {
+            Cargo::Snapshot(mut export) => io::copy(&mut export, out).map(drop),
+            Cargo::Difference(handed, _) => handed.write(out),
+        }
+    }
+}
+
+pub async fn send(poster: &Poster, parcel: &Parcel, cargo: Cargo) -> Result<(), Fault> {
+    let most = PATIENCE + Duration::from_secs(cargo.length() / BYTES_PER_SECOND_LEAST);
     let key = poster.session().map(|session| *session.key());
     let (chunks, ready) = mpsc::channel(AHEAD);
-    let reading = tokio::task::spawn_blocking(move || read(export, key, &chunks));
+    let reading = tokio::task::spawn_blocking(move || read(cargo, key, chunks));
     let body = stream::unfold(ready, |mut ready| async move { Some((ready.recv().await?, ready)) });
     let sent = poster.stream(parcel, Body::wrap_stream(body), most).await;
     // The reader ends by itself: its channel is closed, or everything has been read.
@@ -31,26 +63,59 @@ pub async fn send(poster: &Poster, parcel: &Parcel, export: Export) -> Result<()
     sent
 }
 
-fn read(mut export: Export, key: Option<[u8; 32]>, chunks: &mpsc::Sender<io::Result<Bytes>>) {
-    let mut mac = key.map(|key| body_mac(&key));
-    loop {
-        let mut chunk = vec![0; CHUNK];
-        let chunk = export.read(&mut chunk).map(|count| {
-            chunk.truncate(count);
-            Bytes::from(chunk)
-        });
-        if chunk.as_ref().is_ok_and(Bytes::is_empty) {
-            break;
+fn read(cargo: Cargo, key: Option<[u8; 32]>, chunks: mpsc::Sender<io::Result<Bytes>>) {
+    let mut out = Chunks { chunks, gathered: Vec::with_capacity(CHUNK), mac: key.map(|key| body_mac(&key)) };
+    let written = cargo.write(&mut out).and_then(|()| out.end());
+    if let Err(error) = written {
+        // Nobody waits any more, or a file cannot be read and the stream must not look whole.
+        let _ = out.chunks.blocking_send(Err(error));
+    }
+}
+
+/// Where a stream is written to.
+struct Chunks {
+    chunks: mpsc::Sender<io::Result<Bytes>>,
+    gathered: Vec<u8>,
+    mac: Option<blake3::Hasher>,
+}
+
+impl Chunks {
+    fn give(&mut self) -> io::Result<()> {
+        if self.gathered.is_empty() {
+            return Ok(());
         }
-        if let (Some(mac), Ok(chunk)) = (&mut mac, &chunk) {
-            mac.update(chunk);
+        let chunk = std::mem::replace(&mut self.gathered, Vec::with_capacity(CHUNK));
+        if let Some(mac) = &mut self.mac {
+            mac.update(&chunk);
         }
-        let failed = chunk.is_err();
-        if chunks.blocking_send(chunk).is_err() || failed {
-            return;
+        self.send(chunk.into())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.give()?;
+        match self.mac.take() {
+            Some(mac) => self.send(Bytes::copy_from_slice(mac.finalize().as_bytes())),
+            None => Ok(()),
         }
     }
-    if let Some(mac) = mac {
-        let _ = chunks.blocking_send(Ok(Bytes::copy_from_slice(mac.finalize().as_bytes())));
+
+    fn send(&self, chunk: Bytes) -> io::Result<()> {
+        self.chunks.blocking_send(Ok(chunk)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = CHUNK - self.gathered.len();
+        let taken = room.min(bytes.len());
+        self.gathered.extend_from_slice(&bytes[..taken]);
+        if self.gathered.len() == CHUNK {
+            self.give()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use reqwest::Client;
 use tokio::sync::mpsc;
+use tokio::task::JoinError;
 
 use super::super::setup::{Member, Setup};
 use super::Arrived;
-use super::bulk;
+use super::bulk::{self, Cargo};
 use super::log::LogBox;
 use super::outbox::Outbox;
 use super::post::{Fault, Poster};
 use super::watch::Watch;
-use crate::storage::snapshot::Export;
+use crate::storage::snapshot::SnapshotError;
 use crate::wire::Parcel;
 
 /// Small calls to one peer at a time: a second one, so that a beat does not wait for a lost one to time out.
@@ -22,13 +23,32 @@ const CONTROL_CALLS: usize = 2;
 /// The longest that a dead peer's address is left alone before it is dialled again.
 const REST_MOST: Duration = Duration::from_millis(500);
 
+/// States that travel to a peer, one of each kind at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freight {
+    Snapshot,
+    Merge,
+    Override,
+}
+
+/// What is to be sent, if there is anything.
+pub type Packed = Result<Option<(Parcel, Cargo)>, SnapshotError>;
+
+/// The right to send one state. Whoever drops it leaves the way to the next.
+#[derive(Debug)]
+pub struct Lane {
+    link: Arc<Link>,
+    freight: Freight,
+}
+
 #[derive(Debug)]
 pub struct Link {
     pub control: Outbox,
     pub log: LogBox,
     pub watch: Watch,
     poster: Poster,
-    bulk_busy: AtomicBool,
+    /// Of each freight, whether it is on its way.
+    busy: [AtomicBool; 3],
     trouble: Mutex<Option<String>>,
     tell: mpsc::Sender<Arrived>,
 }
@@ -45,9 +65,9 @@ impl Link {
         let link = Arc::new(Link {
             control: Outbox::default(),
             log: LogBox::new(setup.settings.limits.batch_bytes),
-            watch: Watch::new(member.id, member.authority(), patience),
+            watch: Watch::new(member.id, member.authority(), patience, setup.wall.clone()),
             poster: Poster::new(setup.clone(), &member, client),
-            bulk_busy: AtomicBool::new(false),
+            busy: Default::default(),
             trouble: Mutex::default(),
             tell: tell.clone(),
         });
@@ -95,6 +115,7 @@ impl Link {
                     self.watch.probe();
                 }
             }
+            Fault::Swallowed => self.watch.probe(),
             Fault::Refused(status, says) => self.note(Some(format!("{} {says}", status.as_u16()))),
             Fault::Unreadable(what) => self.note(Some(format!("unreadable: {what}"))),
         }
@@ -116,23 +137,40 @@ impl Link {
         self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    pub fn is_sending_snapshot(&self) -> bool {
-        self.bulk_busy.load(Ordering::Relaxed)
+    pub fn is_busy(&self, freight: Freight) -> bool {
+        self.busy[freight as usize].load(Ordering::Relaxed)
     }
 
-    pub fn send_snapshot(self: &Arc<Link>, parcel: Parcel, export: Export) {
-        if self.bulk_busy.swap(true, Ordering::Relaxed) {
-            return;
+    pub fn lane(self: &Arc<Link>, freight: Freight) -> Option<Lane> {
+        let taken = self.busy[freight as usize].swap(true, Ordering::Relaxed);
+        (!taken).then(|| Lane { link: self.clone(), freight })
+    }
+}
+
+impl Lane {
+    /// Sends what could be brought together, and tells people if it could not.
+    pub async fn send_packed(self, packed: Result<Packed, JoinError>) {
+        match packed {
+            Ok(Ok(Some((parcel, cargo)))) => self.send(&parcel, cargo).await,
+            Ok(Ok(None)) => tracing::error!("a peer needs a snapshot, and there is none"),
+            Ok(Err(error)) => tracing::error!(%error, "the newest snapshot cannot be read"),
+            Err(error) => tracing::error!(%error, "what a peer needs could not be brought together"),
         }
-        let link = self.clone();
-        tokio::spawn(async move {
-            let bytes = export.length();
-            tracing::info!(peer = link.poster.peer().0, bytes, "sending a snapshot");
-            match bulk::send(&link.poster, &parcel, export).await {
-                Ok(()) => tracing::info!(peer = link.poster.peer().0, bytes, "snapshot received there"),
-                Err(fault) => link.failed(&fault),
-            }
-            link.bulk_busy.store(false, Ordering::Relaxed);
-        });
+    }
+
+    async fn send(&self, parcel: &Parcel, cargo: Cargo) {
+        let (bytes, what) = (cargo.length(), self.freight);
+        let peer = self.link.poster.peer().0;
+        tracing::info!(peer, bytes, ?what, "sending a state");
+        match bulk::send(&self.link.poster, parcel, cargo).await {
+            Ok(()) => tracing::info!(peer, bytes, ?what, "the state has arrived"),
+            Err(fault) => self.link.failed(&fault),
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.link.busy[self.freight as usize].store(false, Ordering::Relaxed);
     }
 }

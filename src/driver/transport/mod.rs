@@ -7,7 +7,7 @@
 //! ```text
 //!   core ── Send ──► control  (two calls at a time)  ─┐
 //!           Append ► log      (one call at a time)   ─┼─► POST ──► response ──► Arrived::Call
-//!           Snapshot ► bulk   (one at a time)        ─┘
+//!           states ► bulk     (one of a kind at a time)  ┘
 //!                    watch    (an idle connection)  ────────────► Arrived::Refused
 //! ```
 
@@ -16,6 +16,7 @@ mod link;
 mod log;
 mod outbox;
 mod post;
+mod wall;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -25,11 +26,13 @@ use tokio::sync::mpsc;
 
 use super::api::PeerCall;
 use super::setup::Setup;
-use crate::storage::snapshot::Export;
 use crate::types::NodeId;
 use crate::wire::Parcel;
+pub use bulk::Cargo;
 use link::Link;
+pub use link::{Freight, Lane, Packed};
 pub use log::LogParcel;
+pub use wall::Wall;
 
 /// What the network tells the loop.
 #[derive(Debug)]
@@ -73,15 +76,13 @@ impl Network {
         }
     }
 
-    /// Streams a snapshot, unless one is on its way there already.
-    pub fn send_snapshot(&self, parcel: Parcel, export: Export) {
-        if let Some(link) = self.links.get(&parcel.sender.to) {
-            link.send_snapshot(parcel, export);
-        }
+    /// The way for a state to that peer, unless one of its kind is on it already.
+    pub fn lane(&self, to: NodeId, freight: Freight) -> Option<Lane> {
+        self.links.get(&to)?.lane(freight)
     }
 
-    pub fn is_sending_snapshot(&self, to: NodeId) -> bool {
-        self.links.get(&to).is_some_and(|link| link.is_sending_snapshot())
+    pub fn is_busy(&self, to: NodeId, freight: Freight) -> bool {
+        self.links.get(&to).is_some_and(|link| link.is_busy(freight))
     }
 
     pub fn probe(&self, peer: NodeId) {

@@ -20,7 +20,8 @@ pub struct Outbox {
 impl Outbox {
     pub fn push(&self, parcel: Parcel) {
         let mut queue = self.queue();
-        // Of what a newer one of its kind makes void, only the newest travels: beats, where a log stands.
+        // Of what a newer one of its kind makes void, only the newest travels: beats, where a log stands, which
+        // side a node is on.
         if let Some(kind) = superseded_kind(&parcel.message) {
             queue.retain(|waiting| superseded_kind(&waiting.message) != Some(kind));
         }
@@ -56,5 +57,5 @@ impl Outbox {
 
 fn superseded_kind(message: &str) -> Option<&str> {
     let name = message.split(' ').next()?;
-    matches!(name, "heartbeat" | "appended").then_some(name)
+    matches!(name, "heartbeat" | "appended" | "poll" | "side" | "meet").then_some(name)
 }

@@ -30,6 +30,8 @@ const PATIENCE_LEAST: Duration = Duration::from_millis(50);
 pub enum Fault {
     /// The peer cannot be reached, or did not answer in time.
     Unreachable(reqwest::Error),
+    /// There is a wall between.
+    Swallowed,
     /// It answered, and would not have it: status and its own words.
     Refused(StatusCode, String),
     /// Its response proves nothing, or cannot be read.
@@ -77,6 +79,16 @@ impl Poster {
 
     /// Sends a parcel and returns what the response says.
     pub async fn post(&self, parcel: &Parcel) -> Result<Option<PeerCall>, Fault> {
+        let posted = self.setup.wall.pass(self.to, self.patience(parcel), self.prove_and_post(parcel));
+        posted.await.unwrap_or(Err(Fault::Swallowed))
+    }
+
+    fn patience(&self, parcel: &Parcel) -> Duration {
+        let extra = Duration::from_nanos(parcel.body.len() as u64 * NANOS_PER_BYTE);
+        patience(&self.setup.settings.timing) + extra
+    }
+
+    async fn prove_and_post(&self, parcel: &Parcel) -> Result<Option<PeerCall>, Fault> {
         match self.try_post(parcel).await {
             // A new process there does not know our session: its challenge has been taken, once more.
             Err(Fault::Refused(StatusCode::UNAUTHORIZED, _)) if self.has_session() => {
@@ -97,13 +109,12 @@ impl Poster {
         };
         let proved = self.session().map(|session| (session.prove(&hello), session));
         let headers = self.headers(&from, &parcel.message, proved.as_ref().map(|((proof, _), _)| proof))?;
-        let extra = Duration::from_nanos(parcel.body.len() as u64 * NANOS_PER_BYTE);
         let response = self
             .client
             .post(self.urls[parcel.route as usize].clone())
             .headers(headers)
             .body(Body::from(parcel.body.clone()))
-            .timeout(patience(&self.setup.settings.timing) + extra)
+            .timeout(self.patience(parcel))
             .send()
             .await
             .map_err(Fault::Unreachable)?;
@@ -113,6 +124,18 @@ impl Poster {
 
     /// Sends a stream that proves itself by its last bytes.
     pub async fn stream(&self, parcel: &Parcel, body: Body, most: Duration) -> Result<(), Fault> {
+        let wall = &self.setup.wall;
+        let cut_short = async {
+            tokio::select! {
+                sent = self.stream_whole(parcel, body, most) => sent,
+                () = wall.rises(self.to) => Err(Fault::Swallowed),
+            }
+        };
+        let sent = wall.pass(self.to, patience(&self.setup.settings.timing), cut_short);
+        sent.await.unwrap_or(Err(Fault::Swallowed))
+    }
+
+    async fn stream_whole(&self, parcel: &Parcel, body: Body, most: Duration) -> Result<(), Fault> {
         let from = parcel.sender.encode();
         let hello = Hello {
             path: parcel.route.path(),

@@ -2,6 +2,7 @@
 //! anything still listens. Nothing is sent over it.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use super::Arrived;
+use super::{Arrived, Wall};
 use crate::types::NodeId;
 
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct Watch {
     address: String,
     /// How long a dial may take, and how long to wait after one that failed.
     patience: Duration,
+    wall: Arc<Wall>,
     connected: AtomicBool,
     wanted: Notify,
 }
@@ -30,8 +32,8 @@ enum Dialled {
 }
 
 impl Watch {
-    pub fn new(peer: NodeId, address: String, patience: Duration) -> Watch {
-        Watch { peer, address, patience, connected: AtomicBool::new(false), wanted: Notify::new() }
+    pub fn new(peer: NodeId, address: String, patience: Duration, wall: Arc<Wall>) -> Watch {
+        Watch { peer, address, patience, wall, connected: AtomicBool::new(false), wanted: Notify::new() }
     }
 
     pub fn is_connected(&self) -> bool {
@@ -62,10 +64,11 @@ impl Watch {
     }
 
     async fn dial(&self) -> Dialled {
-        match timeout(self.patience, TcpStream::connect(&self.address)).await {
-            Ok(Ok(stream)) => Dialled::Connected(stream),
-            Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => Dialled::Refused,
-            Ok(Err(_)) | Err(_) => Dialled::Silent,
+        let dialling = timeout(self.patience, TcpStream::connect(&self.address));
+        match self.wall.pass(self.peer, self.patience, dialling).await {
+            Some(Ok(Ok(stream))) => Dialled::Connected(stream),
+            Some(Ok(Err(error))) if error.kind() == ErrorKind::ConnectionRefused => Dialled::Refused,
+            Some(_) | None => Dialled::Silent,
         }
     }
 

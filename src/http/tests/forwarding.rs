@@ -77,6 +77,19 @@ async fn a_leader_that_cannot_be_dialled_has_not_been_asked() {
     }
 }
 
+#[tokio::test]
+async fn a_leader_behind_a_wall_has_not_been_asked() {
+    let (mut leader, follower) = two().await;
+    let _serving = leader.serve();
+    follower.context.setup.wall.set([NodeId(1)].into());
+    for line in ["PUT /v1/docs/a", "GET /v1/docs/a"] {
+        assert_eq!(follower.call(line, &[], "1").await.problem(), (503, "no_leader".to_string()), "{line}");
+    }
+    assert!(leader.seen().is_empty());
+    follower.context.setup.wall.set(Default::default());
+    assert_eq!(follower.call("PUT /v1/docs/a", &[], "1").await.status, 201);
+}
+
 /// Takes requests and closes without an answer.
 async fn swallow(listener: TcpListener, taken: Arc<AtomicUsize>) {
     while let Ok((mut stream, _)) = listener.accept().await {

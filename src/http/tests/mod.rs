@@ -1,12 +1,16 @@
 //! The routes against a node whose loop is a small task with the real store: all that HTTP sees of a node is its handle.
 
+mod conflicts;
 mod forwarding;
 mod hostile;
+mod meeting;
 mod node;
+mod peers;
 mod reads;
 mod refusals;
 mod serving;
 mod steering;
+mod streams;
 mod writes;
 
 use axum::body::Body;

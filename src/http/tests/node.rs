@@ -20,7 +20,7 @@ use crate::driver::{Member, Setup};
 use crate::http::context::Context;
 use crate::http::front::Front;
 use crate::http::serve;
-use crate::protocol::{ServiceChange, Settings};
+use crate::protocol::{Mode, ServiceChange, Settings};
 use crate::storage::snapshot::Snapshots;
 use crate::store::{Command, Judged, Reason, Store};
 use crate::types::{Call, Entry, Epoch, NodeId, Payload, Position, Record, Span, Stamp};
@@ -58,11 +58,12 @@ pub struct Options {
     pub token: Option<&'static str>,
     /// Where the others are, if not on this machine.
     pub elsewhere: Option<&'static str>,
+    pub mode: Mode,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { limits: limits(), token: None, elsewhere: None }
+        Options { limits: limits(), token: None, elsewhere: None, mode: Mode::Safe }
     }
 }
 
@@ -112,9 +113,11 @@ impl Node {
         let (handle, desk) = desk();
         let (orders, ordered) = mpsc::channel(16);
         let seen = Seen::default();
-        tokio::spawn(Loop::new(me, desk, seen.clone()).run(ordered));
+        tokio::spawn(Loop::new(me, desk, seen.clone(), options.mode).run(ordered));
         let listen = addresses[me.0 as usize - 1];
-        let setup = Arc::new(setup(me, addresses, options.elsewhere));
+        let mut setup = setup(me, addresses, options.elsewhere);
+        (setup.settings.mode, setup.cluster.mode) = (options.mode, mode_name(options.mode).to_string());
+        let setup = Arc::new(setup);
         let context = Context::new(handle, setup, options.limits.clone(), options.token, listen);
         let context = Arc::new(context.expect("a client can be made"));
         Node { front: Front::new(context.clone()), context, seen, orders, listener: Some(listener) }
@@ -160,7 +163,7 @@ impl Node {
     }
 }
 
-fn desk() -> (Handle, Desk) {
+pub fn desk() -> (Handle, Desk) {
     let folder = std::env::temp_dir().join(format!("eldest-http-{}-{:x}", std::process::id(), drawn()));
     let (snapshots, _) = Snapshots::open(&folder).expect("a folder can be made");
     // The handle wants one; no test writes into it.
@@ -172,7 +175,7 @@ fn drawn() -> u64 {
     getrandom::u64().expect("the system has randomness")
 }
 
-fn setup(me: NodeId, addresses: &[SocketAddr], elsewhere: Option<&str>) -> Setup {
+pub fn setup(me: NodeId, addresses: &[SocketAddr], elsewhere: Option<&str>) -> Setup {
     let member = |(id, address): (u32, &SocketAddr)| {
         let host = elsewhere.filter(|_| NodeId(id) != me);
         let host = host.map_or_else(|| address.ip().to_string(), str::to_string);
@@ -183,11 +186,19 @@ fn setup(me: NodeId, addresses: &[SocketAddr], elsewhere: Option<&str>) -> Setup
     let cluster = ClusterHead { name: "test".to_string(), mode: "safe".to_string(), settings: 1 };
     let mut settings = Settings::lan(me, ids);
     settings.timing.window = PATIENCE;
-    Setup { settings, cluster, members, snapshot_every: 10, secret: None }
+    Setup { settings, cluster, members, snapshot_every: 10, secret: None, wall: Default::default() }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Safe => "safe",
+        Mode::Available => "available",
+    }
 }
 
 struct Loop {
     me: NodeId,
+    mode: Mode,
     desk: Desk,
     store: Store,
     denials: VecDeque<Denied>,
@@ -199,9 +210,10 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(me: NodeId, desk: Desk, seen: Seen) -> Loop {
-        let (store, denials, silent) = (Store::default(), VecDeque::new(), Vec::new());
-        Loop { me, desk, store, denials, silent, quiet: false, seen, leader: None }
+    fn new(me: NodeId, desk: Desk, seen: Seen, mode: Mode) -> Loop {
+        let store = if mode == Mode::Available { Store::with_sides() } else { Store::default() };
+        let (denials, silent) = (VecDeque::new(), Vec::new());
+        Loop { me, mode, desk, store, denials, silent, quiet: false, seen, leader: None }
     }
 
     async fn run(mut self, mut orders: mpsc::Receiver<(Order, oneshot::Sender<()>)>) {
@@ -336,7 +348,7 @@ impl Loop {
     fn status(&self) -> Status {
         Status {
             cluster: "test".to_string(),
-            mode: "safe",
+            mode: mode_name(self.mode),
             node: NodeStatus { id: self.me.0, name: "node-1".to_string() },
             role: "leader",
             leader: Some(LeaderStatus { id: 1, url: "http://127.0.0.1:9000".to_string() }),

@@ -116,6 +116,11 @@ async fn queries_are_checked() {
     for (line, field) in [
         ("GET /v1/users?prefix=a", "prefix"),
         ("GET /v1/docs?limit=0", "limit"),
+        ("GET /v1/docs?kind=doc", "kind"),
+        ("GET /v1/conflicts?kind=call", "kind"),
+        ("GET /v1/conflicts?prefix=a", "prefix"),
+        ("GET /v1/conflicts/doc:a:7.1@1?kind=doc", "kind"),
+        ("GET /v1/conflicts/%ff", "id"),
         ("GET /v1/docs?limit=1001", "limit"),
         ("GET /v1/docs?level=strong", "level"),
         ("GET /v1/docs?forward=never", "forward"),

@@ -39,6 +39,7 @@ mod merge;
 mod merging;
 mod names;
 mod reader;
+mod rebase;
 mod row;
 mod survey;
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub use export::Export;
 pub use import::{Importer, Incoming};
 pub use inspect::{ChainFile, Inspection, inspect};
 pub use merge::{Merge, Merged};
+pub use rebase::{Rebase, Rows};
 pub use tiers::CHAIN_FILES_MAX;
 
 use crate::storage::Boundary;
@@ -77,6 +79,9 @@ pub struct Snapshots {
     chain: Vec<Piece>,
     /// Bad or out of reach, in the way of files that are yet to come.
     bad: Vec<PathBuf>,
+    /// As if the disk had no room.
+    #[cfg(test)]
+    pub(in crate::storage) starved: bool,
 }
 
 /// What was found at the start.
@@ -109,7 +114,14 @@ impl Snapshots {
         found.leftovers.iter().try_for_each(|path| remove(path))?;
         let bad = found.bad.iter().map(|flaw| flaw.path.clone()).collect();
         let dir = dir.to_path_buf();
-        let snapshots = Snapshots { dir, generation: found.generation, chain: found.chain, bad };
+        let snapshots = Snapshots {
+            dir,
+            generation: found.generation,
+            chain: found.chain,
+            bad,
+            #[cfg(test)]
+            starved: false,
+        };
         let opening = Opening { newest: snapshots.newest().cloned(), bad: found.bad };
         Ok((snapshots, opening))
     }

@@ -89,7 +89,7 @@ fn nothing_is_there_twice() {
         bench
     };
     for (key, value) in bench.store.entries() {
-        let mut loader = Loader { store: bench.store.clone() };
+        let mut loader = Loader::from(bench.store.clone());
         loader.add(key.table(), &key.name(), &value).expect_err("twice");
     }
 }

@@ -2,14 +2,19 @@
 
 mod batches;
 mod calls;
+mod differences;
 mod document;
 mod garbage;
+mod journal;
 mod load;
+mod meetings;
+mod merging;
 mod parse;
 mod random;
 mod restore;
 mod rng;
 mod rules;
+mod sides;
 mod views;
 
 use serde_json::value::RawValue;
@@ -108,6 +113,11 @@ impl Store {
             self.votes.table().digest_anew(),
             self.docs.digest_anew(),
             self.calls.table().digest_anew(),
+            self.sides.as_ref().map_or(0, |sides| {
+                let tables =
+                    [sides.tombs.digest_anew(), sides.rivals.digest_anew(), sides.conflicts.digest_anew()];
+                tables.into_iter().fold(0, u64::wrapping_add)
+            }),
         ];
         tables.into_iter().fold(0, u64::wrapping_add)
     }

@@ -50,7 +50,7 @@ fn condition(rng: &mut Rng, store: &Store, put: bool) -> String {
     }
 }
 
-fn random_command(rng: &mut Rng, store: &Store) -> Command {
+pub fn random_command(rng: &mut Rng, store: &Store) -> Command {
     if !rng.one_in(4) {
         let (storage_cmd, payload) = single(rng, store);
         return command(storage_cmd, &payload);
@@ -62,7 +62,7 @@ fn random_command(rng: &mut Rng, store: &Store) -> Command {
     Command::parse_batch(raw(&format!("[{}]", items.join(",")))).expect("a batch")
 }
 
-fn random_call(rng: &mut Rng) -> Option<Call> {
+pub fn random_call(rng: &mut Rng) -> Option<Call> {
     if rng.one_in(2) { call(rng.below(40) as u128, rng.below(2) as u64) } else { None }
 }
 
@@ -104,7 +104,7 @@ impl Run {
         let settled = {
             // A call that lapses with this very record is known to the judge and not to the record.
             let mut store = self.bench.store.clone();
-            store.calls.forget_old(self.bench.now.cluster, &mut Vec::new());
+            store.calls.forget_old(self.bench.now.cluster);
             store
         };
         let judged = settled.judge(&command, call, self.bench.now);

@@ -172,6 +172,10 @@ impl Cluster {
         }
     }
 
+    pub fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+
     pub async fn ask(&self, id: u32, call: &Call) -> Result<Answer, Silence> {
         call.send(&self.client, &self.node(id).url()).await
     }

@@ -3,11 +3,17 @@
 pub mod applied;
 pub mod durable;
 pub mod epochs;
+pub mod forward;
+pub mod history;
+pub mod kept;
 pub mod lease;
+pub mod merged;
+pub mod positions;
 pub mod refused;
 pub mod survival;
 pub mod time;
 pub mod tokens;
+pub mod vectors;
 
 /// A property that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,4 +41,6 @@ pub struct Checks {
     pub tokens: tokens::Tokens,
     pub time: time::Times,
     pub lease: lease::Leases,
+    pub history: history::History,
+    pub positions: positions::Positions,
 }

@@ -1,0 +1,111 @@
+//! `eldest conflicts`: what merges overrode, one value at a time: looked at, put back, or let go.
+
+mod list;
+mod view;
+
+use clap::{Parser, Subcommand};
+use serde_json::{Value, json};
+
+use super::client::{Call, Target};
+use super::exit::Failure;
+use super::out::print;
+use view::Conflict;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest conflicts list --kind doc --prefix app/
+  eldest conflicts show doc:app/config:8.2@41
+  eldest conflicts apply doc:app/config:8.2@41
+  eldest conflicts drop doc:app/config:8.2@41
+
+In available mode two sides of a split may change the same thing. When they meet, one of the two values stays, and the
+other is kept here until it is put back or dropped.")]
+pub struct Args {
+    #[command(subcommand)]
+    order: Order,
+}
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    /// Show all of them, in the order of their ids
+    List(list::Args),
+    /// Show one, whole
+    Show {
+        /// As `list` shows it
+        id: String,
+        /// Print JSON for scripts
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Put the value that lost in the place of the one that was kept
+    Apply {
+        /// As `list` shows it
+        id: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Forget the value that lost
+    Drop {
+        /// As `list` shows it
+        id: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    match &args.order {
+        Order::List(args) => list::run(args).await,
+        Order::Show { id, json, target } => {
+            let conflict = target.ask(&Call::get(&path_of(id))).await?;
+            match json {
+                true => print(&conflict.to_string()),
+                false => print(&Conflict::read(&conflict).whole()),
+            }
+        }
+        Order::Apply { id, target } => {
+            order(id, "apply", target).await?;
+            print("the value is back in its place, and the conflict is gone")
+        }
+        Order::Drop { id, target } => {
+            order(id, "drop", target).await?;
+            print("the conflict is gone; what was kept stays")
+        }
+    }
+}
+
+async fn order(id: &str, what: &str, target: &Target) -> Result<Value, Failure> {
+    target.ask(&Call::post(&format!("{}/{what}", path_of(id)), &json!({}))).await
+}
+
+fn path_of(id: &str) -> String {
+    format!("/v1/conflicts/{}", encoded(id))
+}
+
+/// As one segment of a path, or one value of a query.
+pub fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte))
+            }
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_one_segment_of_the_path() {
+        assert_eq!(path_of("doc a/b é@1"), "/v1/conflicts/doc%20a%2Fb%20%C3%A9%401");
+        assert_eq!(path_of("a/../b?x#y%z"), "/v1/conflicts/a%2F..%2Fb%3Fx%23y%25z");
+    }
+}

@@ -1,0 +1,145 @@
+//! `eldest feed`: what happens in the cluster, one line of JSON an event, for as long as it lasts.
+//!
+//! When the node that tells it goes away, the next one goes on where it was: nothing is missed and nothing comes twice.
+
+use std::time::Duration;
+
+use clap::Parser;
+use serde::Deserialize;
+use tokio::time::sleep;
+
+use super::client::{Caller, Target};
+use super::conflicts::encoded;
+use super::exit::Failure;
+use super::out::{Out, note};
+use super::stream::Lines;
+
+/// Between two tries: an election takes about as long.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest feed
+  eldest feed --kinds new_leader,service_down,service_up
+  eldest feed --kinds change --prefix app/ --since 120
+  eldest feed --url http://10.0.0.1:9000,http://10.0.0.2:9000 | jq .key")]
+pub struct Args {
+    /// Only these, separated by commas: change, new_leader, new_state, election_started, election_completed,
+    /// role_acquired, role_lost, process_registered, process_removed, conflict, service_down, service_up
+    #[arg(long)]
+    kinds: Option<String>,
+    /// Only of keys and names that begin like this
+    #[arg(long)]
+    prefix: Option<String>,
+    /// Begin behind the event of this id, and not now
+    #[arg(long)]
+    since: Option<String>,
+    /// End after so many events
+    #[arg(long)]
+    count: Option<u64>,
+    /// Print bookmarks too: how far the feed is, when nothing else comes
+    #[arg(long)]
+    bookmarks: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// What every line has.
+#[derive(Debug, Default, Deserialize)]
+struct Told {
+    id: Option<String>,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    detail: String,
+}
+
+struct Reading<'a> {
+    args: &'a Args,
+    caller: Caller,
+    since: Option<String>,
+    left: u64,
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    let (caller, since, left) = (args.target.caller()?, args.since.clone(), args.count.unwrap_or(u64::MAX));
+    let mut reading = Reading { args, caller, since, left };
+    let mut urls = args.target.url.clone();
+    // The first time, nobody to ask is a failure; later it is an outage, which ends.
+    let mut lines = Lines::open(&reading.caller, &urls, &reading.path()).await?;
+    while reading.left > 0 {
+        reading.read(&mut lines).await?;
+        if reading.left > 0 {
+            let last = urls.iter().position(|url| url == lines.url()).unwrap_or_default();
+            urls.rotate_left((last + 1) % args.target.url.len());
+            lines = reading.again(&urls).await?;
+        }
+    }
+    Ok(())
+}
+
+impl Reading<'_> {
+    fn path(&self) -> String {
+        let given = [("kinds", &self.args.kinds), ("prefix", &self.args.prefix), ("since", &self.since)];
+        let mut path = "/v1/feed?format=ndjson".to_string();
+        for (name, value) in given {
+            path.extend(value.iter().map(|value| format!("&{name}={}", encoded(value))));
+        }
+        path
+    }
+
+    /// Prints until the answer ends.
+    async fn read(&mut self, lines: &mut Lines) -> Result<(), Failure> {
+        let mut out = Out::new();
+        while self.left > 0
+            && let Some(line) = lines.next().await?
+        {
+            let told: Told = serde_json::from_str(&line).unwrap_or_default();
+            match told.kind.as_str() {
+                "error" => note(&format!("{}: {}", lines.url(), told.detail)),
+                "bookmark" if !self.args.bookmarks => {}
+                _ => {
+                    out.line(&line)?;
+                    out.flush()?;
+                    self.left -= 1;
+                }
+            }
+            self.since = told.id.or(self.since.take());
+        }
+        Ok(())
+    }
+
+    /// Tries until a node goes on, or says that it never will.
+    async fn again(&self, urls: &[String]) -> Result<Lines, Failure> {
+        let mut noted = false;
+        loop {
+            sleep(TRY_AGAIN).await;
+            let failure = match Lines::open(&self.caller, urls, &self.path()).await {
+                Ok(lines) => return Ok(lines),
+                Err(failure) => failure,
+            };
+            match &failure {
+                Failure::Refused(problem) if !matches!(problem.status, 429 | 503) => return Err(failure),
+                Failure::NotAnAddress { .. } => return Err(failure),
+                _ if noted => {}
+                failure => note(&format!("{failure}; trying again")),
+            }
+            noted = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for() {
+        let args = Args::try_parse_from("feed --kinds change --prefix a/&b --since 7.1@12.3".split(' '));
+        let args = args.expect("understood");
+        let caller = args.target.caller().expect("a client");
+        let reading = Reading { args: &args, caller, since: args.since.clone(), left: 1 };
+        assert_eq!(reading.path(), "/v1/feed?format=ndjson&kinds=change&prefix=a%2F%26b&since=7.1%4012.3");
+    }
+}

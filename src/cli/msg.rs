@@ -1,0 +1,85 @@
+//! `eldest msg`: a message to whoever listens to a channel now, and listening.
+
+use clap::{Parser, Subcommand};
+use reqwest::Method;
+
+use super::client::{ACT_MAX, Call, Target};
+use super::conflicts::encoded;
+use super::exit::Failure;
+use super::out::{Out, note, print};
+use super::stream::Lines;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest msg subscribe worker:slave:7
+  eldest msg publish worker:slave:7 '{\"job\": 17}'
+
+A message goes to those who listen while it is sent, at any node, at most once. Nothing of it is kept.")]
+pub struct Args {
+    #[command(subcommand)]
+    order: Order,
+}
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    /// Send a message, and say how many have got it
+    Publish {
+        channel: String,
+        /// JSON
+        message: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Print messages, one line of JSON each, until the node ends
+    Subscribe {
+        channel: String,
+        /// End after so many messages
+        #[arg(long)]
+        count: Option<u64>,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    match &args.order {
+        Order::Publish { channel, message, target } => {
+            let body = Some(message.clone().into_bytes());
+            let call = Call { method: Method::POST, path: path(channel), body, within: ACT_MAX };
+            print(&target.ask(&call).await?.to_string())
+        }
+        Order::Subscribe { channel, count, target } => {
+            listen(target, channel, count.unwrap_or(u64::MAX)).await
+        }
+    }
+}
+
+async fn listen(target: &Target, channel: &str, count: u64) -> Result<(), Failure> {
+    let path = format!("{}?format=ndjson", path(channel));
+    let mut lines = Lines::open(&target.caller()?, &target.url, &path).await?;
+    let mut out = Out::new();
+    for _ in 0..count {
+        let Some(line) = lines.next().await? else {
+            note(&format!("{} has ended; what is sent now is missed", lines.url()));
+            break;
+        };
+        out.line(&line)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn path(channel: &str) -> String {
+    format!("/v1/channels/{}", encoded(channel))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_s_name_may_hold_anything() {
+        assert_eq!(path("worker:slave:a/b"), "/v1/channels/worker%3Aslave%3Aa%2Fb");
+    }
+}

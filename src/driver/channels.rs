@@ -1,0 +1,270 @@
+//! Channels: messages to whoever listens at this node, at most once and kept for nobody.
+//!
+//! A listener has a queue that is bounded in messages and in bytes. One that lags is dropped and told why: a message that
+//! arrives late is worth less than the next one, and nobody waits for it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::api::Handle;
+
+/// Listeners of one node: as many as the feed may have readers, for the same reason.
+pub const LISTENERS_MOST: usize = 12_000;
+
+/// Messages that wait for one listener.
+const QUEUE_MOST: usize = 256;
+
+/// The same in bytes: several of the largest messages.
+const QUEUE_BYTES_MOST: usize = 8 << 20;
+
+/// What waits for all listeners together. A message that waits for several is counted for each.
+const BYTES_MOST: usize = 256 << 20;
+
+/// Why a listener hears no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    TooSlow,
+    /// The node ends.
+    Stopping,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    TooMany,
+    /// The node is about to end.
+    Closed,
+}
+
+/// Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Channels(Arc<Hub>);
+
+impl Handle {
+    /// Messages to those who listen at this node.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
+    }
+}
+
+#[derive(Debug, Default)]
+struct Hub {
+    room: Mutex<Room>,
+    /// Bytes that wait.
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    last: u64,
+    listeners: usize,
+    by_name: HashMap<String, BTreeMap<u64, Seat>>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Seat {
+    queue: mpsc::Sender<Bytes>,
+    /// Bytes that wait for this one.
+    waiting: Arc<AtomicUsize>,
+    over: Arc<OnceLock<Over>>,
+}
+
+/// Messages are passed on until this is dropped; then every listener is told that it is over.
+#[derive(Debug)]
+pub struct Keeper(Arc<Hub>);
+
+pub fn channels() -> (Channels, Keeper) {
+    let channels = Channels::default();
+    let keeper = Keeper(channels.0.clone());
+    (channels, keeper)
+}
+
+/// One who listens to one channel.
+#[derive(Debug)]
+pub struct Listener {
+    hub: Arc<Hub>,
+    name: String,
+    number: u64,
+    queue: mpsc::Receiver<Bytes>,
+    waiting: Arc<AtomicUsize>,
+    over: Arc<OnceLock<Over>>,
+}
+
+impl Channels {
+    /// Gives a message to all who listen now, and says how many that are.
+    pub fn publish(&self, name: &str, message: &Bytes) -> usize {
+        let mut room = self.0.room();
+        let Some(seats) = room.by_name.get_mut(name) else {
+            return 0;
+        };
+        let before = seats.len();
+        seats.retain(|_, seat| self.0.give(seat, message));
+        let reached = seats.len();
+        if seats.is_empty() {
+            room.by_name.remove(name);
+        }
+        room.listeners -= before - reached;
+        reached
+    }
+
+    pub fn listen(&self, name: &str) -> Result<Listener, Refused> {
+        let mut room = self.0.room();
+        if room.closed {
+            return Err(Refused::Closed);
+        }
+        if room.listeners >= LISTENERS_MOST {
+            return Err(Refused::TooMany);
+        }
+        room.last += 1;
+        room.listeners += 1;
+        let (number, name) = (room.last, name.to_string());
+        let (sender, queue) = mpsc::channel(QUEUE_MOST);
+        let (waiting, over): (Arc<AtomicUsize>, Arc<OnceLock<Over>>) = Default::default();
+        let seat = Seat { queue: sender, waiting: waiting.clone(), over: over.clone() };
+        room.by_name.entry(name.clone()).or_default().insert(number, seat);
+        drop(room);
+        Ok(Listener { hub: self.0.clone(), name, number, queue, waiting, over })
+    }
+}
+
+impl Hub {
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the listener keeps its seat. One that waits for nothing always has room for a message.
+    fn give(&self, seat: &Seat, message: &Bytes) -> bool {
+        let own = seat.waiting.fetch_add(message.len(), Ordering::Relaxed);
+        let all = self.waiting.fetch_add(message.len(), Ordering::Relaxed);
+        let lags = own + message.len() > QUEUE_BYTES_MOST || all + message.len() > BYTES_MOST;
+        if (own == 0 || !lags) && seat.queue.try_send(message.clone()).is_ok() {
+            return true;
+        }
+        self.waiting.fetch_sub(message.len(), Ordering::Relaxed);
+        seat.waiting.fetch_sub(message.len(), Ordering::Relaxed);
+        let _ = seat.over.set(Over::TooSlow);
+        false
+    }
+}
+
+impl Listener {
+    /// Waits for the next message. Giving this up half-way loses nothing.
+    pub async fn next(&mut self) -> Result<Bytes, Over> {
+        match self.queue.recv().await {
+            Some(message) => {
+                self.taken(message.len());
+                Ok(message)
+            }
+            None => Err(self.over.get().copied().unwrap_or(Over::Stopping)),
+        }
+    }
+
+    fn taken(&self, bytes: usize) {
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        self.hub.waiting.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut room = self.hub.room();
+        if let Some(seats) = room.by_name.get_mut(&self.name) {
+            let gone = usize::from(seats.remove(&self.number).is_some());
+            if seats.is_empty() {
+                room.by_name.remove(&self.name);
+            }
+            room.listeners -= gone;
+        }
+        drop(room);
+        // Nobody gives it anything any more.
+        while let Ok(message) = self.queue.try_recv() {
+            self.taken(message.len());
+        }
+    }
+}
+
+impl Keeper {
+    pub fn end(&self) {
+        let mut room = self.0.room();
+        room.closed = true;
+        room.listeners = 0;
+        room.by_name.clear();
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    #[tokio::test]
+    async fn who_listens_hears_in_order() {
+        let (channels, _keeper) = channels();
+        assert_eq!(channels.publish("a", &message("0")), 0);
+        let mut one = channels.listen("a").expect("there is room");
+        let mut two = channels.listen("a").expect("there is room");
+        let mut other = channels.listen("b").expect("there is room");
+        assert_eq!(channels.publish("a", &message("1")), 2);
+        assert_eq!(channels.publish("a", &message("2")), 2);
+        assert_eq!(channels.publish("b", &message("3")), 1);
+        for listener in [&mut one, &mut two] {
+            assert_eq!(listener.next().await, Ok(message("1")));
+            assert_eq!(listener.next().await, Ok(message("2")));
+        }
+        assert_eq!(other.next().await, Ok(message("3")));
+        drop(one);
+        assert_eq!(channels.publish("a", &message("4")), 1);
+    }
+
+    #[tokio::test]
+    async fn who_lags_is_dropped_and_told() {
+        let (channels, _keeper) = channels();
+        let mut slow = channels.listen("a").expect("there is room");
+        let reached: usize = (0..300).map(|_| channels.publish("a", &message("x"))).sum();
+        assert_eq!(reached, QUEUE_MOST);
+        for _ in 0..QUEUE_MOST {
+            assert_eq!(slow.next().await, Ok(message("x")));
+        }
+        assert_eq!(slow.next().await, Err(Over::TooSlow));
+        assert_eq!(channels.publish("a", &message("x")), 0);
+    }
+
+    #[tokio::test]
+    async fn bytes_are_counted_and_given_back() {
+        let (channels, _keeper) = channels();
+        let large = Bytes::from(vec![b'x'; QUEUE_BYTES_MOST]);
+        let mut slow = channels.listen("a").expect("there is room");
+        assert_eq!(channels.publish("a", &large), 1, "the first always has room");
+        assert_eq!(channels.publish("a", &message("x")), 0);
+        assert_eq!(slow.next().await.map(|message| message.len()), Ok(QUEUE_BYTES_MOST));
+        assert_eq!(slow.next().await, Err(Over::TooSlow));
+        let left = channels.listen("a").expect("there is room");
+        assert_eq!(channels.publish("a", &large), 1);
+        drop((slow, left));
+        assert_eq!(channels.0.waiting.load(Ordering::Relaxed), 0);
+        assert_eq!(channels.0.room().listeners, 0);
+    }
+
+    #[tokio::test]
+    async fn all_are_told_of_the_end() {
+        let (channels, keeper) = channels();
+        let mut listener = channels.listen("a").expect("there is room");
+        drop(keeper);
+        assert_eq!(listener.next().await, Err(Over::Stopping));
+        assert!(matches!(channels.listen("a"), Err(Refused::Closed)));
+        assert_eq!(channels.publish("a", &message("x")), 0);
+    }
+}

@@ -1,0 +1,103 @@
+//! Ids of events, and the places in a history that they name.
+//!
+//! ```text
+//! 12        the only event of record 12; as a place: behind all of record 12
+//! 12.2      the second of several
+//! 7.1@12.2  the same in available mode, where two histories may have a record 12
+//! ```
+
+use std::fmt;
+
+use crate::types::{Epoch, Index, Position};
+
+/// A place among events: behind the n-th event of a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    pub index: Index,
+    pub n: u32,
+}
+
+impl Mark {
+    /// Behind a record, however many events it has.
+    pub fn behind(index: Index) -> Mark {
+        Mark { index, n: u32::MAX }
+    }
+}
+
+/// An event's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Id {
+    pub at: Position,
+    /// Which one of several; zero for a record's only one.
+    pub n: u32,
+    /// Whether histories may part: then the epoch is in it.
+    pub sides: bool,
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sides {
+            true => write!(f, "{}", self.at)?,
+            false => write!(f, "{}", self.at.index)?,
+        }
+        match self.n {
+            0 => Ok(()),
+            n => write!(f, ".{n}"),
+        }
+    }
+}
+
+/// Where a reader wants to go on: behind the event of that id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since {
+    pub mark: Mark,
+    /// Only where histories may part.
+    pub epoch: Option<Epoch>,
+}
+
+impl Since {
+    /// None for what no event of such a cluster is called.
+    pub fn parse(text: &str, sides: bool) -> Option<Since> {
+        let (epoch, place) = match (sides, text.split_once('@')) {
+            (true, Some((epoch, place))) => (Some(epoch.parse().ok()?), place),
+            (false, None) => (None, text),
+            _ => return None,
+        };
+        let (index, n) = match place.split_once('.') {
+            Some((index, n)) => (index, number(n).filter(|n| *n > 0)?),
+            None => (place, u64::from(u32::MAX)),
+        };
+        let mark = Mark { index: number(index)?, n: u32::try_from(n).ok()? };
+        Some(Since { mark, epoch })
+    }
+}
+
+/// Digits alone: no sign, no blanks.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::NodeId;
+
+    #[test]
+    fn ids_are_read_back() {
+        let at = Position::new(Epoch::new(7, NodeId(1)), 12);
+        for (sides, n, text) in
+            [(false, 0, "12"), (false, 2, "12.2"), (true, 0, "7.1@12"), (true, 2, "7.1@12.2")]
+        {
+            assert_eq!(Id { at, n, sides }.to_string(), text);
+            let since = Since::parse(text, sides).expect(text);
+            let mark = if n == 0 { Mark::behind(12) } else { Mark { index: 12, n } };
+            assert_eq!((since.mark, since.epoch), (mark, sides.then_some(at.epoch)));
+            assert_eq!(Since::parse(text, !sides), None, "{text} belongs to the other mode");
+        }
+        for wrong in
+            ["", "x", "-1", "+1", "12.", "12.0", "12.x", ".1", "1.2.3", "99999999999999999999", " 12"]
+        {
+            assert_eq!(Since::parse(wrong, false), None, "{wrong}");
+        }
+    }
+}

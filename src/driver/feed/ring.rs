@@ -1,0 +1,182 @@
+//! The newest events, kept so that a reader can go on where it was, and how far back that reaches.
+//!
+//! Between two replacements of the state a node's history is one line: indexes rise by one, epochs never fall. A place
+//! in it that a reader names is known, yet to come, or not kept; which one is told by index and epoch.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Refused;
+use super::event::{Draft, Event};
+use super::mark::{Id, Mark, Since};
+use crate::types::{Epoch, Index, Position};
+
+/// A few minutes of a busy cluster: what a client needs that reconnects after a failover, and not a second log.
+const EVENTS_MOST: usize = 100_000;
+/// The same in memory.
+const BYTES_MOST: usize = 64 << 20;
+
+#[derive(Debug)]
+pub struct Ring {
+    events_most: usize,
+    bytes_most: usize,
+    sides: bool,
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+    /// The number of the first event kept. Events are numbered from the start of the process on.
+    first: u64,
+    /// Readers that have got as far as this miss nothing.
+    floor: Mark,
+    /// The last record that has been told.
+    head: Position,
+    /// Where each epoch begins, from that of the floor on.
+    epochs: VecDeque<(Index, Epoch)>,
+    pub is_open: bool,
+    pub is_closed: bool,
+}
+
+impl Default for Ring {
+    fn default() -> Ring {
+        Ring::bounded(EVENTS_MOST, BYTES_MOST)
+    }
+}
+
+impl Ring {
+    pub fn bounded(events_most: usize, bytes_most: usize) -> Ring {
+        Ring {
+            events_most,
+            bytes_most,
+            sides: false,
+            events: VecDeque::new(),
+            bytes: 0,
+            first: 0,
+            floor: Mark::default(),
+            head: Position::ZERO,
+            epochs: VecDeque::new(),
+            is_open: false,
+            is_closed: false,
+        }
+    }
+
+    /// Records above this position follow.
+    pub fn open(&mut self, at: Position, sides: bool) {
+        self.sides = sides;
+        self.is_open = true;
+        self.begin_at(at);
+    }
+
+    /// What led here is not known record by record.
+    fn begin_at(&mut self, at: Position) {
+        self.first = self.next();
+        self.events.clear();
+        self.bytes = 0;
+        self.floor = Mark::behind(at.index);
+        self.head = at;
+        self.epochs = VecDeque::from([(at.index, at.epoch)]);
+    }
+
+    /// The next record and what it brought about.
+    pub fn record(&mut self, at: Position, drafts: Vec<Draft>) {
+        self.head = at;
+        if self.epochs.back().is_none_or(|(_, epoch)| *epoch != at.epoch) {
+            self.epochs.push_back((at.index, at.epoch));
+        }
+        let several = drafts.len() > 1;
+        for (number, draft) in (1..).zip(drafts) {
+            let mark = Mark { index: at.index, n: number };
+            let id = self.id(at, if several { number } else { 0 });
+            self.push(Event::new(mark, Some(id), id, draft));
+        }
+    }
+
+    /// The state has become another one: by these changes, if they are known. Each node comes here on its own way, so
+    /// only the last event has an id, and it means the same everywhere.
+    pub fn replaced(&mut self, at: Position, changes: Vec<Draft>, last: Draft) {
+        self.begin_at(at);
+        let id = self.id(at, 0);
+        for (number, draft) in (1..).zip(changes) {
+            self.push(Event::new(Mark { index: at.index, n: number }, None, id, draft));
+        }
+        self.push(Event::new(Mark::behind(at.index), Some(id), id, last));
+    }
+
+    /// What is in no record.
+    pub fn passing(&mut self, draft: Draft) {
+        let id = self.id(self.head, 0);
+        self.push(Event::new(Mark::behind(self.head.index), None, id, draft));
+    }
+
+    fn push(&mut self, event: Event) {
+        self.bytes += event.size();
+        self.events.push_back(Arc::new(event));
+        while self.events.len() > self.events_most || self.bytes > self.bytes_most {
+            let Some(oldest) = self.events.pop_front() else {
+                return;
+            };
+            self.bytes -= oldest.size();
+            self.first += 1;
+            self.raise_floor(oldest.mark, oldest.id.is_some_and(|id| id.n == 0));
+        }
+    }
+
+    fn raise_floor(&mut self, gone: Mark, whole: bool) {
+        let gone = if whole { Mark::behind(gone.index) } else { gone };
+        self.floor = self.floor.max(gone);
+        while self.epochs.get(1).is_some_and(|(from, _)| *from <= self.floor.index) {
+            self.epochs.pop_front();
+        }
+    }
+
+    fn id(&self, at: Position, n: u32) -> Id {
+        Id { at, n, sides: self.sides }
+    }
+
+    /// The number that the next event will have.
+    pub fn next(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The number of the first event behind a place.
+    pub fn find(&self, since: &Since) -> Result<u64, Refused> {
+        let place = Position::new(since.epoch.unwrap_or(self.head.epoch), since.mark.index);
+        if place.index > self.head.index && place.epoch >= self.head.epoch {
+            return Err(Refused::Ahead);
+        }
+        if since.mark < self.floor || self.epoch_at(place.index) != Some(place.epoch) && since.epoch.is_some()
+        {
+            return Err(Refused::Compacted { oldest: self.oldest() });
+        }
+        Ok(self.first + self.events.partition_point(|event| event.mark <= since.mark) as u64)
+    }
+
+    fn epoch_at(&self, index: Index) -> Option<Epoch> {
+        let at = self.epochs.partition_point(|(from, _)| *from <= index).checked_sub(1)?;
+        self.epochs.get(at).filter(|_| index <= self.head.index).map(|(_, epoch)| *epoch)
+    }
+
+    /// The oldest place from which nothing is missing.
+    fn oldest(&self) -> Id {
+        let Mark { index, n } = self.floor;
+        let epoch = self.epoch_at(index).unwrap_or_default();
+        self.id(Position::new(epoch, index), if n == u32::MAX { 0 } else { n })
+    }
+
+    /// From an event on, so many at most. None if that is no longer kept.
+    pub fn from(&self, number: u64, most: usize) -> Option<impl Iterator<Item = &Arc<Event>>> {
+        let skip = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        Some(self.events.range(skip.min(self.events.len())..).take(most))
+    }
+
+    /// The place before an event: who has got there may go on from it.
+    pub fn place_before(&self, number: u64) -> Option<Id> {
+        if number == self.next() {
+            return Some(self.id(self.head, 0));
+        }
+        let before = usize::try_from(number.checked_sub(self.first)?).ok()?.checked_sub(1)?;
+        self.events.get(before)?.id
+    }
+}

@@ -1,0 +1,159 @@
+//! Real nodes in one process that have parted and meet again.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::node::limits;
+use super::{Answer, request};
+use crate::driver::{self, End, Handle, Member, Setup};
+use crate::http::context::Context;
+use crate::http::front::Front;
+use crate::http::serve;
+use crate::protocol::{Mode, Settings};
+use crate::types::NodeId;
+use crate::wire::ClusterHead;
+
+/// More than any of this takes on a busy machine; only a hang waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Node {
+    pub front: Front,
+    handle: Handle,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<std::io::Result<()>>,
+    ended: oneshot::Receiver<End>,
+}
+
+pub fn temp_dir() -> PathBuf {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("eldest-meeting-{}-{number}", std::process::id()))
+}
+
+/// A node that finds the others at these ports.
+async fn start(me: u32, ports: &[u16], dir: &Path) -> Node {
+    start_in(Mode::Available, me, ports, dir).await
+}
+
+pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
+    let member = |(id, port): (u32, &u16)| Member {
+        id: NodeId(id),
+        name: format!("node-{id}"),
+        host: "127.0.0.1".to_string(),
+        port: *port,
+    };
+    let members: Vec<Member> = (1..).zip(ports).map(member).collect();
+    let mut settings = Settings::lan(NodeId(me), members.iter().map(|member| member.id).collect());
+    settings.mode = mode;
+    let cluster = ClusterHead { name: "test".to_string(), mode: format!("{mode:?}"), settings: 1 };
+    let setup =
+        Setup { settings, cluster, members, snapshot_every: 10, secret: None, wall: Default::default() };
+    let address = SocketAddr::from(([127, 0, 0, 1], ports[me as usize - 1]));
+    let listener = TcpListener::bind(address).await.expect("the port is free");
+    let (own, dir) = (setup.clone(), dir.to_path_buf());
+    let started = tokio::task::spawn_blocking(move || driver::start(own, &dir, false)).await;
+    let started = started.expect("nobody panics").expect("the directory opens");
+    let handle = started.handle.clone();
+    let context = Context::new(started.handle, Arc::new(setup), limits(), None, address);
+    let context = Arc::new(context.expect("a client can be made"));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(serve(listener, context.clone(), stopped));
+    Node { front: Front::new(context), handle, stop, serving, ended: started.ended }
+}
+
+impl Node {
+    pub async fn call(&self, line: &str, body: &str) -> Answer {
+        Answer::of(self.front.answer(request(line, &[], body)).await).await
+    }
+
+    pub async fn put(&self, key: &str) {
+        wait(async || {
+            self.call(&format!("PUT /v1/docs/{}", key.replace(' ', "%20")), "1").await.status.is_success()
+        })
+        .await;
+    }
+
+    async fn docs(&self) -> Vec<String> {
+        let answer = self.call("GET /v1/docs?level=local&limit=100", "").await.json();
+        let items = answer["items"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["key"].as_str().unwrap_or_default().to_string()).collect()
+    }
+
+    async fn status(&self) -> serde_json::Value {
+        self.call("GET /v1/status", "").await.json()
+    }
+
+    /// Until its port and its directory are free.
+    pub async fn end(self) {
+        self.handle.stop().await;
+        drop(self.stop);
+        self.serving.await.expect("nobody panics").expect("it ends well");
+        let end = self.ended.await.expect("it says why");
+        assert!(matches!(end, End::Asked), "{end}");
+    }
+}
+
+pub async fn wait(condition: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about");
+}
+
+pub fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<_> =
+        (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("it is bound").port()).collect()
+}
+
+/// Both lead and are written to, restart where they reach each other, and go on as one; and once more from their disks.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sides_meet() {
+    let (ports, dirs) = (free_ports(4), [temp_dir(), temp_dir()]);
+    let one = start(1, &[ports[0], ports[2]], &dirs[0]).await;
+    let two = start(2, &[ports[3], ports[1]], &dirs[1]).await;
+    for number in 0..25 {
+        one.put(&format!("one/{number}")).await;
+    }
+    for number in 0..7 {
+        two.put(&format!("two/{number}")).await;
+    }
+    one.put("both").await;
+    two.put("both").await;
+    one.end().await;
+    two.end().await;
+
+    let one = start(1, &ports[..2], &dirs[0]).await;
+    let two = start(2, &ports[..2], &dirs[1]).await;
+    wait(async || one.docs().await.len() == 33 && two.docs().await.len() == 33).await;
+    one.put("after").await;
+    two.put("after too").await;
+    wait(async || are_equal(&one.status().await, &two.status().await)).await;
+    let (docs, status) = (one.docs().await, one.status().await);
+    assert_eq!((docs.len(), two.docs().await), (35, docs.clone()));
+    assert_eq!(status["leader"]["id"], 1);
+    assert_eq!(status["mode"], "available");
+    one.end().await;
+    two.end().await;
+
+    let one = start(1, &ports[..2], &dirs[0]).await;
+    let two = start(2, &ports[..2], &dirs[1]).await;
+    wait(async || one.docs().await.len() == 35 && two.docs().await.len() == 35).await;
+    assert_eq!((one.docs().await, two.docs().await), (docs.clone(), docs));
+    one.end().await;
+    two.end().await;
+    dirs.iter().for_each(|dir| std::fs::remove_dir_all(dir).expect("it is there"));
+}
+
+fn are_equal(one: &serde_json::Value, two: &serde_json::Value) -> bool {
+    ["digest", "applied_index", "epoch"].iter().all(|member| one[member] == two[member])
+}

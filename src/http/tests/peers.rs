@@ -1,0 +1,202 @@
+//! What nodes of different sides say to each other, at the door: what reaches the loop, and what never does.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use bytes::Bytes;
+use futures_util::FutureExt;
+
+use super::Answer;
+use super::node::{desk, limits, setup};
+use crate::driver::api::{Brought, Desk, PeerAsk};
+use crate::driver::{Handed, Setup};
+use crate::http::context::Context;
+use crate::http::front::Front;
+use crate::protocol::{Envelope, Message, Mode, SnapshotMeta, Term};
+use crate::storage::Boundary;
+use crate::store::Store;
+use crate::types::{Boot, Epoch, Format, Incarnation, NodeId, Vector};
+use crate::wire::{Challenge, Hello, Parcel, Secret, Sender, Session, body_mac, header};
+
+const TERM: Term = Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: crate::types::ClaimId(5) };
+
+/// Node 2's door, and the loop's end behind it.
+struct Node {
+    front: Front,
+    desk: Desk,
+    setup: Arc<Setup>,
+}
+
+fn node(mode: Mode, secret: Option<Secret>) -> Node {
+    let addresses: Vec<_> = (1..=3).map(|id| ([127, 0, 0, id], 9000).into()).collect();
+    let mut setup = setup(NodeId(2), &addresses, None);
+    setup.settings.mode = mode;
+    setup.secret = secret;
+    let (setup, (handle, desk)) = (Arc::new(setup), desk());
+    let context = Context::new(handle, setup.clone(), limits(), None, addresses[1]);
+    Node { front: Front::new(Arc::new(context.expect("a client can be made"))), desk, setup }
+}
+
+fn envelope(from: u32, to: u32, message: Message) -> Envelope {
+    Envelope {
+        from: NodeId(from),
+        to: NodeId(to),
+        boot: Boot(1),
+        incarnation: Incarnation(2),
+        admitted: true,
+        format: Format(1),
+        message,
+    }
+}
+
+fn parcel(message: Message) -> Parcel {
+    Parcel::new(&envelope(1, 2, message), Bytes::new(), 0)
+}
+
+fn vector() -> Vector {
+    "7.1@120;1-6.3@90".parse().expect("it is spelt as vectors are")
+}
+
+/// A state's difference as it travels, and the message that goes before it.
+fn merge() -> (Parcel, Vec<u8>) {
+    let mut boundary = Boundary { chain: 9, origin: 4, ..Boundary::default() };
+    boundary.meta.vector = Some(vector());
+    let handed = Handed { boundary, digest: 0xfeed, difference: Store::with_sides().whole() };
+    let mut text = Vec::new();
+    handed.write(&mut text).expect("memory takes everything");
+    let message =
+        Message::Merge { epoch: TERM.epoch, base: Vector::default(), meta: SnapshotMeta::default() };
+    (parcel(message), text)
+}
+
+impl Node {
+    fn request(&self, parcel: &Parcel, proof: &str, body: impl Into<Body>) -> Request<Body> {
+        let builder = Request::builder().method("POST").uri(parcel.route.path());
+        let builder = builder.header(header::CLUSTER, self.setup.cluster.encode());
+        let builder = builder.header(header::FROM, parcel.sender.encode());
+        let builder = builder.header(header::MESSAGE, &parcel.message).header(header::PROOF, proof);
+        builder.body(body.into()).expect("it is well formed")
+    }
+
+    async fn send(&mut self, request: Request<Body>) -> Answer {
+        Answer::of(self.front.answer(request).await).await
+    }
+
+    /// Sends, and answers what reaches the loop.
+    async fn ask(&mut self, request: Request<Body>, answer: Option<Parcel>) -> (Response<Body>, PeerAsk) {
+        let Node { front, desk, .. } = self;
+        let looping = async {
+            let PeerAsk { call, reply } = desk.peers.recv().await.expect("the door holds the other end");
+            reply.send(answer).expect("the door waits");
+            PeerAsk { call, reply: tokio::sync::oneshot::channel().0 }
+        };
+        tokio::join!(front.answer(request), looping)
+    }
+
+    fn nothing_came(&mut self) -> bool {
+        self.desk.peers.try_recv().is_err()
+    }
+}
+
+#[tokio::test]
+async fn a_poll_is_answered_in_the_seeds_words_and_the_envelopes() {
+    let mut node = node(Mode::Available, None);
+    for (leader, body) in [(None, "false"), (Some(NodeId(3)), "false"), (Some(NodeId(2)), "true")] {
+        let side = Message::Side { epoch: TERM.epoch, leader, vector: vector() };
+        let side = Parcel::new(&envelope(2, 1, side), Bytes::new(), 0);
+        let poll = parcel(Message::Poll { term: TERM, vector: vector() });
+        let request = node.request(&poll, "", poll.body.clone());
+        let (response, ask) = node.ask(request, Some(side.clone())).await;
+        assert_eq!(ask.call.envelope, envelope(1, 2, Message::Poll { term: TERM, vector: vector() }));
+        let answer = Answer::of(response).await;
+        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, body), "{leader:?}");
+        assert_eq!(answer.header(header::MESSAGE), side.message);
+        assert_eq!(Sender::decode(answer.header(header::FROM)), Ok(side.sender));
+    }
+}
+
+#[tokio::test]
+async fn a_difference_reaches_the_loop_whole_or_not_at_all() {
+    let mut node = node(Mode::Available, None);
+    let (parcel, text) = merge();
+    let request = node.request(&parcel, "", text.clone());
+    let (response, ask) = node.ask(request, None).await;
+    assert_eq!(response.status().as_u16(), 200);
+    let Some(Brought::Difference(handed)) = ask.call.brought else { panic!("nothing came with it") };
+    let Message::Merge { meta, .. } = ask.call.envelope.message else { panic!("another message came") };
+    assert_eq!((handed.digest, handed.boundary.origin, handed.boundary.chain), (0xfeed, 4, 9));
+    assert_eq!((&handed.boundary.meta, &meta.vector), (&meta, &Some(vector())));
+    for (what, body) in [
+        ("nothing", Vec::new()),
+        ("cut", text[..text.len() - 1].to_vec()),
+        ("twice", [&text[..], &text[..]].concat()),
+        ("no difference", b"{\"users\": []}\n".to_vec()),
+    ] {
+        let answer = node.send(node.request(&parcel, "", body)).await;
+        let code = answer.json()["code"].clone();
+        assert_eq!((answer.status.as_u16(), code), (400, "bad_field".into()), "{what}");
+        assert!(node.nothing_came(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_through_a_wall_reaches_nobody() {
+    let mut node = node(Mode::Available, None);
+    let poll = parcel(Message::Poll { term: TERM, vector: vector() });
+    let arrives = |node: &mut Node| {
+        let request = node.request(&poll, "", poll.body.clone());
+        assert!(node.front.answer(request).now_or_never().is_none());
+        !node.nothing_came()
+    };
+    assert!(arrives(&mut node));
+    node.setup.wall.set([NodeId(1)].into());
+    assert!(!arrives(&mut node));
+    node.setup.wall.set([NodeId(3)].into());
+    assert!(arrives(&mut node));
+}
+
+#[tokio::test]
+async fn in_safe_mode_nobody_merges() {
+    let mut node = node(Mode::Safe, None);
+    let messages = [
+        Message::Poll { term: TERM, vector: vector() },
+        Message::Side { epoch: TERM.epoch, leader: None, vector: vector() },
+        Message::Meet { term: TERM, vector: vector() },
+        Message::Override { term: TERM, base: vector(), meta: SnapshotMeta::default() },
+    ];
+    let (merge, text) = merge();
+    for parcel in messages.into_iter().map(parcel).chain([merge]) {
+        let answer = node.send(node.request(&parcel, "", text.clone())).await;
+        let code = answer.json()["code"].clone();
+        assert_eq!((answer.status.as_u16(), code), (409, "mode_mismatch".into()), "{}", parcel.message);
+    }
+    assert!(node.nothing_came());
+}
+
+#[tokio::test]
+async fn a_stream_proves_itself_by_its_end() {
+    let secret = Secret::new("correct horse battery staple");
+    let mut node = node(Mode::Available, Some(secret.clone()));
+    let (parcel, text) = merge();
+    let answer = node.send(node.request(&parcel, "", text.clone())).await;
+    assert_eq!(answer.status.as_u16(), 401);
+    let challenge = Challenge::decode(answer.header(header::CHALLENGE)).expect("it asks for a proof");
+    let session = Session::new(&secret, NodeId(1), NodeId(2), challenge, 42);
+    let (cluster, from) = (node.setup.cluster.encode(), parcel.sender.encode());
+    let (path, message) = (parcel.route.path(), parcel.message.as_str());
+    let hello = Hello { path, cluster: &cluster, from: &from, message, body: &[] };
+    let mut mac = body_mac(session.key());
+    let end = *mac.update(&text).finalize().as_bytes();
+    let mut forged = end;
+    forged[0] ^= 1;
+    for body in [text.clone(), [&text[..], &forged].concat()] {
+        let answer = node.send(node.request(&parcel, &session.prove(&hello).0, body)).await;
+        assert_eq!(answer.status.as_u16(), 401);
+        assert!(node.nothing_came());
+    }
+    let request = node.request(&parcel, &session.prove(&hello).0, [&text[..], &end].concat());
+    let (response, ask) = node.ask(request, None).await;
+    assert_eq!(response.status().as_u16(), 200);
+    assert!(matches!(ask.call.brought, Some(Brought::Difference(_))));
+}

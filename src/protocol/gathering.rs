@@ -1,0 +1,77 @@
+//! Available mode: electing without a majority (P31). The lowest live index among those that hear each other
+//! leads them. Nothing is safe because of who was asked: what somebody misses here, a merge brings back.
+
+use std::collections::BTreeSet;
+
+use super::message::Condition;
+use super::mutant::{self, Mutant};
+use super::node::Node;
+use super::seeking::{Known, Seeking};
+use crate::types::{BEGINNING, NodeId};
+
+impl Node {
+    /// The dry run among those who can be reached: everybody has answered yes, or is known not to come along.
+    pub(super) fn gathering_is_complete(&self, seeking: &Seeking) -> bool {
+        let (now, window) = (self.mono(), self.settings.timing.window);
+        let waited = now >= seeking.since + window;
+        let mut others = self.settings.others();
+        if self.is_blank() && self.hears_of_a_history(seeking) {
+            // It begins nothing new, it waits to be taken in.
+            return false;
+        }
+        seeking.stands_apart || waited || others.all(|node| self.is_accounted_for(node, seeking))
+    }
+
+    fn hears_of_a_history(&self, seeking: &Seeking) -> bool {
+        let (now, fresh) = (self.mono(), self.fresh());
+        let mut known = self.settings.others().filter_map(|node| seeking.answered_lately(node, now, fresh));
+        known.any(|known| known.standing.condition != Condition::Blank)
+    }
+
+    fn is_accounted_for(&self, node: NodeId, seeking: &Seeking) -> bool {
+        let (now, fresh) = (self.mono(), self.fresh());
+        match seeking.answered_lately(node, now, fresh) {
+            Some(known) => self.comes_along(known) || !self.is_of_one_history(known.standing.vector.as_ref()),
+            None => self.is_absent(node, seeking),
+        }
+    }
+
+    /// After a start, or in a cluster that was never formed, others are given time to come up.
+    fn is_absent(&self, node: NodeId, seeking: &Seeking) -> bool {
+        let patience = match self.is_blank() || seeking.after_start {
+            true => self.settings.timing.window,
+            false => self.fresh(),
+        };
+        let known_dead = !self.is_blank() && (self.peers.is_refused(node) || seeking.suspected == Some(node));
+        known_dead || self.mono() >= seeking.since + patience
+    }
+
+    fn comes_along(&self, known: &Known) -> bool {
+        known.yes && self.is_of_one_history(known.standing.vector.as_ref())
+    }
+
+    /// Whose approval a claim waits for a moment.
+    pub(super) fn expected_voters(&self, seeking: &Seeking, by_certificate: bool) -> BTreeSet<NodeId> {
+        let (now, fresh) = (self.mono(), self.fresh());
+        let others = self.settings.others().filter(|node| !self.peers.is_refused(*node));
+        let comes = |node: &NodeId| match seeking.answered_lately(*node, now, fresh) {
+            Some(known) => self.comes_along(known),
+            // An heir claims without having asked: whoever may be alive is expected to answer.
+            None => (seeking.as_heir || by_certificate) && seeking.suspected != Some(*node),
+        };
+        others.filter(comes).collect()
+    }
+
+    /// A disk that may have forgotten epochs of its own draws its counter at random, far from every other: so no epoch is
+    /// ever written twice (P36). One that forms the cluster together with all others has nothing to forget.
+    pub(super) fn lonely_jump(&self, expected: &BTreeSet<NodeId>) -> u64 {
+        /// So that counters stay below 2^53, which every JSON reader keeps exact.
+        const BEGINNINGS: u64 = 1 << 32;
+        let together = self.is_blank() && expected.len() + 1 == self.settings.members.len();
+        let plain = !self.settings.is_available() || self.vote.admitted || together;
+        match plain || mutant::is_on(Mutant::LonelyCounterPlain) {
+            true => 0,
+            false => BEGINNING * (1 + self.boot.0 % BEGINNINGS),
+        }
+    }
+}

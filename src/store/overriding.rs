@@ -1,0 +1,101 @@
+//! A state becomes that of its leader, by what it lacks of it (P33).
+
+use std::collections::BTreeSet;
+
+use super::difference::Difference;
+use super::key::Key;
+use super::parse::Unreadable;
+use super::sides::Bounds;
+use super::state::Store;
+use crate::types::{Position, Stamp};
+
+impl Store {
+    /// The state that `by` was taken from, if this one includes what `by` was told to leave out and nothing that is unknown
+    /// there; with each entry that is not as it was. Its digest says whether that was so.
+    pub fn overridden(
+        &self,
+        by: &Difference,
+        at: Position,
+        stamp: Stamp,
+    ) -> Result<(Store, Vec<Key>), Unreadable> {
+        if !self.tells_sides_apart() || !by.part.tells_sides_apart() {
+            return Err(Unreadable::NoSides);
+        }
+        let (mut store, changes) = match by.whole {
+            true => (by.part.clone(), self.all_changes(&by.part)),
+            false => self.overridden_in_part(&by.part),
+        };
+        store.applied = at;
+        store.stamp = stamp;
+        Ok((store, changes))
+    }
+
+    fn overridden_in_part(&self, by: &Store) -> (Store, Vec<Key>) {
+        let mut store = Store { staged: None, ..self.clone() };
+        let mut changes = vec![Key::Side];
+        // What has neither tomb nor rivals there any more, and has them here.
+        let contested = self
+            .sides
+            .iter()
+            .flat_map(|sides| sides.contested().chain(sides.tombs.iter().map(|(key, _)| key.clone())));
+        for key in contested.chain(by.keys()).collect::<BTreeSet<_>>() {
+            let (ours, theirs) = (self.said(&key), by.said(&key));
+            if ours == theirs {
+                continue;
+            }
+            match theirs.is_empty() {
+                false => store.say(&key, &theirs, &mut changes),
+                true => store.keep_row_alone(&key, &mut changes),
+            }
+        }
+        by.calls.table().iter().for_each(|(key, call)| store.take_call(*key, call, &mut changes));
+        store.take_bounds(by, &mut changes);
+        (store, changes)
+    }
+
+    /// The row stands as it is known here; its rivals or its tomb are settled there.
+    fn keep_row_alone(&mut self, key: &Key, changes: &mut Vec<Key>) {
+        match self.row(key) {
+            Some(row) => self.say(key, &[row], changes),
+            None => self.erase(key, None, changes),
+        }
+    }
+
+    fn take_bounds(&mut self, by: &Store, changes: &mut Vec<Key>) {
+        let (Some(sides), Some(other)) = (self.sides_mut(), &by.sides) else {
+            return;
+        };
+        let Bounds { settled, strays, calls, .. } = other.bounds;
+        let anew = settled < sides.bounds.settled || strays;
+        if !strays {
+            sides.settle(settled, changes);
+        }
+        sides.bounds = other.bounds;
+        self.forget_calls_upto(calls, changes);
+        if anew {
+            self.index_anew();
+        }
+    }
+
+    /// Each entry that one of two states has and the other has not, or not so.
+    fn all_changes(&self, other: &Store) -> Vec<Key> {
+        let (mut mine, mut theirs) = (self.entries().peekable(), other.entries().peekable());
+        let mut changes = Vec::new();
+        loop {
+            match (mine.peek(), theirs.peek()) {
+                (None, None) => return changes,
+                (Some(a), Some(b)) if a == b => {
+                    mine.next();
+                    theirs.next();
+                }
+                (Some(a), Some(b)) if a.0 == b.0 => {
+                    changes.extend(mine.next().map(|(key, _)| key));
+                    theirs.next();
+                }
+                (Some(a), Some(b)) if a.0 < b.0 => changes.extend(mine.next().map(|(key, _)| key)),
+                (Some(_), None) => changes.extend(mine.next().map(|(key, _)| key)),
+                (_, Some(_)) => changes.extend(theirs.next().map(|(key, _)| key)),
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! An answer without an end, read event by event.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::cluster::Cluster;
+use super::wait::DEADLINE;
+
+/// A node that does not even begin to answer is not there.
+const BEGIN: Duration = Duration::from_secs(15);
+
+#[derive(Debug)]
+pub struct Events {
+    response: reqwest::Response,
+    buffer: Vec<u8>,
+}
+
+/// How an answer goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    Event(Value),
+    /// As the node wanted it.
+    End,
+    BrokenOff,
+}
+
+impl Cluster {
+    /// What this node tells under this path; the status, if that is nothing, or none if it does not answer.
+    pub async fn events(&self, id: u32, path: &str) -> Result<Events, Option<u16>> {
+        let request = self.client().get(format!("{}{path}", self.node(id).url())).send();
+        let response = tokio::time::timeout(BEGIN, request).await.map_err(|_| None)?.map_err(|_| None)?;
+        match response.status().as_u16() {
+            200 => Ok(Events { response, buffer: Vec::new() }),
+            status => Err(Some(status)),
+        }
+    }
+}
+
+impl Events {
+    /// The next event's JSON. Signs of life are passed over; silence for too long fails the test.
+    pub async fn next(&mut self) -> Told {
+        match tokio::time::timeout(DEADLINE, self.read()).await {
+            Ok(told) => told,
+            Err(_) => panic!("nothing comes any more; last: {:?}", String::from_utf8_lossy(&self.buffer)),
+        }
+    }
+
+    /// The next event, where nothing else may come.
+    pub async fn event(&mut self) -> Value {
+        match self.next().await {
+            Told::Event(event) => event,
+            told => panic!("{told:?} in the place of an event"),
+        }
+    }
+
+    /// The next event that is no bookmark.
+    pub async fn news(&mut self) -> Value {
+        loop {
+            let event = self.event().await;
+            if event["kind"] != "bookmark" {
+                return event;
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Told {
+        loop {
+            while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                let line = String::from_utf8(line).expect("events are text");
+                let json = line.strip_prefix("data: ").unwrap_or(&line).trim_end();
+                let is_data = line.starts_with("data: ") || !line.contains(": ") && !line.starts_with(':');
+                if is_data && !json.is_empty() {
+                    return Told::Event(serde_json::from_str(json).expect("events are JSON"));
+                }
+            }
+            match self.response.chunk().await {
+                Ok(Some(more)) => self.buffer.extend_from_slice(&more),
+                Ok(None) => return Told::End,
+                Err(_) => return Told::BrokenOff,
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! P31: a vector says what the state includes, no more and no less.
+
+use eldest::types::{NodeId, Vector};
+
+use super::history::{History, Known};
+use super::{Check, ensure};
+
+pub fn truthful(history: &History, node: NodeId, known: &Known, vector: &Vector) -> Check {
+    for (number, fact) in history.facts.iter().enumerate() {
+        let (says, has) = (vector.covers(fact.at), known.holds(number));
+        // What no disk holds any more is no loss: a settled stretch may cover it.
+        ensure(says == has || (says && fact.gone), "P31 a vector tells the truth", || {
+            let verb = if says { "says" } else { "does not say" };
+            format!("{node} {verb} that it has {}, by {vector}", fact.at)
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! The known bugs of available mode are put back, and caught.
+
+use eldest::protocol::mutant::Mutant;
+
+use super::run::run;
+use super::scenarios as stage;
+use crate::mutants::Caught::{self, In, Within};
+use crate::mutants::each_is_caught;
+
+/// Each with the beginning of the names of the checkers of which one must object.
+#[rustfmt::skip]
+const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
+    (Mutant::JoinUncovered, Within(100), &["C18"]),
+    (Mutant::OverrideUncovered, In(stage::override_of_another_history), &["C18"]),
+    (Mutant::MergeIndexLow, In(stage::one_against_two), &["C18", "I5", "P34"]),
+    (Mutant::SettleWithoutAll, Within(100), &["P31"]),
+    (Mutant::NeverSettle, In(stage::one_against_two), &["P35"]),
+    (Mutant::LonelyCounterPlain, In(stage::lone_beginner), &["I1 ", "I5", "I7"]),
+    (Mutant::AckAlone, In(stage::acknowledged_is_on_every_disk), &["P37"]),
+    (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
+];
+
+#[test]
+fn every_mutant_of_available_mode_is_caught() {
+    each_is_caught(MUTANTS, run);
+}

@@ -1,0 +1,391 @@
+//! Timelines of available mode. Each sets the stage for one rule, ends with every link mended, and the checkers look on.
+
+use eldest::protocol::Message;
+use eldest::types::NodeId;
+
+use super::clients::{election, one, user, vote};
+use super::end::leaders;
+use super::stage::{
+    ask, conflicts, counts, data, get, has, heal, led, remove, replace, run, set, split, stage, unformed,
+};
+use crate::calm::for_all;
+use crate::checks::{Check, Violation, ensure};
+use crate::stage::{MS, link};
+use crate::world::World;
+
+/// The seed's own: n1 is cut off, n2 leads n3, both sides write and vote, and meet again.
+pub fn one_against_two() -> Check {
+    let mut world = stage(3, 1)?;
+    ask(&mut world, 1, one(election(0)))?;
+    for voter in ["u1", "u2", "u3"] {
+        ask(&mut world, 1, one(user(voter, 0)))?;
+    }
+    set(&mut world, 1, "both", "0")?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    for (node, voter) in [(1, "u1"), (2, "u2"), (2, "u3")] {
+        ask(&mut world, node, one(vote(0, voter, u64::from(node) - 1)))?;
+        set(&mut world, node, "both", &node.to_string())?;
+        set(&mut world, node, &format!("only{node}"), "1")?;
+    }
+    heal(&mut world)?;
+    has(&world, "both", Some("1"))?;
+    has(&world, "only2", Some("1"))?;
+    counts(&world, 1)?;
+    let votes = world.side(2).store.election("e0").map(|election| election.votes());
+    ensure(votes == Some(3), "C23 each vote counts once", || format!("{votes:?}"))
+}
+
+/// Three sides of one node each, that have all written the same key and one of their own.
+fn three_sides() -> Result<World, Violation> {
+    let mut world = stage(3, 2)?;
+    set(&mut world, 1, "k", "0")?;
+    split(&mut world, &[&[1], &[2], &[3]]);
+    led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
+    for node in [1, 2, 3] {
+        set(&mut world, node, "k", &node.to_string())?;
+        set(&mut world, node, &format!("own{node}"), &node.to_string())?;
+    }
+    Ok(world)
+}
+
+/// C21: whoever meets first, the same comes of it.
+pub fn three_sides_meet_in_any_order() -> Check {
+    let mut ends = Vec::new();
+    for (a, b) in [(1, 2), (1, 3), (2, 3)] {
+        let mut world = three_sides()?;
+        link(&mut world, a, b, true);
+        led(&mut world, &[(a, &[b])])?;
+        heal(&mut world)?;
+        counts(&world, 2)?;
+        ends.push(data(&world));
+    }
+    let same = ends.iter().all(|end| *end == ends[0]);
+    ensure(same, "C21 the order of merging does not matter", || format!("{ends:?}"))
+}
+
+/// n1 and n2 meet while n3 hears only n2.
+pub fn the_third_hears_only_one() -> Check {
+    let mut world = three_sides()?;
+    link(&mut world, 1, 2, true);
+    link(&mut world, 2, 3, true);
+    run(&mut world, 20_000)?;
+    heal(&mut world)?;
+    has(&world, "k", Some("1"))?;
+    counts(&world, 2)
+}
+
+/// C18: n1 alone acknowledges a write and dies; n2 leads n3 on; n1 comes back.
+pub fn returning_elder() -> Check {
+    let mut world = stage(3, 3)?;
+    set(&mut world, 1, "k", "0")?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    set(&mut world, 1, "alone", "1")?;
+    world.crash(0, true);
+    set(&mut world, 2, "k", "2")?;
+    world.net.heal();
+    run(&mut world, 3_000)?;
+    world.start(0)?;
+    heal(&mut world)?;
+    has(&world, "alone", Some("1"))?;
+    has(&world, "k", Some("2"))?;
+    counts(&world, 0)
+}
+
+/// C18: the same, but n1 comes back with its records while another leader serves, whose epoch is greater by far.
+pub fn returning_youngest() -> Check {
+    let mut world = stage(3, 4)?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    set(&mut world, 3, "alone", "3")?;
+    world.crash(2, true);
+    for round in 0..3 {
+        world.crash(0, false);
+        led(&mut world, &[(2, &[])])?;
+        set(&mut world, 2, "k", &format!("{round}"))?;
+        world.start(0)?;
+        run(&mut world, 3_000)?;
+    }
+    world.net.heal();
+    world.start(2)?;
+    heal(&mut world)?;
+    has(&world, "alone", Some("3"))?;
+    has(&world, "k", Some("2"))
+}
+
+/// C19: every message that carried data during a heal arrives again, after its receivers have acknowledged more.
+pub fn data_arrives_again() -> Check {
+    let mut world = split_in_two(5)?;
+    world.recorder = Some(|envelope| {
+        matches!(envelope.message, Message::Merge { .. } | Message::Override { .. } | Message::Meet { .. })
+    });
+    heal(&mut world)?;
+    let old = std::mem::take(&mut world.recorded);
+    ensure(old.len() > 1, "stage", || format!("{} messages with data", old.len()))?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    set(&mut world, 1, "k", "11")?;
+    set(&mut world, 2, "k", "22")?;
+    set(&mut world, 2, "late", "2")?;
+    for (envelope, state) in old {
+        world.deliver(envelope, state)?;
+        run(&mut world, 50)?;
+    }
+    heal(&mut world)?;
+    has(&world, "k", Some("11"))?;
+    has(&world, "late", Some("2"))
+}
+
+/// C19: what the younger has handed in arrives after its hold has lapsed and it has acknowledged more.
+pub fn late_merge() -> Check {
+    let mut world = split_in_two(6)?;
+    world.net.slow.insert((NodeId(2), NodeId(1)), 900 * MS);
+    for (a, b) in [(1, 2), (1, 3)] {
+        world.net.mend(NodeId(a), NodeId(b));
+        world.net.mend(NodeId(b), NodeId(a));
+    }
+    let mut number = 0;
+    for _ in 0..30 {
+        number += 1;
+        let node = NodeId(2);
+        world.wish(
+            node,
+            one(super::clients::put("late".into(), number.to_string().into(), Default::default())),
+        );
+        run(&mut world, 150)?;
+        if number % 7 == 0 {
+            split(&mut world, &[&[1], &[2, 3]]);
+            run(&mut world, 1_300)?;
+            world.net.mend(NodeId(1), NodeId(2));
+            world.net.mend(NodeId(2), NodeId(1));
+        }
+    }
+    heal(&mut world)
+}
+
+fn split_in_two(seed: u64) -> Result<World, Violation> {
+    let mut world = stage(3, seed)?;
+    set(&mut world, 1, "k", "0")?;
+    set(&mut world, 1, "gone", "0")?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    set(&mut world, 1, "k", "1")?;
+    set(&mut world, 2, "k", "2")?;
+    remove(&mut world, 2, "gone")?;
+    set(&mut world, 2, "only2", "2")?;
+    Ok(world)
+}
+
+/// C20: {1,3} write, 3 splits off and replaces that, 3 meets 2, and only then 1.
+pub fn repeated_splits() -> Check {
+    let mut world = stage(3, 7)?;
+    split(&mut world, &[&[1, 3], &[2]]);
+    led(&mut world, &[(1, &[3]), (2, &[])])?;
+    set(&mut world, 1, "k", "1")?;
+    split(&mut world, &[&[1], &[2], &[3]]);
+    led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
+    replace(&mut world, 3, "k", "3")?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    let there = get(&world, 2, "k");
+    ensure(there.as_deref() == Some("3"), "stage", || format!("n2 has {there:?}"))?;
+    heal(&mut world)?;
+    has(&world, "k", Some("3"))?;
+    counts(&world, 0)
+}
+
+/// C22: one side deletes what the other changes, and what it does not touch.
+pub fn delete_against_change() -> Check {
+    let mut world = stage(3, 8)?;
+    for key in ["a", "b", "c"] {
+        set(&mut world, 1, key, "0")?;
+    }
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    remove(&mut world, 1, "a")?;
+    set(&mut world, 2, "a", "2")?;
+    remove(&mut world, 2, "b")?;
+    set(&mut world, 1, "b", "1")?;
+    remove(&mut world, 2, "c")?;
+    heal(&mut world)?;
+    has(&world, "a", None)?;
+    has(&world, "b", Some("1"))?;
+    has(&world, "c", None)?;
+    let lost = conflicts(&world);
+    ensure(lost >= 1, "C23 nothing vanishes", || "the change of a is not in the journal".into())
+}
+
+/// C22: a delete that both have had stays a delete, through every later split.
+pub fn delete_survives() -> Check {
+    let mut world = stage(3, 9)?;
+    set(&mut world, 1, "k", "0")?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    set(&mut world, 3, "other", "3")?;
+    remove(&mut world, 1, "k")?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    ensure(get(&world, 3, "k").is_none(), "C22 a delete is kept", || "n3 has it still".into())?;
+    heal(&mut world)?;
+    has(&world, "k", None)?;
+    counts(&world, 0)
+}
+
+/// A wiped node begins alone, twice, and takes writes each time; then it meets the others.
+pub fn lone_beginner() -> Check {
+    let mut world = stage(3, 10)?;
+    set(&mut world, 1, "k", "0")?;
+    for round in 1..3 {
+        split(&mut world, &[&[1, 2], &[3]]);
+        world.wipe(2);
+        world.start(2)?;
+        led(&mut world, &[(1, &[2]), (3, &[])])?;
+        set(&mut world, 3, "k", &format!("3{round}"))?;
+        set(&mut world, 3, &format!("round{round}"), "3")?;
+        set(&mut world, 1, "k", &format!("1{round}"))?;
+        world.net.heal();
+        led(&mut world, &[(1, &[2, 3])])?;
+    }
+    heal(&mut world)?;
+    has(&world, "k", Some("12"))?;
+    has(&world, "round1", Some("3"))?;
+    has(&world, "round2", Some("3"))
+}
+
+/// Three blank nodes begin apart, and each takes writes before it has ever heard another.
+pub fn three_beginnings() -> Check {
+    let mut world = unformed(3, 11);
+    split(&mut world, &[&[1], &[2], &[3]]);
+    for node in 0..3 {
+        world.start(node)?;
+    }
+    led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
+    for node in [3, 2, 1] {
+        set(&mut world, node, "k", &node.to_string())?;
+        set(&mut world, node, &format!("own{node}"), "1")?;
+    }
+    heal(&mut world)?;
+    has(&world, "k", Some("1"))?;
+    has(&world, "own3", Some("1"))?;
+    counts(&world, 2)
+}
+
+/// A leader does not hear what the other side says, though it is heard: no merge, and no harm.
+pub fn heard_one_way() -> Check {
+    let mut world = split_in_two(12)?;
+    for other in [2, 3] {
+        world.net.mend(NodeId(1), NodeId(other));
+    }
+    run(&mut world, 8_000)?;
+    set(&mut world, 1, "k", "111")?;
+    world.net.heal();
+    split(&mut world, &[&[1], &[2, 3]]);
+    for other in [2, 3] {
+        world.net.mend(NodeId(other), NodeId(1));
+    }
+    run(&mut world, 8_000)?;
+    heal(&mut world)?;
+    has(&world, "k", Some("111"))
+}
+
+/// P37: where nothing fails, what is acknowledged survives the loss of any disk but one.
+pub fn acknowledged_is_on_every_disk() -> Check {
+    let mut world = stage(3, 14)?;
+    for round in 0..10 {
+        set(&mut world, 1, "k", &round.to_string())?;
+        let stored = world.stored(world.sides.newest);
+        ensure(stored == 3, "P37 writes wait for the followers in step", || {
+            format!("{stored} disks have it")
+        })?;
+    }
+    heal(&mut world)
+}
+
+/// P33: n3 has records that n2's leader has never heard of; what is meant for its log of before arrives.
+pub fn override_of_another_history() -> Check {
+    let mut world = split_in_two(15)?;
+    world.recorder = Some(|envelope| matches!(envelope.message, Message::Override { .. }));
+    split(&mut world, &[&[1, 3], &[2]]);
+    led(&mut world, &[(1, &[3]), (2, &[])])?;
+    let old = std::mem::take(&mut world.recorded);
+    let wanted = old.iter().find(|(envelope, _)| envelope.to == NodeId(3));
+    let (envelope, state) = match wanted {
+        Some((envelope, state)) => (envelope.clone(), state.clone()),
+        None => return ensure(false, "stage", || "n3 was not brought up".into()),
+    };
+    split(&mut world, &[&[1], &[2], &[3]]);
+    world.wipe(2);
+    world.start(2)?;
+    led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
+    set(&mut world, 3, "k", "333")?;
+    world.deliver(envelope, state)?;
+    run(&mut world, 500)?;
+    heal(&mut world)?;
+    has(&world, "own", None)
+}
+
+/// The links fail for less than a second in the middle of a heal.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    after_ms: u64,
+    for_ms: u64,
+    groups: &'static [&'static [u32]],
+}
+
+/// How a heal ends when nobody disturbs it.
+fn healed() -> Result<(u64, World), Violation> {
+    let mut world = split_in_two(13)?;
+    let began = world.now;
+    heal(&mut world)?;
+    Ok(((world.now - began) / MS, world))
+}
+
+fn cut_short(cut: &Cut) -> Check {
+    let mut world = split_in_two(13)?;
+    world.net.heal();
+    run(&mut world, cut.after_ms)?;
+    split(&mut world, cut.groups);
+    run(&mut world, cut.for_ms)?;
+    heal(&mut world)?;
+    let (_, undisturbed) = healed()?;
+    ensure(data(&world) == data(&undisturbed), "C21 the order of merging does not matter", || {
+        format!("{:?}, not {:?}", data(&world), data(&undisturbed))
+    })
+}
+
+fn passes(scenario: fn() -> Check) {
+    if let Err(violation) = scenario() {
+        panic!("{}: {}", violation.checker, violation.what);
+    }
+}
+
+#[test]
+fn short_cuts_at_any_instant_of_a_heal() {
+    let (took, world) = healed().expect("a heal that ends");
+    assert_eq!(leaders(&world).len(), 1);
+    let groups: [&'static [&'static [u32]]; 3] = [&[&[1], &[2, 3]], &[&[1, 2], &[3]], &[&[1, 3], &[2]]];
+    let mut cuts = Vec::new();
+    for after_ms in (0..took.max(400)).step_by(if crate::calm::is_full() { 2 } else { 12 }) {
+        for for_ms in [30, 300, 900] {
+            cuts.extend(groups.map(|groups| Cut { after_ms, for_ms, groups }));
+        }
+    }
+    let runs = for_all(&cuts, cut_short);
+    println!("{} short cuts within the {took} ms of a heal", runs.len());
+}
+
+macro_rules! tests {
+    ($($name:ident)*) => {
+        #[cfg(test)]
+        mod tests {
+            $(#[test] fn $name() { super::passes(super::$name) })*
+        }
+    };
+}
+
+tests! {
+    one_against_two three_sides_meet_in_any_order the_third_hears_only_one returning_elder returning_youngest
+    data_arrives_again late_merge repeated_splits delete_against_change delete_survives lone_beginner
+    three_beginnings heard_one_way acknowledged_is_on_every_disk override_of_another_history
+}
