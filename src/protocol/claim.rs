@@ -8,7 +8,7 @@ use super::mutant::{self, Mutant};
 use super::node::{Node, Role};
 use super::quorum::{Tally, tally};
 use super::seeking::Seeking;
-use crate::types::{ClaimId, Epoch, Incarnation, NodeId, Position, Span, Time};
+use crate::types::{Epoch, Incarnation, NodeId, Position, Span, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Claiming {

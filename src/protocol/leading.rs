@@ -15,7 +15,7 @@ use super::quorum::reached_by;
 use super::reads::Reads;
 use super::replicate::Progress;
 use super::seeking::Seeking;
-use crate::types::{ClaimId, Entry, Epoch, Incarnation, Index, NodeId, Position, Time, Vector};
+use crate::types::{Entry, Epoch, Incarnation, Index, NodeId, Position, Time, Vector};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Leading {

@@ -20,7 +20,7 @@ use super::meta::SnapshotMeta;
 use super::mutant::{self, Mutant};
 use super::node::Node;
 use super::replicate::Progress;
-use crate::types::{ClaimId, Entry, Epoch, NodeId, Owner, Position, Span, Stamp, Time, Vector};
+use crate::types::{Entry, Epoch, NodeId, Owner, Position, Span, Stamp, Time, Vector};
 
 /// The elder waits for what the younger hands in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ use super::load::Loader;
 use super::parse::Unreadable;
 use super::sides::Sides;
 use super::state::Store;
-use crate::types::{Position, Stamp, Vector};
+use crate::types::Vector;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {

@@ -1,0 +1,19 @@
+//! What ends by itself unless somebody renews it: a role's grant, a process's registration.
+
+use super::{Span, Text};
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeaseName {
+    Role(Text),
+    Process(Text),
+}
+
+/// What the log says of a lease. When it ends is for the leader to say, by its own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Of this one grant: who has another token has another lease.
+    pub token: u64,
+    pub ttl: Span,
+    /// It went past half its ttl without being renewed, and has not been renewed since (C14).
+    pub aged: bool,
+}
