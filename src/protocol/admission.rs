@@ -33,8 +33,12 @@ impl Node {
         }
     }
 
-    /// A new disk counts once its `rejoin` is committed and in its own log (P10).
+    /// A new disk counts once its `rejoin` is committed and in its own log (P10). In available mode whoever lets it in may
+    /// not know which epochs it once led: there its own fresh beginning does that (P36).
     pub(super) fn admit_if_committed(&mut self) {
+        if self.settings.is_available() && !mutant::is_on(Mutant::AdmittedKnowsItsEpochs) {
+            return;
+        }
         let commit = match mutant::is_on(Mutant::RejoinBeforeCommit) {
             true => Index::MAX,
             false => self.commit,

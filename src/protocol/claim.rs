@@ -66,6 +66,7 @@ impl Node {
         };
         let term = self.own_term(counter);
         let condition = self.condition();
+        self.note_beginning();
         self.raise_promise(term);
         let now = self.mono();
         let claiming = Claiming {

@@ -63,15 +63,22 @@ impl Node {
     }
 
     /// A disk that may have forgotten epochs of its own draws its counter at random, far from every other: so no epoch is
-    /// ever written twice (P36). One that forms the cluster together with all others has nothing to forget.
+    /// ever written twice (P36). One that forms the cluster together with all others has nothing to forget. Being let in by
+    /// others does not help: its epochs may be known on another side, or to clients, as revisions.
     pub(super) fn lonely_jump(&self, expected: &BTreeSet<NodeId>) -> u64 {
-        /// So that counters stay below 2^53, which every JSON reader keeps exact.
-        const BEGINNINGS: u64 = 1 << 32;
+        /// Each jump stays below 2^44: five hundred of them fit below 2^53, up to which every JSON reader is exact.
+        const BEGINNINGS: u64 = 1 << 24;
         let together = self.is_blank() && expected.len() + 1 == self.settings.members.len();
         let plain = !self.settings.is_available() || self.vote.admitted || together;
         match plain || mutant::is_on(Mutant::LonelyCounterPlain) {
             true => 0,
             false => BEGINNING * (1 + self.boot.0 % BEGINNINGS),
         }
+    }
+
+    /// From its first claim on this disk knows every epoch that it may have led. Stored with that claim's promise.
+    pub(super) fn note_beginning(&mut self) {
+        let formed = !self.is_blank();
+        self.vote.admitted |= self.settings.is_available() && formed;
     }
 }

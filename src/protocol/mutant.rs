@@ -110,6 +110,8 @@ pub enum Mutant {
     NeverSettle,
     /// P36: a disk that may have forgotten its epochs counts on from what it knows.
     LonelyCounterPlain,
+    /// P36: a wiped disk that was let in claims the next counter, which may be one of its former life.
+    AdmittedKnowsItsEpochs,
     /// P37: a side's leader acknowledges what only its own disk has.
     AckAlone,
     /// P31: nothing is cut, not even what conflicts.

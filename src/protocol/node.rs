@@ -76,7 +76,8 @@ impl Node {
         let mut vote = recovered.vote;
         // What stands committed in the log may not have reached the vote file before the crash.
         let base = log.base().index;
-        vote.admitted |= log.roster().counts(settings.me, recovered.incarnation, base);
+        let let_in = log.roster().counts(settings.me, recovered.incarnation, base);
+        vote.admitted |= let_in && !settings.is_available();
         let granted = !vote.promise.epoch.is_zero();
         let grants = Grants::after_start(now.mono, granted, &settings.timing);
         vote.formed |= !log.is_empty();

@@ -68,8 +68,9 @@ impl Node {
         matches!(&self.role, Role::Leading(leading) if leading.opened)
     }
 
+    /// In available mode nothing is decided by counting disks.
     pub fn is_admitted(&self) -> bool {
-        self.vote.admitted
+        self.vote.admitted || self.settings.is_available()
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -120,7 +121,7 @@ impl Node {
     /// Whether that node's disk counts for what this one leads or follows (P10).
     pub fn counts(&self, node: NodeId) -> bool {
         match node == self.me() {
-            true => self.vote.admitted,
+            true => self.is_admitted(),
             false => self.peer_counts(node),
         }
     }

@@ -15,6 +15,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::MergeIndexLow, In(stage::one_against_two), &["C18", "I5", "P34"]),
     (Mutant::SettleWithoutAll, Within(100), &["P31"]),
     (Mutant::NeverSettle, In(stage::one_against_two), &["P35"]),
+    (Mutant::AdmittedKnowsItsEpochs, In(stage::let_in_again), &["I1 "]),
     (Mutant::LonelyCounterPlain, In(stage::lone_beginner), &["I1 ", "I5", "I7"]),
     (Mutant::AckAlone, In(stage::acknowledged_is_on_every_disk), &["P37"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),

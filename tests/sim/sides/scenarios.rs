@@ -253,6 +253,25 @@ pub fn lone_beginner() -> Check {
     has(&world, "round2", Some("3"))
 }
 
+/// n2 leads a side of its own and is wiped; nobody else has heard of its epoch when it follows n1, and later leads again.
+pub fn let_in_again() -> Check {
+    let mut world = stage(3, 12)?;
+    split(&mut world, &[&[1, 3], &[2]]);
+    led(&mut world, &[(1, &[3]), (2, &[])])?;
+    set(&mut world, 2, "k", "forgotten")?;
+    world.wipe(1);
+    world.net.heal();
+    world.start(1)?;
+    led(&mut world, &[(1, &[2, 3])])?;
+    set(&mut world, 1, "k", "kept")?;
+    world.crash(0, false);
+    led(&mut world, &[(2, &[3])])?;
+    set(&mut world, 2, "k", "later")?;
+    world.start(0)?;
+    heal(&mut world)?;
+    has(&world, "k", Some("later"))
+}
+
 /// Three blank nodes begin apart, and each takes writes before it has ever heard another.
 pub fn three_beginnings() -> Check {
     let mut world = unformed(3, 11);
@@ -386,6 +405,6 @@ macro_rules! tests {
 
 tests! {
     one_against_two three_sides_meet_in_any_order the_third_hears_only_one returning_elder returning_youngest
-    data_arrives_again late_merge repeated_splits delete_against_change delete_survives lone_beginner
+    data_arrives_again late_merge repeated_splits delete_against_change delete_survives lone_beginner let_in_again
     three_beginnings heard_one_way acknowledged_is_on_every_disk override_of_another_history
 }
