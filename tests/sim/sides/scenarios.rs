@@ -258,18 +258,18 @@ pub fn let_in_again() -> Check {
     let mut world = stage(3, 12)?;
     split(&mut world, &[&[1, 3], &[2]]);
     led(&mut world, &[(1, &[3]), (2, &[])])?;
-    set(&mut world, 2, "k", "forgotten")?;
+    set(&mut world, 2, "k", "1")?;
     world.wipe(1);
     world.net.heal();
     world.start(1)?;
     led(&mut world, &[(1, &[2, 3])])?;
-    set(&mut world, 1, "k", "kept")?;
+    set(&mut world, 1, "k", "2")?;
     world.crash(0, false);
     led(&mut world, &[(2, &[3])])?;
-    set(&mut world, 2, "k", "later")?;
+    set(&mut world, 2, "k", "3")?;
     world.start(0)?;
     heal(&mut world)?;
-    has(&world, "k", Some("later"))
+    has(&world, "k", Some("3"))
 }
 
 /// Three blank nodes begin apart, and each takes writes before it has ever heard another.
