@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod driver;
 pub mod http;
+pub mod leases;
 pub mod protocol;
 pub mod storage;
 pub mod store;

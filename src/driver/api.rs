@@ -10,12 +10,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::channels::{self, Channels};
 use super::feed::{self, Feed};
 use super::handed::Handed;
+use super::leasing::LeaseAsk;
 use super::pulse::Pulse;
 use crate::protocol::{Envelope, ServiceChange};
 use crate::storage::Encoded;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
-use crate::store::{self, Command, Rejection, Store};
-use crate::types::{Call, Epoch, Index, NodeId, Payload, Position, Text};
+use crate::store::{self, Command, Rejection, Role, Store};
+use crate::types::{Call, Epoch, Index, NodeId, Payload, Position, Span, Text, WallTime};
 use crate::wire::Parcel;
 
 /// How the outside reaches the loop. Cheap to clone.
@@ -139,12 +140,34 @@ pub enum Denied {
     AlreadyFormed,
     /// The node named cannot lead now.
     NotAnHeir,
+    /// Somebody else has the role; or this token has it no more.
+    RoleHeld(Box<HeldBy>),
+    LeaseLost(Box<HeldBy>),
     /// The rules say no; judged against committed state only (P14).
     Rejected(Rejection),
     /// The process is about to end.
     Stopping,
     /// It may or may not have happened (P15).
     Unknown,
+}
+
+/// Who has a role.
+#[derive(Clone, Debug)]
+pub struct HeldBy {
+    pub role: Text,
+    pub by: Option<Role>,
+    pub expires_in: Option<Span>,
+    /// Nobody had it when the call came.
+    pub conflict: bool,
+}
+
+/// What only the leader knows of leases, in the order in which they were asked for.
+#[derive(Clone, Debug)]
+pub struct LeaseTimes {
+    /// The leader's clock, for people.
+    pub wall: WallTime,
+    /// What is left of each, and how many wait for it.
+    pub times: Vec<(Option<Span>, usize)>,
 }
 
 /// An opinion about a candidate, which binds nobody (P4).
@@ -268,6 +291,7 @@ pub enum Ask {
         snapshot_id: u64,
         reply: Reply<CatchUp>,
     },
+    Lease(LeaseAsk),
     Status(oneshot::Sender<Status>),
     /// Hand over if leading, then end.
     Stop,
@@ -377,7 +401,7 @@ impl Handle {
         self.leadership.clone()
     }
 
-    async fn ask<T>(&self, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T, Denied> {
+    pub(super) async fn ask<T>(&self, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T, Denied> {
         let (reply, answer) = oneshot::channel();
         match self.asks.try_send(ask(reply)) {
             Ok(()) => answer.await.unwrap_or(Err(Denied::Unknown)),
@@ -389,7 +413,7 @@ impl Handle {
     }
 
     /// For what must not be refused when clients fill the queue: waits for room.
-    async fn tell<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
+    pub(super) async fn tell<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.asks.send(ask(reply)).await.ok()?;
         answer.await.ok()

@@ -27,6 +27,7 @@ impl Engine {
             }
             Ask::Opinion { candidate, reply } => drop(reply.send(self.opinion(candidate))),
             Ask::CatchUp { snapshot_id, reply } => drop(reply.send(self.catch_up(snapshot_id))),
+            Ask::Lease(ask) => self.on_lease(ask),
             Ask::Status(reply) => drop(reply.send(self.status())),
             Ask::Stop => self.on_stop(),
         }
@@ -42,13 +43,12 @@ impl Engine {
         if !self.core.is_open() {
             return drop(reply.send(Err(self.not_leading())));
         }
-        if let Err(error) = self.states.follow(self.core.log()) {
-            let index = self.core.last().index;
-            return self.end = Some(End::Unreadable { index, error });
+        if !self.look_ahead() {
+            return;
         }
         let now = self.core.stamp(clock::now()).unwrap_or_default();
         match self.states.newest().judge(command, call, now) {
-            Judged::Accept => self.propose(payload, reply),
+            Judged::Accept => self.propose(payload, Call::Write { reply, outcome: None }),
             Judged::Replay { at, reply: first } => {
                 self.answer_judged(reply, Ok(Written { position: at, acks: None, reply: first }));
             }
@@ -59,32 +59,39 @@ impl Engine {
         }
     }
 
+    /// Brings the newest state up to the log's end. False only if that cannot be: then the loop ends.
+    pub fn look_ahead(&mut self) -> bool {
+        let followed = self.states.follow(self.core.log());
+        if let Err(error) = followed {
+            self.end = Some(End::Unreadable { index: self.core.last().index, error });
+        }
+        self.end.is_none()
+    }
+
     fn on_step(&mut self, payload: Payload, reply: Reply<Written>) {
         if !self.core.is_open() {
             return drop(reply.send(Err(self.not_leading())));
         }
-        if let Err(error) = self.states.follow(self.core.log()) {
-            let index = self.core.last().index;
-            return self.end = Some(End::Unreadable { index, error });
+        if !self.look_ahead() {
+            return;
         }
-        self.propose(payload, reply);
+        self.propose(payload, Call::Write { reply, outcome: None });
     }
 
-    fn propose(&mut self, payload: Payload, reply: Reply<Written>) {
+    pub fn propose(&mut self, payload: Payload, call: Call) {
         let request = self.pending.next();
-        self.pending.add(request, Call::Write { reply, outcome: None });
+        self.pending.add(request, call);
         self.feed(Input::Propose(vec![(request, Entry::Client(payload))]));
         if !self.pending.waits(request) {
             return;
         }
         // It stands in the log: what it brings about there is what its caller will be told.
-        match self.states.follow(self.core.log()) {
-            Ok(()) => {
-                let outcome = self.states.newest_applied().map(|applied| applied.outcome.clone());
-                self.pending.set_outcome(request, outcome);
-            }
-            Err(error) => self.end = Some(End::Unreadable { index: self.core.last().index, error }),
+        if self.look_ahead() {
+            let outcome = self.states.newest_applied().map(|applied| applied.outcome.clone());
+            self.pending.set_outcome(request, outcome);
+            self.move_lines();
         }
+        self.settle_leases();
     }
 
     /// What was judged by records that are not committed yet, or by a leader that may have been deposed, leaves
@@ -104,7 +111,7 @@ impl Engine {
         }
     }
 
-    fn request(&mut self, call: Call, input: impl FnOnce(types::RequestId) -> Input) {
+    pub fn request(&mut self, call: Call, input: impl FnOnce(types::RequestId) -> Input) {
         let request = self.pending.next();
         self.pending.add(request, call);
         self.feed(input(request));

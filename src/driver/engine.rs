@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::answers::Answers;
 use super::api::{Brought, PeerAsk, Signs};
 use super::held::Held;
+use super::leasing::Leasing;
 use super::pending::Pending;
 use super::setup::Setup;
 use super::states::States;
@@ -46,6 +47,7 @@ pub struct Engine {
     /// The newest finished snapshot.
     pub snapshot_index: Index,
     pub pending: Pending,
+    pub leasing: Leasing,
     /// The state that came with the message being handled.
     pub brought: Option<Brought>,
     /// What the state has just become by a merge or an override; the disk is yet to be told.
@@ -74,6 +76,7 @@ impl Engine {
                 self.carry_out(output);
             }
         }
+        self.settle_leases();
         self.publish();
     }
 
@@ -165,6 +168,7 @@ impl Engine {
         if now >= self.core.deadline() {
             self.feed(Input::Tick);
         }
+        self.tick_leases(now);
         self.taker.settle(now);
     }
 
@@ -179,7 +183,7 @@ impl Engine {
     }
 
     pub fn deadline(&self) -> Time {
-        self.core.deadline().min(self.taker.deadline())
+        self.core.deadline().min(self.taker.deadline()).min(self.leasing.deadline())
     }
 
     pub fn me(&self) -> NodeId {

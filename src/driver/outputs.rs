@@ -150,12 +150,14 @@ impl Engine {
             match self.states.commit(record) {
                 Ok(applied) if applied.restored => {
                     self.tell_record(record, &applied);
+                    self.leasing.start_over();
                     tracing::warn!(index, "all data has been replaced by a restore");
                     self.origin = index;
                     self.taker.start_over();
                 }
                 Ok(applied) => {
                     self.tell_record(record, &applied);
+                    self.count_leases(&applied);
                     self.taker.changed(applied.changes);
                 }
                 Err(error) => return self.end = Some(End::Unreadable { index, error }),
@@ -196,6 +198,10 @@ impl Engine {
             (Call::Admin(reply), Verdict::Done | Verdict::Written { .. } | Verdict::Readable { .. }) => {
                 drop(reply.send(Ok(())));
             }
+            (Call::Acquire(acquiring), verdict) => self.acquire_verdict(acquiring, verdict),
+            (Call::Renew(renewing), verdict) => self.renew_verdict(renewing, verdict),
+            (Call::Leases, verdict) => self.leases_verdict(&verdict),
+            (Call::GiveBack, _) => {}
             (Call::Farewell, _) => self.end = Some(End::Asked),
             (call, Verdict::Refused(refusal)) => {
                 let denied = self.denied(refusal);
@@ -205,7 +211,7 @@ impl Engine {
         }
     }
 
-    fn denied(&self, refusal: Refusal) -> Denied {
+    pub fn denied(&self, refusal: Refusal) -> Denied {
         match refusal {
             Refusal::NotLeader { .. } => self.not_leading(),
             // Another leader's record stands in its place: it never happens, and that leader may be asked.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::api::{Denied, Reply, View, Written};
+use super::leasing::{Acquiring, Renewing};
 use crate::store::{self, Rejection};
 use crate::types::RequestId;
 
@@ -28,6 +29,14 @@ pub enum Call {
         answer: Box<Result<Written, Denied>>,
     },
     Read(Reply<View>),
+    /// A grant, or the present state of a role.
+    Acquire(Box<Acquiring>),
+    /// A renewal, or a registration.
+    Renew(Renewing),
+    /// The loop's own record about leases; nobody waits for it.
+    Leases,
+    /// What was granted to a caller that has gone away is given back.
+    GiveBack,
     /// A hand-over, or a change of the service's holds.
     Admin(Reply<()>),
     /// The process wants to end and hands over first.
@@ -73,7 +82,9 @@ impl Call {
             Call::Write { reply, .. } | Call::Judged { reply, .. } => drop(reply.send(Err(denied))),
             Call::Read(reply) => drop(reply.send(Err(denied))),
             Call::Admin(reply) => drop(reply.send(Err(denied))),
-            Call::Farewell => {}
+            Call::Acquire(acquiring) => acquiring.deny(denied),
+            Call::Renew(renewing) => renewing.deny(denied),
+            Call::Farewell | Call::Leases | Call::GiveBack => {}
         }
     }
 }

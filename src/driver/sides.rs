@@ -171,8 +171,10 @@ impl Engine {
     }
 
     fn become_merged(&mut self, how: &str, store: Store, changes: Vec<Key>, boundary: Boundary) {
+        let before = self.states.committed().clone();
         self.states.restore(store);
-        self.tell_merged(how, boundary.meta.at, &changes);
+        self.leasing.start_over();
+        self.tell_merged(how, boundary.meta.at, &changes, &before);
         self.taker.changed(changes);
         self.meta = boundary.meta.clone();
         self.origin = boundary.origin;

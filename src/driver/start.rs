@@ -13,6 +13,7 @@ use super::answers::Answers;
 use super::api::{Desk, Handle, channel};
 use super::engine::Engine;
 use super::held::Held;
+use super::leasing::Leasing;
 use super::pending::Pending;
 use super::setup::Setup;
 use super::states::States;
@@ -186,6 +187,7 @@ impl Parts {
             taker,
             snapshot_index,
             pending: Pending::default(),
+            leasing: Leasing::default(),
             brought: None,
             rebased: None,
             inputs: VecDeque::new(),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::HeaderValue;
+use tokio::sync::Semaphore;
 
 use super::admin::Admin;
 use super::admission::Admission;
@@ -18,6 +19,9 @@ use crate::types::NodeId;
 
 /// Calls that wait for leadership to settle. Beyond it they are refused at once: waiting calls hold their bodies.
 const HELD_MOST: usize = 1024;
+
+/// Streams that hold roles: as many as there may be readers of the feed, each a connection and a renewal now and then.
+const HOLDS_MOST: usize = 12_000;
 
 /// How long a call waits while nobody leads. A failover takes some milliseconds, or the time until death is certain; a
 /// client is told no rather than kept waiting for longer than it would wait before it tries again.
@@ -33,6 +37,8 @@ pub struct Context {
     pub held: Admission,
     /// Whole-data documents: one at a time, each is held in memory.
     pub restores: Admission,
+    /// Roles that are held by open streams.
+    pub holds: Arc<Semaphore>,
     /// For calls of peers.
     pub door: Door,
     /// For calls that another node answers.
@@ -62,6 +68,7 @@ impl Context {
             admission: Admission::new(limits.requests),
             held: Admission::new(HELD_MOST),
             restores: Admission::new(1),
+            holds: Arc::new(Semaphore::new(HOLDS_MOST)),
             door: Door::new(handle.clone(), &setup, own),
             urls,
             node: HeaderValue::from(setup.settings.me.0),

@@ -2,6 +2,7 @@
 
 use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
 
+use super::leased::with_holder;
 use super::problem::{Code, Problem};
 use crate::driver::api::Denied;
 use crate::store::{self, BadCommand, BadField, Reason, Rejection};
@@ -82,6 +83,15 @@ impl From<Denied> for Problem {
                 Problem::new(Code::RuleViolated, "the cluster has been formed already, and that happens once")
                     .with("rule", "already_formed")
             }
+            Denied::RoleHeld(held) => {
+                let outcome = if held.conflict { "conflict" } else { "other_leader" };
+                let detail = format!("another instance holds the role {:?}", held.role);
+                with_holder(Problem::new(Code::RoleHeld, detail).with("outcome", outcome), &held)
+            }
+            Denied::LeaseLost(held) => {
+                let detail = format!("this token of the role {:?} has ended", held.role);
+                with_holder(Problem::new(Code::LeaseLost, detail), &held)
+            }
             Denied::Rejected(rejection) => rejection.into(),
             Denied::Stopping => Problem::new(Code::NoLeader, "this node is about to end; call another one"),
             Denied::Unknown => outcome_unknown("the node lost sight of the call"),
@@ -119,6 +129,10 @@ impl From<Rejection> for Problem {
             Reason::PreconditionFailed { current, .. } => {
                 Problem::new(Code::PreconditionFailed, detail).with("current_rev", current)
             }
+            Reason::RoleHeld { role } => Problem::new(Code::RoleHeld, detail).with("role", &*role),
+            Reason::LeaseLost { role } => Problem::new(Code::LeaseLost, detail).with("role", &*role),
+            // Whoever is told so has what was asked for.
+            Reason::Unchanged => Problem::new(Code::Exists, detail),
             Reason::KeyReused => key_reused(),
         };
         match rejection.operation {

@@ -4,6 +4,7 @@
 //! the way, so a name that holds one would be another name to every second client.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use super::problem::Problem;
 
@@ -33,6 +34,18 @@ pub fn decode(raw: &str) -> Option<Cow<'_, str>> {
         bytes.push(decoded);
     }
     String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+/// A name as it may stand in a path, as one segment.
+pub fn encode(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
+            byte => write!(out, "%{byte:02X}").expect("a string takes everything"),
+        }
+    }
+    out
 }
 
 fn hex(digit: u8) -> Option<u8> {

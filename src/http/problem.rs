@@ -32,10 +32,12 @@ pub enum Code {
     RequestTimeout,
     Exists,
     RuleViolated,
+    RoleHeld,
     LeaderDoesNotTakeWritesync,
     WrongCluster,
     ModeMismatch,
     StaleEpoch,
+    LeaseLost,
     FeedCompacted,
     PreconditionFailed,
     BodyTooLarge,
@@ -71,12 +73,14 @@ impl Code {
             Code::RequestTimeout => ("request_timeout", 408, "The request did not arrive whole and in time"),
             Code::Exists => ("exists", 409, "It exists already"),
             Code::RuleViolated => ("rule_violated", 409, "A rule forbids this"),
+            Code::RoleHeld => ("role_held", 409, "Somebody else holds the role"),
             Code::LeaderDoesNotTakeWritesync => {
                 ("leader_does_not_take_writesync", 409, "A leader sends this and does not take it")
             }
             Code::WrongCluster => ("wrong_cluster", 409, "The call is meant for another cluster"),
             Code::ModeMismatch => ("mode_mismatch", 409, "The cluster's mode does not allow this"),
             Code::StaleEpoch => ("stale_epoch", 409, "The caller's epoch is over"),
+            Code::LeaseLost => ("lease_lost", 410, "The lease has ended"),
             Code::FeedCompacted => ("feed_compacted", 410, "What follows is not kept any more"),
             Code::PreconditionFailed => ("precondition_failed", 412, "A precondition does not hold"),
             Code::BodyTooLarge => ("body_too_large", 413, "The body is too large"),

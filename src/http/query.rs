@@ -26,6 +26,8 @@ pub struct Query<'a> {
     pub kinds: Option<Cow<'a, str>>,
     pub since: Option<Cow<'a, str>>,
     pub format: Option<Cow<'a, str>>,
+    /// What belongs to one route only.
+    more: Vec<(String, Cow<'a, str>)>,
 }
 
 impl<'a> Query<'a> {
@@ -62,9 +64,13 @@ impl<'a> Query<'a> {
             "kinds" => self.kinds = Some(value),
             "since" => self.since = Some(value),
             "format" => self.format = Some(value),
-            name => return Err(Problem::field(name, "unknown query parameter")),
+            name => self.more.push((name.to_string(), value)),
         }
         Ok(())
+    }
+
+    pub fn more(&self, name: &str) -> Option<&str> {
+        self.more.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_ref())
     }
 
     pub fn level(&self) -> Level {

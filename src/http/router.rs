@@ -11,7 +11,9 @@ use axum::routing::{get, post};
 use super::context::Context;
 use super::errors::unknown_route;
 use super::problem::{Code, Problem};
-use super::{channels, commands, conflicts, docs, feed, lists, operator, probes, restore, steer};
+use super::{
+    channels, commands, conflicts, docs, feed, lists, operator, probes, processes, restore, roles, steer,
+};
 
 pub fn router(context: Arc<Context>) -> Router {
     Router::new()
@@ -25,6 +27,7 @@ pub fn router(context: Arc<Context>) -> Router {
 
 fn clients() -> Router<Arc<Context>> {
     let document = || get(docs::get).put(docs::put).delete(docs::delete);
+    let process = || get(processes::get).put(processes::put).delete(processes::delete).post(processes::order);
     Router::new()
         .route("/v1/commands", post(commands::run))
         .route("/v1/users", get(lists::users))
@@ -36,6 +39,10 @@ fn clients() -> Router<Arc<Context>> {
         .route("/v1/docs/{*key}", document())
         .route("/v1/conflicts", get(conflicts::list))
         .route("/v1/conflicts/{*id}", get(conflicts::get).post(conflicts::order))
+        .route("/v1/roles", get(roles::list))
+        .route("/v1/roles/{*role}", get(roles::get).post(roles::order))
+        .route("/v1/processes", get(processes::list))
+        .route("/v1/processes/{*id}", process())
         .route("/v1/feed", get(feed::follow))
         .route("/v1/channels/{*name}", get(channels::listen).post(channels::publish))
         .route("/v1/status", get(probes::status))

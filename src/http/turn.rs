@@ -60,8 +60,9 @@ where
     H: Fn() -> F,
     F: Future<Output = Result<Response<Body>, Failure>>,
 {
-    let began = Instant::now();
+    let mut began = Instant::now();
     loop {
+        let attempt = Instant::now();
         let denied = match context.elsewhere() {
             Some(leader) => Denied::NotLeader { leader },
             None => match timeout_at(asked.deadline, here()).await {
@@ -83,6 +84,10 @@ where
             Denied::NoLeader | Denied::NoQuorum => (context.leaderless_patience(), denied),
             denied => return Err(denied.into()),
         };
+        // Whoever was waited for at a leader that is gone now is looked for anew.
+        if attempt.elapsed() > patience {
+            began = Instant::now();
+        }
         if Instant::now() >= asked.deadline.min(began + patience) {
             return Err(denied.into());
         }

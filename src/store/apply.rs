@@ -3,6 +3,8 @@
 use super::calls::Created;
 use super::command::{Command, Operation};
 use super::key::Key;
+use super::leases::LeaseEvent;
+use super::leasing::Making;
 use super::parse::Unreadable;
 use super::rejection::{Reason, Rejection};
 use super::reply::Reply;
@@ -17,6 +19,8 @@ pub struct Applied {
     /// Each entry that was written or removed, in order, the remembered calls among them: what a snapshot of the
     /// difference has to look up. An entry that a batch changes twice is here twice.
     pub changes: Vec<Key>,
+    /// What became of leases.
+    pub events: Vec<LeaseEvent>,
     /// All data has been replaced: there is no list of what changed.
     pub restored: bool,
 }
@@ -41,6 +45,7 @@ pub enum Judged {
 #[derive(Debug, Default)]
 struct Changes {
     keys: Vec<Key>,
+    events: Vec<LeaseEvent>,
     created: Vec<u16>,
 }
 
@@ -63,11 +68,12 @@ impl Store {
         let mut changes = Vec::new();
         self.forget_old_calls(&mut changes);
         self.keep_sides(&record.entry, &mut changes);
+        let mut events = Vec::new();
         let outcome = match command {
-            Some((command, call)) => self.run(&command, call, &mut changes),
+            Some((command, call)) => self.run(&command, call, &mut changes, &mut events),
             None => Ok(Reply::none()),
         };
-        Ok(Applied { outcome, changes, restored: false })
+        Ok(Applied { outcome, changes, events, restored: false })
     }
 
     fn forget_old_calls(&mut self, changes: &mut Vec<Key>) {
@@ -136,6 +142,7 @@ impl Store {
         command: &Command,
         call: Option<Call>,
         changes: &mut Vec<Key>,
+        events: &mut Vec<LeaseEvent>,
     ) -> Result<Reply, Rejection> {
         if let Some((_, answer)) = call.and_then(|call| self.first_answer(command, call)) {
             return answer;
@@ -144,7 +151,7 @@ impl Store {
         match command {
             Command::Single(operation) => {
                 self.check(operation, stamp.wall)?;
-                self.change(0, operation, at, &mut made);
+                self.change(0, operation, at, stamp.wall, &mut made);
             }
             Command::Batch(operations) => {
                 let mut next = self.clone();
@@ -153,6 +160,7 @@ impl Store {
             }
         }
         changes.append(&mut made.keys);
+        events.append(&mut made.events);
         let created: Created = (!made.created.is_empty()).then(|| made.created.into());
         let reply = Reply::new(command, &self.rev(at), &created);
         if let Some(call) = call {
@@ -176,13 +184,21 @@ impl Store {
         for (number, operation) in operations.iter().enumerate() {
             let rejected = |reason| Rejection { operation: Some(number), reason };
             self.check(operation, wall).map_err(rejected)?;
-            self.change(number, operation, at, made);
+            self.change(number, operation, at, wall, made);
         }
         Ok(())
     }
 
-    fn change(&mut self, number: usize, operation: &Operation, at: Position, made: &mut Changes) {
-        if self.carry_out(operation, at, &mut made.keys) {
+    fn change(
+        &mut self,
+        number: usize,
+        operation: &Operation,
+        at: Position,
+        wall: WallTime,
+        made: &mut Changes,
+    ) {
+        let mut making = Making { at, wall, changes: &mut made.keys, events: &mut made.events };
+        if self.carry_out(operation, &mut making) {
             made.created.extend(u16::try_from(number));
         }
     }

@@ -12,6 +12,8 @@
 //! | 103 | ApplyConflict | `{"id"}`: what a merge overrode is written again |
 //! | 104 | DropConflict | `{"id"}`: the merge was right, the journal may forget it |
 //!
+//! Those of roles and processes stand in `lease_command`.
+//!
 //! Unknown members are kept in users and elections, dropped from removals and votes, and refused for documents and conflicts, where a
 //! misspelt condition would otherwise pass for none.
 
@@ -20,6 +22,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::json::{write_list, write_text};
+use super::lease_command::LeaseOperation;
 use crate::types::{Call, Format, Payload, Text};
 
 /// The format of all commands so far (P23).
@@ -36,6 +39,12 @@ pub enum Kind {
     DeleteDoc = 102,
     ApplyConflict = 103,
     DropConflict = 104,
+    AcquireRole = 105,
+    ReleaseRole = 106,
+    EndLeases = 107,
+    AgeLeases = 108,
+    PutProcess = 117,
+    RemoveProcess = 118,
 }
 
 /// One record's worth: all of it is applied or nothing (P12).
@@ -49,13 +58,32 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     CreateUser(Arc<NewUser>),
-    RemoveUser { name: Text },
+    RemoveUser {
+        name: Text,
+    },
     CreateElection(Arc<NewElection>),
-    VoteElection { election: Text, voter: Text, choice: Text },
-    PutDoc { key: Text, value: Text, condition: Condition },
-    DeleteDoc { key: Text, condition: Condition },
-    ApplyConflict { id: Text },
-    DropConflict { id: Text },
+    VoteElection {
+        election: Text,
+        voter: Text,
+        choice: Text,
+    },
+    PutDoc {
+        key: Text,
+        value: Text,
+        condition: Condition,
+    },
+    DeleteDoc {
+        key: Text,
+        condition: Condition,
+    },
+    ApplyConflict {
+        id: Text,
+    },
+    DropConflict {
+        id: Text,
+    },
+    /// Of a role or a process.
+    Lease(Arc<LeaseOperation>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +121,7 @@ pub enum Condition {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 15] = [
         Kind::CreateUser,
         Kind::RemoveUser,
         Kind::CreateElection,
@@ -103,6 +131,12 @@ impl Kind {
         Kind::DeleteDoc,
         Kind::ApplyConflict,
         Kind::DropConflict,
+        Kind::AcquireRole,
+        Kind::ReleaseRole,
+        Kind::EndLeases,
+        Kind::AgeLeases,
+        Kind::PutProcess,
+        Kind::RemoveProcess,
     ];
 
     pub fn number(self) -> u16 {
@@ -125,11 +159,24 @@ impl Kind {
             Kind::DeleteDoc => "DeleteDoc",
             Kind::ApplyConflict => "ApplyConflict",
             Kind::DropConflict => "DropConflict",
+            Kind::AcquireRole => "AcquireRole",
+            Kind::ReleaseRole => "ReleaseRole",
+            Kind::EndLeases => "EndLeases",
+            Kind::AgeLeases => "AgeLeases",
+            Kind::PutProcess => "PutProcess",
+            Kind::RemoveProcess => "RemoveProcess",
         }
     }
 
+    /// Leases have routes of their own, because more than a record belongs to them.
+    pub fn is_of_leases(self) -> bool {
+        use Kind::{AcquireRole, AgeLeases, EndLeases, PutProcess, ReleaseRole, RemoveProcess};
+        matches!(self, AcquireRole | ReleaseRole | EndLeases | AgeLeases | PutProcess | RemoveProcess)
+    }
+
+    /// What clients may send as a command.
     pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+        Kind::ALL.into_iter().find(|kind| kind.name() == name && !kind.is_of_leases())
     }
 }
 
@@ -169,6 +216,7 @@ impl Operation {
             Operation::DeleteDoc { .. } => Kind::DeleteDoc,
             Operation::ApplyConflict { .. } => Kind::ApplyConflict,
             Operation::DropConflict { .. } => Kind::DropConflict,
+            Operation::Lease(operation) => operation.kind(),
         }
     }
 
@@ -184,6 +232,7 @@ impl Operation {
             Operation::PutDoc { key, value, .. } => key.len() + value.len(),
             Operation::DeleteDoc { key, .. } => key.len(),
             Operation::ApplyConflict { id } | Operation::DropConflict { id } => id.len(),
+            Operation::Lease(operation) => operation.size(),
         }
     }
 
@@ -231,6 +280,7 @@ impl Operation {
                 write_text(out, id)?;
                 out.write_char('}')
             }
+            Operation::Lease(operation) => operation.write(out),
         }
     }
 }

@@ -65,6 +65,7 @@ impl Store {
         let sides = self.sides.as_ref().filter(|sides| sides.can_tell(base))?;
         let mut part = Store::with_sides();
         part.sides = Some(sides.for_difference().into());
+        part.last_token = self.last_token;
         for key in sides.beyond(base).into_iter().chain(sides.contested()) {
             self.copy_row(&key, &mut part);
         }
@@ -99,11 +100,13 @@ impl Store {
         let elections = self.elections.iter().map(|(key, _)| Key::Election(key.clone()));
         let users = self.users.iter().map(|(key, _)| Key::User(key.clone()));
         let votes = self.votes.table().iter().map(|(key, _)| Key::Vote(key.clone()));
+        let processes = self.processes.iter().map(|(key, _)| Key::Process(key.clone()));
+        let roles = self.roles.iter().map(|(key, _)| Key::Role(key.clone()));
         let of_sides = self.sides.iter().flat_map(|sides| {
             let tombs = sides.tombs.iter().map(|(key, _)| key.clone());
             let conflicts = sides.conflicts.iter().map(|(id, _)| Key::Conflict(id.clone()));
             tombs.chain(conflicts).chain(sides.contested())
         });
-        docs.chain(elections).chain(users).chain(votes).chain(of_sides)
+        docs.chain(elections).chain(users).chain(votes).chain(processes).chain(roles).chain(of_sides)
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::limits::NAME_MOST;
+use super::limits::{NAME_MOST, TOKENS_END};
 use crate::types::Text;
 
 /// What is wrong, and where: `payload.choices[1]`.
@@ -29,6 +29,12 @@ pub enum Problem {
     NotText,
     NotABool,
     NotADate,
+    /// Of a whole number.
+    NotBetween {
+        least: i64,
+        most: i64,
+    },
+    NotAToken,
     Empty,
     HasControls,
     Repeated,
@@ -133,6 +139,18 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A whole number within bounds.
+    pub fn number<T: Bounded>(&self, field: &str, least: T, most: T) -> Result<Option<T>, BadField> {
+        let Some(value) = self.given(field) else { return Ok(None) };
+        let number = value.get().parse().ok().filter(|number| (least..=most).contains(number));
+        let wrong = Problem::NotBetween { least: least.into_i64(), most: most.into_i64() };
+        number.map(Some).ok_or_else(|| BadField::new(field, wrong))
+    }
+
+    pub fn token(&self, field: &str) -> Result<u64, BadField> {
+        token_of(self.needed(field)?).map_err(|error| error.within(field))
+    }
+
     /// For objects of which nothing is kept but what is known: a misspelt condition must not pass for none.
     pub fn only(&self, known: &[&str]) -> Result<(), BadField> {
         match self.members.iter().find(|(name, _)| !known.contains(&name.as_ref())) {
@@ -147,6 +165,29 @@ impl<'a> Fields<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// What `Fields::number` can read.
+pub trait Bounded: Copy + PartialOrd + std::str::FromStr {
+    fn into_i64(self) -> i64;
+}
+
+impl Bounded for i64 {
+    fn into_i64(self) -> i64 {
+        self
+    }
+}
+
+impl Bounded for u64 {
+    fn into_i64(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+}
+
+/// A fencing token: a whole number that every JSON reader keeps exact.
+pub fn token_of(value: &RawValue) -> Result<u64, BadField> {
+    let number = value.get().parse().ok().filter(|number| *number < TOKENS_END);
+    number.ok_or_else(|| BadField::new("", Problem::NotAToken))
 }
 
 pub fn array(value: &RawValue) -> Result<Vec<&RawValue>, BadField> {
@@ -245,6 +286,8 @@ impl fmt::Display for Problem {
             Problem::NotText => write!(f, "is not a string"),
             Problem::NotABool => write!(f, "is neither true nor false"),
             Problem::NotADate => write!(f, "is no date and time of RFC 3339, like 2026-11-30T18:00:00Z"),
+            Problem::NotBetween { least, most } => write!(f, "is no whole number from {least} to {most}"),
+            Problem::NotAToken => write!(f, "is no token: a whole number below 2^53"),
             Problem::Empty => write!(f, "is empty"),
             Problem::HasControls => write!(f, "has control characters"),
             Problem::Repeated => write!(f, "is there twice"),

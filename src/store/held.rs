@@ -83,6 +83,10 @@ impl Tomb {
 pub fn in_order_of_merit(key: &Key, held: &mut [Held]) {
     match key {
         Key::Conflict(_) => held.sort_by_key(|held| (held.value.is_none(), held.at)),
+        // Whoever holds it now goes before whoever gave it back.
+        Key::Role(_) | Key::Process(_) => {
+            held.sort_by_key(|held| (held.value.is_none(), elder_first(held.at)));
+        }
         _ => held.sort_by_key(|held| elder_first(held.at)),
     }
 }

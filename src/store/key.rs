@@ -9,8 +9,13 @@ use super::limits::{CONFLICT_ID_MOST, KEY_MOST, NAME_MOST};
 use crate::types::{Position, Text};
 
 /// The tables, in the order of their names. Four of them are there only where sides are told apart.
-pub const TABLES: [&str; 9] =
-    ["call", "conflict", "doc", "election", "rival", "side", "tomb", "user", "vote"];
+pub const TABLES: [&str; 12] = [
+    "call", "conflict", "doc", "election", "process", "rival", "role", "side", "token", "tomb", "user",
+    "vote",
+];
+
+/// The name of the one entry of the table `token`.
+pub const LAST: &str = "last";
 
 /// The name of the one entry of the table `side`.
 pub const SIDE: &str = "bounds";
@@ -24,10 +29,14 @@ pub enum Key {
     Conflict(Text),
     Doc(Text),
     Election(Text),
+    Process(Text),
     /// What lost to the current value of a key: see `lost_id`.
     Rival(Text),
+    Role(Text),
     /// What the bookkeeping of sides reaches back to.
     Side,
+    /// The last token that was given out.
+    Token,
     /// What was deleted.
     Tomb(Box<Key>),
     User(Text),
@@ -42,8 +51,11 @@ impl Key {
             Key::Conflict(_) => "conflict",
             Key::Doc(_) => "doc",
             Key::Election(_) => "election",
+            Key::Process(_) => "process",
             Key::Rival(_) => "rival",
+            Key::Role(_) => "role",
             Key::Side => "side",
+            Key::Token => "token",
             Key::Tomb(_) => "tomb",
             Key::User(_) => "user",
             Key::Vote(_) => "vote",
@@ -54,9 +66,11 @@ impl Key {
         match self {
             Key::Call(key) => format!("{key:032x}"),
             Key::Side => SIDE.to_string(),
+            Key::Token => LAST.to_string(),
             Key::Tomb(key) => key.full_name(),
             Key::Conflict(name) | Key::Rival(name) | Key::Vote(name) => name.to_string(),
             Key::Doc(name) | Key::Election(name) | Key::User(name) => name.to_string(),
+            Key::Process(name) | Key::Role(name) => name.to_string(),
         }
     }
 
@@ -71,7 +85,7 @@ impl Key {
         let most = match table {
             "conflict" => CONFLICT_ID_MOST,
             "doc" => KEY_MOST,
-            "election" | "user" => NAME_MOST,
+            "election" | "process" | "role" | "user" => NAME_MOST,
             "vote" => ballot_parts(name).map(|_| name.len())?,
             _ => return None,
         };
@@ -80,6 +94,8 @@ impl Key {
             "conflict" => Key::Conflict(lost_parts(name).map(|_| name.into())?),
             "doc" => Key::Doc(name.into()),
             "election" => Key::Election(name.into()),
+            "process" => Key::Process(name.into()),
+            "role" => Key::Role(name.into()),
             "user" => Key::User(name.into()),
             _ => Key::Vote(name.into()),
         })
@@ -91,10 +107,11 @@ impl Mix for Key {
         self.table().mix(hash);
         match self {
             Key::Call(key) => key.mix(hash),
-            Key::Side => {}
+            Key::Side | Key::Token => {}
             Key::Tomb(key) => key.mix(hash),
             Key::Conflict(name) | Key::Rival(name) | Key::Vote(name) => name.mix(hash),
             Key::Doc(name) | Key::Election(name) | Key::User(name) => name.mix(hash),
+            Key::Process(name) | Key::Role(name) => name.mix(hash),
         }
     }
 }
@@ -178,6 +195,9 @@ mod tests {
             Key::Doc(text("é")),
             Key::Doc(text("z/1")),
             Key::Side,
+            Key::Token,
+            Key::Role(text("r")),
+            Key::Process(text("p")),
             Key::Conflict(text("doc:a:1.1@2")),
             Key::Rival(text("doc:a:1.1@2")),
             Key::Tomb(Key::User(text("a")).into()),

@@ -49,6 +49,30 @@ pub const CONFLICT_ID_MOST: usize = 2048;
 /// oldest go, and a node that was away for so long is given the whole state.
 pub const TOMBS_MOST: usize = 65_536;
 
+/// A lease's ttl. Below a second a failover or a busy disk would end it; beyond an hour a dead holder blocks a role
+/// for longer than anybody watches.
+pub const TTL_LEAST: Span = Span::millis(1000);
+pub const TTL_MOST: Span = Span::millis(60 * 60 * 1000);
+
+/// Unless told: the seeds' own.
+pub const ROLE_TTL: Span = Span::millis(30_000);
+pub const PROCESS_TTL: Span = Span::millis(45_000);
+
+/// How long a call may wait for a role: proxies and clients give up on calls that take longer.
+pub const WAIT_MOST: Span = Span::millis(60_000);
+
+/// Of those who wait: room for any scheme, and no number that JSON readers round.
+pub const PRIORITY_MOST: i64 = 1_000_000;
+
+/// What a holder or a process may say of itself, in bytes: it stands in every list of them.
+pub const METADATA_MOST: usize = 16 << 10;
+
+/// Leases that one record ends or ages: applied in a few milliseconds, and ten of them in a second end 10,000.
+pub const LEASES_MOST: usize = 1000;
+
+/// Tokens stay below: up to there every JSON reader keeps whole numbers exact.
+pub const TOKENS_END: u64 = 1 << 53;
+
 /// Items in a page.
 pub const PAGE_MOST: usize = 1000;
 

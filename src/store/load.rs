@@ -4,8 +4,9 @@ use super::calls::Remembered;
 use super::conflict::Conflict;
 use super::fields::check_text;
 use super::held::{Held, Tomb};
-use super::key::{Key, SIDE, TABLES, ballot_parts, call_named, lost_parts};
-use super::limits::CONFLICT_ID_MOST;
+use super::key::{Key, LAST, SIDE, TABLES, ballot_parts, call_named, lost_parts};
+use super::leases::{Process, Role};
+use super::limits::{CONFLICT_ID_MOST, NAME_MOST, TOKENS_END};
 use super::parse::{Unreadable, check_key};
 use super::rows::{Doc, Election, User, Vote, parts};
 use super::said::can_be_held;
@@ -50,8 +51,11 @@ impl Loader {
             "conflict" => self.conflict(key, value),
             "doc" => self.doc(key, value),
             "election" => self.election(key, value),
+            "process" => self.process(key, value),
             "rival" => self.rival(key, value),
+            "role" => self.role(key, value),
             "side" => self.bounds(key, value),
+            "token" => self.token(key, value),
             "tomb" => self.tomb(key, value),
             "user" => self.user(key, value),
             _ => self.vote(key, value),
@@ -94,6 +98,23 @@ impl Loader {
         self.store.votes.open(&election.new);
         let before = self.store.elections.insert(key.into(), election);
         before.is_none().then_some(())
+    }
+
+    fn process(&mut self, id: &str, value: &str) -> Option<()> {
+        check_text(id, NAME_MOST).ok()?;
+        self.is_new(|| Key::Process(id.into()))?;
+        self.store.processes.insert(id.into(), Process::from_entry(value)?).is_none().then_some(())
+    }
+
+    fn role(&mut self, name: &str, value: &str) -> Option<()> {
+        check_text(name, NAME_MOST).ok()?;
+        self.is_new(|| Key::Role(name.into()))?;
+        self.store.roles.insert(name.into(), Role::from_entry(value)?).is_none().then_some(())
+    }
+
+    fn token(&mut self, name: &str, value: &str) -> Option<()> {
+        let last = value.parse().ok().filter(|last| (1..TOKENS_END).contains(last))?;
+        (name == LAST && std::mem::replace(&mut self.store.last_token, last) == 0).then_some(())
     }
 
     fn user(&mut self, key: &str, value: &str) -> Option<()> {

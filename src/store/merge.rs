@@ -67,16 +67,37 @@ impl Store {
                     key: lost_id(&key, stray.at).to_string(),
                 });
             }
-            let said = survivors(&key, &ours, own, &yours, vector);
+            let mut said = survivors(&key, &ours, own, &yours, vector);
+            if key.lease().is_some() {
+                said.truncate(1);
+                self.keep_own_lease(&ours, &mut said, at);
+            }
             if !are_the_same(&said, &ours) {
                 store.say(&key, &said, &mut changes);
             }
             note_lost(&key, &said, &mut lost);
         }
         store.merge_calls(own, &theirs.part, &mut changes);
+        store.merge_tokens(&theirs.part, &mut changes);
         let conflicts = store.write_journal(lost, at, stamp.wall, &mut changes);
         store.settle_as(other, &mut changes);
         Ok(Merged { store, changes, conflicts })
+    }
+
+    /// The elder side's holder stays: of what the other side did with the lease it has heard nothing. The merge says so anew,
+    /// for all to hear.
+    fn keep_own_lease(&self, ours: &[Held], said: &mut Vec<Held>, at: Position) {
+        let Some(own) = ours.first().filter(|own| own.value.is_some()) else { return };
+        if said.first() != Some(own) {
+            *said = vec![Held { at, ..own.clone() }];
+        }
+    }
+
+    fn merge_tokens(&mut self, theirs: &Store, changes: &mut Vec<Key>) {
+        if theirs.last_token > self.last_token {
+            self.last_token = theirs.last_token;
+            changes.push(Key::Token);
+        }
     }
 
     fn keys_to_merge(&self, theirs: &Difference) -> BTreeSet<Key> {

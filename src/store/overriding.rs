@@ -49,6 +49,10 @@ impl Store {
             }
         }
         by.calls.table().iter().for_each(|(key, call)| store.take_call(*key, call, &mut changes));
+        if store.last_token != by.last_token {
+            store.last_token = by.last_token;
+            changes.push(Key::Token);
+        }
         store.take_bounds(by, &mut changes);
         (store, changes)
     }

@@ -10,6 +10,7 @@ use super::command::{COMMANDS, Command, Condition, Kind, NewElection, NewUser, O
 use super::date;
 use super::fields::{self, BadField, Fields, Problem};
 use super::json::compact;
+use super::lease_command::LeaseOperation;
 use super::limits::{
     BATCH_MOST, CHOICES_MOST, CONFLICT_ID_MOST, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST, REV_MOST,
 };
@@ -161,11 +162,17 @@ fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
     fields.only(&["type", "payload"])?;
     let number = fields.needed("type")?.get().parse().ok();
     let kind = number.and_then(Kind::numbered).ok_or_else(|| BadField::new("type", Problem::Unknown))?;
+    if kind.is_of_leases() {
+        return Err(BadField::new("type", Problem::Unknown));
+    }
     operation(kind, fields.needed("payload")?).map_err(|error| error.within("payload"))
 }
 
 fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
     let fields = Fields::read(object)?;
+    if let Some(lease) = LeaseOperation::read(kind, &fields) {
+        return lease.map(|lease| Operation::Lease(lease.into()));
+    }
     match kind {
         Kind::CreateUser => new_user(object, &fields).map(|user| Operation::CreateUser(user.into())),
         Kind::RemoveUser => Ok(Operation::RemoveUser { name: fields.name("name")? }),
@@ -190,7 +197,7 @@ fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
         }
         Kind::ApplyConflict => conflict_id(&fields).map(|id| Operation::ApplyConflict { id }),
         Kind::DropConflict => conflict_id(&fields).map(|id| Operation::DropConflict { id }),
-        Kind::Batch => Err(BadField::new("", Problem::Nested)),
+        _ => Err(BadField::new("", Problem::Nested)),
     }
 }
 

@@ -27,6 +27,16 @@ pub enum Reason {
         key: Text,
         current: Option<String>,
     },
+    /// Somebody else holds the role.
+    RoleHeld {
+        role: Text,
+    },
+    /// That token is not, or no longer, the role's.
+    LeaseLost {
+        role: Text,
+    },
+    /// It is so already: nothing that is worth a record.
+    Unchanged,
     /// The idempotency key was used for another call.
     KeyReused,
 }
@@ -37,6 +47,7 @@ pub enum Thing {
     Election,
     Document,
     Conflict,
+    Process,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +67,9 @@ impl Rejection {
             Reason::NotFound { .. } => "not_found",
             Reason::RuleViolated(_) => "rule_violated",
             Reason::PreconditionFailed { .. } => "precondition_failed",
+            Reason::RoleHeld { .. } => "role_held",
+            Reason::LeaseLost { .. } => "lease_lost",
+            Reason::Unchanged => "unchanged",
             Reason::KeyReused => "idempotency_key_reused",
         }
     }
@@ -98,6 +112,9 @@ impl fmt::Display for Reason {
                 write!(f, "document {key:?} has revision {rev}")
             }
             Reason::PreconditionFailed { key, current: None } => write!(f, "there is no document {key:?}"),
+            Reason::RoleHeld { role } => write!(f, "another instance holds the role {role:?}"),
+            Reason::LeaseLost { role } => write!(f, "this token of the role {role:?} has ended"),
+            Reason::Unchanged => write!(f, "it is so already"),
             Reason::KeyReused => write!(f, "this idempotency key belongs to another call"),
         }
     }
@@ -110,6 +127,7 @@ impl Thing {
             Thing::Election => "election",
             Thing::Document => "document",
             Thing::Conflict => "conflict",
+            Thing::Process => "process",
         }
     }
 
@@ -119,6 +137,7 @@ impl Thing {
             Thing::Election => "an election",
             Thing::Document => "a document",
             Thing::Conflict => "a conflict",
+            Thing::Process => "a process",
         }
     }
 }

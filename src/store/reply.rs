@@ -60,6 +60,8 @@ fn write_result(out: &mut dyn Write, operation: &Operation, rev: &str, created: 
         }
         Operation::DeleteDoc { key, .. } => write_name(out, "key", key)?,
         Operation::ApplyConflict { id } | Operation::DropConflict { id } => write_name(out, "id", id)?,
+        // What has become of a lease is read off the state.
+        Operation::Lease(_) => out.write_char('{')?,
     }
     out.write_char('}')
 }

@@ -193,7 +193,7 @@ impl Store {
         };
         self.applied = record.position;
         self.stamp = record.stamp;
-        Ok(Applied { outcome: Ok(reply), changes, restored })
+        Ok(Applied { outcome: Ok(reply), changes, events: Vec::new(), restored })
     }
 
     /// A part that does not follow the one before it belongs to a restore that was given up.
@@ -218,10 +218,14 @@ impl Store {
             return false;
         };
         let sides = self.sides.take();
-        *self = staged.store.clone();
+        let now = staged.store.clone();
+        // Processes that live, and what they hold, are no data: a restore takes nothing from them.
+        let (roles, processes) = (std::mem::take(&mut self.roles), std::mem::take(&mut self.processes));
+        *self = Store { roles, processes, last_token: self.last_token, ..now };
         if let (Some(now), Some(before)) = (self.sides_mut(), sides) {
             now.restored_over(&before, at);
         }
+        self.index_anew();
         true
     }
 

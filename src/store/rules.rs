@@ -3,6 +3,7 @@
 
 use super::command::{Condition, Operation};
 use super::key::{Key, ballot};
+use super::leasing::Making;
 use super::rejection::{Reason, Rule, Thing};
 use super::rows::{Doc, Election, User, Vote};
 use super::sides::Written;
@@ -12,6 +13,7 @@ use crate::types::{Position, Text, WallTime};
 impl Store {
     pub(super) fn check(&self, operation: &Operation, wall: WallTime) -> Result<(), Reason> {
         match operation {
+            Operation::Lease(operation) => self.check_lease(operation),
             Operation::CreateUser(user) => refuse_if(self.users.get(&user.name).is_some(), || {
                 Reason::Exists { thing: Thing::User, name: user.name.clone() }
             }),
@@ -78,8 +80,13 @@ impl Store {
     }
 
     /// Only after `check`. Whether a document is there now where none was.
-    pub(super) fn carry_out(&mut self, operation: &Operation, at: Position, changes: &mut Vec<Key>) -> bool {
+    pub(super) fn carry_out(&mut self, operation: &Operation, making: &mut Making) -> bool {
+        let at = making.at;
         let (changed, before) = match operation {
+            Operation::Lease(operation) => {
+                self.carry_out_lease(operation, making);
+                return false;
+            }
             Operation::CreateUser(new) => {
                 let before = self.users.insert(new.name.clone(), User { at, new: new.clone() });
                 (Key::User(new.name.clone()), before.map(|user| user.at))
@@ -105,19 +112,19 @@ impl Store {
                 (Key::Doc(key.clone()), self.docs.remove(key).map(|doc| doc.at))
             }
             Operation::ApplyConflict { id } => {
-                self.apply_conflict(id, at, changes);
+                self.apply_conflict(id, at, making.changes);
                 return false;
             }
             Operation::DropConflict { id } => {
-                self.erase(&Key::Conflict(id.clone()), Some(at), changes);
+                self.erase(&Key::Conflict(id.clone()), Some(at), making.changes);
                 return false;
             }
         };
-        changes.push(changed.clone());
+        making.changes.push(changed.clone());
         if let Some(sides) = self.sides_mut() {
             let gone = matches!(operation, Operation::RemoveUser { .. } | Operation::DeleteDoc { .. });
             let now = if gone { Written::Gone(at) } else { Written::Row(at) };
-            sides.wrote(&changed, before, now, changes);
+            sides.wrote(&changed, before, now, making.changes);
         }
         matches!(operation, Operation::PutDoc { .. }) && before.is_none()
     }

@@ -6,6 +6,7 @@ use super::calls::Remembered;
 use super::conflict::Conflict;
 use super::held::Held;
 use super::key::{Key, ballot_parts, lost_id, lost_ids_of};
+use super::leases::{Process, Role};
 use super::rows::{Doc, Election, User, Vote};
 use super::sides::Written;
 use super::state::Store;
@@ -23,11 +24,15 @@ impl Store {
             Key::Election(name) => {
                 self.elections.get(name).map(|election| Held::row(election.at, election.new.text.clone()))
             }
+            Key::Process(id) => {
+                self.processes.get(id).map(|process| Held::row(process.at, process.value().into()))
+            }
+            Key::Role(name) => self.roles.get(name).map(|role| Held::row(role.at, role.value().into())),
             Key::User(name) => self.users.get(name).map(|user| Held::row(user.at, user.new.text.clone())),
             Key::Vote(name) => {
                 self.votes.table().get(name).map(|vote| Held::row(vote.at, vote.value().into()))
             }
-            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Tomb(_) => None,
+            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Token | Key::Tomb(_) => None,
         }
     }
 
@@ -105,6 +110,12 @@ impl Store {
                 self.votes.open(&election.new);
                 self.elections.insert(name.clone(), election);
             }
+            Key::Process(id) => {
+                self.processes.insert(id.clone(), Process::read(at, raw()?)?);
+            }
+            Key::Role(name) => {
+                self.roles.insert(name.clone(), Role::read(at, raw()?)?);
+            }
             Key::User(name) => {
                 self.users.insert(name.clone(), User::read(name, at, raw()?)?);
             }
@@ -112,7 +123,7 @@ impl Store {
                 let (election, _) = ballot_parts(name)?;
                 self.votes.put(&election, name.clone(), Vote::read(at, raw()?)?);
             }
-            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Tomb(_) => return None,
+            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Token | Key::Tomb(_) => return None,
         }
         Some(())
     }
@@ -129,6 +140,12 @@ impl Store {
                 self.votes.close(name);
                 self.elections.remove(name);
             }
+            Key::Process(id) => {
+                self.processes.remove(id);
+            }
+            Key::Role(name) => {
+                self.roles.remove(name);
+            }
             Key::User(name) => {
                 self.users.remove(name);
             }
@@ -136,7 +153,7 @@ impl Store {
                 let (election, _) = ballot_parts(name).unwrap_or_default();
                 self.votes.remove(&election, name);
             }
-            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Tomb(_) => {}
+            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Token | Key::Tomb(_) => {}
         }
     }
 
@@ -162,6 +179,8 @@ impl Store {
         self.calls.table().iter().for_each(|(key, row)| index.note(Key::Call(*key), row.at));
         self.docs.iter().for_each(|(key, row)| index.note(Key::Doc(key.clone()), row.at));
         self.elections.iter().for_each(|(key, row)| index.note(Key::Election(key.clone()), row.at));
+        self.processes.iter().for_each(|(key, row)| index.note(Key::Process(key.clone()), row.at));
+        self.roles.iter().for_each(|(key, row)| index.note(Key::Role(key.clone()), row.at));
         self.users.iter().for_each(|(key, row)| index.note(Key::User(key.clone()), row.at));
         self.votes.table().iter().for_each(|(key, row)| index.note(Key::Vote(key.clone()), row.at));
         index.index_own();

@@ -1,9 +1,11 @@
-//! The state itself: five tables, the record that they stand at, and what it takes to tell sides apart.
+//! The state itself: seven tables, the record that they stand at, and what it takes to tell sides apart.
 
 use std::sync::Arc;
 
 use super::calls::Calls;
+use super::hash::{Hash, Mix};
 use super::key::Key;
+use super::leases::{Process, Role};
 use super::restore::Staged;
 use super::rows::{Doc, Election, User};
 use super::sides::Sides;
@@ -21,6 +23,10 @@ pub struct Store {
     pub(super) elections: Table<Text, Election>,
     pub(super) votes: Votes,
     pub(super) docs: Table<Text, Doc>,
+    pub(super) roles: Table<Text, Role>,
+    pub(super) processes: Table<Text, Process>,
+    /// Zero before the first one.
+    pub(super) last_token: u64,
     pub(super) calls: Calls,
     /// Only in available mode.
     pub(super) sides: Option<Arc<Sides>>,
@@ -69,16 +75,19 @@ impl Store {
             self.elections.digest(),
             self.votes.table().digest(),
             self.docs.digest(),
+            self.roles.digest(),
+            self.processes.digest(),
+            token_digest(self.last_token),
             self.calls.table().digest(),
             self.sides.as_ref().map_or(0, |sides| sides.digest()),
         ];
         tables.into_iter().fold(0, u64::wrapping_add)
     }
 
-    /// How many entries there are, of clients' data and calls.
+    /// How many entries there are, of clients' data, leases and calls.
     pub fn len(&self) -> usize {
         let data = self.users.len() + self.elections.len() + self.votes.table().len() + self.docs.len();
-        data + self.calls.table().len()
+        data + self.roles.len() + self.processes.len() + self.calls.table().len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -93,8 +102,11 @@ impl Store {
             Key::Conflict(id) => sides()?.conflicts.get(id).map(|conflict| conflict.entry()),
             Key::Doc(name) => self.docs.get(name).map(Doc::entry),
             Key::Election(name) => self.elections.get(name).map(Election::entry),
+            Key::Process(id) => self.processes.get(id).map(Process::entry),
             Key::Rival(id) => sides()?.rivals.get(id).map(|rival| rival.entry()),
+            Key::Role(name) => self.roles.get(name).map(Role::entry),
             Key::Side => sides().map(|sides| sides.bounds.entry()),
+            Key::Token => (self.last_token > 0).then(|| self.last_token.to_string()),
             Key::Tomb(key) => sides()?.tombs.at(key).map(|tomb| tomb.entry()),
             Key::User(name) => self.users.get(name).map(User::entry),
             Key::Vote(name) => self.votes.table().get(name).map(|vote| vote.entry()),
@@ -112,11 +124,30 @@ impl Store {
         let conflicts = sides.clone().flat_map(|sides| {
             sides.conflicts.iter().map(|(id, row)| (Key::Conflict(id.clone()), row.entry()))
         });
-        let rest = sides.flat_map(|sides| {
-            let rivals = sides.rivals.iter().map(|(id, row)| (Key::Rival(id.clone()), row.entry()));
-            let tombs = sides.tombs.iter().map(|(key, row)| (Key::Tomb(key.clone().into()), row.entry()));
-            rivals.chain([(Key::Side, sides.bounds.entry())]).chain(tombs)
+        let rivals = sides
+            .clone()
+            .flat_map(|sides| sides.rivals.iter().map(|(id, row)| (Key::Rival(id.clone()), row.entry())));
+        let bounds = sides.clone().map(|sides| (Key::Side, sides.bounds.entry()));
+        let tombs = sides.flat_map(|sides| {
+            sides.tombs.iter().map(|(key, row)| (Key::Tomb(key.clone().into()), row.entry()))
         });
+        let leased = self.processes.iter().map(|(id, row)| (Key::Process(id.clone()), row.entry()));
+        let leased = leased.chain(rivals);
+        let leased =
+            leased.chain(self.roles.iter().map(|(name, row)| (Key::Role(name.clone()), row.entry())));
+        let token = self.entry(&Key::Token).map(|token| (Key::Token, token));
+        let rest = leased.chain(bounds).chain(token).chain(tombs);
         calls.chain(conflicts).chain(docs).chain(elections).chain(rest).chain(users).chain(votes)
     }
+}
+
+/// As of a table with one entry.
+fn token_digest(last: u64) -> u64 {
+    if last == 0 {
+        return 0;
+    }
+    let mut hash = Hash::new();
+    "token".mix(&mut hash);
+    hash.word(last);
+    hash.finish()
 }

@@ -8,6 +8,14 @@ pub enum LeaseName {
     Process(Text),
 }
 
+impl LeaseName {
+    pub fn text(&self) -> &Text {
+        match self {
+            LeaseName::Role(text) | LeaseName::Process(text) => text,
+        }
+    }
+}
+
 /// What the log says of a lease. When it ends is for the leader to say, by its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {

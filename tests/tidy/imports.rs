@@ -5,17 +5,21 @@ use crate::source::Source;
 use crate::tokens::inline_depths;
 
 /// Every module of the crate, lowest first, with what it may import besides itself.
-const TABLE: [(&str, &[&str]); 10] = [
+const TABLE: [(&str, &[&str]); 11] = [
     ("types", &[]),
     ("protocol", &["types"]),
     ("store", &["types"]),
+    ("leases", &["types"]),
     ("wire", &["types", "protocol"]),
     ("storage", &["types", "protocol"]),
     ("config", &["types", "protocol"]),
     ("client", &["types", "wire"]),
-    ("driver", &["types", "protocol", "store", "wire", "storage", "config"]),
-    ("http", &["types", "protocol", "store", "wire", "storage", "config", "driver"]),
-    ("cli", &["types", "protocol", "store", "wire", "storage", "config", "client", "driver", "http"]),
+    ("driver", &["types", "protocol", "store", "leases", "wire", "storage", "config"]),
+    ("http", &["types", "protocol", "store", "leases", "wire", "storage", "config", "driver"]),
+    (
+        "cli",
+        &["types", "protocol", "store", "leases", "wire", "storage", "config", "client", "driver", "http"],
+    ),
 ];
 
 pub fn check(sources: &[Source]) -> Vec<String> {

@@ -4,7 +4,7 @@ use crate::paths::{Path, paths};
 use crate::source::Source;
 use crate::tokens::text_at;
 
-const PURE: [&str; 3] = ["types", "protocol", "store"];
+const PURE: [&str; 4] = ["types", "protocol", "store", "leases"];
 
 /// The one place for test-only switches, which each test thread sets for itself.
 const SWITCHES: &str = "src/protocol/mutant.rs";

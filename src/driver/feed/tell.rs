@@ -6,7 +6,7 @@ use super::super::engine::Engine;
 use super::super::setup::Setup;
 use super::event::{Draft, Kind, quoted};
 use crate::protocol;
-use crate::store::{Applied, Key, Store};
+use crate::store::{Applied, Key, LeaseEvent, Store};
 use crate::types::{Entry, Epoch, NodeId, Owner, Position, Record};
 
 impl Engine {
@@ -18,13 +18,15 @@ impl Engine {
             drafts.push(new_state("restored", false));
         }
         changes(store, &applied.changes, false, &mut drafts);
+        drafts.extend(applied.events.iter().map(lease));
         self.feed.record(record.position, drafts);
     }
 
     /// The state has become what it is by a merge: what that changed is known.
-    pub fn tell_merged(&self, how: &str, at: Position, changed: &[Key]) {
+    pub fn tell_merged(&self, how: &str, at: Position, changed: &[Key], before: &Store) {
         let mut drafts = Vec::new();
         changes(self.states.committed(), changed, true, &mut drafts);
+        drafts.extend(self.states.committed().lease_events_since(before, changed).iter().map(lease));
         self.feed.replaced(at, drafts, new_state(how, true));
     }
 
@@ -108,6 +110,16 @@ fn changes(store: &Store, keys: &[Key], older: bool, drafts: &mut Vec<Draft>) {
             _ => {}
         }
     }
+}
+
+fn lease(event: &LeaseEvent) -> Draft {
+    let kind = match event {
+        LeaseEvent::RoleAcquired { .. } => Kind::RoleAcquired,
+        LeaseEvent::RoleLost { .. } => Kind::RoleLost,
+        LeaseEvent::ProcessRegistered { .. } => Kind::ProcessRegistered,
+        LeaseEvent::ProcessRemoved { .. } => Kind::ProcessRemoved,
+    };
+    Draft::rare(kind, Some(event.name().clone()), event.members())
 }
 
 /// One that has come; nothing is told of one that has gone, which a client's own order did.

@@ -1,0 +1,173 @@
+//! When each lease ends, by the clock of the node that leads.
+
+use std::collections::BTreeMap;
+
+use super::agenda::{Agenda, Due, LEASES_PER_RECORD};
+use super::held::{Act, Held};
+use crate::types::{Lease, LeaseName, Span, Time};
+
+/// After a refused record: long enough for what was full to drain, short against the second within which a lease that
+/// is over must end.
+const PAUSE: Span = Span::millis(50);
+
+/// Empty on a node that does not lead.
+#[derive(Clone, Debug, Default)]
+pub struct Leases {
+    held: BTreeMap<LeaseName, Held>,
+    agenda: Agenda,
+    /// What the one record under way says; empty if there is none.
+    under_way: Due,
+    /// Nothing is due before this: the last record was refused.
+    paused_until: Time,
+}
+
+/// What to make of a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    Renewable,
+    /// Nobody holds it, or another token does.
+    Lost,
+    /// A record that ends this token is under way. Ask again once it is settled.
+    Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renewed {
+    /// The holder may believe for this long from when it sent the renewal; less than the ttl while the lease may be aged.
+    pub expires_in: Span,
+}
+
+/// What became of the record that `due` asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was committed, and `changed` has been told of all that it did.
+    Applied,
+    /// Surely not applied, now or later (P15).
+    Refused,
+    /// The leadership was lost over it. `resign` follows; until then it stays under way.
+    Unknown,
+}
+
+impl Leases {
+    /// This node has begun to lead and has applied all that its log held when its term opened; or it leads, and a merge
+    /// or a restore has just replaced its state. All leases start anew. The record under way, if any, still is.
+    pub fn lead(&mut self, now: Time, leases: impl Iterator<Item = (LeaseName, Lease)>) {
+        let before = std::mem::take(&mut self.held);
+        let anew = |(name, lease)| {
+            let held = match before.get(&name) {
+                Some(before) => Held::anew_after(now, lease, before),
+                None => Held::anew(now, lease),
+            };
+            (name, held)
+        };
+        self.held = leases.map(anew).collect();
+        self.agenda = Agenda::of(self.held.iter());
+    }
+
+    /// Leads no more: what it counted means nothing to anybody.
+    pub fn resign(&mut self) {
+        *self = Leases::default();
+    }
+
+    /// A committed record granted, changed or ended this lease.
+    pub fn changed(&mut self, now: Time, name: LeaseName, lease: Option<Lease>) {
+        let before = self.held.remove(&name);
+        if let Some(before) = &before {
+            self.agenda.remove(&name, before);
+        }
+        let Some(lease) = lease else { return };
+        let held = match before {
+            Some(mut held) if held.lease.token == lease.token => {
+                held.changed(now, lease);
+                held
+            }
+            _ => Held::anew(now, lease),
+        };
+        self.agenda.add(&name, &held);
+        self.held.insert(name, held);
+    }
+
+    /// Asked when a renewal arrives, and again after a round that started after it arrived.
+    pub fn renewal(&self, name: &LeaseName, token: u64) -> Judged {
+        match self.held.get(name) {
+            Some(held) if held.lease.token == token => match held.proposed {
+                Some(Act::End) => Judged::Ending,
+                _ => Judged::Renewable,
+            },
+            _ => Judged::Lost,
+        }
+    }
+
+    /// After that round: the lease goes on, even if its end has come due meanwhile and was not proposed yet. None if it
+    /// is not renewable; `renewal` says why. `ttl` is what the holder asks for, if not for all that it was granted.
+    pub fn renew(&mut self, now: Time, name: &LeaseName, token: u64, ttl: Option<Span>) -> Option<Renewed> {
+        if self.renewal(name, token) != Judged::Renewable {
+            return None;
+        }
+        let expires_in = self.update(name, |held| held.renew(now, ttl))?;
+        Some(Renewed { expires_in })
+    }
+
+    /// What the next record is to say; it is under way from now on, and nothing else is due until it is `settled`. One
+    /// record says ends only, as long as there are any, or ages and youngs.
+    pub fn due(&mut self, now: Time) -> Due {
+        if !self.under_way.is_empty() || now < self.paused_until {
+            return Due::default();
+        }
+        let mut due = Due { end: self.propose(Act::End, now, LEASES_PER_RECORD), ..Due::default() };
+        if due.end.is_empty() {
+            due.young = self.propose(Act::Young, now, LEASES_PER_RECORD);
+            due.age = self.propose(Act::Age, now, LEASES_PER_RECORD - due.young.len());
+        }
+        self.under_way = due.clone();
+        due
+    }
+
+    /// The record under way is decided. Whatever it was to change and did not is due again after a pause.
+    pub fn settled(&mut self, now: Time, outcome: Outcome) {
+        if outcome == Outcome::Unknown {
+            return;
+        }
+        for (name, token) in std::mem::take(&mut self.under_way).leases() {
+            let left_over = |held: &&Held| held.lease.token == *token && held.proposed.is_some();
+            if self.held.get(name).filter(left_over).is_some() {
+                self.update(name, Held::unpropose);
+                self.paused_until = now + PAUSE;
+            }
+        }
+    }
+
+    /// When to ask `due` next; `Time::NEVER` while a record is under way.
+    pub fn deadline(&self) -> Time {
+        match self.agenda.deadline() {
+            Some(time) if self.under_way.is_empty() => time.max(self.paused_until),
+            _ => Time::NEVER,
+        }
+    }
+
+    /// How long until this lease ends, if it is not renewed; zero if it is over and its end not yet committed.
+    pub fn left(&self, name: &LeaseName, now: Time) -> Option<Span> {
+        self.held.get(name).map(|held| held.end.since(now))
+    }
+
+    fn propose(&mut self, act: Act, now: Time, limit: usize) -> Vec<(LeaseName, u64)> {
+        let mut proposed = Vec::new();
+        for name in self.agenda.due(act, now, limit) {
+            let token = self.update(&name, |held| {
+                held.propose(act);
+                held.lease.token
+            });
+            proposed.extend(token.map(|token| (name, token)));
+        }
+        proposed
+    }
+
+    /// Every change to one lease goes through here, and the agenda with it.
+    fn update<R>(&mut self, name: &LeaseName, change: impl FnOnce(&mut Held) -> R) -> Option<R> {
+        let held = self.held.get_mut(name)?;
+        self.agenda.remove(name, held);
+        let result = change(held);
+        self.agenda.add(name, held);
+        Some(result)
+    }
+}

@@ -1,0 +1,138 @@
+//! One lease as the leader counts it, and what a holder may be promised (C14).
+//!
+//! A holder that sent its renewal at `s` and is promised `p` believes until `s + p`, whoever leads by then. So whoever
+//! ends the lease must do it at `s + p` or later. With `T` the ttl, these rules give that:
+//!
+//! 1. A renewal counts from when it is carried out, at `c`, after a round that started after it arrived. So `c` is later
+//!    than `s`, and so is the beginning `f` of every later leader's term: this leader's was confirmed after `s`.
+//! 2. A leader starts each lease with `T` at `f`, an aged one with `T/2`. It counts whatever it has applied, and begins
+//!    when it has applied all that its log held when its term opened.
+//! 3. A lease is proposed to be aged `T/2` or more after it was last counted: its start, or a renewal.
+//! 4. A lease that may be aged is promised `T/2`: from when the ageing is proposed, decided or not, to when the record
+//!    that un-ages it is applied. Any other is promised `T`.
+//! 5. One such record is under way at a time, and who loses the leadership counts nothing any more.
+//!
+//! *The same leader* ends it no earlier than it promised. *A later one* that starts it with `T` ends it at `f + T` or
+//! later, which is past `s + T`. One that starts it with `T/2` has the ageing in its log. Either that was proposed
+//! before `c`; then `p` was `T/2` by rule 4, and `f + T/2` is past `s + p`. (An un-ageing that this leader had applied is
+//! in every later log, and an ageing that it never heard of in none.) Or it was proposed after `c`, by this leader, who
+//! counts from `c`, or by a later one, who counts from its own start or a renewal, all later than `s`. By rule 3 that was at
+//! `s + T/2` or later, the term began after that, and `f + T/2` is past `s + T`.
+//!
+//! *Without rule 4:* the lease is aged, a renewal is promised `T`, the leader dies before the un-ageing is committed, and
+//! the next one ends the lease after `T/2`.
+//!
+//! It takes one more rule of the log: a record may lengthen the ttl of a token, never shorten it. Otherwise the next leader
+//! gives less than was promised. Who wants less asks for less with each renewal, which needs no record.
+
+use crate::types::{Lease, Span, Time};
+
+/// What a record can do to a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    End,
+    /// Say in the log that it was not renewed for half its ttl.
+    Age,
+    /// Say that it was, after all.
+    Young,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub lease: Lease,
+    pub end: Time,
+    /// When it was last counted: its start, or its newest renewal.
+    counted: Time,
+    /// When it was first renewed after it was aged.
+    renewed: Option<Time>,
+    /// What the record under way would do to it.
+    pub proposed: Option<Act>,
+}
+
+impl Held {
+    /// Granted just now, or inherited by a leader whose term begins now.
+    pub fn anew(now: Time, lease: Lease) -> Held {
+        let end = now + if lease.aged { half(lease.ttl) } else { lease.ttl };
+        Held { lease, end, counted: now, renewed: None, proposed: None }
+    }
+
+    /// Anew, and not worse off than before: this leader's own promises hold, and its record is still under way.
+    pub fn anew_after(now: Time, lease: Lease, before: &Held) -> Held {
+        let fresh = Held::anew(now, lease);
+        if before.lease.token != lease.token {
+            return fresh;
+        }
+        let renewed = before.renewed.filter(|_| lease.aged);
+        Held { end: fresh.end.max(before.end), renewed, proposed: before.proposed, ..fresh }
+    }
+
+    /// A record changed what the log says of this same lease. Only a longer ttl moves its end.
+    pub fn changed(&mut self, now: Time, lease: Lease) {
+        let lengthened = lease.ttl > self.lease.ttl;
+        self.lease = lease;
+        if self.proposed == Some(Act::Age) && lease.aged || self.proposed == Some(Act::Young) && !lease.aged {
+            self.proposed = None;
+        }
+        if !lease.aged && self.proposed.is_none() {
+            self.renewed = None;
+        }
+        if lengthened {
+            self.counted = now;
+            self.end = self.end.max(now + self.promise());
+        }
+    }
+
+    /// Counts a renewal, and says for how long the holder may believe from when it sent it. Never takes back an earlier
+    /// promise: the holder may have lost this answer.
+    pub fn renew(&mut self, now: Time, asked: Option<Span>) -> Span {
+        let promise = asked.map_or(self.promise(), |asked| asked.min(self.promise()));
+        self.counted = now;
+        self.end = self.end.max(now + promise);
+        if self.may_be_aged() {
+            self.renewed.get_or_insert(now);
+        }
+        promise
+    }
+
+    pub fn propose(&mut self, act: Act) {
+        self.proposed = Some(act);
+        if act == Act::Age {
+            self.renewed = None;
+        }
+    }
+
+    /// The record is decided, and has not changed this lease.
+    pub fn unpropose(&mut self) {
+        self.proposed = None;
+        if !self.lease.aged {
+            self.renewed = None;
+        }
+    }
+
+    /// When this is due, if it is at all.
+    pub fn due(&self, act: Act) -> Option<Time> {
+        match act {
+            Act::End => (self.proposed != Some(Act::End)).then_some(self.end),
+            _ if self.proposed.is_some() => None,
+            // The odd microsecond goes before the ageing, so that what is left after it is never too short.
+            Act::Age => {
+                (!self.lease.aged).then_some(self.counted + Span(self.lease.ttl.0 - half(self.lease.ttl).0))
+            }
+            Act::Young => self.renewed.filter(|_| self.lease.aged),
+        }
+    }
+
+    /// In this leader's state, or in the state of the next.
+    fn may_be_aged(&self) -> bool {
+        self.lease.aged || self.proposed == Some(Act::Age)
+    }
+
+    /// What the next leader will give at least.
+    fn promise(&self) -> Span {
+        if self.may_be_aged() { half(self.lease.ttl) } else { self.lease.ttl }
+    }
+}
+
+fn half(ttl: Span) -> Span {
+    Span(ttl.0 / 2)
+}

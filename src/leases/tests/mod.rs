@@ -1,0 +1,1 @@
+//! Every rule, and a game of leaders and holders.

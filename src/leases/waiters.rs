@@ -1,0 +1,181 @@
+//! Who waits for a role: the highest priority first, then whoever came first.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::types::{Text, Time};
+
+/// For one role. When it falls free the dead are sorted out one by one, in the leader's loop.
+const PER_ROLE_MAX: usize = 1000;
+
+/// For all roles: each wait keeps a connection and a request open on some node.
+const ALL_MAX: usize = 10_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiter<T> {
+    pub role: Text,
+    pub instance: Text,
+    /// Higher first.
+    pub priority: i64,
+    /// The wait is over at this time.
+    pub until: Time,
+    /// How to answer.
+    pub ticket: T,
+}
+
+/// The best that is alive, and whoever was found dead or late on the way: these want an answer too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Next<T> {
+    pub best: Option<Waiter<T>>,
+    pub dropped: Vec<Waiter<T>>,
+}
+
+/// No place is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    Role,
+    All,
+}
+
+/// Comes back, since it wants an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused<T> {
+    pub waiter: Waiter<T>,
+    pub full: Full,
+}
+
+/// The place in the line: priority, then the number of the arrival.
+type Place = (Reverse<i64>, u64);
+
+#[derive(Clone, Debug)]
+struct Line<T> {
+    waiting: BTreeMap<Place, Waiter<T>>,
+    /// An instance waits for a role once.
+    places: BTreeMap<Text, Place>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Waiters<T> {
+    /// No line is empty.
+    lines: BTreeMap<Text, Line<T>>,
+    /// When each wait is over.
+    ends: BTreeSet<(Time, Text, Place)>,
+    arrivals: u64,
+}
+
+impl<T> Default for Waiters<T> {
+    fn default() -> Waiters<T> {
+        Waiters { lines: BTreeMap::new(), ends: BTreeSet::new(), arrivals: 0 }
+    }
+}
+
+impl<T> Waiters<T> {
+    /// Returns the earlier wait of the same instance for the same role, which this one replaces. It keeps its turn:
+    /// whoever lost a connection and asks again is not sent to the back.
+    pub fn join(&mut self, waiter: Waiter<T>) -> Result<Option<Waiter<T>>, Refused<T>> {
+        let earlier = self.place(&waiter.role, &waiter.instance);
+        if let (None, Some(full)) = (earlier, self.full(&waiter.role)) {
+            return Err(Refused { waiter, full });
+        }
+        let arrival = earlier.map_or(self.arrivals, |(_, arrival)| arrival);
+        self.arrivals += 1;
+        let replaced = earlier.and_then(|place| self.take(&waiter.role, place));
+        self.insert((Reverse(waiter.priority), arrival), waiter);
+        Ok(replaced)
+    }
+
+    /// The role is free: whose turn it is.
+    pub fn next(&mut self, now: Time, role: &Text, mut is_alive: impl FnMut(&T) -> bool) -> Next<T> {
+        let mut dropped = Vec::new();
+        while let Some(place) = self.first(role) {
+            let Some(waiter) = self.take(role, place) else { break };
+            if now < waiter.until && is_alive(&waiter.ticket) {
+                return Next { best: Some(waiter), dropped };
+            }
+            dropped.push(waiter);
+        }
+        Next { best: None, dropped }
+    }
+
+    /// Whose wait is over.
+    pub fn expired(&mut self, now: Time) -> Vec<Waiter<T>> {
+        let mut expired = Vec::new();
+        while self.deadline() <= now {
+            let Some((_, role, place)) = self.ends.pop_first() else { break };
+            expired.extend(self.take(&role, place));
+        }
+        expired
+    }
+
+    /// One that waits no more, if it is still the one: another wait of the same instance may have replaced it.
+    pub fn leave(
+        &mut self,
+        role: &Text,
+        instance: &Text,
+        is_it: impl FnOnce(&T) -> bool,
+    ) -> Option<Waiter<T>> {
+        let place = self.place(role, instance)?;
+        let waiter = self.lines.get(role)?.waiting.get(&place)?;
+        if is_it(&waiter.ticket) { self.take(role, place) } else { None }
+    }
+
+    /// All of them, when this node leads no more.
+    pub fn drain(&mut self) -> Vec<Waiter<T>> {
+        let lines = std::mem::take(self).lines;
+        lines.into_values().flat_map(|line| line.waiting.into_values()).collect()
+    }
+
+    /// When the next wait is over.
+    pub fn deadline(&self) -> Time {
+        self.ends.first().map_or(Time::NEVER, |(until, ..)| *until)
+    }
+
+    pub fn count(&self, role: &Text) -> usize {
+        self.lines.get(role).map_or(0, |line| line.waiting.len())
+    }
+
+    fn full(&self, role: &Text) -> Option<Full> {
+        match () {
+            () if self.count(role) >= PER_ROLE_MAX => Some(Full::Role),
+            () if self.ends.len() >= ALL_MAX => Some(Full::All),
+            () => None,
+        }
+    }
+
+    fn place(&self, role: &Text, instance: &Text) -> Option<Place> {
+        self.lines.get(role)?.places.get(instance).copied()
+    }
+
+    fn first(&self, role: &Text) -> Option<Place> {
+        self.lines.get(role)?.waiting.keys().next().copied()
+    }
+
+    fn insert(&mut self, place: Place, waiter: Waiter<T>) {
+        self.ends.insert((waiter.until, waiter.role.clone(), place));
+        let empty = || Line { waiting: BTreeMap::new(), places: BTreeMap::new() };
+        let line = self.lines.entry(waiter.role.clone()).or_insert_with(empty);
+        line.places.insert(waiter.instance.clone(), place);
+        line.waiting.insert(place, waiter);
+    }
+
+    fn take(&mut self, role: &Text, place: Place) -> Option<Waiter<T>> {
+        let line = self.lines.get_mut(role)?;
+        let waiter = line.waiting.remove(&place)?;
+        line.places.remove(&waiter.instance);
+        if line.waiting.is_empty() {
+            self.lines.remove(role);
+        }
+        self.ends.remove(&(waiter.until, waiter.role.clone(), place));
+        Some(waiter)
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Full::Role => write!(f, "{PER_ROLE_MAX} are waiting for this role already"),
+            Full::All => write!(f, "{ALL_MAX} are waiting for roles already"),
+        }
+    }
+}
