@@ -10,13 +10,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::channels::{self, Channels};
 use super::feed::{self, Feed};
 use super::handed::Handed;
-use super::leasing::LeaseAsk;
+use super::leasing::{HeldBy, LeaseAsk};
 use super::pulse::Pulse;
 use crate::protocol::{Envelope, ServiceChange};
 use crate::storage::Encoded;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
-use crate::store::{self, Command, Rejection, Role, Store};
-use crate::types::{Call, Epoch, Index, NodeId, Payload, Position, Span, Text, WallTime};
+use crate::store::{self, Command, Rejection, Store};
+use crate::types::{Call, Epoch, Index, NodeId, Payload, Position, Text};
 use crate::wire::Parcel;
 
 /// How the outside reaches the loop. Cheap to clone.
@@ -149,25 +149,6 @@ pub enum Denied {
     Stopping,
     /// It may or may not have happened (P15).
     Unknown,
-}
-
-/// Who has a role.
-#[derive(Clone, Debug)]
-pub struct HeldBy {
-    pub role: Text,
-    pub by: Option<Role>,
-    pub expires_in: Option<Span>,
-    /// Nobody had it when the call came.
-    pub conflict: bool,
-}
-
-/// What only the leader knows of leases, in the order in which they were asked for.
-#[derive(Clone, Debug)]
-pub struct LeaseTimes {
-    /// The leader's clock, for people.
-    pub wall: WallTime,
-    /// What is left of each, and how many wait for it.
-    pub times: Vec<(Option<Span>, usize)>,
 }
 
 /// An opinion about a candidate, which binds nobody (P4).

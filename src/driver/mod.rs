@@ -48,7 +48,7 @@ use api::{Ask, PeerAsk};
 use engine::Engine;
 pub use handed::{BadHanded, DIFFERENCE_BYTES_MOST, Handed, Receiving};
 pub use incoming::decode;
-pub use leasing::Granted;
+pub use leasing::{Granted, HeldBy, LeaseTimes};
 pub use pulse::Pulse;
 pub use setup::{Member, Setup};
 pub use start::{LoadError, StartError, Started, load, start};

@@ -16,8 +16,8 @@ use super::headers::{ACKS, AGE, set_leader, set_position, set_view, value_of};
 use super::problem::Problem;
 use super::query::Query;
 use super::{answers, turn};
-use crate::driver::Granted;
-use crate::driver::api::{HeldBy, LeaseTimes, Level};
+use crate::driver::api::Level;
+use crate::driver::{Granted, HeldBy, LeaseTimes};
 use crate::store::{Process, Role, Store, date_text};
 use crate::types::{LeaseName, Span, Text, WallTime};
 

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::protocol::Envelope;
     use crate::protocol::{Input, Recovered, Settings, Vote};
-    use crate::types::{Boot, Format, Incarnation, Now};
+    use crate::types::{Boot, ClaimId, Format, Incarnation, Now};
 
     /// Whatever a peer sends: in safe mode there is one history (C25).
     #[test]

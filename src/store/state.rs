@@ -142,7 +142,7 @@ impl Store {
 }
 
 /// As of a table with one entry.
-fn token_digest(last: u64) -> u64 {
+pub(super) fn token_digest(last: u64) -> u64 {
     if last == 0 {
         return 0;
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::api::{Denied, HeldBy, Reply};
+use super::super::api::{Denied, Reply};
 use super::super::clock;
 use super::super::engine::Engine;
 use super::super::pending;
-use super::{Granted, Turn};
+use super::{Granted, HeldBy, Turn};
 use crate::leases::{Judged as Standing, Waiter};
 use crate::protocol::{Input, Verdict};
 use crate::store::{Claim, Command, Judged, LeaseOperation, Operation, Reason, Role};
@@ -120,7 +120,7 @@ impl Engine {
 
     pub fn acquire_verdict(&mut self, acquiring: Box<Acquiring>, verdict: Verdict) {
         match verdict {
-            Verdict::Written { position, acks } => self.acquired(acquiring, position, Some(acks)),
+            Verdict::Written { position, acks } => self.acquired(*acquiring, position, Some(acks)),
             Verdict::Readable { .. } => self.look_at_role(acquiring),
             Verdict::Refused(refusal) => {
                 self.leasing.turns.push_back(Turn::Freed(acquiring.role.clone()));
@@ -131,15 +131,15 @@ impl Engine {
     }
 
     /// Its record has been applied; others may have been, too.
-    fn acquired(&mut self, acquiring: Box<Acquiring>, position: Position, acks: Option<usize>) {
+    fn acquired(&mut self, acquiring: Acquiring, position: Position, acks: Option<usize>) {
         let name = LeaseName::Role(acquiring.role.clone());
         let held = self.states.committed().role(&acquiring.role).cloned();
         let Some(what) = held.filter(|held| held.claim.instance == acquiring.claim.instance) else {
-            return self.tell_holder(*acquiring);
+            return self.tell_holder(acquiring);
         };
         let expires_in = self.leasing.leases.left(&name, clock::now().mono).unwrap_or(what.claim.ttl);
         let expires_in = expires_in.min(what.claim.ttl);
-        let Acquiring { role, reply, waited, .. } = *acquiring;
+        let Acquiring { role, reply, waited, .. } = acquiring;
         let (instance, token) = (what.claim.instance.clone(), what.token);
         let granted = Granted { what, new: true, expires_in, position, acks };
         if reply.send(Ok(granted)).is_err() && waited {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::api::{Ask, Denied, Handle, LeaseTimes};
+use super::super::api::{Ask, Denied, Handle};
 use super::super::clock;
 use super::renew::Registering;
-use super::{Acquiring, Granted, LeaseAsk, Renewing};
+use super::{Acquiring, Granted, LeaseAsk, LeaseTimes, Renewing};
 use crate::store::{Claim, NewProcess, Process, Role, Tenure};
 use crate::types::{Call, LeaseName, Span, Text};
 

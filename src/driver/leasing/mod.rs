@@ -26,12 +26,11 @@ use tokio::sync::oneshot;
 pub use acquire::Acquiring;
 pub use renew::Renewing;
 
-use super::api::LeaseTimes;
 use super::clock;
 use super::engine::Engine;
 use crate::leases::{Leases, Waiters};
-use crate::store::{Applied, LeaseEvent};
-use crate::types::{Epoch, LeaseName, Position, Span, Text, Time};
+use crate::store::{Applied, LeaseEvent, Role};
+use crate::types::{Epoch, LeaseName, Position, Span, Text, Time, WallTime};
 
 /// What is asked of leases. What needs no more than a record is a plain write: a release, a removal.
 #[derive(Debug)]
@@ -178,4 +177,23 @@ pub struct Granted<T> {
     pub position: Position,
     /// How many nodes had that record durably.
     pub acks: Option<usize>,
+}
+
+/// Who has a role.
+#[derive(Clone, Debug)]
+pub struct HeldBy {
+    pub role: Text,
+    pub by: Option<Role>,
+    pub expires_in: Option<Span>,
+    /// Nobody had it when the call came.
+    pub conflict: bool,
+}
+
+/// What only the leader knows of leases, in the order in which they were asked for.
+#[derive(Clone, Debug)]
+pub struct LeaseTimes {
+    /// The leader's clock, for people.
+    pub wall: WallTime,
+    /// What is left of each, and how many wait for it.
+    pub times: Vec<(Option<Span>, usize)>,
 }

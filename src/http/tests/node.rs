@@ -292,6 +292,8 @@ impl Loop {
             Ask::CatchUp { snapshot_id, reply } => {
                 let _ = reply.send(self.denied().map_or_else(|| Ok(self.catch_up(snapshot_id)), Err));
             }
+            // Nobody here holds anything.
+            Ask::Lease(ask) => drop(ask),
             Ask::Status(reply) => {
                 let _ = reply.send(self.status());
             }

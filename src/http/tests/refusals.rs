@@ -32,7 +32,7 @@ async fn what_is_not_there_is_a_problem_too() {
     for line in [
         "GET /nothing",
         "POST /v1",
-        "GET /v1/roles",
+        "GET /v1/rolls",
         "GET /metrics",
         "POST /override_all_data",
         "GET /v1/docs/a/../../x",

@@ -42,7 +42,10 @@ fn a_rejected_operation_undoes_all_and_is_named() {
     assert_eq!(rejection.to_string(), "operation 2: there is no user \"bob\"");
     assert_eq!(bench.store, before);
     let applied = bench.apply(&command, call(1, 1));
-    assert_eq!(applied, Applied { outcome: Err(rejection), changes: Vec::new(), restored: false });
+    assert_eq!(
+        applied,
+        Applied { outcome: Err(rejection), changes: Vec::new(), events: Vec::new(), restored: false }
+    );
     assert_eq!(bench.store.digest(), before.digest());
     assert!(bench.store.entries().eq(before.entries()));
 }

@@ -18,7 +18,10 @@ fn a_retry_is_told_the_first_result() {
     assert_eq!(again, Judged::Replay { at, reply: reply.clone() });
     let before = bench.entries();
     let applied = bench.apply(&command, call(9, 1));
-    assert_eq!(applied, Applied { outcome: Ok(reply.clone()), changes: Vec::new(), restored: false });
+    assert_eq!(
+        applied,
+        Applied { outcome: Ok(reply.clone()), changes: Vec::new(), events: Vec::new(), restored: false }
+    );
     assert_eq!(bench.entries(), before);
     assert!(reply.created);
     assert_eq!(&*reply.json, format!(r#"{{"key":"k","rev":"{}","created":true}}"#, at.index));

@@ -6,6 +6,7 @@ mod differences;
 mod document;
 mod garbage;
 mod journal;
+mod leases;
 mod load;
 mod meetings;
 mod merging;
@@ -112,6 +113,9 @@ impl Store {
             self.elections.digest_anew(),
             self.votes.table().digest_anew(),
             self.docs.digest_anew(),
+            self.roles.digest_anew(),
+            self.processes.digest_anew(),
+            super::state::token_digest(self.last_token),
             self.calls.table().digest_anew(),
             self.sides.as_ref().map_or(0, |sides| {
                 let tables =

@@ -3,11 +3,12 @@
 //! - `driver` carries out what only this mode asks for, on the product's own store.
 //! - `clients` write through any node that takes it, on all sides at once.
 //! - `plan` is what a seed means, `run` one seed from harm to verdict, `soak` many of them.
-//! - `stage` and `scenarios` are timelines by hand, `crashes` a death at any output of a heal.
+//! - `stage`, `scenarios` and `beginnings` are timelines by hand, `crashes` a death at any output of a heal.
 //! - `mutants` puts known bugs back.
 //!
 //! What is checked stands in `checks`: `history` is what really happened, kept by the simulator and seen by no node.
 
+mod beginnings;
 mod clients;
 mod crashes;
 mod driver;

@@ -2,6 +2,7 @@
 
 use eldest::protocol::mutant::Mutant;
 
+use super::beginnings;
 use super::run::run;
 use super::scenarios as stage;
 use crate::mutants::Caught::{self, In, Within};
@@ -15,8 +16,8 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::MergeIndexLow, In(stage::one_against_two), &["C18", "I5", "P34"]),
     (Mutant::SettleWithoutAll, Within(100), &["P31"]),
     (Mutant::NeverSettle, In(stage::one_against_two), &["P35"]),
-    (Mutant::AdmittedKnowsItsEpochs, In(stage::let_in_again), &["I1 "]),
-    (Mutant::LonelyCounterPlain, In(stage::lone_beginner), &["I1 ", "I5", "I7"]),
+    (Mutant::AdmittedKnowsItsEpochs, In(beginnings::let_in_again), &["I1 "]),
+    (Mutant::LonelyCounterPlain, In(beginnings::lone_beginner), &["I1 ", "I5", "I7"]),
     (Mutant::AckAlone, In(stage::acknowledged_is_on_every_disk), &["P37"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
 ];

@@ -1,0 +1,82 @@
+//! Timelines of disks that begin, or begin again, while others are out of hearing (P36).
+
+use super::stage::{has, heal, led, set, split, stage, unformed};
+use crate::checks::Check;
+
+/// A wiped node begins alone, twice, and takes writes each time; then it meets the others.
+pub fn lone_beginner() -> Check {
+    let mut world = stage(3, 10)?;
+    set(&mut world, 1, "k", "0")?;
+    for round in 1..3 {
+        split(&mut world, &[&[1, 2], &[3]]);
+        world.wipe(2);
+        world.start(2)?;
+        led(&mut world, &[(1, &[2]), (3, &[])])?;
+        set(&mut world, 3, "k", &format!("3{round}"))?;
+        set(&mut world, 3, &format!("round{round}"), "3")?;
+        set(&mut world, 1, "k", &format!("1{round}"))?;
+        world.net.heal();
+        led(&mut world, &[(1, &[2, 3])])?;
+    }
+    heal(&mut world)?;
+    has(&world, "k", Some("12"))?;
+    has(&world, "round1", Some("3"))?;
+    has(&world, "round2", Some("3"))
+}
+
+/// n2 leads a side of its own and is wiped; nobody else has heard of its epoch when it follows n1, and later leads again.
+pub fn let_in_again() -> Check {
+    let mut world = stage(3, 12)?;
+    split(&mut world, &[&[1, 3], &[2]]);
+    led(&mut world, &[(1, &[3]), (2, &[])])?;
+    set(&mut world, 2, "k", "1")?;
+    world.wipe(1);
+    world.net.heal();
+    world.start(1)?;
+    led(&mut world, &[(1, &[2, 3])])?;
+    set(&mut world, 1, "k", "2")?;
+    world.crash(0, false);
+    led(&mut world, &[(2, &[3])])?;
+    set(&mut world, 2, "k", "3")?;
+    world.start(0)?;
+    heal(&mut world)?;
+    has(&world, "k", Some("3"))
+}
+
+/// Three blank nodes begin apart, and each takes writes before it has ever heard another.
+pub fn three_beginnings() -> Check {
+    let mut world = unformed(3, 11);
+    split(&mut world, &[&[1], &[2], &[3]]);
+    for node in 0..3 {
+        world.start(node)?;
+    }
+    led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
+    for node in [3, 2, 1] {
+        set(&mut world, node, "k", &node.to_string())?;
+        set(&mut world, node, &format!("own{node}"), "1")?;
+    }
+    heal(&mut world)?;
+    has(&world, "k", Some("1"))?;
+    has(&world, "own3", Some("1"))?;
+    counts(&world, 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scenarios::passes;
+
+    #[test]
+    fn lone_beginner() {
+        passes(super::lone_beginner);
+    }
+
+    #[test]
+    fn let_in_again() {
+        passes(super::let_in_again);
+    }
+
+    #[test]
+    fn three_beginnings() {
+        passes(super::three_beginnings);
+    }
+}
