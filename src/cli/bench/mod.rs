@@ -1,9 +1,10 @@
 //! `eldest bench`: what a cluster does, in figures that anybody can make again with the same command.
 //!
-//! Three benchmarks share one client (`http`, `session`):
+//! Four benchmarks share one client (`http`, `session`):
 //!
 //! - without a subcommand, a closed loop of reads and writes (`load`): rate and latency;
 //! - `gap`: how long writes are not acknowledged while somebody else kills nodes or hands leadership over;
+//! - `locks`: roles acquired, released, handed on and left to end;
 //! - `fill`: puts a given amount of data into the cluster first.
 //!
 //! Client and servers often share one machine, so the client is built to cost little: one thread, prepared requests,
@@ -17,6 +18,7 @@ mod gap;
 mod histogram;
 mod http;
 mod load;
+mod locks;
 mod progress;
 mod report;
 mod rng;
@@ -53,6 +55,8 @@ pub struct Args {
 enum Mode {
     /// Write without end and tell each gap between acknowledgements
     Gap(gap::GapArgs),
+    /// Acquire and release roles, alone and all at once
+    Locks(locks::LocksArgs),
     /// Fill the cluster with documents, quickly
     Fill(fill::FillArgs),
 }
@@ -62,6 +66,7 @@ Examples:
   eldest bench --url http://127.0.0.1:9000 --connections 64 --size 256 --duration 10s
   eldest bench --read 90 --level linear --json
   eldest bench gap --over 20ms --duration 60s
+  eldest bench locks --connections 64
   eldest bench fill --docs 100000";
 
 /// The benchmark gets a thread and a runtime of its own: whatever runtime the caller has, an answer that arrives
@@ -88,6 +93,7 @@ impl Args {
         match &self.mode {
             None => load::run(&self.load, stop, out).await,
             Some(Mode::Gap(gap)) => gap::run(gap, stop, out).await,
+            Some(Mode::Locks(locks)) => locks::run(locks, stop, out).await,
             Some(Mode::Fill(fill)) => fill::run(fill, stop, out).await,
         }
     }
