@@ -34,7 +34,7 @@ pub enum Call {
     /// A renewal, or a registration.
     Renew(Renewing),
     /// The loop's own record about leases; nobody waits for it.
-    Leases,
+    Leases(u64),
     /// What was granted to a caller that has gone away is given back.
     GiveBack,
     /// A hand-over, or a change of the service's holds.
@@ -84,7 +84,7 @@ impl Call {
             Call::Admin(reply) => drop(reply.send(Err(denied))),
             Call::Acquire(acquiring) => acquiring.deny(denied),
             Call::Renew(renewing) => renewing.deny(denied),
-            Call::Farewell | Call::Leases | Call::GiveBack => {}
+            Call::Farewell | Call::Leases(_) | Call::GiveBack => {}
         }
     }
 }

@@ -37,13 +37,21 @@ impl Engine {
         let stamp = self.core.stamp(now).unwrap_or_default();
         let open = self.core.is_open() && self.look_ahead();
         match open && self.states.newest().judge(&command, None, stamp) == Judged::Accept {
-            true => self.propose(command.to_payload(None), pending::Call::Leases),
+            true => {
+                self.leasing.record += 1;
+                let call = pending::Call::Leases(self.leasing.record);
+                self.propose(command.to_payload(None), call);
+            }
             // Another record about them stands in the log already.
             false => self.leasing.leases.settled(now.mono, Outcome::Refused),
         }
     }
 
-    pub fn leases_verdict(&mut self, verdict: &Verdict) {
+    /// One of an epoch before says nothing about the record that is under way in this one.
+    pub fn leases_verdict(&mut self, record: u64, verdict: &Verdict) {
+        if record != self.leasing.record {
+            return;
+        }
         let outcome = match verdict {
             Verdict::Written { .. } => Outcome::Applied,
             Verdict::Refused(_) => Outcome::Refused,

@@ -50,6 +50,10 @@ pub struct Leasing {
     waiters: Waiters<Box<Acquiring>>,
     /// The epoch that this node leads and counts leases in.
     led: Option<Epoch>,
+    /// The state is another one: all is counted anew.
+    anew: bool,
+    /// The number of the record about leases that is under way, or was the last.
+    record: u64,
     /// What is to be done when the core is at rest again.
     turns: VecDeque<Turn>,
     busy: bool,
@@ -73,9 +77,8 @@ impl Leasing {
         self.leases.deadline().min(self.waiters.deadline())
     }
 
-    /// All is counted anew: the state is another one.
     pub fn start_over(&mut self) {
-        self.led = None;
+        self.anew = true;
     }
 }
 
@@ -109,21 +112,17 @@ impl Engine {
 
     fn follow_leadership(&mut self) {
         let epoch = self.core.is_open().then(|| self.core.vote().promise.epoch);
-        if epoch == self.leasing.led {
-            return;
+        if epoch != self.leasing.led {
+            self.leasing.leases.resign();
+            self.leasing.led = epoch;
+            self.leasing.anew = true;
+            for waiter in self.leasing.waiters.drain() {
+                waiter.ticket.deny(self.not_leading());
+            }
         }
-        self.leasing.led = epoch;
-        match epoch {
-            Some(_) => {
-                let store = self.states.committed().clone();
-                self.leasing.leases.lead(clock::now().mono, store.leases());
-            }
-            None => {
-                self.leasing.leases.resign();
-                for waiter in self.leasing.waiters.drain() {
-                    waiter.ticket.deny(self.not_leading());
-                }
-            }
+        if std::mem::take(&mut self.leasing.anew) && epoch.is_some() {
+            let store = self.states.committed().clone();
+            self.leasing.leases.lead(clock::now().mono, store.leases());
         }
     }
 
@@ -131,9 +130,6 @@ impl Engine {
     pub fn count_leases(&mut self, applied: &Applied) {
         if self.leasing.led.is_none() {
             return;
-        }
-        if applied.restored {
-            return self.leasing.start_over();
         }
         let now = clock::now().mono;
         for name in applied.changes.iter().filter_map(|key| key.lease()) {
