@@ -29,6 +29,8 @@ pub struct Acquiring {
     pub was_free: Option<bool>,
     /// Its turn came after a wait.
     pub waited: bool,
+    /// Its record gives it the role, and not only says something else of the one who has it.
+    pub new: bool,
 }
 
 impl Acquiring {
@@ -61,6 +63,8 @@ impl Engine {
         let stamp = self.core.stamp(now).unwrap_or_default();
         match self.states.newest().judge(&command, acquiring.call, stamp) {
             Judged::Accept => {
+                let held = self.states.newest().role(&acquiring.role);
+                acquiring.new = held.is_none_or(|held| held.claim.instance != acquiring.claim.instance);
                 let payload = command.to_payload(acquiring.call);
                 self.propose(payload, pending::Call::Acquire(acquiring));
             }
@@ -139,9 +143,9 @@ impl Engine {
         };
         let expires_in = self.leasing.leases.left(&name, clock::now().mono).unwrap_or(what.claim.ttl);
         let expires_in = expires_in.min(what.claim.ttl);
-        let Acquiring { role, reply, waited, .. } = acquiring;
+        let Acquiring { role, reply, waited, new, .. } = acquiring;
         let (instance, token) = (what.claim.instance.clone(), what.token);
-        let granted = Granted { what, new: true, expires_in, position, acks };
+        let granted = Granted { what, new, expires_in, position, acks };
         if reply.send(Ok(granted)).is_err() && waited {
             // Nobody is there to use what was waited for.
             self.leasing.turns.push_back(Turn::GiveBack { role, instance, token });

@@ -22,8 +22,18 @@ impl Handle {
         let until = clock::now().mono + wait;
         self.ask(|reply| {
             let elect = false;
-            let acquiring =
-                Acquiring { role, claim, elect, priority, until, call, reply, was_free: None, waited: false };
+            let acquiring = Acquiring {
+                role,
+                claim,
+                elect,
+                priority,
+                until,
+                call,
+                reply,
+                was_free: None,
+                waited: false,
+                new: false,
+            };
             Ask::Lease(LeaseAsk::Acquire(acquiring.into()))
         })
         .await
@@ -39,8 +49,18 @@ impl Handle {
         let until = clock::now().mono;
         self.ask(|reply| {
             let (elect, priority) = (true, 0);
-            let acquiring =
-                Acquiring { role, claim, elect, priority, until, call, reply, was_free: None, waited: false };
+            let acquiring = Acquiring {
+                role,
+                claim,
+                elect,
+                priority,
+                until,
+                call,
+                reply,
+                was_free: None,
+                waited: false,
+                new: false,
+            };
             Ask::Lease(LeaseAsk::Acquire(acquiring.into()))
         })
         .await

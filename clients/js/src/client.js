@@ -1,0 +1,219 @@
+// The client: everything that a cluster is asked for, at whichever of its nodes.
+
+import { Broker } from './broker.js';
+import { BadAnswer } from './errors.js';
+import { Election } from './election.js';
+import { Feed, Listener } from './feed.js';
+import { LockGuard } from './lock.js';
+import { Processes, Registry } from './registry.js';
+import { HttpBackend, Roles } from './roles.js';
+import { leaderOnly, withElection } from './scope.js';
+import { items, object, segment } from './shape.js';
+import { StateDoc } from './state-doc.js';
+import { Transport } from './transport.js';
+
+export class Client {
+  #transport;
+
+  /** `nodes`: the URLs of all nodes, as a list or with commas between them. */
+  constructor(nodes, options = {}) {
+    const transport = new Transport(nodes, options);
+    this.#transport = transport;
+    this.docs = new Docs(transport);
+    this.users = new Reading(transport, '/v1/users', 'user');
+    this.elections = new Reading(transport, '/v1/elections', 'election');
+    this.conflicts = new Conflicts(transport);
+    this.roles = new Roles(transport);
+    this.processes = new Processes(transport);
+    this.channels = new Channels(transport);
+    this.backend = new HttpBackend(this.roles, (wanted) => this.feed(wanted), transport.clock);
+  }
+
+  get nodes() {
+    return this.#transport.nodes;
+  }
+
+  /** The node that the next call tries first. */
+  get node() {
+    return this.#transport.node;
+  }
+
+  /** One command: `{index, epoch, result}`. */
+  command(storageCmd, payload, options = {}) {
+    return this.#commands({ storage_cmd: storageCmd, payload }, options);
+  }
+
+  /** A list of `{storage_cmd, payload}`; all apply or none: `{index, epoch, results}`. */
+  batch(commands, options = {}) {
+    return this.#commands(commands, options);
+  }
+
+  async #commands(body, { idempotencyKey, deadlineMs, signal } = {}) {
+    const spec = { method: 'POST', path: '/v1/commands', body, keyed: true, idempotencyKey, deadlineMs, signal };
+    return object((await this.#transport.call(spec)).body, 'commands');
+  }
+
+  /** One node's own view: the one that answered last. */
+  async status() {
+    return object((await this.#transport.call({ path: '/v1/status' })).body, 'status');
+  }
+
+  /** An iteration without an end over events; it goes on by itself at another node with the last id. */
+  feed(options = {}) {
+    return new Feed(this.#transport, options);
+  }
+
+  election(role, options) {
+    return new Election(this, role, options);
+  }
+
+  withElection(role, fn, options) {
+    return withElection(this, role, fn, options);
+  }
+
+  leaderOnly(role, fn, options) {
+    return leaderOnly(this, role, fn, options);
+  }
+
+  lock(role, options) {
+    return LockGuard.acquire(this, role, options);
+  }
+
+  registry(options) {
+    return new Registry(this, options);
+  }
+
+  broker(options) {
+    return new Broker(this, options);
+  }
+
+  stateDoc(key, options) {
+    return new StateDoc(this, key, options);
+  }
+}
+
+const quoted = (rev) => (rev === undefined || rev === null ? undefined : `"${rev}"`);
+
+/** A condition on nothing would be none at all. */
+function known(rev) {
+  if (rev === null) throw new TypeError('ifRev is null: there is no revision to depend on');
+}
+
+/** Documents: any JSON up to 1 MiB under a key. `rev` is opaque. */
+class Docs {
+  #transport;
+
+  constructor(transport) {
+    this.#transport = transport;
+  }
+
+  /** `{key, value, rev}`, or `NotFound`. */
+  async get(key, { level, signal } = {}) {
+    const spec = { path: `/v1/docs/${segment(key, 'key')}`, query: { level }, signal };
+    const { body, headers } = await this.#transport.call(spec);
+    const etag = headers.get('etag');
+    // A page of another origin sees the header only where it is let, and without it nothing can be swapped safely.
+    if (etag === null) throw new BadAnswer(`${key}: a document without an ETag`);
+    return { key, value: body, rev: etag.replace(/^(?:W\/)?"(.*)"$/, '$1') };
+  }
+
+  /** `{key, rev, created}`. `ifRev`: only if that is its revision; `ifAbsent`: only if there is none. Else `PreconditionFailed`. */
+  put(key, value, { ifRev, ifAbsent, ...options } = {}) {
+    if (value === undefined) throw new TypeError('undefined is no JSON; write null, or delete');
+    known(ifRev);
+    const headers = { 'if-match': quoted(ifRev), 'if-none-match': ifAbsent ? '*' : undefined };
+    return this.#write('PUT', key, { body: value, headers }, options);
+  }
+
+  delete(key, { ifRev, ...options } = {}) {
+    known(ifRev);
+    return this.#write('DELETE', key, { headers: { 'if-match': quoted(ifRev) } }, options);
+  }
+
+  async #write(method, key, spec, { idempotencyKey, deadlineMs, signal }) {
+    const whole = { method, path: `/v1/docs/${segment(key, 'key')}`, keyed: true, idempotencyKey, deadlineMs, signal, ...spec };
+    return object((await this.#transport.call(whole)).body, 'document');
+  }
+
+  /** A page: `{items: [{key, rev, value}], next}`. */
+  async list({ prefix, limit, after, level, signal } = {}) {
+    const query = { prefix, limit, after, level };
+    return items((await this.#transport.call({ path: '/v1/docs', query, signal })).body, 'documents');
+  }
+
+  /** Every document whose key begins so, page by page. */
+  async *all({ prefix, level, signal } = {}) {
+    for (let after; after !== null; ) {
+      const page = await this.list({ prefix, after, level, signal });
+      yield* page.items;
+      after = page.next ?? null;
+    }
+  }
+}
+
+/** Users and elections are read here and written with commands. */
+class Reading {
+  constructor(transport, path, what) {
+    this.get = async (name, { level } = {}) => {
+      const spec = { path: `${path}/${segment(name, what)}`, query: { level } };
+      return object((await transport.call(spec)).body, what);
+    };
+    this.list = async ({ limit, after, level } = {}) => {
+      return items((await transport.call({ path, query: { limit, after, level } })).body, what);
+    };
+  }
+}
+
+/** Values that a merge overrode; in available mode only. */
+class Conflicts {
+  #transport;
+
+  constructor(transport) {
+    this.#transport = transport;
+  }
+
+  async list({ kind, prefix, limit, after, level } = {}) {
+    const query = { kind, prefix, limit, after, level };
+    return items((await this.#transport.call({ path: '/v1/conflicts', query })).body, 'conflicts');
+  }
+
+  async get(id, { level } = {}) {
+    const spec = { path: `/v1/conflicts/${segment(id, 'conflict')}`, query: { level } };
+    return object((await this.#transport.call(spec)).body, 'conflict');
+  }
+
+  apply(id, options) {
+    return this.#settle(id, 'apply', options);
+  }
+
+  drop(id, options) {
+    return this.#settle(id, 'drop', options);
+  }
+
+  async #settle(id, verb, { idempotencyKey } = {}) {
+    const path = `/v1/conflicts/${segment(id, 'conflict')}/${verb}`;
+    return (await this.#transport.call({ method: 'POST', path, keyed: true, idempotencyKey })).body;
+  }
+}
+
+/** Messages for whoever listens now, at most once. */
+class Channels {
+  #transport;
+
+  constructor(transport) {
+    this.#transport = transport;
+  }
+
+  /** How many listeners it was handed to. Never sent again after an unknown outcome, which is `Indeterminate` at once. */
+  async publish(name, message, { deadlineMs, signal } = {}) {
+    if (message === undefined) throw new TypeError('undefined is no JSON');
+    const path = `/v1/channels/${segment(name, 'channel')}`;
+    const answer = await this.#transport.call({ method: 'POST', path, body: message, once: true, deadlineMs, signal });
+    return Number(object(answer.body, 'channel').delivered ?? 0);
+  }
+
+  /** An iteration without an end over the messages. */
+  listen(name, options = {}) {
+    return new Listener(this.#transport, { ...options, path: `/v1/channels/${segment(name, 'channel')}` });
+  }
+}

@@ -1,0 +1,21 @@
+// What programs import.
+
+export { Broker } from './broker.js';
+export { Client } from './client.js';
+export { Election } from './election.js';
+export {
+  BadAnswer,
+  EldestError,
+  FeedCompacted,
+  Indeterminate,
+  LeaseLost,
+  NotFound,
+  PreconditionFailed,
+  Problem,
+  RoleHeld,
+  Unavailable,
+} from './errors.js';
+export { LockGuard } from './lock.js';
+export { Registry } from './registry.js';
+export { leaderOnly, withElection } from './scope.js';
+export { StateDoc } from './state-doc.js';

@@ -1,0 +1,138 @@
+// One grant of a role, kept: renewed in the background, believed in only for as long as it certainly lasts.
+
+import { LeaseLost } from './errors.js';
+import { rest } from './clock.js';
+import { linked } from './signals.js';
+
+/** By how much clocks of two machines may differ in pace, and how coarse a timer may be. */
+const DRIFT = 0.01;
+const MARGIN_MS = 10;
+/** After a renewal that failed, the next one: a part of what is left, but not more often than this. */
+const RETRY_PART = 0.2;
+const RETRY_LEAST_MS = 50;
+/** So that a node that says nothing leaves time for another one. */
+const ATTEMPT_PART = 1 / 3;
+const ATTEMPT_LEAST_MS = 100;
+
+export const TTL_MS = 30_000;
+export const RENEW_EVERY_MS = 10_000;
+
+/** For how long a holder may believe, from the moment it sent the request. */
+export function believable(ttlMs, expiresInMs) {
+  const span = Math.min(ttlMs, expiresInMs);
+  return span - span * DRIFT - MARGIN_MS;
+}
+
+export class Lease {
+  #backend;
+  #until = -Infinity;
+  #ended = new AbortController();
+  #attemptMs;
+  #cancelExpiry = () => {};
+  #work = Promise.resolve();
+
+  constructor(backend, options, token) {
+    this.#backend = backend;
+    this.role = options.role;
+    this.instanceId = options.instanceId;
+    this.ttlMs = options.ttlMs;
+    this.renewEveryMs = options.renewEveryMs;
+    this.token = token;
+    this.#attemptMs = options.attemptTimeoutMs ?? 3000;
+    this.onHeartbeatError = options.onHeartbeatError ?? (() => {});
+  }
+
+  /** Read off the clock at every call: no timer has to have fired. */
+  get held() {
+    return !this.#ended.signal.aborted && this.#backend.clock.now() < this.#until;
+  }
+
+  /** Aborts when the lease is over, for whatever reason; the reason is its own. */
+  get lost() {
+    return this.#ended.signal;
+  }
+
+  /** For how much longer it is believed in. */
+  get leftMs() {
+    return this.held ? this.#until - this.#backend.clock.now() : 0;
+  }
+
+  /**
+   * Begins with what the acquire answered. A grant that was waited for may be as old as the wait: it is renewed first, and believed
+   * in from that renewal's sending on. So is one that is nearly over on arrival. Returns whether it is held.
+   */
+  async begin(grant, signal) {
+    if (!grant.waited) this.#believe(grant);
+    if (this.leftMs < believable(this.ttlMs, this.ttlMs) / 2) await this.#confirm(signal);
+    if (this.held) this.#work = this.#keep();
+    else this.end(new Error('the grant was over before it could be confirmed'));
+    return this.held;
+  }
+
+  /** Nobody believes in it any more; what is under way is given up. */
+  end(reason) {
+    if (this.#ended.signal.aborted) return;
+    this.#cancelExpiry();
+    this.#ended.abort(reason);
+  }
+
+  /** Ends it, and gives the role to the next at once. Throws what kept the release from being made. */
+  async release(options) {
+    this.end(new Error('released'));
+    await this.#work;
+    const { role, instanceId, token } = this;
+    try {
+      await this.#backend.release(role, { instanceId, token, ...options });
+    } catch (error) {
+      if (!(error instanceof LeaseLost)) throw error;
+    }
+  }
+
+  #believe({ sentAt, expiresInMs }) {
+    this.#until = sentAt + believable(this.ttlMs, expiresInMs);
+    this.#cancelExpiry();
+    const { clock } = this.#backend;
+    const over = () => this.end(new Error('no renewal came through in time'));
+    this.#cancelExpiry = clock.after(this.#until - clock.now(), over, { background: true });
+  }
+
+  async #confirm(signal) {
+    const { clock } = this.#backend;
+    const deadline = clock.now() + this.ttlMs;
+    while (!this.lost.aborted && !signal?.aborted && clock.now() < deadline) {
+      if ((await this.#renew(deadline - clock.now(), signal)) || this.lost.aborted) return;
+      await rest(clock, RETRY_LEAST_MS, signal);
+    }
+  }
+
+  async #keep() {
+    const { clock } = this.#backend;
+    for (let pause = this.renewEveryMs; this.held; ) {
+      await rest(clock, Math.min(pause, this.leftMs), this.lost, { background: true });
+      if (!this.held) break;
+      const renewed = await this.#renew(this.leftMs);
+      pause = renewed ? this.renewEveryMs : Math.max(RETRY_LEAST_MS, this.leftMs * RETRY_PART);
+    }
+    this.end(new Error('no renewal came through in time'));
+  }
+
+  /** Whether it was renewed. Anything but `LeaseLost` leaves what is believed as it was. */
+  async #renew(withinMs, outer) {
+    const { role, instanceId, token, ttlMs } = this;
+    const attemptTimeoutMs = Math.max(ATTEMPT_LEAST_MS, Math.min(this.#attemptMs, withinMs * ATTEMPT_PART));
+    const link = linked(this.lost, outer);
+    try {
+      const options = { instanceId, token, ttlMs, signal: link.signal, deadlineMs: withinMs, attemptTimeoutMs };
+      const renewal = await this.#backend.renew(role, options);
+      if (!this.lost.aborted) this.#believe(renewal);
+      return true;
+    } catch (error) {
+      if (link.signal.aborted) return false;
+      this.onHeartbeatError(error);
+      if (error instanceof LeaseLost) this.end(error);
+      return false;
+    } finally {
+      link.dispose();
+    }
+  }
+}

@@ -1,0 +1,31 @@
+// What is read out of answers, checked: nothing that a server sends makes a program act on `undefined`.
+
+import { BadAnswer } from './errors.js';
+
+export function object(value, what) {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new BadAnswer(`${what}: no object`);
+  return value;
+}
+
+export function items(value, what) {
+  if (!Array.isArray(object(value, what).items)) throw new BadAnswer(`${what}: no items`);
+  return value;
+}
+
+/** A fencing token: a whole number below 2^53, so that it is exact here too. */
+export function token(value, what) {
+  if (!Number.isSafeInteger(value) || value < 0) throw new BadAnswer(`${what}: ${value} is no token`);
+  return value;
+}
+
+export function span(value, what) {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) throw new BadAnswer(`${what}: ${value} is no span`);
+  return value;
+}
+
+/** One segment of a path. URLs lose segments of one or two dots on the way, so no name can be one. */
+export function segment(name, what) {
+  const text = String(name ?? '');
+  if (text === '' || text === '.' || text === '..') throw new TypeError(`${what}: "${text}" cannot stand in a URL`);
+  return encodeURIComponent(text);
+}

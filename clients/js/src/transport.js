@@ -1,0 +1,224 @@
+// One call over many nodes: attempts, pauses, a deadline, and what is known when it ends.
+
+import { Backoff, rest, systemClock } from './clock.js';
+import { BadAnswer, Indeterminate, Unavailable, problem } from './errors.js';
+import { linked, randomId } from './signals.js';
+
+/** One call, all its attempts and pauses included; a call that waits has its wait besides. */
+const DEADLINE_MS = 10_000;
+/** One attempt at one node. A dead machine does not refuse, it says nothing: the others must have their turn. */
+const ATTEMPT_MS = 3_000;
+/** No attempt begins so near the deadline that it would be cut off on its way: that would only make its outcome unknown. */
+const LAST_ATTEMPT_MS = 250;
+const LAST_ATTEMPT_PART = 0.2;
+/** The head of a stream: a node that is behind answers once it has caught up, or with 503 after 10 s. */
+const STREAM_HEAD_MS = 12_000;
+/** The biggest answer is a page of 4 MiB; a multiple of it, in case that limit rises. */
+const ANSWER_BYTES_MOST = 32 << 20;
+
+/** Errors that tell that no byte of the request has left: its connection was never made. */
+const CONNECTING = new Set(['connect', 'getaddrinfo']);
+
+function neverSent(error) {
+  const cause = error?.cause ?? error;
+  if (Array.isArray(cause?.errors)) return cause.errors.length > 0 && cause.errors.every(neverSent);
+  return CONNECTING.has(cause?.syscall) || cause?.code === 'UND_ERR_CONNECT_TIMEOUT';
+}
+
+class TimedOut extends Error {}
+
+export class Transport {
+  #bases;
+  #at = 0;
+  #headers;
+  #fetch;
+
+  constructor(nodes, options = {}) {
+    const list = typeof nodes === 'string' ? nodes.split(',') : [...(nodes ?? [])];
+    this.#bases = list.map((node) => new URL(String(node).trim()).href.replace(/\/+$/, ''));
+    if (this.#bases.length === 0) throw new TypeError('name at least one node, as http://host:9000');
+    this.#headers = new Headers(options.token ? { authorization: `Bearer ${options.token}` } : {});
+    this.#fetch = options.fetch ?? ((...request) => globalThis.fetch(...request));
+    this.clock = options.clock ?? systemClock;
+    this.deadlineMs = options.deadlineMs ?? DEADLINE_MS;
+    this.attemptTimeoutMs = options.attemptTimeoutMs ?? ATTEMPT_MS;
+  }
+
+  get nodes() {
+    return [...this.#bases];
+  }
+
+  /** The node that the next call tries first: the one that answered last. */
+  get node() {
+    return this.#bases[this.#at];
+  }
+
+  /**
+   * Makes a call and returns `{status, headers, body, firstSentAt, sentAt, attempts}`: when its first attempt and the one that was
+   * answered left, on `clock`. Any 421, 429 or 503 of a node means surely not applied, so the call goes on at the next node. So does
+   * one of unknown outcome, with the same key, unless it is to be made `once` at most; `onLost` hears of each such attempt.
+   */
+  async call(spec) {
+    const request = this.#request(spec);
+    const patience = (spec.deadlineMs ?? this.deadlineMs) + (spec.waitMs ?? 0);
+    const deadline = this.clock.now() + patience;
+    const lastStart = deadline - Math.min(LAST_ATTEMPT_MS, patience * LAST_ATTEMPT_PART);
+    const backoff = new Backoff();
+    let [at, firstSentAt, unknown, last] = [this.#at, null, false, null];
+    for (let attempts = 1; this.clock.now() < lastStart; attempts += 1) {
+      spec.signal?.throwIfAborted();
+      const sentAt = this.clock.now();
+      firstSentAt ??= sentAt;
+      const most = (spec.attemptTimeoutMs ?? this.attemptTimeoutMs) + (spec.waitMs ?? 0);
+      last = await this.#attempt(at, request, Math.min(most, deadline - sentAt), spec.signal);
+      if (last.kind === 'answer') {
+        this.#at = at;
+        return { ...last, firstSentAt, sentAt, attempts };
+      }
+      if (request.write && last.kind === 'lost') {
+        unknown = true;
+        spec.onLost?.();
+        if (spec.once) break;
+      }
+      at = this.#next(at, last.error);
+      if (last.kind === 'unsent' && attempts < this.#bases.length) continue;
+      await rest(this.clock, Math.min(backoff.next(), lastStart - this.clock.now()), spec.signal);
+    }
+    throw this.#given_up(request, unknown, last?.error);
+  }
+
+  /** One attempt at a stream, at the node that is tried first; the answer's body is still to be read. */
+  async stream(spec) {
+    const request = this.#request(spec);
+    const at = this.#at;
+    const link = linked(spec.signal);
+    const cancel = this.clock.after(STREAM_HEAD_MS + (spec.waitMs ?? 0), () => link.controller.abort(new TimedOut('no answer')));
+    try {
+      const response = await this.#send(at, request, link.signal);
+      if (!response.ok) {
+        const outcome = await read(response, request);
+        // What no node said may be a gateway's word, and gone a moment later.
+        throw outcome.error?.status ? outcome.error : new Error(`status ${response.status}`, { cause: outcome.error });
+      }
+      if (!response.body) throw new BadAnswer('a stream without a body');
+      return { response, close: () => (link.dispose(), link.controller.abort()) };
+    } catch (error) {
+      link.dispose();
+      spec.signal?.throwIfAborted();
+      throw error;
+    } finally {
+      cancel();
+    }
+  }
+
+  /** The next stream is tried elsewhere. */
+  leave(error) {
+    this.#at = this.#next(this.#at, error);
+  }
+
+  #request(spec) {
+    const headers = new Headers(this.#headers);
+    for (const [name, value] of Object.entries(spec.headers ?? {})) {
+      if (value !== undefined && value !== null) headers.set(name, value);
+    }
+    const method = spec.method ?? 'GET';
+    const write = method !== 'GET' && spec.write !== false;
+    const key = spec.keyed ? (spec.idempotencyKey ?? randomId()) : null;
+    if (key !== null) headers.set('idempotency-key', key);
+    const body = spec.body === undefined ? undefined : JSON.stringify(spec.body);
+    if (body !== undefined) headers.set('content-type', 'application/json');
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(spec.query ?? {})) {
+      if (value !== undefined && value !== null && value !== '') query.set(name, String(value));
+    }
+    const search = query.size > 0 ? `?${query}` : '';
+    return { method, headers, body, key, write, target: spec.path + search };
+  }
+
+  #send(at, request, signal) {
+    const { method, headers, body, target } = request;
+    return this.#fetch(this.#bases[at] + target, { method, headers, body, signal, cache: 'no-store' });
+  }
+
+  async #attempt(at, request, timeoutMs, outer) {
+    const link = linked(outer);
+    const cancel = this.clock.after(timeoutMs, () => link.controller.abort(new TimedOut(`no answer in ${Math.ceil(timeoutMs)} ms`)));
+    try {
+      const outcome = await read(await this.#send(at, request, link.signal), request);
+      if (outcome.kind === 'problem') throw outcome.error;
+      return outcome;
+    } catch (error) {
+      if (error instanceof BadAnswer || error?.status) throw error;
+      outer?.throwIfAborted();
+      return { kind: neverSent(error) ? 'unsent' : 'lost', error };
+    } finally {
+      cancel();
+      link.dispose();
+    }
+  }
+
+  /** The leader, if the error names it and it is one of the nodes given: a call never goes anywhere else. */
+  #next(at, error) {
+    const url = error?.status === 421 ? error.leaderNode?.url : null;
+    const leader = typeof url === 'string' ? this.#bases.indexOf(url.replace(/\/+$/, '')) : -1;
+    const next = leader >= 0 && leader !== at ? leader : (at + 1) % this.#bases.length;
+    if (this.#at === at) this.#at = next;
+    return next;
+  }
+
+  #given_up(request, unknown, cause) {
+    const why = cause?.cause?.message ?? cause?.message ?? 'the deadline was over before the first attempt';
+    if (unknown) {
+      const text = `${request.method} ${request.target} may or may not have happened: ${why}`;
+      return new Indeterminate(text, { cause, idempotencyKey: request.key });
+    }
+    return new Unavailable(`${request.method} ${request.target} did not happen: ${why}`, { cause });
+  }
+}
+
+/** What an answer tells: `answer`, `problem` (final), `refused` (surely not applied) or `lost` (unknown). */
+async function read(response, request) {
+  const text = await bounded(response);
+  const { status, headers } = response;
+  let body = null;
+  try {
+    if (text !== '') body = JSON.parse(text);
+  } catch (cause) {
+    if (status < 400) {
+      const error = new BadAnswer(`${request.method} ${request.target}: an answer that is not JSON`, { cause });
+      return { kind: 'lost', error };
+    }
+  }
+  if (response.ok || status === 304) return { kind: 'answer', status, headers, body };
+  return refusal(status, body, request);
+}
+
+function refusal(status, body, request) {
+  const ours = body !== null && typeof body === 'object' && typeof body.code === 'string';
+  if (!ours) {
+    const error = new BadAnswer(`${request.method} ${request.target}: status ${status} without a problem document`);
+    if (status >= 500 || status === 429) return { kind: 'lost', error };
+    throw error;
+  }
+  const error = problem(status, body);
+  if (status === 421 || status === 429 || status === 503) return { kind: 'refused', error };
+  if (status >= 500) return { kind: 'lost', error };
+  return { kind: 'problem', error };
+}
+
+async function bounded(response) {
+  if (!response.body) return '';
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let [text, bytes] = ['', 0];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    bytes += value.length;
+    if (bytes > ANSWER_BYTES_MOST) {
+      reader.cancel().catch(() => {});
+      throw new BadAnswer(`an answer of more than ${ANSWER_BYTES_MOST} bytes`);
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}

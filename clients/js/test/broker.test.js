@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Broker, Indeterminate, PreconditionFailed } from '../src/index.js';
+import { ManualClock, MemoryBackend } from '../src/memory.js';
+import { event, fake } from './help.js';
+
+function two() {
+  const clock = new ManualClock();
+  const backend = new MemoryBackend({ clock });
+  const broker = (address) => new Broker(backend, { address, instanceId: address });
+  return { clock, backend, a: broker('0.0.0.0:8080'), b: broker('0.0.0.0:8081') };
+}
+
+test('tryElect: elected, already_leader, other_leader', async () => {
+  const { a, b } = two();
+  assert.deepEqual(await a.tryElect(), { status: 'elected' });
+  assert.deepEqual(await a.tryElect(), { status: 'already_leader' });
+  assert.deepEqual(await b.tryElect(), { status: 'other_leader', leader: '0.0.0.0:8080' });
+  assert.deepEqual([a.isLeader, b.isLeader, a.token, b.token], [true, false, 1, null]);
+  await a.stop();
+  assert.deepEqual(await b.tryElect(), { status: 'elected' });
+  await b.stop();
+});
+
+test('tryElect: conflict, where another was quicker', async (t) => {
+  const { cluster, client } = await fake(t);
+  const leader = { instance_id: 'z', address: null, metadata: null };
+  cluster.fault = () => ({ status: 409, body: { code: 'role_held', outcome: 'conflict', role: 'broker', leader, token: 9, expires_in_ms: 1 } });
+  assert.deepEqual(await client.broker().tryElect(), { status: 'conflict' });
+});
+
+test('heartbeats keep it; a broker that is silent for 10 s is followed by another', async () => {
+  const { clock, backend, a, b } = two();
+  await a.tryElect();
+  for (let n = 0; n < 10; n += 1) await clock.advance(3_000);
+  assert.equal(await a.checkLeadership(), true);
+  backend.renew = async () => {
+    throw new Indeterminate('cut off');
+  };
+  const lost = event(a, 'leader_lost');
+  await clock.advance(10_000);
+  await lost;
+  assert.deepEqual(await b.tryElect(), { status: 'elected' });
+  assert.equal(await a.checkLeadership(), false);
+  await b.stop();
+});
+
+test('checkLeadership asks the cluster: who was replaced learns of it', async () => {
+  const { backend, a } = two();
+  await a.tryElect();
+  await backend.elect('broker', { instanceId: 'z', ttlMs: 10_000 });
+  assert.equal(await a.checkLeadership(), false);
+  assert.equal(a.isLeader, false);
+});
+
+test('StateDoc: changes of many writers are all there', async (t) => {
+  const { client } = await fake(t);
+  const doc = client.stateDoc('queue', { initial: { jobs: [] } });
+  assert.deepEqual(await doc.read(), { value: { jobs: [] }, rev: null });
+  await Promise.all([1, 2, 3, 4, 5].map((job) => doc.update((state) => ({ jobs: [...state.jobs, job] }))));
+  assert.deepEqual((await doc.read()).value.jobs.sort(), [1, 2, 3, 4, 5]);
+});
+
+test('StateDoc: create only where there is none', async (t) => {
+  const { client } = await fake(t);
+  const doc = client.stateDoc('queue');
+  await doc.create({ n: 1 });
+  await assert.rejects(doc.create({ n: 2 }), PreconditionFailed);
+});
+
+test('StateDoc: nothing is written where the change is undefined; tries are bounded', async (t) => {
+  const { cluster, client } = await fake(t);
+  const doc = client.stateDoc('queue', { triesMost: 3 });
+  await doc.update(() => undefined);
+  assert.equal(cluster.state.index, 0);
+  await doc.create(0);
+  let calls = 0;
+  const meddled = doc.update(async () => {
+    calls += 1;
+    await client.docs.put('queue', calls);
+    return -1;
+  });
+  await assert.rejects(meddled, PreconditionFailed);
+  assert.equal(calls, 3);
+});

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Indeterminate, PreconditionFailed, RoleHeld, LeaseLost } from '../src/index.js';
+import { systemClock } from '../src/clock.js';
+import { fake, until } from './help.js';
+
+test('documents: put, get, compare and swap, delete', async (t) => {
+  const { client } = await fake(t);
+  const { rev } = await client.docs.put('app/a b', { n: 1 }, { ifAbsent: true });
+  assert.deepEqual(await client.docs.get('app/a b'), { key: 'app/a b', value: { n: 1 }, rev });
+  const next = await client.docs.put('app/a b', { n: 2 }, { ifRev: rev });
+  const late = await client.docs.put('app/a b', { n: 3 }, { ifRev: rev }).catch((error) => error);
+  assert.ok(late instanceof PreconditionFailed);
+  assert.equal(late.currentRev, next.rev);
+  await client.docs.delete('app/a b', { ifRev: next.rev });
+  assert.deepEqual((await client.docs.list({ prefix: 'app/' })).items, []);
+});
+
+test('documents: null is a value; a condition on nothing is refused', async (t) => {
+  const { client } = await fake(t);
+  await client.docs.put('n', null);
+  assert.equal((await client.docs.get('n')).value, null);
+  assert.throws(() => client.docs.put('n', 1, { ifRev: null }), TypeError);
+  assert.throws(() => client.docs.put('n', undefined), TypeError);
+  await assert.rejects(async () => client.docs.put('..', 1), TypeError);
+});
+
+test('documents: all of a prefix, over pages', async (t) => {
+  const { cluster, client } = await fake(t);
+  for (let n = 100; n < 350; n += 1) cluster.state.docs.set(`k${n}`, { value: n, rev: '1' });
+  const found = [];
+  for await (const doc of client.docs.all({ prefix: 'k' })) found.push(doc.value);
+  assert.equal(found.length, 250);
+  assert.equal(found.at(-1), 349);
+});
+
+test('commands: one, and a batch', async (t) => {
+  const { cluster, client } = await fake(t);
+  const { result } = await client.command('CreateUser', { name: 'ann' });
+  assert.deepEqual(result, { name: 'ann' });
+  const { results } = await client.batch([{ storage_cmd: 'CreateUser', payload: { name: 'bob' } }]);
+  assert.deepEqual(results, [{ name: 'bob' }]);
+  assert.deepEqual(cluster.calls[0].body, { storage_cmd: 'CreateUser', payload: { name: 'ann' } });
+});
+
+test('roles: the calls as they are', async (t) => {
+  const { client } = await fake(t);
+  const grant = await client.roles.acquire('r', { instanceId: 'a', address: 'here:1', metadata: { zone: 1 } });
+  assert.equal(grant.outcome, 'elected');
+  assert.deepEqual(grant.leader, { instance_id: 'a', address: 'here:1', metadata: { zone: 1 } });
+  const held = await client.roles.acquire('r', { instanceId: 'b' }).catch((error) => error);
+  assert.ok(held instanceof RoleHeld);
+  assert.deepEqual([held.outcome, held.leader.instance_id, held.token], ['other_leader', 'a', grant.token]);
+  assert.deepEqual(await client.roles.check('r', grant.token), { valid: true, token: grant.token });
+  await client.roles.release('r', { instanceId: 'a', token: grant.token });
+  await assert.rejects(client.roles.renew('r', { instanceId: 'a', token: grant.token }), LeaseLost);
+  assert.equal((await client.roles.get('r')).leader, null);
+});
+
+test('roles: an acquire counts from its first attempt, a renewal from the one that was answered', async (t) => {
+  const { cluster, client } = await fake(t);
+  let arrived = [];
+  cluster.fault = () => (arrived.push(systemClock.now()) === 1 ? 'apply-cut' : undefined);
+  const { token, sentAt } = await client.roles.acquire('r', { instanceId: 'a' });
+  assert.ok(arrived.length === 2 && sentAt <= arrived[0]);
+  arrived = [];
+  const renewal = await client.roles.renew('r', { instanceId: 'a', token });
+  assert.ok(arrived.length === 2 && renewal.sentAt > arrived[0] && renewal.sentAt <= arrived[1]);
+});
+
+test('roles: a release that is lost on its way back has released', async (t) => {
+  const { cluster, client } = await fake(t);
+  const { token } = await client.roles.acquire('r', { instanceId: 'a' });
+  let n = 0;
+  cluster.fault = () => (n++ === 0 ? 'apply-cut' : undefined);
+  await client.roles.release('r', { instanceId: 'a', token });
+  assert.equal(n, 2);
+  await assert.rejects(client.roles.release('r', { instanceId: 'a', token }), LeaseLost);
+});
+
+test('channels: a message reaches who listens, at another node too', async (t) => {
+  const { cluster, client } = await fake(t, 2);
+  const listener = client.channels.listen('worker:slave:7');
+  const first = listener.next();
+  await until(() => cluster.state.listeners.get('worker:slave:7')?.size === 1, 'a listener');
+  assert.equal(await client.channels.publish('worker:slave:7', { job: 17 }), 1);
+  assert.deepEqual((await first).value, { job: 17 });
+  const second = listener.next();
+  cluster.kill(0);
+  await until(() => cluster.calls.some((call) => call.method === 'GET' && call.node === 1), 'the other node');
+  await until(async () => (await client.channels.publish('worker:slave:7', { job: 18 })) > 0, 'a listener there');
+  assert.deepEqual((await second).value, { job: 18 });
+  await listener.close();
+});
+
+test('channels: a message whose outcome is unknown is not sent again', async (t) => {
+  const { cluster, client } = await fake(t, 2);
+  cluster.fault = () => 'apply-cut';
+  await assert.rejects(client.channels.publish('c', 1), Indeterminate);
+  assert.equal(cluster.calls.length, 1);
+});
