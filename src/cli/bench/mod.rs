@@ -1,10 +1,12 @@
 //! `eldest bench`: what a cluster does, in figures that anybody can make again with the same command.
 //!
-//! Four benchmarks share one client (`http`, `session`):
+//! Six benchmarks share one client (`http`, `session`):
 //!
 //! - without a subcommand, a closed loop of reads and writes (`load`): rate and latency;
 //! - `gap`: how long writes are not acknowledged while somebody else kills nodes or hands leadership over;
 //! - `locks`: roles acquired, released, handed on and left to end;
+//! - `expiry`: thousands of leases that end in the same second;
+//! - `feed`: thousands of readers, and whether each had each of its events once;
 //! - `fill`: puts a given amount of data into the cluster first.
 //!
 //! Client and servers often share one machine, so the client is built to cost little: one thread, prepared requests,
@@ -13,6 +15,8 @@
 
 mod args;
 mod error;
+mod expiry;
+mod feed;
 mod fill;
 mod gap;
 mod histogram;
@@ -57,6 +61,10 @@ enum Mode {
     Gap(gap::GapArgs),
     /// Acquire and release roles, alone and all at once
     Locks(locks::LocksArgs),
+    /// Let thousands of leases end in the same second, and write meanwhile
+    Expiry(expiry::ExpiryArgs),
+    /// Read the feed thousands of times, and count what is missing
+    Feed(feed::FeedArgs),
     /// Fill the cluster with documents, quickly
     Fill(fill::FillArgs),
 }
@@ -94,6 +102,8 @@ impl Args {
             None => load::run(&self.load, stop, out).await,
             Some(Mode::Gap(gap)) => gap::run(gap, stop, out).await,
             Some(Mode::Locks(locks)) => locks::run(locks, stop, out).await,
+            Some(Mode::Expiry(expiry)) => expiry::run(expiry, stop, out).await,
+            Some(Mode::Feed(feed)) => feed::run(feed, stop, out).await,
             Some(Mode::Fill(fill)) => fill::run(fill, stop, out).await,
         }
     }
