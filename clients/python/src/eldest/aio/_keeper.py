@@ -1,0 +1,139 @@
+"""One instance's hold on one role: takes it, renews it, and knows at every moment whether it may still be believed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from .._lease import Lease
+from .._retry import BACKOFF_FIRST_S, BACKOFF_MOST_S
+from ..backend import Backend
+from ..errors import EldestError, LeaseLost
+from ..models import Grant, Json
+
+TTL_S = 30.0
+RENEW_EVERY_S = 10.0
+#: What the cluster takes.
+TTL_LEAST_S, TTL_MOST_S, WAIT_MOST_S = 1.0, 3600.0, 60.0
+#: Renewals in the time of a lease: two may fail.
+RENEWALS_A_TTL = 3
+
+
+class Keeper:
+    def __init__(
+        self,
+        backend: Backend,
+        role: str,
+        instance_id: str,
+        *,
+        ttl: float = TTL_S,
+        renew_every: float | None = None,
+        on_renewal_error: Callable[[Exception], None] | None = None,
+    ) -> None:
+        if not TTL_LEAST_S <= ttl <= TTL_MOST_S:
+            raise ValueError(f"a ttl is {TTL_LEAST_S:g} s to {TTL_MOST_S:g} s, not {ttl:g} s")
+        self.backend = backend
+        self.role = role
+        self.instance_id = instance_id
+        self.ttl = ttl
+        self.renew_every = min(RENEW_EVERY_S, ttl / RENEWALS_A_TTL) if renew_every is None else renew_every
+        if not 0 < self.renew_every < ttl / 2:
+            raise ValueError(f"renew_every has to be less than half of the ttl, not {self.renew_every:g} s of {ttl:g} s")
+        self._on_renewal_error = on_renewal_error
+        self._lease: Lease | None = None
+        self._poke = asyncio.Event()
+
+    # Read from any thread: one load of a value that never changes.
+
+    @property
+    def held(self) -> bool:
+        """By the clock, at the moment of the call; not by what a timer has set."""
+        lease = self._lease
+        return lease is not None and lease.believed(self.backend.now())
+
+    @property
+    def token(self) -> int | None:
+        lease = self._lease
+        return lease.token if lease is not None and lease.believed(self.backend.now()) else None
+
+    async def take(
+        self, *, wait: float = 0.0, priority: int = 0, address: str | None = None, metadata: Json = None
+    ) -> Grant:
+        """The role, or `RoleHeld`; with a lease that may be believed once this returns."""
+        grant = await self.backend.acquire(
+            self.role, self.instance_id, ttl=self.ttl, wait=wait, priority=priority, address=address, metadata=metadata
+        )
+        if wait > 0:
+            await self._confirm(grant.token)
+        else:
+            self.believe(grant)
+        return grant
+
+    async def _confirm(self, token: int) -> None:
+        """The answer to a call that waited may be older than the lease that it grants."""
+        renewal = await self.backend.renew(self.role, self.instance_id, token, ttl=self.ttl)
+        self._lease = Lease.counted_from(renewal.sent_at, renewal.token, self.ttl, renewal.expires_in)
+
+    def believe(self, grant: Grant) -> None:
+        self._lease = Lease.counted_from(grant.sent_at, grant.token, self.ttl, grant.expires_in)
+
+    async def keep(self) -> None:
+        """Renews until the lease is lost: refused, run out, or dropped. It is not believed when this returns."""
+        pause = 0.0
+        while (lease := self._lease) is not None and (left := lease.left(self.backend.now())) > 0:
+            await self._rest(min(pause or self.renew_every, left if pause else left / 2))
+            pause = await self._renew(pause)
+        self.drop()
+
+    async def _rest(self, seconds: float) -> None:
+        self._poke.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._poke.wait()
+
+    async def _renew(self, pause: float) -> float:
+        """How long to wait before the next try: 0 for as long as usual."""
+        lease = self._lease
+        if lease is None or (left := lease.left(self.backend.now())) <= 0:
+            return 0.0
+        try:
+            async with asyncio.timeout(left):
+                renewal = await self.backend.renew(
+                    self.role, self.instance_id, lease.token, ttl=self.ttl, deadline=left
+                )
+        except LeaseLost:
+            self.drop(lease)
+        except (EldestError, TimeoutError) as error:
+            if self._on_renewal_error is not None:
+                self._on_renewal_error(error)
+            return min(pause * 2 or BACKOFF_FIRST_S, BACKOFF_MOST_S)
+        else:
+            self._prolong(lease, Lease.counted_from(renewal.sent_at, renewal.token, self.ttl, renewal.expires_in))
+        return 0.0
+
+    def _prolong(self, before: Lease, after: Lease) -> None:
+        """Not where the lease has run out, or was dropped, while the answer was on its way: the loss counts, and is told."""
+        if self._lease is before and before.believed(self.backend.now()):
+            self._lease = after
+
+    def drop(self, lease: Lease | None = None) -> None:
+        """Not believed from now on (where `lease` is given: unless there is another by now)."""
+        if lease is None or self._lease is lease:
+            self._lease = None
+        self._poke.set()
+
+    def renew_now(self) -> None:
+        """Somebody says that the role is another's, or the cluster's state was replaced: find out."""
+        self._poke.set()
+
+    def disown(self) -> int | None:
+        """Drops the lease; the token that is to be released, run out or not."""
+        lease = self._lease
+        self.drop()
+        return None if lease is None else lease.token
+
+    async def release(self, token: int, deadline: float | None = None) -> None:
+        """Gives the role back. That it was lost before is as good."""
+        with contextlib.suppress(LeaseLost):
+            await self.backend.release(self.role, self.instance_id, token, deadline=deadline)

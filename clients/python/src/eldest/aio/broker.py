@@ -1,0 +1,107 @@
+"""A broker: of several that run, one writes. It tries once a call; and what it writes it writes by compare-and-swap."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from typing import Literal
+
+from ..backend import Backend
+from ..errors import RoleHeld
+from ._events import Emitter
+from ._keeper import Keeper
+
+__all__ = ["BROKER_HEARTBEAT_S", "BROKER_TTL_S", "Broker", "ElectionResult"]
+
+BROKER_HEARTBEAT_S = 3.0
+BROKER_TTL_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionResult:
+    """`leader` is the other's address (its instance, where it gave none) with the status `other_leader`."""
+
+    status: Literal["elected", "already_leader", "other_leader", "conflict"]
+    leader: str | None = None
+
+    @property
+    def leads(self) -> bool:
+        return self.status in ("elected", "already_leader")
+
+
+class Broker(Emitter):
+    """Single-shot: who wants to stand by calls `try_elect()` again."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        address: str,
+        *,
+        role: str = "broker",
+        instance_id: str | None = None,
+        heartbeat: float = BROKER_HEARTBEAT_S,
+        ttl: float = BROKER_TTL_S,
+    ) -> None:
+        super().__init__(("leader_lost", "heartbeat_error", "error"))
+        self.role = role
+        self.address = address
+        self.id = instance_id or str(uuid.uuid4())
+        self._backend = backend
+        self._keeper = Keeper(
+            backend, role, self.id, ttl=ttl, renew_every=heartbeat, on_renewal_error=lambda e: self.emit("heartbeat_error", e)
+        )
+        self._keeping: asyncio.Task[None] | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        return self._keeper.held
+
+    @property
+    def token(self) -> int | None:
+        return self._keeper.token
+
+    async def try_elect(self) -> ElectionResult:
+        """One try. Heartbeats begin with the first one that is won."""
+        before = self._keeper.token
+        try:
+            grant = await self._keeper.take(address=self.address)
+        except RoleHeld as other:
+            self._keeper.drop()
+            if other.outcome == "conflict":
+                return ElectionResult("conflict")
+            return ElectionResult("other_leader", other.leader_address or other.leader_id)
+        if self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.get_running_loop().create_task(self._keep())
+        # Its own lease, found again after a pause, was lost for this process: it leads anew.
+        return ElectionResult("already_leader" if grant.token == before else "elected")
+
+    async def check_leadership(self) -> bool:
+        """Whether this broker leads, by the cluster and by its own clock. False also where nobody answers for too long."""
+        token = self._keeper.token
+        if token is None:
+            return False
+        state = await self._backend.role(self.role)
+        if state.token != token:
+            self._keeper.drop()
+        return self._keeper.held and self._keeper.token == token
+
+    async def stop(self) -> None:
+        """Gives the role back at once."""
+        token = self._keeper.disown()
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        if token is not None:
+            await self._keeper.release(token)
+        await self.told()
+
+    async def _keep(self) -> None:
+        try:
+            await self._keeper.keep()
+        except Exception as error:
+            self._keeper.drop()
+            self.emit("error", error)
+        finally:
+            self.emit("leader_lost")
+

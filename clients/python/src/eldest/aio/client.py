@@ -1,0 +1,317 @@
+"""The cluster's API, one method a call. Any node takes any of them; the client finds one that answers."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+from .._http import Request
+from .._lease import steady_now
+from ..errors import BadAnswer, LeaseLost, NotFound
+from ..models import (
+    Applied, Doc, Fields, FeedEvent, Grant, Json, Level, Page, Process, Renewal, RoleState, Written,
+    doc_of, grant_of, page_of, process_of, role_of,
+)
+from ._streams import Channel, Feed
+from ._transport import DEADLINE_S, Response, Transport
+from .lock import LockGuard
+
+__all__ = ["Client"]
+
+T = TypeVar("T")
+PAGE_ITEMS = 100
+_JSON = {"Content-Type": "application/json"}
+
+
+class Client:
+    """`nodes` are the URLs of all nodes. Every call ends within `deadline` seconds (plus what it was asked to wait).
+
+    `token` is the admin credential; only `elect` needs it, and only where the cluster has one.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        *,
+        deadline: float = DEADLINE_S,
+        token: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        clock: Callable[[], float] = steady_now,
+    ) -> None:
+        nodes = [nodes] if isinstance(nodes, str) else nodes
+        self._transport = Transport(nodes, token=token, context=ssl_context, deadline=deadline, clock=clock)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def now(self) -> float:
+        return self._transport.clock()
+
+    # Documents
+
+    async def get(self, key: str, *, level: Level = "linear") -> Doc:
+        """The document, or `NotFound`."""
+        answer = await self._read(_doc(key), level=level)
+        return Doc(key, _rev_of(answer), answer.json())
+
+    async def put(self, key: str, value: Json, *, if_rev: str | None = None, if_absent: bool = False) -> Written:
+        """`PreconditionFailed` where the document has not the revision `if_rev`, or is there already (`if_absent`)."""
+        condition = _condition(if_rev, if_absent)
+        fields = Fields((await self._write("PUT", _doc(key), value, headers=condition)).json())
+        return Written(key, fields.text("rev"), fields.true("created"))
+
+    async def delete(self, key: str, *, if_rev: str | None = None) -> None:
+        await self._write("DELETE", _doc(key), headers=_condition(if_rev, False))
+
+    async def list_docs(
+        self, prefix: str = "", *, limit: int = PAGE_ITEMS, after: str | None = None, level: Level = "linear"
+    ) -> Page[Doc]:
+        answer = await self._read("/v1/docs", prefix=prefix, limit=limit, after=after, level=level)
+        return page_of(answer.json(), doc_of)
+
+    async def docs(self, prefix: str = "", *, level: Level = "linear") -> AsyncIterator[Doc]:
+        """All of them, page by page."""
+        async for doc in _all(lambda after: self.list_docs(prefix, after=after, level=level)):
+            yield doc
+
+    # Commands
+
+    async def command(self, storage_cmd: str, payload: Mapping[str, Json]) -> Json:
+        """One command; its result."""
+        answer = await self._write("POST", "/v1/commands", {"storage_cmd": storage_cmd, "payload": payload})
+        return Fields(answer.json()).members.get("result")
+
+    async def batch(self, commands: Sequence[tuple[str, Mapping[str, Json]]]) -> Applied:
+        """All of the commands or none."""
+        body = [{"storage_cmd": name, "payload": payload} for name, payload in commands]
+        fields = Fields((await self._write("POST", "/v1/commands", body)).json())
+        return Applied(fields.whole("index"), fields.text("epoch"), fields.items("results"))
+
+    async def read(self, path: str, *, level: Level | None = None, **query: str | int | None) -> Json:
+        """Any other thing to be read: `read("/v1/users/ada")`, `read("/v1/conflicts", kind="doc")`."""
+        return (await self._read(path, level=level, **query)).json()
+
+    async def status(self) -> dict[str, Json]:
+        """What the node that answers sees of the cluster."""
+        return Fields(await self.read("/v1/status")).members
+
+    # Roles
+
+    async def acquire(
+        self,
+        role: str,
+        instance_id: str,
+        *,
+        ttl: float = 30.0,
+        wait: float = 0.0,
+        priority: int = 0,
+        address: str | None = None,
+        metadata: Json = None,
+        deadline: float | None = None,
+    ) -> Grant:
+        """The role, or `RoleHeld`. A grant that was waited for may be old when it arrives: renew before believing."""
+        body = _given(address=address, metadata=metadata, wait_ms=_ms(wait) or None, priority=priority or None)
+        body |= {"instance_id": instance_id, "ttl_ms": _ms(ttl)}
+        answer = await self._write("POST", _role(role, "acquire"), body, wait=wait, deadline=deadline)
+        return grant_of(answer.json(), answer.sent_at)
+
+    async def renew(
+        self, role: str, instance_id: str, token: int, *, ttl: float = 30.0, deadline: float | None = None
+    ) -> Renewal:
+        body = {"instance_id": instance_id, "token": token, "ttl_ms": _ms(ttl)}
+        answer = await self._write("POST", _role(role, "renew"), body, deadline=deadline)
+        fields = Fields(answer.json())
+        return Renewal(fields.whole("token"), fields.seconds("expires_in_ms"), answer.sent_at)
+
+    async def release(self, role: str, instance_id: str, token: int, *, deadline: float | None = None) -> None:
+        body = {"instance_id": instance_id, "token": token}
+        await self._once("POST", _role(role, "release"), body, deadline, gone=LeaseLost)
+
+    async def elect(
+        self, role: str, instance_id: str, *, ttl: float = 30.0, address: str | None = None, metadata: Json = None
+    ) -> Grant:
+        """Names the holder. Needs the admin credential; whoever held the role before has lost it."""
+        body = _given(address=address, metadata=metadata) | {"instance_id": instance_id, "ttl_ms": _ms(ttl)}
+        answer = await self._write("POST", _role(role, "elect"), body)
+        return grant_of(answer.json(), answer.sent_at)
+
+    async def role(self, role: str) -> RoleState:
+        """Who has it. A role that nobody has is there too, without a leader."""
+        return role_of((await self._read(_role(role))).json())
+
+    async def roles(self, prefix: str = "") -> AsyncIterator[RoleState]:
+        """Those that somebody has."""
+
+        async def page(after: str | None) -> Page[RoleState]:
+            return page_of((await self._read("/v1/roles", prefix=prefix, after=after)).json(), role_of)
+
+        async for role in _all(page):
+            yield role
+
+    async def check(self, role: str, token: int) -> bool:
+        """Whether that token is the one of the role's holder now."""
+        return Fields((await self._read(_role(role, "check"), token=token)).json()).true("valid")
+
+    def lock(self, name: str, *, timeout: float = 0.0, ttl: float = 30.0, priority: int = 0, metadata: Json = None) -> LockGuard:
+        """`async with client.lock("name", timeout=10) as guard:`"""
+        return LockGuard(self, name, timeout=timeout, ttl=ttl, priority=priority, metadata=metadata)
+
+    # Processes
+
+    async def register(
+        self,
+        process_id: str,
+        identifier: str,
+        *,
+        role: str | None = None,
+        capabilities: Json = None,
+        metadata: Json = None,
+        ttl: float = 45.0,
+    ) -> Process:
+        """Puts the process into the registry; what was there under this id is replaced."""
+        body = {"identifier": identifier, "ttl_ms": _ms(ttl)} | _given(role=role, capabilities=capabilities, metadata=metadata)
+        return process_of((await self._write("PUT", _process(process_id), body)).json())
+
+    async def heartbeat(self, process_id: str) -> float:
+        """For how many seconds the entry lives now; `NotFound` where there is none any more."""
+        answer = await self._write("POST", _process(process_id) + "/heartbeat", {})
+        return Fields(answer.json()).seconds("expires_in_ms")
+
+    async def unregister(self, process_id: str) -> None:
+        await self._once("DELETE", _process(process_id), None, None, gone=NotFound)
+
+    async def process(self, process_id: str) -> Process:
+        """The entry, or `NotFound`."""
+        return process_of((await self._read(_process(process_id))).json())
+
+    async def processes(
+        self, *, role: str | None = None, capability: str | None = None, identifier: str | None = None
+    ) -> AsyncIterator[Process]:
+        async def page(after: str | None) -> Page[Process]:
+            filters = {"role": role, "capability": capability, "identifier": identifier, "after": after}
+            return page_of((await self._read("/v1/processes", **filters)).json(), process_of)
+
+        async for process in _all(page):
+            yield process
+
+    # Channels and the feed
+
+    async def publish(self, channel: str, message: Json) -> int:
+        """To how many listeners it was handed. After a lost answer it is not sent again: a message comes at most once."""
+        request = Request("POST", f"/v1/channels/{_quoted(channel)}", _JSON, _encoded(message))
+        answer = await self._transport.call_once(request)
+        return Fields(answer.checked().json()).whole("delivered")
+
+    def listen(self, channel: str, *, on_open: Callable[[], None] | None = None) -> Channel:
+        """Messages from the moment of `on_open` on."""
+        return Channel(self._transport, channel, on_open)
+
+    def feed(
+        self, kinds: Collection[str] = (), prefix: str = "", *, since: str | None = None, bookmarks: bool = False
+    ) -> Feed:
+        """Events behind `since`, or from now on. Bookmarks are passed over unless they are asked for."""
+        return Feed(self._transport, kinds, prefix, since, bookmarks)
+
+    def watch(
+        self,
+        kinds: Collection[str],
+        prefix: str,
+        *,
+        on_open: Callable[[], None] | None = None,
+        on_break: Callable[[Exception], None] | None = None,
+    ) -> Feed:
+        return Feed(self._transport, kinds, prefix, None, False, on_open, on_break)
+
+    # What all of them have in common
+
+    async def _read(self, path: str, **query: str | int | None) -> Response:
+        told = {name: value for name, value in query.items() if value is not None and value != ""}
+        path += "?" + urlencode(told, quote_via=quote) if told else ""
+        return (await self._transport.call(Request("GET", path), write=False)).checked()
+
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        deadline: float | None = None,
+        wait: float = 0.0,
+    ) -> Response:
+        encoded = b"" if method == "DELETE" else _encoded(body)
+        request = Request(method, path, {**(_JSON if encoded else {}), **(headers or {})}, encoded)
+        return (await self._transport.call(request, write=True, deadline=deadline, wait=wait)).checked()
+
+    async def _once(self, method: str, path: str, body: Any, deadline: float | None, gone: type[Exception]) -> None:
+        """Takes something away. What is gone after an attempt with an unknown outcome was taken away by that."""
+        encoded = b"" if body is None else _encoded(body)
+        request = Request(method, path, _JSON if encoded else {}, encoded)
+        answer = await self._transport.call(request, write=True, deadline=deadline)
+        if answer.status >= 300 and not (answer.after_unknown and isinstance(answer.problem(), gone)):
+            raise answer.problem()
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _doc(key: str) -> str:
+    return f"/v1/docs/{_quoted(key)}"
+
+
+def _role(role: str, verb: str = "") -> str:
+    return f"/v1/roles/{_quoted(role)}" + (f"/{verb}" if verb else "")
+
+
+def _process(process_id: str) -> str:
+    return f"/v1/processes/{_quoted(process_id)}"
+
+
+def _encoded(value: Json) -> bytes:
+    """`ValueError` for what JSON has no word for: NaN, the infinities."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _given(**members: Json) -> dict[str, Json]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _condition(if_rev: str | None, if_absent: bool) -> dict[str, str]:
+    if if_rev is not None and if_absent:
+        raise ValueError("a document that is absent has no revision")
+    if if_absent:
+        return {"If-None-Match": "*"}
+    return {} if if_rev is None else {"If-Match": f'"{if_rev}"'}
+
+
+def _rev_of(answer: Response) -> str:
+    tag = answer.headers.get("etag", "")
+    if len(tag) < 3 or not (tag.startswith('"') and tag.endswith('"')):
+        raise BadAnswer("a document without a revision")
+    return tag[1:-1]
+
+
+async def _all(page: Callable[[str | None], Awaitable[Page[T]]]) -> AsyncIterator[T]:
+    after: str | None = None
+    while True:
+        found = await page(after)
+        for item in found.items:
+            yield item
+        if found.next is None:
+            return
+        after = found.next

@@ -1,0 +1,68 @@
+"""One JSON document that several write, none over another's change."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import Awaitable, Callable
+
+from .._retry import Backoff
+from ..errors import NotFound, PreconditionFailed
+from ..models import Json, Written
+from .client import Client
+
+__all__ = ["StateDoc", "UPDATE_TRIES"]
+
+#: Each failure means that another writer's change went in; so many in a row mean a document that is too busy for this.
+UPDATE_TRIES = 16
+
+
+class StateDoc:
+    """`default` is what `update` begins with where there is no document yet."""
+
+    def __init__(self, client: Client, key: str, *, default: Json = None) -> None:
+        self._client = client
+        self.key = key
+        self._default = default
+
+    async def read(self) -> tuple[Json, str | None]:
+        """The value and its revision; the default and None where there is no document."""
+        try:
+            doc = await self._client.get(self.key)
+        except NotFound:
+            return self._default, None
+        return doc.value, doc.rev
+
+    async def create_if_not_exists(self, value: Json) -> bool:
+        """Whether this call has created it."""
+        try:
+            await self._client.put(self.key, value, if_absent=True)
+        except PreconditionFailed:
+            return False
+        return True
+
+    async def swap(self, value: Json, rev: str | None) -> Written:
+        """Writes where the document still has that revision (None: where there is none), or `PreconditionFailed`."""
+        return await self._client.put(self.key, value, if_rev=rev, if_absent=rev is None)
+
+    async def update(self, change: Callable[[Json], Json | Awaitable[Json]]) -> Json:
+        """Reads, changes and swaps until no other change came between; the value written.
+
+        `change` may be called several times, and must do nothing but give the new value. `PreconditionFailed`
+        after 16 tries.
+        """
+        backoff = Backoff(random.Random())
+        for tries_left in reversed(range(UPDATE_TRIES)):
+            value, rev = await self.read()
+            changed = change(value)
+            if inspect.isawaitable(changed):
+                changed = await changed
+            try:
+                await self.swap(changed, rev)
+                return changed
+            except PreconditionFailed:
+                if not tries_left:
+                    raise
+            await asyncio.sleep(backoff.delay())
+        raise AssertionError("the last try returns or raises")

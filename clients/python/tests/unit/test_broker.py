@@ -1,0 +1,169 @@
+"""Brokers of which one writes, their state, and locks."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import unittest
+from unittest.mock import patch
+
+from eldest import PreconditionFailed, RoleHeld
+from eldest.aio import Broker, ElectionResult, LockGuard, MemoryBackend, StateDoc
+from eldest.aio.state import UPDATE_TRIES
+
+from .support import PATIENCE, Clock, ClusterCase, Heard
+
+
+class Brokers(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.backend = MemoryBackend(clock=self.clock)
+
+    async def test_the_four_answers(self) -> None:
+        first, second = Broker(self.backend, "0.0.0.0:8080"), Broker(self.backend, "0.0.0.0:8081")
+        self.assertEqual(await first.try_elect(), ElectionResult("elected"))
+        self.assertEqual(await first.try_elect(), ElectionResult("already_leader"))
+        self.assertEqual(await second.try_elect(), ElectionResult("other_leader", "0.0.0.0:8080"))
+        raced = RoleHeld("role_held", 409, members={"outcome": "conflict"})
+        with patch.object(self.backend, "acquire", side_effect=raced):
+            self.assertEqual(await second.try_elect(), ElectionResult("conflict"))
+        await first.stop()
+        self.assertEqual(await second.try_elect(), ElectionResult("elected"))
+        self.assertEqual((first.is_leader, second.is_leader), (False, True))
+        await second.stop()
+
+    async def test_who_finds_its_own_lease_run_out_is_elected_anew(self) -> None:
+        broker = Broker(self.backend, "a:1")
+        await broker.try_elect()
+        self.clock.at += 60
+        self.assertFalse(broker.is_leader)
+        self.assertEqual(await broker.try_elect(), ElectionResult("elected"))
+        self.assertTrue(broker.is_leader)
+        await broker.stop()
+
+    async def test_leadership_is_checked_with_the_cluster_and_the_clock(self) -> None:
+        first, second = Broker(self.backend, "a:1"), Broker(self.backend, "b:1")
+        self.assertFalse(await first.check_leadership())
+        await first.try_elect()
+        self.assertTrue(await first.check_leadership())
+        heard = Heard(first, ["leader_lost"])
+        self.backend.expire("broker")
+        await second.try_elect()
+        self.assertTrue(first.is_leader)  # it has not heard of it yet, and its token is refused
+        self.assertFalse(await first.check_leadership())
+        self.assertFalse(first.is_leader)
+        await heard.until_heard("leader_lost")
+        await second.stop()
+
+    async def test_heartbeats_go_on_by_themselves(self) -> None:
+        broker = Broker(self.backend, "a:1", heartbeat=0.001)
+        beats = asyncio.Event()
+        renew = self.backend.renew
+
+        async def counted(*args: object, **options: object) -> object:
+            beats.set()
+            return await renew(*args, **options)  # type: ignore[arg-type]
+
+        with patch.object(self.backend, "renew", counted):
+            await broker.try_elect()
+            await asyncio.wait_for(beats.wait(), PATIENCE)
+        await broker.stop()
+
+    async def test_defaults(self) -> None:
+        given = {name: p.default for name, p in inspect.signature(Broker).parameters.items()}
+        self.assertEqual((given["heartbeat"], given["ttl"]), (3.0, 10.0))
+
+
+class States(ClusterCase):
+    async def test_created_once(self) -> None:
+        doc = StateDoc(self.client(), "queue.json", default={"jobs": []})
+        self.assertEqual(await doc.read(), ({"jobs": []}, None))
+        self.assertTrue(await doc.create_if_not_exists({"jobs": [1]}))
+        self.assertFalse(await doc.create_if_not_exists({"jobs": [2]}))
+        self.assertEqual((await doc.read())[0], {"jobs": [1]})
+
+    async def test_many_writers_lose_nothing(self) -> None:
+        client = self.client()
+
+        async def add(number: int) -> None:
+            await StateDoc(client, "queue.json", default=[]).update(lambda jobs: [*jobs, number])
+
+        await asyncio.gather(*(add(number) for number in range(8)))
+        self.assertEqual(sorted((await client.get("queue.json")).value), list(range(8)))
+
+    async def test_the_change_may_be_a_coroutine(self) -> None:
+        async def one_more(value: int) -> int:
+            return value + 1
+
+        doc = StateDoc(self.client(), "n", default=0)
+        await doc.update(one_more)
+        self.assertEqual(await doc.update(one_more), 2)
+
+    async def test_a_document_that_always_changes_is_given_up_in_the_end(self) -> None:
+        client = self.client()
+        doc = StateDoc(client, "n", default=0)
+        tries = 0
+
+        async def interrupted(value: int) -> int:
+            nonlocal tries
+            tries += 1
+            await client.put("n", 100 + tries)
+            return value + 1
+
+        with patch("eldest._retry.BACKOFF_MOST_S", 0.001), patch("eldest._retry.BACKOFF_FIRST_S", 0.001):
+            with self.assertRaises(PreconditionFailed):
+                await doc.update(interrupted)
+        self.assertEqual(tries, UPDATE_TRIES)
+
+    async def test_a_swap_depends_on_what_was_read(self) -> None:
+        doc = StateDoc(self.client(), "n")
+        first = await doc.swap(1, None)
+        await doc.swap(2, first.rev)
+        with self.assertRaises(PreconditionFailed):
+            await doc.swap(3, first.rev)
+
+
+class Locks(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.backend = MemoryBackend(clock=self.clock)
+
+    async def test_held_for_the_length_of_the_block(self) -> None:
+        async with LockGuard(self.backend, "l") as guard:
+            self.assertTrue(guard.held)
+            self.assertEqual((await self.backend.role("l")).token, guard.token)
+            with self.assertRaises(RoleHeld):
+                await LockGuard(self.backend, "l").acquire()
+        self.assertFalse(guard.held)
+        self.assertTrue(guard.lost.is_set())
+        self.assertIsNone((await self.backend.role("l")).leader)
+
+    async def test_it_is_waited_for(self) -> None:
+        first = await LockGuard(self.backend, "l").acquire()
+        second = asyncio.create_task(LockGuard(self.backend, "l", timeout=PATIENCE).acquire())
+        while not (await self.backend.role("l")).waiting:
+            await asyncio.sleep(0)
+        await first.release()
+        guard = await second
+        self.assertTrue(guard.held)
+        await guard.release()
+
+    async def test_waiting_ends_in_time(self) -> None:
+        async with LockGuard(self.backend, "l"):
+            with self.assertRaises(RoleHeld):
+                await LockGuard(self.backend, "l", timeout=0.02).acquire()
+
+    async def test_its_loss_is_a_signal(self) -> None:
+        guard = LockGuard(self.backend, "l", ttl=3.0)
+        guard._keeper.renew_every = 0.001
+        await guard.acquire()
+        self.backend.expire("l")
+        await asyncio.wait_for(guard.lost.wait(), PATIENCE)
+        self.assertFalse(guard.held)
+        await guard.release()
+
+    async def test_it_is_believed_by_the_clock(self) -> None:
+        async with LockGuard(self.backend, "l") as guard:
+            self.clock.at += 29.8
+            self.assertFalse(guard.held)
+            self.assertIsNone(guard.token)
