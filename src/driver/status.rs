@@ -1,11 +1,60 @@
 //! A node's own view of itself and of the cluster.
 
-use super::api::{LeaderStatus, MemberStatus, NodeStatus, Status};
+use serde::Serialize;
+
 use super::clock;
 use super::engine::Engine;
 use super::setup::Member;
 use crate::protocol::{Mode, RoleName};
-use crate::types::NodeId;
+use crate::types::{Index, NodeId};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub cluster: String,
+    pub mode: &'static str,
+    pub node: NodeStatus,
+    pub role: &'static str,
+    pub leader: Option<LeaderStatus>,
+    pub epoch: String,
+    pub commit_index: Index,
+    pub applied_index: Index,
+    pub last_index: Index,
+    pub snapshot_id: u64,
+    pub digest: String,
+    pub admitted: bool,
+    pub heir: Option<u32>,
+    pub service_down: bool,
+    pub disk_full: bool,
+    pub members: Vec<MemberStatus>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeStatus {
+    pub id: u32,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LeaderStatus {
+    pub id: u32,
+    pub url: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct MemberStatus {
+    pub id: u32,
+    pub name: String,
+    pub url: String,
+    /// Null where this node cannot know it.
+    pub role: Option<&'static str>,
+    pub reachable: bool,
+    /// What this node as the leader knows to be on the member's disk; null on a follower.
+    pub match_index: Option<Index>,
+    pub lag: Option<u64>,
+    pub last_heard_ms: Option<u64>,
+    /// Why calls from or to it are refused, if they are.
+    pub trouble: Option<String>,
+}
 
 impl Engine {
     pub fn status(&self) -> Status {
