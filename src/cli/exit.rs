@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use super::bench::BenchError;
 use super::client::{Problem, Unreached};
 use super::dev::DevError;
+use super::exec::ExecEnd;
 use super::out::note;
 use super::serve::ServeError;
 use crate::config::Mistakes;
@@ -24,7 +25,8 @@ Exit codes:
   5    damaged data was found
   70   the node ended by itself
   130  a second Ctrl-C ended it at once (143: a second SIGTERM)
-  134  an internal error; the message before it says where";
+  134  an internal error; the message before it says where
+`eldest exec` ends with the code of the command that it runs; its own are in its help.";
 
 #[derive(Debug)]
 pub enum Failure {
@@ -72,6 +74,8 @@ pub enum Failure {
     Serve(ServeError),
     Dev(DevError),
     Bench(BenchError),
+    /// With codes of its own.
+    Exec(ExecEnd),
 }
 
 impl Failure {
@@ -89,12 +93,13 @@ impl Failure {
             Failure::Serve(_) => 1,
             Failure::NotReachable(_) => 3,
             Failure::Refused(_) => 4,
+            Failure::Exec(end) => end.code(),
         }
     }
 
     /// Says on stderr what happened, and turns it into the process's end.
     pub fn report(&self) -> ExitCode {
-        if !matches!(self, Failure::NobodyReads) {
+        if !matches!(self, Failure::NobodyReads) && !matches!(self, Failure::Exec(end) if end.is_silent()) {
             note(&self.to_string());
         }
         ExitCode::from(self.code())
@@ -132,6 +137,7 @@ impl fmt::Display for Failure {
             Failure::Bench(error) => write!(f, "{error}"),
             Failure::Dev(error) => write!(f, "{error}"),
             Failure::Refused(problem) => write!(f, "{problem}"),
+            Failure::Exec(end) => write!(f, "{end}"),
         }
     }
 }

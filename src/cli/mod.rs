@@ -9,6 +9,7 @@ mod client;
 mod conflicts;
 mod dev;
 mod elect;
+mod exec;
 mod exit;
 mod feed;
 mod form;
@@ -60,6 +61,8 @@ enum Command {
     Feed(feed::Args),
     /// Send a message to whoever listens to a channel, or listen
     Msg(msg::Args),
+    /// Run a command while it holds a role
+    Exec(exec::Args),
     /// Form a new cluster although nodes are missing
     Form(form::Args),
     /// Print or check a node's log
@@ -91,6 +94,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Log(args) => log::run(args),
         Command::Snapshot(args) => snapshot::run(args),
         Command::Check(args) => check::run(args),
+        Command::Exec(args) => exec::run(args),
         Command::Dev(args) => small(dev::run(args)),
         Command::Status(args) => small(status::run(args)),
         Command::Elect(args) => small(elect::run(args)),

@@ -7,6 +7,7 @@
 //! Caveats: this is a tokenizer and not a compiler. A macro that pastes names together, an alias of `crate` or a
 //! `#[path]` attribute is beyond it.
 
+mod coming;
 mod imports;
 mod map;
 mod markers;
@@ -65,6 +66,12 @@ fn text_files_are_clean() {
 #[test]
 fn every_mutant_is_used() {
     expect_none(mutants::check(&Repo::read().code()));
+}
+
+#[test]
+fn whoever_comes_from_elsewhere_finds_a_test() {
+    let repo = Repo::read();
+    expect_none(coming::check(repo.text(coming::PAGE), &repo.texts));
 }
 
 /// All complaints at once: a gate that shows one at a time is run as often as there are complaints.

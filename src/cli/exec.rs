@@ -1,0 +1,203 @@
+//! `eldest exec`: a command that runs while it holds a role, and never without.
+//!
+//! ```text
+//!  asked ── granted ──▶ runs ◀──────── proved ────────┐
+//!                        │                            │
+//!                        ├─ two thirds of the ttl ─▶ frozen ── nine tenths ─▶ killed
+//!                        └─ ends by itself: survivors are killed, the role is given back
+//! ```
+//!
+//! The lease is counted from when it was asked for, so the command stands still before anybody else can have the role.
+
+mod end;
+mod give_up;
+mod group;
+mod inside;
+mod mind;
+mod signals;
+
+pub use end::ExecEnd;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Parser;
+use serde_json::json;
+
+use super::exit::Failure;
+use crate::client::{Client, Lock, LockGuard};
+use give_up::GiveUp;
+use group::Group;
+use signals::Signals;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest exec --role nightly-report -- /usr/local/bin/report --all
+  eldest exec --role worker --wait --ttl 10s --nodes http://10.0.0.1:9000,http://10.0.0.2:9000 -- ./worker
+  eldest exec --role migration --timeout 5m -- sh -c 'migrate --fence $ELDEST_TOKEN'
+
+The command finds ELDEST_TOKEN, ELDEST_ROLE and ELDEST_INSTANCE_ID in its environment. Pass the token to whatever it writes
+to: a smaller one than was seen before comes from a holder of the past. Signals go to the command and all its children, all
+but SIGKILL, SIGSTOP, SIGPIPE, faults and realtime signals; while waiting for the role they give the place up. A command that
+outlives this program is killed with it; its stdin is empty if it would be a terminal.
+
+Exit codes:
+  the command's own, or 128+n when signal n ended it (or ended the waiting)
+  2    bad usage
+  121  the role is held by another one: without --wait, or when the time is over
+  122  the lease was lost, and the command was killed
+  125  the cluster could not be asked
+  126  the command cannot be run
+  127  there is no such command")]
+pub struct Args {
+    /// The role to hold
+    #[arg(long, required_unless_present = "inside", default_value = "")]
+    role: String,
+    /// Wait for the role as long as it takes, and do not end with 121
+    #[arg(long)]
+    wait: bool,
+    /// Wait this long at most
+    #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "wait_ms")]
+    timeout: Option<Duration>,
+    /// The same, in milliseconds
+    #[arg(long, value_name = "MS")]
+    wait_ms: Option<u64>,
+    /// How long the role stays with a holder that is not heard of
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
+    ttl: Duration,
+    /// One life of a process; a random name unless given
+    #[arg(long, value_name = "ID")]
+    instance_id: Option<String>,
+    /// The nodes of the cluster, separated by commas
+    #[arg(
+        long,
+        visible_aliases = ["node", "url"],
+        env = "ELDEST_URL",
+        default_value = "http://127.0.0.1:9000",
+        value_delimiter = ','
+    )]
+    nodes: Vec<String>,
+    /// Only for this program itself: it becomes the command, unless its parent is another one by now
+    #[arg(long, hide = true)]
+    inside: Option<i32>,
+    /// What to run, and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(parent) = args.inside {
+        return Err(inside::become_command(parent, &args.command).into());
+    }
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::NoRuntime)?;
+    let end = runtime.block_on(hold_and_run(args));
+    runtime.shutdown_background();
+    match end {
+        ExecEnd::Code(0) => Ok(()),
+        end => Err(end.into()),
+    }
+}
+
+async fn hold_and_run(args: &Args) -> ExecEnd {
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => return ExecEnd::Failed { why: error.to_string() },
+    };
+    let lock = match lock(args) {
+        Ok(lock) => lock,
+        Err(error) => return ExecEnd::of_asking(error),
+    };
+    let guard = tokio::select! {
+        biased;
+        number = signals.ending() => {
+            GiveUp::of(lock).await;
+            return ExecEnd::Signal(number);
+        }
+        guard = obtained(args, lock.clone()) => guard,
+    };
+    match guard {
+        Ok(guard) => run_with(guard, &args.command, &mut signals).await,
+        Err(error) => ExecEnd::of_asking(error),
+    }
+}
+
+fn lock(args: &Args) -> Result<Lock, crate::client::Error> {
+    let client = Client::new(args.nodes.clone())?;
+    let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
+    let about = json!({"command": name, "pid": std::process::id()});
+    let lock = Lock::new(client, &args.role).ttl(args.ttl).metadata(about);
+    Ok(match &args.instance_id {
+        Some(id) => lock.instance_id(id),
+        None => lock,
+    })
+}
+
+async fn obtained(args: &Args, lock: Lock) -> Result<LockGuard, crate::client::Error> {
+    let most = args.timeout.or(args.wait_ms.map(Duration::from_millis));
+    match (most, args.wait) {
+        (Some(most), _) => lock.acquire_within(most).await,
+        (None, true) => lock.acquire().await,
+        (None, false) => lock.acquire_within(Duration::ZERO).await,
+    }
+}
+
+async fn run_with(guard: LockGuard, command: &[OsString], signals: &mut Signals) -> ExecEnd {
+    let mut group = match Group::start(command, &guard) {
+        Ok(group) => group,
+        Err(error) => {
+            GiveUp::release(guard).await;
+            return ExecEnd::Failed { why: error.to_string() };
+        }
+    };
+    let end = mind::mind(&guard, &mut group, signals).await;
+    let all_gone = group.clear(signals).await;
+    match (&end, all_gone) {
+        (ExecEnd::Lost { .. }, _) => {}
+        (_, true) => GiveUp::release(guard).await,
+        // Something of it may still be at work: the role is kept from others until the lease lapses.
+        (_, false) => super::out::note("children of the command cannot be killed; the role lapses by itself"),
+    }
+    end
+}
+
+/// 500ms, 30s, 5m, 1h; a number alone is seconds.
+fn span(text: &str) -> Result<Duration, &'static str> {
+    const FORM: &str = "write it like 500ms, 30s, 5m or 1h";
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(FORM),
+    };
+    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms));
+    millis.map(Duration::from_millis).ok_or(FORM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans() {
+        assert_eq!(span("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(span("1500ms"), Ok(Duration::from_millis(1_500)));
+        assert_eq!(span("5m"), Ok(Duration::from_secs(300)));
+        for text in ["", "s", "-1s", "1 s", "99999999999999999999h", "1d"] {
+            assert!(span(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_command_keeps_its_own_arguments() {
+        let args =
+            Args::try_parse_from(["exec", "--role", "r", "--", "ls", "--role", "-la"]).expect("understood");
+        assert_eq!(args.command, ["ls", "--role", "-la"]);
+        assert!(Args::try_parse_from(["exec", "--", "ls"]).is_err(), "which role?");
+        assert!(Args::try_parse_from(["exec", "--role", "r"]).is_err(), "which command?");
+    }
+}

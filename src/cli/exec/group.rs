@@ -1,0 +1,114 @@
+//! The command and whatever it starts: one process group, signalled and ended as a whole.
+//!
+//! While the command itself is not collected, the kernel gives its number to nobody else, so a signal to the group hits no
+//! stranger. Therefore the group is killed first, and the command collected then.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, kill_process_group,
+    set_child_subreaper, test_kill_process_group, wait, waitid,
+};
+use tokio::time::{Instant, sleep};
+
+use super::end::ExecEnd;
+use super::signals::Signals;
+use crate::client::LockGuard;
+
+/// A killed process that is not gone by then hangs in the kernel.
+const GONE_MOST: Duration = Duration::from_secs(5);
+
+/// Not every end in the group is told to this process.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
+pub struct Group {
+    id: Pid,
+    status: Option<WaitStatus>,
+}
+
+impl Group {
+    pub fn start(command: &[OsString], guard: &LockGuard) -> io::Result<Group> {
+        // Orphans of the command come to this process and not to init; where that is not to be had, init collects them.
+        let _ = set_child_subreaper(Some(getpid()));
+        let stdin = if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
+        let mut child = Command::new(std::env::current_exe()?);
+        child.args(["exec", "--inside", &getpid().as_raw_pid().to_string(), "--"]).args(command);
+        child.env("ELDEST_TOKEN", guard.token().to_string());
+        child.env("ELDEST_ROLE", guard.role()).env("ELDEST_INSTANCE_ID", guard.instance_id());
+        let child = child.process_group(0).stdin(stdin).spawn()?;
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let id = id.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Group { id, status: None })
+    }
+
+    /// To all of them. Who has gone meanwhile needs no signal.
+    pub fn signal(&self, signal: Signal) {
+        if self.status.is_none() {
+            let _ = kill_process_group(self.id, signal);
+        }
+    }
+
+    /// Whether the command has ended. It is not collected yet; others that were left to this process are.
+    pub fn has_ended(&mut self) -> bool {
+        loop {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            match waitid(WaitId::Pid(self.id), options) {
+                Err(Errno::INTR) => {}
+                Ok(None) if self.collect_one() => {}
+                Ok(None) => return self.status.is_some(),
+                Ok(Some(_)) | Err(_) => return true,
+            }
+        }
+    }
+
+    /// Kills what is left, and waits until all are gone; false if they do not go.
+    pub async fn clear(&mut self, signals: &mut Signals) -> bool {
+        let deadline = Instant::now() + GONE_MOST;
+        self.signal(Signal::KILL);
+        loop {
+            while self.collect_one() {}
+            match test_kill_process_group(self.id) {
+                Err(Errno::SRCH) => return true,
+                _ if Instant::now() >= deadline => return false,
+                _ => {}
+            }
+            // One that was just being born may have been missed.
+            let _ = kill_process_group(self.id, Signal::KILL);
+            tokio::select! {
+                () = signals.child() => {}
+                () = sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    /// How the command itself has ended.
+    pub fn end(&mut self) -> ExecEnd {
+        self.signal(Signal::KILL);
+        while self.status.is_none() && self.collect_one() {}
+        match self.status.map(|status| (status.exit_status(), status.terminating_signal())) {
+            Some((Some(code), _)) => ExecEnd::Code(code),
+            Some((None, Some(number))) => ExecEnd::Signal(number),
+            _ => ExecEnd::Failed { why: "the command's end is unknown".to_string() },
+        }
+    }
+
+    /// Any child that has ended; false if none has.
+    fn collect_one(&mut self) -> bool {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => {
+                if pid == self.id {
+                    self.status = Some(status);
+                }
+                true
+            }
+            Err(Errno::INTR) => true,
+            Ok(None) | Err(_) => false,
+        }
+    }
+}

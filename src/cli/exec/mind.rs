@@ -1,0 +1,103 @@
+//! Watching over a running command: frozen while its lease is in doubt, killed before the lease ends.
+
+use rustix::process::Signal;
+
+use super::end::ExecEnd;
+use super::group::Group;
+use super::signals::Signals;
+use crate::client::{LockGuard, Moment, Term};
+
+/// Of the time in which the lease may be believed: two renewals have been missed by then.
+const FREEZE_AT: (u32, u32) = (2, 3);
+
+/// The last part is for the kernel to carry the kill out.
+const KILL_AT: (u32, u32) = (9, 10);
+
+/// What the lease allows now, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lease {
+    Proved { until: Moment },
+    InDoubt { until: Moment },
+    Over,
+}
+
+fn lease(term: Option<Term>, now: Moment) -> Lease {
+    let Some(term) = term else {
+        return Lease::Over;
+    };
+    let span = term.until.since(term.sent);
+    let part = |(part, of): (u32, u32)| term.sent.plus(span * part / of);
+    let (freeze, kill) = (part(FREEZE_AT), part(KILL_AT));
+    match now {
+        now if now < freeze => Lease::Proved { until: freeze },
+        now if now < kill => Lease::InDoubt { until: kill },
+        _ => Lease::Over,
+    }
+}
+
+/// Until the command has ended, or was killed.
+pub async fn mind(guard: &LockGuard, group: &mut Group, signals: &mut Signals) -> ExecEnd {
+    let clock = guard.clock();
+    let mut terms = guard.terms();
+    let mut frozen = false;
+    loop {
+        if group.has_ended() {
+            return group.end();
+        }
+        let term = *terms.borrow_and_update();
+        let until = match lease(term, clock.now()) {
+            Lease::Proved { until } => {
+                if std::mem::take(&mut frozen) {
+                    group.signal(Signal::CONT);
+                }
+                until
+            }
+            Lease::InDoubt { until } => {
+                if !std::mem::replace(&mut frozen, true) {
+                    group.signal(Signal::STOP);
+                }
+                until
+            }
+            Lease::Over => {
+                group.signal(Signal::KILL);
+                return ExecEnd::Lost { role: guard.role().to_string() };
+            }
+        };
+        tokio::select! {
+            biased;
+            () = clock.sleep_until(until) => {}
+            _ = terms.changed() => {}
+            caught = signals.any() => pass_on(caught, group, frozen),
+        }
+    }
+}
+
+/// Nobody but a proof of the lease lets a frozen command go on.
+fn pass_on(caught: Option<Signal>, group: &Group, frozen: bool) {
+    match caught {
+        Some(Signal::CONT) if frozen => {}
+        Some(signal) => group.signal(signal),
+        None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn frozen_at_two_thirds_and_killed_before_the_end() {
+        let ttl = Duration::from_secs(30);
+        let sent = Moment::default().plus(ttl);
+        let term = Term::new(7, sent, ttl, ttl);
+        let at = |seconds: f64| lease(Some(term), sent.plus(Duration::from_secs_f64(seconds)));
+        assert!(matches!(at(0.0), Lease::Proved { .. }));
+        assert!(matches!(at(19.7), Lease::Proved { .. }));
+        let Lease::InDoubt { until } = at(19.9) else { panic!("two thirds are over") };
+        assert!(until < term.until);
+        assert_eq!(at(26.8), Lease::Over);
+        assert_eq!(lease(None, sent), Lease::Over);
+    }
+}

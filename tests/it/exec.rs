@@ -1,0 +1,284 @@
+//! `eldest exec` from outside: what it runs, how it ends, and that nothing runs without the role.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Cluster, wait_for};
+
+/// One `eldest exec` and a folder for what its command leaves behind.
+struct Exec {
+    child: Child,
+}
+
+struct Place {
+    folder: PathBuf,
+    nodes: String,
+}
+
+impl Place {
+    fn of(cluster: &Cluster, name: &str) -> Place {
+        let folder = std::env::temp_dir().join(format!("eldest-exec-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let nodes: Vec<String> = cluster.ids().map(|id| cluster.node(id).url()).collect();
+        Place { folder, nodes: nodes.join(",") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// `options` before the command, which is a shell's, in the folder.
+    fn start(&self, options: &[&str], script: &str) -> Exec {
+        self.start_command(options, &["sh", "-c", script])
+    }
+
+    fn start_command(&self, options: &[&str], words: &[&str]) -> Exec {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
+        command.args(["exec", "--role", "r", "--nodes", &self.nodes]).args(options).arg("--").args(words);
+        command.current_dir(&self.folder).stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::null());
+        Exec { child: command.spawn().expect("the binary starts") }
+    }
+
+    /// What the command has written into this file, once it has.
+    async fn written(&self, name: &str) -> String {
+        let path = self.path(name);
+        wait_for("the command writes", async || {
+            fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'))
+        })
+        .await
+        .trim()
+        .to_string()
+    }
+
+    async fn pid(&self, name: &str) -> i32 {
+        self.written(name).await.parse().expect("a process id")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Exec {
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id() as i32).expect("a process id is not zero");
+        kill_process(pid, signal).expect("our own process takes signals");
+    }
+
+    /// The exit code, and what was said.
+    async fn end(&mut self) -> (Option<i32>, String) {
+        let status =
+            wait_for("eldest exec ends", async || self.child.try_wait().expect("our own child")).await;
+        let mut said = String::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            stderr.read_to_string(&mut said).expect("text");
+        }
+        (status.code().or(status.signal().map(|signal| -signal)), said)
+    }
+
+    async fn code(&mut self) -> i32 {
+        self.end().await.0.expect("a code")
+    }
+}
+
+impl Drop for Exec {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// As the kernel tells it: `R`, `S`, `T` for frozen; none if it is gone, or dead and not collected.
+fn state(pid: i32) -> Option<char> {
+    let text = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    let state = text.rsplit(") ").next()?.chars().next()?;
+    (state != 'Z' && state != 'X').then_some(state)
+}
+
+async fn role(cluster: &Cluster) -> Value {
+    cluster.eventually(Call::get("/v1/roles/r")).await.expect(200).json()
+}
+
+async fn is_free(cluster: &Cluster) {
+    wait_for("the role is free", async || role(cluster).await["leader"].is_null().then_some(())).await;
+}
+
+/// Which needs no cluster.
+#[tokio::test]
+async fn what_it_ends_with_when_nobody_is_there() {
+    let run = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_eldest")).arg("exec").args(words).output();
+        let output = output.expect("the binary starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for bad in [
+        &["--role", "r"][..],
+        &["--", "true"],
+        &["--role", "r", "--ttl", "0s", "--", "true"],
+        &["--role", "r", "--ttl", "soon", "--", "true"],
+        &["--role", "r", "--nodes", "https://n1", "--", "true"],
+    ] {
+        let (code, said) = run(bad);
+        assert_eq!(code, Some(2), "{bad:?}: {said}");
+    }
+    let (code, said) = run(&["--role", "r", "--nodes", "127.0.0.1:1", "--", "true"]);
+    assert_eq!(code, Some(125), "{said}");
+    assert!(said.contains("127.0.0.1:1"), "{said}");
+}
+
+#[tokio::test]
+async fn a_command_runs_with_its_token_and_the_role_is_given_back() {
+    let cluster = Cluster::of(3).await;
+    let place = Place::of(&cluster, "runs");
+    let script = "echo $ELDEST_TOKEN $ELDEST_ROLE $ELDEST_INSTANCE_ID >env; read go <gate; exit 7";
+    let made = Command::new("mkfifo").arg(place.path("gate")).status().expect("mkfifo");
+    assert!(made.success());
+    let mut exec = place.start(&["--instance-id", "me"], script);
+    let env = place.written("env").await;
+    let held = role(&cluster).await;
+    assert_eq!(held["leader"]["instance_id"], "me");
+    assert_eq!(env, format!("{} r me", held["token"]));
+
+    let mut other = place.start(&[], "echo ran >other");
+    assert_eq!(other.code().await, 121);
+    let mut other = place.start(&["--timeout", "300ms"], "echo ran >other");
+    assert_eq!(other.code().await, 121);
+    assert!(!place.path("other").exists());
+
+    let mut next = place.start(&["--wait"], "echo $ELDEST_TOKEN >next");
+    wait_for("it waits", async || (role(&cluster).await["waiting"] == json!(1)).then_some(())).await;
+    fs::write(place.path("gate"), "go\n").expect("the command reads");
+    assert_eq!(exec.code().await, 7);
+    assert_eq!(next.code().await, 0);
+    let token: u64 = place.written("next").await.parse().expect("a token");
+    assert!(Some(token) > held["token"].as_u64());
+    is_free(&cluster).await;
+}
+
+#[tokio::test]
+async fn how_a_command_ends_is_passed_on() {
+    let cluster = Cluster::of(1).await;
+    let place = Place::of(&cluster, "ends");
+    assert_eq!(place.start(&[], "kill -KILL $$").code().await, 137);
+    assert_eq!(place.start(&[], "exit 255").code().await, 255);
+    let (code, said) = place.start_command(&[], &["./no-such-command"]).end().await;
+    assert_eq!(code, Some(127), "{said}");
+    fs::write(place.path("text"), "no program").expect("a file");
+    let (code, said) = place.start_command(&[], &["./text"]).end().await;
+    assert_eq!(code, Some(126), "{said}");
+    is_free(&cluster).await;
+}
+
+#[tokio::test]
+async fn signals_are_passed_on() {
+    let cluster = Cluster::of(1).await;
+    let place = Place::of(&cluster, "signals");
+    let script =
+        "trap 'echo usr1 >usr1' USR1; trap 'exit 9' TERM; echo $$ >pid; while :; do sleep 0.05; done";
+    let mut exec = place.start(&[], script);
+    place.pid("pid").await;
+    exec.signal(Signal::USR1);
+    assert_eq!(place.written("usr1").await, "usr1");
+    exec.signal(Signal::TERM);
+    assert_eq!(exec.code().await, 9);
+    is_free(&cluster).await;
+}
+
+#[tokio::test]
+async fn who_waits_gives_its_place_up() {
+    let cluster = Cluster::of(1).await;
+    let place = Place::of(&cluster, "waits");
+    let mut first = place.start(&[], "echo $$ >pid; exec sleep 1000");
+    let pid = place.pid("pid").await;
+    let mut waiting = place.start(&["--wait"], "echo ran >other");
+    wait_for("it waits", async || (role(&cluster).await["waiting"] == json!(1)).then_some(())).await;
+    waiting.signal(Signal::TERM);
+    assert_eq!(waiting.code().await, 143);
+    wait_for("nobody waits", async || (role(&cluster).await["waiting"] == json!(0)).then_some(())).await;
+    first.signal(Signal::INT);
+    assert_eq!(first.code().await, 130);
+    assert!(state(pid).is_none() && !place.path("other").exists());
+    is_free(&cluster).await;
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_behind_is_killed_before_the_role_is_free() {
+    let cluster = Cluster::of(1).await;
+    let place = Place::of(&cluster, "survivors");
+    // The grandchild is an orphan, too.
+    let script = "(sh -c 'trap \"\" TERM HUP; echo $$ >deep; exec sleep 1000' &) ; while ! test -s deep; do sleep 0.01; done; exit 3";
+    let mut exec = place.start(&[], script);
+    assert_eq!(exec.code().await, 3);
+    assert!(state(place.pid("deep").await).is_none());
+    is_free(&cluster).await;
+}
+
+#[tokio::test]
+async fn a_command_dies_with_whoever_holds_its_role() {
+    let cluster = Cluster::of(1).await;
+    let place = Place::of(&cluster, "orphan");
+    let mut exec = place.start(&["--ttl", "2s"], "echo $$ >pid; exec sleep 1000");
+    let pid = place.pid("pid").await;
+    exec.child.kill().expect("our own process");
+    assert_eq!(exec.end().await.0, Some(-9));
+    wait_for("it is killed", async || state(pid).is_none().then_some(())).await;
+    is_free(&cluster).await;
+}
+
+/// Nobody can prove the lease, so nothing of the command is left when it ends.
+#[tokio::test]
+async fn a_lost_lease_kills_the_command() {
+    let cluster = Cluster::of(3).await;
+    let place = Place::of(&cluster, "lost");
+    let script = "trap '' TERM; sleep 1000 & echo $! >child; echo $$ >pid; wait";
+    let mut exec = place.start(&["--ttl", "3s"], script);
+    let (pid, child) = (place.pid("pid").await, place.pid("child").await);
+    cluster.ids().for_each(|id| cluster.stop(id));
+    let (code, said) = exec.end().await;
+    assert_eq!(code, Some(122), "{said}");
+    assert!(said.contains("lost"), "{said}");
+    assert!(state(pid).is_none() && state(child).is_none());
+    cluster.ids().for_each(|id| cluster.cont(id));
+    is_free(&cluster).await;
+}
+
+#[tokio::test]
+async fn doubt_freezes_a_command_and_a_proof_lets_it_go_on() {
+    let cluster = Cluster::of(3).await;
+    let place = Place::of(&cluster, "doubt");
+    let mut exec = place.start(&["--ttl", "30s"], "echo $$ >pid; exec sleep 1000");
+    let pid = place.pid("pid").await;
+    let token = role(&cluster).await["token"].clone();
+    cluster.ids().for_each(|id| cluster.stop(id));
+    wait_for("it is frozen", async || (state(pid) == Some('T')).then_some(())).await;
+    // Whoever says so: it goes on only with a proof.
+    exec.signal(Signal::CONT);
+    cluster.ids().for_each(|id| cluster.cont(id));
+    let goes_on = wait_for("it goes on", async || (state(pid) != Some('T')).then(|| state(pid))).await;
+    assert!(goes_on.is_some(), "it was killed");
+    assert_eq!(role(&cluster).await["token"], token, "the same lease");
+    exec.signal(Signal::TERM);
+    assert_eq!(exec.code().await, 143);
+}
+
+#[tokio::test]
+async fn another_one_that_is_named_ends_the_command() {
+    let cluster = Cluster::of(1).await;
+    let place = Place::of(&cluster, "named");
+    let mut exec = place.start(&["--ttl", "3s"], "echo $$ >pid; exec sleep 1000");
+    let pid = place.pid("pid").await;
+    let named = Call::post("/v1/roles/r/elect").json(&json!({"instance_id": "other"}));
+    cluster.eventually(named).await.expect(200);
+    let (code, said) = exec.end().await;
+    assert_eq!(code, Some(122), "{said}");
+    assert!(state(pid).is_none());
+    assert_eq!(role(&cluster).await["leader"]["instance_id"], "other");
+}
