@@ -7,10 +7,11 @@
 //!    than `s`, and so is the beginning `f` of every later leader's term: this leader's was confirmed after `s`.
 //! 2. A leader starts each lease with `T` at `f`, an aged one with `T/2`. It counts whatever it has applied, and begins
 //!    when it has applied all that its log held when its term opened.
-//! 3. A lease is proposed to be aged `T/2` or more after it was last counted: its start, or a renewal.
+//! 3. A lease is proposed to be aged `T/2` or more after it was last counted: its start, a renewal, or a record of the
+//!    holder's own under the same token, which is committed after it was sent and so is a renewal too.
 //! 4. A lease that may be aged is promised `T/2`: from when the ageing is proposed, decided or not, to when the record
 //!    that un-ages it is applied. Any other is promised `T`.
-//! 5. One such record is under way at a time, and who loses the leadership counts nothing any more.
+//! 5. One such record is under way at a time, and who loses the leadership forgets what it counted.
 //!
 //! *The same leader* ends it no earlier than it promised. *A later one* that starts it with `T` ends it at `f + T` or
 //! later, which is past `s + T`. One that starts it with `T/2` has the ageing in its log. Either that was proposed
@@ -23,7 +24,8 @@
 //! the next one ends the lease after `T/2`.
 //!
 //! It takes one more rule of the log: a record may lengthen the ttl of a token, never shorten it. Otherwise the next leader
-//! gives less than was promised. Who wants less asks for less with each renewal, which needs no record.
+//! gives less than was promised. Who wants less asks for less with each renewal, which needs no record. And it takes
+//! majorities: in available mode two sides of a split count each for itself.
 
 use crate::types::{Lease, Span, Time};
 
@@ -66,32 +68,38 @@ impl Held {
         Held { end: fresh.end.max(before.end), renewed, proposed: before.proposed, ..fresh }
     }
 
-    /// A record changed what the log says of this same lease. Only a longer ttl moves its end.
+    /// A record changed what the log says of this same lease. One that neither ages nor un-ages it is the holder's own, who
+    /// says something else about itself: that counts as a renewal. Not if the lease is about to end: then nothing is left
+    /// of it, whatever the holder says.
     pub fn changed(&mut self, now: Time, lease: Lease) {
-        let lengthened = lease.ttl > self.lease.ttl;
+        let decided =
+            matches!((self.proposed, lease.aged), (Some(Act::Age), true) | (Some(Act::Young), false));
         self.lease = lease;
-        if self.proposed == Some(Act::Age) && lease.aged || self.proposed == Some(Act::Young) && !lease.aged {
+        if decided {
             self.proposed = None;
         }
-        if !lease.aged && self.proposed.is_none() {
+        if !self.may_be_aged() {
             self.renewed = None;
         }
-        if lengthened {
-            self.counted = now;
-            self.end = self.end.max(now + self.promise());
+        if !lease.aged && !decided && self.proposed != Some(Act::End) {
+            self.count(now, self.promise());
         }
     }
 
-    /// Counts a renewal, and says for how long the holder may believe from when it sent it. Never takes back an earlier
-    /// promise: the holder may have lost this answer.
+    /// Counts a renewal, and says for how long the holder may believe from when it sent it.
     pub fn renew(&mut self, now: Time, asked: Option<Span>) -> Span {
         let promise = asked.map_or(self.promise(), |asked| asked.min(self.promise()));
+        self.count(now, promise);
+        promise
+    }
+
+    /// Never takes back an earlier promise: the holder may not hear of this one.
+    fn count(&mut self, now: Time, promise: Span) {
         self.counted = now;
         self.end = self.end.max(now + promise);
         if self.may_be_aged() {
             self.renewed.get_or_insert(now);
         }
-        promise
     }
 
     pub fn propose(&mut self, act: Act) {

@@ -141,6 +141,10 @@ impl Engine {
         let Some(what) = held.filter(|held| held.claim.instance == acquiring.claim.instance) else {
             return self.tell_holder(acquiring);
         };
+        if self.leasing.leases.renewal(&name, what.token) == Standing::Ending {
+            // Said of itself too late: by the state to come the role is free.
+            return self.leasing.turns.push_back(Turn::Acquire(acquiring.into()));
+        }
         let expires_in = self.leasing.leases.left(&name, clock::now().mono).unwrap_or(what.claim.ttl);
         let expires_in = expires_in.min(what.claim.ttl);
         let Acquiring { role, reply, waited, new, .. } = acquiring;

@@ -128,7 +128,12 @@ impl Engine {
         let Some(what) = self.states.committed().process(&registering.id).cloned() else {
             return Renewing::Register(registering).deny_missing();
         };
-        let left = self.leasing.leases.left(&LeaseName::Process(registering.id), clock::now().mono);
+        let name = LeaseName::Process(registering.id.clone());
+        if self.leasing.leases.renewal(&name, what.token) == Standing::Ending {
+            // By the state to come it is gone, and comes anew.
+            return self.leasing.turns.push_back(Turn::Renew(Renewing::Register(registering)));
+        }
+        let left = self.leasing.leases.left(&name, clock::now().mono);
         let expires_in = left.unwrap_or(what.new.ttl).min(what.new.ttl);
         let (new, acks) = (registering.new, Some(acks));
         let _ = registering.reply.send(Ok(Granted { what, new, expires_in, position, acks }));
