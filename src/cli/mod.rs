@@ -8,6 +8,7 @@ mod check;
 mod client;
 mod conflicts;
 mod dev;
+mod doc;
 mod elect;
 mod exec;
 mod exit;
@@ -18,6 +19,9 @@ mod healthcheck;
 mod log;
 mod msg;
 mod out;
+mod pages;
+mod proc;
+mod role;
 mod serve;
 mod service;
 mod signals;
@@ -57,6 +61,12 @@ enum Command {
     Service(service::Args),
     /// List what merges overrode, put it back or let it go
     Conflicts(conflicts::Args),
+    /// Read and write documents
+    Doc(doc::Args),
+    /// Take, keep, give back and look at roles
+    Role(role::Args),
+    /// Register processes, and see who is there
+    Proc(proc::Args),
     /// Follow what happens in the cluster
     Feed(feed::Args),
     /// Send a message to whoever listens to a channel, or listen
@@ -101,6 +111,9 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Handoff(args) => small(handoff::run(args)),
         Command::Service(args) => small(service::run(args)),
         Command::Conflicts(args) => small(conflicts::run(args)),
+        Command::Doc(args) => small(doc::run(args)),
+        Command::Role(args) => small(role::run(args)),
+        Command::Proc(args) => small(proc::run(args)),
         Command::Feed(args) => small(feed::run(args)),
         Command::Msg(args) => small(msg::run(args)),
         Command::Form(args) => small(form::run(args)),

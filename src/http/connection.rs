@@ -64,8 +64,9 @@ pub async fn run(
     let limits = &front.context.limits;
     let life = Arc::new(Life::new(limits.header_timeout, limits.idle_timeout));
     let watched = TokioIo::new(Watched { stream, life: life.clone() });
-    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+    let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         let (front, busy) = (front.clone(), life.begin(request.version()));
+        request.extensions_mut().insert(life.clone());
         async move {
             let response = front.answer(request.map(axum::body::Body::new)).await;
             drop(busy);
@@ -100,7 +101,7 @@ pub async fn run(
     }
 }
 
-/// A stream that tells when bytes move.
+/// A stream that tells when bytes move, and is told how long they may go unheard.
 struct Watched {
     stream: TcpStream,
     life: Arc<Life>,
@@ -122,6 +123,13 @@ impl AsyncRead for Watched {
 }
 
 impl Watched {
+    fn before_write(&self) {
+        if let Some(most_ms) = self.life.take_unheard() {
+            // Without it the system's own time-out holds, which is some quarter of an hour.
+            let _ = rustix::net::sockopt::set_tcp_user_timeout(&self.stream, most_ms);
+        }
+    }
+
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if matches!(polled, Poll::Ready(Ok(1..))) {
             self.life.wrote_some();
@@ -132,6 +140,7 @@ impl Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, task: &mut Task<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.before_write();
         let polled = Pin::new(&mut self.stream).poll_write(task, buf);
         self.note(polled)
     }
@@ -141,6 +150,7 @@ impl AsyncWrite for Watched {
         task: &mut Task<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.before_write();
         let polled = Pin::new(&mut self.stream).poll_write_vectored(task, bufs);
         self.note(polled)
     }

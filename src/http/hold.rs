@@ -15,18 +15,19 @@ use futures_util::stream::unfold;
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Duration, Instant, sleep_until, timeout_at};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Duration, Instant, sleep_until, timeout, timeout_at};
 
 use super::answers::JSON;
 use super::asked::Asked;
 use super::context::Context;
 use super::headers::IDEMPOTENCY_KEY;
+use super::life::Life;
 use super::problem::Problem;
 use super::query::Query;
 use super::stream::{self, Format};
 use super::{path, roles};
-use crate::driver::api::Denied;
+use crate::driver::api::{Denied, Leadership};
 use crate::store::ROLE_TTL;
 use crate::types::Text;
 
@@ -42,6 +43,12 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// What a holder stops short of the end of its lease: clocks run apart, by 1% at most.
 const DRIFT_PERCENT: u32 = 1;
 const DRIFT: Duration = Duration::from_millis(10);
+
+/// A client's host that acknowledges nothing for so long is gone: twice the silence between two signs of life.
+const UNHEARD_MOST: Duration = Duration::from_secs(10);
+
+/// What a node that ends takes to give the role back: the drain of its connections lasts longer.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What the answers have in common; a release says no time.
 #[derive(Debug, Deserialize)]
@@ -65,8 +72,18 @@ struct Holding {
     renew_at: Instant,
     /// Until then the lease is certain.
     certain_until: Instant,
-    over: bool,
+    end: Option<End>,
+    /// Closed when the node ends.
+    life: watch::Receiver<Leadership>,
     _seat: OwnedSemaphorePermit,
+}
+
+/// What has been said last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Lost,
+    /// The role is given back once the client has been told.
+    Stopping,
 }
 
 pub async fn hold(context: Arc<Context>, asked: &Asked, role: Text) -> Result<Response<Body>, Problem> {
@@ -76,6 +93,9 @@ pub async fn hold(context: Arc<Context>, asked: &Asked, role: Text) -> Result<Re
     let Ok(seat) = context.holds.clone().try_acquire_owned() else {
         return Err(Denied::TooMany { bound: "roles held by streams of this node" }.into());
     };
+    if let Some(life) = asked.parts.extensions.get::<Arc<Life>>() {
+        life.end_unheard(UNHEARD_MOST);
+    }
     let instance = query.more("instance_id").unwrap_or_default().to_string();
     let sent = Instant::now();
     let waited = claim.contains_key("wait_ms");
@@ -98,7 +118,8 @@ pub async fn hold(context: Arc<Context>, asked: &Asked, role: Text) -> Result<Re
         // What was waited for was granted at some moment of the wait.
         renew_at: if waited { now } else { sent + ttl / RENEWALS },
         certain_until: certain_until(if waited { now } else { sent }, ttl),
-        over: false,
+        end: None,
+        life: context.handle.leadership(),
         context,
         _seat: seat,
     };
@@ -128,23 +149,65 @@ async fn next(mut holding: Holding) -> Option<(Result<Bytes, Infallible>, Holdin
     if let Some(first) = holding.first.take() {
         return Some((Ok(first), holding));
     }
-    if holding.over {
+    if let Some(end) = holding.end {
+        if end == End::Stopping {
+            // Beyond this time it lapses.
+            let _ = timeout(FAREWELL, holding.release()).await;
+        }
         return None;
     }
-    let speak_at = Instant::now() + holding.silence;
-    while holding.renew_at <= speak_at {
-        sleep_until(holding.renew_at).await;
-        if !holding.renew().await {
-            holding.over = true;
-            let members = json!({"role": holding.role, "token": holding.token});
-            return Some((Ok(holding.format.event("lost", None, members)), holding));
-        }
-    }
-    sleep_until(speak_at).await;
-    Some((Ok(holding.format.sign_of_life()), holding))
+    let piece = holding.go_on().await;
+    Some((Ok(piece), holding))
 }
 
 impl Holding {
+    /// What is to be said next.
+    async fn go_on(&mut self) -> Bytes {
+        let speak_at = Instant::now() + self.silence;
+        while self.renew_at <= speak_at {
+            if !self.rest(self.renew_at).await {
+                return self.stop();
+            }
+            if !self.renew().await {
+                self.end = Some(End::Lost);
+                let members = json!({"role": self.role, "token": self.token});
+                return self.format.event("lost", None, members);
+            }
+        }
+        match self.rest(speak_at).await {
+            true => self.format.sign_of_life(),
+            false => self.stop(),
+        }
+    }
+
+    /// False if the node ends meanwhile.
+    async fn rest(&mut self, until: Instant) -> bool {
+        let node_ends = async { while self.life.changed().await.is_ok() {} };
+        timeout_at(until, node_ends).await.is_err()
+    }
+
+    fn stop(&mut self) -> Bytes {
+        self.end = Some(End::Stopping);
+        self.format
+            .end("stopping", "this node is about to end and gives the role back; hold it at another one")
+    }
+
+    fn release(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (context, asked, role) = (self.context.clone(), renewed_head(&self.asked), self.role.clone());
+        let body = json!({"instance_id": self.instance, "token": self.token});
+        let until = self.certain_until;
+        async move {
+            while Instant::now() < until {
+                match ask(&context, &asked, &role, "release", &body).await {
+                    Err(refused) if refused.status.is_server_error() => {
+                        sleep_until(Instant::now() + AGAIN).await;
+                    }
+                    Ok(_) | Err(_) => break,
+                }
+            }
+        }
+    }
+
     /// False once the lease is not certain any more.
     async fn renew(&mut self) -> bool {
         let sent = Instant::now();
@@ -167,22 +230,12 @@ impl Holding {
     }
 }
 
-/// The client has gone, or the lease.
+/// The client has gone.
 impl Drop for Holding {
     fn drop(&mut self) {
-        let (context, asked, role) = (self.context.clone(), renewed_head(&self.asked), self.role.clone());
-        let body = json!({"instance_id": self.instance, "token": self.token});
-        let until = self.certain_until;
-        tokio::spawn(async move {
-            while Instant::now() < until {
-                match ask(&context, &asked, &role, "release", &body).await {
-                    Err(refused) if refused.status.is_server_error() => {
-                        sleep_until(Instant::now() + AGAIN).await;
-                    }
-                    Ok(_) | Err(_) => break,
-                }
-            }
-        });
+        if self.end.is_none() {
+            tokio::spawn(self.release());
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 //! - A later head that has begun has the header time-out too (HTTP/1 only: HTTP/2 sends frames of its own).
 //! - With no request under way and no byte moving, it has the idle time-out. It must be larger than the time for which
 //!   clients keep idle connections, or their calls race with the closing.
+//! - What its host has not acknowledged for long enough ends it, where somebody asked for that: bytes that move into a buffer
+//!   say nothing of who is there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -26,6 +28,8 @@ pub struct Life {
     moved: AtomicU64,
     /// When the first byte of the next head came; zero for none.
     head: AtomicU64,
+    /// What is written from now on is to be acknowledged within so many milliseconds; zero: as the system has it.
+    unheard: AtomicU32,
 }
 
 /// What to do about a connection now.
@@ -50,6 +54,20 @@ impl Life {
             http2: AtomicBool::new(false),
             moved: AtomicU64::new(0),
             head: AtomicU64::new(0),
+            unheard: AtomicU32::new(0),
+        }
+    }
+
+    /// The connection breaks off when what is written is not acknowledged for so long.
+    pub fn end_unheard(&self, after: Duration) {
+        self.unheard.store(u32::try_from(after.as_millis()).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    /// In milliseconds, once, if somebody asked for it.
+    pub fn take_unheard(&self) -> Option<u32> {
+        match self.unheard.load(Ordering::Relaxed) {
+            0 => None,
+            _ => Some(self.unheard.swap(0, Ordering::Relaxed)),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::harness::Rng;
 
 /// The routes of this version, and some of none. Not those that end leadership or the service by an empty body.
-const ROUTES: [&str; 33] = [
+const ROUTES: [&str; 40] = [
     "/heartbeat",
     "/hearbeat",
     "/writesync",
@@ -25,6 +25,13 @@ const ROUTES: [&str; 33] = [
     "/v1/docs/a/b",
     "/v1/status",
     "/v1/conflicts",
+    "/v1/roles",
+    "/v1/roles/a",
+    "/v1/roles/a/acquire",
+    "/v1/roles/a/renew",
+    "/v1/roles/a/hold",
+    "/v1/processes/a",
+    "/v1/processes/a/heartbeat",
     "/livez",
     "/readyz",
     "/leader",

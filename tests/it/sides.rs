@@ -11,7 +11,7 @@ use crate::load::Load;
 const CONFIG: &str =
     "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"";
 
-async fn cluster_on(network: &Network) -> Arc<Cluster> {
+pub async fn cluster_on(network: &Network) -> Arc<Cluster> {
     let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(CONFIG);
     Arc::new(plan.start().await)
 }
@@ -41,7 +41,7 @@ async fn led_by(cluster: &Cluster, ids: &[u32], leader: u32) {
 }
 
 /// All follow the eldest, hold one state, and take writes.
-async fn one_again(cluster: &Cluster) {
+pub async fn one_again(cluster: &Cluster) {
     let all = cluster.running();
     led_by(cluster, &all, all[0]).await;
     put(cluster, all[0], "one-again", 1).await;
@@ -60,7 +60,7 @@ async fn conflicts(cluster: &Cluster, id: u32) -> Vec<Value> {
     json_of(cluster, id, "/v1/conflicts").await["items"].as_array().expect("a list").clone()
 }
 
-async fn split_in_two(network: &Network, cluster: &Cluster) {
+pub async fn split_in_two(network: &Network, cluster: &Cluster) {
     network.split(&[1], &[2, 3]);
     led_by(cluster, &[2, 3], 2).await;
     led_by(cluster, &[1], 1).await;

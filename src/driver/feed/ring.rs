@@ -1,7 +1,8 @@
 //! The newest events, kept so that a reader can go on where it was, and how far back that reaches.
 //!
 //! Between two replacements of the state a node's history is one line: indexes rise by one, epochs never fall. A place
-//! in it that a reader names is known, yet to come, or not kept; which one is told by index and epoch.
+//! in it that a reader names is known, yet to come, or not kept; which one is told by index and epoch. What came before a
+//! replacement is kept for those who are on their way through it, and can be named no more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct Ring {
     bytes: usize,
     /// The number of the first event kept. Events are numbered from the start of the process on.
     first: u64,
+    /// The number of the first event of the present history.
+    begins: u64,
     /// Readers that have got as far as this miss nothing.
     floor: Mark,
     /// The last record that has been told.
@@ -50,6 +53,7 @@ impl Ring {
             events: VecDeque::new(),
             bytes: 0,
             first: 0,
+            begins: 0,
             floor: Mark::default(),
             head: Position::ZERO,
             epochs: VecDeque::new(),
@@ -67,9 +71,7 @@ impl Ring {
 
     /// What led here is not known record by record.
     fn begin_at(&mut self, at: Position) {
-        self.first = self.next();
-        self.events.clear();
-        self.bytes = 0;
+        self.begins = self.next();
         self.floor = Mark::behind(at.index);
         self.head = at;
         self.epochs = VecDeque::from([(at.index, at.epoch)]);
@@ -115,7 +117,9 @@ impl Ring {
             };
             self.bytes -= oldest.size();
             self.first += 1;
-            self.raise_floor(oldest.mark, oldest.id.is_some_and(|id| id.n == 0));
+            if self.first > self.begins {
+                self.raise_floor(oldest.mark, oldest.id.is_some_and(|id| id.n == 0));
+            }
         }
     }
 
@@ -136,6 +140,10 @@ impl Ring {
         self.first + self.events.len() as u64
     }
 
+    pub fn begins(&self) -> u64 {
+        self.begins
+    }
+
     pub fn first(&self) -> u64 {
         self.first
     }
@@ -150,7 +158,20 @@ impl Ring {
         {
             return Err(Refused::Compacted { oldest: self.oldest() });
         }
-        Ok(self.first + self.events.partition_point(|event| event.mark <= since.mark) as u64)
+        Ok(self.first_behind(since.mark))
+    }
+
+    /// The number of the first event of the present history behind this place.
+    fn first_behind(&self, mark: Mark) -> u64 {
+        let (mut low, mut high) = (self.begins.max(self.first), self.next());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.events.get((middle - self.first) as usize).is_some_and(|event| event.mark <= mark) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
     }
 
     fn epoch_at(&self, index: Index) -> Option<Epoch> {
@@ -175,6 +196,9 @@ impl Ring {
     pub fn place_before(&self, number: u64) -> Option<Id> {
         if number == self.next() {
             return Some(self.id(self.head, 0));
+        }
+        if number <= self.begins {
+            return None;
         }
         let before = usize::try_from(number.checked_sub(self.first)?).ok()?.checked_sub(1)?;
         self.events.get(before)?.id

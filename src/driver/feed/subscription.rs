@@ -50,6 +50,8 @@ pub struct Subscription {
     stage: Stage,
     /// Whether it has been told where it stands.
     introduced: bool,
+    /// Where the history began that it was placed in. What replaces it is told whole, without ids.
+    begins: u64,
 }
 
 #[derive(Debug)]
@@ -77,15 +79,15 @@ impl Feed {
         if before >= READERS_MOST {
             return Err(Refused::TooMany);
         }
-        let from = {
+        let (from, begins) = {
             let ring = place.0.ring();
             if !ring.is_open || ring.is_closed {
                 return Err(Refused::Closed);
             }
-            since.map_or(Ok(ring.next()), |since| ring.find(&since))?
+            (since.map_or(Ok(ring.next()), |since| ring.find(&since))?, ring.begins())
         };
         let stage = Stage::Reading { from, all: false };
-        Ok(Subscription { place, filter, found: VecDeque::new(), stage, introduced: false })
+        Ok(Subscription { place, filter, found: VecDeque::new(), stage, introduced: false, begins })
     }
 }
 
@@ -141,6 +143,7 @@ impl Subscription {
             drop((ring, seats));
             return Some(self.end(Over::TooSlow));
         };
+        let all = all || ring.begins() != self.begins;
         let mut upto = from;
         for event in events {
             upto += 1;

@@ -248,6 +248,33 @@ async fn another_history_has_other_ids() {
     assert_eq!(several(&mut later, 2).await, ["9.1@41", "= 9.1@41"]);
 }
 
+/// What was told before a replacement, and what that changed, come to whoever reads along: nothing is lost on the way.
+#[tokio::test]
+async fn a_replacement_cuts_nobody_off() {
+    const ROUNDS: u64 = 20;
+    let (feed, writer) = open(Ring::default(), true);
+    let mut all = feed.subscribe(all(), None).expect("there is room");
+    let rare = Filter::new(Some(Kinds::of([Kind::NewState])), "");
+    let mut rare = feed.subscribe(rare, None).expect("there is room");
+    assert_eq!(
+        (next(&mut all).await, next(&mut rare).await),
+        ("= 7.1@10".to_string(), "= 7.1@10".to_string())
+    );
+    let mut behind = feed.subscribe(Filter::new(None, ""), since("7.1@10")).expect("it is kept");
+    let new_state = || Draft::rare(Kind::NewState, None, String::new());
+    for round in 1..=ROUNDS {
+        writer.record(at(10 + round), vec![doc("before")]);
+        writer.replaced(at(10 + round), vec![doc("by it")], new_state());
+    }
+    let each = |round: u64| [format!("7.1@{}", 10 + round), "change".into(), format!("7.1@{}", 10 + round)];
+    let expected: Vec<String> = (1..=ROUNDS).flat_map(each).collect();
+    assert_eq!(several(&mut all, expected.len()).await, expected);
+    assert_eq!(several(&mut behind, expected.len()).await, expected);
+    for round in 1..=ROUNDS {
+        assert_eq!(next(&mut rare).await, format!("7.1@{}", 10 + round));
+    }
+}
+
 #[tokio::test]
 async fn there_is_room_for_so_many() {
     let (feed, _writer) = usual();

@@ -29,11 +29,35 @@ pub struct Acquiring {
     pub was_free: Option<bool>,
     /// Its turn came after a wait.
     pub waited: bool,
-    /// Its record gives it the role, and not only says something else of the one who has it.
-    pub new: bool,
+    /// It has the role already, and says something else about itself.
+    pub again: bool,
+    /// Its key is that of an earlier call, which was granted.
+    pub replayed: bool,
 }
 
 impl Acquiring {
+    pub fn new(
+        role: Text,
+        claim: Arc<Claim>,
+        until: Time,
+        call: Option<Call>,
+        reply: Reply<Granted<Role>>,
+    ) -> Acquiring {
+        Acquiring {
+            role,
+            claim,
+            elect: false,
+            priority: 0,
+            until,
+            call,
+            reply,
+            was_free: None,
+            waited: false,
+            again: false,
+            replayed: false,
+        }
+    }
+
     pub fn deny(self, denied: Denied) {
         let _ = self.reply.send(Err(denied));
     }
@@ -64,7 +88,7 @@ impl Engine {
         match self.states.newest().judge(&command, acquiring.call, stamp) {
             Judged::Accept => {
                 let held = self.states.newest().role(&acquiring.role);
-                acquiring.new = held.is_none_or(|held| held.claim.instance != acquiring.claim.instance);
+                acquiring.again = held.is_some_and(|held| held.claim.instance == acquiring.claim.instance);
                 let payload = command.to_payload(acquiring.call);
                 self.propose(payload, pending::Call::Acquire(acquiring));
             }
@@ -74,7 +98,10 @@ impl Engine {
                 _ => acquiring.deny(Denied::Rejected(rejection)),
             },
             // It is told how things are now, not how they were then (C16).
-            Judged::Replay { .. } => self.confirm_acquire(acquiring),
+            Judged::Replay { .. } => {
+                acquiring.replayed = true;
+                self.confirm_acquire(acquiring);
+            }
             Judged::TooManyKeys => {
                 acquiring.deny(Denied::TooMany { bound: "idempotency keys that are remembered" });
             }
@@ -145,11 +172,10 @@ impl Engine {
             // Said of itself too late: by the state to come the role is free.
             return self.leasing.turns.push_back(Turn::Acquire(acquiring.into()));
         }
-        let expires_in = self.leasing.leases.left(&name, clock::now().mono).unwrap_or(what.claim.ttl);
-        let expires_in = expires_in.min(what.claim.ttl);
-        let Acquiring { role, reply, waited, new, .. } = acquiring;
+        let expires_in = self.left(&name, what.claim.ttl);
+        let Acquiring { role, reply, waited, again, .. } = acquiring;
         let (instance, token) = (what.claim.instance.clone(), what.token);
-        let granted = Granted { what, new, expires_in, position, acks };
+        let granted = Granted { what, new: !again, expires_in, position, acks };
         if reply.send(Ok(granted)).is_err() && waited {
             // Nobody is there to use what was waited for.
             self.leasing.turns.push_back(Turn::GiveBack { role, instance, token });
@@ -169,7 +195,14 @@ impl Engine {
         let store = self.states.committed();
         let (position, held) = (store.applied(), store.role(&acquiring.role).cloned());
         let Some(held) = held else {
-            return self.leasing.turns.push_back(Turn::Acquire(acquiring));
+            return match acquiring.replayed {
+                // What that call was granted has ended since, and a late copy of it must not bring it back.
+                true => {
+                    let free = self.held_by(&acquiring.role, false);
+                    acquiring.deny(Denied::LeaseLost(free));
+                }
+                false => self.leasing.turns.push_back(Turn::Acquire(acquiring)),
+            };
         };
         if held.claim.instance != acquiring.claim.instance {
             return self.tell_holder(*acquiring);

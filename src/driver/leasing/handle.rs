@@ -21,19 +21,7 @@ impl Handle {
     ) -> Result<Granted<Role>, Denied> {
         let until = clock::now().mono + wait;
         self.ask(|reply| {
-            let elect = false;
-            let acquiring = Acquiring {
-                role,
-                claim,
-                elect,
-                priority,
-                until,
-                call,
-                reply,
-                was_free: None,
-                waited: false,
-                new: false,
-            };
+            let acquiring = Acquiring { priority, ..Acquiring::new(role, claim, until, call, reply) };
             Ask::Lease(LeaseAsk::Acquire(acquiring.into()))
         })
         .await
@@ -48,19 +36,7 @@ impl Handle {
     ) -> Result<Granted<Role>, Denied> {
         let until = clock::now().mono;
         self.ask(|reply| {
-            let (elect, priority) = (true, 0);
-            let acquiring = Acquiring {
-                role,
-                claim,
-                elect,
-                priority,
-                until,
-                call,
-                reply,
-                was_free: None,
-                waited: false,
-                new: false,
-            };
+            let acquiring = Acquiring { elect: true, ..Acquiring::new(role, claim, until, call, reply) };
             Ask::Lease(LeaseAsk::Acquire(acquiring.into()))
         })
         .await
@@ -83,7 +59,7 @@ impl Handle {
         call: Option<Call>,
     ) -> Result<Granted<Process>, Denied> {
         self.ask(|reply| {
-            let registering = Registering { id, process, call, reply, new: false };
+            let registering = Registering { id, process, call, reply, new: false, replayed: false };
             Ask::Lease(LeaseAsk::Renew(Renewing::Register(registering)))
         })
         .await

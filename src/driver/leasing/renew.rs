@@ -37,6 +37,8 @@ pub struct Registering {
     pub reply: Reply<Granted<Process>>,
     /// It was not there when its record was proposed.
     pub new: bool,
+    /// Its key is that of an earlier call, which was carried out.
+    pub replayed: bool,
 }
 
 impl Renewing {
@@ -93,7 +95,9 @@ impl Engine {
             Judged::Rejected(rejection) if rejection.reason != Reason::Unchanged => {
                 Renewing::Register(registering).deny(Denied::Rejected(rejection));
             }
-            Judged::Replay { .. } | Judged::Rejected(_) => {
+            Judged::Rejected(_) => self.confirm_renewal(Renewing::Register(registering)),
+            Judged::Replay { .. } => {
+                registering.replayed = true;
                 self.confirm_renewal(Renewing::Register(registering));
             }
             Judged::TooManyKeys => {
@@ -133,10 +137,14 @@ impl Engine {
             // By the state to come it is gone, and comes anew.
             return self.leasing.turns.push_back(Turn::Renew(Renewing::Register(registering)));
         }
-        let left = self.leasing.leases.left(&name, clock::now().mono);
-        let expires_in = left.unwrap_or(what.new.ttl).min(what.new.ttl);
+        let expires_in = self.left(&name, what.new.ttl);
         let (new, acks) = (registering.new, Some(acks));
         let _ = registering.reply.send(Ok(Granted { what, new, expires_in, position, acks }));
+    }
+
+    /// What is left of something that has just been granted for so long.
+    pub(super) fn left(&self, name: &LeaseName, ttl: Span) -> Span {
+        self.leasing.leases.left(name, clock::now().mono).unwrap_or_default().min(ttl)
     }
 
     /// By a state that is confirmed.
@@ -185,6 +193,8 @@ impl Engine {
             Renewing::Role { role, reply, .. } => {
                 let _ = reply.send(Err(Denied::LeaseLost(self.held_by(&role, false))));
             }
+            // What that call brought about has ended since, and a late copy of it must not bring it back.
+            Renewing::Register(Registering { replayed: true, .. }) => renewing.deny_missing(),
             // It has gone since it was looked at: it comes anew.
             Renewing::Register(_) => self.leasing.turns.push_back(Turn::Renew(renewing)),
             Renewing::Process { .. } => renewing.deny_missing(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::Value;
 
 use super::cluster::Cluster;
@@ -28,7 +29,16 @@ pub enum Told {
 impl Cluster {
     /// What this node tells under this path; the status, if that is nothing, or none if it does not answer.
     pub async fn events(&self, id: u32, path: &str) -> Result<Events, Option<u16>> {
-        let request = self.client().get(format!("{}{path}", self.node(id).url())).send();
+        self.stream(Method::GET, id, path).await
+    }
+
+    /// The same, where the route wants to be posted to.
+    pub async fn posted(&self, id: u32, path: &str) -> Result<Events, Option<u16>> {
+        self.stream(Method::POST, id, path).await
+    }
+
+    async fn stream(&self, method: Method, id: u32, path: &str) -> Result<Events, Option<u16>> {
+        let request = self.client().request(method, format!("{}{path}", self.node(id).url())).send();
         let response = tokio::time::timeout(BEGIN, request).await.map_err(|_| None)?.map_err(|_| None)?;
         match response.status().as_u16() {
             200 => Ok(Events { response, buffer: Vec::new() }),

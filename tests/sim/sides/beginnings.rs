@@ -1,6 +1,6 @@
 //! Timelines of disks that begin, or begin again, while others are out of hearing (P36).
 
-use super::stage::{has, heal, led, set, split, stage, unformed};
+use super::stage::{counts, has, heal, led, set, split, stage, unformed};
 use crate::checks::Check;
 
 /// A wiped node begins alone, twice, and takes writes each time; then it meets the others.

@@ -1,0 +1,188 @@
+//! `eldest doc`: documents, any JSON under a key, changed only by whoever has seen what is there, if that is wanted.
+
+use clap::{Parser, Subcommand};
+use reqwest::Method;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::client::{ACT_MAX, Call, LOOK_MAX, Target};
+use super::conflicts::encoded;
+use super::exit::Failure;
+use super::out::{Out, print};
+use super::pages::{all, cell, with_query};
+use super::table::Table;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest doc put app/config '{\"replicas\": 3}' --if-absent
+  eldest doc get app/config
+  eldest doc get app/config --rev | jq -r .rev
+  eldest doc put app/config '{\"replicas\": 5}' --if-rev 12
+  eldest doc list --prefix app/
+  eldest doc delete app/config")]
+pub struct Args {
+    #[command(subcommand)]
+    order: Order,
+}
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    /// Print a document
+    Get {
+        key: String,
+        /// Print its key and revision too
+        #[arg(long)]
+        rev: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Write a document, and print its revision
+    Put {
+        key: String,
+        /// JSON
+        value: String,
+        /// Only if this is the revision that is there
+        #[arg(long, conflicts_with = "if_absent")]
+        if_rev: Option<String>,
+        /// Only if there is none yet
+        #[arg(long)]
+        if_absent: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Delete a document
+    Delete {
+        key: String,
+        /// Only if this is the revision that is there
+        #[arg(long)]
+        if_rev: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Show documents, in the order of their keys
+    List {
+        /// Only of keys that begin like this
+        #[arg(long)]
+        prefix: Option<String>,
+        /// Print JSON for scripts
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    match &args.order {
+        Order::Get { key, rev: false, target } => get(target, key).await,
+        Order::Get { key, rev: true, target } => get_with_rev(target, key).await,
+        Order::Put { key, value, if_rev, if_absent, target } => {
+            put(target, key, value, if_rev.as_deref(), *if_absent).await
+        }
+        Order::Delete { key, if_rev, target } => {
+            let mut payload = json!({ "key": key });
+            if let Some(rev) = if_rev {
+                payload["if_rev"] = json!(rev);
+            }
+            let body = json!({"storage_cmd": "DeleteDoc", "payload": payload});
+            let done = target.ask(&Call::post("/v1/commands", &body)).await?;
+            print(&done["result"].to_string())
+        }
+        Order::List { prefix, json, target } => {
+            let items = all(target, "/v1/docs", &[("prefix", prefix.as_deref())]).await?;
+            match json {
+                true => print(&json!({ "items": items }).to_string()),
+                false => print(&table(&items)),
+            }
+        }
+    }
+}
+
+/// As it is, to the last digit.
+async fn get(target: &Target, key: &str) -> Result<(), Failure> {
+    let path = format!("/v1/docs/{}", encoded(key));
+    let call = Call { method: Method::GET, path, body: None, within: LOOK_MAX };
+    let answer = target.call(&call).await?.accepted()?;
+    let mut out = Out::new();
+    out.line(answer.body.strip_suffix(b"\n").unwrap_or(&answer.body))?;
+    out.end()
+}
+
+/// A list that begins with this key has it first, if there is such a document; if not, it is asked for to be told so.
+async fn get_with_rev(target: &Target, key: &str) -> Result<(), Failure> {
+    let path = with_query("/v1/docs?limit=1", &[("prefix", Some(key))]);
+    let page = target.ask(&Call::get(&path)).await?;
+    match &page["items"][0] {
+        item if item["key"] == key => print(&item.to_string()),
+        _ => get(target, key).await,
+    }
+}
+
+/// The value goes as it was typed: numbers keep all their digits.
+async fn put(
+    target: &Target,
+    key: &str,
+    value: &str,
+    if_rev: Option<&str>,
+    if_absent: bool,
+) -> Result<(), Failure> {
+    let call = match serde_json::from_str::<&RawValue>(value) {
+        Ok(value) => {
+            let body = Some(body(key, value.get(), if_rev, if_absent).into_bytes());
+            Call { method: Method::POST, path: "/v1/commands".to_string(), body, within: ACT_MAX }
+        }
+        // The node says what is wrong with it, and where.
+        Err(_) => {
+            let (path, body) = (format!("/v1/docs/{}", encoded(key)), Some(value.as_bytes().to_vec()));
+            Call { method: Method::PUT, path, body, within: ACT_MAX }
+        }
+    };
+    let done = target.ask(&call).await?;
+    print(&done["result"].to_string())
+}
+
+fn body(key: &str, value: &str, if_rev: Option<&str>, if_absent: bool) -> String {
+    let mut condition = String::new();
+    condition.extend(if_rev.map(|rev| format!(",\"if_rev\":{}", json!(rev))));
+    condition.push_str(if if_absent { ",\"if_absent\":true" } else { "" });
+    let payload = format!("{{\"key\":{},\"value\":{value}{condition}}}", json!(key));
+    format!("{{\"storage_cmd\":\"PutDoc\",\"payload\":{payload}}}")
+}
+
+fn table(items: &[Value]) -> String {
+    /// Of a value; `get` has the whole of it.
+    const SHOWN_CHARS: usize = 60;
+    if items.is_empty() {
+        return "no documents".to_string();
+    }
+    let mut table = Table::new(["KEY", "REV", "VALUE"]);
+    for item in items {
+        let value = item["value"].to_string();
+        let shown: String = value.chars().take(SHOWN_CHARS).collect();
+        let more = if shown.len() < value.len() { "…" } else { "" };
+        table.row([cell(&item["key"]), cell(&item["rev"]), format!("{shown}{more}")]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_sent_as_it_was_typed() {
+        let sent = body("a\"b", "1.50", None, false);
+        assert_eq!(sent, r#"{"storage_cmd":"PutDoc","payload":{"key":"a\"b","value":1.50}}"#);
+        assert!(body("k", "1", Some("7.1@12"), false).ends_with(",\"if_rev\":\"7.1@12\"}}"));
+        assert!(body("k", "1", None, true).ends_with(",\"if_absent\":true}}"));
+    }
+
+    #[test]
+    fn a_table_is_as_wide_as_a_terminal() {
+        assert_eq!(table(&[]), "no documents");
+        let items = [json!({"key": "k", "rev": "12", "value": "é".repeat(100)})];
+        let shown = table(&items);
+        assert!(shown.starts_with("KEY  REV  VALUE\nk    12   \"éé") && shown.ends_with("é…\n"), "{shown}");
+    }
+}

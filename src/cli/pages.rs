@@ -1,0 +1,70 @@
+//! A list of the cluster's, page after page, until there is no more.
+
+use serde_json::Value;
+
+use super::client::{Call, Target};
+use super::conflicts::encoded;
+use super::exit::Failure;
+
+/// The most that a node gives at once.
+const PAGE: usize = 1000;
+
+/// All items under this path that these parameters choose; a parameter without a value is left out.
+pub async fn all(
+    target: &Target,
+    path: &str,
+    chosen: &[(&str, Option<&str>)],
+) -> Result<Vec<Value>, Failure> {
+    let mut items = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = target.ask(&Call::get(&page(path, chosen, after.as_deref()))).await?;
+        items.extend(page["items"].as_array().cloned().unwrap_or_default());
+        let next = page["next"].as_str().map(str::to_string);
+        // A node that names the same place twice would keep us for ever.
+        if next.is_none() || next == after {
+            return Ok(items);
+        }
+        after = next;
+    }
+}
+
+fn page(path: &str, chosen: &[(&str, Option<&str>)], after: Option<&str>) -> String {
+    with_query(&format!("{path}?limit={PAGE}"), &[chosen, &[("after", after)]].concat())
+}
+
+/// More parameters behind a path that has some.
+pub fn with_query(path: &str, given: &[(&str, Option<&str>)]) -> String {
+    let mut path = path.to_string();
+    for (name, value) in given {
+        path.extend(value.map(|value| format!("&{name}={}", encoded(value))));
+    }
+    path
+}
+
+/// What a cell of a table shows: text as it is, anything else as JSON, and nothing for null.
+pub fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for() {
+        let chosen = [("prefix", Some("a/&b")), ("role", None)];
+        assert_eq!(page("/v1/roles", &chosen, None), "/v1/roles?limit=1000&prefix=a%2F%26b");
+        assert_eq!(page("/v1/roles", &[], Some("x y")), "/v1/roles?limit=1000&after=x%20y");
+    }
+
+    #[test]
+    fn a_cell_is_short() {
+        let cells = [Value::Null, Value::from("a b"), serde_json::json!({"a": [1, "x"]})];
+        assert_eq!(cells.each_ref().map(cell), ["", "a b", "{\"a\":[1,\"x\"]}"]);
+    }
+}

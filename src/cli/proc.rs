@@ -1,0 +1,197 @@
+//! `eldest proc`: who is there, for as long as it says so.
+
+use clap::{Parser, Subcommand};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::client::{ACT_MAX, Call, Target};
+use super::conflicts::encoded;
+use super::exit::Failure;
+use super::out::print;
+use super::pages::{all, cell};
+use super::role::json_text;
+use super::table::Table;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest proc register w7 renderer --role slave --capabilities '[\"render\"]'
+  eldest proc heartbeat w7
+  eldest proc list --role slave --capability render
+  eldest proc show w7 --json
+  eldest proc remove w7
+
+Whoever sends no heartbeat for its ttl is removed.")]
+pub struct Args {
+    #[command(subcommand)]
+    order: Order,
+}
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    /// Say that a process is there, and what it is
+    Register {
+        /// Of this one life of it
+        id: String,
+        /// What it calls itself
+        identifier: String,
+        /// What it does
+        #[arg(long)]
+        role: Option<String>,
+        /// JSON: what it is able to do
+        #[arg(long, value_parser = json_text)]
+        capabilities: Option<Value>,
+        /// JSON: whatever others should know
+        #[arg(long, value_parser = json_text)]
+        metadata: Option<Value>,
+        /// It is removed after this many milliseconds without a heartbeat
+        #[arg(long, value_name = "MS")]
+        ttl_ms: Option<u64>,
+        /// Print JSON for scripts
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Say that it is still there
+    Heartbeat {
+        id: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Show those that are there, in the order of their ids
+    List {
+        #[arg(long)]
+        role: Option<String>,
+        /// Only those with this text in their list of capabilities, or this member
+        #[arg(long)]
+        capability: Option<String>,
+        #[arg(long)]
+        identifier: Option<String>,
+        /// Print JSON for scripts
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Show one, whole
+    Show {
+        id: String,
+        /// Print JSON for scripts
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Say that it is gone
+    Remove {
+        id: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    match &args.order {
+        Order::Register { id, identifier, role, capabilities, metadata, ttl_ms, json, target } => {
+            let given = [
+                ("role", role.as_ref().map(|role| json!(role))),
+                ("capabilities", capabilities.clone()),
+                ("metadata", metadata.clone()),
+                ("ttl_ms", ttl_ms.map(Value::from)),
+            ];
+            let body = Some(body(identifier, given).into_bytes());
+            let call = Call { method: Method::PUT, path: path_of(id), body, within: ACT_MAX };
+            show(&target.ask(&call).await?, *json)
+        }
+        Order::Heartbeat { id, target } => {
+            let said = target.ask(&Call::post(&format!("{}/heartbeat", path_of(id)), &json!({}))).await?;
+            print(&format!("{id} is there; it is removed after {} ms without another", said["expires_in_ms"]))
+        }
+        Order::List { role, capability, identifier, json, target } => {
+            let chosen = [
+                ("role", role.as_deref()),
+                ("capability", capability.as_deref()),
+                ("identifier", identifier.as_deref()),
+            ];
+            let items = all(target, "/v1/processes", &chosen).await?;
+            match json {
+                true => print(&json!({ "items": items }).to_string()),
+                false => print(&table(&items)),
+            }
+        }
+        Order::Show { id, json, target } => show(&target.ask(&Call::get(&path_of(id))).await?, *json),
+        Order::Remove { id, target } => {
+            let call = Call { method: Method::DELETE, path: path_of(id), body: None, within: ACT_MAX };
+            target.ask(&call).await?;
+            print(&format!("{id} is removed"))
+        }
+    }
+}
+
+fn path_of(id: &str) -> String {
+    format!("/v1/processes/{}", encoded(id))
+}
+
+fn body<const N: usize>(identifier: &str, given: [(&str, Option<Value>); N]) -> String {
+    let mut body = Map::from_iter([("identifier".to_string(), json!(identifier))]);
+    body.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+    Value::Object(body).to_string()
+}
+
+fn show(process: &Value, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return print(&process.to_string());
+    }
+    let mut table = Table::default();
+    for name in [
+        "id",
+        "identifier",
+        "role",
+        "capabilities",
+        "metadata",
+        "channel",
+        "registered_at",
+        "last_seen",
+        "ttl_ms",
+        "expires_in_ms",
+    ] {
+        table.row([name.to_string(), cell(&process[name])]);
+    }
+    print(&table.to_string())
+}
+
+fn table(items: &[Value]) -> String {
+    if items.is_empty() {
+        return "no processes".to_string();
+    }
+    let mut table = Table::new(["ID", "IDENTIFIER", "ROLE", "CAPABILITIES", "LAST SEEN", "EXPIRES IN MS"]);
+    for item in items {
+        let names = ["id", "identifier", "role", "capabilities", "last_seen", "expires_in_ms"];
+        table.row(names.map(|name| cell(&item[name])));
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_not_sent() {
+        assert_eq!(body("w", [("role", None)]), r#"{"identifier":"w"}"#);
+        let said = body("w", [("role", Some(json!("slave"))), ("capabilities", Some(json!(["a"])))]);
+        assert_eq!(said, r#"{"capabilities":["a"],"identifier":"w","role":"slave"}"#);
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each() {
+        assert_eq!(table(&[]), "no processes");
+        let items = [json!({"id": "a", "identifier": "w", "role": null, "capabilities": ["x"]})];
+        let expected = "\
+ID  IDENTIFIER  ROLE  CAPABILITIES  LAST SEEN  EXPIRES IN MS
+a   w                 [\"x\"]
+";
+        assert_eq!(table(&items), expected);
+    }
+}

@@ -1,0 +1,116 @@
+//! What is printed of roles.
+
+use serde_json::{Value, json};
+
+use super::path_of;
+use crate::cli::client::{Call, Problem, Target};
+use crate::cli::exit::Failure;
+use crate::cli::out::print;
+use crate::cli::pages::{all, cell};
+use crate::cli::table::Table;
+
+pub fn show_grant(said: &Value, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return print(&said.to_string());
+    }
+    let holder = cell(&said["leader"]["instance_id"]);
+    let (outcome, role) = (cell(&said["outcome"]), cell(&said["role"]));
+    print(&format!(
+        "{outcome}: {holder} has {role} with the token {}, for {} ms",
+        said["token"], said["expires_in_ms"]
+    ))
+}
+
+pub async fn check(role: &str, token: u64, target: &Target) -> Result<(), Failure> {
+    let said = target.ask(&Call::get(&format!("{}/check?token={token}", path_of(role)))).await?;
+    if said["valid"] == true {
+        return print("valid");
+    }
+    let newest = match said["token"].as_u64() {
+        Some(newest) => format!("the role's token is {newest}"),
+        None => "nobody has the role".to_string(),
+    };
+    Err(lost(format!("{token} is not valid: {newest}")))
+}
+
+/// As the cluster would put it.
+pub fn lost(detail: String) -> Failure {
+    let problem = Problem { status: 410, code: "lease_lost".to_string(), detail, ..Problem::default() };
+    Failure::Refused(Box::new(problem))
+}
+
+pub async fn list(prefix: Option<&str>, as_json: bool, target: &Target) -> Result<(), Failure> {
+    let items = all(target, "/v1/roles", &[("prefix", prefix)]).await?;
+    match as_json {
+        true => print(&json!({ "items": items }).to_string()),
+        false => print(&table(&items)),
+    }
+}
+
+pub fn show(role: &Value, as_json: bool) -> Result<(), Failure> {
+    match as_json {
+        true => print(&role.to_string()),
+        false => print(&whole(role)),
+    }
+}
+
+fn whole(role: &Value) -> String {
+    let leader = &role["leader"];
+    let mut table = Table::default();
+    table.row(["role".to_string(), cell(&role["role"])]);
+    let holder = if leader.is_null() { "nobody".to_string() } else { cell(&leader["instance_id"]) };
+    table.row(["holder".to_string(), holder]);
+    for name in ["address", "metadata"] {
+        table.row([name.to_string(), cell(&leader[name])]);
+    }
+    for name in ["token", "acquired_at", "ttl_ms", "expires_in_ms", "waiting"] {
+        table.row([name.to_string(), cell(&role[name])]);
+    }
+    table.to_string()
+}
+
+fn table(items: &[Value]) -> String {
+    if items.is_empty() {
+        return "no roles".to_string();
+    }
+    let mut table = Table::new(["ROLE", "HOLDER", "ADDRESS", "TOKEN", "EXPIRES IN MS", "WAITING"]);
+    for item in items {
+        let leader = &item["leader"];
+        let holder = [&item["role"], &leader["instance_id"], &leader["address"]];
+        let rest = [&item["token"], &item["expires_in_ms"], &item["waiting"]];
+        let [a, b, c] = holder.map(cell);
+        let [d, e, f] = rest.map(cell);
+        table.row([a, b, c, d, e, f]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_row_for_each() {
+        assert_eq!(table(&[]), "no roles");
+        let leader = json!({"instance_id": "a", "address": null, "metadata": 1});
+        let items = [json!({"role": "r", "leader": leader, "token": 7, "expires_in_ms": 9, "waiting": 0})];
+        let expected = "\
+ROLE  HOLDER  ADDRESS  TOKEN  EXPIRES IN MS  WAITING
+r     a                7      9              0
+";
+        assert_eq!(table(&items), expected);
+    }
+
+    #[test]
+    fn a_free_role_is_nobodys() {
+        let shown = whole(&json!({"role": "r", "leader": null, "waiting": 2}));
+        assert!(shown.contains("holder         nobody\n") && shown.contains("waiting        2\n"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_lost_ends_like_a_refusal() {
+        let failure = lost("7 is not valid: nobody has the role".to_string());
+        assert_eq!(failure.code(), 4);
+        assert_eq!(failure.to_string(), "refused: 7 is not valid: nobody has the role (lease_lost, 410)");
+    }
+}

@@ -1,0 +1,12 @@
+//! Roles held by real clients of real nodes: one holder each, tokens that rise, and no end before its time.
+
+mod answers;
+mod asks;
+mod failover;
+mod hold;
+mod refusals;
+mod shell;
+mod splits;
+mod waits;
+
+pub use asks::{Asks, LONG, acquire, grant, renew, role, role_events, until};

@@ -1,0 +1,122 @@
+//! Leases outlive leaders, and tokens rise whatever happens.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::{acquire, grant, renew, role_events, until};
+use crate::harness::{Call, Cluster, PATIENT, Plan, problem};
+
+/// Long enough for a failover on a slow machine, short enough to wait for its end.
+const TTL: u64 = 6000;
+
+/// The last promise that was heard: when it was asked for, and for how long it is.
+struct Promise {
+    sent: Instant,
+    ms: u64,
+}
+
+async fn renewed(cluster: &Cluster, token: u64) -> Promise {
+    let sent = Instant::now();
+    let answer = cluster.eventually(renew("r", "a", token)).await.expect(200);
+    Promise { sent, ms: answer.json()["expires_in_ms"].as_u64().expect("a time") }
+}
+
+#[tokio::test]
+async fn a_lease_outlives_its_leader_and_ends() {
+    let cluster = Cluster::of(3).await;
+    let token = grant(cluster.eventually(acquire("r", "a", json!({"ttl_ms": TTL}))).await);
+    let leader = cluster.leader().await;
+    let mut events = role_events(&cluster, cluster.others(leader)[0], "r").await;
+    let promise = renewed(&cluster, token).await;
+    cluster.kill9(leader);
+    let next = cluster.leader().await;
+    let held = problem(&cluster.eventually(acquire("r", "b", json!({}))).await, 409, "role_held");
+    assert_eq!((&held["leader"]["instance_id"], &held["token"]), (&json!("a"), &json!(token)));
+    let lost = until(&mut events, "role_lost", "a").await;
+    assert!(promise.sent.elapsed().as_millis() >= u128::from(promise.ms), "before what was promised");
+    let lost = lost.last().expect("the loss");
+    assert_eq!((&lost["reason"], &lost["token"]), (&json!("expired"), &json!(token)));
+    problem(&cluster.answer(next, renew("r", "a", token)).await, 410, "lease_lost");
+}
+
+/// It may be promised less than its ttl on the way, and never loses it.
+#[tokio::test]
+async fn who_renews_keeps_it_over_leaders() {
+    let cluster = Cluster::of(3).await;
+    let token = grant(cluster.eventually(acquire("r", "a", json!({"ttl_ms": 20_000}))).await);
+    for _ in 0..3 {
+        let leader = cluster.leader().await;
+        cluster.kill9(leader);
+        let promise = renewed(&cluster, token).await;
+        assert!((10_000..=20_000).contains(&promise.ms), "half of the ttl at least: {}", promise.ms);
+        let again = cluster.eventually(acquire("r", "a", json!({"ttl_ms": 20_000}))).await.expect(200).json();
+        assert_eq!((&again["outcome"], &again["token"]), (&json!("already_leader"), &json!(token)));
+        cluster.start(leader);
+        cluster.ready().await;
+    }
+}
+
+#[tokio::test]
+async fn tokens_rise_over_everything() {
+    let cluster = Cluster::of(3).await;
+    let mut last = 0;
+    let mut higher = async |instance: &str| {
+        let body = json!({"instance_id": instance, "ttl_ms": 10_000});
+        let call = Call::post("/v1/roles/r/elect").json(&body);
+        let token = grant(cluster.eventually(call).await);
+        assert!(token > last, "{token} after {last}");
+        assert!(token < 1 << 53);
+        last = token;
+    };
+    higher("a").await;
+    higher("b").await;
+    // A failover.
+    let leader = cluster.leader().await;
+    cluster.kill9(leader);
+    higher("c").await;
+    cluster.start(leader);
+    cluster.ready().await;
+    // All data are replaced by some that know of no role.
+    let leader = cluster.leader().await;
+    let document = json!({"docs": [{"key": "k", "value": 1}]});
+    cluster.answer(leader, Call::post("/override_all_data").json(&document)).await.expect(200);
+    higher("d").await;
+    // All nodes at once.
+    cluster.ids().for_each(|id| cluster.kill9(id));
+    cluster.ids().for_each(|id| cluster.start(id));
+    cluster.ready().await;
+    higher("e").await;
+    for id in cluster.ids() {
+        cluster.term(id).await;
+    }
+    cluster.ids().for_each(|id| cluster.start(id));
+    cluster.ready().await;
+    higher("f").await;
+}
+
+/// Processes that live, and what they hold, are no data.
+#[tokio::test]
+async fn a_restore_takes_no_role_from_anybody() {
+    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
+    let leader = cluster.leader().await;
+    let document = json!({"docs": [{"key": "k", "value": 1}]});
+    cluster.answer(leader, Call::post("/override_all_data").json(&document)).await.expect(200);
+    cluster.answer(2, renew("r", "a", token)).await.expect(200);
+    let held = problem(&cluster.answer(3, acquire("r", "b", json!({}))).await, 409, "role_held");
+    assert_eq!(held["token"], json!(token));
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
+/// Whoever leads next counts anew: a hand-over costs no holder anything.
+#[tokio::test]
+async fn a_hand_over_takes_leases_along() {
+    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
+    for _ in 0..3 {
+        cluster.answer(1, Call::post("/handoff")).await.expect(200);
+        let answer = cluster.eventually(renew("r", "a", token)).await.expect(200);
+        assert_eq!(answer.json()["expires_in_ms"], json!(super::LONG));
+    }
+}

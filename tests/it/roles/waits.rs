@@ -1,0 +1,156 @@
+//! Who waits for a role, and whose turn it is.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::{Asks, acquire, grant, role, role_events, until};
+use crate::harness::{Answer, Call, Cluster, PATIENT, Plan, Raw, problem, wait_for};
+
+/// The longest that may be asked for; every wait here ends long before.
+const WAIT: u64 = 60_000;
+
+async fn calm() -> Arc<Cluster> {
+    Arc::new(Plan::new(3).config(PATIENT).start().await)
+}
+
+fn waiting(cluster: &Arc<Cluster>, node: u32, instance: &str, more: Value) -> JoinHandle<Answer> {
+    let (cluster, call) =
+        (cluster.clone(), acquire("r", instance, more).timeout(std::time::Duration::from_millis(WAIT)));
+    tokio::spawn(async move { cluster.answer(node, call).await })
+}
+
+/// So many stand in line, as the leader says.
+async fn line_is(cluster: &Cluster, count: u64) {
+    wait_for("the line is so long", async || (role(cluster, 1, "r").await["waiting"] == count).then_some(()))
+        .await;
+}
+
+async fn release(cluster: &Cluster, instance: &str, token: u64) {
+    Asks { cluster, node: 1 }.release("r", instance, token).await.expect(200);
+}
+
+#[tokio::test]
+async fn priority_goes_before_arrival() {
+    let cluster = calm().await;
+    let mut events = role_events(&cluster, 1, "r").await;
+    let mut token = grant(cluster.answer(1, acquire("r", "holder", json!({}))).await);
+    let mut holder = "holder".to_string();
+    let mut line = Vec::new();
+    for (place, (instance, priority)) in
+        [("late", -1), ("one", 0), ("two", 0), ("first", 5)].into_iter().enumerate()
+    {
+        let more = json!({"wait_ms": WAIT, "priority": priority});
+        line.push((instance, waiting(&cluster, place as u32 % 3 + 1, instance, more)));
+        line_is(&cluster, place as u64 + 1).await;
+    }
+    for (left, instance) in ["first", "one", "two", "late"].into_iter().enumerate() {
+        release(&cluster, &holder, token).await;
+        let place = line.iter().position(|(name, _)| *name == instance).expect("it waits");
+        let next = grant(line.remove(place).1.await.expect("no panic"));
+        assert!(next > token);
+        (token, holder) = (next, instance.to_string());
+        line_is(&cluster, 3 - left as u64).await;
+    }
+    let told = until(&mut events, "role_acquired", "late").await;
+    let holders: Vec<_> = told.iter().map(|event| (&event["kind"], &event["instance_id"])).collect();
+    let expected = ["holder", "first", "one", "two"];
+    let expected = expected.iter().flat_map(|name| [("role_acquired", *name), ("role_lost", *name)]);
+    let expected: Vec<_> = expected.chain([("role_acquired", "late")]).collect();
+    assert!(
+        holders
+            .iter()
+            .map(|(kind, name)| (kind.as_str(), name.as_str()))
+            .eq(expected.iter().map(|(kind, name)| (Some(*kind), Some(*name)))),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_lease_that_ends_is_the_next_ones() {
+    let cluster = calm().await;
+    let mut events = role_events(&cluster, 3, "r").await;
+    let token = grant(cluster.answer(1, acquire("r", "silent", json!({"ttl_ms": 1000}))).await);
+    let next = grant(cluster.answer(2, acquire("r", "next", json!({"wait_ms": 10_000}))).await);
+    assert!(next > token);
+    let told = until(&mut events, "role_acquired", "next").await;
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!((&told[1]["kind"], &told[1]["reason"]), (&json!("role_lost"), &json!("expired")));
+}
+
+#[tokio::test]
+async fn a_wait_comes_to_its_end() {
+    let cluster = calm().await;
+    let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
+    for node in cluster.ids() {
+        let began = std::time::Instant::now();
+        let refused = cluster.answer(node, acquire("r", "b", json!({"wait_ms": 300}))).await;
+        let refused = problem(&refused, 409, "role_held");
+        assert!(began.elapsed().as_millis() >= 300, "it waited");
+        assert_eq!((&refused["outcome"], &refused["token"]), (&json!("other_leader"), &json!(token)));
+    }
+    line_is(&cluster, 0).await;
+}
+
+#[tokio::test]
+async fn whoever_asks_again_keeps_its_turn() {
+    let cluster = calm().await;
+    let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
+    let earlier = waiting(&cluster, 2, "b", json!({"wait_ms": WAIT}));
+    line_is(&cluster, 1).await;
+    let other = waiting(&cluster, 3, "c", json!({"wait_ms": WAIT}));
+    line_is(&cluster, 2).await;
+    let later = waiting(&cluster, 1, "b", json!({"wait_ms": WAIT}));
+    problem(&earlier.await.expect("no panic"), 429, "too_many_requests");
+    line_is(&cluster, 2).await;
+    release(&cluster, "a", token).await;
+    let token = grant(later.await.expect("no panic"));
+    release(&cluster, "b", token).await;
+    grant(other.await.expect("no panic"));
+}
+
+/// Through the leader and through a follower; the one that has gone is the first in line.
+#[tokio::test]
+async fn whoever_has_gone_never_gets_it() {
+    let cluster = calm().await;
+    let leader = cluster.leader().await;
+    let mut token = grant(cluster.answer(1, acquire("r", "holder-0", json!({}))).await);
+    for (round, node) in [leader, cluster.others(leader)[0]].into_iter().enumerate() {
+        let body =
+            json!({"instance_id": "gone", "ttl_ms": super::LONG, "wait_ms": WAIT, "priority": 9}).to_string();
+        let mut gone = Raw::connect(cluster.node(node)).await;
+        let head =
+            format!("POST /v1/roles/r/acquire HTTP/1.1\r\nhost: n\r\ncontent-length: {}\r\n\r\n", body.len());
+        gone.send(format!("{head}{body}").as_bytes()).await;
+        line_is(&cluster, 1).await;
+        let next = format!("holder-{}", round + 1);
+        let patient = waiting(&cluster, 1, &next, json!({"wait_ms": WAIT}));
+        line_is(&cluster, 2).await;
+        drop(gone);
+        release(&cluster, &format!("holder-{round}"), token).await;
+        // Nobody releases what the dead was given, and its ttl is an hour.
+        let granted = grant(patient.await.expect("no panic"));
+        assert!(granted > token);
+        token = granted;
+    }
+    let shown = role(&cluster, 1, "r").await;
+    assert_eq!(shown["leader"]["instance_id"], "holder-2");
+}
+
+/// The line stands in the leader's memory: who waits there when it dies asks the next one.
+#[tokio::test]
+async fn a_wait_outlives_its_leader_by_asking_again() {
+    let cluster = Cluster::of(3).await;
+    let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
+    let patient = cluster.eventually(acquire("r", "b", json!({"wait_ms": 10_000})));
+    let failover = async {
+        line_is(&cluster, 1).await;
+        cluster.kill9(cluster.leader().await);
+        cluster.leader().await;
+        let body = json!({"instance_id": "a", "token": token});
+        cluster.eventually(Call::post("/v1/roles/r/release").json(&body)).await.expect(200);
+    };
+    let (granted, ()) = tokio::join!(patient, failover);
+    assert!(grant(granted) > token);
+}
