@@ -16,6 +16,7 @@ mod batches;
 mod catch_up;
 mod channels;
 mod client;
+mod contention;
 mod crashes;
 mod documents;
 mod elections;
