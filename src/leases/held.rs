@@ -1,4 +1,4 @@
-//! One lease as the leader counts it, and what a holder may be promised (C14).
+//! One lease as the leader counts it, and what a holder may be promised (C14, P40, I13).
 //!
 //! A holder that sent its renewal at `s` and is promised `p` believes until `s + p`, whoever leads by then. So whoever
 //! ends the lease must do it at `s + p` or later. With `T` the ttl, these rules give that:

@@ -1,4 +1,4 @@
-//! Who waits for a role: the highest priority first, then whoever came first.
+//! Who waits for a role: the highest priority first, then whoever came first (P41).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,7 +9,7 @@
 //! | 117 | PutProcess | `{"id", "identifier", "role"?, "capabilities"?, "metadata"?, "ttl_ms"}` |
 //! | 118 | RemoveProcess | `{"id"}` |
 //!
-//! Renewals are not here: they are not in the log.
+//! Renewals are not here: they are not in the log (P38).
 
 use std::fmt::{self, Write};
 use std::sync::Arc;

@@ -84,7 +84,7 @@ impl Store {
         Ok(Merged { store, changes, conflicts })
     }
 
-    /// The elder side's holder stays: of what the other side did with the lease it has heard nothing. The merge says so anew,
+    /// The elder side's holder stays (P42): of what the other side did with the lease it has heard nothing. The merge says so anew,
     /// for all to hear.
     fn keep_own_lease(&self, ours: &[Held], said: &mut Vec<Held>, at: Position) {
         let Some(own) = ours.first().filter(|own| own.value.is_some()) else { return };

@@ -1,4 +1,4 @@
-//! Many who want one thing, while nodes die, freeze and are cut off: a resource that checks tokens sees them in order.
+//! Many who want one thing, while nodes die, freeze and are cut off: a resource that checks tokens sees them in order (I6, I13).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

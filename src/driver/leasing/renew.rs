@@ -1,4 +1,4 @@
-//! Who goes on holding what: answered after a round that started after the call arrived, and in no record (C14).
+//! Who goes on holding what: answered after a round that started after the call arrived, and in no record (P39).
 
 use std::sync::Arc;
 
