@@ -81,15 +81,17 @@ impl Engine {
     pub fn propose(&mut self, payload: Payload, call: Call) {
         let request = self.pending.next();
         self.pending.add(request, call);
+        let index = self.core.last().index + 1;
         self.feed(Input::Propose(vec![(request, Entry::Client(payload))]));
         if !self.pending.waits(request) {
             return;
         }
-        // It stands in the log: what it brings about there is what its caller will be told.
+        // It stands in the log, perhaps with the leader's own records behind it: what it brings about there is what its
+        // caller will be told.
         if self.look_ahead() {
-            let outcome = self.states.newest_applied().map(|applied| applied.outcome.clone());
+            let outcome = self.states.brought_about(index).map(|applied| applied.outcome.clone());
             self.pending.set_outcome(request, outcome);
-            self.move_lines();
+            self.move_lines(index);
         }
         self.settle_leases();
     }

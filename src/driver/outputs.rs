@@ -201,7 +201,6 @@ impl Engine {
             (Call::Acquire(acquiring), verdict) => self.acquire_verdict(acquiring, verdict),
             (Call::Renew(renewing), verdict) => self.renew_verdict(renewing, verdict),
             (Call::Leases(record), verdict) => self.leases_verdict(record, &verdict),
-            (Call::GiveBack, _) => {}
             (Call::Farewell, _) => self.end = Some(End::Asked),
             (call, Verdict::Refused(refusal)) => {
                 let denied = self.denied(refusal);

@@ -35,8 +35,6 @@ pub enum Call {
     Renew(Renewing),
     /// The loop's own record about leases; nobody waits for it.
     Leases(u64),
-    /// What was granted to a caller that has gone away is given back.
-    GiveBack,
     /// A hand-over, or a change of the service's holds.
     Admin(Reply<()>),
     /// The process wants to end and hands over first.
@@ -84,7 +82,7 @@ impl Call {
             Call::Admin(reply) => drop(reply.send(Err(denied))),
             Call::Acquire(acquiring) => acquiring.deny(denied),
             Call::Renew(renewing) => renewing.deny(denied),
-            Call::Farewell | Call::Leases(_) | Call::GiveBack => {}
+            Call::Farewell | Call::Leases(_) => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::protocol::Log;
 use crate::store::{Applied, Store, Unreadable};
-use crate::types::{Position, Record};
+use crate::types::{Index, Position, Record};
 
 #[derive(Debug)]
 pub struct States {
@@ -37,9 +37,10 @@ impl States {
         self.ahead.back().map_or(&self.committed, |version| &version.store)
     }
 
-    /// What the newest record brought about.
-    pub fn newest_applied(&self) -> Option<&Applied> {
-        self.ahead.back().map(|version| &version.applied)
+    /// What a record brought about that is not committed yet.
+    pub fn brought_about(&self, index: Index) -> Option<&Applied> {
+        let version = self.ahead.iter().rev().find(|version| version.position.index == index);
+        version.map(|version| &version.applied)
     }
 
     /// Applies what the leader's log holds beyond the newest version.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::agenda::{Agenda, Due, LEASES_PER_RECORD};
 use super::held::{Act, Held};
+use crate::protocol::mutant::{self, Mutant};
 use crate::types::{Lease, LeaseName, Span, Time};
 
 /// After a refused record: long enough for what was full to drain, short against the second within which a lease that
@@ -81,7 +82,7 @@ impl Leases {
                 held.changed(now, lease);
                 held
             }
-            _ => Held::anew(now, lease),
+            _ => Held::granted(now, lease),
         };
         self.agenda.add(&name, &held);
         self.held.insert(name, held);
@@ -91,7 +92,7 @@ impl Leases {
     pub fn renewal(&self, name: &LeaseName, token: u64) -> Judged {
         match self.held.get(name) {
             Some(held) if held.lease.token == token => match held.proposed {
-                Some(Act::End) => Judged::Ending,
+                Some(Act::End) if !mutant::is_on(Mutant::RenewWhileEnding) => Judged::Ending,
                 _ => Judged::Renewable,
             },
             _ => Judged::Lost,
@@ -106,6 +107,13 @@ impl Leases {
         }
         let expires_in = self.update(name, |held| held.renew(now, ttl))?;
         Some(Renewed { expires_in })
+    }
+
+    /// What was granted to a caller who has gone since: its end is due, unless its holder has renewed it.
+    pub fn give_up(&mut self, now: Time, name: &LeaseName, token: u64) {
+        if self.renewal(name, token) == Judged::Renewable {
+            self.update(name, |held| held.give_up(now));
+        }
     }
 
     /// What the next record is to say; it is under way from now on, and nothing else is due until it is `settled`. One

@@ -27,6 +27,7 @@
 //! gives less than was promised. Who wants less asks for less with each renewal, which needs no record. And it takes
 //! majorities: in available mode two sides of a split count each for itself.
 
+use crate::protocol::mutant::{self, Mutant};
 use crate::types::{Lease, Span, Time};
 
 /// What a record can do to a lease.
@@ -49,13 +50,28 @@ pub(super) struct Held {
     renewed: Option<Time>,
     /// What the record under way would do to it.
     pub proposed: Option<Act>,
+    /// Granted under this leader, and nobody has been promised anything but what came with the grant.
+    fresh: bool,
 }
 
 impl Held {
-    /// Granted just now, or inherited by a leader whose term begins now.
+    /// Inherited by a leader whose term begins now.
     pub fn anew(now: Time, lease: Lease) -> Held {
         let end = now + if lease.aged { half(lease.ttl) } else { lease.ttl };
-        Held { lease, end, counted: now, renewed: None, proposed: None }
+        Held { lease, end, counted: now, renewed: None, proposed: None, fresh: false }
+    }
+
+    /// Granted just now.
+    pub fn granted(now: Time, lease: Lease) -> Held {
+        Held { fresh: true, ..Held::anew(now, lease) }
+    }
+
+    /// Whoever waited for it is not there to be told: it is over. Unless the same holder has asked by another way since, and
+    /// was told that it has it; whoever asks from now on keeps it, or waits for the record that ends it.
+    pub fn give_up(&mut self, now: Time) {
+        if self.fresh {
+            self.end = now;
+        }
     }
 
     /// Anew, and not worse off than before: this leader's own promises hold, and its record is still under way.
@@ -96,7 +112,9 @@ impl Held {
     /// Never takes back an earlier promise: the holder may not hear of this one.
     fn count(&mut self, now: Time, promise: Span) {
         self.counted = now;
-        self.end = self.end.max(now + promise);
+        self.fresh = false;
+        let least = if mutant::is_on(Mutant::PromiseTakenBack) { now } else { self.end };
+        self.end = least.max(now + promise);
         if self.may_be_aged() {
             self.renewed.get_or_insert(now);
         }
@@ -122,6 +140,7 @@ impl Held {
         match act {
             Act::End => (self.proposed != Some(Act::End)).then_some(self.end),
             _ if self.proposed.is_some() => None,
+            Act::Age if mutant::is_on(Mutant::LeaseNeverAges) => None,
             // The odd microsecond goes before the ageing, so that what is left after it is never too short.
             Act::Age => {
                 (!self.lease.aged).then_some(self.counted + Span(self.lease.ttl.0 - half(self.lease.ttl).0))
@@ -137,7 +156,8 @@ impl Held {
 
     /// What the next leader will give at least.
     fn promise(&self) -> Span {
-        if self.may_be_aged() { half(self.lease.ttl) } else { self.lease.ttl }
+        let halved = self.may_be_aged() && !mutant::is_on(Mutant::AgedPromisedInFull);
+        if halved { half(self.lease.ttl) } else { self.lease.ttl }
     }
 }
 

@@ -116,6 +116,26 @@ pub enum Mutant {
     AckAlone,
     /// P31: nothing is cut, not even what conflicts.
     CutInAvailable,
+    /// P39, C14: a renewal is answered from what the leader remembers, without a round.
+    RenewUnconfirmed,
+    /// P39, C14: a holder counts its lease from the answer instead of from the question.
+    BelieveFromReceipt,
+    /// P39, C14: a renewal is answered while the record that ends its token is under way.
+    RenewWhileEnding,
+    /// P39: a renewal that asks for less takes back what was promised before.
+    PromiseTakenBack,
+    /// P40, C14: a lease that nobody renews is never said to be old.
+    LeaseNeverAges,
+    /// P40: what may be old by the log is promised in full.
+    AgedPromisedInFull,
+    /// P40: a leader goes on with what it counted in an epoch before.
+    LeasesCarriedOver,
+    /// P15: a leader does not know its own record again once it is trimmed.
+    TrimmedIsUnknown,
+    /// P41: the line looks at the newest record only.
+    NewestMovesTheLine,
+    /// P41: a role goes to a waiter whose caller has hung up, and stays there.
+    GrantToTheGone,
 }
 
 #[cfg(feature = "mutants")]

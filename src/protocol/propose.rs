@@ -112,6 +112,10 @@ impl Node {
             let verdict = match self.log.position(index) {
                 Some(there) if there == position => self.written(position),
                 Some(_) => Verdict::Refused(Refusal::Superseded),
+                // Trimmed while some follower lacked it: nothing takes the place of a leader's own record.
+                None if self.leads() == Some(epoch) && !mutant::is_on(Mutant::TrimmedIsUnknown) => {
+                    self.written(position)
+                }
                 // Covered by a snapshot: what stood there is out of sight.
                 None => Verdict::Unknown,
             };

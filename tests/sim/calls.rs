@@ -27,6 +27,9 @@ impl World {
         }
         let promise = self.hosts[node].core.as_ref().map_or(Epoch::ZERO, |core| core.vote().promise.epoch);
         self.checks.survival.committed(id, promise, record)?;
+        if self.lessees.is_some() {
+            return self.apply_to_product(node, record, inputs);
+        }
         let host = &mut self.hosts[node];
         let happened = host.store.apply(record);
         let (digest, flipped) = (host.store.digest, host.flipped);
@@ -78,6 +81,7 @@ impl World {
         self.note(|| format!("{id} {told:?}"));
         if let Told::Opened { epoch } = told {
             self.openings.push((self.now, id));
+            self.witness_opening();
             if let Some(core) = &self.hosts[node].core.as_ref().filter(|_| !self.is_available()) {
                 self.checks.survival.opened(id, epoch, core.log())?;
             }
@@ -154,6 +158,9 @@ impl World {
     pub fn verdict(&mut self, node: usize, request: RequestId, verdict: Verdict) -> Check {
         if self.is_available() {
             return self.side_verdict(node, request, &verdict);
+        }
+        if self.lessees.is_some() {
+            return self.lease_verdict(node, request, &verdict);
         }
         let host = &mut self.hosts[node];
         let Some(call) = host.calls.remove(&request) else {

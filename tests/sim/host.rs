@@ -6,6 +6,7 @@ use eldest::protocol::{Envelope, Node, Seq, Settings, SnapshotMeta};
 use eldest::types::{NodeId, Now, RequestId, Time, Vector, WallTime};
 
 use crate::disk::Disk;
+use crate::leases::Leasing;
 use crate::store::{Command, Store, Tag};
 
 /// A clock that is off by an amount and runs at its own rate.
@@ -77,6 +78,7 @@ pub struct Host {
     pub steady: bool,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
+    pub leasing: Leasing,
 }
 
 impl Host {
@@ -102,6 +104,7 @@ impl Host {
             sync_us: 200,
             steady: false,
             flipped: false,
+            leasing: Leasing::default(),
         }
     }
 
@@ -120,6 +123,7 @@ impl Host {
         self.tick_at = u64::MAX;
         self.flipped = false;
         self.paused_until = 0;
+        self.leasing = Leasing::default();
     }
 
     pub fn request(&mut self, call: Call) -> RequestId {

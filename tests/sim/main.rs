@@ -14,6 +14,7 @@ mod figures;
 mod graphs;
 mod host;
 mod isolation;
+mod leases;
 mod linear;
 mod mutants;
 mod net;

@@ -76,7 +76,7 @@ pub fn members(count: u32) -> Vec<NodeId> {
     (1..=count).map(NodeId).collect()
 }
 
-fn settings(rng: &mut Rng, count: u32) -> Settings {
+pub fn settings(rng: &mut Rng, count: u32) -> Settings {
     let mut settings = Settings::lan(NodeId(1), members(count));
     settings.takeover = *rng.pick(&[Takeover::Never, Takeover::WhenStable]);
     settings.ack = if rng.chance(150) { Ack::All } else { Ack::Majority };
@@ -110,11 +110,10 @@ pub fn world(seed: u64) -> (World, Plan) {
     let between = *rng.pick(&[(20_000, 400_000), (100_000, 900_000), (1_000, 60_000)]);
     let mut world = World::new(hosts, clients, rng.fork());
     prepare(&mut world, &mut rng);
-    let plan = Plan { steps, between, rng, lost: BTreeSet::new() };
-    (world, plan)
+    (world, Plan::new(steps, between, rng))
 }
 
-fn host(rng: &mut Rng, settings: Settings) -> Host {
+pub fn host(rng: &mut Rng, settings: Settings) -> Host {
     // Each clock within the drift bound of one percent, none in step with another.
     let clock = Clock {
         offset: rng.below(50_000_000),
@@ -126,7 +125,7 @@ fn host(rng: &mut Rng, settings: Settings) -> Host {
     host
 }
 
-fn prepare(world: &mut World, rng: &mut Rng) {
+pub fn prepare(world: &mut World, rng: &mut Rng) {
     for node in 0..world.hosts.len() {
         let late = if rng.chance(100) { rng.below(1_500_000) } else { rng.below(50_000) };
         world.at(late, Event::Restart { node });
@@ -138,6 +137,10 @@ fn prepare(world: &mut World, rng: &mut Rng) {
 }
 
 impl Plan {
+    pub fn new(steps: usize, between: (u64, u64), rng: Rng) -> Plan {
+        Plan { steps, between, rng, lost: BTreeSet::new() }
+    }
+
     pub fn pause(&mut self) -> u64 {
         self.rng.range(self.between.0, self.between.1)
     }

@@ -100,6 +100,7 @@ impl World {
             }
         }
         self.start_sync(node);
+        self.settle_leases(node)?;
         self.schedule_tick(node);
         Ok(())
     }
@@ -118,7 +119,7 @@ impl World {
         let Some(core) = &host.core else {
             return;
         };
-        let at = host.clock.truth_at(core.deadline()).max(now + 10);
+        let at = host.clock.truth_at(core.deadline().min(host.leasing.deadline())).max(now + 10);
         if at < host.tick_at {
             host.tick_at = at;
             let life = host.life;

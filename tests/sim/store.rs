@@ -71,6 +71,8 @@ pub struct Store {
     order: VecDeque<u64>,
     /// Available mode: the product's own state. Of the above only index, digest and stamp are in use then.
     pub side: Option<Box<Side>>,
+    /// Leases: the product's own state, in the same way.
+    pub product: Option<Box<eldest::store::Store>>,
 }
 
 impl Store {
@@ -85,9 +87,27 @@ impl Store {
         Store { applied: at.index, digest, stamp, side: Some(Box::new(side)), ..Store::default() }
     }
 
+    /// What a node begins with that keeps the product's own state.
+    pub fn with_product() -> Store {
+        Store { product: Some(Box::default()), ..Store::default() }
+    }
+
+    pub fn of_product(product: eldest::store::Store, stamp: Stamp) -> Store {
+        let (applied, digest) = (product.applied().index, product.digest());
+        Store { applied, digest, stamp, product: Some(Box::new(product)), ..Store::default() }
+    }
+
+    pub fn product(&self) -> &eldest::store::Store {
+        self.product.as_deref().expect("a node with the product's own state")
+    }
+
     /// What a node of the same kind begins with.
     pub fn blank(&self) -> Store {
-        if self.side.is_some() { Store::with_sides() } else { Store::default() }
+        match () {
+            () if self.side.is_some() => Store::with_sides(),
+            () if self.product.is_some() => Store::with_product(),
+            () => Store::default(),
+        }
     }
 
     pub fn register(&self, key: u32) -> Option<u64> {

@@ -8,6 +8,7 @@ use eldest::types::NodeId;
 use crate::checks::{Check, Checks, Violation, ensure};
 use crate::client::{Answer, Clients};
 use crate::host::{Call, Host};
+use crate::leases::{self, Lessees};
 use crate::net::{Filter, Net};
 use crate::rng::Rng;
 use crate::sides::{self, Sides};
@@ -52,6 +53,7 @@ pub enum Event {
         node: usize,
     },
     Side(sides::Event),
+    Lease(leases::Event),
 }
 
 #[derive(Debug)]
@@ -65,6 +67,7 @@ pub struct World {
     pub checks: Checks,
     pub clients: Clients,
     pub sides: Sides,
+    pub lessees: Option<Lessees>,
     pub steps: u64,
     /// Folded over every step: two runs of a seed must agree on it.
     pub trace_hash: u64,
@@ -106,6 +109,7 @@ impl World {
             checks: Checks::default(),
             clients,
             sides: Sides::default(),
+            lessees: None,
             steps: 0,
             trace_hash: 0,
             trace: None,
@@ -188,6 +192,7 @@ impl World {
             Event::Tick { node, life } if self.hosts[node].life == life => {
                 self.hosts[node].tick_at = u64::MAX;
                 self.feed(node, Input::Tick)?;
+                self.tick_leases(node)?;
             }
             Event::Synced { node, life } if self.hosts[node].life == life => self.synced(node)?,
             Event::Refused { node, peer, lie } if lie || !self.host(peer).is_up() => {
@@ -199,6 +204,7 @@ impl World {
             Event::ClientGivesUp { call } => self.client_gives_up(call),
             Event::Restart { node } => self.start(node)?,
             Event::Side(event) => self.side_event(event)?,
+            Event::Lease(event) => self.lease_event(event)?,
             _ => {}
         }
         self.check_leases()
@@ -212,7 +218,8 @@ impl World {
             | Event::Synced { node, .. }
             | Event::Refused { node, .. }
             | Event::Call { node, .. }
-            | Event::Side(sides::Event::Call { node, .. }) => *node,
+            | Event::Side(sides::Event::Call { node, .. })
+            | Event::Lease(leases::Event::Call { node, .. }) => *node,
             _ => return Some(event),
         };
         let until = self.hosts[node].paused_until;

@@ -146,6 +146,8 @@ impl Engine {
         if let Some(mut best) = next.best {
             best.ticket.waited = true;
             self.take_acquire(best.ticket);
+            // If it could not be given the role, the next one can.
+            self.leasing.turns.push_back(Turn::Freed(role.clone()));
         }
     }
 
@@ -173,20 +175,12 @@ impl Engine {
             return self.leasing.turns.push_back(Turn::Acquire(acquiring.into()));
         }
         let expires_in = self.left(&name, what.claim.ttl);
-        let Acquiring { role, reply, waited, again, .. } = acquiring;
-        let (instance, token) = (what.claim.instance.clone(), what.token);
+        let Acquiring { reply, waited, again, .. } = acquiring;
+        let (token, own) = (what.token, what.at == position);
         let granted = Granted { what, new: !again, expires_in, position, acks };
-        if reply.send(Ok(granted)).is_err() && waited {
+        if reply.send(Ok(granted)).is_err() && waited && own {
             // Nobody is there to use what was waited for.
-            self.leasing.turns.push_back(Turn::GiveBack { role, instance, token });
-        }
-    }
-
-    pub(super) fn give_back(&mut self, role: Text, instance: Text, token: u64) {
-        let release = LeaseOperation::Release { role, instance, token };
-        let command = Command::Single(Operation::Lease(release.into()));
-        if self.core.is_open() {
-            self.propose(command.to_payload(None), pending::Call::GiveBack);
+            self.leasing.leases.give_up(clock::now().mono, &name, token);
         }
     }
 

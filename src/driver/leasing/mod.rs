@@ -30,7 +30,7 @@ use super::clock;
 use super::engine::Engine;
 use crate::leases::{Leases, Waiters};
 use crate::store::{Applied, LeaseEvent, Role};
-use crate::types::{Epoch, LeaseName, Position, Span, Text, Time, WallTime};
+use crate::types::{Epoch, Index, LeaseName, Position, Span, Text, Time, WallTime};
 
 /// What is asked of leases. What needs no more than a record is a plain write: a release, a removal.
 #[derive(Debug)]
@@ -65,11 +65,6 @@ enum Turn {
     Renew(Renewing),
     /// Somebody gave it back, or it ended.
     Freed(Text),
-    GiveBack {
-        role: Text,
-        instance: Text,
-        token: u64,
-    },
 }
 
 impl Leasing {
@@ -103,7 +98,6 @@ impl Engine {
                 Turn::Acquire(acquiring) => self.take_acquire(acquiring),
                 Turn::Renew(renewing) => self.take_renewal(renewing),
                 Turn::Freed(role) => self.take_freed(&role),
-                Turn::GiveBack { role, instance, token } => self.give_back(role, instance, token),
             }
             self.follow_leadership();
         }
@@ -138,9 +132,9 @@ impl Engine {
         }
     }
 
-    /// The newest record stands in the log: whoever waits for what it frees is next.
-    pub fn move_lines(&mut self) {
-        let Some(applied) = self.states.newest_applied() else { return };
+    /// This record stands in the log: whoever waits for what it frees is next.
+    pub fn move_lines(&mut self, index: Index) {
+        let Some(applied) = self.states.brought_about(index) else { return };
         for event in &applied.events {
             if let LeaseEvent::RoleLost { role, .. } = event {
                 self.leasing.turns.push_back(Turn::Freed(role.clone()));

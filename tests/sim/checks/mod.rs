@@ -1,15 +1,20 @@
 //! The checkers: one property a file. They see the whole cluster, which no node does.
 
 pub mod applied;
+pub mod believers;
 pub mod durable;
+pub mod early;
 pub mod epochs;
+pub mod fenced;
 pub mod forward;
 pub mod history;
 pub mod kept;
+pub mod late;
 pub mod lease;
 pub mod merged;
 pub mod positions;
 pub mod refused;
+pub mod returned;
 pub mod survival;
 pub mod time;
 pub mod tokens;
@@ -43,4 +48,9 @@ pub struct Checks {
     pub lease: lease::Leases,
     pub history: history::History,
     pub positions: positions::Positions,
+    pub believers: believers::Believers,
+    pub early: early::Early,
+    pub late: late::Late,
+    pub fenced: fenced::Fenced,
+    pub returned: returned::Returned,
 }

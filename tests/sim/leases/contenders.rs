@@ -1,0 +1,282 @@
+//! Who wants what: what each knows, and what an answer means to it.
+
+use std::collections::BTreeSet;
+
+use eldest::protocol::mutant::{self, Mutant};
+use eldest::store::NewProcess;
+use eldest::types::{Span, Text, Time};
+
+use super::{Asked, Event, Told, Wish, Witness};
+use crate::checks::Check;
+use crate::host::Clock;
+use crate::rng::Rng;
+use crate::world::{Event as Happens, World};
+
+/// A process that wants a role, or is registered as one.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    pub wants: Wants,
+    pub instance: Text,
+    /// How many instances it has been.
+    pub lives: u64,
+    pub ttl: Span,
+    pub clock: Clock,
+    pub target: usize,
+    pub frozen_until: u64,
+    /// Does nothing of its own: a scenario directs it.
+    pub idle: bool,
+    pub dead: bool,
+    /// The call under way.
+    pub open: Option<u64>,
+    /// All its calls of this life: their connections end with it.
+    pub calls: Vec<u64>,
+    /// The number of its newest wake-up: earlier ones are void.
+    pub turn: u64,
+    pub token: Option<u64>,
+    /// By its own clock.
+    pub believes_until: Time,
+    /// Released or lost: answers about this and what came before mean nothing any more.
+    pub done_with: u64,
+    /// The key of the acquisition under way, the same for all its attempts.
+    pub key: Option<u128>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wants {
+    Role(Text),
+    Process(NewProcess),
+}
+
+#[derive(Debug)]
+pub struct Lessees {
+    pub all: Vec<Contender>,
+    pub rng: Rng,
+    pub next_id: u64,
+    /// The nodes know that these callers have hung up.
+    pub gone: BTreeSet<u64>,
+    /// Callers that have hung up: they hear nothing more.
+    pub hung_up: BTreeSet<u64>,
+    /// Answers lost, in a thousand.
+    pub loses_answers: u64,
+    /// Nobody wants anything any more.
+    pub stopped: bool,
+    /// What a scenario was told, in order.
+    pub heard: Vec<(u64, Told)>,
+    /// Everybody renews in time, and nobody dies.
+    pub steady: bool,
+    pub witness: Witness,
+}
+
+impl Contender {
+    pub fn new(wants: Wants, number: usize, ttl: Span, clock: Clock) -> Contender {
+        Contender {
+            wants,
+            instance: format!("i{number}").into(),
+            lives: 1,
+            ttl,
+            clock,
+            target: 0,
+            frozen_until: 0,
+            idle: false,
+            dead: false,
+            open: None,
+            calls: Vec::new(),
+            turn: 0,
+            token: None,
+            believes_until: Time::default(),
+            done_with: 0,
+            key: None,
+        }
+    }
+
+    pub fn believes(&self, truth: u64) -> bool {
+        self.token.is_some() && self.clock.now(truth).mono < self.believes_until
+    }
+
+    /// Another process in its place, or the same one under another name.
+    pub fn begin_anew(&mut self, number: usize) {
+        self.lives += 1;
+        self.instance = format!("i{number}.{}", self.lives).into();
+        self.forget();
+        self.dead = false;
+        self.key = None;
+    }
+
+    pub fn forget(&mut self) {
+        self.done_with = self.done_with.max(self.token.unwrap_or_default());
+        self.token = None;
+        self.believes_until = Time::default();
+    }
+}
+
+impl Lessees {
+    pub fn new(all: Vec<Contender>, rng: Rng) -> Lessees {
+        Lessees {
+            all,
+            rng,
+            next_id: 0,
+            gone: BTreeSet::new(),
+            hung_up: BTreeSet::new(),
+            loses_answers: 0,
+            stopped: false,
+            heard: Vec::new(),
+            steady: false,
+            witness: Witness::default(),
+        }
+    }
+}
+
+/// What a holder takes off what it was promised: clocks differ by a hundredth, and timers are late.
+pub fn certain(promise: Span) -> Span {
+    let margin = Span(promise.0 / 100) + Span::millis(10);
+    Span(promise.0.saturating_sub(margin.0))
+}
+
+impl World {
+    pub fn lessees_mut(&mut self) -> &mut Lessees {
+        self.lessees.as_mut().expect("contenders")
+    }
+
+    pub fn contender(&mut self, who: usize) -> &mut Contender {
+        &mut self.lessees_mut().all[who]
+    }
+
+    pub fn contender_event(&mut self, event: Event) -> Check {
+        let who = match &event {
+            Event::Answer { asked, .. } => asked.who,
+            Event::GivesUp { who, .. } | Event::Wakes { who, .. } => *who,
+            _ => return Ok(()),
+        };
+        let frozen_until = self.contender(who).frozen_until;
+        if frozen_until > self.now {
+            self.at(frozen_until, Happens::Lease(event));
+            return Ok(());
+        }
+        match event {
+            Event::Answer { asked, told } if !self.lessees_mut().hung_up.contains(&asked.id) => {
+                self.contender_hears(&asked, told)
+            }
+            Event::GivesUp { id, .. } if self.contender(who).open == Some(id) => {
+                self.gives_up(who, id);
+                Ok(())
+            }
+            Event::Wakes { turn, .. } if self.contender(who).turn == turn => self.contender_acts(who),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a call, and says which it is.
+    pub fn asks(&mut self, who: usize, node: usize, wish: Wish, patience: u64) -> u64 {
+        let now = self.now;
+        let lessees = self.lessees_mut();
+        lessees.next_id += 1;
+        let id = lessees.next_id;
+        lessees.all[who].open = Some(id);
+        lessees.all[who].calls.push(id);
+        let asked = Asked { id, who, sent: now, wish, via: None };
+        let delay = self.net.delay(&mut self.rng);
+        self.after(delay, Happens::Lease(Event::Call { node, asked }));
+        self.after(patience, Happens::Lease(Event::GivesUp { who, id }));
+        id
+    }
+
+    fn contender_hears(&mut self, asked: &Asked, told: Told) -> Check {
+        let (who, mut pause) = (asked.who, None);
+        let lessees = self.lessees_mut();
+        if lessees.all[who].idle {
+            lessees.heard.push((asked.id, told));
+        }
+        let ours = lessees.all[who].open == Some(asked.id);
+        if lessees.all[who].dead {
+            return Ok(());
+        }
+        match told {
+            Told::Yours { token, expires_in, ttl } => {
+                pause = self.is_told_that_it_holds(asked, token, expires_in.min(ttl))?;
+            }
+            Told::Lost => {
+                // What an earlier attempt was granted is over: the next one is a new call.
+                lessees.all[who].key = None;
+                self.is_told_that_it_lost(asked);
+            }
+            Told::Refused(leader) if ours => {
+                self.aim_contender(who, leader);
+                pause = Some((5_000, 60_000));
+            }
+            Told::Done | Told::Held | Told::Refused(_) | Told::Unknown => {}
+        }
+        if ours {
+            self.contender(who).open = None;
+            self.rests(who, told, pause);
+        }
+        Ok(())
+    }
+
+    /// What it may believe, from when it sent that call.
+    fn is_told_that_it_holds(
+        &mut self,
+        asked: &Asked,
+        token: u64,
+        promise: Span,
+    ) -> Result<Option<(u64, u64)>, crate::checks::Violation> {
+        let (now, who) = (self.now, asked.who);
+        let contender = self.contender(who);
+        if token <= contender.done_with || contender.token.is_some_and(|known| token < known) {
+            return Ok(None);
+        }
+        if *asked.wish.instance() != contender.instance {
+            return Ok(None);
+        }
+        if contender.token != Some(token) {
+            contender.token = Some(token);
+            contender.believes_until = Time::default();
+        }
+        contender.key = None;
+        if asked.wish.waits() {
+            return Ok(Some((1, 1_000)));
+        }
+        let counted_from = if mutant::is_on(Mutant::BelieveFromReceipt) { now } else { asked.sent };
+        let until = contender.clock.now(counted_from).mono + certain(promise);
+        contender.believes_until = contender.believes_until.max(until);
+        if contender.believes(now) {
+            self.witness_belief(who)?;
+        }
+        Ok(None)
+    }
+
+    fn is_told_that_it_lost(&mut self, asked: &Asked) {
+        let contender = &mut self.lessees_mut().all[asked.who];
+        let this = match &asked.wish {
+            Wish::Renew { token, .. } => Some(*token),
+            Wish::Heartbeat { .. } => contender.token,
+            _ => None,
+        };
+        if this.is_some() && contender.token == this {
+            contender.forget();
+            self.checks.believers.forget(asked.who);
+        }
+    }
+
+    fn gives_up(&mut self, who: usize, id: u64) {
+        let hangs_up = self.lessees_mut().rng.chance(600);
+        if hangs_up {
+            self.lessees_mut().hung_up.insert(id);
+            let delay = self.net.delay(&mut self.rng);
+            self.after(delay, Happens::Lease(Event::Gone { id }));
+        }
+        self.contender(who).open = None;
+        self.aim_contender(who, None);
+        self.rests(who, Told::Unknown, None);
+    }
+
+    fn aim_contender(&mut self, who: usize, leader: Option<eldest::types::NodeId>) {
+        let target = match leader {
+            Some(leader) => self.slot(leader),
+            None => {
+                let nodes = self.hosts.len() as u64;
+                self.lessees_mut().rng.below(nodes) as usize
+            }
+        };
+        self.contender(who).target = target;
+    }
+}

@@ -1,0 +1,85 @@
+//! When a lease must be coming to its end: a leader is open, and nothing keeps it from writing.
+
+use eldest::protocol::{Ack, majority};
+use eldest::types::{Epoch, Text};
+
+use super::Event;
+use super::contenders::Wants;
+use crate::checks::Check;
+use crate::host::Host;
+use crate::world::{Event as Happens, World};
+
+const EVERY: u64 = 20_000;
+
+/// A disk that takes longer keeps records waiting for longer than the checkers do.
+const SYNC_MOST: u64 = 20_000;
+
+const TICK_LATE: u64 = 1_000;
+
+impl World {
+    pub fn audit(&mut self) -> Check {
+        let now = self.now;
+        let healthy = self.healthy_leader();
+        let witness = &mut self.lessees_mut().witness;
+        let before = std::mem::replace(&mut witness.healthy, healthy);
+        let passed = now - std::mem::replace(&mut witness.audited_at, now);
+        self.after(EVERY, Happens::Lease(Event::Audit));
+        let Some((node, _)) = healthy.filter(|_| before == healthy) else {
+            self.checks.late.pardon();
+            return Ok(());
+        };
+        self.checks.late.passed(passed)?;
+        self.checks.returned.passed(passed)?;
+        self.audit_lines(node, passed)
+    }
+
+    fn audit_lines(&mut self, node: usize, passed: u64) -> Check {
+        for role in self.roles() {
+            let waiting = self.hosts[node].leasing.waiters.count(&role) > 0;
+            let free = self.witness().store.role(&role).is_none();
+            self.checks.late.waits(&role, waiting && free, passed)?;
+        }
+        Ok(())
+    }
+
+    pub fn roles(&self) -> std::collections::BTreeSet<Text> {
+        let all = self.lessees.iter().flat_map(|lessees| &lessees.all);
+        all.filter_map(|contender| match &contender.wants {
+            Wants::Role(role) => Some(role.clone()),
+            Wants::Process(_) => None,
+        })
+        .collect()
+    }
+
+    /// Whoever leads in the newest epoch, if it reaches a majority, both ways, that can write.
+    fn healthy_leader(&self) -> Option<(usize, Epoch)> {
+        let calm = self.net.loss == 0 && self.net.straggle == 0 && self.net.slow.is_empty();
+        let promise = |host: &Host| host.core.as_ref().map(|core| core.vote().promise.epoch);
+        let newest = self.hosts.iter().filter_map(promise).max()?;
+        let leads = |host: &Host| {
+            let core = host.core.as_ref().filter(|core| core.is_open());
+            core.is_some_and(|core| core.leads() == Some(newest) && !core.service_is_down())
+        };
+        let leader = self.hosts.iter().position(|host| leads(host) && self.writes(host))?;
+        let id = self.hosts[leader].id;
+        let reached = |host: &&Host| host.id == id || self.net.both_ways(id, host.id);
+        let reached = self.hosts.iter().filter(|host| self.writes(host)).filter(reached).count();
+        // Then a follower that lives and does not write holds everything up.
+        let all = self.hosts[leader].settings.ack == Ack::All;
+        let enough = if all { self.hosts.len() } else { majority(self.hosts.len()) };
+        (calm && reached >= enough).then_some((leader, newest))
+    }
+
+    fn writes(&self, host: &Host) -> bool {
+        let counts = host.core.as_ref().is_some_and(|core| core.is_admitted());
+        // A freeze that was cut short leaves a tick behind at its old end.
+        let awake = host.paused_until <= self.now && self.now <= host.tick_at.saturating_add(TICK_LATE);
+        counts && awake && !host.disk.full && host.sync_us <= SYNC_MOST
+    }
+
+    /// A leader has opened its epoch.
+    pub fn witness_opening(&mut self) {
+        self.checks.late.leader_changed();
+        self.checks.returned.leader_changed();
+    }
+}

@@ -1,0 +1,71 @@
+//! What a seed means: a cluster as in `crate::plan`, with the same harm done to it, and who wants what of it.
+
+use eldest::protocol::Settings;
+use eldest::store::NewProcess;
+use eldest::types::{Format, Span};
+
+use super::Event;
+use super::contenders::{Contender, Lessees, Wants};
+use crate::client::Clients;
+use crate::host::{Clock, Host};
+use crate::plan::{self, Plan, members};
+use crate::rng::Rng;
+use crate::store::Store;
+use crate::world::{Event as Happens, World};
+
+const HOLDERS: usize = 20;
+const PROCESSES: usize = 4;
+
+/// A holder takes off a hundredth of what it was promised. So any two clocks differ by no more than that.
+const RATE_MOST: i64 = 4_950;
+
+pub fn world(seed: u64) -> (World, Plan) {
+    let mut rng = Rng::new(seed);
+    let count = *rng.pick(&[3, 3, 3, 5]);
+    let common = plan::settings(&mut rng, count);
+    let hosts = members(count).into_iter().map(|me| {
+        let settings = Settings { me, format: Format(2), ..common.clone() };
+        let mut host = plan::host(&mut rng, settings);
+        host.clock.rate_ppm = rate(&mut rng);
+        host.disk.durable.store = Store::with_product();
+        host
+    });
+    let hosts: Vec<Host> = hosts.collect();
+    let clients = Clients::new(0, 1, rng.fork());
+    let steps = rng.range(8, 24) as usize;
+    let between = *rng.pick(&[(20_000, 700_000), (100_000, 1_500_000), (400_000, 2_500_000)]);
+    let mut world = World::new(hosts, clients, rng.fork());
+    plan::prepare(&mut world, &mut rng);
+    let mut lessees = Lessees::new(everybody(&mut rng), rng.fork());
+    lessees.loses_answers = *rng.pick(&[0, 5, 50]);
+    world.lessees = Some(lessees);
+    for who in 0..HOLDERS + PROCESSES {
+        let begins = rng.below(1_000_000);
+        world.wakes_after(who, begins);
+    }
+    world.at(0, Happens::Lease(Event::Audit));
+    (world, Plan::new(steps, between, rng))
+}
+
+fn rate(rng: &mut Rng) -> i64 {
+    let any = rng.range(0, 2 * RATE_MOST as u64) as i64 - RATE_MOST;
+    *rng.pick(&[-RATE_MOST, RATE_MOST, 0, any])
+}
+
+fn everybody(rng: &mut Rng) -> Vec<Contender> {
+    let roles = rng.range(2, 6);
+    let contender = |number: usize, rng: &mut Rng| {
+        let ttl = Span::millis(*rng.pick(&[1_000, 1_500, 2_000, 3_000]));
+        let clock = Clock { offset: rng.below(50_000_000), rate_ppm: rate(rng), wall_offset: 0 };
+        let wants = match number < HOLDERS {
+            true => Wants::Role(format!("r{}", rng.below(roles)).into()),
+            false => Wants::Process(process(ttl)),
+        };
+        Contender::new(wants, number, ttl, clock)
+    };
+    (0..HOLDERS + PROCESSES).map(|number| contender(number, rng)).collect()
+}
+
+pub fn process(ttl: Span) -> NewProcess {
+    NewProcess { identifier: "worker".into(), role: None, capabilities: None, metadata: None, ttl }
+}

@@ -1,0 +1,215 @@
+//! C14 as timelines of their own. With the rules they all pass; with a rule's mutant on, a named checker objects.
+
+use eldest::protocol::{Ack, Message};
+use eldest::types::NodeId;
+
+use super::Told;
+use super::stage::{
+    acquire, gets, hand_over, hang_up, register, release, renew, run, slow_answers, stage, stage_as, told,
+    wants,
+};
+use crate::checks::{Check, ensure};
+use crate::stage::{MS, leads};
+use crate::world::World;
+
+fn is_held(world: &World) -> bool {
+    world.witness().store.role("r").is_some()
+}
+
+/// A firewall cuts n1 off and refuses in its name. The holder goes on asking n1, which does not know yet.
+pub fn deposed_leader_is_asked_to_renew() -> Check {
+    let mut world = stage(1, 1, 1_000)?;
+    gets(&mut world, 0, 1)?;
+    world.reject(0);
+    let led = world.run_until_true(world.now + 300 * MS, |world| leads(world, 2))?;
+    ensure(led, "stage", || "n2 does not lead".into())?;
+    for _ in 0..12 {
+        renew(&mut world, 0, 1);
+        run(&mut world, 80)?;
+    }
+    run(&mut world, 2_000)?;
+    ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it".into())
+}
+
+/// A renewal's round is answered while the record that ends the lease is on its way.
+pub fn renewal_while_the_end_is_under_way() -> Check {
+    let mut world = stage(2, 1, 1_000)?;
+    gets(&mut world, 0, 1)?;
+    run(&mut world, 800)?;
+    slow_answers(&mut world, 30);
+    let host = &world.hosts[0];
+    let ends = host.clock.truth_at(host.leasing.leases.deadline());
+    ensure(ends > world.now + 100 * MS, "stage", || "it ends at once".into())?;
+    world.run_until(ends - 6 * MS)?;
+    let id = renew(&mut world, 0, 1);
+    run(&mut world, 200)?;
+    let answer = told(&world, id);
+    ensure(answer == Some(Told::Lost), "stage", || format!("told {answer:?}"))?;
+    ensure(!is_held(&world), "C14 ends in time", || "it stands".into())
+}
+
+/// Leaders change every 20 s, and the holder of a lease of 30 s is dead.
+pub fn leaders_change_faster_than_it_ends() -> Check {
+    let mut world = stage(3, 1, 30_000)?;
+    gets(&mut world, 0, 1)?;
+    let granted = world.now;
+    for change in 0..6 {
+        let next = granted + (change + 1) * 20_000 * MS;
+        if world.run_until_true(next, |world| !is_held(world))? {
+            // Half its ttl with one leader, half with the next, and what the change takes.
+            let lasted = (world.now - granted) / MS;
+            return ensure(lasted < 20_000 + 15_000 + 1_500, "C14 ends in time", || format!("{lasted} ms"));
+        }
+        hand_over(&mut world, if change % 2 == 0 { 2 } else { 1 })?;
+    }
+    ensure(false, "C14 ends in time", || "six leaders, and it is still held".into())
+}
+
+/// An aged lease is renewed, and the leader dies with the record that says so.
+pub fn what_made_it_young_is_lost() -> Check {
+    let mut world = stage(4, 1, 3_000)?;
+    gets(&mut world, 0, 1)?;
+    run(&mut world, 1_700)?;
+    let aged = world.witness().store.role("r").is_some_and(|role| role.aged);
+    ensure(aged, "stage", || "it is not aged".into())?;
+    world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Append { .. }));
+    renew(&mut world, 0, 1);
+    run(&mut world, 20)?;
+    world.crash(0, false);
+    world.net.dropped = None;
+    let led = world.run_until_true(world.now + 300 * MS, |world| leads(world, 2))?;
+    ensure(led, "stage", || "n2 does not lead".into())?;
+    run(&mut world, 4_000)?;
+    ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
+}
+
+/// Whose caller hangs up between the record that grants the role and its commit: the next in line has it soon.
+pub fn waiter_is_gone() -> Check {
+    let mut world = stage(5, 3, 3_000)?;
+    gets(&mut world, 0, 1)?;
+    let first = acquire(&mut world, 1, 1, 10_000);
+    run(&mut world, 10)?;
+    let second = acquire(&mut world, 2, 1, 10_000);
+    run(&mut world, 10)?;
+    slow_answers(&mut world, 30);
+    release(&mut world, 0, 1);
+    run(&mut world, 10)?;
+    slow_answers(&mut world, 0);
+    hang_up(&mut world, first);
+    run(&mut world, 900)?;
+    let answer = told(&world, second);
+    let served = matches!(answer, Some(Told::Yours { .. }));
+    ensure(served, "C14 nothing for the gone", || format!("the second was told {answer:?}"))
+}
+
+/// The same, and whoever hung up asks again under the same name before that.
+pub fn waiter_asks_again() -> Check {
+    let mut world = stage(6, 3, 3_000)?;
+    gets(&mut world, 0, 1)?;
+    let first = acquire(&mut world, 1, 1, 10_000);
+    run(&mut world, 10)?;
+    acquire(&mut world, 2, 1, 10_000);
+    run(&mut world, 10)?;
+    slow_answers(&mut world, 30);
+    release(&mut world, 0, 1);
+    run(&mut world, 5)?;
+    hang_up(&mut world, first);
+    let again = acquire(&mut world, 1, 1, 0);
+    run(&mut world, 900)?;
+    // Either the record that ends it was first, and the next in line has it, or it was not.
+    let answer = told(&world, again);
+    let decided = matches!(answer, Some(Told::Yours { .. } | Told::Held));
+    ensure(decided && is_held(&world), "C14 nothing for the gone", || format!("it was told {answer:?}"))
+}
+
+/// The leader freezes, and when it thaws two roles have come to their end, and somebody's wait for one of them. What it does
+/// about the one must not make it forget who waits for the other.
+pub fn two_fall_free_at_once() -> Check {
+    let mut world = stage(8, 4, 1_000)?;
+    wants(&mut world, 1, "s");
+    wants(&mut world, 3, "s");
+    gets(&mut world, 0, 1)?;
+    gets(&mut world, 1, 1)?;
+    acquire(&mut world, 2, 1, 600);
+    let waits = acquire(&mut world, 3, 1, 10_000);
+    run(&mut world, 550)?;
+    world.hosts[0].paused_until = world.now + 600 * MS;
+    run(&mut world, 1_100)?;
+    let answer = told(&world, waits);
+    let served = matches!(answer, Some(Told::Yours { .. }));
+    ensure(served, "C14 the line moves", || format!("whoever waits was told {answer:?}"))
+}
+
+/// Under `ack = all` a follower that lags keeps acknowledgements waiting. Meanwhile the record that ends a lease is committed,
+/// and trimmed from the log: others must end all the same.
+pub fn an_end_is_trimmed_before_all_have_it() -> Check {
+    let mut world = stage_as(10, 1, 1_000, |settings| {
+        settings.ack = Ack::All;
+        settings.limits.keep = 0;
+    })?;
+    gets(&mut world, 0, 1)?;
+    run(&mut world, 700)?;
+    for (from, to) in [(1, 3), (3, 1)] {
+        world.net.slow.insert((NodeId(from), NodeId(to)), 300 * MS);
+    }
+    run(&mut world, 400)?;
+    for number in 0..15 {
+        register(&mut world, format!("p{number}"), 1_000);
+    }
+    run(&mut world, 1_500)?;
+    world.net.slow.clear();
+    run(&mut world, 3_000)?;
+    let left = world.witness().store.leases().count();
+    ensure(left == 0, "C14 ends in time", || format!("{left} leases are left"))
+}
+
+/// A leader is cut off with an end under way, and leads again later.
+pub fn leads_again() -> Check {
+    let mut world = stage(7, 1, 1_000)?;
+    gets(&mut world, 0, 1)?;
+    run(&mut world, 900)?;
+    world.reject(0);
+    let led = world.run_until_true(world.now + 300 * MS, |world| leads(world, 2))?;
+    ensure(led, "stage", || "n2 does not lead".into())?;
+    for _ in 0..6 {
+        renew(&mut world, 0, 2);
+        run(&mut world, 300)?;
+    }
+    world.net.heal();
+    renew(&mut world, 0, 2);
+    run(&mut world, 500)?;
+    hand_over(&mut world, 1)?;
+    run(&mut world, 4_000)?;
+    ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
+}
+
+/// The answer to a renewal waits for its holder, who is frozen.
+pub fn holder_is_frozen() -> Check {
+    let mut world = stage(9, 1, 1_000)?;
+    gets(&mut world, 0, 1)?;
+    renew(&mut world, 0, 1);
+    world.contender(0).frozen_until = world.now + 900 * MS;
+    run(&mut world, 2_500)?;
+    ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
+}
+
+#[test]
+fn all_pass() {
+    let all: [(&str, crate::scenarios::Scenario); 10] = [
+        ("holder_is_frozen", holder_is_frozen),
+        ("two_fall_free_at_once", two_fall_free_at_once),
+        ("an_end_is_trimmed_before_all_have_it", an_end_is_trimmed_before_all_have_it),
+        ("deposed_leader_is_asked_to_renew", deposed_leader_is_asked_to_renew),
+        ("renewal_while_the_end_is_under_way", renewal_while_the_end_is_under_way),
+        ("leaders_change_faster_than_it_ends", leaders_change_faster_than_it_ends),
+        ("what_made_it_young_is_lost", what_made_it_young_is_lost),
+        ("waiter_is_gone", waiter_is_gone),
+        ("waiter_asks_again", waiter_asks_again),
+        ("leads_again", leads_again),
+    ];
+    for (name, scenario) in all {
+        if let Err(violation) = crate::run::guarded(scenario) {
+            panic!("{name}: {}: {}", violation.checker, violation.what);
+        }
+    }
+}
