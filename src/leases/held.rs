@@ -69,7 +69,7 @@ impl Held {
     /// Whoever waited for it is not there to be told: it is over. Unless the same holder has asked by another way since, and
     /// was told that it has it; whoever asks from now on keeps it, or waits for the record that ends it.
     pub fn give_up(&mut self, now: Time) {
-        if self.fresh {
+        if self.fresh || mutant::is_on(Mutant::GiveUpWhatWasTold) {
             self.end = now;
         }
     }

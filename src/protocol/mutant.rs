@@ -134,6 +134,8 @@ pub enum Mutant {
     TrimmedIsUnknown,
     /// P41: the line looks at the newest record only.
     NewestMovesTheLine,
+    /// P41: what was granted to a caller that has gone is over, even if its holder has heard of it by another call.
+    GiveUpWhatWasTold,
     /// P41: a role goes to a waiter whose caller has hung up, and stays there.
     GrantToTheGone,
 }

@@ -54,6 +54,10 @@ impl Believers {
         }
     }
 
+    pub fn is_overruled(&self, token: u64) -> bool {
+        self.overruled.contains(&token)
+    }
+
     pub fn believe_in(&self, now: u64, token: u64) -> bool {
         self.beliefs.values().any(|belief| belief.token == token && now < belief.until)
     }

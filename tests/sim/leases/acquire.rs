@@ -101,6 +101,7 @@ impl World {
         match next.best {
             Some(mut best) => {
                 best.ticket.waited = true;
+                self.connection_may_break(&best.ticket.asked);
                 self.take_acquire(node, best.ticket)?;
                 self.hosts[node].leasing.turns.push_back(Turn::Freed(role.clone()));
                 Ok(())

@@ -4,7 +4,7 @@ use eldest::store::Claim;
 use eldest::types::{Call, Span, Text};
 
 use super::contenders::Wants;
-use super::{Event, Told, Wish};
+use super::{Asked, Event, Told, Wish};
 use crate::checks::Check;
 use crate::world::{Event as Happens, World};
 
@@ -96,8 +96,11 @@ impl World {
     /// Asks for what it does not have.
     fn wants(&mut self, who: usize) -> Check {
         let lessees = self.lessees_mut();
+        // Now and then an operator names it, whoever has the role.
+        let named = lessees.rng.chance(15);
         let wait = match lessees.rng.below(10) {
             0..6 => Span::ZERO,
+            _ if named => Span::ZERO,
             _ => Span::millis(lessees.rng.range(200, 4_000)),
         };
         let priority = lessees.rng.below(3) as i64;
@@ -107,20 +110,26 @@ impl World {
             contender.key.get_or_insert(key);
         }
         let wish = match contender.wants.clone() {
-            Wants::Role(role) => self.acquisition(who, role, wait, priority),
+            Wants::Role(role) => self.acquisition(who, role, wait, priority, named),
             Wants::Process(_) => self.registration(who),
         };
-        let (node, patience) = (self.contender(who).target, wait.0 + self.patience());
+        // Some hang up while they wait.
+        let stays = wait == Span::ZERO || self.lessees_mut().rng.chance(700);
+        let patience = match stays {
+            true => wait.0 + self.patience(),
+            false => self.lessees_mut().rng.range(100_000, wait.0),
+        };
+        let node = self.contender(who).target;
         self.asks(who, node, wish, patience);
         Ok(())
     }
 
-    pub fn acquisition(&mut self, who: usize, role: Text, wait: Span, priority: i64) -> Wish {
+    pub fn acquisition(&mut self, who: usize, role: Text, wait: Span, priority: i64, elect: bool) -> Wish {
         let contender = self.contender(who);
         let call = contender.key.map(|key| Call { key, body: 1 });
         let (instance, ttl) = (contender.instance.clone(), contender.ttl);
         let claim = Claim { instance, ttl, address: None, metadata: None };
-        Wish::Acquire { role, claim: claim.into(), wait, priority, elect: false, call }
+        Wish::Acquire { role, claim: claim.into(), wait, priority, elect, call }
     }
 
     fn registration(&mut self, who: usize) -> Wish {
@@ -155,6 +164,20 @@ impl World {
         };
         let (node, patience) = (self.contender(who).target, self.patience());
         self.asks(who, node, wish, patience);
+    }
+
+    /// Where it hurts: between the record that grants a role to whoever waits and its commit. The caller comes again at once.
+    pub fn connection_may_break(&mut self, asked: &Asked) {
+        let lessees = self.lessees_mut();
+        let contender = &mut lessees.all[asked.who];
+        if contender.idle || contender.open != Some(asked.id) || !lessees.rng.chance(60) {
+            return;
+        }
+        contender.open = None;
+        lessees.hung_up.insert(asked.id);
+        let delay = self.net.delay(&mut self.rng);
+        self.after(delay, Happens::Lease(Event::Gone { id: asked.id }));
+        self.wakes_after(asked.who, delay);
     }
 
     /// It believes no more from this moment on. Whether or not the release arrives, it comes back under another name: a

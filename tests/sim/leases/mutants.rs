@@ -19,6 +19,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::LeasesCarriedOver, In(scenarios::leads_again), &["C14 never early", "I13"]),
     (Mutant::TrimmedIsUnknown, In(scenarios::an_end_is_trimmed_before_all_have_it), &["C14 ends in time"]),
     (Mutant::NewestMovesTheLine, In(scenarios::two_fall_free_at_once), &["C14 the line moves"]),
+    (Mutant::GiveUpWhatWasTold, Within(300), &["C14 never early", "I13"]),
     (Mutant::GrantToTheGone, In(scenarios::waiter_is_gone), &["C14 nothing for the gone"]),
 ];
 

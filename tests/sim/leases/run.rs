@@ -1,7 +1,7 @@
 //! One seed, from its first event to its verdict.
 
 use super::contenders::Wants;
-use super::plan;
+use super::{Witness, plan};
 use crate::calm::leader;
 use crate::checks::{Check, Violation, ensure};
 use crate::plan::Plan;
@@ -22,6 +22,13 @@ pub fn run(seed: u64, traced: bool) -> Outcome {
         Ok(resumed_us) => Ok(report(&world, resumed_us, trace)),
         Err(violation) => Err((violation, trace)),
     }
+}
+
+/// A seed that holds, and what was seen in it.
+pub fn seen(seed: u64) -> Witness {
+    let (mut world, mut plan) = plan::world(seed);
+    live(&mut world, &mut plan).expect("a seed that holds");
+    world.lessees.map(|lessees| lessees.witness).unwrap_or_default()
 }
 
 fn report(world: &World, resumed_us: u64, trace: Vec<String>) -> Report {

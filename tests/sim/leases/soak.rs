@@ -1,6 +1,6 @@
 //! Many seeds of roles and processes.
 
-use super::run::run;
+use super::run::{run, seen};
 use crate::soak::{Seeds, fresh, replay_one, soak};
 
 const LEASES: Seeds = Seeds { run, replay: "scripts/sim --leases --seed" };
@@ -28,4 +28,23 @@ fn a_seed_is_a_seed() {
         let (first, second) = (run(seed, true), run(seed, true));
         assert_eq!(first, second, "seed {seed} ran differently the second time");
     }
+}
+
+/// Seeds in which nothing happens prove nothing.
+#[test]
+fn everything_happens() {
+    const SEEDS: u64 = 40;
+    let seen: Vec<_> = (1..=SEEDS).map(seen).collect();
+    // Grants, releases, ends, ages; registrations, removals.
+    for kind in [105, 106, 107, 108, 117, 118] {
+        let records: usize = seen.iter().filter_map(|seen| seen.records.get(&kind)).sum();
+        assert!(records > SEEDS as usize, "{records} records of kind {kind}");
+    }
+    let sum = |of: fn(&super::Witness) -> usize| seen.iter().map(of).sum::<usize>();
+    let (beliefs, expired) = (sum(|seen| seen.beliefs), sum(|seen| seen.expired));
+    let (halved, gone) = (sum(|seen| seen.halved), sum(|seen| seen.gone));
+    println!(
+        "of {SEEDS} seeds: {beliefs} beliefs, {expired} ends, {halved} half promises, {gone} grants to the gone"
+    );
+    assert!(beliefs > 1000 && expired > 400 && halved > 40 && gone > 4);
 }

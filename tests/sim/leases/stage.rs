@@ -82,7 +82,7 @@ pub fn register(world: &mut World, id: String, ttl_ms: u64) {
 /// It asks this node for its role. Says which call it is.
 pub fn acquire(world: &mut World, who: usize, node: u32, wait_ms: u64) -> u64 {
     let role = role_of(world, who);
-    let wish = world.acquisition(who, role, Span::millis(wait_ms), 0);
+    let wish = world.acquisition(who, role, Span::millis(wait_ms), 0, false);
     world.asks(who, node as usize - 1, wish, 60_000 * MS)
 }
 

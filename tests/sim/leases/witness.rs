@@ -19,6 +19,10 @@ pub struct Witness {
     pub answers: usize,
     pub beliefs: usize,
     pub expired: usize,
+    /// Renewals of what may be aged by the log.
+    pub halved: usize,
+    /// Grants to callers that had hung up.
+    pub gone: usize,
     pub audited_at: u64,
     pub healthy: Option<(usize, eldest::types::Epoch)>,
 }
@@ -101,6 +105,9 @@ impl World {
         if asked.wish.waits() {
             return Ok(());
         }
+        if matches!(asked.wish, Wish::Renew { ttl: None, .. }) && expires_in < ttl {
+            self.lessees_mut().witness.halved += 1;
+        }
         let clock = self.contender(asked.who).clock;
         let until = clock.now(asked.sent).mono + certain(expires_in.min(ttl));
         self.checks.early.promised(token, clock.truth_at(until))
@@ -124,6 +131,7 @@ impl World {
     pub fn uses(&mut self, who: usize, role: &Text, token: u64) -> Check {
         let (now, contender) = (self.now, self.contender(who));
         let believes = contender.believes(now) && contender.token == Some(token);
+        let believes = believes && !self.checks.believers.is_overruled(token);
         self.checks.fenced.used(role, who, token, believes)
     }
 
@@ -131,6 +139,7 @@ impl World {
     /// it wrote the record cannot tell who was told what meanwhile.
     pub fn witness_gone(&mut self, node: usize, record: Position, token: u64) {
         if self.hosts[node].leasing.led == Some(record.epoch) {
+            self.lessees_mut().witness.gone += 1;
             self.checks.returned.owes(token);
         }
     }
