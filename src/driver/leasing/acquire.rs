@@ -186,6 +186,10 @@ impl Engine {
 
     /// By a state that is confirmed: it has the role already, somebody else has it, or nobody any more.
     fn look_at_role(&mut self, acquiring: Box<Acquiring>) {
+        if acquiring.reply.is_closed() {
+            // Whoever has gone keeps nothing up.
+            return;
+        }
         let store = self.states.committed();
         let (position, held) = (store.applied(), store.role(&acquiring.role).cloned());
         let Some(held) = held else {

@@ -150,6 +150,9 @@ impl World {
 
     /// By a state that is confirmed: it has the role already, somebody else has it, or nobody any more.
     fn look_at_role(&mut self, node: usize, acquiring: Box<Acquiring>) -> Check {
+        if self.is_gone(&acquiring.asked) {
+            return Ok(());
+        }
         let held = self.hosts[node].store.product().role(&acquiring.role).cloned();
         let Some(held) = held else {
             if acquiring.replayed {
