@@ -5,10 +5,6 @@ use std::collections::BTreeSet;
 use super::held::{Act, Held};
 use crate::types::{LeaseName, Time};
 
-/// Leases in one record. Names have up to 256 bytes: a record stays far below the greatest that the log takes, and
-/// 10,000 leases that end at once are ten records.
-pub(super) const LEASES_PER_RECORD: usize = 1000;
-
 /// What one record is to say, each lease with its token: ends, or ages and youngs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::agenda::{Agenda, Due, LEASES_PER_RECORD};
+use super::agenda::{Agenda, Due};
 use super::held::{Act, Held};
 use crate::protocol::mutant::{self, Mutant};
-use crate::types::{Lease, LeaseName, Span, Time};
+use crate::types::{LEASES_MOST, Lease, LeaseName, Span, Time};
 
 /// After a refused record: long enough for what was full to drain, short against the second within which a lease that
 /// is over must end.
@@ -122,10 +122,10 @@ impl Leases {
         if !self.under_way.is_empty() || now < self.paused_until {
             return Due::default();
         }
-        let mut due = Due { end: self.propose(Act::End, now, LEASES_PER_RECORD), ..Due::default() };
+        let mut due = Due { end: self.propose(Act::End, now, LEASES_MOST), ..Due::default() };
         if due.end.is_empty() {
-            due.young = self.propose(Act::Young, now, LEASES_PER_RECORD);
-            due.age = self.propose(Act::Age, now, LEASES_PER_RECORD - due.young.len());
+            due.young = self.propose(Act::Young, now, LEASES_MOST);
+            due.age = self.propose(Act::Age, now, LEASES_MOST - due.young.len());
         }
         self.under_way = due.clone();
         due

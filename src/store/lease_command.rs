@@ -19,8 +19,8 @@ use serde_json::value::RawValue;
 use super::command::Kind;
 use super::fields::{self, BadField, Fields, Problem};
 use super::json::{compact, write_list, write_text};
-use super::limits::{LEASES_MOST, METADATA_MOST, NAME_MOST, PROCESS_TTL, ROLE_TTL, TTL_LEAST, TTL_MOST};
-use crate::types::{LeaseName, Span, Text};
+use super::limits::{METADATA_MOST, NAME_MOST, PROCESS_TTL, ROLE_TTL, TTL_LEAST, TTL_MOST};
+use crate::types::{LEASES_MOST, LeaseName, Span, Text};
 
 /// Each with its token.
 pub type Leases = Vec<(LeaseName, u64)>;

@@ -67,9 +67,6 @@ pub const PRIORITY_MOST: i64 = 1_000_000;
 /// What a holder or a process may say of itself, in bytes: it stands in every list of them.
 pub const METADATA_MOST: usize = 16 << 10;
 
-/// Leases that one record ends or ages: applied in a few milliseconds, and ten of them in a second end 10,000.
-pub const LEASES_MOST: usize = 1000;
-
 /// Tokens stay below: up to there every JSON reader keeps whole numbers exact.
 pub const TOKENS_END: u64 = 1 << 53;
 

@@ -2,6 +2,11 @@
 
 use super::{Span, Text};
 
+/// Leases that one record ends, ages or makes young: applied in a few milliseconds, and ten of them in a second end 10,000.
+/// Names have up to 256 bytes, so a record stays far below the greatest that the log takes. Whoever proposes such a record and
+/// whoever reads it go by this one bound: no node could go on beyond a record that it does not read.
+pub const LEASES_MOST: usize = 1000;
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseName {
     Role(Text),

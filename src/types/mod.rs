@@ -12,7 +12,7 @@ mod vector;
 
 pub use epoch::{Epoch, Misspelt};
 pub use ids::{Boot, ClaimId, Incarnation, NodeId, RequestId};
-pub use lease::{Lease, LeaseName};
+pub use lease::{LEASES_MOST, Lease, LeaseName};
 pub use position::{Index, Position};
 pub use record::{Call, Entry, Format, Owner, Payload, Record, Stamp, Text};
 pub use time::{Now, Span, Time, WallTime};
