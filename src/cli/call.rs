@@ -1,11 +1,11 @@
 //! `eldest call`: one HTTP call, for images and machines that have no curl.
 
 use clap::Parser;
-use reqwest::Method;
 
-use super::client::{ACT_MAX, Call, Target};
+use super::client::Target;
 use super::exit::Failure;
 use super::out::Out;
+use crate::client::{ACT_MAX, Method, Request};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -36,9 +36,11 @@ fn path(text: &str) -> Result<String, &'static str> {
 
 /// Prints the answer's body as it came; a refusal ends the command like everywhere else.
 pub async fn run(args: &Args) -> Result<(), Failure> {
-    let body = args.body.clone().map(String::into_bytes);
-    let call = Call { method: args.method.clone(), path: args.path.clone(), body, within: ACT_MAX };
-    let answer = args.target.call(&call).await?.accepted()?;
+    let mut request = Request::new(args.method.clone(), args.path.as_str()).within(ACT_MAX);
+    if let Some(body) = &args.body {
+        request = request.body(body.as_str());
+    }
+    let answer = args.target.call(&request).await?.taken()?;
     let mut out = Out::new();
     if !answer.body.is_empty() {
         out.line(answer.body.strip_suffix(b"\n").unwrap_or(&answer.body))?;

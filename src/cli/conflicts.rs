@@ -6,9 +6,10 @@ mod view;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
 
-use super::client::{Call, Target};
+use super::client::Target;
 use super::exit::Failure;
 use super::out::print;
+use crate::client::{Request, encoded};
 use view::Conflict;
 
 #[derive(Debug, Parser)]
@@ -60,7 +61,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
         Order::List(args) => list::run(args).await,
         Order::Show { id, json, target } => {
-            let conflict = target.ask(&Call::get(&path_of(id))).await?;
+            let conflict = target.ask(&Request::get(path_of(id))).await?;
             match json {
                 true => print(&conflict.to_string()),
                 false => print(&Conflict::read(&conflict).whole()),
@@ -78,25 +79,11 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
 }
 
 async fn order(id: &str, what: &str, target: &Target) -> Result<Value, Failure> {
-    target.ask(&Call::post(&format!("{}/{what}", path_of(id)), &json!({}))).await
+    target.ask(&Request::post(format!("{}/{what}", path_of(id)), &json!({}))).await
 }
 
 fn path_of(id: &str) -> String {
     format!("/v1/conflicts/{}", encoded(id))
-}
-
-/// As one segment of a path, or one value of a query.
-pub fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte))
-            }
-            byte => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! `eldest doc`: documents, any JSON under a key, changed only by whoever has seen what is there, if that is wanted.
 
 use clap::{Parser, Subcommand};
-use reqwest::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::client::{ACT_MAX, Call, LOOK_MAX, Target};
-use super::conflicts::encoded;
+use super::client::Target;
 use super::exit::Failure;
 use super::out::{Out, print};
 use super::pages::{all, cell, with_query};
 use super::table::Table;
+use crate::client::{Method, Request, encoded};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -86,7 +85,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
                 payload["if_rev"] = json!(rev);
             }
             let body = json!({"storage_cmd": "DeleteDoc", "payload": payload});
-            let done = target.ask(&Call::post("/v1/commands", &body)).await?;
+            let done = target.ask(&Request::post("/v1/commands", &body)).await?;
             print(&done["result"].to_string())
         }
         Order::List { prefix, json, target } => {
@@ -101,9 +100,8 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
 
 /// As it is, to the last digit.
 async fn get(target: &Target, key: &str) -> Result<(), Failure> {
-    let path = format!("/v1/docs/{}", encoded(key));
-    let call = Call { method: Method::GET, path, body: None, within: LOOK_MAX };
-    let answer = target.call(&call).await?.accepted()?;
+    let request = Request::get(format!("/v1/docs/{}", encoded(key)));
+    let answer = target.call(&request).await?.taken()?;
     let mut out = Out::new();
     out.line(answer.body.strip_suffix(b"\n").unwrap_or(&answer.body))?;
     out.end()
@@ -112,7 +110,7 @@ async fn get(target: &Target, key: &str) -> Result<(), Failure> {
 /// A list that begins with this key has it first, if there is such a document; if not, it is asked for to be told so.
 async fn get_with_rev(target: &Target, key: &str) -> Result<(), Failure> {
     let path = with_query("/v1/docs?limit=1", &[("prefix", Some(key))]);
-    let page = target.ask(&Call::get(&path)).await?;
+    let page = target.ask(&Request::get(path)).await?;
     match &page["items"][0] {
         item if item["key"] == key => print(&item.to_string()),
         _ => get(target, key).await,
@@ -127,18 +125,18 @@ async fn put(
     if_rev: Option<&str>,
     if_absent: bool,
 ) -> Result<(), Failure> {
-    let call = match serde_json::from_str::<&RawValue>(value) {
+    let request = match serde_json::from_str::<&RawValue>(value) {
         Ok(value) => {
-            let body = Some(body(key, value.get(), if_rev, if_absent).into_bytes());
-            Call { method: Method::POST, path: "/v1/commands".to_string(), body, within: ACT_MAX }
+            let body = body(key, value.get(), if_rev, if_absent);
+            Request::new(Method::POST, "/v1/commands").body(body)
         }
         // The node says what is wrong with it, and where.
         Err(_) => {
-            let (path, body) = (format!("/v1/docs/{}", encoded(key)), Some(value.as_bytes().to_vec()));
-            Call { method: Method::PUT, path, body, within: ACT_MAX }
+            let path = format!("/v1/docs/{}", encoded(key));
+            Request::new(Method::PUT, path).body(value)
         }
     };
-    let done = target.ask(&call).await?;
+    let done = target.ask(&request).await?;
     print(&done["result"].to_string())
 }
 

@@ -3,9 +3,10 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::client::{Call, Target};
+use super::client::Target;
 use super::exit::Failure;
 use super::out::print;
+use crate::client::Request;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -21,6 +22,6 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
-    args.target.ask(&Call::post("/elect", &json!({ "node_idx": args.node }))).await?;
+    args.target.ask(&Request::post("/elect", &json!({ "node_idx": args.node }))).await?;
     print(&format!("node {} leads", args.node))
 }

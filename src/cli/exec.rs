@@ -9,14 +9,12 @@
 //!
 //! The lease is counted from when it was asked for, so the command stands still before anybody else can have the role.
 
-mod end;
+pub mod end;
 mod give_up;
 mod group;
 mod inside;
 mod mind;
 mod signals;
-
-pub use end::ExecEnd;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -26,6 +24,7 @@ use serde_json::json;
 
 use super::exit::Failure;
 use crate::client::{Client, Lock, LockGuard};
+use end::ExecEnd;
 use give_up::GiveUp;
 use group::Group;
 use signals::Signals;

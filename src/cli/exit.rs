@@ -3,16 +3,14 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use super::bench::BenchError;
-use super::client::{Problem, Unreached};
-use super::dev::DevError;
-use super::exec::ExecEnd;
-use super::out::note;
-use super::serve::ServeError;
+use super::dev::error::DevError;
+use super::exec::end::ExecEnd;
+use super::serve::error::ServeError;
+use crate::client::CallError;
 use crate::config::Mistakes;
 use crate::storage::StorageError;
+use eldest_load::BenchError;
 
 /// Shown at the end of `eldest --help`.
 pub const TABLE: &str = "\
@@ -37,30 +35,14 @@ pub enum Failure {
         path: PathBuf,
         error: io::Error,
     },
-    NotAnAddress {
-        text: String,
-        why: &'static str,
-    },
     /// The command changes more than it seems to, and was not confirmed.
     NotConfirmed {
         what: &'static str,
     },
     /// The machine gives no threads or no timers.
     NoRuntime(io::Error),
-    /// The client could not be set up at all.
-    NoClient(reqwest::Error),
-    NotReachable(Vec<Unreached>),
-    /// The request left, and no whole answer came.
-    NoAnswer {
-        url: String,
-        why: String,
-    },
-    /// An answer, but not one of Eldest's.
-    Strange {
-        url: String,
-        why: String,
-    },
-    Refused(Box<Problem>),
+    /// What a call came to.
+    Call(CallError),
     Storage(StorageError),
     /// A directory without what was asked for.
     NothingThere {
@@ -82,27 +64,20 @@ impl Failure {
     pub fn code(&self) -> u8 {
         match self {
             Failure::NobodyReads => 0,
-            Failure::Output(_) | Failure::File { .. } | Failure::NoClient(_) | Failure::NoRuntime(_) => 1,
-            Failure::NoAnswer { .. } | Failure::Strange { .. } => 1,
-            Failure::NotAnAddress { .. } | Failure::NotConfirmed { .. } => 2,
+            Failure::Output(_) | Failure::File { .. } | Failure::NoRuntime(_) => 1,
+            Failure::NotConfirmed { .. } => 2,
+            Failure::Call(CallError::NotAnAddress { .. }) => 2,
+            Failure::Call(CallError::NotReached { .. }) => 3,
+            Failure::Call(CallError::Refused(_)) => 4,
+            Failure::Call(_) => 1,
             Failure::Bench(BenchError::NoLeader { .. }) => 3,
             Failure::Bench(_) | Failure::Dev(_) | Failure::Storage(_) | Failure::NothingThere { .. } => 1,
             Failure::Damaged { .. } => 5,
             Failure::Config(_) | Failure::Serve(ServeError::Filter { .. }) => 2,
             Failure::Serve(ServeError::Ended(_)) => 70,
             Failure::Serve(_) => 1,
-            Failure::NotReachable(_) => 3,
-            Failure::Refused(_) => 4,
             Failure::Exec(end) => end.code(),
         }
-    }
-
-    /// Says on stderr what happened, and turns it into the process's end.
-    pub fn report(&self) -> ExitCode {
-        if !matches!(self, Failure::NobodyReads) && !matches!(self, Failure::Exec(end) if end.is_silent()) {
-            note(&self.to_string());
-        }
-        ExitCode::from(self.code())
     }
 
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Failure {
@@ -117,18 +92,9 @@ impl fmt::Display for Failure {
             Failure::NobodyReads => write!(f, "nobody reads the output"),
             Failure::Output(error) => write!(f, "the output cannot be written: {error}"),
             Failure::File { path, error } => write!(f, "{}: {error}", path.display()),
-            Failure::NotAnAddress { text, why } => write!(f, "{text:?} is no address of a node: {why}"),
             Failure::NotConfirmed { what } => write!(f, "{what}\nnothing was done; say --yes to do it"),
             Failure::NoRuntime(error) => write!(f, "no runtime: {error}"),
-            Failure::NoClient(error) => write!(f, "no HTTP client: {}", root_of(error)),
-            Failure::NotReachable(tried) => {
-                let tried: Vec<String> = tried.iter().map(Unreached::to_string).collect();
-                write!(f, "no node can be reached: {}", tried.join("; "))
-            }
-            Failure::NoAnswer { url, why } => {
-                write!(f, "{url} took the request and did not answer: {why}; it may or may not have happened")
-            }
-            Failure::Strange { url, why } => write!(f, "{url} does not answer like a node of Eldest: {why}"),
+            Failure::Call(error) => write!(f, "{error}"),
             Failure::Storage(error) => write!(f, "{error}"),
             Failure::NothingThere { path, what } => write!(f, "{} holds no {what}", path.display()),
             Failure::Damaged { what } => write!(f, "damaged: {}", what.join("; ")),
@@ -136,7 +102,6 @@ impl fmt::Display for Failure {
             Failure::Serve(error) => write!(f, "{error}"),
             Failure::Bench(error) => write!(f, "{error}"),
             Failure::Dev(error) => write!(f, "{error}"),
-            Failure::Refused(problem) => write!(f, "{problem}"),
             Failure::Exec(end) => write!(f, "{end}"),
         }
     }
@@ -154,19 +119,22 @@ impl From<StorageError> for Failure {
     }
 }
 
+impl From<DevError> for Failure {
+    fn from(error: DevError) -> Failure {
+        Failure::Dev(error)
+    }
+}
+
+impl From<ExecEnd> for Failure {
+    fn from(end: ExecEnd) -> Failure {
+        Failure::Exec(end)
+    }
+}
+
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Failure {
         Failure::Serve(error)
     }
-}
-
-/// The innermost cause: what a person can act on.
-pub fn root_of(error: &dyn std::error::Error) -> String {
-    let mut root = error;
-    while let Some(source) = root.source() {
-        root = source;
-    }
-    root.to_string()
 }
 
 #[cfg(test)]
@@ -177,11 +145,11 @@ mod tests {
     fn the_table_names_every_code() {
         let failures = [
             Failure::NobodyReads,
-            Failure::Strange { url: String::new(), why: String::new() },
+            Failure::Call(CallError::Strange { url: String::new(), why: String::new() }),
             Failure::NotConfirmed { what: "" },
-            Failure::NotReachable(Vec::new()),
+            Failure::Call(CallError::NotReached { tried: Vec::new() }),
             Failure::Damaged { what: Vec::new() },
-            Failure::Refused(Box::default()),
+            Failure::Call(CallError::Refused(Box::default())),
         ];
         for failure in failures {
             let line = format!("\n  {:<3} ", failure.code());

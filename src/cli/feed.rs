@@ -8,11 +8,11 @@ use clap::Parser;
 use serde::Deserialize;
 use tokio::time::sleep;
 
-use super::client::{Caller, Target};
-use super::conflicts::encoded;
+use super::client::Target;
 use super::exit::Failure;
 use super::out::{Out, note};
-use super::stream::Lines;
+use super::stream::next;
+use crate::client::{CallError, Caller, Lines, encoded};
 
 /// Between two tries: an election takes about as long.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -26,7 +26,8 @@ Example:
   eldest feed --url http://10.0.0.1:9000,http://10.0.0.2:9000 | jq .key")]
 pub struct Args {
     /// Only these, separated by commas: change, new_leader, new_state, election_started, election_completed,
-    /// role_acquired, role_lost, process_registered, process_removed, conflict, service_down, service_up
+    /// role_acquired, role_lost, process_registered, process_removed, conflict, service_down, service_up,
+    /// members_changed
     #[arg(long)]
     kinds: Option<String>,
     /// Only of keys and names that begin like this
@@ -67,7 +68,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     let mut reading = Reading { args, caller, since, left };
     let mut urls = args.target.url.clone();
     // The first time, nobody to ask is a failure; later it is an outage, which ends.
-    let mut lines = Lines::open(&reading.caller, &urls, &reading.path()).await?;
+    let mut lines = reading.caller.open(&urls, &reading.path()).await?;
     while reading.left > 0 {
         reading.read(&mut lines).await?;
         if reading.left > 0 {
@@ -93,7 +94,7 @@ impl Reading<'_> {
     async fn read(&mut self, lines: &mut Lines) -> Result<(), Failure> {
         let mut out = Out::new();
         while self.left > 0
-            && let Some(line) = lines.next().await?
+            && let Some(line) = next(lines).await?
         {
             let told: Told = serde_json::from_str(&line).unwrap_or_default();
             match told.kind.as_str() {
@@ -115,15 +116,17 @@ impl Reading<'_> {
         let mut noted = false;
         loop {
             sleep(TRY_AGAIN).await;
-            let failure = match Lines::open(&self.caller, urls, &self.path()).await {
+            let error = match self.caller.open(urls, &self.path()).await {
                 Ok(lines) => return Ok(lines),
-                Err(failure) => failure,
+                Err(error) => error,
             };
-            match &failure {
-                Failure::Refused(problem) if !matches!(problem.status, 429 | 503) => return Err(failure),
-                Failure::NotAnAddress { .. } => return Err(failure),
+            match &error {
+                CallError::Refused(problem) if !matches!(problem.status, 429 | 503) => {
+                    return Err(error.into());
+                }
+                CallError::NotAnAddress { .. } => return Err(error.into()),
                 _ if noted => {}
-                failure => note(&format!("{failure}; trying again")),
+                error => note(&format!("{error}; trying again")),
             }
             noted = true;
         }

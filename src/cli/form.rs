@@ -3,9 +3,10 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::client::{Call, Target};
+use super::client::Target;
 use super::exit::Failure;
 use super::out::print;
+use crate::client::Request;
 
 /// Shown when it was not confirmed.
 const MEANING: &str = "\
@@ -34,6 +35,6 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     if !args.yes {
         return Err(Failure::NotConfirmed { what: MEANING });
     }
-    args.target.ask(&Call::post("/form", &json!({ "without": args.without }))).await?;
+    args.target.ask(&Request::post("/form", &json!({ "without": args.without }))).await?;
     print("the nodes that are up form the cluster; `eldest status` shows who leads")
 }

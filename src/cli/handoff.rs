@@ -3,9 +3,10 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::client::{Call, Target};
+use super::client::Target;
 use super::exit::Failure;
 use super::out::print;
+use crate::client::Request;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -19,7 +20,7 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
-    let answer = args.target.ask(&Call::post("/handoff", &json!({}))).await?;
+    let answer = args.target.ask(&Request::post("/handoff", &json!({}))).await?;
     match answer["leader"].as_u64() {
         Some(leader) => print(&format!("node {leader} leads")),
         None => print("handed over; `eldest status` shows to whom"),

@@ -2,8 +2,8 @@
 
 use clap::Parser;
 
-use super::client::{Call, Caller};
 use super::exit::Failure;
+use crate::client::{Caller, Request};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -19,5 +19,6 @@ pub struct Args {
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
     let caller = Caller::new(None)?;
-    caller.call(&args.url, &Call::get("/livez")).await?.accepted().map(|_| ())
+    caller.at(&args.url, &Request::get("/livez")).await?.taken()?;
+    Ok(())
 }

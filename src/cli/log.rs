@@ -1,10 +1,9 @@
 //! `eldest log`: a node's log for people and scripts, also while the node runs.
 
 mod cat;
+mod directory;
 mod line;
 mod verify;
-
-use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 
@@ -35,23 +34,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::Cat(args) => cat::run(args),
         Action::Verify(args) => verify::run(args),
-    }
-}
-
-#[derive(Clone, Debug, clap::Args)]
-struct Directory {
-    /// The node's data directory, or the log directory in it
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-}
-
-impl Directory {
-    /// A directory that is not there holds no log, which is not the same as an empty one.
-    fn existing(&self) -> Result<&Path, Failure> {
-        match std::fs::metadata(&self.directory) {
-            Ok(found) if found.is_dir() => Ok(&self.directory),
-            Ok(_) => Err(Failure::file(&self.directory)(std::io::ErrorKind::NotADirectory.into())),
-            Err(error) => Err(Failure::file(&self.directory)(error)),
-        }
     }
 }

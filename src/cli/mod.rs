@@ -2,7 +2,6 @@
 //!
 //! `serve` puts the node together. The small commands are HTTP clients like any other, with no way in of their own.
 
-mod bench;
 mod call;
 mod check;
 mod client;
@@ -17,6 +16,7 @@ mod form;
 mod handoff;
 mod healthcheck;
 mod log;
+mod members;
 mod msg;
 mod out;
 mod pages;
@@ -36,6 +36,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use exit::Failure;
+use out::note;
 
 /// Leader, locks and a little replicated state for a handful of nodes: the lowest-index live node leads.
 #[derive(Debug, Parser)]
@@ -73,6 +74,8 @@ enum Command {
     Msg(msg::Args),
     /// Run a command while it holds a role
     Exec(exec::Args),
+    /// Show who belongs to the cluster, add a node, remove one, or say where one is now
+    Members(members::Args),
     /// Form a new cluster although nodes are missing
     Form(form::Args),
     /// Print or check a node's log
@@ -82,7 +85,7 @@ enum Command {
     /// Check settings and topology without starting anything
     Check(check::Args),
     /// Measure a cluster
-    Bench(bench::Args),
+    Bench(eldest_load::Bench),
     /// Make one HTTP call, where there is no curl
     Call(call::Args),
     /// Tell a container engine whether this node lives
@@ -94,8 +97,16 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     match dispatch(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => report(&failure),
     }
+}
+
+/// Says on stderr what happened, and turns it into the process's end.
+fn report(failure: &Failure) -> ExitCode {
+    if !matches!(failure, Failure::NobodyReads) && !matches!(failure, Failure::Exec(end) if end.is_silent()) {
+        note(&failure.to_string());
+    }
+    ExitCode::from(failure.code())
 }
 
 fn dispatch(command: &Command) -> Result<(), Failure> {
@@ -105,6 +116,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Snapshot(args) => snapshot::run(args),
         Command::Check(args) => check::run(args),
         Command::Exec(args) => exec::run(args),
+        Command::Bench(args) => Ok(args.run_here()?),
         Command::Dev(args) => small(dev::run(args)),
         Command::Status(args) => small(status::run(args)),
         Command::Elect(args) => small(elect::run(args)),
@@ -116,8 +128,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Proc(args) => small(proc::run(args)),
         Command::Feed(args) => small(feed::run(args)),
         Command::Msg(args) => small(msg::run(args)),
+        Command::Members(args) => small(members::run(args)),
         Command::Form(args) => small(form::run(args)),
-        Command::Bench(args) => small(async { Ok(bench::run(args.clone()).await?) }),
         Command::Call(args) => small(call::run(args)),
         Command::Healthcheck(args) => small(healthcheck::run(args)),
     }

@@ -1,13 +1,11 @@
 //! `eldest msg`: a message to whoever listens to a channel now, and listening.
 
-use clap::{Parser, Subcommand};
-use reqwest::Method;
-
-use super::client::{ACT_MAX, Call, Target};
-use super::conflicts::encoded;
+use super::client::Target;
 use super::exit::Failure;
 use super::out::{Out, note, print};
-use super::stream::Lines;
+use super::stream::next;
+use crate::client::{Method, Request, encoded};
+use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -45,9 +43,8 @@ enum Order {
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
         Order::Publish { channel, message, target } => {
-            let body = Some(message.clone().into_bytes());
-            let call = Call { method: Method::POST, path: path(channel), body, within: ACT_MAX };
-            print(&target.ask(&call).await?.to_string())
+            let request = Request::new(Method::POST, path(channel)).body(message.as_str());
+            print(&target.ask(&request).await?.to_string())
         }
         Order::Subscribe { channel, count, target } => {
             listen(target, channel, count.unwrap_or(u64::MAX)).await
@@ -57,10 +54,10 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
 
 async fn listen(target: &Target, channel: &str, count: u64) -> Result<(), Failure> {
     let path = format!("{}?format=ndjson", path(channel));
-    let mut lines = Lines::open(&target.caller()?, &target.url, &path).await?;
+    let mut lines = target.caller()?.open(&target.url, &path).await?;
     let mut out = Out::new();
     for _ in 0..count {
-        let Some(line) = lines.next().await? else {
+        let Some(line) = next(&mut lines).await? else {
             note(&format!("{} has ended; what is sent now is missed", lines.url()));
             break;
         };

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::client::{Call, Target};
-use super::conflicts::encoded;
+use super::client::Target;
 use super::exit::Failure;
+use crate::client::{Request, encoded};
 
 /// The most that a node gives at once.
 const PAGE: usize = 1000;
@@ -18,7 +18,7 @@ pub async fn all(
     let mut items = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let page = target.ask(&Call::get(&page(path, chosen, after.as_deref()))).await?;
+        let page = target.ask(&Request::get(page(path, chosen, after.as_deref()))).await?;
         items.extend(page["items"].as_array().cloned().unwrap_or_default());
         let next = page["next"].as_str().map(str::to_string);
         // A node that names the same place twice would keep us for ever.

@@ -1,16 +1,14 @@
 //! `eldest proc`: who is there, for as long as it says so.
 
 use clap::{Parser, Subcommand};
-use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::client::{ACT_MAX, Call, Target};
-use super::conflicts::encoded;
+use super::client::{Target, json_text};
 use super::exit::Failure;
 use super::out::print;
 use super::pages::{all, cell};
-use super::role::json_text;
 use super::table::Table;
+use crate::client::{Method, Request, encoded};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -100,12 +98,11 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
                 ("metadata", metadata.clone()),
                 ("ttl_ms", ttl_ms.map(Value::from)),
             ];
-            let body = Some(body(identifier, given).into_bytes());
-            let call = Call { method: Method::PUT, path: path_of(id), body, within: ACT_MAX };
-            show(&target.ask(&call).await?, *json)
+            let request = Request::new(Method::PUT, path_of(id)).body(body(identifier, given));
+            show(&target.ask(&request).await?, *json)
         }
         Order::Heartbeat { id, target } => {
-            let said = target.ask(&Call::post(&format!("{}/heartbeat", path_of(id)), &json!({}))).await?;
+            let said = target.ask(&Request::post(format!("{}/heartbeat", path_of(id)), &json!({}))).await?;
             print(&format!("{id} is there; it is removed after {} ms without another", said["expires_in_ms"]))
         }
         Order::List { role, capability, identifier, json, target } => {
@@ -120,10 +117,9 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
                 false => print(&table(&items)),
             }
         }
-        Order::Show { id, json, target } => show(&target.ask(&Call::get(&path_of(id))).await?, *json),
+        Order::Show { id, json, target } => show(&target.ask(&Request::get(path_of(id))).await?, *json),
         Order::Remove { id, target } => {
-            let call = Call { method: Method::DELETE, path: path_of(id), body: None, within: ACT_MAX };
-            target.ask(&call).await?;
+            target.ask(&Request::new(Method::DELETE, path_of(id))).await?;
             print(&format!("{id} is removed"))
         }
     }

@@ -10,6 +10,7 @@
 //! The port is bound first, so that a second node on it fails before it touches the data; it does not answer before the
 //! node runs, so that the others see at once that nobody is there.
 
+pub mod error;
 mod listen;
 mod logging;
 mod orders;
@@ -21,8 +22,6 @@ use clap::Parser;
 
 use super::exit::Failure;
 use super::sources::SourceArgs;
-pub use logging::FILTER_VARIABLE;
-pub use run::ServeError;
 
 /// A node is bound by its disk and its loop; what is left is parsing, and four threads do more of that than one loop
 /// takes.

@@ -3,9 +3,10 @@
 use clap::{Parser, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::client::{Call, Target};
+use super::client::Target;
 use super::exit::Failure;
 use super::out::print;
+use crate::client::Request;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -40,11 +41,11 @@ enum Change {
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.change {
         Change::Down { ttl_ms, reason, target } => {
-            target.ask(&Call::post("/service_down", &hold(*ttl_ms, reason.as_deref()))).await?;
+            target.ask(&Request::post("/service_down", &hold(*ttl_ms, reason.as_deref()))).await?;
             print("client writes are refused")
         }
         Change::Up { target } => {
-            target.ask(&Call::post("/service_up", &json!({}))).await?;
+            target.ask(&Request::post("/service_up", &json!({}))).await?;
             print("client writes are taken again")
         }
     }

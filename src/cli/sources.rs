@@ -6,8 +6,11 @@ use clap::ValueEnum;
 
 use crate::config::{Flags, LogFlags, Sources};
 
+/// Finer than the level of the settings: a level for each part of the program.
+pub const FILTER_VARIABLE: &str = "ELDEST_LOG";
+
 /// Variables that are the command line's own and no settings.
-const OWN_VARIABLES: [&str; 2] = ["ELDEST_URL", super::serve::FILTER_VARIABLE];
+const OWN_VARIABLES: [&str; 2] = ["ELDEST_URL", FILTER_VARIABLE];
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct SourceArgs {

@@ -67,6 +67,18 @@ impl Address {
         }
     }
 
+    /// Where others call a node: `host:port`, or the seed's port.
+    pub fn parse_called(text: &str) -> Result<Address, &'static str> {
+        let address = Address::parse_listen(text, DEFAULT_PORT)
+            .map_err(|_| "write host:port, such as 10.0.0.4:9000, an IPv6 address in brackets")?;
+        match address.host {
+            Host::Ip(ip) if ip.is_unspecified() || ip.is_multicast() => {
+                Err("nobody can call it: write the one address at which the others reach this node")
+            }
+            _ => Ok(address),
+        }
+    }
+
     pub fn url(&self) -> String {
         format!("http://{self}")
     }

@@ -6,7 +6,7 @@ use super::layers::Merged;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::wrong::quoted;
-use super::{Config, Log, LogFormat, LogLevel, Remark, WrongValue, exposure, ranges, relations, secret};
+use super::{Config, Log, LogFormat, LogLevel, Remark, WrongValue, exposure, ranges, relations, secrets};
 use crate::protocol::{Ack, Mode, Takeover};
 
 const MODES: [(&str, Mode); 2] = [("safe", Mode::Safe), ("available", Mode::Available)];
@@ -35,9 +35,9 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
     ranges::check(&settings, findings);
     relations::check(mode, &settings, findings);
     let (value, file) = (&raw.cluster_secret, &raw.cluster_secret_file);
-    let secret = secret::find(&secret::CLUSTER, value, file, &settings, findings);
+    let secret = secrets::find(&secrets::CLUSTER, value, file, &settings, findings);
     let (value, file) = (&raw.admin_token, &raw.admin_token_file);
-    let admin_token = secret::find(&secret::ADMIN, value, file, &settings, findings);
+    let admin_token = secrets::find(&secrets::ADMIN, value, file, &settings, findings);
     let listen = exposure::listen(&settings, topology.as_ref(), findings);
     if let Some((listen, place)) = &listen {
         exposure::check(listen, place.clone(), secret.as_ref(), &settings, findings);

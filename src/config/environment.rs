@@ -8,16 +8,11 @@ use serde_json::Value as Json;
 
 use super::keys;
 use super::mistakes::Findings;
+use super::place::{ChosenNode, INSIDE, PREFIX, Source, variable};
 use super::raw::{Raw, Table};
 use super::suggest::closest;
-use super::topology::ChosenNode;
 use super::wrong::{named, quoted};
-use super::{Remark, Source, Want, WrongKey, WrongValue};
-
-const PREFIX: &str = "ELDEST_";
-
-/// Between a table and a key in it.
-const INSIDE: &str = "__";
+use super::{Remark, Want, WrongKey, WrongValue};
 
 const NODE: &str = "node";
 
@@ -69,11 +64,6 @@ impl Environment {
         }
         true
     }
-}
-
-/// The variable that sets a key.
-pub fn variable(path: &str) -> String {
-    format!("{PREFIX}{}", path.replace('.', INSIDE).to_uppercase())
 }
 
 /// The key and the text of a variable that begins like ours.

@@ -4,8 +4,7 @@
 
 use serde::Serialize;
 
-use super::Source;
-use super::topology::ChosenNode;
+use super::place::{ChosenNode, Source};
 
 /// What the command line said. Absent is "no word on it", so that lower layers decide.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -32,9 +31,4 @@ impl Flags {
     pub(super) fn chosen_node(&self) -> Option<ChosenNode> {
         self.node.map(|id| ChosenNode { id, source: Source::Flags })
     }
-}
-
-/// The flag that sets a key: `log.level` is `--log-level`.
-pub(super) fn flag(path: &str) -> String {
-    format!("--{}", path.replace(['.', '_'], "-"))
 }

@@ -9,7 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use super::Spot;
+use super::place::Spot;
 use super::wrong::one_line;
 
 /// A text without its comments: `//`, `/* */` and `#` became blanks, byte by byte, so every place stays.

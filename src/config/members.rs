@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::mistakes::Findings;
-use super::topology::{ChosenNode, Found};
+use super::place::{ChosenNode, Found, Place};
 use super::wrong::quoted;
-use super::{Address, Host, Member, Place, Remark, WrongTopology, WrongValue};
+use super::{Address, Host, Member, Remark, WrongTopology, WrongValue};
 use crate::types::NodeId;
 
 pub const ID_MOST: u64 = 1 << 31;

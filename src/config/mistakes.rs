@@ -1,36 +1,10 @@
-//! Mistakes with where they stand, and the list of them.
+//! Mistakes and remarks, and the lists of them.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use super::environment::variable;
-use super::flags::flag;
-use super::{Config, Loaded, Remark, Wrong};
-
-/// Who said it. The order is that of precedence: later ones overrule earlier ones.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    Defaults,
-    File(PathBuf),
-    Environment,
-    Flags,
-}
-
-/// A line and a column of a file, both counted from one; the column in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
-    pub line: usize,
-    pub column: usize,
-}
-
-/// In the order in which somebody corrects: file by file, from top to bottom where that is known.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub source: Source,
-    pub spot: Option<Spot>,
-    /// Such as `timing.lease_ms` or `clusters[1].ip`; empty for the source as a whole.
-    pub path: String,
-}
+use super::place::{Place, Source, Spot};
+use super::remarks::Remark;
+use super::wrong::Wrong;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
@@ -49,16 +23,6 @@ pub(super) struct Findings {
     remarks: Vec<Remark>,
     /// Which keys already have a mistake, and in whose word; one with no path is everything that a source says.
     spoiled: Vec<(Source, String)>,
-}
-
-impl Source {
-    pub(super) fn whole(self) -> Place {
-        self.at(String::new())
-    }
-
-    pub(super) fn at(self, path: impl Into<String>) -> Place {
-        Place { source: self, path: path.into(), spot: None }
-    }
 }
 
 impl Mistakes {
@@ -114,10 +78,10 @@ impl Findings {
         self.remarks.push(remark);
     }
 
-    /// `config` is none only after a mistake.
-    pub fn into_result(mut self, config: Option<Config>) -> Result<Loaded, Mistakes> {
-        match config {
-            Some(config) if self.mistakes.is_empty() => Ok(Loaded { config, remarks: self.remarks }),
+    /// What was found with the remarks on it, or all mistakes; `found` is none only after one.
+    pub fn into_result<T>(mut self, found: Option<T>) -> Result<(T, Vec<Remark>), Mistakes> {
+        match found {
+            Some(found) if self.mistakes.is_empty() => Ok((found, self.remarks)),
             _ => {
                 self.mistakes.sort_by(|a, b| a.place.cmp(&b.place));
                 Err(Mistakes(self.mistakes))
@@ -142,19 +106,6 @@ impl fmt::Display for Mistake {
         match self.place.spot {
             Some(Spot { line, column }) => write!(f, " (line {line}, column {column})"),
             None => Ok(()),
-        }
-    }
-}
-
-/// The name under which an operator finds it: a key of a file, a variable or a flag.
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.source, self.path.as_str()) {
-            (Source::Environment, path) => write!(f, "{}", variable(path)),
-            (Source::Flags, path) => write!(f, "{}", flag(path)),
-            (Source::Defaults, path) => write!(f, "default: {path}"),
-            (Source::File(file), "") => write!(f, "{}", file.display()),
-            (Source::File(file), path) => write!(f, "{}: {path}", file.display()),
         }
     }
 }

@@ -29,11 +29,13 @@ mod keys;
 mod layers;
 mod members;
 mod mistakes;
+mod place;
 mod ranges;
 mod raw;
 mod relations;
 mod remarks;
 mod secret;
+mod secrets;
 mod settled;
 mod suggest;
 mod topology;
@@ -46,7 +48,8 @@ use std::path::PathBuf;
 
 pub use address::{Address, Host};
 pub use flags::{Flags, LogFlags};
-pub use mistakes::{Mistake, Mistakes, Place, Source, Spot};
+pub use mistakes::{Mistake, Mistakes};
+pub use place::{Place, Source, Spot};
 pub use remarks::Remark;
 pub use secret::Secret;
 pub use settled::{Config, HttpLimits, Log, LogFormat, LogLevel, Member};
@@ -94,5 +97,6 @@ where
     let settings = layers::merge(config, env.values, &flags, &mut findings);
     let topology = topology::read(topology, node, &mut findings);
     let config = check::settle(settings, topology, &mut findings);
-    findings.into_result(config)
+    let (config, remarks) = findings.into_result(config)?;
+    Ok(Loaded { config, remarks })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Address, Secret};
 use crate::protocol::{Ack, Limits, Mode, Settings, Takeover, Timing};
-use crate::types::NodeId;
+use crate::types::{self, NodeId};
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -76,14 +76,19 @@ pub enum LogFormat {
 
 impl Config {
     pub fn settings(&self) -> Settings {
-        let members = self.members.iter().map(|member| member.id).collect();
+        let founder = |member: &Member| types::Member {
+            name: member.name.as_str().into(),
+            address: member.address.to_string().into(),
+            ..types::Member::founder(member.id)
+        };
         Settings {
+            members: self.members.iter().map(founder).collect(),
             mode: self.mode,
             timing: self.timing.clone(),
             limits: self.limits.clone(),
             takeover: self.takeover,
             ack: self.ack,
-            ..Settings::lan(self.me, members)
+            ..Settings::lan(self.me, Vec::new())
         }
     }
 
@@ -99,8 +104,14 @@ impl Config {
         self.members.iter().find(|member| member.id == id)
     }
 
-    /// What every node of a cluster has to agree on, as a number that peers compare: ids, mode and timings. Not
-    /// names and addresses, so that a dead node may get another address one restart at a time.
+    /// The ids of the topology file, as a number that peers compare until a log says who belongs to the cluster. Not names
+    /// and addresses, so that a dead node may get another address one restart at a time.
+    pub fn ids_digest(&self) -> u64 {
+        let ids: Vec<String> = self.members.iter().map(|member| member.id.0.to_string()).collect();
+        fnv1a(ids.join(" ").as_bytes())
+    }
+
+    /// What every node of a cluster has to agree on, as a number that peers compare: mode and timings.
     ///
     /// FNV-1a with 64 bits over a text of one line each, the same on every machine and in every version that knows
     /// the same timings.
@@ -109,8 +120,7 @@ impl Config {
     }
 
     fn agreed(&self) -> String {
-        let ids: Vec<String> = self.members.iter().map(|member| member.id.0.to_string()).collect();
-        let mut text = format!("eldest 1\nids {}\nmode {}\n", ids.join(" "), self.mode_name());
+        let mut text = format!("eldest 1\nmode {}\n", self.mode_name());
         let polls = self.mode == Mode::Available;
         // In safe mode nobody polls; versions that did not know the word yet have the same digest.
         for (name, number) in timings(&self.timing).into_iter().filter(|(name, _)| polls || *name != "poll") {

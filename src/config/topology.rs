@@ -12,22 +12,16 @@ use super::files::File;
 use super::json::{Document, Item};
 use super::members::{self, Draft};
 use super::mistakes::Findings;
+use super::place::{ChosenNode, Found, Place, Source};
 use super::suggest::closest;
 use super::wrong::{described, named, quoted};
-use super::{Address, Member, Place, Source, Want, WrongFile, WrongKey, WrongTopology, WrongValue};
+use super::{Address, Member, Want, WrongFile, WrongKey, WrongTopology, WrongValue};
 use crate::types::NodeId;
 
 const DEFAULT_CLUSTER: &str = "eldest";
 
 /// It stands in every message between nodes.
 const CLUSTER_BYTES_MOST: usize = 64;
-
-/// A process or file that is told which node it is.
-#[derive(Clone, Debug)]
-pub struct ChosenNode {
-    pub id: u64,
-    pub source: Source,
-}
 
 #[derive(Debug)]
 pub struct Topology {
@@ -44,13 +38,6 @@ impl Topology {
         let own = self.members.iter().find(|member| member.id == self.me);
         own.expect("this node is one of the members").address.clone()
     }
-}
-
-/// A value with its place.
-#[derive(Clone, Debug)]
-pub struct Found<T> {
-    pub value: T,
-    pub place: Place,
 }
 
 /// None only after a mistake; after some there is a topology all the same, for other rules to judge.

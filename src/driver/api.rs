@@ -2,22 +2,28 @@
 //! full queue is an answer, not a wait.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::channels::{self, Channels};
 use super::feed::{self, Feed};
-use super::handed::Handed;
-use super::leasing::{HeldBy, LeaseAsk};
 use super::pulse::Pulse;
+use super::replies::{Caller, Reply, To};
 pub use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
-use crate::protocol::{Envelope, ServiceChange};
+use crate::protocol::{Envelope, MemberChange, ServiceChange};
+use crate::replica::{Call, CallId};
+pub use crate::replica::{Denied, LeaseTimes, Level, Opinion, View, Written};
 use crate::storage::Encoded;
+use crate::storage::node::Handed;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
-use crate::store::{self, Command, Rejection, Store};
-use crate::types::{Call, Epoch, Index, NodeId, Payload, Position, Text};
+use crate::store::{Command, Store};
+use crate::types::{self, Epoch, Index, LeaseName, NodeId, Payload};
 use crate::wire::Parcel;
+
+/// Callers that have gone and of whom the loop has not heard yet. Beyond it the loop learns of it when it answers.
+const GONE_MOST: usize = 16_384;
 
 /// How the outside reaches the loop. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -30,6 +36,9 @@ pub struct Handle {
     pub(super) snapshots: Arc<Mutex<Snapshots>>,
     pub(super) feed: Feed,
     pub(super) channels: Channels,
+    /// Callers that went away while they waited.
+    gone: mpsc::Sender<CallId>,
+    last_call: Arc<AtomicU64>,
 }
 
 /// The loop's end of a [`Handle`].
@@ -40,6 +49,7 @@ pub struct Desk {
     pub signs: Signs,
     pub feed: feed::Writer,
     pub channels: channels::Keeper,
+    pub gone: mpsc::Receiver<CallId>,
 }
 
 /// What the loop shows to every holder of a handle.
@@ -57,8 +67,10 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
     let pulse = Arc::new(Pulse::default());
     let ((feed, writer), (channels, keeper)) = (feed::feed(), channels::channels());
     let signs = Signs { pulse: pulse.clone(), leadership: tell };
-    let desk = Desk { asks: asked, peers: called, signs, feed: writer, channels: keeper };
-    (Handle { asks, peers, pulse, leadership, snapshots, feed, channels }, desk)
+    let (gone, departed) = mpsc::channel(GONE_MOST);
+    let desk = Desk { asks: asked, peers: called, signs, feed: writer, channels: keeper, gone: departed };
+    let last_call = Arc::default();
+    (Handle { asks, peers, pulse, leadership, snapshots, feed, channels, gone, last_call }, desk)
 }
 
 impl Signs {
@@ -83,81 +95,6 @@ pub struct Leadership {
     pub epoch: Epoch,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Sees every write acknowledged before the read began.
-    Linear,
-    /// By the leader's lease, without a round of its own.
-    Leader,
-    /// This node's state, however old.
-    Local,
-}
-
-/// A write that a majority has, or the first answer to the same call.
-#[derive(Clone, Debug)]
-pub struct Written {
-    pub position: Position,
-    /// Nodes that had it durably when this was said; none for a replay.
-    pub acks: Option<usize>,
-    pub reply: store::Reply,
-}
-
-/// A frozen state to read from.
-#[derive(Clone, Debug)]
-pub struct View {
-    pub store: Store,
-    pub leader: Option<NodeId>,
-    pub epoch: Epoch,
-    pub index: Index,
-    /// How long ago this node last heard its leader; zero on the leader.
-    pub age_ms: u64,
-}
-
-/// Why there is no answer. Everything but `Unknown` means: surely not applied, now or later (P15).
-#[derive(Clone, Debug)]
-pub enum Denied {
-    /// Another node leads: ask there.
-    NotLeader {
-        leader: NodeId,
-    },
-    NoLeader,
-    /// This node does not reach a majority.
-    NoQuorum,
-    /// This node's disk has yet to be let in (P10), or its state to catch up.
-    CatchingUp,
-    HandingOver,
-    ServiceDown {
-        reason: Text,
-    },
-    DiskFull,
-    /// A bound was reached: which one.
-    TooMany {
-        bound: &'static str,
-    },
-    /// A node of the topology cannot read this type of record yet (P23).
-    FormatNotShared,
-    /// The cluster has been formed: once is for ever (P9).
-    AlreadyFormed,
-    /// The node named cannot lead now.
-    NotAnHeir,
-    /// Somebody else has the role; or this token has it no more.
-    RoleHeld(Box<HeldBy>),
-    LeaseLost(Box<HeldBy>),
-    /// The rules say no; judged against committed state only (P14).
-    Rejected(Rejection),
-    /// The process is about to end.
-    Stopping,
-    /// It may or may not have happened (P15).
-    Unknown,
-}
-
-/// An opinion about a candidate, which binds nobody (P4).
-#[derive(Clone, Debug)]
-pub struct Opinion {
-    pub approved: bool,
-    pub reason: &'static str,
-}
-
 /// What follows a boundary in the log, or a whole state and what follows that.
 #[derive(Clone, Debug)]
 pub struct CatchUp {
@@ -174,48 +111,26 @@ pub struct PeerCall {
     /// The lines of its records, as they stood in the body.
     pub lines: Encoded,
     /// What came with it as a stream.
-    pub brought: Option<Brought>,
+    pub brought: Option<PeerState>,
 }
 
 /// States are streamed, read and checked before the loop hears of the message that they belong to.
 #[derive(Debug)]
-pub enum Brought {
+pub enum PeerState {
     /// Written down already, and read into a store.
     Snapshot(Box<(Incoming, Store)>),
     Difference(Box<Handed>),
 }
 
-/// One call to the loop.
+/// One call to the loop: what the replica decides, or something to look at.
 #[derive(Debug)]
 pub enum Ask {
-    Write {
-        command: Box<Command>,
-        payload: Payload,
-        call: Option<Call>,
-        reply: Reply<Written>,
-    },
-    /// A step of a restore, which no rule refuses.
-    Step {
-        payload: Payload,
-        reply: Reply<Written>,
-    },
-    Read {
-        level: Level,
-        reply: Reply<View>,
+    Call {
+        id: CallId,
+        call: Call,
+        to: To,
     },
     IsLeader(oneshot::Sender<bool>),
-    HandOver {
-        to: Option<NodeId>,
-        reply: Reply<()>,
-    },
-    Service {
-        change: ServiceChange,
-        reply: Reply<()>,
-    },
-    Form {
-        without: BTreeSet<NodeId>,
-        reply: Reply<()>,
-    },
     Opinion {
         candidate: NodeId,
         reply: oneshot::Sender<Opinion>,
@@ -224,10 +139,12 @@ pub enum Ask {
         snapshot_id: u64,
         reply: Reply<CatchUp>,
     },
-    Lease(LeaseAsk),
+    /// How long each has left, and how many wait for it.
+    LeaseTimes {
+        names: Vec<LeaseName>,
+        reply: oneshot::Sender<Option<LeaseTimes>>,
+    },
     Status(oneshot::Sender<Status>),
-    /// Hand over if leading, then end.
-    Stop,
 }
 
 /// A peer's message, and where what there is to say back goes.
@@ -237,35 +154,19 @@ pub struct PeerAsk {
     pub reply: oneshot::Sender<Option<Parcel>>,
 }
 
-pub type Reply<T> = oneshot::Sender<Result<T, Denied>>;
-
 impl Handle {
     /// Proposes a command and waits for a majority.
-    pub async fn write(&self, command: Command, call: Option<Call>) -> Result<Written, Denied> {
-        let payload = command.to_payload(call);
-        let command = Box::new(command);
-        self.ask(|reply| Ask::Write { command, payload, call, reply }).await
+    pub async fn write(&self, command: Command, key: Option<types::Call>) -> Result<Written, Denied> {
+        self.call(Call::Write { command: Box::new(command), key }, To::Written).await
     }
 
     /// Replaces all data by what these steps say. A restore that fails half-way leaves everything as it was.
     pub async fn restore(&self, steps: Vec<Payload>, give_up: Payload) -> Result<Written, Denied> {
-        let mut last = Err(Denied::Unknown);
-        for payload in steps {
-            last = self.ask(|reply| Ask::Step { payload, reply }).await;
-            if let Err(denied) = &last {
-                let last_word = matches!(denied, Denied::Unknown);
-                if !last_word {
-                    let payload = give_up.clone();
-                    let _ = self.ask(|reply| Ask::Step { payload, reply }).await;
-                }
-                break;
-            }
-        }
-        last
+        self.call(Call::Restore { steps, give_up }, To::Written).await
     }
 
     pub async fn read(&self, level: Level) -> Result<View, Denied> {
-        self.ask(|reply| Ask::Read { level, reply }).await
+        self.call(Call::Read(level), To::View).await
     }
 
     /// Checked against the lease at the moment of answering.
@@ -275,15 +176,19 @@ impl Handle {
 
     /// Hands leadership to this node, or to the best heir; answers when that is done.
     pub async fn hand_over(&self, to: Option<NodeId>) -> Result<(), Denied> {
-        self.ask(|reply| Ask::HandOver { to, reply }).await
+        self.call(Call::HandOver { to }, To::Done).await
     }
 
     pub async fn service(&self, change: ServiceChange) -> Result<(), Denied> {
-        self.ask(|reply| Ask::Service { change, reply }).await
+        self.call(Call::Service(change), To::Done).await
+    }
+
+    pub async fn change_members(&self, change: MemberChange) -> Result<(), Denied> {
+        self.call(Call::ChangeMembers(change), To::Done).await
     }
 
     pub async fn form(&self, without: BTreeSet<NodeId>) -> Result<(), Denied> {
-        self.ask(|reply| Ask::Form { without, reply }).await
+        self.call(Call::Form { without }, To::Done).await
     }
 
     /// Would this node approve that one now? Nothing changes.
@@ -310,7 +215,8 @@ impl Handle {
 
     /// Hands over if this node leads, and ends the loop. Returns when it has ended.
     pub async fn stop(&self) {
-        if self.asks.send(Ask::Stop).await.is_ok() {
+        let stop = Ask::Call { id: self.next_call(), call: Call::Stop, to: To::Nobody };
+        if self.asks.send(stop).await.is_ok() {
             self.asks.closed().await;
         }
     }
@@ -330,11 +236,40 @@ impl Handle {
         &self.pulse
     }
 
+    /// What happens, for readers.
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Messages to those who listen at this node.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.leadership.clone()
     }
 
-    pub(super) async fn ask<T>(&self, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T, Denied> {
+    fn next_call(&self) -> CallId {
+        CallId(self.last_call.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// A call that the replica decides.
+    pub(super) async fn call<T>(&self, call: Call, to: impl FnOnce(Reply<T>) -> To) -> Result<T, Denied> {
+        let id = self.next_call();
+        self.ask(|reply| Ask::Call { id, call, to: to(reply) }).await
+    }
+
+    /// The same for one that may wait long: if its caller goes away, the loop hears of it.
+    pub(super) async fn wait<T>(&self, call: Call, to: impl FnOnce(Reply<T>) -> To) -> Result<T, Denied> {
+        let id = self.next_call();
+        let caller = Caller::new(id, self.gone.clone());
+        let answer = self.ask(|reply| Ask::Call { id, call, to: to(reply) }).await;
+        caller.was_answered();
+        answer
+    }
+
+    async fn ask<T>(&self, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T, Denied> {
         let (reply, answer) = oneshot::channel();
         match self.asks.try_send(ask(reply)) {
             Ok(()) => answer.await.unwrap_or(Err(Denied::Unknown)),

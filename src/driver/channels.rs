@@ -10,8 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::api::Handle;
-
 /// Listeners of one node: as many as the feed may have readers, for the same reason.
 pub const LISTENERS_MOST: usize = 12_000;
 
@@ -42,13 +40,6 @@ pub enum Refused {
 /// Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Channels(Arc<Hub>);
-
-impl Handle {
-    /// Messages to those who listen at this node.
-    pub fn channels(&self) -> &Channels {
-        &self.channels
-    }
-}
 
 #[derive(Debug, Default)]
 struct Hub {

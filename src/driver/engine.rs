@@ -1,104 +1,161 @@
-//! The loop: one owner of protocol and store. Inputs come from queues, outputs are carried out in order, and what they
-//! bring about is the next input. There is one call of the core's `handle`, here.
+//! The loop's own object: it gives the replica its inputs and carries out what the replica says, in order. It decides nothing
+//! that a client could tell apart.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::answers::Answers;
-use super::api::{Brought, PeerAsk, Signs};
-use super::held::Held;
-use super::leasing::Leasing;
-use super::pending::Pending;
+use super::api::{Ask, CatchUp, PeerAsk, PeerCall, PeerState, Signs};
+use super::disk::DiskEnd;
+use super::end::End;
+use super::replies::Replies;
 use super::setup::Setup;
-use super::states::States;
-use super::taker::{Taken, Taker};
-use super::transport::{Arrived, LogParcel, Network};
-use super::{DiskState, End, channels, clock, feed};
-use crate::protocol::{Input, Node, Output, Seq, SnapshotMeta};
+use super::snapshots::{SnapshotWriter, Taken};
+use super::transport::{Arrived, Network};
+use super::{channels, clock, feed};
+use crate::replica::{Brought, Call, CallId, In, Out, Replica};
+use crate::storage::line;
+use crate::storage::node::DiskState;
 use crate::storage::snapshot::{SnapshotError, Snapshots};
-use crate::storage::{Boundary, Disk, Job, Lines};
-use crate::store::Store;
-use crate::types::{Index, NodeId, Time};
+use crate::types::{ClusterId, Members, NodeId, Time};
 use crate::wire::Route;
 
 #[derive(Debug)]
 pub struct Engine {
-    pub setup: Arc<Setup>,
-    pub core: Node,
-    pub states: States,
-    /// The protocol's part of the committed state, as of the last record applied.
-    pub meta: SnapshotMeta,
-    /// The index of the newest override: snapshots are numbered from there.
-    pub origin: Index,
-    /// The newest boundary's state, by snapshot id.
-    pub boundary: Option<(u64, Index, Store)>,
-    pub lines: Lines,
-    pub disk: Disk,
-    pub durable: Seq,
-    pub disk_full: bool,
-    pub held: Held,
-    /// Writes and appends of this round, given on together: what arrives together is synced together.
-    pub jobs: Vec<(Seq, Job)>,
-    pub appends: Vec<(NodeId, LogParcel)>,
-    pub network: Arc<Network>,
-    pub answers: Answers,
-    pub snapshots: Arc<Mutex<Snapshots>>,
-    pub taker: Taker,
-    /// The newest finished snapshot.
-    pub snapshot_index: Index,
-    pub pending: Pending,
-    pub leasing: Leasing,
-    /// The state that came with the message being handled.
-    pub brought: Option<Brought>,
-    /// What the state has just become by a merge or an override; the disk is yet to be told.
-    pub rebased: Option<Boundary>,
-    pub inputs: VecDeque<Input>,
-    pub signs: Signs,
+    pub(super) setup: Arc<Setup>,
+    pub(super) replica: Replica,
+    pub(super) disk: DiskEnd,
+    pub(super) network: Arc<Network>,
+    /// Peers' calls that are open.
+    pub(super) answers: Answers,
+    pub(super) replies: Replies,
+    pub(super) snapshots: Arc<Mutex<Snapshots>>,
+    pub(super) snapshot_writer: SnapshotWriter,
+    /// What carrying out brought about: the replica hears of it next.
+    pub(super) inputs: VecDeque<In>,
+    signs: Signs,
     /// Who reads along is told from here.
-    pub feed: feed::Writer,
+    pub(super) feed: feed::Writer,
+    /// Records have been told since readers were last woken.
+    pub(super) fed: bool,
     /// Messages are passed on for as long as this is there.
     pub channels: channels::Keeper,
-    /// When this node last heard its leader, or led.
-    pub led_at: Time,
     pub end: Option<End>,
 }
 
+/// What connects an engine to the rest of the process.
+#[derive(Debug)]
+pub struct Wiring {
+    pub setup: Arc<Setup>,
+    pub network: Arc<Network>,
+    pub snapshots: Arc<Mutex<Snapshots>>,
+    pub snapshot_writer: SnapshotWriter,
+    pub signs: Signs,
+    pub feed: feed::Writer,
+    pub channels: channels::Keeper,
+}
+
 impl Engine {
-    /// Gives the core an input, carries out what it says, and goes on with what that brings about.
-    pub fn feed(&mut self, input: Input) {
+    pub fn new(replica: Replica, disk: DiskEnd, wiring: Wiring) -> Engine {
+        let Wiring { setup, network, snapshots, snapshot_writer, signs, feed, channels } = wiring;
+        Engine {
+            setup,
+            replica,
+            disk,
+            network,
+            answers: Answers::default(),
+            replies: Replies::default(),
+            snapshots,
+            snapshot_writer,
+            inputs: VecDeque::new(),
+            signs,
+            feed,
+            fed: false,
+            channels,
+            end: None,
+        }
+    }
+
+    /// Gives the replica an input, carries out what it says, and goes on with what that brings about.
+    fn handle(&mut self, input: In) {
         self.inputs.push_back(input);
         while let Some(input) = self.inputs.pop_front() {
             if self.end.is_some() {
                 return;
             }
-            let outputs = self.core.handle(clock::now(), input);
-            for output in outputs {
-                self.carry_out(output);
+            for out in self.replica.handle(clock::now(), input) {
+                self.carry_out(out);
             }
         }
-        self.settle_leases();
-        self.publish();
+        if std::mem::take(&mut self.fed) {
+            self.feed.wake();
+        }
+        let core = self.replica.core();
+        let (leader, epoch) = (core.leader(), core.vote().promise.epoch);
+        self.signs.show(leader, epoch, self.replica.committed().applied().index);
     }
 
-    fn carry_out(&mut self, output: Output) {
-        match output {
-            Output::Write { seq, write } => self.write(seq, write),
-            Output::Send { envelope, after } => self.send(envelope, after),
-            Output::SendSnapshot { to, term, after } => self.send_snapshot(to, term, after),
-            Output::SendMerge { to, base, after } => self.send_merge(to, base, after),
-            Output::SendOverride { to, term, base, after } => self.send_override(to, term, base, after),
-            Output::Merge { own, theirs, meta } => self.merge(&own, &theirs, meta),
-            Output::Override(meta) => self.be_overridden(meta),
-            Output::Apply(records) => self.apply(&records),
-            Output::Restore(meta) => self.restore(meta),
-            Output::Verdict { request, verdict } => self.verdict(request, verdict),
-            Output::Probe(peer) => self.network.probe(peer),
-            Output::Event(event) => {
-                self.tell_protocol(&event);
-                super::told::event(&self.setup, event);
+    fn carry_out(&mut self, out: Out) {
+        match out {
+            Out::Write { seq, write } => self.write(seq, write),
+            Out::Send { envelope, after } => self.send(&envelope, after),
+            Out::SendSnapshot { to, term, after } => self.send_snapshot(to, term, after),
+            Out::SendState(outgoing) => self.send_state(*outgoing),
+            Out::Members { cluster, members } => self.follow_members(cluster, &members),
+            Out::Probe(peer) => self.network.probe(peer),
+            Out::Answer(call, answer) => {
+                if !self.replies.answer(call, answer) {
+                    self.inputs.push_back(In::Gone(call));
+                }
             }
-            Output::Stop(fault) => self.end = Some(End::Fault(fault)),
+            Out::Snapshot(order) => self.take_snapshot(*order),
+            Out::Feed(event) => self.tell_feed(event),
+            Out::Event(event) => super::told::event(&self.setup, event),
+            Out::End(why) => {
+                self.end.get_or_insert(End::from(why));
+            }
         }
+    }
+
+    fn follow_members(&mut self, cluster: ClusterId, members: &Members) {
+        self.setup.follow(cluster, members);
+        self.network.follow(&self.setup);
+    }
+
+    /// All calls that wait: what the replica decides is one round.
+    pub fn asked(&mut self, asks: impl Iterator<Item = Ask>) {
+        let calls: Vec<(CallId, Call)> = asks.filter_map(|ask| self.look_or_call(ask)).collect();
+        if !calls.is_empty() {
+            self.handle(In::Calls(calls));
+        }
+    }
+
+    /// What only looks is answered at once.
+    fn look_or_call(&mut self, ask: Ask) -> Option<(CallId, Call)> {
+        let now = clock::now();
+        match ask {
+            Ask::Call { to, .. } if to.wants_no_role_any_more() => {}
+            Ask::Call { id, call, to } => {
+                self.replies.add(id, to);
+                return Some((id, call));
+            }
+            Ask::IsLeader(reply) => drop(reply.send(self.replica.is_leader(now.mono))),
+            Ask::Opinion { candidate, reply } => drop(reply.send(self.replica.opinion(candidate))),
+            Ask::LeaseTimes { names, reply } => drop(reply.send(self.replica.lease_times(now, &names))),
+            Ask::Status(reply) => drop(reply.send(self.status())),
+            Ask::CatchUp { snapshot_id, reply } => {
+                let text = |caught: crate::replica::CatchUp| {
+                    let lines = caught.records.iter().map(|record| line::seed_text(&record.entry)).collect();
+                    CatchUp { snapshot: caught.snapshot, lines }
+                };
+                drop(reply.send(self.replica.catch_up(snapshot_id).map(text)));
+            }
+        }
+        None
+    }
+
+    pub fn gone(&mut self, call: CallId) {
+        self.handle(In::Gone(call));
     }
 
     /// What the writer says: everything up to here is safe, or the disk is full, or has failed.
@@ -107,23 +164,35 @@ impl Engine {
             self.end = Some(End::Disk(error));
             return;
         }
-        if state.full != self.disk_full {
-            self.disk_full = state.full;
-            match state.full {
-                true => tracing::error!("the disk is full: this node takes no writes until there is room"),
-                false => tracing::info!("the disk has room again"),
+        if state.full != self.disk.full {
+            self.disk.full = state.full;
+            if state.full {
+                tracing::error!("the disk is full: this node takes no writes until there is room");
+            } else {
+                tracing::info!("the disk has room again");
             }
-            self.feed(Input::DiskFull(state.full));
+            self.handle(In::DiskFull(state.full));
         }
-        if state.durable > self.durable {
-            self.durable = state.durable;
-            self.release_held();
-            self.feed(Input::Durable(state.durable));
+        if state.durable > self.disk.durable {
+            self.disk.durable = state.durable;
+            self.release_unsynced();
+            self.handle(In::Durable(state.durable));
+        }
+        if state.promised > self.disk.promised.max(self.disk.durable) {
+            self.disk.promised = state.promised;
+            self.release_unsynced();
+            self.handle(In::Promised(state.promised));
         }
     }
 
     pub fn peer_asks(&mut self, ask: PeerAsk) {
         let PeerAsk { call, reply } = ask;
+        let from = call.envelope.from;
+        if !self.network.knows(from)
+            && let Some(stranger) = self.setup.directory.stranger(from)
+        {
+            self.network.meet(&self.setup, &stranger);
+        }
         if Route::expects_answer(&call.envelope.message) {
             self.answers.open(call.envelope.from, Route::of(&call.envelope.message), reply);
         } else {
@@ -136,73 +205,61 @@ impl Engine {
     pub fn arrived(&mut self, arrived: Arrived) {
         match arrived {
             Arrived::Call(call) => self.peer_says(*call),
-            Arrived::Refused(peer) => self.feed(Input::PeerRefused(peer)),
+            Arrived::Refused(peer) => self.handle(In::PeerRefused(peer)),
         }
     }
 
-    fn peer_says(&mut self, call: super::api::PeerCall) {
+    fn peer_says(&mut self, call: PeerCall) {
         tracing::trace!("{}", call.envelope);
-        self.lines.receive(call.lines);
-        self.brought = call.brought;
-        self.feed(Input::Message(call.envelope));
-        self.brought = None;
+        self.disk.encoder.receive(call.lines);
+        let brought = call.brought.map(|state| match state {
+            PeerState::Snapshot(snapshot) => {
+                let (incoming, store) = *snapshot;
+                let (meta, origin) = (incoming.boundary().meta.clone(), incoming.boundary().origin);
+                self.disk.encoder.bring(Some(incoming));
+                Brought::Snapshot { meta, origin, store: store.into() }
+            }
+            PeerState::Difference(handed) => Brought::Difference(Box::new((*handed).into())),
+        });
+        self.handle(In::Message(Box::new(call.envelope), brought));
+        self.disk.encoder.bring(None);
     }
 
     pub fn snapshot_taken(&mut self, taken: Taken) {
-        self.taker.ended(&taken);
         match taken {
-            Ok(index) => {
-                self.snapshot_index = self.snapshot_index.max(index);
-                self.feed(Input::SnapshotTaken(index));
-            }
+            Ok(index) => self.handle(In::SnapshotEnded(Some(index))),
             Err(error) if matches!(error, SnapshotError::Io { .. }) && !error.is_full() => {
                 self.end = Some(End::Snapshot(error));
             }
-            Err(error) => tracing::warn!(%error, "a snapshot failed; the next one takes over its changes"),
+            Err(error) => {
+                tracing::warn!(%error, "a snapshot failed; the next one takes over its changes");
+                self.handle(In::SnapshotEnded(None));
+            }
         }
     }
 
     /// What time has made due.
     pub fn tick(&mut self) {
-        let now = clock::now().mono;
-        if now >= self.core.deadline() {
-            self.feed(Input::Tick);
+        if clock::now().mono >= self.replica.deadline() {
+            self.handle(In::Tick);
         }
-        self.tick_leases(now);
-        self.taker.settle(now);
     }
 
     /// Gives on what this round has brought together.
     pub fn flush(&mut self) {
-        if !self.jobs.is_empty() {
-            self.disk.submit_all(self.jobs.drain(..));
+        if !self.disk.jobs.is_empty() {
+            self.disk.disk.submit_all(self.disk.jobs.drain(..));
         }
-        for (to, parcel) in self.appends.drain(..) {
+        for (to, parcel) in self.disk.appends.drain(..) {
             self.network.send_log(to, parcel);
         }
     }
 
     pub fn deadline(&self) -> Time {
-        self.core.deadline().min(self.taker.deadline()).min(self.leasing.deadline())
+        self.replica.deadline()
     }
 
     pub fn me(&self) -> NodeId {
         self.setup.settings.me
-    }
-
-    /// Tells the outside who leads, and how far this node is.
-    fn publish(&mut self) {
-        let (leader, epoch) = (self.core.leader(), self.core.vote().promise.epoch);
-        self.signs.show(leader, epoch, self.states.committed().applied().index);
-        if leader.is_some() {
-            self.led_at = self.last_led(leader);
-        }
-    }
-
-    fn last_led(&self, leader: Option<NodeId>) -> Time {
-        match leader {
-            Some(leader) if leader != self.me() => self.core.last_heard(leader).unwrap_or(self.led_at),
-            _ => clock::now().mono,
-        }
     }
 }

@@ -2,52 +2,45 @@
 
 use std::sync::Arc;
 
-use super::transport::Wall;
+use super::directory::{Directory, Known};
+use super::member::Member;
+use super::wall::Wall;
 use crate::protocol::Settings;
-use crate::types::NodeId;
+use crate::types::{ClusterId, Members, NodeId};
 use crate::wire::{ClusterHead, Secret};
 
 /// Everything that the loop and the transport need of the configuration.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Setup {
     pub settings: Settings,
     pub cluster: ClusterHead,
-    /// The whole topology, this node included, ascending by id.
-    pub members: Vec<Member>,
+    /// Who belongs to the cluster, this node included.
+    pub directory: Directory,
     /// Records from one snapshot to the next.
     pub snapshot_every: u64,
     pub secret: Option<Secret>,
     pub wall: Arc<Wall>,
 }
 
-#[derive(Clone, Debug)]
-pub struct Member {
-    pub id: NodeId,
-    pub name: String,
-    pub host: String,
-    pub port: u16,
-}
-
-impl Member {
-    /// `http://host:port`, brackets around an IPv6 address.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.authority())
-    }
-
-    pub fn authority(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
+impl Setup {
+    /// The log says who belongs to the cluster. If the topology file says something else, people are told.
+    pub fn follow(&self, cluster: ClusterId, members: &Members) {
+        self.directory.follow(cluster, members);
+        if let Some(remark) = self.directory.disagreement() {
+            tracing::warn!("{remark}");
         }
     }
-}
 
-impl Setup {
-    pub fn member(&self, id: NodeId) -> Option<&Member> {
-        self.members.iter().find(|member| member.id == id)
+    pub fn known(&self) -> Arc<Known> {
+        self.directory.known()
     }
 
-    pub fn others(&self) -> impl Iterator<Item = &Member> {
-        self.members.iter().filter(|member| member.id != self.settings.me)
+    pub fn member(&self, id: NodeId) -> Option<Member> {
+        self.known().member(id).cloned()
+    }
+
+    pub fn others(&self) -> Vec<Member> {
+        let known = self.known();
+        known.members.iter().filter(|member| member.id != self.settings.me).cloned().collect()
     }
 }

@@ -1,6 +1,5 @@
 //! From a data directory to a running loop.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -9,22 +8,22 @@ use std::thread;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::answers::Answers;
 use super::api::{Desk, Handle, channel};
-use super::engine::Engine;
-use super::held::Held;
-use super::leasing::Leasing;
-use super::pending::Pending;
+use super::clock;
+use super::disk::DiskEnd;
+use super::end::End;
+use super::engine::{Engine, Wiring};
+use super::run::{ASKS_MOST, Sources, run};
 use super::setup::Setup;
-use super::states::States;
-use super::taker::Taker;
+use super::snapshots::SnapshotWriter;
 use super::transport::Network;
-use super::{ASKS_MOST, DiskState, End, Sources, clock, run};
-use crate::protocol::{Fault, Mode, Node, Seq, SnapshotMeta};
-use crate::storage::snapshot::{Incoming, SnapshotError, Snapshots};
-use crate::storage::{self, Boundary, Opened, Options, Report, StorageError};
-use crate::store::{Loader, Store, Unreadable};
-use crate::types::{Boot, Vector};
+use super::unsynced::Unsynced;
+use crate::protocol::{Fault, Seq};
+use crate::replica::{Replica, Start};
+use crate::storage::node::{DiskState, Encoder, LoadError, starting};
+use crate::storage::snapshot::Snapshots;
+use crate::storage::{self, Idle, Lines, Opened, Options, StorageError};
+use crate::types::Boot;
 
 /// A running node.
 #[derive(Debug)]
@@ -44,13 +43,6 @@ pub enum StartError {
     Random(getrandom::Error),
 }
 
-/// The newest snapshot checks, and still cannot be read into a store.
-#[derive(Debug)]
-pub enum LoadError {
-    Snapshot(SnapshotError),
-    Unreadable(Unreadable),
-}
-
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -63,41 +55,22 @@ impl fmt::Display for StartError {
     }
 }
 
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LoadError::Snapshot(error) => error.fmt(f),
-            LoadError::Unreadable(error) => error.fmt(f),
-        }
-    }
-}
-
 impl std::error::Error for StartError {}
-impl std::error::Error for LoadError {}
-
-impl From<SnapshotError> for LoadError {
-    fn from(error: SnapshotError) -> LoadError {
-        LoadError::Snapshot(error)
-    }
-}
-
-impl From<Unreadable> for LoadError {
-    fn from(error: Unreadable) -> LoadError {
-        LoadError::Unreadable(error)
-    }
-}
 
 /// Opens the data directory, reads the state into memory and starts the loop on a thread of its own.
-pub fn start(setup: Setup, dir: &Path, adopt_copy: bool) -> Result<Started, StartError> {
+pub fn start(setup: Arc<Setup>, dir: &Path, adopt_copy: bool) -> Result<Started, StartError> {
     let boot = Boot(random_u64()?);
     let node = setup.settings.me;
-    let options = Options { adopt_copy, ..Options::new(dir, &setup.cluster.name, node, boot) };
+    let mode = setup.settings.mode;
+    let options = Options { mode, adopt_copy, ..Options::new(dir, &setup.cluster.name, node, boot) };
     let opened = storage::open(&options).map_err(StartError::Storage)?;
     for finding in &opened.findings {
         tracing::warn!("{finding}");
     }
-    let (base, store) = load_newest(&opened.snapshots, setup.settings.mode).map_err(StartError::State)?;
-    let (handle, desk) = channel(ASKS_MOST, opened.snapshots.clone());
+    let Opened { disk, recovered, lines, snapshots, .. } = opened;
+    let (settings, every) = (setup.settings.clone(), setup.snapshot_every);
+    let replica = starting(settings, every, recovered, &snapshots).map_err(StartError::State)?;
+    let (handle, desk) = channel(ASKS_MOST, snapshots.clone());
     let (end, ended) = oneshot::channel();
     let (ready, started) = std::sync::mpsc::sync_channel(1);
     let life = move || {
@@ -106,7 +79,7 @@ pub fn start(setup: Setup, dir: &Path, adopt_copy: bool) -> Result<Started, Star
             Err(error) => return drop(ready.send(Err(StartError::Io(error)))),
         };
         let lived = runtime.block_on(async move {
-            let parts = Parts { setup: Arc::new(setup), opened, base, store };
+            let parts = Parts { setup, disk, lines, snapshots, replica };
             match parts.assemble(desk) {
                 Ok((engine, sources)) => {
                     let _ = ready.send(Ok(()));
@@ -146,104 +119,42 @@ fn start_over(options: &Options) {
 
 struct Parts {
     setup: Arc<Setup>,
-    opened: Opened,
-    base: Boundary,
-    store: Store,
+    disk: Idle,
+    lines: Lines,
+    snapshots: Arc<Mutex<Snapshots>>,
+    replica: Start,
 }
 
 impl Parts {
     fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
-        let Parts { setup, opened, base, store } = self;
-        let Desk { asks, peers, signs, feed, channels } = desk;
-        feed.open(base.meta.at, setup.settings.is_available()).map_err(StartError::Io)?;
+        let Parts { setup, disk, lines, snapshots, replica } = self;
+        let Desk { asks, peers, signs, feed, channels, gone } = desk;
+        feed.open(replica.store.applied(), setup.settings.is_available()).map_err(StartError::Io)?;
+        let roster = replica.roster();
+        if let Some(members) = roster.members() {
+            setup.follow(roster.cluster(), members);
+        }
         let (network, arrived) = Network::start(&setup).map_err(StartError::Network)?;
         let (told, taken) = mpsc::channel(1);
         let tell = move |taken| drop(told.blocking_send(taken));
-        let taker = Taker::start(opened.snapshots.clone(), tell).map_err(StartError::Io)?;
-        let (report, disk) = watch::channel(DiskState::default());
-        let running = opened.disk.start(move |said| report.send_modify(|state| state.note(said)));
-        let running = running.map_err(StartError::Storage)?;
-        let core = Node::new(setup.settings.clone(), opened.recovered, clock::now());
-        let snapshot_index = base.index();
-        // What a history includes is for the core to say, also where it has only just begun to.
-        let meta = core.log().meta_at(snapshot_index);
-        let engine = Engine {
-            setup,
-            core,
-            states: States::new(store),
-            meta,
-            origin: base.origin,
-            boundary: None,
-            lines: opened.lines,
-            disk: running,
+        let snapshot_writer = SnapshotWriter::start(snapshots.clone(), tell).map_err(StartError::Io)?;
+        let (report, reports) = watch::channel(DiskState::default());
+        let running = disk.start(move |said| report.send_modify(|state| state.note(said)));
+        let disk_end = DiskEnd {
+            encoder: Encoder::new(lines),
+            disk: running.map_err(StartError::Storage)?,
             durable: Seq::default(),
-            disk_full: false,
-            held: Held::default(),
+            promised: Seq::default(),
+            full: false,
+            unsynced: Unsynced::default(),
             jobs: Vec::new(),
             appends: Vec::new(),
-            network: Arc::new(network),
-            answers: Answers::default(),
-            snapshots: opened.snapshots,
-            taker,
-            snapshot_index,
-            pending: Pending::default(),
-            leasing: Leasing::default(),
-            brought: None,
-            rebased: None,
-            inputs: VecDeque::new(),
-            signs,
-            feed,
-            channels,
-            led_at: clock::now().mono,
-            end: None,
         };
-        Ok((engine, Sources { asks, peers, arrived, taken, disk }))
+        let network = Arc::new(network);
+        let wiring = Wiring { setup, network, snapshots, snapshot_writer, signs, feed, channels };
+        let engine = Engine::new(Replica::new(replica, clock::now()), disk_end, wiring);
+        Ok((engine, Sources { asks, gone, peers, arrived, taken, disk: reports }))
     }
-}
-
-/// The loop's parts on the current runtime, for a test to turn by hand.
-#[cfg(test)]
-pub fn assemble(setup: Setup, dir: &Path) -> Result<(Engine, Sources), StartError> {
-    let options = Options::new(dir, &setup.cluster.name, setup.settings.me, Boot(1));
-    let opened = storage::open(&options).map_err(StartError::Storage)?;
-    let (base, store) = load_newest(&opened.snapshots, setup.settings.mode).map_err(StartError::State)?;
-    let (_, desk) = channel(ASKS_MOST, opened.snapshots.clone());
-    Parts { setup: Arc::new(setup), opened, base, store }.assemble(desk)
-}
-
-impl DiskState {
-    fn note(&mut self, report: Report) {
-        match report {
-            Report::Durable(seq) => self.durable = self.durable.max(seq),
-            Report::Full(full) => self.full = full,
-            Report::Failed(error) => self.failed = Some(Arc::new(error)),
-        }
-    }
-}
-
-pub fn load_newest(snapshots: &Mutex<Snapshots>, mode: Mode) -> Result<(Boundary, Store), LoadError> {
-    let snapshots = snapshots.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let boundary = snapshots.newest().cloned().unwrap_or_default();
-    let mut loader = loader(mode, &boundary.meta);
-    snapshots.load(|table, key, value| loader.add(table, key, value).map_err(LoadError::Unreadable))?;
-    let store = loader.finish(boundary.meta.at, boundary.meta.stamp);
-    Ok((boundary, store))
-}
-
-/// Only where histories may part does a state remember more than what is in it.
-fn loader(mode: Mode, meta: &SnapshotMeta) -> Loader {
-    match mode {
-        Mode::Safe => Loader::default(),
-        Mode::Available => Loader::with_sides(meta.vector.clone().unwrap_or_else(|| Vector::linear(meta.at))),
-    }
-}
-
-/// Reads a received snapshot into a store.
-pub fn load(incoming: &Incoming, mode: Mode) -> Result<Store, LoadError> {
-    let mut loader = loader(mode, &incoming.boundary().meta);
-    incoming.load(|table, key, value| loader.add(table, key, value).map_err(LoadError::Unreadable))?;
-    let meta = &incoming.boundary().meta;
-    Ok(loader.finish(meta.at, meta.stamp))
 }
 
 /// Never zero.

@@ -1,12 +1,8 @@
-//! A node's own view of itself and of the cluster.
+//! What a node says of itself and of the cluster.
 
 use serde::Serialize;
 
-use super::clock;
-use super::engine::Engine;
-use super::setup::Member;
-use crate::protocol::{Mode, RoleName};
-use crate::types::{Index, NodeId};
+use crate::types::Index;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
@@ -22,9 +18,15 @@ pub struct Status {
     pub snapshot_id: u64,
     pub digest: String,
     pub admitted: bool,
+    /// Another disk counts under this node's id (P10).
+    pub replaced: bool,
     pub heir: Option<u32>,
     pub service_down: bool,
     pub disk_full: bool,
+    /// What tells it from another of the same name. Null before it is formed, and in available mode.
+    pub cluster_id: Option<String>,
+    /// What an operator should look at, if there is something.
+    pub remark: Option<String>,
     pub members: Vec<MemberStatus>,
 }
 
@@ -54,81 +56,6 @@ pub struct MemberStatus {
     pub last_heard_ms: Option<u64>,
     /// Why calls from or to it are refused, if they are.
     pub trouble: Option<String>,
-}
-
-impl Engine {
-    pub fn status(&self) -> Status {
-        let setup = &self.setup;
-        let (core, store) = (&self.core, self.states.committed());
-        let name = setup.member(self.me()).map(|member| member.name.clone()).unwrap_or_default();
-        let leader = core.leader().and_then(|leader| setup.member(leader));
-        let applied_index = store.applied().index;
-        Status {
-            cluster: setup.cluster.name.clone(),
-            mode: mode_name(setup.settings.mode),
-            node: NodeStatus { id: self.me().0, name },
-            role: role_name(core.role_name()),
-            leader: leader.map(|member| LeaderStatus { id: member.id.0, url: member.url() }),
-            epoch: core.vote().promise.epoch.to_string(),
-            // A snapshot holds what is committed, also where the log starts further back.
-            commit_index: core.commit_index().max(applied_index),
-            applied_index,
-            last_index: core.last().index,
-            snapshot_id: self.snapshot_id(),
-            digest: format!("{:016x}", store.digest()),
-            admitted: core.is_admitted(),
-            heir: core.heir().map(|node| node.0),
-            service_down: core.service_is_down(),
-            disk_full: self.disk_full,
-            members: setup.members.iter().map(|member| self.member(member)).collect(),
-        }
-    }
-
-    /// The newest boundary that has a finished snapshot.
-    fn snapshot_id(&self) -> u64 {
-        self.snapshot_index.saturating_sub(self.origin) / self.setup.snapshot_every
-    }
-
-    fn member(&self, member: &Member) -> MemberStatus {
-        let (id, me) = (member.id, self.me());
-        let heard = self.core.last_heard(id).map(|at| clock::now().mono.since(at).0 / 1000);
-        let matched = self.core.matched_by(id);
-        MemberStatus {
-            id: id.0,
-            name: member.name.clone(),
-            url: member.url(),
-            role: self.role_of(id),
-            reachable: id == me || self.network.is_reachable(id),
-            match_index: matched,
-            lag: matched.map(|matched| self.core.last().index.saturating_sub(matched)),
-            last_heard_ms: if id == me { Some(0) } else { heard },
-            trouble: self.network.trouble(id),
-        }
-    }
-
-    fn role_of(&self, id: NodeId) -> Option<&'static str> {
-        match self.core.leader() {
-            _ if id == self.me() => Some(role_name(self.core.role_name())),
-            Some(leader) if leader == id => Some("leader"),
-            // A leader knows who follows it: whoever answers its beats.
-            Some(leader) if leader == self.me() && self.network.is_reachable(id) => Some("follower"),
-            _ => None,
-        }
-    }
-}
-
-fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Safe => "safe",
-        Mode::Available => "available",
-    }
-}
-
-fn role_name(role: RoleName) -> &'static str {
-    match role {
-        RoleName::Candidate => "candidate",
-        RoleName::Follower => "follower",
-        RoleName::Leader => "leader",
-        RoleName::Stopped => "stopped",
-    }
+    /// False while it learns what the cluster has.
+    pub votes: bool,
 }

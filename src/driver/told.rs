@@ -4,7 +4,7 @@ use super::setup::Setup;
 use crate::protocol::{Cause, Event};
 
 pub fn event(setup: &Setup, event: Event) {
-    let name = |node| setup.member(node).map_or("?", |member| member.name.as_str());
+    let name = |node| setup.member(node).map_or("?".to_string(), |member| member.name);
     match event {
         Event::Suspected { leader, cause } if leader.0 == 0 => tracing::info!(?cause, "looking for a leader"),
         Event::Suspected { leader, cause } => {
@@ -19,6 +19,11 @@ pub fn event(setup: &Setup, event: Event) {
         Event::SteppedDown { cause: Cause::Merged, .. } => {}
         Event::SteppedDown { epoch, cause } => tracing::warn!(%epoch, ?cause, "this node leads no more"),
         Event::Admitted { incarnation } => tracing::info!(%incarnation, "this node's disk counts"),
+        Event::Replaced { by } => tracing::error!(
+            %by,
+            "another disk counts under this node's id: this node neither votes nor leads any more. If two machines run under \
+             one id, stop one of them; to use this one again, start it with an empty data directory"
+        ),
         Event::Met { other } => {
             tracing::warn!(other = other.0, name = name(other), "two leaders have met: the sides are merged");
         }

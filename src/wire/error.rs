@@ -1,4 +1,4 @@
-//! What can be wrong with an envelope.
+//! An envelope that cannot be read says what is wrong with it.
 
 use std::fmt;
 

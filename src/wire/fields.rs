@@ -1,11 +1,11 @@
-//! `name field=value field=value`: the notation of an envelope's headers.
+//! The headers of an envelope are written as `name field=value field=value`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::error::WireError;
 use crate::protocol::Term;
-use crate::types::{ClaimId, Epoch, NodeId, Position, Span, Vector};
+use crate::types::{ClaimId, ClusterId, Epoch, NodeId, Position, Span, Vector};
 
 /// Fields in one header: none of ours has half as many.
 const FIELDS_MOST: usize = 24;
@@ -81,6 +81,14 @@ impl<'a> Fields<'a> {
     pub fn hex(&self, field: &'static str) -> Result<u64, WireError> {
         let value = self.get(field)?;
         u64::from_str_radix(value, 16).map_err(|_| bad(field, value))
+    }
+
+    /// Not known if it is missing.
+    pub fn cluster(&self, field: &'static str) -> Result<ClusterId, WireError> {
+        let Some(value) = self.find(field) else {
+            return Ok(ClusterId::NONE);
+        };
+        u128::from_str_radix(value, 16).map(ClusterId).map_err(|_| bad(field, value))
     }
 
     pub fn flag(&self, field: &'static str) -> Result<bool, WireError> {

@@ -1,4 +1,4 @@
-//! A message as one header line, and back. Records and snapshots travel in the body: the log's own lines, the
+//! A message is encoded as one header line, and decoded from it. Records and snapshots travel in the body: the log's own lines, the
 //! snapshot's own files.
 
 use super::error::WireError;
@@ -65,6 +65,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
         }
         Message::Snapshot { term, .. } => Writer::new("snapshot").term(*term),
         Message::Stale { promise } => Writer::new("stale").term(*promise),
+        Message::NotMember { as_of, last } => Writer::new("notmember").put("as_of", as_of).put("last", last),
         Message::Resigned { epoch } => Writer::new("resigned").put("epoch", epoch),
         Message::Willing { ask, standing } => standing_of(Writer::new("willing").put("ask", ask), standing),
         Message::Opinion { ask, yes, held, standing } => {
@@ -145,7 +146,7 @@ pub fn attachment(text: &str) -> Result<Attachment, WireError> {
 }
 
 /// Whether only nodes whose histories may part say this: in safe mode nobody does.
-pub fn is_of_sides(text: &str) -> bool {
+pub fn needs_available_mode(text: &str) -> bool {
     matches!(Fields::parse(text).name, "poll" | "side" | "meet" | "merge" | "override")
 }
 
@@ -238,6 +239,7 @@ fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
 fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
     Ok(match fields.name {
         "stale" => Message::Stale { promise: fields.term()? },
+        "notmember" => Message::NotMember { as_of: fields.number("as_of")?, last: fields.position("last")? },
         "resigned" => Message::Resigned { epoch: fields.epoch("epoch")? },
         "willing" => Message::Willing { ask: fields.number("ask")?, standing: standing(fields)? },
         "opinion" => Message::Opinion {

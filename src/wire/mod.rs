@@ -1,4 +1,4 @@
-//! How a message of the protocol travels over HTTP: which route, which headers, which body.
+//! Messages of the protocol travel over HTTP: each has a route, headers and a body.
 //!
 //! The bodies are the seed's. What safety needs beyond them rides in four headers, the *envelope*:
 //!
@@ -21,8 +21,8 @@ mod route;
 
 pub use error::WireError;
 pub use head::{ClusterHead, Sender};
-pub use message::{Attached, Attachment, attachment, decode, encode, encode_append, is_of_sides};
-pub use proof::{Challenge, Gate, Hello, Proof, Secret, Session, body_mac};
+pub use message::{Attached, Attachment, attachment, decode, encode, encode_append, needs_available_mode};
+pub use proof::{Challenge, Hello, Proof, ProofVerifier, Secret, Session, body_mac};
 pub use route::{Parcel, Route};
 
 /// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were

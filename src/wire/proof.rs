@@ -1,4 +1,4 @@
-//! How a peer proves that it knows the cluster's secret, without clocks and so that nothing can be replayed.
+//! A peer proves that it knows the cluster's secret. No clock takes part, and nothing can be replayed.
 //!
 //! A call without proof is answered by a challenge that only this process can have made. The caller adds a nonce
 //! of its own; both derive a session key from secret, challenge and nonce. From then on every call carries the
@@ -153,31 +153,31 @@ impl Proof {
 
 /// A server's side: makes challenges and takes each counter of each session once.
 #[derive(Debug)]
-pub struct Gate {
+pub struct ProofVerifier {
     secret: Secret,
     me: NodeId,
     /// Of this process alone: challenges of an earlier life mean nothing.
-    own: Key,
+    process_key: Key,
     issued: AtomicU64,
-    peers: Mutex<BTreeMap<NodeId, Kept>>,
+    peers: Mutex<BTreeMap<NodeId, PeerSessions>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    sessions: BTreeMap<u64, Counters>,
+struct PeerSessions {
+    sessions: BTreeMap<u64, ReplayWindow>,
     /// Sessions up to this number are gone for good.
     floor: u64,
 }
 
 /// Which counters of a session have been taken: the newest, and a bit for each of those just below.
 #[derive(Debug, Default)]
-struct Counters {
+struct ReplayWindow {
     newest: u64,
     taken: u64,
 }
 
-impl Counters {
-    fn take(&mut self, counter: u64) -> bool {
+impl ReplayWindow {
+    fn accept(&mut self, counter: u64) -> bool {
         if counter > self.newest {
             let shift = counter - self.newest;
             self.taken = if shift < WINDOW { self.taken << shift } else { 0 } | 1;
@@ -192,10 +192,10 @@ impl Counters {
     }
 }
 
-impl Gate {
-    /// `own` is drawn at random at each start.
-    pub fn new(secret: Secret, me: NodeId, own: Key) -> Gate {
-        Gate { secret, me, own, issued: AtomicU64::new(0), peers: Mutex::default() }
+impl ProofVerifier {
+    /// `process_key` is drawn at random at each start.
+    pub fn new(secret: Secret, me: NodeId, process_key: Key) -> ProofVerifier {
+        ProofVerifier { secret, me, process_key, issued: AtomicU64::new(0), peers: Mutex::default() }
     }
 
     pub fn challenge(&self, from: NodeId) -> Challenge {
@@ -204,7 +204,7 @@ impl Gate {
     }
 
     fn mac(&self, from: NodeId, number: u64) -> u128 {
-        let mut hasher = blake3::Hasher::new_keyed(&self.own);
+        let mut hasher = blake3::Hasher::new_keyed(&self.process_key);
         hasher.update(&from.0.to_le_bytes()).update(&number.to_le_bytes());
         let bytes = hasher.finalize();
         u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("a hash has 32 bytes"))
@@ -224,16 +224,16 @@ impl Gate {
         let key = self.secret.session(from, self.me, &challenge, nonce);
         let right = hash(&key, b"call", counter, hello);
         let proved = blake3::Hash::from_hex(hex).is_ok_and(|given| given == right);
-        (proved && self.take(from, challenge.number, counter)).then_some(Proof { key, counter })
+        (proved && self.accept(from, challenge.number, counter)).then_some(Proof { key, counter })
     }
 
-    fn take(&self, from: NodeId, session: u64, counter: u64) -> bool {
+    fn accept(&self, from: NodeId, session: u64, counter: u64) -> bool {
         let mut peers = self.peers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let kept = peers.entry(from).or_default();
         if session <= kept.floor {
             return false;
         }
-        let fresh = kept.sessions.entry(session).or_default().take(counter);
+        let fresh = kept.sessions.entry(session).or_default().accept(counter);
         while kept.sessions.len() > SESSIONS_MOST {
             if let Some((oldest, _)) = kept.sessions.pop_first() {
                 kept.floor = oldest;
@@ -242,3 +242,6 @@ impl Gate {
         fresh
     }
 }
+
+#[cfg(test)]
+mod tests;

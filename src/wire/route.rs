@@ -1,4 +1,4 @@
-//! Which of the seed's routes a message takes, and which messages ride back in a response.
+//! Each message takes one of the seed's routes; some messages return in a response.
 
 use bytes::Bytes;
 
@@ -62,7 +62,10 @@ impl Route {
         match message {
             Message::Append { .. } => Route::WriteSync,
             Message::Willing { .. } | Message::Claim(_) => Route::DeclareCapability,
-            Message::Approve { .. } | Message::Refuse { .. } | Message::HandOver(_) => Route::RecvElect,
+            Message::Approve { .. }
+            | Message::Refuse { .. }
+            | Message::NotMember { .. }
+            | Message::HandOver(_) => Route::RecvElect,
             Message::Pull { .. } | Message::Pulled { .. } | Message::Snapshot { .. } => Route::CatchUp,
             Message::Poll { .. } => Route::IsLeader,
             Message::Meet { .. } => Route::ServiceDown,
@@ -98,7 +101,7 @@ impl Route {
         match message {
             Message::HeartbeatReply { .. } => Some(Route::Heartbeat),
             Message::Appended { .. } | Message::Gap { .. } => Some(Route::WriteSync),
-            Message::Opinion { .. } => Some(Route::DeclareCapability),
+            Message::Opinion { .. } | Message::NotMember { .. } => Some(Route::DeclareCapability),
             Message::Pulled { .. } => Some(Route::CatchUp),
             Message::Side { .. } => Some(Route::IsLeader),
             _ => None,

@@ -1,8 +1,11 @@
 //! What the commands of a script mean.
 
-use eldest::protocol::{Ack, Checkpoint, Input, Node, ServiceChange, Settings, Takeover};
-use eldest::types::{Entry, Format, NodeId, Owner, Payload, Span};
+use eldest::protocol::{Ack, Node, ServiceChange, Settings, Takeover};
+use eldest::replica::{Call, In, Level};
+use eldest::store::Command;
+use eldest::types::{Format, NodeId, Owner, Payload, Span};
 
+use crate::host::{Host, user};
 use crate::inject;
 use crate::look::{core, expect, show};
 use crate::network::Rule;
@@ -11,6 +14,8 @@ use crate::trace::Fate;
 
 /// How long a client's call runs unless the script says so.
 const CALL: u64 = 10 * MS;
+/// More records than any script writes: there are snapshots where one asks for them.
+const NEVER: u64 = 1_000_000;
 /// How long `settle` and `until` wait at most.
 const PATIENCE: u64 = 60_000 * MS;
 
@@ -64,14 +69,14 @@ impl Play {
     /// `cluster 3 formed ack=all n3.format=2`: `formed` spares a script the first election.
     fn cluster(&mut self, count: &str, options: &[&str]) -> Shown {
         let members: Vec<NodeId> = (1..=parse(count)?).map(NodeId).collect();
-        let settings = members.iter().map(|me| Settings::lan(*me, members.clone()));
-        let mut settings: Vec<Settings> = settings.collect();
+        let hosts = members.iter().map(|me| Host::new(Settings::lan(*me, members.clone()), NEVER));
+        let mut hosts: Vec<Host> = hosts.collect();
         for option in options.iter().filter(|option| **option != "formed") {
-            for one in &mut settings {
-                set(one, option)?;
+            for host in &mut hosts {
+                set(host, option)?;
             }
         }
-        let mut stage = Stage::new(settings);
+        let mut stage = Stage::new(hosts);
         if options.contains(&"formed") {
             members.iter().for_each(|node| stage.start(*node));
             // Beyond every lease and grace of the start.
@@ -85,7 +90,8 @@ impl Play {
 }
 
 /// `key=value` for all, `n3.key=value` for one.
-fn set(settings: &mut Settings, option: &str) -> Result<(), String> {
+fn set(host: &mut Host, option: &str) -> Result<(), String> {
+    let settings = &mut host.settings;
     let (key, value) = option.split_once('=').ok_or("an option is key=value")?;
     let key = match key.split_once('.') {
         Some((one, key)) if node(one)? == settings.me => key,
@@ -96,6 +102,7 @@ fn set(settings: &mut Settings, option: &str) -> Result<(), String> {
         ("ack", "all") => settings.ack = Ack::All,
         ("takeover", "when_stable") => settings.takeover = Takeover::WhenStable,
         ("format", number) => settings.format = Format(parse(number)?),
+        ("every", number) => host.snapshot_every = parse(number)?,
         ("keep", number) => settings.limits.keep = parse(number)?,
         ("batch", number) => settings.limits.batch = parse(number)?,
         ("ready_lag", number) => settings.limits.ready_lag = parse(number)?,
@@ -113,43 +120,52 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
     };
     let at = at.or_else(|| stage.leader());
     let at = move || at.ok_or("nobody leads; say whom to ask: at n2");
-    let spoken = words.join(" ");
-    match words {
-        ["write", texts @ ..] => texts.iter().try_for_each(|text| {
-            let entry = client_entry(text)?;
-            let make = |request| Input::Propose(vec![(request, entry.clone())]);
-            stage.call(at()?, format!("write {text}"), make);
-            Ok::<(), String>(())
-        })?,
-        ["read"] => stage.call(at()?, spoken, |request| Input::Read { request, at_least: 0 }),
-        ["handover"] => stage.call(at()?, spoken, |request| Input::HandOver { request, to: None }),
-        ["handover", to] => {
-            let to = Some(node(to)?);
-            stage.call(at()?, spoken, |request| Input::HandOver { request, to });
+    let calls: Vec<(String, Call)> = match words {
+        ["write", texts @ ..] => {
+            let calls = texts.iter().map(|text| Ok((format!("write {text}"), write(text)?)));
+            calls.collect::<Result<_, String>>()?
         }
-        ["service", "down", ttl] => {
-            let (owner, ttl) = (Owner::Operator, Span(micros(ttl)?));
-            let change = ServiceChange::Down { owner, ttl, reason: "".into() };
-            stage.call(at()?, spoken, |request| Input::Service { request, change: change.clone() });
-        }
-        ["service", "up"] => {
-            let change = ServiceChange::Up { owner: Owner::Operator };
-            stage.call(at()?, spoken, |request| Input::Service { request, change: change.clone() });
-        }
-        ["form", "without", absent @ ..] => {
-            let without = absent.iter().map(|n| node(n)).collect::<Result<_, _>>()?;
-            stage.give(at()?, Input::Form { without });
-        }
-        _ => return Ok(false),
+        words => order(words)?.into_iter().map(|call| (words.join(" "), call)).collect(),
+    };
+    if calls.is_empty() {
+        return Ok(false);
+    }
+    for (spoken, call) in calls {
+        stage.call(at()?, spoken, call);
     }
     stage.run(length);
     Ok(true)
 }
 
-/// `a` is a command of the first format; `a/2` needs a reader of the second.
-fn client_entry(text: &str) -> Result<Entry, String> {
-    let (text, format) = text.split_once('/').unwrap_or((text, "1"));
-    Ok(Entry::Client(Payload { kind: 1, format: Format(parse(format)?), call: None, text: text.into() }))
+/// Everything but writes.
+fn order(words: &[&str]) -> Result<Option<Call>, String> {
+    Ok(Some(match words {
+        ["read"] => Call::Read(Level::Linear),
+        ["handover"] => Call::HandOver { to: None },
+        ["handover", to] => Call::HandOver { to: Some(node(to)?) },
+        ["service", "down", ttl] => {
+            let (owner, ttl) = (Owner::Operator, Span(micros(ttl)?));
+            Call::Service(ServiceChange::Down { owner, ttl, reason: "".into() })
+        }
+        ["service", "up"] => Call::Service(ServiceChange::Up { owner: Owner::Operator }),
+        ["form", "without", absent @ ..] => {
+            let without = absent.iter().map(|n| node(n)).collect::<Result<_, _>>()?;
+            Call::Form { without }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// `a` makes a user. `a/2` needs a reader of the second format: there is no such command yet, but the end of a restore that
+/// nobody began may be of any, and changes nothing.
+fn write(text: &str) -> Result<Call, String> {
+    if let Some((_, format)) = text.split_once('/') {
+        let (kind, format) = (114, Format(parse(format)?));
+        let end = Payload { kind, format, call: None, text: r#"{"restore":1,"parts":0}"#.into() };
+        return Ok(Call::Restore { steps: vec![end.clone()], give_up: end });
+    }
+    let command = Command::from_payload(&user(text)).map_err(|error| format!("{error:?}"))?;
+    Ok(Call::Write { command: command.into(), key: None })
 }
 
 /// What happens to processes and disks.
@@ -159,7 +175,7 @@ fn machines(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
         ["restart", one, options @ ..] => {
             let one = node(one)?;
             for option in options {
-                set(&mut stage.host(one).settings, option)?;
+                set(stage.host(one), option)?;
             }
             stage.start(one);
         }
@@ -170,26 +186,12 @@ fn machines(stage: &mut Stage, words: &[&str]) -> Result<bool, String> {
         ["doubt", one, "keep", index] => stage.host(node(one)?).doubt(parse(index)?),
         ["pause", one] => stage.host(node(one)?).asleep = Some(Vec::new()),
         ["resume", one] => stage.resume(node(one)?),
-        ["full", one] => stage.give(node(one)?, Input::DiskFull(true)),
-        ["room", one] => stage.give(node(one)?, Input::DiskFull(false)),
-        ["snapshot", nodes @ ..] => each(nodes, |one| snapshot(stage, one))?,
-        ["digest", nodes @ .., index, digest] => {
-            let (index, digest) = (parse(index)?, parse(digest)?);
-            let checkpoint = Checkpoint { index, digest };
-            each(nodes, |one| stage.give(one, Input::Digest(checkpoint)))?;
-        }
+        ["full", one] => stage.give(node(one)?, In::DiskFull(true)),
+        ["room", one] => stage.give(node(one)?, In::DiskFull(false)),
+        ["garble", one, name] => stage.garble(node(one)?, user(name)),
         _ => return Ok(false),
     }
     Ok(true)
-}
-
-fn snapshot(stage: &mut Stage, one: NodeId) {
-    let host = stage.host(one);
-    if let Some(node) = &host.node {
-        let index = node.commit_index();
-        host.disk.snapshot = node.log().meta_at(index);
-        stage.give(one, Input::SnapshotTaken(index));
-    }
 }
 
 /// What happens to links and messages.

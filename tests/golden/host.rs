@@ -1,22 +1,30 @@
 //! One machine of the stage: a process that may die at any moment, and a disk that keeps what was
 //! synced before.
 
-use eldest::protocol::{Envelope, Input, Message};
-use eldest::protocol::{Log, Node, Recovered, Seq, Settings, SnapshotMeta, Term, Vote, Write};
-use eldest::types::{Boot, Incarnation, Index, NodeId, Now, Time, WallTime};
+use eldest::protocol::{After, Envelope, Message};
+use eldest::protocol::{Log, Node, Recovered, Seq, Settings, SnapshotMeta, Term, Vote};
+use eldest::replica::{Brought, DiskWrite, In, Replica, SnapshotOrder, Start};
+use eldest::store::Store;
+use eldest::types::{
+    Boot, ClusterId, Entry, Format, Incarnation, Index, NodeId, Now, Payload, Record, Time, WallTime,
+};
 
 pub struct Host {
     pub settings: Settings,
-    pub node: Option<Node>,
+    /// Records from one snapshot to the next.
+    pub snapshot_every: u64,
+    pub replica: Option<Replica>,
     pub disk: Disk,
     /// What a process that does not get the processor has not seen yet.
-    pub asleep: Option<Vec<Input>>,
+    pub asleep: Option<Vec<In>>,
+    /// What the next write that a leader sends arrives as.
+    pub garbled: Option<Payload>,
     lives: u64,
-    unsynced: Vec<(Seq, Write)>,
+    unsynced: Vec<Op>,
     /// How many of `unsynced` the sync under way covers.
     syncing: usize,
     durable: Seq,
-    outbox: Vec<(Seq, Envelope)>,
+    outbox: Vec<(After, Envelope)>,
 }
 
 #[derive(Clone)]
@@ -25,7 +33,36 @@ pub struct Disk {
     pub incarnation: Incarnation,
     pub vote: Vote,
     pub log: Log,
-    pub snapshot: SnapshotMeta,
+    pub snapshot: Snapshot,
+}
+
+/// A state, and where it stands.
+#[derive(Clone, Default)]
+pub struct Snapshot {
+    pub meta: SnapshotMeta,
+    origin: Index,
+    store: Store,
+}
+
+/// What is on its way to the disk.
+pub enum Op {
+    Log(Seq, DiskWrite),
+    /// A snapshot that a leader sent replaces log and state.
+    Install(Seq, Snapshot),
+    /// One of the own state.
+    Snapshot(Snapshot),
+}
+
+impl Snapshot {
+    pub fn of(order: SnapshotOrder) -> Snapshot {
+        Snapshot { meta: order.meta, origin: order.origin, store: order.store }
+    }
+
+    /// As it arrives with a message.
+    pub fn brought(&self) -> Brought {
+        let Snapshot { meta, origin, store } = self.clone();
+        Brought::Snapshot { meta, origin, store: store.into() }
+    }
 }
 
 impl Disk {
@@ -36,37 +73,50 @@ impl Disk {
             incarnation: Incarnation(u64::from(node.0) * 16 + number),
             vote: Vote::default(),
             log: Log::new(SnapshotMeta::default(), Vec::new()),
-            snapshot: SnapshotMeta::default(),
+            snapshot: Snapshot::default(),
         }
     }
 
-    fn take(&mut self, write: Write) {
-        match write {
-            Write::Vote(vote) => self.vote = vote,
-            Write::Append(records) => records.iter().for_each(|r| self.log.push(r.clone())),
-            Write::Truncate { above } => self.log.truncate(above),
-            Write::Install(meta) | Write::Rebase(meta) => {
-                self.log.reset(meta.clone());
-                self.snapshot = meta;
+    fn take(&mut self, op: Op) {
+        match op {
+            Op::Log(_, DiskWrite::Vote(vote)) => self.vote = vote,
+            Op::Log(_, DiskWrite::Append(records)) => {
+                records.iter().for_each(|r| self.log.push(r.clone()));
             }
-            Write::Trim { upto } => self.log.trim(upto),
+            Op::Log(_, DiskWrite::Truncate { above }) => self.log.truncate(above),
+            Op::Log(_, DiskWrite::Trim { upto }) => self.log.trim(upto),
+            Op::Log(_, DiskWrite::Install | DiskWrite::Rebase(..)) => unreachable!("no write of the log"),
+            Op::Install(_, snapshot) => {
+                self.log.reset(snapshot.meta.clone());
+                self.snapshot = snapshot;
+            }
+            // One that was installed meanwhile is newer.
+            Op::Snapshot(snapshot) if snapshot.meta.index() < self.snapshot.meta.index() => {}
+            Op::Snapshot(snapshot) => self.snapshot = snapshot,
         }
     }
 }
 
 impl Host {
-    pub fn new(settings: Settings) -> Host {
+    pub fn new(settings: Settings, snapshot_every: u64) -> Host {
         Host {
             disk: Disk::blank(settings.me, 0),
             settings,
-            node: None,
+            snapshot_every,
+            replica: None,
             asleep: None,
+            garbled: None,
             lives: 0,
             unsynced: Vec::new(),
             syncing: 0,
             durable: Seq::default(),
             outbox: Vec::new(),
         }
+    }
+
+    /// The protocol's core, if the process lives.
+    pub fn core(&self) -> Option<&Node> {
+        self.replica.as_ref().map(Replica::core)
     }
 
     pub fn start(&mut self, now: Now) {
@@ -80,13 +130,22 @@ impl Host {
             base: log.meta_at(base),
             records: log.range(base, log.last().index),
         };
+        let snapshot = self.disk.snapshot.clone();
+        let start = Start {
+            settings: self.settings.clone(),
+            snapshot_every: self.snapshot_every,
+            recovered,
+            store: snapshot.store,
+            snapshot_index: snapshot.meta.index(),
+            origin: snapshot.origin,
+        };
         self.durable = Seq::default();
-        self.node = Some(Node::new(self.settings.clone(), recovered, now));
+        self.replica = Some(Replica::new(start, now));
     }
 
     /// The process dies; what was not synced and what had not been sent dies with it.
     pub fn crash(&mut self) {
-        self.node = None;
+        self.replica = None;
         self.asleep = None;
         self.unsynced.clear();
         self.syncing = 0;
@@ -98,13 +157,17 @@ impl Host {
     }
 
     /// A bad line was found at or below the sync marker: what precedes it is kept, the disk is a new
-    /// one in name, and nothing that it promised is believed.
+    /// one in name, and nothing that it promised is believed. A snapshot beyond that goes too.
     pub fn doubt(&mut self, keep: Index) {
         let Disk { vote, mut log, snapshot, number, .. } = self.disk.clone();
-        log.truncate(keep);
         let vote = Vote { formed: true, admitted: false, ..vote };
         let blank = Disk::blank(self.settings.me, number + 1);
-        self.disk = Disk { vote, log, snapshot, ..blank };
+        self.disk = if keep < snapshot.meta.index() {
+            Disk { vote, ..blank }
+        } else {
+            log.truncate(keep);
+            Disk { vote, log, snapshot, ..blank }
+        };
     }
 
     /// The promise file is lost or bad: the log is there, but not what was promised beyond it.
@@ -121,6 +184,7 @@ impl Host {
             boot: self.boot(),
             incarnation: self.disk.incarnation,
             admitted: self.disk.vote.admitted,
+            cluster: ClusterId::NONE,
             format: self.settings.format,
             message,
         }
@@ -135,14 +199,22 @@ impl Host {
     }
 
     pub fn deadline(&self) -> Time {
-        match (&self.node, &self.asleep) {
-            (Some(node), None) => node.deadline(),
+        match (&self.replica, &self.asleep) {
+            (Some(replica), None) => replica.deadline(),
             _ => Time::NEVER,
         }
     }
 
-    pub fn write(&mut self, seq: Seq, write: Write) {
-        self.unsynced.push((seq, write));
+    pub fn write(&mut self, op: Op) {
+        self.unsynced.push(op);
+    }
+
+    /// The snapshot that has just replaced log and state.
+    pub fn installed(&self) -> Option<Snapshot> {
+        let replica = self.replica.as_ref()?;
+        let log = replica.core().log();
+        let meta = log.meta_at(log.base().index);
+        Some(Snapshot { meta, origin: replica.origin(), store: replica.committed().clone() })
     }
 
     /// True if a sync begins: there is something to be synced, and none is under way.
@@ -154,15 +226,19 @@ impl Host {
         starts
     }
 
-    /// The sync under way is done: everything that had been written when it began is on disk. Says up
-    /// to where that is.
-    pub fn synced(&mut self) -> Seq {
-        for (seq, write) in self.unsynced.drain(..self.syncing) {
-            self.disk.take(write);
-            self.durable = seq;
+    /// The sync under way is done: everything that had been written when it began is on disk. Says which
+    /// snapshots of the own state are, and up to where the log is.
+    pub fn synced(&mut self) -> (Vec<Index>, Seq) {
+        let mut taken = Vec::new();
+        for op in self.unsynced.drain(..self.syncing) {
+            match &op {
+                Op::Log(seq, _) | Op::Install(seq, _) => self.durable = *seq,
+                Op::Snapshot(snapshot) => taken.push(snapshot.meta.index()),
+            }
+            self.disk.take(op);
         }
         self.syncing = 0;
-        self.durable
+        (taken, self.durable)
     }
 
     pub fn is_writing(&self) -> bool {
@@ -170,18 +246,38 @@ impl Host {
     }
 
     /// Keeps a message back until what it needs is on disk.
-    pub fn post(&mut self, after: Seq, envelope: Envelope) {
+    pub fn post(&mut self, after: After, envelope: Envelope) {
         self.outbox.push((after, envelope));
     }
 
     pub fn ready_to_leave(&mut self) -> Vec<Envelope> {
         let durable = self.durable;
-        let (ready, waiting) =
-            std::mem::take(&mut self.outbox).into_iter().partition(|(after, _)| *after <= durable);
+        let (ready, waiting) = std::mem::take(&mut self.outbox)
+            .into_iter()
+            .partition(|(after, _)| after.is_met(durable, durable));
         self.outbox = waiting;
-        let ready: Vec<(Seq, Envelope)> = ready;
+        let ready: Vec<(After, Envelope)> = ready;
         ready.into_iter().map(|(_, envelope)| envelope).collect()
     }
+
+    /// What reaches the process of what was sent: another write, if a bit flips on the way.
+    pub fn receive(&mut self, mut envelope: Envelope) -> Envelope {
+        if let Message::Append { records, .. } = &mut envelope.message
+            && let Some(write) = records.iter().position(|record| matches!(record.entry, Entry::Client(_)))
+            && let Some(garbled) = self.garbled.take()
+        {
+            let mut arrived: Vec<Record> = records.to_vec();
+            arrived[write].entry = Entry::Client(garbled);
+            *records = arrived.into();
+        }
+        envelope
+    }
+}
+
+/// A write of the scripts makes a user.
+pub fn user(name: &str) -> Payload {
+    let text = format!("{{\"name\":\"{name}\"}}").into();
+    Payload { kind: 1, format: Format(1), call: None, text }
 }
 
 /// All clocks of the stage run alike: scripts are about order, not about drift.

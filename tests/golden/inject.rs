@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use eldest::protocol::{
     Certificate, Claim, Condition, Envelope, Message, Records, SnapshotMeta, Standing, Term,
 };
-use eldest::types::{ClaimId, Entry, Epoch, Incarnation, NodeId, Payload, Position, Record, Span, Stamp};
+use eldest::types::{ClaimId, Entry, Epoch, Incarnation, NodeId, Position, Record, Span, Stamp};
 
 use crate::commands::{node, parse};
+use crate::host::user;
 use crate::stage::Stage;
 
 /// What a hand-written message says where its kind has such a field.
@@ -56,12 +57,7 @@ impl Fields {
             "last" => self.last = position(value)?,
             "heir" => self.heir = node(value)?,
             "with" => {
-                let entry = Entry::Client(Payload {
-                    kind: 1,
-                    format: eldest::types::Format(1),
-                    call: None,
-                    text: value.into(),
-                });
+                let entry = Entry::Client(user(value));
                 let position = Position::new(self.term.epoch, self.prev.index + 1);
                 let stamp = Stamp::default();
                 self.records = Records::from([Record { position, stamp, entry }]);

@@ -1,7 +1,7 @@
 //! What a script may look at: roles, logs, and what it takes for granted.
 
 use eldest::protocol::{Node, RoleName};
-use eldest::types::NodeId;
+use eldest::types::{NodeId, Record};
 
 use crate::commands::node;
 use crate::stage::Stage;
@@ -20,7 +20,7 @@ pub fn show(stage: &mut Stage, words: &[&str]) -> Result<Option<Vec<String>>, St
         ["expect", "leader", one] => expect(stage.leader() == Some(node(one)?))?,
         ["expect", "no", "leader"] => expect(stage.leader().is_none())?,
         ["expect", "equal", "logs"] => {
-            let mut logs = stage.hosts.values().filter_map(|host| host.node.as_ref());
+            let mut logs = stage.hosts.values().filter_map(|host| host.core());
             let first = logs.next().map(|node| node.log().last());
             expect(logs.all(|node| Some(node.log().last()) == first))?;
         }
@@ -59,12 +59,20 @@ fn log(stage: &Stage, one: NodeId) -> Vec<String> {
     let records = node.log().range(base.index, node.last().index);
     let below = (base.index > 0).then(|| format!("        {base} snapshot"));
     let lines = records.iter().map(|record| match record.index() <= commit {
-        true => format!("        {record}"),
-        false => format!("        {record} (not committed)"),
+        true => format!("        {}", told(record)),
+        false => format!("        {} (not committed)", told(record)),
     });
     below.into_iter().chain(lines).collect()
 }
 
+/// A user is told by name: the JSON around it says nothing.
+fn told(record: &Record) -> String {
+    let told = record.to_string();
+    let name =
+        told.split_once("{\"name\":\"").and_then(|(kind, rest)| Some((kind, rest.strip_suffix("\"}")?)));
+    name.map_or(told.clone(), |(kind, name)| format!("{kind}{name}"))
+}
+
 pub fn core(stage: &Stage, one: NodeId) -> Option<&Node> {
-    stage.hosts.get(&one)?.node.as_ref()
+    stage.hosts.get(&one)?.core()
 }

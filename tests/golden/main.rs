@@ -3,6 +3,8 @@
 //! `README.md` beside this file says how to read and to write them. With `UPDATE_GOLDEN=1` the tests
 //! write down what happens instead of comparing; then read the difference before you believe it.
 
+extern crate eldest_core as eldest;
+
 mod commands;
 mod host;
 mod inject;
@@ -67,6 +69,7 @@ scripts! {
     linear_read
     lease
     ack_all
+    ack_all_handover
     service_down
     disk_full
     new_format

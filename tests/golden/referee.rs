@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use eldest::protocol::Event;
-use eldest::types::{Boot, Epoch, Index, NodeId, Record};
+use eldest::store::Store;
+use eldest::types::{Boot, Epoch, Index, NodeId, Position};
 
 #[derive(Default)]
 pub struct Referee {
     sure: BTreeSet<NodeId>,
     opened: BTreeMap<Epoch, Boot>,
-    applied: BTreeMap<Index, Record>,
+    applied: BTreeMap<Index, Position>,
+    states: BTreeMap<Index, u64>,
+    /// States differ on purpose.
+    pub garbled: bool,
 }
 
 impl Referee {
@@ -37,11 +41,17 @@ impl Referee {
         }
     }
 
-    /// What is committed at an index is the same everywhere (I5).
-    pub fn applied(&mut self, node: NodeId, records: Vec<Record>) {
-        for record in records {
-            let first = self.applied.entry(record.index()).or_insert(record.clone());
-            assert_eq!(*first, record, "{node} applies another history (I5)");
-        }
+    /// The record that is applied at an index is the same everywhere (I5).
+    pub fn applied(&mut self, node: NodeId, at: Position) {
+        let first = *self.applied.entry(at.index).or_insert(at);
+        assert_eq!(first, at, "{node} applies another history (I5)");
+    }
+
+    /// And so is the state after it, unless a script has garbled what one of them was sent.
+    pub fn state(&mut self, node: NodeId, store: &Store) {
+        let (index, digest) = (store.applied().index, store.digest());
+        let first = *self.states.entry(index).or_insert(digest);
+        let known = self.garbled || first == digest;
+        assert!(known, "{node} has another state at {index} (I5)");
     }
 }

@@ -66,7 +66,7 @@ pub fn names() -> BTreeSet<String> {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/scripts")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/scripts")
 }
 
 /// Says it aloud too, so that a script that breaks off shows how far it came.

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use eldest::protocol::{Envelope, Input, Message, Output, Settings, Term, Verdict, Write};
-use eldest::types::{ClaimId, Epoch, NodeId, RequestId};
+use eldest::protocol::{After, Envelope, Message, Seq, Term};
+use eldest::replica::{Answer, Call, CallId, Denied, DiskWrite, FeedEvent, In, Out};
+use eldest::types::{ClaimId, Epoch, NodeId, Payload, Position};
 
-use crate::host::{Host, clocks};
+use crate::host::{Host, Op, Snapshot, clocks};
 use crate::network::Network;
 use crate::referee::Referee;
-use crate::trace::{Fate, Trace, verdict};
+use crate::trace::{self, Fate, Trace};
 
 pub const MS: u64 = 1000;
 const LINK: u64 = MS;
@@ -31,7 +32,9 @@ pub struct Stage {
     pub claims: BTreeMap<Epoch, ClaimId>,
     queue: BTreeMap<(u64, u64), Action>,
     scheduled: u64,
-    calls: BTreeMap<RequestId, String>,
+    calls: BTreeMap<CallId, String>,
+    /// Every snapshot that a node has sent: a message only names it.
+    sent: BTreeMap<(NodeId, Position), Snapshot>,
     referee: Referee,
     /// How often a timer has gone off at this moment.
     woken: (u64, u32),
@@ -40,8 +43,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn new(settings: Vec<Settings>) -> Stage {
-        let hosts = settings.into_iter().map(|s| (s.me, Host::new(s)));
+    pub fn new(hosts: Vec<Host>) -> Stage {
+        let hosts = hosts.into_iter().map(|host| (host.settings.me, host));
         Stage {
             now: 0,
             hosts: hosts.collect(),
@@ -51,6 +54,7 @@ impl Stage {
             queue: BTreeMap::new(),
             scheduled: 0,
             calls: BTreeMap::new(),
+            sent: BTreeMap::new(),
             referee: Referee::default(),
             woken: (0, 0),
             refused: BTreeSet::new(),
@@ -105,7 +109,7 @@ impl Stage {
             _ => (self.now, 1),
         };
         assert!(self.woken.1 < 20, "{node} is woken again and again");
-        self.give(node, Input::Tick);
+        self.give(node, In::Tick);
     }
 
     fn due(&self) -> Option<NodeId> {
@@ -118,10 +122,10 @@ impl Stage {
             Action::Deliver(envelope) => self.deliver(envelope),
             Action::Synced { node, life } => self.synced(node, life),
             Action::Refused { to, peer } => {
-                if self.refused.insert((to, peer)) && self.hosts[&to].node.is_some() {
+                if self.refused.insert((to, peer)) && self.hosts[&to].replica.is_some() {
                     self.trace.refused(self.now, peer, to);
                 }
-                self.give(to, Input::PeerRefused(peer));
+                self.give(to, In::PeerRefused(peer));
             }
         }
     }
@@ -131,34 +135,51 @@ impl Stage {
         if self.network.is_cut(from, to) {
             return;
         }
-        match self.hosts[&to].node.is_some() {
-            true => self.give(to, Input::Message(envelope)),
+        match self.hosts[&to].replica.is_some() {
+            true => self.receive(envelope),
             false => self.tell_refused(from, to),
         }
     }
 
-    fn synced(&mut self, node: NodeId, life: u64) {
-        let host = self.host(node);
-        if host.node.is_none() || host.life() != life {
-            return;
-        }
-        let seq = host.synced();
-        self.send_what_may_leave(node);
-        self.start_sync(node);
-        self.give(node, Input::Durable(seq));
+    fn receive(&mut self, envelope: Envelope) {
+        let (from, to) = (envelope.from, envelope.to);
+        let snapshot = match &envelope.message {
+            Message::Snapshot { meta, .. } => self.sent.get(&(from, meta.at)),
+            _ => None,
+        };
+        let brought = snapshot.map(Snapshot::brought);
+        let envelope = self.host(to).receive(envelope);
+        self.give(to, In::Message(envelope.into(), brought));
     }
 
-    pub fn give(&mut self, to: NodeId, input: Input) {
+    fn synced(&mut self, node: NodeId, life: u64) {
+        let host = self.host(node);
+        if host.replica.is_none() || host.life() != life {
+            return;
+        }
+        let (taken, seq) = host.synced();
+        self.send_what_may_leave(node);
+        self.start_sync(node);
+        for index in taken {
+            self.give(node, In::SnapshotEnded(Some(index)));
+        }
+        self.give(node, In::Durable(seq));
+    }
+
+    pub fn give(&mut self, to: NodeId, input: In) {
         let now = clocks(self.now);
         let host = self.host(to);
         if let Some(waiting) = &mut host.asleep {
             return waiting.push(input);
         }
-        let Some(node) = &mut host.node else {
+        let Some(replica) = &mut host.replica else {
             return;
         };
-        for output in node.handle(now, input) {
-            self.carry_out(to, output);
+        let outs = replica.handle(now, input);
+        let store = replica.committed().clone();
+        self.referee.state(to, &store);
+        for out in outs {
+            self.carry_out(to, out);
         }
         // One sync for all that was written on this occasion.
         self.start_sync(to);
@@ -173,47 +194,57 @@ impl Stage {
         }
     }
 
-    fn carry_out(&mut self, node: NodeId, output: Output) {
-        match output {
-            Output::Write { seq, write } => {
-                self.show_write(node, &write);
-                self.host(node).write(seq, write);
-            }
-            Output::Send { envelope, after } => {
-                self.host(node).post(after, envelope);
-                self.send_what_may_leave(node);
-            }
-            Output::SendSnapshot { to, term, after } => {
+    fn carry_out(&mut self, node: NodeId, out: Out) {
+        match out {
+            Out::Write { seq, write } => self.write(node, seq, write),
+            Out::Send { envelope, after } => self.post(node, after, envelope),
+            Out::SendSnapshot { to, term, after } => {
                 let envelope = self.with_newest_snapshot(node, to, term);
-                self.host(node).post(after, envelope);
-                self.send_what_may_leave(node);
+                self.post(node, after, envelope);
             }
-            Output::Apply(records) => self.referee.applied(node, records),
-            Output::SendMerge { .. }
-            | Output::SendOverride { .. }
-            | Output::Merge { .. }
-            | Output::Override(_) => unreachable!("safe mode"),
-            Output::Restore(_) => {}
-            Output::Verdict { request, verdict } => self.show_verdict(node, request, &verdict),
-            Output::Probe(peer) => {
+            Out::SendState(_) => unreachable!("safe mode"),
+            Out::Snapshot(order) => self.host(node).write(Op::Snapshot(Snapshot::of(*order))),
+            Out::Feed(FeedEvent::Record { at, .. }) => self.referee.applied(node, at),
+            Out::Feed(_) | Out::Members { .. } => {}
+            Out::Answer(call, answer) => self.show_answer(node, call, &answer),
+            Out::Probe(peer) => {
                 self.trace.note(self.now, node, format!("probes {peer}"));
-                if self.hosts[&peer].node.is_none() {
+                if self.hosts[&peer].replica.is_none() {
                     self.tell_refused(node, peer);
                 }
             }
-            Output::Event(event) => {
-                let boot = self.hosts[&node].node.as_ref().map(|node| node.boot());
+            Out::Event(event) => {
+                let boot = self.hosts[&node].core().map(|core| core.boot());
                 self.referee.told(boot.unwrap_or_default(), event);
                 self.trace.event(self.now, node, event);
             }
-            Output::Stop(fault) => self.trace.note(self.now, node, format!("stops: {fault:?}")),
+            Out::End(end) => self.trace.note(self.now, node, trace::end(&end)),
         }
     }
 
-    fn with_newest_snapshot(&self, from: NodeId, to: NodeId, term: Term) -> Envelope {
+    fn write(&mut self, node: NodeId, seq: Seq, write: DiskWrite) {
+        let host = self.host(node);
+        let op = match write {
+            DiskWrite::Install => host.installed().map(|snapshot| Op::Install(seq, snapshot)),
+            write => Some(Op::Log(seq, write)),
+        };
+        if let Some(op) = op {
+            self.show_write(node, &op);
+            self.host(node).write(op);
+        }
+    }
+
+    fn post(&mut self, node: NodeId, after: After, envelope: Envelope) {
+        self.host(node).post(after, envelope);
+        self.send_what_may_leave(node);
+    }
+
+    fn with_newest_snapshot(&mut self, from: NodeId, to: NodeId, term: Term) -> Envelope {
         let host = &self.hosts[&from];
-        let meta = host.disk.snapshot.clone();
-        host.envelope(to, Message::Snapshot { term, meta })
+        let snapshot = host.disk.snapshot.clone();
+        let envelope = host.envelope(to, Message::Snapshot { term, meta: snapshot.meta.clone() });
+        self.sent.insert((from, snapshot.meta.at), snapshot);
+        envelope
     }
 
     fn send_what_may_leave(&mut self, node: NodeId) {
@@ -261,11 +292,17 @@ impl Stage {
         }
     }
 
-    /// A client's call, with the words that its verdict is shown with.
-    pub fn call(&mut self, node: NodeId, words: String, input: impl Fn(RequestId) -> Input) {
-        let request = RequestId(self.calls.len() as u64 + 1);
-        self.calls.insert(request, words);
-        self.give(node, input(request));
+    /// A client's call, with the words that its answer is shown with.
+    pub fn call(&mut self, node: NodeId, words: String, call: Call) {
+        let id = CallId(self.calls.len() as u64 + 1);
+        self.calls.insert(id, words);
+        self.give(node, In::Calls(vec![(id, call)]));
+    }
+
+    /// A bit flips: the next write that a leader sends to this node arrives as another.
+    pub fn garble(&mut self, node: NodeId, write: Payload) {
+        self.host(node).garbled = Some(write);
+        self.referee.garbled = true;
     }
 
     fn schedule(&mut self, delay: u64, action: Action) {
@@ -283,7 +320,7 @@ impl Stage {
 
     /// The open leader of the greatest epoch.
     pub fn leader(&self) -> Option<NodeId> {
-        let nodes = self.hosts.values().filter_map(|host| host.node.as_ref());
+        let nodes = self.hosts.values().filter_map(Host::core);
         let open = nodes.filter(|node| node.is_open());
         open.max_by_key(|node| node.leads()).map(|n| n.settings().me)
     }
@@ -291,11 +328,11 @@ impl Stage {
     /// A leader's epoch is open, its followers have committed what it has, and nobody has anything
     /// left to say but heartbeats and the questions of the leaderless.
     pub fn is_settled(&self) -> bool {
-        let Some(leader) = self.leader().and_then(|id| self.hosts[&id].node.as_ref()) else {
+        let Some(leader) = self.leader().and_then(|id| self.hosts[&id].core()) else {
             return false;
         };
         let up_to_date = |host: &Host| {
-            host.node.as_ref().is_none_or(|node| {
+            host.core().is_none_or(|node| {
                 node.leader() != leader.leader() || node.commit_index() == leader.log().last().index
             })
         };
@@ -313,26 +350,25 @@ impl Stage {
             && !self.queue.values().any(busy)
     }
 
-    fn show_write(&mut self, node: NodeId, write: &Write) {
-        let text = match write {
-            Write::Truncate { above } => format!("truncates above {above}"),
-            Write::Install(meta) => format!("installs the snapshot at {}", meta.at),
-            Write::Rebase(meta) => format!("goes on from {}", meta.at),
-            Write::Trim { upto } => format!("trims up to {upto}"),
-            Write::Vote(vote) if self.trace.disk => {
+    fn show_write(&mut self, node: NodeId, op: &Op) {
+        let text = match op {
+            Op::Install(_, snapshot) => format!("installs the snapshot at {}", snapshot.meta.at),
+            Op::Log(_, DiskWrite::Truncate { above }) => format!("truncates above {above}"),
+            Op::Log(_, DiskWrite::Trim { upto }) => format!("trims up to {upto}"),
+            Op::Log(_, DiskWrite::Vote(vote)) if self.trace.disk => {
                 format!("stores promise {}", vote.promise.epoch)
             }
-            Write::Append(records) if self.trace.disk => {
+            Op::Log(_, DiskWrite::Append(records)) if self.trace.disk => {
                 format!("stores +{}", records.len())
             }
-            Write::Vote(_) | Write::Append(_) => return,
+            _ => return,
         };
         self.trace.note(self.now, node, text);
     }
 
-    fn show_verdict(&mut self, node: NodeId, request: RequestId, given: &Verdict) {
-        let words = &self.calls[&request];
-        let text = format!("⇒ {words}: {}", verdict(given));
+    fn show_answer(&mut self, node: NodeId, call: CallId, given: &Result<Answer, Denied>) {
+        let words = &self.calls[&call];
+        let text = format!("⇒ {words}: {}", trace::answer(given));
         self.trace.note(self.now, node, text);
     }
 
@@ -340,7 +376,7 @@ impl Stage {
     fn note_the_sure(&mut self) {
         let now = clocks(self.now).mono;
         for (id, host) in &self.hosts {
-            let sure = host.node.as_ref().is_some_and(|node| node.is_leader(now));
+            let sure = host.core().is_some_and(|node| node.is_leader(now));
             if let Some(change) = self.referee.sure(*id, sure) {
                 self.trace.note(self.now, *id, change.into());
             }

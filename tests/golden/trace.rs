@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use eldest::protocol::{Envelope, Event, Message, Refusal, Verdict};
+use eldest::protocol::{Envelope, Event, Message};
+use eldest::replica::{Answer, Denied, End, Written};
 use eldest::types::NodeId;
 
 /// What the network did with a message.
@@ -73,6 +74,7 @@ impl Trace {
             Event::Following { epoch } => format!("follows {epoch}"),
             Event::SteppedDown { epoch, cause } => format!("stops leading {epoch} ({cause:?})"),
             Event::Admitted { incarnation } => format!("is admitted as {incarnation}"),
+            Event::Replaced { by } => format!("is replaced by {by}"),
             Event::Met { other } => format!("meets {other}"),
             Event::Merged { with, index } => format!("has merged {with} as of {index}"),
             Event::Overridden { index } => format!("is brought up to {index}"),
@@ -131,17 +133,25 @@ fn millis(us: u64) -> String {
     }
 }
 
-pub fn verdict(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Written { position, acks } => format!("written {position}, {acks} acks"),
-        Verdict::Readable { index } => format!("readable at {index}"),
-        Verdict::Done => "done".into(),
-        Verdict::Refused(Refusal::NotLeader { leader: Some(node) }) => {
-            format!("refused, {node} leads")
+pub fn answer(answer: &Result<Answer, Denied>) -> String {
+    match answer {
+        Ok(Answer::Written(Written { position, acks, .. })) => {
+            format!("written {position}, {} acks", acks.unwrap_or_default())
         }
-        Verdict::Refused(Refusal::NotLeader { leader: None }) => "refused, no leader".into(),
-        Verdict::Refused(refusal) => format!("refused, {refusal:?}"),
-        Verdict::Unknown => "outcome unknown".into(),
+        Ok(Answer::View(view)) => format!("readable at {}", view.index),
+        Ok(_) => "done".into(),
+        Err(Denied::NotLeader { leader }) => format!("refused, {leader} leads"),
+        Err(Denied::NoLeader) => "refused, no leader".into(),
+        Err(Denied::ServiceDown { .. }) => "refused, ServiceDown".into(),
+        Err(Denied::Unknown) => "outcome unknown".into(),
+        Err(denied) => format!("refused, {denied:?}"),
+    }
+}
+
+pub fn end(end: &End) -> String {
+    match end {
+        End::Fault(fault) => format!("stops: {fault:?}"),
+        end => format!("stops: {end:?}"),
     }
 }
 

@@ -28,6 +28,7 @@ mod full_disk;
 mod garbage;
 mod idempotency;
 mod linearizable;
+mod members;
 mod partitions;
 mod pauses;
 mod processes;

@@ -1,4 +1,5 @@
-/* Loaded before a node: adds a shift, in seconds and read from a file, to the wall clock and to no other.
+/* Loaded before a node: adds a shift, in seconds and read from a file, to the wall clock, and another one to the clock that goes on
+ * while the machine sleeps. No other clock is shifted.
  *
  * Programs ask the kernel's own page for the time and need no library for it, so it is that page's function which is
  * replaced, in this process alone: the page is private to whoever writes to it. For x86-64. */
@@ -16,7 +17,10 @@
 
 static int shifted(clockid_t clock, struct timespec *now) {
     long result = syscall(SYS_clock_gettime, clock, now);
-    FILE *file = clock == CLOCK_REALTIME ? fopen(getenv("SHIFT_FILE"), "r") : NULL;
+    const char *path = NULL;
+    if (clock == CLOCK_REALTIME) path = getenv("SHIFT_FILE");
+    if (clock == CLOCK_BOOTTIME) path = getenv("SLEEP_FILE");
+    FILE *file = path ? fopen(path, "r") : NULL;
     long seconds = 0;
     if (file) {
         if (fscanf(file, "%ld", &seconds) == 1) now->tv_sec += seconds;

@@ -1,7 +1,7 @@
-//! Wall clocks that jump: nothing follows from it but what people read.
+//! Wall clocks that jump: nothing follows from it but what people read. And a machine that sleeps: no lease outlasts it.
 //!
-//! Each node runs with a library before it, `shift.c`, that adds a shift, read from a file, to its wall clock. It is
-//! compiled here, by the C compiler that Rust links with.
+//! Each node runs with a library before it, `shift.c`, that adds shifts, read from files, to its wall clock and to the clock that
+//! goes on in a sleep. It is compiled here, by the C compiler that Rust links with.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::harness::{Call, Cluster, PATIENT, Plan, left_out, problem, system, wait_for};
+use crate::harness::{Call, Cluster, PATIENT, Plan, Told, left_out, problem, system, wait_for};
 use crate::load::Load;
 
 const HOUR_S: i64 = 3_600;
@@ -43,15 +43,25 @@ impl Clocks {
     fn launchers(&self, nodes: u32) -> Vec<Vec<String>> {
         let launcher = |id| {
             let preload = format!("LD_PRELOAD={}", self.path("shift.so"));
-            vec!["env".to_string(), preload, format!("SHIFT_FILE={}", self.path(&format!("n{id}")))]
+            let file = |name: &str, prefix: &str| format!("{name}={}", self.path(&format!("{prefix}{id}")));
+            vec!["env".to_string(), preload, file("SHIFT_FILE", "n"), file("SLEEP_FILE", "s")]
         };
         (1..=nodes).map(launcher).collect()
     }
 
-    /// In one step: a reader sees the old shift or the new one.
     fn set(&self, id: u32, seconds: i64) {
+        self.put(&format!("n{id}"), seconds);
+    }
+
+    /// As after a sleep of so long: timers have stood still, and only one clock tells.
+    fn sleep(&self, id: u32, seconds: i64) {
+        self.put(&format!("s{id}"), seconds);
+    }
+
+    /// In one step: a reader sees the old shift or the new one.
+    fn put(&self, file: &str, seconds: i64) {
         fs::write(self.0.join("new"), seconds.to_string()).expect("a shift");
-        fs::rename(self.0.join("new"), self.0.join(format!("n{id}"))).expect("a shift in place");
+        fs::rename(self.0.join("new"), self.0.join(file)).expect("a shift in place");
     }
 }
 
@@ -126,4 +136,20 @@ async fn a_hold_of_the_service_lapses_by_the_clusters_own_time() {
         answer.ok().then_some(())
     })
     .await;
+}
+
+/// The node that renews for an open stream has slept for longer than the lease: it says so before it asks anybody. By a clock that
+/// stands still in a sleep the lease would be certain for most of an hour.
+#[tokio::test]
+async fn a_stream_does_not_hold_a_role_through_a_sleep() {
+    let Some(clocks) = Clocks::new() else { return };
+    let cluster = Plan::new(3).config(PATIENT).launchers(clocks.launchers(3)).start().await;
+    let serving = cluster.others(cluster.leader().await)[0];
+    let path = format!("/v1/roles/r/hold?instance_id=held&ttl_ms={}", HOUR_S * 1_000);
+    let mut stream = cluster.posted(serving, &path).await.expect("a stream");
+    let held = stream.event().await;
+    assert_eq!(held["kind"], "held");
+    clocks.sleep(serving, 2 * HOUR_S);
+    assert_eq!(stream.event().await, json!({"kind": "lost", "role": "r", "token": held["token"]}));
+    assert_eq!(stream.next().await, Told::End);
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use eldest::protocol::{Envelope, Limits, Message, Settings, Term, Timing, Vote};
 use eldest::types::{
-    ClaimId, Entry, Epoch, Format, Incarnation, Index, NodeId, Payload, Position, Record, Span, Stamp,
+    ClaimId, Entry, Epoch, Founding, Incarnation, Index, NodeId, Position, Record, Span, Stamp,
 };
 
 use crate::cluster::{Action, Budget, Cluster};
 use crate::disk::Disk;
-use crate::history::History;
+use crate::history::{History, user};
 use crate::host::{Host, Sync};
 
 const N1: NodeId = NodeId(1);
@@ -273,17 +273,16 @@ fn term(epoch: Epoch) -> Term {
 fn records(epochs: &[Epoch]) -> Vec<Record> {
     let founded = Epoch::new(1, N1);
     let founders = BTreeMap::from([N1, N2, N3].map(|node| (node, incarnation(node))));
-    let mut records = vec![record(founded, 1, Entry::Lead { founders: Some(founders) })];
+    let mut records = vec![record(
+        founded,
+        1,
+        Entry::Lead { founding: Some(Box::new(Founding { founders, ..Founding::default() })) },
+    )];
     for (epoch, index) in epochs.iter().zip(2..) {
         let opens = records.last().is_none_or(|last| last.epoch() != *epoch);
         let entry = match opens {
-            true => Entry::Lead { founders: None },
-            false => Entry::Client(Payload {
-                kind: 100,
-                format: Format(1),
-                call: None,
-                text: format!("before {index}").into(),
-            }),
+            true => Entry::Lead { founding: None },
+            false => Entry::Client(user(&format!("before {index}"))),
         };
         records.push(record(*epoch, index, entry));
     }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use eldest::protocol::{Envelope, Input};
-use eldest::types::{Entry, Format, NodeId, Payload, RequestId};
+use eldest::protocol::Envelope;
+use eldest::replica::{Call, CallId, In};
+use eldest::store::Command;
+use eldest::types::NodeId;
 
-use crate::history::{Breach, History};
+use crate::history::{Breach, History, user};
 use crate::host::{Host, Sync};
 use crate::shared::Shared;
 
@@ -94,14 +96,14 @@ impl Cluster {
             actions.extend((0..=waiting).map(|kept| Action::Crash { node, kept }));
         }
         if left.refusals > 0
-            && let Some(peer) = host.node.leader().filter(|leader| *leader != node)
+            && let Some(peer) = host.core().leader().filter(|leader| *leader != node)
         {
             actions.push(Action::Refuse { at: node, peer });
         }
-        if left.writes > 0 && host.node.is_open() {
+        if left.writes > 0 && host.core().is_open() {
             actions.push(Action::Propose(node));
         }
-        if left.hand_overs > 0 && host.node.is_open() && host.node.heir().is_some() {
+        if left.hand_overs > 0 && host.core().is_open() && host.core().heir().is_some() {
             actions.push(Action::HandOver(node));
         }
     }
@@ -137,23 +139,23 @@ impl Cluster {
     ) -> Result<Vec<Envelope>, Breach> {
         match action {
             Action::Deliver { packet, .. } => {
-                let message = Input::Message(Envelope::clone(packet));
-                host.feed(message, sync, history)
+                let envelope = Envelope::clone(packet);
+                host.feed(In::Message(envelope.into(), None), sync, history)
             }
             Action::Sync(_) => {
                 let mut sent = Vec::new();
                 host.sync(history, &mut sent).map(|()| sent)
             }
             Action::Tick(_) => host.tick(sync, history),
-            Action::Refuse { peer, .. } => host.feed(Input::PeerRefused(*peer), sync, history),
+            Action::Refuse { peer, .. } => host.feed(In::PeerRefused(*peer), sync, history),
             Action::Crash { kept, .. } => host.crash(*kept).map(|()| Vec::new()),
             Action::Propose(_) => {
                 // What is left of the budget tells one write from another.
-                host.feed(write(u64::from(self.budget.writes)), sync, history)
+                host.feed(write(self.budget.writes), sync, history)
             }
             Action::HandOver(_) => {
-                let request = RequestId(99);
-                host.feed(Input::HandOver { request, to: None }, sync, history)
+                let calls = vec![(CallId(99), Call::HandOver { to: None })];
+                host.feed(In::Calls(calls), sync, history)
             }
         }
     }
@@ -187,9 +189,10 @@ impl Cluster {
     }
 }
 
-fn write(number: u64) -> Input {
-    let payload = Payload { kind: 100, format: Format(1), call: None, text: number.to_string().into() };
-    Input::Propose(vec![(RequestId(number), Entry::Client(payload))])
+fn write(number: u8) -> In {
+    let command = Command::from_payload(&user(&number.to_string())).expect("a command");
+    let call = Call::Write { command: command.into(), key: None };
+    In::Calls(vec![(CallId(number.into()), call)])
 }
 
 impl Action {
@@ -232,7 +235,7 @@ impl fmt::Debug for Action {
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for host in &self.hosts {
-            let (node, id) = (&host.node, host.id());
+            let (node, id) = (host.core(), host.id());
             let (role, promise) = (node.role_name(), node.vote().promise.epoch);
             write!(f, "{id} {role:?} promise {promise} commit {} log", node.commit_index())?;
             for record in node.log().records() {

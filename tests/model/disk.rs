@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use eldest::protocol::{Envelope, Message, Recovered, Seq, SnapshotMeta, Vote, Write};
+use eldest::protocol::{After, Envelope, Message, Recovered, Seq, SnapshotMeta, Vote, Write};
 use eldest::types::{Boot, Epoch, Incarnation, Index, Position, Record};
 
 use crate::history::Breach;
@@ -16,7 +16,7 @@ pub struct Disk {
     pub queue: VecDeque<(Seq, Write)>,
     /// Every write up to this one is safe.
     done: Seq,
-    held: VecDeque<(Seq, Envelope)>,
+    held: VecDeque<(After, Envelope)>,
 }
 
 impl Disk {
@@ -55,8 +55,8 @@ impl Disk {
     }
 
     /// Back at once if nothing stands in its way, or held until its durability has come.
-    pub fn hold(&mut self, envelope: Envelope, after: Seq) -> Option<Envelope> {
-        if after <= self.done {
+    pub fn hold(&mut self, envelope: Envelope, after: After) -> Option<Envelope> {
+        if after.is_met(self.done, self.done) {
             return Some(envelope);
         }
         self.held.push_back((after, envelope));
@@ -70,9 +70,9 @@ impl Disk {
             self.done = seq;
         }
         let done = self.done;
-        let (free, held) = self.held.drain(..).partition(|(after, _)| *after <= done);
+        let (free, held) = self.held.drain(..).partition(|(after, _)| after.is_met(done, done));
         self.held = held;
-        let free: VecDeque<(Seq, Envelope)> = free;
+        let free: VecDeque<(After, Envelope)> = free;
         Ok((done, free.into_iter().map(|(_, envelope)| envelope).collect()))
     }
 

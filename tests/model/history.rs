@@ -1,7 +1,8 @@
 //! What a spectator who sees all nodes at once remembers, and what must never be seen.
 
-use eldest::protocol::{Term, Verdict};
-use eldest::types::{Entry, Epoch, Position, Record, RequestId};
+use eldest::protocol::Term;
+use eldest::replica::{Answer, CallId, Denied};
+use eldest::types::{Entry, Epoch, Format, Payload, Position, Record};
 
 /// A broken promise of the protocol, found while an action was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,7 +38,7 @@ pub struct History {
     /// The epoch that each was committed in: its leader is the first to know.
     pub decided: Vec<Epoch>,
     /// Writes that were said to be surely not applied.
-    pub refused: Vec<RequestId>,
+    pub refused: Vec<CallId>,
 }
 
 impl History {
@@ -60,37 +61,35 @@ impl History {
         }
     }
 
-    pub fn note_applied(&mut self, records: &[Record], epoch: Epoch) -> Result<(), Breach> {
-        for record in records {
-            match self.committed.get(record.index() as usize - 1) {
-                Some(known) if known == record => {}
-                Some(_) => return Err(Breach::CommittedDiffer),
-                None => {
-                    self.committed.push(record.clone());
-                    self.decided.push(epoch);
-                }
-            }
-            if request_of(record).is_some_and(|request| self.refused.contains(&request)) {
-                return Err(Breach::RefusedCommitted);
+    pub fn note_applied(&mut self, record: &Record, epoch: Epoch) -> Result<(), Breach> {
+        match self.committed.get(record.index() as usize - 1) {
+            Some(known) if known == record => {}
+            Some(_) => return Err(Breach::CommittedDiffer),
+            None => {
+                self.committed.push(record.clone());
+                self.decided.push(epoch);
             }
         }
-        Ok(())
+        match call_of(record).is_some_and(|call| self.refused.contains(&call)) {
+            true => Err(Breach::RefusedCommitted),
+            false => Ok(()),
+        }
     }
 
-    pub fn note_verdict(&mut self, request: RequestId, verdict: &Verdict) -> Result<(), Breach> {
-        match verdict {
-            Verdict::Written { position, .. } if !self.has_committed(*position) => {
+    pub fn note_answer(&mut self, call: CallId, answer: &Result<Answer, Denied>) -> Result<(), Breach> {
+        match answer {
+            Ok(Answer::Written(written)) if !self.has_committed(written.position) => {
                 Err(Breach::AcknowledgedNotCommitted)
             }
-            Verdict::Refused(_) => {
-                self.refused.push(request);
+            Ok(_) | Err(Denied::Unknown) => Ok(()),
+            Err(_) => {
+                self.refused.push(call);
                 let mut committed = self.committed.iter();
-                match committed.any(|record| request_of(record) == Some(request)) {
+                match committed.any(|record| call_of(record) == Some(call)) {
                     true => Err(Breach::RefusedCommitted),
                     false => Ok(()),
                 }
             }
-            _ => Ok(()),
         }
     }
 
@@ -101,14 +100,18 @@ impl History {
 
     pub fn writes(&self) -> usize {
         let writes = self.committed.iter();
-        writes.filter(|record| request_of(record).is_some()).count()
+        writes.filter(|record| call_of(record).is_some()).count()
     }
 }
 
-/// A write's text is its request's number.
-fn request_of(record: &Record) -> Option<RequestId> {
-    match &record.entry {
-        Entry::Client(payload) => payload.text.parse().ok().map(RequestId),
-        _ => None,
-    }
+/// What is written: a user whose name is the number of its call.
+pub fn user(name: &str) -> Payload {
+    let text = format!("{{\"name\":\"{name}\"}}").into();
+    Payload { kind: 1, format: Format(1), call: None, text }
+}
+
+fn call_of(record: &Record) -> Option<CallId> {
+    let Entry::Client(payload) = &record.entry else { return None };
+    let name = payload.text.split('"').nth(3)?;
+    name.parse().ok().map(CallId)
 }

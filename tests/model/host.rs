@@ -1,22 +1,38 @@
-//! One node with its disk and its clock. The only place that calls the core.
+//! One node with its disk and its clock. The only place that calls the replica.
 
 use std::cell::Cell;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-use eldest::protocol::{Envelope, Event, Input, Node, Output, Settings};
-use eldest::types::{Boot, NodeId, Now, Time, WallTime};
+use eldest::protocol::{Envelope, Event, Node, Settings, Write};
+use eldest::replica::{DiskWrite, FeedEvent, In, Out, Replica, Start};
+use eldest::store::Store;
+use eldest::types::{Boot, NodeId, Now, Position, Time, WallTime};
 
 use crate::disk::Disk;
 use crate::history::{Breach, History};
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// More records than any case writes: there are no snapshots.
+const NEVER: u64 = 1_000_000;
+
+#[derive(Clone, Debug)]
 pub struct Host {
-    pub node: Node,
+    replica: Replica,
     pub disk: Disk,
-    /// Moves only by a tick, and then to the core's own deadline: between two ticks all is immediate.
+    /// Moves only by a tick, and then to the replica's own deadline: between two ticks all is immediate.
     clock: Time,
     boots: u64,
+}
+
+/// Two hosts of the same print are one state. The replica's print leaves out leases, waits for roles, restores and
+/// snapshots, because no case has any: all calls are writes without a key, and hand-overs. Whether its feed was told of
+/// an election, and since when it has a leader, is in no output that is looked at here.
+impl Hash for Host {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.replica.fingerprint(state);
+        (&self.disk, self.clock, self.boots).hash(state);
+    }
 }
 
 /// When a write is safe.
@@ -32,16 +48,20 @@ impl Host {
     /// Clocks start late: instant zero stands for "never" in the core.
     pub fn new(settings: Settings, disk: Disk) -> Host {
         let clock = Time(1_000_000_000);
-        let node = Node::new(settings.clone(), disk.recover(boot(settings.me, 1)), at(clock));
-        Host { node, disk, clock, boots: 1 }
+        let replica = start(settings, &disk, 1, clock);
+        Host { replica, disk, clock, boots: 1 }
     }
 
     pub fn id(&self) -> NodeId {
-        self.node.settings().me
+        self.replica.me()
+    }
+
+    pub fn core(&self) -> &Node {
+        self.replica.core()
     }
 
     /// Carries out everything that follows from an input; returns what reaches the network.
-    pub fn feed(&mut self, input: Input, sync: Sync, history: &mut History) -> Result<Vec<Envelope>, Breach> {
+    pub fn feed(&mut self, input: In, sync: Sync, history: &mut History) -> Result<Vec<Envelope>, Breach> {
         let mut sent = Vec::new();
         self.handle(input, history, &mut sent)?;
         while sync == Sync::AtOnce && !self.disk.queue.is_empty() {
@@ -55,79 +75,69 @@ impl Host {
         for envelope in free {
             self.release(envelope, sent)?;
         }
-        self.handle(Input::Durable(done), history, sent)
+        self.handle(In::Durable(done), history, sent)
     }
 
-    /// The core's next deadline has come.
+    /// The replica's next deadline has come.
     pub fn tick(&mut self, sync: Sync, history: &mut History) -> Result<Vec<Envelope>, Breach> {
-        let deadline = self.node.deadline();
+        let deadline = self.replica.deadline();
         if deadline != Time::NEVER {
             self.clock = self.clock.max(deadline);
         }
-        self.feed(Input::Tick, sync, history)
+        self.feed(In::Tick, sync, history)
     }
 
     /// The process dies with what was not safe, and starts again.
     pub fn crash(&mut self, kept: usize) -> Result<(), Breach> {
         self.disk.lose(kept)?;
         self.boots += 1;
-        let settings = self.node.settings().clone();
-        let recovered = self.disk.recover(boot(settings.me, self.boots));
-        self.node = Node::new(settings, recovered, at(self.clock));
+        self.replica = start(self.core().settings().clone(), &self.disk, self.boots, self.clock);
         Ok(())
     }
 
-    fn handle(
-        &mut self,
-        input: Input,
-        history: &mut History,
-        sent: &mut Vec<Envelope>,
-    ) -> Result<(), Breach> {
+    fn handle(&mut self, input: In, history: &mut History, sent: &mut Vec<Envelope>) -> Result<(), Breach> {
         let now = at(self.clock);
-        let outputs = quietly(|| self.node.handle(now, input))?;
-        for output in outputs {
-            self.carry_out(output, history, sent)?;
+        let outs = quietly(|| self.replica.handle(now, input))?;
+        for out in outs {
+            self.carry_out(out, history, sent)?;
         }
-        if self.node.leads().is_some() {
-            history.note_leader(self.node.vote().promise)?;
+        if self.core().leads().is_some() {
+            history.note_leader(self.core().vote().promise)?;
         }
         Ok(())
     }
 
-    fn carry_out(
-        &mut self,
-        output: Output,
-        history: &mut History,
-        sent: &mut Vec<Envelope>,
-    ) -> Result<(), Breach> {
-        match output {
-            Output::Write { seq, write } => self.disk.queue.push_back((seq, write)),
-            Output::Send { envelope, after } => {
+    fn carry_out(&mut self, out: Out, history: &mut History, sent: &mut Vec<Envelope>) -> Result<(), Breach> {
+        match out {
+            Out::Write { seq, write } => self.disk.queue.push_back((seq, of_log(write)?)),
+            Out::Send { envelope, after } => {
                 if let Some(free) = self.disk.hold(envelope, after) {
                     self.release(free, sent)?;
                 }
             }
-            Output::Apply(records) => {
-                history.note_applied(&records, self.node.vote().promise.epoch)?;
+            Out::Feed(FeedEvent::Record { at, .. }) => self.applies(at, history)?,
+            Out::Answer(call, answer) => history.note_answer(call, &answer)?,
+            Out::Event(Event::Opened { epoch }) => history.note_opened(epoch),
+            Out::Event(_) | Out::Feed(_) | Out::Probe(_) | Out::Members { .. } => {}
+            Out::SendSnapshot { .. } | Out::SendState(_) | Out::Snapshot(_) => {
+                return Err(Breach::Unexpected);
             }
-            Output::Verdict { request, verdict } => history.note_verdict(request, &verdict)?,
-            Output::Event(Event::Opened { epoch }) => history.note_opened(epoch),
-            Output::Event(_) | Output::Probe(_) => {}
-            Output::SendSnapshot { .. }
-            | Output::Restore(_)
-            | Output::SendMerge { .. }
-            | Output::SendOverride { .. }
-            | Output::Merge { .. }
-            | Output::Override(_) => return Err(Breach::Unexpected),
-            Output::Stop(_) => return Err(Breach::Stopped),
+            Out::End(_) => return Err(Breach::Stopped),
         }
         Ok(())
     }
 
+    /// The replica has applied a record, which stands in its log.
+    fn applies(&self, at: Position, history: &mut History) -> Result<(), Breach> {
+        let record = self.core().log().get(at.index).filter(|record| record.position == at);
+        let record = record.ok_or(Breach::CommittedDiffer)?;
+        history.note_applied(record, self.core().vote().promise.epoch)
+    }
+
     /// The message leaves. What it says must be safe by now (I9).
     fn release(&self, envelope: Envelope, sent: &mut Vec<Envelope>) -> Result<(), Breach> {
-        let matched = matched(&envelope).and_then(|index| self.node.log().position(index));
-        let promise = self.node.vote().promise.epoch;
+        let matched = matched(&envelope).and_then(|index| self.core().log().position(index));
+        let promise = self.core().vote().promise.epoch;
         if !self.disk.covers(&envelope.message, promise, matched) {
             return Err(Breach::SentBeforeDurable);
         }
@@ -142,6 +152,23 @@ fn matched(envelope: &Envelope) -> Option<u64> {
         Message::Appended { matched, .. } | Message::HeartbeatReply { matched, .. } => Some(matched),
         _ => None,
     }
+}
+
+/// No case takes snapshots.
+fn of_log(write: DiskWrite) -> Result<Write, Breach> {
+    match write {
+        DiskWrite::Vote(vote) => Ok(Write::Vote(vote)),
+        DiskWrite::Append(records) => Ok(Write::Append(records)),
+        DiskWrite::Truncate { above } => Ok(Write::Truncate { above }),
+        DiskWrite::Trim { .. } | DiskWrite::Install | DiskWrite::Rebase(..) => Err(Breach::Unexpected),
+    }
+}
+
+fn start(settings: Settings, disk: &Disk, boots: u64, clock: Time) -> Replica {
+    let recovered = disk.recover(boot(settings.me, boots));
+    let (store, snapshot_index, origin) = (Store::default(), 0, 0);
+    let start = Start { settings, snapshot_every: NEVER, recovered, store, snapshot_index, origin };
+    Replica::new(start, at(clock))
 }
 
 fn boot(node: NodeId, count: u64) -> Boot {

@@ -1,4 +1,4 @@
-//! Exhaustive exploration at small bounds: the production core on three nodes, with a network that
+//! Exhaustive exploration at small bounds: the product's replica on three nodes, with a network that
 //! reorders and loses, disks that lose what was not synced, and deadlines that come when they please.
 //!
 //! A case is a start and a budget of misfortunes; its whole space is explored, breadth first. Between
@@ -8,6 +8,8 @@
 //!
 //! Caveats: leases are not judged here (clocks of different nodes do not compare, I4 is the
 //! simulator's); no snapshots; messages of the kinds that a case calls noise are always lost.
+
+extern crate eldest_core as eldest;
 
 mod cases;
 mod cluster;

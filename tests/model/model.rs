@@ -82,7 +82,7 @@ impl Cluster {
     /// Whoever leads, open or not, holds every record that was committed in an epoch below its own:
     /// stricter than I2, because P6 has it pull first.
     fn leaders_are_complete(&self) -> bool {
-        let nodes = self.hosts.iter().map(|host| &host.node);
+        let nodes = self.hosts.iter().map(|host| host.core());
         let mut leaders = nodes.filter_map(|node| Some((node, node.leads()?)));
         leaders.all(|(node, epoch)| self.holds_committed_below(node, epoch))
     }
@@ -95,7 +95,7 @@ impl Cluster {
 
     /// From the greatest position that two logs share, all below is the same in both.
     fn logs_match(&self) -> bool {
-        let [one, two, three] = [0, 1, 2].map(|node| &self.hosts[node].node);
+        let [one, two, three] = [0, 1, 2].map(|node| self.hosts[node].core());
         [(one, two), (two, three), (one, three)].into_iter().all(|(a, b)| logs_match(a, b))
     }
 }

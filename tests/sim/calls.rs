@@ -1,218 +1,227 @@
-//! What a node's store and its clients see: records applied, snapshots, calls judged and answered.
+//! Calls to a node: on their way in, as one round with what waits there, and their answers.
 
-use std::collections::VecDeque;
-
-use eldest::protocol::mutant::{self, Mutant};
-use eldest::protocol::{Checkpoint, Event as Told, Fault, Input, Refusal, SnapshotMeta, Verdict};
-use eldest::types::{Entry, Epoch, Format, Index, NodeId, Record, RequestId};
+use eldest::protocol::Ack;
+use eldest::replica::{Answer as Answered, Call as Asked, CallId, Denied};
+use eldest::types::{Entry, NodeId, Record};
 
 use crate::checks::{Check, Violation, ensure};
-use crate::client::Answer;
-use crate::disk::Op;
-use crate::host::{Ask, Call};
-use crate::store::{Command, Effect, Store, encode};
+use crate::client::{Answer, Call};
+use crate::commands::{self, Ask, Command};
+use crate::host::Host;
 use crate::world::{Event, World};
+use crate::{leases, restores, sides};
 
-/// Every ten records a snapshot falls due.
-pub const BOUNDARY: Index = 10;
-impl World {
-    pub fn apply(&mut self, node: usize, record: &Record, inputs: &mut VecDeque<Input>) -> Check {
-        if self.hosts[node].store.side.is_some() {
-            return self.apply_to_side(node, record, inputs);
-        }
-        let id = self.hosts[node].id;
-        let index = record.index();
-        if index == self.checks.survival.len() + 1 {
-            self.checks.time.committed(record)?;
-        }
-        let promise = self.hosts[node].core.as_ref().map_or(Epoch::ZERO, |core| core.vote().promise.epoch);
-        self.checks.survival.committed(id, promise, record)?;
-        if self.lessees.is_some() {
-            return self.apply_to_product(node, record, inputs);
-        }
-        let host = &mut self.hosts[node];
-        let happened = host.store.apply(record);
-        let (digest, flipped) = (host.store.digest, host.flipped);
-        if !flipped {
-            self.checks.applied.state(id, index, digest)?;
-        }
-        if let Some((tag, command, effect)) = happened {
-            let second_half = matches!(command, Command::Half { second: true, .. });
-            self.checks.applied.effect(tag, second_half, index)?;
-            self.checks.refused.applied(tag)?;
-            if let (Command::Grant { role }, Effect::Token(token)) = (command, effect) {
-                self.checks.tokens.granted(role, index, token)?;
-            }
-        }
-        if index.is_multiple_of(BOUNDARY) {
-            self.snapshot(node, index);
-            inputs.push_back(Input::Digest(Checkpoint { index, digest }));
-        }
-        Ok(())
-    }
-
-    pub fn snapshot(&mut self, node: usize, index: Index) {
-        let host = &mut self.hosts[node];
-        if let Some(core) = &host.core {
-            let meta = core.log().meta_at(index);
-            let state = host.store.frozen();
-            host.disk.push(Op::Snapshot(meta, state));
-        }
-    }
-
-    pub fn restore(&mut self, node: usize, meta: &SnapshotMeta) -> Check {
-        let id = self.hosts[node].id;
-        let Some(state) = self.hosts[node].incoming.take() else {
-            return ensure(false, "P26 a snapshot comes with a state", || format!("{id} at {}", meta.at));
-        };
-        ensure(state.applied == meta.index(), "P26 a snapshot comes with a state", || {
-            format!("{id}: state at {}, meta at {}", state.applied, meta.at)
-        })?;
-        let forward = state.applied >= self.hosts[node].store.applied;
-        ensure(forward, "I7 applied once", || format!("{id} goes back to {}", state.applied))?;
-        self.replaces(node, &state)?;
-        self.hosts[node].snapshot = Some((meta.clone(), state.clone()));
-        self.hosts[node].store = state;
-        Ok(())
-    }
-
-    pub fn told(&mut self, node: usize, told: Told) -> Check {
-        let id = self.hosts[node].id;
-        self.note(|| format!("{id} {told:?}"));
-        if let Told::Opened { epoch } = told {
-            self.openings.push((self.now, id));
-            self.witness_opening();
-            if let Some(core) = &self.hosts[node].core.as_ref().filter(|_| !self.is_available()) {
-                self.checks.survival.opened(id, epoch, core.log())?;
-            }
-        }
-        Ok(())
-    }
-
-    pub fn stopped(&mut self, node: usize, fault: Fault) -> Check {
-        let host = &self.hosts[node];
-        let expected = fault == Fault::Odd && host.flipped;
-        let id = host.id;
-        self.note(|| format!("{id} stops: {fault:?}"));
-        ensure(expected, "no node stops without a cause", || format!("{id} stops: {fault:?}"))?;
-        self.odd.push(id);
-        self.restart_doubtful(node);
-        Ok(())
-    }
+/// Who waits for an answer of a node.
+#[derive(Clone, Debug)]
+pub enum Waiting {
+    Nobody,
+    Client(Call),
+    Side(sides::Asked),
+    Holder(sides::RoleAsked),
+    Lease(leases::Asked),
+    /// An operator who restores all data: the number of the restore.
+    Operator(u64),
 }
 
+/// How long calls gather before a node takes them all as one round, at most.
+const GATHER: u64 = 800;
+
 impl World {
+    /// A client's call arrives.
     pub fn call(&mut self, node: usize, call: Call) -> Check {
-        let host = &mut self.hosts[node];
-        let Some(core) = host.core.as_ref() else {
-            return Ok(());
-        };
-        let last = core.last().index;
-        let judge = core.is_open();
-        let command = match call.ask {
-            Ask::Command(command) => command,
-            Ask::Read { .. } | Ask::ReadPair { .. } => {
-                let request = host.request(call);
-                return self.feed(node, Input::Read { request, at_least: 0 });
+        if let Ask::Command(command) = call.ask
+            && self.clients.restores
+            && command.is_restore()
+        {
+            if self.takes_in_a_document(node) {
+                let hint = self.hosts[node].id;
+                self.checks.refused.refused(call.tag)?;
+                self.reply(call, Answer::Refused(Some(hint)));
+                return Ok(());
             }
-        };
-        if judge && matches!(command, Command::Cas { .. } | Command::Create { .. }) {
-            let ahead = host.ahead();
-            if ahead.result(call.tag.op).is_none() && !ahead.would_change(command) {
-                return self.refuse_command(node, call, last);
+            if command != Command::NewFormat {
+                self.restore_is_asked(commands::restore_number(call.tag), &command.document(call.tag));
             }
         }
-        self.propose(node, call, command)
+        let asked = match call.ask {
+            Ask::Command(command) => command.call(call.tag, self.hosts[node].settings.format),
+            Ask::Read { .. } | Ask::ReadPair { .. } => Asked::Read(eldest::replica::Level::Linear),
+        };
+        self.arrives(node, Waiting::Client(call), asked)
     }
 
-    /// A refusal is a read (P14): it waits for what it was judged against.
-    pub fn refuse_command(&mut self, node: usize, call: Call, last: Index) -> Check {
-        if mutant::is_on(Mutant::RefusalUnconfirmed) {
-            self.reply(call, Answer::Mismatch);
+    /// Some calls wait until others have come.
+    pub fn arrives(&mut self, node: usize, waiting: Waiting, call: Asked) -> Check {
+        if !self.hosts[node].is_up() {
             return Ok(());
         }
-        let request = self.hosts[node].request(Call { judged: true, ..call });
-        self.feed(node, Input::Read { request, at_least: last })
+        if !self.gathers {
+            return self.calls(node, vec![(waiting, call)]);
+        }
+        let life = self.hosts[node].life;
+        let inbox = &mut self.hosts[node].inbox;
+        inbox.push((waiting, call));
+        if inbox.len() == 1 {
+            let delay = self.rng.below(GATHER);
+            self.after(delay, Event::Round { node, life });
+        }
+        Ok(())
     }
 
-    pub fn propose(&mut self, node: usize, call: Call, command: Command) -> Check {
-        let host = &mut self.hosts[node];
-        let format = match command {
-            Command::Grant { role: 1 } => host.settings.format,
-            _ => Format(1),
-        };
-        let parts = match command {
-            Command::Pair { key, value } if mutant::is_on(Mutant::SplitBatch) => {
-                vec![Command::Half { key, second: false, value }, Command::Half { key, second: true, value }]
-            }
-            whole => vec![whole],
-        };
-        let mut entries = Vec::new();
-        for part in parts {
-            let request = host.request(call);
-            entries.push((request, Entry::Client(encode(call.tag, part, format))));
-        }
-        self.feed(node, Input::Propose(entries))
+    pub fn round(&mut self, node: usize) -> Check {
+        let calls = std::mem::take(&mut self.hosts[node].inbox);
+        self.calls(node, calls)
     }
 
-    pub fn verdict(&mut self, node: usize, request: RequestId, verdict: Verdict) -> Check {
-        if self.is_available() {
-            return self.side_verdict(node, request, &verdict);
-        }
-        if self.lessees.is_some() {
-            return self.lease_verdict(node, request, &verdict);
-        }
-        let host = &mut self.hosts[node];
-        let Some(call) = host.calls.remove(&request) else {
-            return Ok(());
-        };
-        let answer = match (&verdict, call.ask) {
-            (Verdict::Written { .. }, _) => match host.store.result(call.tag.op) {
-                Some(effect) => Answer::Effect(effect),
-                None => return Ok(()),
-            },
-            (Verdict::Readable { .. }, Ask::Command(_)) => Answer::Mismatch,
-            (Verdict::Readable { index }, ask) => {
-                let behind = host.store.applied < *index;
-                ensure(!behind, "P13 reads see what they must", || format!("{call:?} at {index}"))?;
-                read(&host.store, ask)?
+    /// A node answers. Says whether somebody was there to hear it.
+    pub fn answered(
+        &mut self,
+        node: usize,
+        id: CallId,
+        answer: Result<Answered, Denied>,
+    ) -> Result<bool, Violation> {
+        let waiting = self.hosts[node].calls.remove(&id);
+        let host = self.hosts[node].id;
+        self.all_have(node, &answer)?;
+        match waiting {
+            None => {
+                ensure(false, "P15 each call is answered once", || {
+                    format!("{host} answers {id:?}: {answer:?}")
+                })?;
             }
-            (Verdict::Refused(refusal), ask) => {
-                if matches!(ask, Ask::Command(_)) && !call.judged {
+            Some(Waiting::Nobody) => {}
+            Some(Waiting::Client(call)) => self.client_answered(call, answer)?,
+            Some(Waiting::Holder(asked)) => self.holder_answered(node, asked, &answer),
+            Some(Waiting::Side(asked)) => self.side_answered(node, &asked, answer)?,
+            Some(Waiting::Operator(number)) => self.operator_answered(number, &answer)?,
+            Some(Waiting::Lease(asked)) => return self.lease_answered(node, &asked, answer),
+        }
+        Ok(true)
+    }
+
+    /// Under `ack = all`. What is told again says nothing of the others, and one that does not lead knows nothing of them.
+    fn all_have(&self, node: usize, answer: &Result<Answered, Denied>) -> Check {
+        let at = match answer {
+            Ok(Answered::Written(written)) if written.acks.is_some() => written.position,
+            _ => return Ok(()),
+        };
+        let host = &self.hosts[node];
+        let Some(epoch) = host.core().and_then(|core| core.leads()).or(host.led) else {
+            return ensure(host.settings.ack != Ack::All, "P15 all have it", || {
+                format!("{} acknowledges {at} and does not lead", host.id)
+            });
+        };
+        let now = host.clock.now(self.now).mono;
+        self.checks.answered.acknowledges(host, epoch, at.index, now, &self.hosts)
+    }
+
+    fn client_answered(&mut self, call: Call, answer: Result<Answered, Denied>) -> Check {
+        let answer = match (answer, call.ask) {
+            (Ok(Answered::Written(written)), Ask::Command(command)) => {
+                if let Command::Restore { .. } = command {
+                    let number = commands::restore_number(call.tag);
+                    self.checks.restored.acknowledged(number, written.position.index)?;
+                }
+                if let Some((key, value)) = command.leaves() {
+                    self.clients.learn(key, value, written.position.index);
+                }
+                Answer::Done
+            }
+            (Ok(Answered::View(view)), ask) => self.client_reads(&view.store, ask)?,
+            (Err(Denied::Rejected(_)), Ask::Command(Command::Delete { .. })) => Answer::Missing,
+            (Err(Denied::Rejected(_)), _) => Answer::Mismatch,
+            (Err(Denied::Unknown) | Ok(_), _) => Answer::Unknown,
+            (Err(denied), ask) => {
+                if matches!(ask, Ask::Command(_)) {
                     self.checks.refused.refused(call.tag)?;
                 }
-                Answer::Refused(hint(*refusal))
+                Answer::Refused(hint(&denied))
             }
-            (Verdict::Unknown | Verdict::Done, _) => Answer::Unknown,
         };
         self.reply(call, answer);
         Ok(())
     }
 
-    pub fn reply(&mut self, call: Call, answer: Answer) {
+    fn client_reads(&mut self, store: &eldest::store::Store, ask: Ask) -> Result<Answer, Violation> {
+        match ask {
+            Ask::Read { key } => {
+                let found = commands::read(store, key);
+                if let Some((value, rev)) = found {
+                    self.clients.learn(key, value, rev);
+                }
+                Ok(Answer::Value(found.map(|(value, _)| value)))
+            }
+            Ask::ReadPair { key } => {
+                let [first, second] = commands::read_pair(store, key);
+                ensure(first == second, "P12 a batch is whole", || {
+                    format!("pair {key} reads {first:?} and {second:?}")
+                })?;
+                Ok(Answer::Value(first))
+            }
+            Ask::Command(_) => Ok(Answer::Unknown),
+        }
+    }
+
+    fn reply(&mut self, call: Call, answer: Answer) {
         if self.rng.chance(995) || self.clients.reliable {
             let delay = self.net.delay(&mut self.rng);
             self.after(delay, Event::Answer { call, answer });
         }
     }
-}
 
-fn hint(refusal: Refusal) -> Option<NodeId> {
-    match refusal {
-        Refusal::NotLeader { leader } => leader,
-        _ => None,
+    /// A node has applied a record.
+    pub fn apply(&mut self, node: usize, record: &Record) -> Check {
+        if self.is_available() {
+            return self.apply_to_side(node, record);
+        }
+        let index = record.index();
+        if index == self.checks.survival.len() + 1 {
+            self.checks.time.committed(record)?;
+        }
+        let (id, promise) = (self.hosts[node].id, self.promise_of(node));
+        self.checks.survival.committed(id, promise, record)?;
+        let before = restores::is_step(record).then(|| self.hosts[node].state.store.clone());
+        let applied = self.hosts[node].apply(record)?;
+        if let Some(before) = before {
+            let after = &self.hosts[node].state.store;
+            self.checks.restored.step(id, record, &before, after, &applied)?;
+        }
+        let (digest, flipped) = (self.hosts[node].state.store.digest(), self.hosts[node].flipped);
+        if !flipped {
+            self.checks.applied.state(id, index, digest)?;
+        }
+        if self.lessees.is_some() {
+            return self.witness_commit(record);
+        }
+        if let Some(tag) = commands::tag_of(record) {
+            self.checks.refused.applied(tag)?;
+        }
+        if let Entry::Client(payload) = &record.entry
+            && let Some(key) = payload.call
+            && applied.outcome.is_ok()
+            && applied.changes.iter().any(|key| key.is_data())
+        {
+            self.checks.applied.effect(key.key, index)?;
+        }
+        Ok(())
     }
 }
 
-fn read(store: &Store, ask: Ask) -> Result<Answer, Violation> {
-    match ask {
-        Ask::Read { key } => Ok(Answer::Value(store.register(key))),
-        Ask::ReadPair { key } => {
-            let pair = store.pair(key);
-            let whole = pair.is_none_or(|(first, second)| first == second);
-            ensure(whole, "P12 a batch is whole", || format!("pair {key} reads {pair:?}"))?;
-            Ok(Answer::Value(pair.map(|(first, _)| first)))
-        }
-        Ask::Command(_) => Ok(Answer::Mismatch),
+impl Host {
+    /// The state goes on by one record.
+    pub fn apply(&mut self, record: &Record) -> Result<eldest::store::Applied, Violation> {
+        let id = self.id;
+        self.state.store.apply(record).map_err(|error| Violation {
+            checker: "validation",
+            what: format!("{id} cannot read {record}: {error:?}"),
+        })
+    }
+}
+
+/// Who is said to lead.
+pub fn hint(denied: &Denied) -> Option<NodeId> {
+    match denied {
+        Denied::NotLeader { leader } => Some(*leader),
+        _ => None,
     }
 }

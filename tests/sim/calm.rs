@@ -1,16 +1,17 @@
 //! Where the enumerations begin: a formed cluster on a calm network. And what they share: jobs on all
 //! cores, a sample of a set that is too large for every run, and the end that every run must come to.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use eldest::protocol::{Input, Settings, Takeover};
-use eldest::types::{Incarnation, NodeId, RequestId, Span};
+use eldest::protocol::{Settings, Takeover};
+use eldest::replica::Call;
+use eldest::types::{NodeId, Span};
 
 use crate::checks::{Check, Violation, ensure};
 use crate::client::Clients;
 use crate::disk::Disk;
+use crate::guarded::guarded;
 use crate::host::{Clock, Host};
 use crate::plan::members;
 use crate::rng::Rng;
@@ -58,7 +59,7 @@ impl Shape {
             rate_ppm: 0,
             wall_offset: 0,
         };
-        let mut host = Host::new(settings, Disk::new(Incarnation(rng.next() | 1)), clock);
+        let mut host = Host::new(settings, Disk::new(rng.next()), clock);
         if let Some((_, sync)) = self.steady {
             host.sync_us = sync;
             host.steady = true;
@@ -86,7 +87,7 @@ impl Shape {
         let mut world = self.unformed();
         start_all(&mut world)?;
         settled(&mut world, None)?;
-        if world.hosts[self.slot()].core.as_ref().is_some_and(|core| !core.is_open()) {
+        if world.hosts[self.slot()].core().is_some_and(|core| !core.is_open()) {
             hand_over(&mut world, NodeId(self.leader))?;
             settled(&mut world, Some(NodeId(self.leader)))?;
         }
@@ -113,7 +114,7 @@ pub fn wake_clients(world: &mut World) {
 }
 
 pub fn leader(world: &World) -> Option<NodeId> {
-    let open = |host: &&Host| host.core.as_ref().is_some_and(|core| core.is_open());
+    let open = |host: &&Host| host.core().is_some_and(|core| core.is_open());
     world.hosts.iter().find(open).map(|host| host.id)
 }
 
@@ -122,8 +123,8 @@ pub fn hand_over(world: &mut World, to: NodeId) -> Check {
     let Some(leader) = leader(world) else {
         return ensure(false, "stage", || "nobody leads".into());
     };
-    let (node, request) = (world.slot(leader), RequestId(0));
-    world.feed(node, Input::HandOver { request, to: Some(to) })
+    let node = world.slot(leader);
+    world.order(node, Call::HandOver { to: Some(to) })
 }
 
 /// Every node that runs follows one leader (this one, if it is named), has all that is committed, and counts.
@@ -131,10 +132,10 @@ pub fn is_settled(world: &World, wanted: Option<NodeId>) -> bool {
     let leader = leader(world);
     let last = world.checks.survival.len();
     let agrees = |host: &Host| {
-        let Some(core) = &host.core else {
+        let Some(core) = host.core() else {
             return true;
         };
-        core.leader() == leader && core.is_admitted() && host.store.applied == last
+        core.leader() == leader && core.is_admitted() && host.applied() == last
     };
     let right = wanted.is_none() || leader == wanted;
     leader.is_some() && right && world.hosts.iter().all(agrees)
@@ -192,9 +193,11 @@ pub fn for_all<I: Sync + std::fmt::Debug, T: Send>(
     let failures = Mutex::new(Vec::new());
     let work = || {
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match attempt(|| job(item)) {
+            match guarded(|| job(item)) {
                 Ok(result) => results.lock().expect("results").push(result),
-                Err(what) => failures.lock().expect("failures").push(format!("{item:?}\n  {what}")),
+                Err(Violation { checker, what }) => {
+                    failures.lock().expect("failures").push(format!("{item:?}\n  {checker}: {what}"));
+                }
             }
         }
     };
@@ -209,15 +212,6 @@ pub fn for_all<I: Sync + std::fmt::Debug, T: Send>(
     let count = failures.len();
     assert!(count == 0, "{count} of {} fail:\n{}", items.len(), shown.join("\n"));
     results.into_inner().expect("results")
-}
-
-/// A panic inside the core counts as a violation of its own validation.
-fn attempt<T>(job: impl FnOnce() -> Result<T, Violation>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(job)) {
-        Ok(Ok(result)) => Ok(result),
-        Ok(Err(violation)) => Err(format!("{}: {}", violation.checker, violation.what)),
-        Err(_) => Err("a panic, printed above".into()),
-    }
 }
 
 /// A span as text, in milliseconds.

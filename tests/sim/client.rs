@@ -3,16 +3,25 @@
 use eldest::types::NodeId;
 
 use crate::checks::Check;
-use crate::host::{Ask, Call};
+use crate::commands::{Ask, Command, Tag};
 use crate::linear;
 use crate::rng::Rng;
-use crate::store::{Command, Effect, Tag};
 use crate::world::{Event, World};
+
+/// One attempt at a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub client: usize,
+    pub tag: Tag,
+    pub ask: Ask,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    Effect(Effect),
+    Done,
     Mismatch,
+    /// There was nothing to delete.
+    Missing,
     Value(Option<u64>),
     /// Surely not applied, and perhaps who leads.
     Refused(Option<NodeId>),
@@ -41,6 +50,8 @@ pub struct Clients {
     next_op: u64,
     next_value: u64,
     keys: u64,
+    /// Values that registers held, with their revisions: the newest last.
+    known: Vec<(u32, u64, u64)>,
     pub history: Vec<linear::Op>,
     /// When each acknowledged write was begun and acknowledged.
     pub writes: Vec<(u64, u64)>,
@@ -51,6 +62,8 @@ pub struct Clients {
     pub reliable: bool,
     /// Only writes to one key: for figures.
     pub writes_only: bool,
+    /// Some replace all data. That forgets idempotency keys: then nobody tries again what may have been done.
+    pub restores: bool,
 }
 
 /// Pairs share the key space of the history with the registers.
@@ -64,6 +77,7 @@ impl Clients {
             next_op: 0,
             next_value: 0,
             keys,
+            known: Vec::new(),
             history: Vec::new(),
             writes: Vec::new(),
             think: (5_000, 60_000),
@@ -71,6 +85,7 @@ impl Clients {
             stopped: false,
             reliable: false,
             writes_only: false,
+            restores: false,
         }
     }
 
@@ -85,21 +100,45 @@ impl Clients {
         if self.writes_only {
             return Ask::Command(Command::Write { key, value });
         }
+        if self.restores && self.rng.chance(25) {
+            return Ask::Command(self.restore(value));
+        }
         match self.rng.below(100) {
             0..30 => Ask::Read { key },
             30..38 => Ask::ReadPair { key },
             38..45 => Ask::Command(Command::Pair { key, value }),
             45..70 => Ask::Command(Command::Write { key, value }),
-            70..82 => Ask::Command(Command::Cas { key, expect: self.guess(value), new: value }),
+            70..82 => Ask::Command(self.guess(key, value)),
             82..90 => Ask::Command(Command::Create { key, value }),
             90..95 => Ask::Command(Command::Delete { key }),
-            _ => Ask::Command(Command::Grant { role: key % 2 }),
+            _ => Ask::Command(Command::NewFormat),
         }
     }
 
-    /// A value that the register may hold: one that was written lately.
-    fn guess(&mut self, newest: u64) -> Option<u64> {
-        Some(newest.saturating_sub(self.rng.range(1, 12)).max(1))
+    fn restore(&mut self, value: u64) -> Command {
+        let (registers, pairs) =
+            (self.rng.below(1 << self.keys) as u32, self.rng.below(1 << self.keys) as u32);
+        Command::Restore { value, registers, pairs }
+    }
+
+    /// A register has held this value, under this revision.
+    pub fn learn(&mut self, key: u32, value: u64, rev: u64) {
+        if !self.known.contains(&(key, value, rev)) {
+            self.known.push((key, value, rev));
+        }
+        if self.known.len() > 24 {
+            self.known.remove(0);
+        }
+    }
+
+    /// Replaces a value that the register may hold: one that was seen lately.
+    fn guess(&mut self, key: u32, new: u64) -> Command {
+        let seen: Vec<_> = self.known.iter().rev().filter(|(known, ..)| *known == key).take(4).collect();
+        if seen.is_empty() {
+            return Command::Write { key, value: new };
+        }
+        let (_, expect, rev) = **self.rng.pick(&seen);
+        Command::Cas { key, expect, rev, new }
     }
 
     fn record(&mut self, client: usize, open: Open, now: u64, outcome: linear::Outcome) {
@@ -108,16 +147,47 @@ impl Clients {
             Ask::ReadPair { key } => (PAIRS + key, linear::Call::Read),
             Ask::Command(command) => match command {
                 Command::Write { key, value } => (key, linear::Call::Write(value)),
+                // It found nothing, and did nothing.
+                Command::Delete { key } if outcome == linear::Outcome::Value(None) => {
+                    (key, linear::Call::Read)
+                }
                 Command::Delete { key } => (key, linear::Call::Delete),
-                Command::Cas { key, expect, new } => (key, linear::Call::Cas { expect, new }),
+                Command::Cas { key, expect, new, .. } => {
+                    (key, linear::Call::Cas { expect: Some(expect), new })
+                }
                 Command::Create { key, value } => (key, linear::Call::Create(value)),
                 Command::Pair { key, value } => (PAIRS + key, linear::Call::Write(value)),
-                Command::Half { .. } | Command::Grant { .. } => return,
+                Command::NewFormat => return,
+                Command::Restore { value, registers, pairs } => {
+                    self.record_restore(open, now, outcome, |key| {
+                        let (bits, key) = if key < PAIRS { (registers, key) } else { (pairs, key - PAIRS) };
+                        if bits >> key & 1 == 1 { linear::Call::Write(value) } else { linear::Call::Delete }
+                    });
+                    return;
+                }
             },
         };
         let returned = (outcome != linear::Outcome::Unknown).then_some(now);
         let invoked = open.invoked;
         self.history.push(linear::Op { client: client as u32, key, invoked, returned, call, outcome });
+    }
+}
+
+impl Clients {
+    /// A restore is a write or a delete of every key, at one instant. That the instant is the same for all is for another
+    /// checker to see.
+    fn record_restore(
+        &mut self,
+        open: Open,
+        now: u64,
+        outcome: linear::Outcome,
+        leaves: impl Fn(u32) -> linear::Call,
+    ) {
+        let returned = (outcome != linear::Outcome::Unknown).then_some(now);
+        let (client, invoked) = (open.call.client as u32, open.invoked);
+        for key in (0..self.keys as u32).flat_map(|key| [key, PAIRS + key]) {
+            self.history.push(linear::Op { client, key, invoked, returned, call: leaves(key), outcome });
+        }
     }
 }
 
@@ -129,7 +199,7 @@ impl World {
         let ask = self.clients.choose();
         self.clients.next_op += 1;
         let tag = Tag { op: self.clients.next_op, attempt: 0 };
-        let call = Call { client, tag, ask, judged: false };
+        let call = Call { client, tag, ask };
         let open = Open { call, invoked: self.now, doubtful: false };
         self.clients.clients[client].open = Some(open);
         self.send_call(call);
@@ -141,7 +211,7 @@ impl World {
         let tag = Tag { op: self.clients.next_op, attempt: 0 };
         let idle = self.clients.clients.iter().position(|client| client.open.is_none());
         let client = idle.expect("more calls at a time than clients");
-        let call = Call { client, tag, ask, judged: false };
+        let call = Call { client, tag, ask };
         let open = Open { call, invoked: self.now, doubtful: false };
         let target = self.slot(node);
         self.clients.clients[client] = Client { open: Some(open), target };
@@ -167,13 +237,13 @@ impl World {
             return Ok(());
         };
         let outcome = match answer {
-            Answer::Effect(Effect::Done) => {
+            Answer::Done => {
                 self.clients.writes.push((open.invoked, self.now));
                 linear::Outcome::Done
             }
-            Answer::Effect(Effect::Token(_)) => linear::Outcome::Done,
             // An attempt that went astray may still be applied, whatever this one was told.
-            Answer::Effect(Effect::Mismatch) => linear::Outcome::Mismatch,
+            Answer::Missing if open.doubtful => linear::Outcome::Unknown,
+            Answer::Missing => linear::Outcome::Value(None),
             Answer::Mismatch if open.doubtful => linear::Outcome::Unknown,
             Answer::Mismatch => linear::Outcome::Mismatch,
             Answer::Value(value) => linear::Outcome::Value(value),
@@ -209,7 +279,9 @@ impl World {
     /// Tries once more with the same idempotency key, or settles for what is known.
     fn try_again_or(&mut self, mut open: Open, outcome: linear::Outcome) -> Check {
         let tired = open.call.tag.attempt >= 30 || self.clients.rng.chance(60);
-        if tired || self.clients.stopped {
+        // A restore has no idempotency key: what may have been done is not asked for again.
+        let restore = matches!(open.call.ask, Ask::Command(command) if command.is_restore());
+        if tired || (restore && open.doubtful) || self.clients.stopped {
             let outcome = if open.doubtful { linear::Outcome::Unknown } else { outcome };
             self.close(open, outcome);
             return Ok(());

@@ -95,7 +95,7 @@ fn lagging_heir(count: u32) -> Result<World, Violation> {
     let until = world.now + 20 * MS;
     world.run_until(until)?;
     world.net.dropped = None;
-    let last = |id| world.host(NodeId(id)).core.as_ref().map(|core| core.last());
+    let last = |id| world.host(NodeId(id)).core().map(|core| core.last());
     ensure(last(2) < last(1), "stage", || "the heir lacks nothing".into())?;
     Ok(world)
 }
@@ -126,7 +126,7 @@ fn failover(count: u32, death: Death, phase: u64) -> Result<Figure, Violation> {
 fn says_that_it_leads(world: &World) -> bool {
     let says = |host: &Host| {
         let now = host.clock.now(world.now).mono;
-        host.core.as_ref().is_some_and(|core| core.is_leader(now))
+        host.core().is_some_and(|core| core.is_leader(now))
     };
     world.hosts.iter().any(says)
 }

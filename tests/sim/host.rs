@@ -1,13 +1,15 @@
-//! A machine: its clock, its disk, and the process that runs the production core on them.
+//! A machine: its clock, its disk, and the process that runs the production replica on them.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use eldest::protocol::{Envelope, Node, Seq, Settings, SnapshotMeta};
-use eldest::types::{NodeId, Now, RequestId, Time, Vector, WallTime};
+use eldest::protocol::{After, Envelope, Node, Seq, Settings};
+use eldest::replica::{Call, CallId, Replica};
+use eldest::types::{Epoch, Index, NodeId, Now, Position, Record, Time, WallTime};
 
+use crate::calls::Waiting;
 use crate::disk::Disk;
-use crate::leases::Leasing;
-use crate::store::{Command, Store, Tag};
+use crate::readers::Kept;
+use crate::state::{State, Transfer};
 
 /// A clock that is off by an amount and runs at its own rate.
 #[derive(Clone, Copy, Debug)]
@@ -33,52 +35,48 @@ impl Clock {
     }
 }
 
-/// What a client asks of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    Command(Command),
-    Read { key: u32 },
-    ReadPair { key: u32 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
-    pub client: usize,
-    pub tag: Tag,
-    pub ask: Ask,
-    /// The answer was judged before it was written: a refusal that waits to leave (P14).
-    pub judged: bool,
-}
-
 #[derive(Debug)]
 pub struct Host {
     pub id: NodeId,
     pub settings: Settings,
-    pub core: Option<Node>,
+    pub replica: Option<Replica>,
     /// Counts the processes: what belongs to an earlier one is void.
     pub life: u64,
     pub disk: Disk,
-    pub store: Store,
+    /// What the replica must have, by the records that it says it has applied and the states that it was given.
+    pub state: State,
+    /// Every record that this process wrote or found in its log.
+    pub written: BTreeMap<Position, Record>,
     /// Messages that wait for their durability.
-    pub held: VecDeque<(Seq, Envelope, Option<Store>)>,
+    pub held: VecDeque<(After, Envelope, Option<Transfer>)>,
     pub done: Seq,
+    pub promised: Seq,
+    /// The process knows that its disk has no room.
+    pub full: bool,
     pub clock: Clock,
     pub paused_until: u64,
     pub powered: bool,
-    pub calls: BTreeMap<RequestId, Call>,
-    pub next_request: u64,
-    pub snapshot: Option<(SnapshotMeta, Store)>,
-    /// The state that came with the message at hand, and what of it was left out because this node has it.
-    pub incoming: Option<Store>,
-    pub left_out: Vector,
+    pub calls: BTreeMap<CallId, Waiting>,
+    pub next_call: CallId,
+    /// Calls that wait for the next round.
+    pub inbox: Vec<(Waiting, Call)>,
+    /// The state that came with the message at hand.
+    pub incoming: Option<Transfer>,
+    /// What the process has told the readers of its feed.
+    pub kept: Kept,
     pub tick_at: u64,
+    /// So many ticks in a row have left something due.
+    pub restless: u32,
     /// How long a sync takes at least, in µs.
     pub sync_us: u64,
     /// Every sync takes exactly that long: for figures.
     pub steady: bool,
+    /// The epoch that it led when it was given its last input: it may answer, and then end it.
+    pub led: Option<Epoch>,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
-    pub leasing: Leasing,
+    /// Another machine has taken its place for good.
+    pub retired: bool,
 }
 
 impl Host {
@@ -86,61 +84,79 @@ impl Host {
         Host {
             id: settings.me,
             settings,
-            core: None,
+            replica: None,
             life: 0,
+            state: disk.durable.snapshot.state.clone(),
             disk,
-            store: Store::default(),
+            written: BTreeMap::new(),
             held: VecDeque::new(),
             done: Seq::default(),
+            promised: Seq::default(),
+            full: false,
             clock,
             paused_until: 0,
             powered: true,
             calls: BTreeMap::new(),
-            next_request: 0,
-            snapshot: None,
+            next_call: CallId::default(),
+            inbox: Vec::new(),
             incoming: None,
-            left_out: Vector::default(),
+            kept: Kept::default(),
             tick_at: u64::MAX,
+            restless: 0,
             sync_us: 200,
             steady: false,
+            led: None,
             flipped: false,
-            leasing: Leasing::default(),
+            retired: false,
         }
     }
 
+    /// The protocol's core, if the process lives.
+    pub fn core(&self) -> Option<&Node> {
+        self.replica.as_ref().map(Replica::core)
+    }
+
     pub fn is_up(&self) -> bool {
-        self.core.is_some()
+        self.replica.is_some()
+    }
+
+    /// How far the state is.
+    pub fn applied(&self) -> Index {
+        self.state.store.applied().index
     }
 
     /// Everything that a process holds is gone.
     pub fn lose_process(&mut self) {
-        self.core = None;
+        self.replica = None;
         self.life += 1;
         self.held.clear();
         self.calls.clear();
+        self.inbox.clear();
+        self.written.clear();
         self.done = Seq::default();
+        self.promised = Seq::default();
+        self.full = false;
         self.incoming = None;
         self.tick_at = u64::MAX;
+        self.restless = 0;
+        self.led = None;
         self.flipped = false;
         self.paused_until = 0;
-        self.leasing = Leasing::default();
     }
 
-    pub fn request(&mut self, call: Call) -> RequestId {
-        self.next_request += 1;
-        let request = RequestId(self.next_request);
-        self.calls.insert(request, call);
-        request
-    }
-
-    /// The state with everything in the log applied, committed or not: what a leader judges by.
-    pub fn ahead(&self) -> Store {
-        let mut ahead = self.store.clone();
-        if let Some(core) = &self.core {
-            for record in core.log().records().filter(|record| record.index() > self.store.applied) {
-                ahead.apply(record);
-            }
+    /// What a tick brings about may make something else due, once; a node that is never done asks for ticks for ever.
+    pub fn comes_to_rest(&mut self, ticked: bool, now: Now) -> bool {
+        let due = self.replica.as_ref().is_some_and(|replica| replica.deadline() <= now.mono);
+        if ticked {
+            self.restless = if due { self.restless + 1 } else { 0 };
         }
-        ahead
+        self.restless < 3
+    }
+
+    /// Remembers who waits for an answer.
+    pub fn expect(&mut self, waiting: Waiting) -> CallId {
+        self.next_call.0 += 1;
+        self.calls.insert(self.next_call, waiting);
+        self.next_call
     }
 }

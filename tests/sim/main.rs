@@ -3,31 +3,46 @@
 //! `scripts/sim --seeds N` and `scripts/sim --seed S` are the ways in. See `docs/protocol.md`, "How it is
 //! tested".
 
+extern crate eldest_core as eldest;
+
+mod answers;
 mod calls;
 mod calm;
 mod checks;
 mod client;
+mod commands;
 mod crashes;
 mod disk;
+mod disks;
+mod doubles;
 mod endurance;
 mod figures;
+mod full;
 mod graphs;
+mod guarded;
 mod host;
 mod isolation;
+mod late_words;
 mod leases;
 mod linear;
+mod membership;
 mod mutants;
 mod net;
 mod old_records;
 mod operations;
+mod pace;
 mod plan;
 mod process;
+mod readers;
+mod restores;
 mod rng;
 mod run;
 mod scenarios;
 mod sides;
 mod soak;
 mod stage;
-mod store;
+mod state;
+mod stored;
 mod succession;
+mod traffic;
 mod world;

@@ -4,7 +4,10 @@
 use eldest::protocol::mutant::{self, Mutant};
 
 use crate::checks::Violation;
-use crate::run::{Outcome, guarded, run};
+use crate::guarded::guarded;
+use crate::late_words;
+use crate::membership;
+use crate::run::{Outcome, run};
 use crate::scenarios::{self as stage, Scenario};
 
 /// How a mutant is caught.
@@ -27,11 +30,16 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::AnyIncarnationCounts, In(stage::wiped_disk_rejoins_a_deposed_leader), &["I2"]),
     (Mutant::RejoinBeforeCommit, In(stage::wiped_disk_rejoins_a_deposed_leader), &["I2"]),
     (Mutant::RejoinCountsItself, In(stage::wiped_disk_rejoins_a_deposed_leader), &["I2"]),
+    (Mutant::BlankDiskVotes, In(crate::disks::blank_disk_is_asked), &["no node stops", "I2"]),
+    (Mutant::CountsItselfAlways, Within(600), &["I2", "no node"]),
+    (Mutant::ReplacedIsLetIn, In(crate::disks::the_disk_before_comes_back), &["P10 a disk"]),
     (Mutant::FormByMajority, Within(400), &["I2", "no node stops"]),
-    (Mutant::CutDoubtfulTail, Within(400), &["I2"]),
+    (Mutant::CutDoubtfulTail, Within(400), &["P27"]),
     (Mutant::LeaseFromReceipt, In(stage::late_answers), &["I4"]),
     (Mutant::IgnoreLeaseLeft, In(stage::firewall_refuses), &["I4"]),
     (Mutant::RestartForgetsGrants, In(stage::granter_restarts), &["I4"]),
+    (Mutant::NewDiskForgetsGrants, In(crate::disks::wiped_granter), &["I4"]),
+    (Mutant::GrantsEndWithNewDisk, In(crate::disks::old_leader_lives_on), &["I4"]),
     (Mutant::ServeAfterHandOver, In(stage::hand_over_with_late_news), &["I4"]),
     (Mutant::OldCertificate, In(stage::old_certificate), &["P18"]),
     (Mutant::RefuseInFlight, Within(200), &["I8"]),
@@ -49,7 +57,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::AnyoneConfirms, In(stage::wiped_disk_confirms), &["I3"]),
     (Mutant::RefusalUnconfirmed, Within(1500), &["I3"]),
     (Mutant::SplitBatch, Within(400), &["P12"]),
-    (Mutant::NoStepDown, In(stage::leader_alone), &["P16"]),
+    (Mutant::NoStepDown, In(stage::leader_alone), &["P16", "I10 a tick"]),
     (Mutant::StuckLeaderStays, In(stage::appends_do_not_pass), &["I10"]),
     (Mutant::NoDryRun, In(stage::cut_from_the_leader), &["C26"]),
     (Mutant::ApproveWithoutSuspicion, In(stage::cut_from_the_leader), &["C26"]),
@@ -61,11 +69,30 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::NoHold, In(stage::elder_keeps_dying), &["P20"]),
     (Mutant::HoldForEver, Within(400), &["I10"]),
     (Mutant::NewFormatAtOnce, Within(400), &["no node stops"]),
-    (Mutant::AckWhenFull, Within(200), &["I9"]),
+    (Mutant::AckWhenFull, Within(200), &["P24"]),
+    (Mutant::FullWaitsForRoom, In(crate::full::full_follower_answers), &["P24 who"]),
+    (Mutant::FullTellsAll, In(crate::full::full_follower_promises), &["I9"]),
+    (Mutant::PromiseWaitsForRoom, In(crate::full::full_follower_promises), &["P24 a promise"]),
     (Mutant::LeaderIsNeverOdd, In(stage::odd_leader), &["no node stops"]),
     (Mutant::SnapshotGoesBack, In(stage::old_snapshot_again), &["validation", "I7", "I2"]),
-    (Mutant::KeysForgotten, Within(200), &["I5 states", "I7"]),
-    (Mutant::TokenByCounter, In(stage::tokens_after_a_restore), &["I6"]),
+    (Mutant::SnapshotBeforeInstalled, In(crate::full::installs_slowly), &["validation", "P29", "P26"]),
+    (Mutant::KeysForgotten, Within(200), &["P26"]),
+    (Mutant::YieldedUnanswered, In(crate::answers::leads_again_before_its_heir), &["P15 each call"]),
+    (Mutant::ReplacedIsSilent, In(crate::answers::late_word_of_a_wiped_disk), &["P15 all have it"]),
+    (Mutant::NewProcessVoidsGrants, In(late_words::late_word_of_an_older_life), &["I4"]),
+    (Mutant::RefusedUntilNamed, In(late_words::refused_under_another_name), &["P15 all have it"]),
+    (Mutant::MembersByFile, In(membership::a_smaller_topology_is_rolled_out), &["I2", "I3", "I4"]),
+    (Mutant::ChangesOverlap, In(membership::two_changes_at_once), &["I2", "I3", "I4"]),
+    (Mutant::ChangeUnderOldLease, In(membership::members_change_under_an_old_lease), &["I4"]),
+    (Mutant::VotesUntaught, In(membership::who_is_added_learns_first), &["P43"]),
+    (Mutant::AnyClusterCounts, In(membership::an_old_clusters_disk), &["P44", "I2", "I5"]),
+    (Mutant::RestoreGoesOn, Within(200), &["I5 a restore"]),
+    (Mutant::StagedIsLeft, In(crate::restores::service_goes_down_half_way), &["P26 nothing is left"]),
+    (Mutant::RestoreForgetsKeys, Within(600), &["I7 applied once", "I3"]),
+    (Mutant::FailedKeysForgotten, Within(200), &["P26 a snapshot"]),
+    (Mutant::AckAllByMajority, Within(200), &["P15 all have it"]),
+    (Mutant::AckAllWhenDeposed, Within(1_500), &["P15 all have it"]),
+    (Mutant::TokenByCounter, In(crate::restores::tokens_after_a_restore), &["I6"]),
 ];
 
 type Run = fn(u64, bool) -> Outcome;

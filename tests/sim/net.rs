@@ -10,6 +10,9 @@ use crate::rng::Rng;
 /// What a scenario singles out.
 pub type Filter = fn(&Envelope) -> bool;
 
+/// In a thousand.
+const LATE: u64 = 5;
+
 #[derive(Clone, Debug)]
 pub struct Net {
     cut: BTreeSet<(NodeId, NodeId)>,
@@ -18,6 +21,8 @@ pub struct Net {
     /// How often a message is held up for long, in a thousand.
     pub straggle: u64,
     pub delay: (u64, u64),
+    /// Now and then one is held up for this long at most; zero if none is.
+    pub late: u64,
     /// Messages of some kind that do not pass.
     pub dropped: Option<Filter>,
     /// Links with a delay of their own.
@@ -32,6 +37,7 @@ impl Net {
             repeat: 0,
             straggle: 0,
             delay: (100, 400),
+            late: 0,
             dropped: None,
             slow: BTreeMap::new(),
         }
@@ -46,7 +52,7 @@ impl Net {
     }
 
     pub fn heal(&mut self) {
-        *self = Net { delay: self.delay, ..Net::calm() };
+        *self = Net { delay: self.delay, late: self.late, ..Net::calm() };
     }
 
     pub fn passes(&self, from: NodeId, to: NodeId) -> bool {
@@ -72,6 +78,9 @@ impl Net {
     }
 
     pub fn delay(&self, rng: &mut Rng) -> u64 {
+        if self.late > 0 && rng.chance(LATE) {
+            return rng.skewed(1_000, self.late);
+        }
         match rng.chance(self.straggle) {
             true => rng.skewed(1_000, 400_000),
             false => rng.range(self.delay.0, self.delay.1),

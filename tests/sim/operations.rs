@@ -1,7 +1,7 @@
 //! What a cluster goes through when leaders change and nodes come back: each from the instant before it
 //! begins to its end, so that it can be disturbed anywhere in between.
 
-use eldest::types::{Incarnation, NodeId};
+use eldest::types::NodeId;
 
 use crate::calm::{MS, SECOND, Shape, bound, hand_over, is_settled, leader, start_all, wake_clients};
 use crate::checks::{Check, Violation, ensure};
@@ -60,7 +60,7 @@ impl Operation {
             _ => {}
         }
         if self == Operation::RejoinWiped {
-            world.hosts[youngest].disk.wipe(Incarnation(77));
+            world.hosts[youngest].disk.wipe(77);
         }
         Ok(world)
     }
@@ -106,6 +106,6 @@ impl Operation {
 }
 
 fn someone_seeks(world: &World) -> bool {
-    let cores = world.hosts.iter().filter_map(|host| host.core.as_ref());
+    let cores = world.hosts.iter().filter_map(|host| host.core());
     cores.into_iter().any(|core| core.leader().is_none())
 }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use eldest::protocol::{Ack, Input, ServiceChange, Settings, Takeover, majority};
-use eldest::types::{Format, Incarnation, NodeId, Owner, RequestId, Span};
+use eldest::protocol::{Ack, ServiceChange, Settings, Takeover};
+use eldest::replica::Call;
+use eldest::types::{Format, NodeId, Owner, Span};
 
 use crate::checks::Check;
 use crate::client::Clients;
 use crate::disk::Disk;
 use crate::host::{Clock, Host};
+use crate::membership;
+use crate::pace::Pace;
+use crate::readers::Readers;
 use crate::rng::Rng;
 use crate::world::{Event, World};
 
@@ -28,6 +32,8 @@ pub enum Harm {
     Heal,
     Storm,
     SlowDisk,
+    /// One of the next operations on its files fails.
+    BadDisk,
     FullDisk,
     RoomAgain,
     Wipe,
@@ -38,7 +44,7 @@ pub enum Harm {
     Upgrade,
 }
 
-const HARMS: [(Harm, u64); 21] = [
+const HARMS: [(Harm, u64); 22] = [
     (Harm::Kill, 14),
     (Harm::PowerCut, 10),
     (Harm::PowerCutAll, 3),
@@ -52,6 +58,7 @@ const HARMS: [(Harm, u64); 21] = [
     (Harm::Heal, 16),
     (Harm::Storm, 8),
     (Harm::SlowDisk, 5),
+    (Harm::BadDisk, 6),
     (Harm::FullDisk, 3),
     (Harm::RoomAgain, 4),
     (Harm::Wipe, 8),
@@ -62,14 +69,25 @@ const HARMS: [(Harm, u64); 21] = [
     (Harm::Upgrade, 3),
 ];
 
+const RESTORES: u64 = 0x4E57;
+const READERS: u64 = 0x4EAD;
+const SNAPSHOTS: u64 = 0x5A4B;
+const MEMBERS: u64 = 0x3E3B;
+
+const READERS_COUNT: usize = 2;
+
 /// Everything random about a seed that is decided before it runs.
 #[derive(Debug)]
 pub struct Plan {
     pub steps: usize,
     pub between: (u64, u64),
+    /// How much longer than usual machines are away.
+    pub pace: u64,
     rng: Rng,
     /// Disks that have forgotten something and have not been let in again.
     lost: BTreeSet<NodeId>,
+    /// Nodes are added, removed and moved.
+    changes_members: bool,
 }
 
 pub fn members(count: u32) -> Vec<NodeId> {
@@ -94,23 +112,39 @@ pub fn settings(rng: &mut Rng, count: u32) -> Settings {
 pub fn world(seed: u64) -> (World, Plan) {
     let mut rng = Rng::new(seed);
     let count = *rng.pick(&[3, 3, 3, 3, 5, 5, 7]);
-    let common = settings(&mut rng, count);
+    let mut common = settings(&mut rng, count);
+    let pace = Pace::of(seed);
+    pace.apply(&mut common);
     let mixed_formats = rng.chance(200);
+    let mut joining = Rng::new(seed ^ MEMBERS);
+    let changes_members = joining.chance(200);
     let hosts = members(count).into_iter().map(|me| {
         let mut settings = Settings { me, ..common.clone() };
-        if mixed_formats && rng.chance(500) {
+        // Who was removed while the others came to write what it cannot read stops when it is added again (P23).
+        if mixed_formats && rng.chance(500) && !changes_members {
             settings.format = Format(1);
         }
         host(&mut rng, settings)
     });
-    let hosts: Vec<Host> = hosts.collect();
+    let mut hosts: Vec<Host> = hosts.collect();
+    hosts.extend(changes_members.then(|| membership::spares(&mut joining, &common)).into_iter().flatten());
     let keys = rng.range(1, 4);
     let clients = Clients::new(rng.range(3, 6) as usize, keys, rng.fork());
     let steps = rng.range(6, 26) as usize;
     let between = *rng.pick(&[(20_000, 400_000), (100_000, 900_000), (1_000, 60_000)]);
     let mut world = World::new(hosts, clients, rng.fork());
+    world.gathers = rng.chance(500);
+    world.clients.think = pace.slow(world.clients.think);
+    pace.delay_messages(&mut world);
     prepare(&mut world, &mut rng);
-    (world, Plan::new(steps, between, rng))
+    draw_failing_snapshots(&mut world, seed);
+    draw_readers(&mut world, seed);
+    if !changes_members {
+        world.draw_doubles(seed);
+    }
+    world.clients.restores = Rng::new(seed ^ RESTORES).chance(250);
+    let between = pace.slow(between);
+    (world, Plan { pace: pace.factor, changes_members, ..Plan::new(steps, between, rng) })
 }
 
 pub fn host(rng: &mut Rng, settings: Settings) -> Host {
@@ -120,7 +154,7 @@ pub fn host(rng: &mut Rng, settings: Settings) -> Host {
         rate_ppm: rng.range(0, 19_000) as i64 - 9_500,
         wall_offset: rng.range(0, 2_000_000) as i64 - 1_000_000,
     };
-    let mut host = Host::new(settings, Disk::new(Incarnation(rng.next() | 1)), clock);
+    let mut host = Host::new(settings, Disk::new(rng.next()), clock);
     host.sync_us = *rng.pick(&[100, 200, 1_000, 4_000]);
     host
 }
@@ -136,9 +170,26 @@ pub fn prepare(world: &mut World, rng: &mut Rng) {
     }
 }
 
+/// In some seeds snapshots fail, on every machine.
+pub fn draw_failing_snapshots(world: &mut World, seed: u64) {
+    let mut rng = Rng::new(seed ^ SNAPSHOTS);
+    if rng.chance(200) {
+        world.hosts.iter_mut().for_each(|host| host.disk.failing = Some(rng.fork()));
+    }
+}
+
+/// In some seeds there are readers of the feed.
+fn draw_readers(world: &mut World, seed: u64) {
+    let mut rng = Rng::new(seed ^ READERS);
+    if rng.chance(300) {
+        world.readers = Some(Readers::new(READERS_COUNT, rng));
+        (0..READERS_COUNT).for_each(|reader| world.at(0, Event::ReaderWakes { reader }));
+    }
+}
+
 impl Plan {
     pub fn new(steps: usize, between: (u64, u64), rng: Rng) -> Plan {
-        Plan { steps, between, rng, lost: BTreeSet::new() }
+        Plan { steps, between, pace: 1, rng, lost: BTreeSet::new(), changes_members: false }
     }
 
     pub fn pause(&mut self) -> u64 {
@@ -147,6 +198,10 @@ impl Plan {
 
     /// Does one harmful thing.
     pub fn harm(&mut self, world: &mut World) -> Check {
+        if self.changes_members && self.rng.chance(300) {
+            let node = self.someone(world);
+            return membership::change(world, &mut self.rng, node);
+        }
         let harm = self.rng.weighted(&HARMS);
         world.note(|| format!("--- {harm:?}"));
         self.inflict(world, harm)
@@ -154,8 +209,7 @@ impl Plan {
 
     fn someone(&mut self, world: &World) -> usize {
         // The leader is where it hurts.
-        let leader =
-            world.hosts.iter().position(|host| host.core.as_ref().is_some_and(|core| core.is_open()));
+        let leader = world.hosts.iter().position(|host| host.core().is_some_and(|core| core.is_open()));
         match leader {
             Some(leader) if self.rng.chance(450) => leader,
             _ => self.rng.below(world.hosts.len() as u64) as usize,
@@ -169,7 +223,7 @@ impl Plan {
             Harm::PowerCut => self.kill(world, node, true),
             Harm::PowerCutAll => (0..world.hosts.len()).for_each(|node| self.kill(world, node, true)),
             Harm::Pause => {
-                let until = world.now + self.rng.skewed(10_000, 3_000_000);
+                let until = world.now + self.rng.skewed(10_000, 3_000_000 * self.pace);
                 world.hosts[node].paused_until = until;
             }
             Harm::Isolate => world.cut_off(node),
@@ -185,8 +239,9 @@ impl Plan {
                 world.net.straggle = self.rng.below(80);
             }
             Harm::SlowDisk => world.hosts[node].sync_us = self.rng.skewed(200, 300_000),
-            Harm::FullDisk => return set_full(world, node, true),
-            Harm::RoomAgain => return all_have_room(world),
+            Harm::BadDisk => world.hosts[node].disk.turns_bad(&mut self.rng),
+            Harm::FullDisk => fill_up(world, node, &mut self.rng),
+            Harm::RoomAgain => all_have_room(world),
             Harm::Wipe | Harm::Damage => self.forget(world, node, harm),
             Harm::WallJump => {
                 world.hosts[node].clock.wall_offset +=
@@ -201,7 +256,7 @@ impl Plan {
 
     fn kill(&mut self, world: &mut World, node: usize, power: bool) {
         world.crash(node, power);
-        let back = self.rng.skewed(1_000, 2_500_000);
+        let back = self.rng.skewed(1_000, 2_500_000 * self.pace);
         world.after(back, Event::Restart { node });
     }
 
@@ -250,26 +305,43 @@ impl Plan {
         }
     }
 
+    /// Whether one more disk may go: never more than a minority are gone at a time.
+    fn may_lose(&mut self, world: &World, node: usize) -> bool {
+        self.lost.retain(|lost| !world.newest_machine(*lost).disk.durable.vote.admitted);
+        let spare = membership::may_be_lost(world, self.changes_members);
+        let founded = world.hosts[node].disk.durable.vote.admitted;
+        self.lost.contains(&world.hosts[node].id) || (self.lost.len() < spare && founded)
+    }
+
+    /// Somebody starts another machine under the id of this one: until that is let in, its disk is as good as lost.
+    pub fn double(&mut self, world: &mut World) -> Check {
+        let counts = |world: &World, node: usize| world.hosts[node].disk.durable.vote.admitted;
+        let wanted = world.wants_double().filter(|node| counts(world, *node));
+        if let Some(node) = wanted.filter(|node| self.may_lose(world, *node)) {
+            self.lost.insert(world.hosts[node].id);
+            let seed = self.rng.next();
+            world.start_double(node, seed)?;
+        }
+        world.redirect_peers();
+        Ok(())
+    }
+
     /// A disk forgets. Never more than a minority at a time: beyond that nothing is promised.
     fn forget(&mut self, world: &mut World, node: usize, harm: Harm) {
         let id = world.hosts[node].id;
-        self.lost.retain(|lost| !world.host(*lost).disk.durable.vote.admitted);
-        let spare = world.hosts.len() - majority(world.hosts.len());
-        let founded = world.hosts[node].disk.durable.vote.admitted;
-        let known = self.lost.contains(&id);
-        if !known && (self.lost.len() >= spare || !founded) {
+        if !self.may_lose(world, node) || world.has_double(id) {
             return;
         }
-        let incarnation = Incarnation(world.rng.next() | 1);
+        let seed = world.rng.next();
         self.kill(world, node, true);
         let mut rng = self.rng.fork();
         let disk = &mut world.hosts[node].disk;
         let forgot = match harm {
             Harm::Wipe => {
-                disk.wipe(incarnation);
+                disk.wipe(seed);
                 true
             }
-            _ => disk.damage(&mut rng, incarnation),
+            _ => disk.damage(&mut rng),
         };
         if forgot {
             self.lost.insert(id);
@@ -278,28 +350,36 @@ impl Plan {
 
     fn hand_over(&mut self, world: &mut World, node: usize) -> Check {
         let to = self.rng.chance(700).then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
-        world.feed(node, Input::HandOver { request: RequestId(0), to })
+        world.order(node, Call::HandOver { to })
     }
 
     fn service_down(&mut self, world: &mut World, node: usize) -> Check {
         let ttl = Span::millis(self.rng.range(100, 1_500));
         let change = ServiceChange::Down { owner: Owner::Operator, ttl, reason: "".into() };
-        world.feed(node, Input::Service { request: RequestId(0), change })
+        world.order(node, Call::Service(change))
     }
 
     fn upgrade(&mut self, world: &mut World, node: usize) {
-        world.hosts[node].settings.format = Format(2);
-        self.kill(world, node, false);
+        // What a node has shown that it reads, every machine under its id reads (P23).
+        let id = world.hosts[node].id;
+        let machines: Vec<usize> =
+            (0..world.hosts.len()).filter(|machine| world.hosts[*machine].id == id).collect();
+        for machine in machines {
+            world.hosts[machine].settings.format = Format(2);
+            self.kill(world, machine, false);
+        }
     }
 
     /// The faults end: every machine runs, every link passes, every disk has room.
     pub fn mend_all(&mut self, world: &mut World) -> Check {
         world.net.heal();
-        all_have_room(world)?;
+        world.net.late = 0;
+        all_have_room(world);
         for node in 0..world.hosts.len() {
             let host = &mut world.hosts[node];
             host.paused_until = 0;
             host.sync_us = 200;
+            host.disk.mend();
             host.settings.format = host.settings.format.max(Format(1));
             world.start(node)?;
         }
@@ -307,16 +387,13 @@ impl Plan {
     }
 }
 
-fn set_full(world: &mut World, node: usize, full: bool) -> Check {
-    world.hosts[node].disk.full = full;
-    world.feed(node, Input::DiskFull(full))
+/// So far that it shows at once, or only when the next segment is due.
+fn fill_up(world: &mut World, node: usize, rng: &mut Rng) {
+    let disk = &mut world.hosts[node].disk;
+    let left = rng.skewed(0, 3 * disk.segment_bytes);
+    disk.run_short(left);
 }
 
-fn all_have_room(world: &mut World) -> Check {
-    for node in 0..world.hosts.len() {
-        if world.hosts[node].disk.full {
-            set_full(world, node, false)?;
-        }
-    }
-    Ok(())
+fn all_have_room(world: &mut World) {
+    world.hosts.iter_mut().for_each(|host| host.disk.give_room());
 }

@@ -2,13 +2,17 @@
 
 use std::collections::VecDeque;
 
-use eldest::protocol::{Envelope, Input, Message, Node, Output, Seq, SnapshotMeta, Term, Write};
-use eldest::types::{Boot, Incarnation, NodeId, Vector};
+use eldest::protocol::{Event as Told, Fault, Settings};
+use eldest::replica::{Call, CallId, End, FeedEvent, In, Out, Replica};
+use eldest::types::{Boot, ClusterId, Epoch, NodeId, Position};
 
-use crate::checks::{Check, durable, forward};
-use crate::disk::Op;
-use crate::store::Store;
+use crate::calls::Waiting;
+use crate::checks::{Check, durable, ensure};
+use crate::disk::Refused;
+use crate::membership;
+use crate::readers::Kept;
 use crate::world::{Event, World};
+
 impl World {
     pub fn start(&mut self, node: usize) -> Check {
         let now = self.now;
@@ -17,20 +21,25 @@ impl World {
         if host.is_up() || !host.powered {
             return Ok(());
         }
+        // Whatever this process founds is another cluster than what any other founds (P44).
+        let settings = Settings { new_cluster: ClusterId(boot.0.into()), ..host.settings.clone() };
+        let start = match host.disk.open(boot, settings)? {
+            Ok(start) => start,
+            Err(Refused(why)) => return self.does_not_start(node, &why),
+        };
         durable::stored(&host.disk.durable)?;
-        let (recovered, store) = host.disk.recover(boot);
-        host.store = store;
-        let meta = recovered.base.clone();
-        host.snapshot = (meta.index() > 0).then(|| (meta, host.store.clone()));
+        host.state = host.disk.durable.snapshot.state.clone();
+        host.written =
+            start.recovered.records.iter().map(|record| (record.position, record.clone())).collect();
         let clock = host.clock.now(now);
-        host.core = Some(Node::new(host.settings.clone(), recovered, clock));
-        let id = host.id;
-        let full = host.disk.full;
+        host.replica = Some(Replica::new(start, clock));
+        let (id, life) = (host.id, host.life);
+        let applied = host.state.store.applied();
+        host.kept = Kept::from(applied.index);
+        self.checks.told.begins(id, life, applied);
         self.note(|| format!("{id} starts"));
-        if full {
-            self.feed(node, Input::DiskFull(true))?;
-        }
-        self.feed(node, Input::Tick)
+        self.look_after_disk(node)?;
+        self.feed(node, In::Tick)
     }
 
     /// The process dies at once. `power`: with its machine, so that nobody refuses in its name.
@@ -38,15 +47,16 @@ impl World {
         if !self.hosts[node].is_up() {
             return;
         }
-        let mut rng = self.rng.fork();
         let host = &mut self.hosts[node];
-        host.disk.lose_power(&mut rng);
+        host.disk.die(power);
         host.lose_process();
         let id = host.id;
         self.note(|| format!("{id} dies{}", if power { " with its machine" } else { "" }));
         if !power {
             for peer in 0..self.hosts.len() {
-                self.refuse(peer, id);
+                if self.machine(peer, id) == node {
+                    self.refuse(peer, id);
+                }
             }
         }
     }
@@ -60,49 +70,99 @@ impl World {
         }
     }
 
-    pub fn restart_doubtful(&mut self, node: usize) {
-        let incarnation = Incarnation(self.rng.next() | 1);
+    /// Its state is the odd one: it comes back with nothing but its promise.
+    fn starts_over(&mut self, node: usize) {
         self.crash(node, false);
-        let durable = &mut self.hosts[node].disk.durable;
-        durable.incarnation = incarnation;
-        durable.vote.admitted = false;
-        durable.snapshot = SnapshotMeta::default();
-        durable.store = durable.store.blank();
-        durable.records.clear();
+        let id = self.hosts[node].id;
+        self.hosts[node].disk.start_over(id);
         self.after(1_000, Event::Restart { node });
     }
 
+    /// An operator's call that nobody waits for.
+    pub fn order(&mut self, node: usize, call: Call) -> Check {
+        self.calls(node, vec![(Waiting::Nobody, call)])
+    }
+
+    /// Gives a node calls as one round.
+    pub fn calls(&mut self, node: usize, calls: Vec<(Waiting, Call)>) -> Check {
+        let host = &mut self.hosts[node];
+        if !host.is_up() {
+            return Ok(());
+        }
+        let calls = calls.into_iter().map(|(waiting, call)| (host.expect(waiting), call)).collect();
+        self.feed(node, In::Calls(calls))
+    }
+
     /// Gives a node an input, carries out what it says, and goes on with what that brings about.
-    pub fn feed(&mut self, node: usize, input: Input) -> Check {
+    pub fn feed(&mut self, node: usize, input: In) -> Check {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             let now = self.hosts[node].clock.now(self.now);
-            let Some(core) = &mut self.hosts[node].core else {
+            self.hosts[node].led = self.hosts[node].core().and_then(|core| core.leads());
+            let Some(replica) = &mut self.hosts[node].replica else {
                 return Ok(());
             };
-            let outputs = core.handle(now, input);
-            let leads = core.leads().map(|epoch| (epoch, core.boot()));
-            // In available mode a leader that merges goes on at once: until its disk knows, nobody can.
-            let stored = self.hosts[node].disk.durable.vote.promise.epoch;
-            let leads = leads.filter(|(epoch, _)| !self.is_available() || *epoch <= stored);
-            self.mix(outputs.len() as u64 + ((node as u64) << 8) + (self.now << 16));
-            if let Some((epoch, boot)) = leads {
-                let id = self.hosts[node].id;
-                self.checks.epochs.leads(epoch, id, boot)?;
-            }
+            let ticked = matches!(input, In::Tick);
+            let outs = replica.handle(now, input);
+            let rests = self.hosts[node].comes_to_rest(ticked, now);
+            let Some(replica) = &self.hosts[node].replica else {
+                return Ok(());
+            };
+            ensure(rests, "I10 a tick leaves nothing due", || {
+                format!("at {:?} due at {:?}: {:?}", now.mono, replica.deadline(), replica.core())
+            })?;
+            self.mix(outs.len() as u64 + ((node as u64) << 8) + (self.now << 16));
+            self.note_leader(node)?;
             let life = self.hosts[node].life;
-            for output in outputs {
-                self.meet_doom();
+            for out in outs {
+                if is_outward(&out) {
+                    self.meet_doom();
+                }
                 if self.hosts[node].life != life {
                     return Ok(());
                 }
-                self.carry_out(node, output, &mut inputs)?;
+                self.carry_out(node, out, &mut inputs)?;
             }
+            if self.hosts[node].life != life {
+                return Ok(());
+            }
+            self.has_what_it_says(node)?;
         }
         self.start_sync(node);
-        self.settle_leases(node)?;
         self.schedule_tick(node);
         Ok(())
+    }
+
+    fn note_leader(&mut self, node: usize) -> Check {
+        let host = &self.hosts[node];
+        let leads = host.core().and_then(|core| core.leads().map(|epoch| (epoch, core.boot())));
+        // In available mode a leader that merges goes on at once: until its disk knows, nobody can.
+        let stored = host.disk.durable.vote.promise.epoch;
+        let leads = leads.filter(|(epoch, _)| !self.is_available() || *epoch <= stored);
+        match leads {
+            Some((epoch, boot)) => self.checks.epochs.leads(epoch, self.hosts[node].id, boot),
+            None => Ok(()),
+        }
+    }
+
+    /// The replica's state is what its records make of it.
+    fn has_what_it_says(&self, node: usize) -> Check {
+        let host = &self.hosts[node];
+        let Some(replica) = host.replica.as_ref().filter(|_| !host.flipped) else {
+            return Ok(());
+        };
+        let (has, must) = (replica.committed(), &host.state.store);
+        let same = has.applied() == must.applied() && has.digest() == must.digest();
+        ensure(same, "I5 a state is what its records make it", || {
+            format!(
+                "{} has {} {:x}, its records {} {:x}",
+                host.id,
+                has.applied(),
+                has.digest(),
+                must.applied(),
+                must.digest()
+            )
+        })
     }
 
     pub fn meet_doom(&mut self) {
@@ -116,10 +176,10 @@ impl World {
     pub fn schedule_tick(&mut self, node: usize) {
         let now = self.now;
         let host = &mut self.hosts[node];
-        let Some(core) = &host.core else {
+        let Some(replica) = &host.replica else {
             return;
         };
-        let at = host.clock.truth_at(core.deadline().min(host.leasing.deadline())).max(now + 10);
+        let at = host.clock.truth_at(replica.deadline()).max(now + 10);
         if at < host.tick_at {
             host.tick_at = at;
             let life = host.life;
@@ -127,184 +187,98 @@ impl World {
         }
     }
 
-    pub fn carry_out(&mut self, node: usize, output: Output, inputs: &mut VecDeque<Input>) -> Check {
-        match output {
-            Output::Write { seq, write } => self.write(node, seq, write),
-            Output::Send { envelope, after } => self.send(node, envelope, None, after)?,
-            Output::SendSnapshot { to, term, after } => self.send_snapshot(node, to, term, after)?,
-            Output::SendMerge { to, base, after } => self.send_merge(node, to, base, after)?,
-            Output::SendOverride { to, term, base, after } => {
-                self.send_override(node, to, term, base, after)?;
-            }
-            Output::Merge { own, theirs, meta } => self.merge(node, &own, &theirs, &meta)?,
-            Output::Override(meta) => self.take_override(node, &meta)?,
-            Output::Apply(records) => {
-                for record in &records {
-                    self.apply(node, record, inputs)?;
+    fn carry_out(&mut self, node: usize, out: Out, inputs: &mut VecDeque<In>) -> Check {
+        match out {
+            Out::Write { seq, write } => self.write(node, seq, write)?,
+            Out::Send { envelope, after } => self.send(node, envelope, None, after)?,
+            Out::SendSnapshot { to, term, after } => self.send_snapshot(node, to, term, after)?,
+            Out::SendState(outgoing) => self.send_state(node, *outgoing)?,
+            Out::Probe(peer) => {
+                let machine = &self.hosts[self.machine(node, peer)];
+                if !machine.is_up() && machine.powered {
+                    self.refuse(node, peer);
                 }
             }
-            Output::Restore(meta) => self.restore(node, &meta)?,
-            Output::Verdict { request, verdict } => self.verdict(node, request, verdict)?,
-            Output::Probe(peer) if !self.host(peer).is_up() && self.host(peer).powered => {
-                self.refuse(node, peer);
+            Out::Members { .. } => {}
+            Out::Answer(call, answer) => {
+                if !self.answered(node, call, answer)? {
+                    inputs.push_back(In::Gone(call));
+                }
             }
-            Output::Probe(_) => {}
-            Output::Event(told) => self.told(node, told)?,
-            Output::Stop(fault) => self.stopped(node, fault)?,
+            Out::Snapshot(order) => self.take_snapshot(node, *order, inputs),
+            Out::Feed(event) => self.told_to_readers(node, event)?,
+            Out::Event(told) => self.told(node, told)?,
+            Out::End(end) => self.ended(node, end)?,
         }
         Ok(())
     }
 
-    pub fn send_snapshot(&mut self, node: usize, to: NodeId, term: Term, after: Seq) -> Check {
-        let host = &self.hosts[node];
-        let (Some(core), Some((meta, state))) = (&host.core, host.snapshot.clone()) else {
-            return Ok(());
-        };
-        let envelope = core.envelope(to, Message::Snapshot { term, meta });
-        self.send(node, envelope, Some(state), after)
+    /// What a node says that it has applied.
+    fn told_to_readers(&mut self, node: usize, event: FeedEvent) -> Check {
+        if let FeedEvent::Record { at, .. } = &event {
+            self.applies(node, *at)?;
+        }
+        let (id, life) = (self.hosts[node].id, self.hosts[node].life);
+        self.checks.told.told(id, life, &event, self.is_available())?;
+        self.tell_readers(node, &event)
     }
 
-    pub fn write(&mut self, node: usize, seq: Seq, write: Write) {
+    fn applies(&mut self, node: usize, at: Position) -> Check {
         let host = &mut self.hosts[node];
-        let op = match write {
-            Write::Install(meta) => {
-                let state = host.incoming.clone().unwrap_or_default();
-                Op::Install(seq, meta, state)
-            }
-            Write::Rebase(meta) => Op::Install(seq, meta, host.store.clone()),
-            other => Op::Protocol(seq, other),
+        let id = host.id;
+        let Some(record) = host.written.get(&at).cloned() else {
+            return ensure(false, "P12 what is applied stands in the log", || format!("{id} applies {at}"));
         };
-        host.disk.push(op);
+        // What is applied is not asked for again.
+        host.written = host.written.split_off(&at);
+        self.apply(node, &record)
     }
 
-    pub fn start_sync(&mut self, node: usize) {
-        let host = &mut self.hosts[node];
-        if host.is_up() && host.disk.start_sync() {
-            let (life, sync) = (host.life, host.sync_us);
-            let spread = if host.steady { 1 } else { sync };
-            let delay = sync + self.rng.below(spread);
-            self.after(delay, Event::Synced { node, life });
-        }
-    }
-
-    pub fn synced(&mut self, node: usize) -> Check {
-        let life = self.hosts[node].life;
-        let reached = self.hosts[node].disk.durable.last();
-        let done = self.hosts[node].disk.finish_sync();
-        if self.is_available() {
-            let host = &self.hosts[node];
-            forward::disk(host.id, reached, host.disk.durable.last())?;
-        }
-        durable::stored(&self.hosts[node].disk.durable)?;
-        let mut newest = self.hosts[node].done;
-        for op in done {
-            match op {
-                Op::Protocol(seq, _) => newest = newest.max(seq),
-                Op::Install(seq, meta, state) => {
-                    newest = newest.max(seq);
-                    self.reached(node, &meta, &state)?;
-                }
-                Op::Snapshot(meta, state) => {
-                    let index = meta.index();
-                    let held = &mut self.hosts[node].snapshot;
-                    // One that was installed meanwhile is newer.
-                    if held.as_ref().is_none_or(|(held, _)| held.index() < index) {
-                        *held = Some((meta, state));
-                    }
-                    self.feed(node, Input::SnapshotTaken(index))?;
-                }
-            }
-        }
-        if self.hosts[node].life != life {
-            // It died over one of them: its next process has written nothing yet.
-            return Ok(());
-        }
-        self.hosts[node].done = newest;
-        self.release_held(node)?;
-        self.feed(node, Input::Durable(newest))
-    }
-
-    pub fn release_held(&mut self, node: usize) -> Check {
-        let done = self.hosts[node].done;
-        let held = std::mem::take(&mut self.hosts[node].held);
-        for (after, envelope, state) in held {
-            match after <= done {
-                true => self.transmit(node, envelope, state)?,
-                false => self.hosts[node].held.push_back((after, envelope, state)),
-            }
-        }
-        Ok(())
-    }
-
-    pub fn send(&mut self, node: usize, envelope: Envelope, state: Option<Store>, after: Seq) -> Check {
-        match after <= self.hosts[node].done {
-            true => self.transmit(node, envelope, state),
-            false => {
-                self.hosts[node].held.push_back((after, envelope, state));
-                Ok(())
-            }
-        }
-    }
-
-    /// Cuts a machine off from all others, both ways.
-    pub fn cut_off(&mut self, node: usize) {
+    fn told(&mut self, node: usize, told: Told) -> Check {
         let id = self.hosts[node].id;
-        for other in self.others(id) {
-            self.net.cut(id, other);
-            self.net.cut(other, id);
-        }
-    }
-
-    /// A firewall cuts a machine off and refuses connections in its name, though it lives.
-    pub fn reject(&mut self, node: usize) {
-        self.cut_off(node);
-        let peer = self.hosts[node].id;
-        for other in self.others(peer) {
-            let (node, delay) = (self.slot(other), self.net.delay(&mut self.rng));
-            self.after(delay, Event::Refused { node, peer, lie: true });
-        }
-    }
-
-    pub fn others(&self, id: NodeId) -> Vec<NodeId> {
-        let ids = self.hosts.iter().map(|host| host.id);
-        ids.filter(|other| *other != id).collect()
-    }
-
-    pub fn transmit(&mut self, node: usize, envelope: Envelope, state: Option<Store>) -> Check {
-        durable::sent(&envelope, &self.hosts[node].disk.durable)?;
-        self.messages += 1;
-        self.bytes += self.scale.map_or(0, |scale| scale(&envelope));
-        if self.recorder.is_some_and(|wanted| wanted(&envelope)) {
-            self.recorded.push((envelope.clone(), state.clone()));
-        }
-        if self.net.drops(&envelope) {
-            return Ok(());
-        }
-        let mut rng = self.rng.fork();
-        for delay in self.net.fates(&mut rng, envelope.from, envelope.to) {
-            self.after(delay, Event::Deliver { envelope: envelope.clone(), state: state.clone() });
+        self.note(|| format!("{id} {told:?}"));
+        if let Told::Opened { epoch } = told {
+            self.openings.push((self.now, id));
+            self.witness_opening();
+            if let Some(core) = self.hosts[node].core().filter(|_| !self.is_available()) {
+                self.checks.survival.opened(id, epoch, core.log())?;
+            }
         }
         Ok(())
     }
 
-    pub fn deliver(&mut self, envelope: Envelope, state: Option<Store>) -> Check {
-        let node = self.slot(envelope.to);
-        if !self.hosts[node].is_up() {
-            if self.hosts[node].powered {
-                let sender = self.slot(envelope.from);
-                self.refuse(sender, envelope.to);
-            }
+    fn ended(&mut self, node: usize, end: End) -> Check {
+        let host = &self.hosts[node];
+        let id = host.id;
+        let removed = matches!(&end, End::Fault(fault) if membership::was_removed(self, id, fault));
+        let expected = removed || (matches!(end, End::Fault(Fault::Odd)) && host.flipped);
+        ensure(host.calls.is_empty(), "P15 each call is answered", || {
+            format!("{id} stops: {end:?} and owes {:?}", host.calls)
+        })?;
+        self.note(|| format!("{id} stops: {end:?}"));
+        ensure(expected, "no node stops without a cause", || format!("{id} stops: {end:?}"))?;
+        if removed {
+            self.crash(node, false);
+            // Whatever looks after processes starts it again: it may have been added meanwhile.
+            self.after(3_000_000, Event::Restart { node });
             return Ok(());
         }
-        self.note(|| envelope.to_string());
-        if state.is_some() {
-            let host = &mut self.hosts[node];
-            host.incoming = state;
-            host.left_out = match &envelope.message {
-                Message::Merge { base, .. } | Message::Override { base, .. } => base.clone(),
-                _ => Vector::default(),
-            };
-        }
-        self.feed(node, Input::Message(envelope))
+        self.odd.push(id);
+        self.starts_over(node);
+        Ok(())
     }
+
+    pub fn promise_of(&self, node: usize) -> Epoch {
+        self.hosts[node].core().map_or(Epoch::ZERO, |core| core.vote().promise.epoch)
+    }
+
+    /// The caller of a node is not there any more.
+    pub fn hang_up_at(&mut self, node: usize, call: CallId) -> Check {
+        self.feed(node, In::Gone(call))
+    }
+}
+
+/// What others can see of a process: between two of these it can as well die.
+fn is_outward(out: &Out) -> bool {
+    !matches!(out, Out::Feed(_) | Out::Event(_) | Out::Probe(_) | Out::Members { .. } | Out::End(_))
 }

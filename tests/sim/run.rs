@@ -1,11 +1,18 @@
 //! One seed from its first event to its verdict: harm, then calm, then every question asked.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use eldest::types::Format;
 
 use crate::checks::{Violation, ensure};
+use crate::commands::{Command, Tag};
+use crate::guarded::guarded;
+use crate::host::Host;
 use crate::linear;
+use crate::membership;
 use crate::plan::{self, Plan};
 use crate::world::World;
+
+/// Calls of no client have numbers from here on.
+const OTHERS: u64 = 1 << 30;
 
 /// What a run showed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,15 +43,6 @@ pub fn run(seed: u64, traced: bool) -> Outcome {
     }
 }
 
-/// A panic inside the core counts as a violation of its own validation.
-pub fn guarded<T>(run: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let what = panic.downcast_ref::<String>().cloned();
-        let what = what.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
-        Err(Violation { checker: "validation", what: what.unwrap_or_else(|| "a panic".into()) })
-    })
-}
-
 fn report(world: &World, resumed_us: u64, trace: Vec<String>) -> Report {
     Report {
         steps: world.steps,
@@ -58,18 +56,21 @@ fn report(world: &World, resumed_us: u64, trace: Vec<String>) -> Report {
     }
 }
 
-fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
-    world.run_until(400_000)?;
+pub fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
+    world.run_until(400_000 * plan.pace)?;
     for _ in 0..plan.steps {
         let pause = plan.pause();
         world.run_until(world.now + pause)?;
         plan.harm(world)?;
+        plan.double(world)?;
     }
     let pause = plan.pause();
     world.run_until(world.now + pause)?;
+    world.retire_doubles();
     plan.mend_all(world)?;
     let resumed = resumes(world)?;
     agrees(world)?;
+    world.readers_agree()?;
     world.close_all();
     linearizable(world)?;
     Ok(resumed)
@@ -99,13 +100,43 @@ pub fn agrees(world: &mut World) -> Result<(), Violation> {
     let until = world.now + world.hosts[0].settings.timing.election_timeout().times(4).0;
     let came = world.run_until_true(until, |world| {
         let last = world.checks.survival.len();
-        world.hosts.iter().all(|host| {
-            let admitted =
-                host.core.as_ref().is_some_and(|core| core.is_admitted() && core.leader().is_some());
-            host.store.applied == last && admitted
+        let Some((_, leader)) = membership::leader(world) else {
+            return false;
+        };
+        let belongs = |host: &&Host| leader.is_member(host.id) && !host.retired;
+        world.hosts.iter().filter(belongs).all(|host| {
+            let admitted = host.core().is_some_and(|core| core.is_admitted() && core.leader().is_some());
+            host.applied() == last && admitted && leader.is_voter(host.id)
         })
     })?;
-    ensure(came, "I5 all nodes agree in the end", || states(world))
+    ensure(came, "I5 all nodes agree in the end", || states(world))?;
+    world.no_restore_is_left()?;
+    everybody_is_answered(world)
+}
+
+/// Nobody asks any more: whoever has asked a process that lives has an answer. A write whose record was cut is decided once
+/// another one is committed at its index: so the log goes on for a while.
+fn everybody_is_answered(world: &mut World) -> Result<(), Violation> {
+    let pause = world.hosts[0].settings.timing.election_timeout().0 / 10;
+    let answered = |world: &World| world.hosts.iter().all(|host| host.calls.is_empty());
+    for round in 0..20 {
+        let until = world.now + pause;
+        if world.run_until_true(until, answered)? {
+            return Ok(());
+        }
+        let leader = world.hosts.iter().position(|host| host.core().is_some_and(|core| core.is_open()));
+        for number in 0..8 {
+            let tag = Tag { op: OTHERS + 8 * round + number, attempt: 0 };
+            let write = Command::Write { key: u32::MAX, value: tag.op }.call(tag, Format(1));
+            world.order(leader.unwrap_or_default(), write)?;
+        }
+    }
+    let until = world.now + pause;
+    let came = world.run_until_true(until, answered)?;
+    ensure(came, "P15 each call is answered once", || {
+        let open: Vec<_> = world.hosts.iter().map(|host| (host.id, &host.calls)).collect();
+        format!("these wait for ever: {open:?}")
+    })
 }
 
 /// I3.
@@ -115,7 +146,7 @@ pub fn linearizable(world: &World) -> Result<(), Violation> {
 }
 
 pub fn states(world: &World) -> String {
-    let state = |host: &crate::host::Host| match &host.core {
+    let state = |host: &crate::host::Host| match host.core() {
         Some(core) => format!(
             "{} {:?} promise {} last {} commit {} applied {} leader {:?} admitted {}",
             host.id,
@@ -123,7 +154,7 @@ pub fn states(world: &World) -> String {
             core.vote().promise.epoch,
             core.last(),
             core.commit_index(),
-            host.store.applied,
+            host.applied(),
             core.leader(),
             core.is_admitted(),
         ),

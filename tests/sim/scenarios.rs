@@ -1,10 +1,9 @@
 //! The counterexamples as timelines of their own: each sets the stage for one rule, and the checkers
 //! look on. With the rule they all pass; with the rule's mutant on, a named checker objects.
 
-use eldest::protocol::{
-    Certificate, Claim, Condition, Envelope, Input, Limits, Message, Node, Takeover, Term, next_token,
-};
-use eldest::types::{Boot, ClaimId, Epoch, Format, Incarnation, NodeId, RequestId, Span, WallTime};
+use eldest::protocol::{Certificate, Claim, Condition, Envelope, Limits, Message, Node, Takeover, Term};
+use eldest::replica::{Call, In, Replica};
+use eldest::types::{Boot, ClaimId, ClusterId, Epoch, Format, NodeId, Span};
 
 use crate::checks::{Check, Violation, ensure};
 use crate::stage::{MS, core, leads, linearizable, link, read, run, stage, started, write};
@@ -53,10 +52,10 @@ pub fn read_joins_a_round() -> Check {
 }
 
 /// C2: n3's disk, which had promised n2's epoch, is replaced, and hears only the deposed n1.
-fn deposed_meets_wiped() -> Result<World, Violation> {
+pub fn deposed_meets_wiped() -> Result<World, Violation> {
     let mut world = deposed()?;
     world.crash(2, true);
-    world.hosts[2].disk.wipe(Incarnation(0xD15C));
+    world.hosts[2].disk.wipe(0xD15C);
     world.net.heal();
     link(&mut world, 2, 3, false);
     link(&mut world, 2, 1, false);
@@ -132,21 +131,21 @@ pub fn hand_over_with_late_news() -> Check {
         world.net.slow.insert((NodeId(follower), NodeId(1)), 40 * MS);
     }
     run(&mut world, 300)?;
-    let request = RequestId(0);
-    world.feed(0, Input::HandOver { request, to: Some(NodeId(2)) })?;
+    world.order(0, Call::HandOver { to: Some(NodeId(2)) })?;
     run(&mut world, 2_000)?;
     let led = leads(&world, 2);
     ensure(led, "P18 the heir leads", || "n2 does not lead".into())
 }
 
 /// A message as n2 could have sent it.
-fn from_n2(world: &World, to: u32, message: Message) -> Envelope {
+pub fn from_n2(world: &World, to: u32, message: Message) -> Envelope {
     Envelope {
         from: NodeId(2),
         to: NodeId(to),
         boot: core(world, 2).map_or(Boot(1), Node::boot),
         incarnation: world.host(NodeId(2)).disk.durable.incarnation,
         admitted: true,
+        cluster: ClusterId::NONE,
         format: Format(1),
         message,
     }
@@ -168,7 +167,7 @@ pub fn old_suffix_is_not_acknowledged() -> Check {
     let envelope = from_n2(&world, 1, message);
     world.recorder =
         Some(|envelope| matches!(envelope.message, Message::Appended { matched, .. } if matched > 2));
-    world.feed(0, Input::Message(envelope))?;
+    world.feed(0, In::Message(Box::new(envelope), None))?;
     run(&mut world, 20)?;
     let told = &world.recorded;
     ensure(told.is_empty(), "P5 only what matches is acknowledged", || told[0].0.to_string())
@@ -179,8 +178,8 @@ pub fn old_certificate() -> Check {
     let mut world = stage(3, 13, |_| {})?;
     let first = core(&world, 1).and_then(Node::leads).unwrap_or_default();
     for heir in [2, 1] {
-        let (node, request) = (world.slot(NodeId(3 - heir)), RequestId(0));
-        world.feed(node, Input::HandOver { request, to: Some(NodeId(heir)) })?;
+        let node = world.slot(NodeId(3 - heir));
+        world.order(node, Call::HandOver { to: Some(NodeId(heir)) })?;
         run(&mut world, 1_000)?;
     }
     let promised = core(&world, 3).map(Node::vote);
@@ -194,7 +193,7 @@ pub fn old_certificate() -> Check {
         vector: None,
     });
     let envelope = from_n2(&world, 3, message);
-    world.feed(2, Input::Message(envelope))?;
+    world.feed(2, In::Message(Box::new(envelope), None))?;
     let unmoved = core(&world, 3).map(Node::vote) == promised;
     ensure(unmoved, "P18 an old certificate is void", || "n3 promised again".into())
 }
@@ -296,7 +295,7 @@ pub fn odd_leader() -> Check {
         write(&mut world, 1, value + 1);
         run(&mut world, 5)?;
         if value == 12 {
-            world.hosts[0].store.flip();
+            world.hosts[0].replica.as_mut().map(Replica::damage);
             world.hosts[0].flipped = true;
         }
     }
@@ -328,18 +327,6 @@ pub fn old_snapshot_again() -> Check {
     linearizable(&mut world)
 }
 
-/// C15: a backup from before the last grants is restored.
-pub fn tokens_after_a_restore() -> Check {
-    let mut tokens = crate::checks::tokens::Tokens::default();
-    let (backup, mut last) = (41, 41);
-    for second in 1..20 {
-        last = next_token(last, WallTime(1_700_000_000_000_000 + second));
-        tokens.granted(0, second, last)?;
-    }
-    let restored = next_token(backup, WallTime(1_700_000_000_900_000));
-    tokens.granted(0, 20, restored)
-}
-
 /// Every scenario, by name.
 pub const ALL: &[(&str, Scenario)] = &[
     ("deposed_leader_is_read", deposed_leader_is_read),
@@ -361,8 +348,12 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("elder_keeps_dying", elder_keeps_dying),
     ("odd_leader", odd_leader),
     ("old_snapshot_again", old_snapshot_again),
+    ("late_word_of_an_older_life", crate::late_words::late_word_of_an_older_life),
+    ("refused_under_another_name", crate::late_words::refused_under_another_name),
     ("old_suffix_is_not_acknowledged", old_suffix_is_not_acknowledged),
-    ("tokens_after_a_restore", tokens_after_a_restore),
+    ("tokens_after_a_restore", crate::restores::tokens_after_a_restore),
+    ("leads_again_before_its_heir", crate::answers::leads_again_before_its_heir),
+    ("late_word_of_a_wiped_disk", crate::answers::late_word_of_a_wiped_disk),
 ];
 
 #[test]

@@ -1,16 +1,16 @@
 //! A stage for scenarios: a formed, calm cluster, and a few words to direct it with.
 
 use eldest::protocol::{Node, Settings};
-use eldest::types::{Incarnation, NodeId};
+use eldest::types::NodeId;
 
 use crate::checks::{Check, Violation, ensure};
 use crate::client::Clients;
+use crate::commands::{Ask, Command};
 use crate::disk::Disk;
-use crate::host::{Ask, Clock, Host};
+use crate::host::{Clock, Host};
 use crate::linear;
 use crate::plan::members;
 use crate::rng::Rng;
-use crate::store::Command;
 use crate::world::World;
 
 pub const MS: u64 = 1_000;
@@ -32,7 +32,7 @@ pub fn started(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<
         settings.limits.keep = 5;
         adjust(&mut settings);
         let clock = Clock { offset: 1_000_000 * u64::from(me.0), rate_ppm: 0, wall_offset: 0 };
-        Host::new(settings, Disk::new(Incarnation(rng.next() | 1)), clock)
+        Host::new(settings, Disk::new(rng.next()), clock)
     });
     let hosts: Vec<Host> = hosts.collect();
     let mut clients = Clients::new(1_000, 1, rng.fork());
@@ -46,7 +46,7 @@ pub fn started(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<
 }
 
 pub fn core(world: &World, id: u32) -> Option<&Node> {
-    world.host(NodeId(id)).core.as_ref()
+    world.host(NodeId(id)).core()
 }
 
 pub fn leads(world: &World, id: u32) -> bool {

@@ -2,32 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use eldest::protocol::{Envelope, Input};
+use eldest::protocol::Envelope;
+use eldest::replica::{In, Replica};
 use eldest::types::NodeId;
 
 use crate::checks::{Check, Checks, Violation, ensure};
-use crate::client::{Answer, Clients};
-use crate::host::{Call, Host};
+use crate::client::{Answer, Call, Clients};
+use crate::doubles::Doubles;
+use crate::host::Host;
 use crate::leases::{self, Lessees};
 use crate::net::{Filter, Net};
+use crate::readers::Readers;
+use crate::restores::Operator;
 use crate::rng::Rng;
-use crate::sides::{self, Sides};
-use crate::store::Store;
+use crate::sides::{self, Holders, Sides};
+use crate::state::Transfer;
+use crate::stored::Task;
 
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "most events are deliveries")]
 pub enum Event {
     Deliver {
         envelope: Envelope,
-        state: Option<Store>,
+        state: Option<Transfer>,
     },
     Tick {
         node: usize,
         life: u64,
     },
-    Synced {
+    Disk {
         node: usize,
         life: u64,
+        task: Task,
     },
     /// A port refuses. `lie`: something else answered, the process lives (P11).
     Refused {
@@ -49,8 +55,17 @@ pub enum Event {
     ClientGivesUp {
         call: Call,
     },
+    /// A node takes the calls that have gathered.
+    Round {
+        node: usize,
+        life: u64,
+    },
     Restart {
         node: usize,
+    },
+    OperatorRestores,
+    ReaderWakes {
+        reader: usize,
     },
     Side(sides::Event),
     Lease(leases::Event),
@@ -59,7 +74,8 @@ pub enum Event {
 #[derive(Debug)]
 pub struct World {
     pub now: u64,
-    queue: BTreeMap<(u64, u64), Event>,
+    /// Boxed: an event is large, and moves with its neighbours.
+    queue: BTreeMap<(u64, u64), Box<Event>>,
     sequence: u64,
     pub rng: Rng,
     pub net: Net,
@@ -67,7 +83,11 @@ pub struct World {
     pub checks: Checks,
     pub clients: Clients,
     pub sides: Sides,
+    pub holders: Option<Holders>,
     pub lessees: Option<Lessees>,
+    pub operator: Option<Operator>,
+    pub readers: Option<Readers>,
+    pub doubles: Doubles,
     pub steps: u64,
     /// Folded over every step: two runs of a seed must agree on it.
     pub trace_hash: u64,
@@ -79,10 +99,12 @@ pub struct World {
     pub messages: u64,
     /// What a scenario wants to see again: copies of the messages that this picks.
     pub recorder: Option<Filter>,
-    pub recorded: Vec<(Envelope, Option<Store>)>,
+    pub recorded: Vec<(Envelope, Option<Transfer>)>,
     /// What the messages weigh together, by a scale that a test may set.
     pub bytes: u64,
     pub scale: Option<fn(&Envelope) -> u64>,
+    /// Calls wait for others at a node, so that a round takes several.
+    pub gathers: bool,
     /// How many outputs have been carried out.
     pub outputs: u64,
     pub doom: Option<Doom>,
@@ -109,7 +131,11 @@ impl World {
             checks: Checks::default(),
             clients,
             sides: Sides::default(),
+            holders: None,
             lessees: None,
+            operator: None,
+            readers: None,
+            doubles: Doubles::default(),
             steps: 0,
             trace_hash: 0,
             trace: None,
@@ -120,6 +146,7 @@ impl World {
             recorded: Vec::new(),
             bytes: 0,
             scale: None,
+            gathers: false,
             outputs: 0,
             doom: None,
         }
@@ -127,7 +154,7 @@ impl World {
 
     pub fn at(&mut self, time: u64, event: Event) {
         self.sequence += 1;
-        self.queue.insert((time.max(self.now), self.sequence), event);
+        self.queue.insert((time.max(self.now), self.sequence), event.into());
     }
 
     pub fn after(&mut self, delay: u64, event: Event) {
@@ -139,7 +166,8 @@ impl World {
     }
 
     pub fn slot(&self, id: NodeId) -> usize {
-        self.hosts.iter().position(|host| host.id == id).expect("a node of the topology")
+        let machine = |host: &Host| host.id == id && !host.retired;
+        self.hosts.iter().position(machine).expect("a node of the topology")
     }
 
     pub fn run_until(&mut self, until: u64) -> Check {
@@ -149,7 +177,7 @@ impl World {
             }
             let ((time, _), event) = entry.remove_entry();
             self.now = time;
-            self.step(event)?;
+            self.step(*event)?;
         }
         self.now = until;
         Ok(())
@@ -164,7 +192,7 @@ impl World {
             };
             let ((time, _), event) = entry.remove_entry();
             self.now = time;
-            self.step(event)?;
+            self.step(*event)?;
         }
         Ok(true)
     }
@@ -176,7 +204,7 @@ impl World {
                 break;
             };
             self.now = time;
-            self.step(event)?;
+            self.step(*event)?;
         }
         Ok(())
     }
@@ -191,18 +219,24 @@ impl World {
             Event::Deliver { envelope, state } => self.deliver(envelope, state)?,
             Event::Tick { node, life } if self.hosts[node].life == life => {
                 self.hosts[node].tick_at = u64::MAX;
-                self.feed(node, Input::Tick)?;
-                self.tick_leases(node)?;
+                self.feed(node, In::Tick)?;
             }
-            Event::Synced { node, life } if self.hosts[node].life == life => self.synced(node)?,
-            Event::Refused { node, peer, lie } if lie || !self.host(peer).is_up() => {
-                self.feed(node, Input::PeerRefused(peer))?;
+            Event::Disk { node, life, task } if self.hosts[node].life == life => {
+                self.disk_does(node, task)?
+            }
+            Event::Refused { node, peer, lie } if lie || !self.hosts[self.machine(node, peer)].is_up() => {
+                let now = self.hosts[node].clock.now(self.now).mono;
+                self.checks.answered.refused(self.hosts[node].id, peer, now);
+                self.feed(node, In::PeerRefused(peer))?;
             }
             Event::Call { node, call } => self.call(node, call)?,
+            Event::Round { node, life } if self.hosts[node].life == life => self.round(node)?,
             Event::Answer { call, answer } => self.answer(call, answer)?,
             Event::ClientWakes { client } => self.client_wakes(client),
             Event::ClientGivesUp { call } => self.client_gives_up(call),
             Event::Restart { node } => self.start(node)?,
+            Event::ReaderWakes { reader } => self.reader_wakes(reader)?,
+            Event::OperatorRestores => self.operator_restores()?,
             Event::Side(event) => self.side_event(event)?,
             Event::Lease(event) => self.lease_event(event)?,
             _ => {}
@@ -213,12 +247,14 @@ impl World {
     /// What a frozen process is given waits until it thaws.
     fn unless_paused(&mut self, event: Event) -> Option<Event> {
         let node = match &event {
-            Event::Deliver { envelope, .. } => self.slot(envelope.to),
+            Event::Deliver { envelope, .. } => self.reached_from(envelope.from, envelope.to),
             Event::Tick { node, .. }
-            | Event::Synced { node, .. }
+            | Event::Disk { node, .. }
             | Event::Refused { node, .. }
             | Event::Call { node, .. }
+            | Event::Round { node, .. }
             | Event::Side(sides::Event::Call { node, .. })
+            | Event::Side(sides::Event::Role(sides::RoleEvent::Call { node, .. }))
             | Event::Lease(leases::Event::Call { node, .. }) => *node,
             _ => return Some(event),
         };
@@ -232,9 +268,10 @@ impl World {
 
     fn check_leases(&self) -> Check {
         let says_true = |host: &&Host| {
-            let core = host.core.as_ref().filter(|core| core.is_open());
+            let replica = host.replica.as_ref().filter(|replica| replica.core().is_open());
             let awake = host.paused_until <= self.now;
-            awake && core.is_some_and(|core| core.is_leader(host.clock.now(self.now).mono))
+            let says = |replica: &Replica| replica.is_leader(host.clock.now(self.now).mono);
+            awake && replica.is_some_and(says)
         };
         let holders: Vec<NodeId> = self.hosts.iter().filter(says_true).map(|host| host.id).collect();
         self.checks.lease.holders(&holders)

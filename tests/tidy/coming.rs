@@ -90,7 +90,7 @@ fn is_there((file, name): &(String, String), part: Part, texts: &[(String, Strin
         Part::Rust => {
             let wanted = format!("fn {name}(");
             let of_client =
-                |path: &str| path.starts_with("src/client/") || path.starts_with("tests/it/client");
+                |path: &str| path.starts_with("crates/client/src/") || path.starts_with("tests/it/client");
             texts.iter().any(|(at, text)| of_client(at) && text.contains(&wanted))
         }
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     const TEXTS: [(&str, &str); 3] = [
-        ("src/client/tests/locks.rs", "fn it_locks() {}"),
+        ("crates/client/src/tests/locks.rs", "fn it_locks() {}"),
         ("clients/python/tests/unit/x.py", "def test_it(self):"),
         ("clients/js/test/y.test.js", "test('it; and more', () => {})"),
     ];

@@ -7,13 +7,16 @@
 //! Caveats: this is a tokenizer and not a compiler. A macro that pastes names together, an alias of `crate` or a
 //! `#[path]` attribute is beyond it.
 
+mod circles;
 mod coming;
+mod crates;
 mod imports;
 mod map;
 mod markers;
 mod mutants;
 mod paths;
 mod purity;
+mod rooms;
 mod rules;
 mod sizes;
 mod source;
@@ -26,12 +29,29 @@ use tree::Repo;
 
 #[test]
 fn imports_run_one_way() {
-    expect_none(imports::check(&Repo::read().sources("src/")));
+    expect_none(imports::check(&Repo::read().product()));
+}
+
+#[test]
+fn rooms_import_one_way() {
+    expect_none(rooms::check(&Repo::read().product()));
+}
+
+#[test]
+fn files_import_in_no_circle() {
+    expect_none(circles::check(&Repo::read().product()));
+}
+
+#[test]
+fn crates_are_built_with_little() {
+    let repo = Repo::read();
+    let lock = crates::check_lock(repo.text("Cargo.lock"));
+    expect_none([crates::check(&repo.texts), lock].concat());
 }
 
 #[test]
 fn the_core_is_pure() {
-    expect_none(purity::check(&Repo::read().sources("src/")));
+    expect_none(purity::check(&Repo::read().product()));
 }
 
 #[test]

@@ -29,7 +29,8 @@ fn check_complete(map: &str, paths: &[String]) -> Vec<String> {
     let covered = |short: &str| short.rsplit_once('/').is_some_and(|(folder, _)| whole.contains(folder));
     let mut complaints = Vec::new();
     for path in paths {
-        let short = path.strip_prefix("src/");
+        let short = ["src/", "crates/core/src/", "crates/"].iter().find_map(|root| path.strip_prefix(root));
+        let short = short.filter(|short| short.ends_with(".rs") || path.starts_with("src/"));
         if short
             .is_some_and(|short| !named.contains(short) && !named.contains(path.as_str()) && !covered(short))
         {

@@ -4,7 +4,7 @@ use crate::paths::paths;
 use crate::source::Source;
 use crate::tokens::{Token, closing, text_at};
 
-const DEFINITION: &str = "src/protocol/mutant.rs";
+const DEFINITION: &str = "crates/core/src/protocol/mutant.rs";
 
 pub fn check(sources: &[Source]) -> Vec<String> {
     let definition = sources.iter().find(|source| source.path == DEFINITION);
@@ -14,11 +14,14 @@ pub fn check(sources: &[Source]) -> Vec<String> {
             "{DEFINITION}:1: no `enum Mutant` with variants; write it, or correct the path here"
         )];
     }
-    let users = sources.iter().filter(|source| source.path != DEFINITION);
+    let in_product = |source: &&Source| source.path.starts_with("src/") || source.path.starts_with("crates/");
+    let users = sources.iter().filter(in_product).filter(|source| source.path != DEFINITION);
     let used: Vec<_> = users.flat_map(|source| paths(&source.tokens)).collect();
     let unused = |variant: &&Token| !used.iter().any(|path| path.contains(&["Mutant", &variant.text]));
     let complaint = |Token { text, line }: &Token| {
-        format!("{DEFINITION}:{line}: Mutant::{text} is not used in src/ or tests/; use it or remove it")
+        format!(
+            "{DEFINITION}:{line}: Mutant::{text} is read nowhere in the product; read it there or remove it"
+        )
     };
     variants.iter().filter(unused).map(complaint).collect()
 }
@@ -58,7 +61,7 @@ mod tests {
                         \n    Second(u8, u8),\n    Third { a: u8 },\n    Fourth = 1 << 4,\n    Fifth\n}\n";
 
     fn complaints(definition: &str, user: &str) -> Vec<String> {
-        check(&[Source::new(DEFINITION, definition), Source::new("tests/sim/main.rs", user)])
+        check(&[Source::new(DEFINITION, definition), Source::new("src/driver/mod.rs", user)])
     }
 
     #[test]
@@ -79,14 +82,13 @@ mod tests {
     fn an_unused_mutant_fails() {
         let user = "f(Mutant::First, Mutant::Second, Mutant::Third, Mutant::Fifth); // Mutant::Fourth";
         let own = format!("{ENUM}const X: Mutant = Mutant::Fourth;\n");
-        let expected =
-            "src/protocol/mutant.rs:10: Mutant::Fourth is not used in src/ or tests/; use it or remove it";
+        let expected = "crates/core/src/protocol/mutant.rs:10: Mutant::Fourth is read nowhere in the product; read it there or remove it";
         assert_eq!(complaints(&own, user), [expected]);
     }
 
     #[test]
     fn a_missing_enum_fails() {
-        assert!(check(&[])[0].starts_with("src/protocol/mutant.rs:1: no `enum Mutant`"));
+        assert!(check(&[])[0].starts_with("crates/core/src/protocol/mutant.rs:1: no `enum Mutant`"));
         assert_eq!(complaints("pub enum Mutant {}", "").len(), 1);
     }
 }

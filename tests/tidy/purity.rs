@@ -4,10 +4,10 @@ use crate::paths::{Path, paths};
 use crate::source::Source;
 use crate::tokens::text_at;
 
-const PURE: [&str; 4] = ["types", "protocol", "store", "leases"];
+const PURE: [&str; 5] = ["types", "protocol", "store", "leases", "replica"];
 
 /// The one place for test-only switches, which each test thread sets for itself.
-const SWITCHES: &str = "src/protocol/mutant.rs";
+const SWITCHES: &str = "crates/core/src/protocol/mutant.rs";
 
 const OUTSIDE: &str = "return an output and let the driver act";
 const CLOCK: &str = "take the time as an argument";

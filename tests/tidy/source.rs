@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 use crate::strip;
 use crate::tokens::{Token, attributes, item_end, text_at, tokens};
 
+const STORAGE: &str = "crates/storage/src/";
+
 #[derive(Clone, Debug)]
 pub struct Source {
     /// From the root of the repository.
@@ -57,15 +59,21 @@ impl Source {
         strip::prose(&self.text)
     }
 
-    /// The module right below the crate; none for the roots and for tests.
+    /// The module right below its crate; none for the roots and for tests. The client library is one, and so is storage.
     pub fn module(&self) -> Option<&str> {
-        let inside = self.path.strip_prefix("src/")?;
+        if self.path.starts_with("crates/client/") {
+            return Some("client");
+        }
+        if self.path.starts_with(STORAGE) {
+            return Some("storage");
+        }
+        let inside = self.path.strip_prefix("src/").or_else(|| self.path.strip_prefix("crates/core/src/"))?;
         let first = inside.split('/').next()?.trim_end_matches(".rs");
         (!matches!(first, "lib" | "main")).then_some(first)
     }
 
     /// The path below which its child modules live.
-    fn folder(&self) -> &str {
+    pub fn folder(&self) -> &str {
         let stem = self.path.trim_end_matches(".rs");
         let root = ["/mod", "/lib", "/main"].iter().find_map(|root| stem.strip_suffix(root));
         root.unwrap_or(stem)
@@ -73,7 +81,15 @@ impl Source {
 
     /// How many `super` lead from this file to the crate.
     pub fn depth(&self) -> usize {
-        self.folder().matches('/').count()
+        let folder = self.folder();
+        let inside = ["crates/core/", "crates/storage/"].iter().find_map(|root| folder.strip_prefix(root));
+        inside.unwrap_or(folder).matches('/').count()
+    }
+
+    /// Whether what stands right below the crate is a part of this module, which is a crate: what comes from others has the
+    /// name of its module.
+    pub fn is_a_crate(&self) -> bool {
+        self.path.starts_with(STORAGE)
     }
 
     fn test_children(&self) -> Vec<String> {

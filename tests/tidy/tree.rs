@@ -48,8 +48,13 @@ impl Repo {
         Source::all(&files)
     }
 
+    /// What is in the binary, and the client library.
+    pub fn product(&self) -> Vec<Source> {
+        [self.sources("src/"), self.sources("crates/")].concat()
+    }
+
     pub fn code(&self) -> Vec<Source> {
-        [self.sources("src/"), self.sources("tests/")].concat()
+        [self.product(), self.sources("tests/")].concat()
     }
 }
 

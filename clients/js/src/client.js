@@ -158,8 +158,8 @@ class Reading {
       const spec = { path: `${path}/${segment(name, what)}`, query: { level } };
       return object((await transport.call(spec)).body, what);
     };
-    this.list = async ({ limit, after, level } = {}) => {
-      return items((await transport.call({ path, query: { limit, after, level } })).body, what);
+    this.list = async ({ prefix, limit, after, level } = {}) => {
+      return items((await transport.call({ path, query: { prefix, limit, after, level } })).body, what);
     };
   }
 }

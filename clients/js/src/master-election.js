@@ -1,7 +1,9 @@
 // `MasterElection`: election, registry and slaves in one object, under the names that programs written for Redis know.
 
+import { Client } from './client.js';
 import { Election } from './election.js';
 import { Emitter } from './emitter.js';
+import { NotFound } from './errors.js';
 import { Registry } from './registry.js';
 import { randomId } from './signals.js';
 
@@ -25,6 +27,7 @@ export class MasterElection extends Emitter {
   #capabilities = {};
   #moves = Promise.resolve();
   #registered = false;
+  #starting = null;
 
   constructor(
     client,
@@ -66,10 +69,18 @@ export class MasterElection extends Emitter {
     for (const event of ['error', 'heartbeat_error']) this.#registry.on(event, (error) => this.emit('error', error));
   }
 
-  /** Resolves when the first election is over, and this process is in the registry, as master or slave. */
-  async start() {
-    await this.#registry.watch();
-    await this.#election.start();
+  /**
+   * Resolves when the first election is over, and this process is in the registry, as master or slave. While no node can be reached
+   * it goes on trying in the background, and tells of it as `error`.
+   */
+  start() {
+    this.#starting = this.#start();
+    return this.#starting;
+  }
+
+  async #start() {
+    const electing = this.#election.start();
+    await Promise.all([electing, this.#registry.watch()]);
     if (this.#election.status !== 'started') return;
     this.#registered = true;
     await this.#moved();
@@ -79,6 +90,10 @@ export class MasterElection extends Emitter {
   async stop() {
     this.#registered = false;
     await this.#election.stop();
+    await this.#registry.stop();
+    // A start that this has cut short leaves nothing behind; whoever called it learns how it ended.
+    await this.#starting?.catch(() => {});
+    this.#registered = false;
     await this.#moves;
     await this.#registry.stop();
   }
@@ -126,8 +141,17 @@ export class MasterElection extends Emitter {
     await this.#client.processes.put(info.processId, { identifier: info.processId, role, capabilities, metadata, ttlMs: 45_000 });
   }
 
+  /**
+   * An entry that has lapsed is written anew if it is this process's, and else left alone. Whatever else goes wrong is told as
+   * `error`: this is called from loops that nobody watches.
+   */
   async updateProcessHeartbeat(processId) {
-    await this.#client.processes.heartbeat(processId);
+    try {
+      await this.#client.processes.heartbeat(processId);
+    } catch (error) {
+      if (!(error instanceof NotFound)) this.emit('error', error);
+      else if (processId === this.#nodeId) await this.#moved();
+    }
   }
 
   async getAllProcesses() {
@@ -205,10 +229,18 @@ function slaveNode({ id, identifier, registered_at, last_seen, metadata }) {
 
 let instance = null;
 
-/** Makes the one `MasterElection` of this process and starts it. */
-export async function initialize(client, ...settings) {
+function nodesOfTheEnvironment() {
+  return globalThis.process?.env?.ELDEST_URL ?? 'http://127.0.0.1:9000';
+}
+
+/**
+ * Makes the one `MasterElection` of this process and starts it. The client may be left out: then the nodes are those of
+ * `ELDEST_URL`, or the one at port 9000 of this machine.
+ */
+export async function initialize(...settings) {
   if (instance) throw new Error('the master election is initialized already');
-  instance = new MasterElection(client, ...settings);
+  const given = settings[0] instanceof Client;
+  instance = new MasterElection(...(given ? settings : [new Client(nodesOfTheEnvironment()), ...settings]));
   try {
     await instance.start();
   } catch (error) {

@@ -195,8 +195,8 @@ export class Registry extends Emitter {
   }
 
   /**
-   * Begins to tell of `slave_registered` and `slave_removed`. Resolves when it is known who is there: whoever comes after that is
-   * told of. Goes on by itself at another node, until `stop`.
+   * Begins to tell of `slave_registered` and `slave_removed`. Resolves when it is known who is there, or when the first attempt to
+   * learn that has failed: whoever comes after it is known is told of. Goes on by itself at another node, until `stop`.
    */
   async watch() {
     if (this.#stop.signal.aborted) this.#stop = new AbortController();
@@ -284,7 +284,7 @@ export class Registry extends Emitter {
     const backoff = new Backoff();
     for (let first = true; !signal.aborted; ) {
       try {
-        for await (const event of this.#events(signal)) {
+        for await (const event of this.#events(signal, opened)) {
           if (event.kind === 'process_registered') await this.#came(event);
           else if (event.kind === 'process_removed') this.#went(event.process);
           else await this.#compare(first);
@@ -295,6 +295,7 @@ export class Registry extends Emitter {
       } catch (error) {
         if (signal.aborted) break;
         this.emit('error', error);
+        opened();
         if (error instanceof Problem && error.status < 500 && error.status !== 410 && error.status !== 429) break;
         await rest(this.#clock, backoff.next(), signal);
       }
@@ -303,9 +304,12 @@ export class Registry extends Emitter {
   }
 
   /** The first bookmark of a feed says that nothing after it is missed; then, and when the state is another one, all are read. */
-  async *#events(signal) {
+  async *#events(signal, failed) {
     let begun = false;
-    const onError = (error) => this.emit('error', error);
+    const onError = (error) => {
+      this.emit('error', error);
+      failed();
+    };
     const kinds = ['process_registered', 'process_removed'];
     for await (const event of this.#feed({ kinds, bookmarks: true, signal, onError })) {
       if (event.kind !== 'bookmark' || !begun) yield event;

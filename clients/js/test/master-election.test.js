@@ -118,3 +118,67 @@ test('initialize and getMasterElection: one for the process', async (t) => {
   await assert.rejects(initialize(client));
   await shutdown();
 });
+
+test('stop during start leaves no leader behind', async (t) => {
+  const { client, first } = await pair(t);
+  const heard = recorded(first, ['master-acquired']);
+  const starting = first.start();
+  await first.stop();
+  await starting;
+  assert.equal(first.getIsMaster(), false);
+  assert.equal((await client.roles.get('master-election')).leader, null);
+  assert.equal((await first.getAllProcesses()).length, 0);
+  // It can be started again, and then stands.
+  await first.start();
+  assert.equal(first.getIsMaster(), true);
+  assert.ok(heard.length >= 1);
+});
+
+test('waitForElectionComplete waits for a start that nobody awaited', async (t) => {
+  const { first } = await pair(t);
+  const starting = first.start();
+  assert.equal(await first.waitForElectionComplete(), true);
+  await starting;
+});
+
+test('start: without a node it goes on in the background, and tells why', async (t) => {
+  const { cluster, client, ends } = await fake(t, 1, { deadlineMs: 200 });
+  const first = new MasterElection(client);
+  ends(first);
+  cluster.fault = () => ({ status: 503, body: { code: 'no_leader', retryable: true } });
+  const told = event(first, 'error');
+  await first.start();
+  await told;
+  assert.equal(first.getIsMaster(), false);
+  const won = event(first, 'master-acquired');
+  cluster.fault = () => undefined;
+  await won;
+});
+
+test('a heartbeat of a lapsed entry writes it anew, and never rejects', async (t) => {
+  const { cluster, first } = await pair(t);
+  await first.start();
+  removeProcess(cluster.state, first.getNodeId());
+  await first.updateProcessHeartbeat(first.getNodeId());
+  assert.equal((await first.getAllProcesses()).length, 1);
+  await first.updateProcessHeartbeat('nobody');
+  assert.equal((await first.getAllProcesses()).length, 1);
+  const told = event(first, 'error');
+  cluster.fault = () => ({ status: 403, body: { code: 'forbidden' } });
+  await first.updateSlaveHeartbeat();
+  assert.equal((await told).code, 'forbidden');
+  cluster.fault = () => undefined;
+});
+
+test('initialize without a client uses the nodes of the environment', async (t) => {
+  const { cluster } = await fake(t);
+  const before = process.env.ELDEST_URL;
+  process.env.ELDEST_URL = cluster.urls.join(',');
+  t.after(() => {
+    if (before === undefined) delete process.env.ELDEST_URL;
+    else process.env.ELDEST_URL = before;
+  });
+  const election = await initialize('cms-cluster', 30_000);
+  assert.equal(election.getIsMaster(), true);
+  await shutdown();
+});

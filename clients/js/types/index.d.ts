@@ -496,7 +496,8 @@ export type FeedKind =
   | 'process_removed'
   | 'conflict'
   | 'service_down'
-  | 'service_up';
+  | 'service_up'
+  | 'members_changed';
 
 /** Members besides `id` and `kind` are the kind's own. */
 export interface FeedEvent {

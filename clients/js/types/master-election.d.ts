@@ -56,5 +56,7 @@ export declare class MasterElection extends Emitter<MasterElectionEvents> {
 }
 
 export declare function initialize(client: Client, ...settings: Settings): Promise<MasterElection>;
+/** Of the nodes that `ELDEST_URL` names, or of the one at port 9000 of this machine. */
+export declare function initialize(...settings: Settings): Promise<MasterElection>;
 export declare function getMasterElection(): MasterElection;
 export declare function shutdown(): Promise<void>;

@@ -3,12 +3,12 @@
 use clap::Parser;
 use serde_json::{Value, json};
 
-use super::encoded;
 use super::view::Conflict;
-use crate::cli::client::{Call, Target};
+use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::cli::out::print;
 use crate::cli::table::Table;
+use crate::client::{Request, encoded};
 
 /// The most that a node gives at once.
 const PAGE: usize = 1000;
@@ -40,7 +40,7 @@ async fn gather(args: &Args) -> Result<Vec<Value>, Failure> {
     let mut items = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let page = args.target.ask(&Call::get(&path(args, after.as_deref()))).await?;
+        let page = args.target.ask(&Request::get(path(args, after.as_deref()))).await?;
         items.extend(page["items"].as_array().cloned().unwrap_or_default());
         let next = page["next"].as_str().map(str::to_string);
         // A node that names the same place twice would keep us for ever.

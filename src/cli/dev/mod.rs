@@ -1,7 +1,7 @@
 //! `eldest dev`: a whole cluster on this machine, as real processes that can be killed, frozen and brought back.
 
 mod child;
-mod error;
+pub mod error;
 mod hints;
 mod place;
 mod run;
@@ -14,7 +14,6 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 
 use super::exit::Failure;
-pub use error::DevError;
 use place::{NODES_MAX, Place};
 use run::{Run, Wishes};
 
@@ -79,10 +78,4 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
         terminal::say(&format!("data: {}", place.folder.display()));
     }
     Ok(outcome?)
-}
-
-impl From<DevError> for Failure {
-    fn from(error: DevError) -> Failure {
-        Failure::Dev(error)
-    }
 }

@@ -12,16 +12,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::child::{Ended, Running, how};
 use super::error::DevError;
 use super::hints::hints;
-use super::place::{Place, name_of};
+use super::place::{NODES_MAX, Place, name_of};
 use super::split::Split;
 use super::terminal::say;
 use super::typed::{self, HELP, Typed};
-use crate::cli::client::{Call, Caller};
 use crate::cli::signals::Signals;
 use crate::cli::status;
+use crate::client::{Caller, Request};
 
 /// Ends that may wait to be told: every node at once.
-const ENDED_MAX: usize = super::NODES_MAX as usize;
+const ENDED_MAX: usize = NODES_MAX as usize;
 
 /// An election takes milliseconds with the timings of a local network; a whole log may have to be read first.
 const LEADER_WITHIN: Duration = Duration::from_secs(60);
@@ -209,10 +209,10 @@ async fn show_status(urls: Vec<String>) {
 /// Ends when some node can serve a linear read.
 async fn first_leader(urls: Vec<String>) {
     let Ok(caller) = Caller::new(None) else { return std::future::pending().await };
-    let call = Call::get("/readyz");
+    let call = Request::get("/readyz");
     loop {
         for url in &urls {
-            if caller.call(url, &call).await.is_ok_and(|answer| answer.status.is_success()) {
+            if caller.at(url, &call).await.is_ok_and(|answer| answer.status.is_success()) {
                 return;
             }
         }

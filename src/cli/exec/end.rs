@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::cli::exit::Failure;
 use crate::client::Error;
 
 /// Above it stands the signal that ended the command.
@@ -83,12 +82,6 @@ impl fmt::Display for ExecEnd {
             ExecEnd::CannotRun { command, why } => write!(f, "{command}: {why}"),
             ExecEnd::NotFound { command } => write!(f, "{command}: no such command"),
         }
-    }
-}
-
-impl From<ExecEnd> for Failure {
-    fn from(end: ExecEnd) -> Failure {
-        Failure::Exec(end)
     }
 }
 

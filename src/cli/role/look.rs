@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::path_of;
-use crate::cli::client::{Call, Problem, Target};
+use super::ask::path_of;
+use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::cli::out::print;
 use crate::cli::pages::{all, cell};
 use crate::cli::table::Table;
+use crate::client::{CallError, Problem, Request};
 
 pub fn show_grant(said: &Value, as_json: bool) -> Result<(), Failure> {
     if as_json {
@@ -22,7 +23,7 @@ pub fn show_grant(said: &Value, as_json: bool) -> Result<(), Failure> {
 }
 
 pub async fn check(role: &str, token: u64, target: &Target) -> Result<(), Failure> {
-    let said = target.ask(&Call::get(&format!("{}/check?token={token}", path_of(role)))).await?;
+    let said = target.ask(&Request::get(format!("{}/check?token={token}", path_of(role)))).await?;
     if said["valid"] == true {
         return print("valid");
     }
@@ -36,7 +37,7 @@ pub async fn check(role: &str, token: u64, target: &Target) -> Result<(), Failur
 /// As the cluster would put it.
 pub fn lost(detail: String) -> Failure {
     let problem = Problem { status: 410, code: "lease_lost".to_string(), detail, ..Problem::default() };
-    Failure::Refused(Box::new(problem))
+    CallError::Refused(Box::new(problem)).into()
 }
 
 pub async fn list(prefix: Option<&str>, as_json: bool, target: &Target) -> Result<(), Failure> {

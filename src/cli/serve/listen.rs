@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 
-use super::run::ServeError;
+use super::error::ServeError;
 use crate::config::{Address, Host};
 
 /// Connections that wait to be accepted; the kernel cuts it down to what it allows.

@@ -5,11 +5,9 @@ use std::io::{IsTerminal, stderr};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-use crate::cli::serve::ServeError;
+use super::error::ServeError;
+use crate::cli::sources::FILTER_VARIABLE;
 use crate::config::{Log, LogFormat};
-
-/// Finer than the level of the settings: a level for each part of the program.
-pub const FILTER_VARIABLE: &str = "ELDEST_LOG";
 
 pub fn install(log: &Log) -> Result<(), ServeError> {
     let filter = filter(log.level.as_str(), std::env::var(FILTER_VARIABLE).ok().as_deref())?;

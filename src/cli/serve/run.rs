@@ -1,6 +1,5 @@
 //! The life of a node's process.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::error::{Ending, ServeError};
 use super::listen::Bound;
 use super::setup::setup;
 use super::stopping::asked_to_stop;
@@ -17,35 +17,10 @@ use crate::cli::signals::Signals;
 use crate::config::Config;
 use crate::driver::{self, End, Handle, Setup, StartError, Started, Wall};
 use crate::http::{self, Context};
+use crate::types::ClusterId;
 
 /// A hand-over takes a window at most; after that the others elect without this node's help.
 const HAND_OVER_MAX: Duration = Duration::from_secs(10);
-
-#[derive(Debug)]
-pub enum ServeError {
-    Filter {
-        text: String,
-        why: String,
-    },
-    Signals(io::Error),
-    Bind {
-        address: String,
-        error: io::Error,
-    },
-    Start(StartError),
-    Client(reqwest::Error),
-    /// A part ended that nobody had asked to.
-    Ended(Ending),
-}
-
-#[derive(Debug)]
-pub enum Ending {
-    Loop(End),
-    /// It went without a word: its thread has died.
-    LoopLost,
-    Http(io::Error),
-    HttpLost,
-}
 
 pub async fn run(config: Config, adopt_copy: bool, exit_with_stdin: bool) -> Result<(), ServeError> {
     let signals = Signals::listen().map_err(ServeError::Signals)?;
@@ -53,9 +28,12 @@ pub async fn run(config: Config, adopt_copy: bool, exit_with_stdin: bool) -> Res
     let orders = exit_with_stdin.then(|| wall.clone());
     let mut asked = tokio::spawn(asked_to_stop(signals, orders));
     let bound = Bound::take(&config.listen).await?;
-    let setup = Arc::new(setup(&config, wall));
+    let mut drawn = [0; 16];
+    getrandom::fill(&mut drawn).map_err(|error| ServeError::Start(StartError::Random(error)))?;
+    let new_cluster = ClusterId(u128::from_le_bytes(drawn));
+    let setup = Arc::new(setup(&config, new_cluster, wall));
     let started = {
-        let (setup, data) = (Setup::clone(&setup), config.data.clone());
+        let (setup, data) = (setup.clone(), config.data.clone());
         let start = tokio::task::spawn_blocking(move || driver::start(setup, &data, adopt_copy));
         tokio::select! {
             started = start => started.map_err(|_| ServeError::Ended(Ending::LoopLost))?.map_err(ServeError::Start)?,
@@ -115,34 +93,10 @@ impl Node {
 /// The one line that tells whoever waits for it that calls are taken from now on.
 fn announce(setup: &Setup, config: &Config, address: std::net::SocketAddr) {
     let me = setup.settings.me;
-    let name = setup.member(me).map_or("?", |member| member.name.as_str());
+    let name = setup.member(me).map_or("?".to_string(), |member| member.name);
     tracing::info!(
         node = me.0, name, listen = %address, cluster = %setup.cluster.name, mode = %setup.cluster.mode,
-        nodes = setup.members.len(), data = %config.data.display(), version = env!("CARGO_PKG_VERSION"),
+        nodes = setup.known().members.len(), data = %config.data.display(), version = env!("CARGO_PKG_VERSION"),
         "ready"
     );
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ServeError::Filter { text, why } => write!(f, "{}={text}: {why}", super::FILTER_VARIABLE),
-            ServeError::Signals(error) => write!(f, "signals cannot be waited for: {error}"),
-            ServeError::Bind { address, error } => write!(f, "{address} cannot be listened on: {error}"),
-            ServeError::Start(error) => write!(f, "{error}"),
-            ServeError::Client(error) => write!(f, "no HTTP client: {error}"),
-            ServeError::Ended(ending) => write!(f, "the node ended by itself: {ending}"),
-        }
-    }
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ending::Loop(end) => end.fmt(f),
-            Ending::LoopLost => write!(f, "its loop died"),
-            Ending::Http(error) => write!(f, "its listener failed: {error}"),
-            Ending::HttpLost => write!(f, "its listener died"),
-        }
-    }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::client::{Answer, Call, Target};
+use crate::cli::client::Target;
 use crate::cli::exit::Failure;
+use crate::client::{Answer, CallError, Request};
 
 /// What `GET /v1/status` says, as far as it is shown here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,11 +25,15 @@ pub struct Report {
     #[serde(default)]
     pub admitted: Option<bool>,
     #[serde(default)]
+    pub replaced: bool,
+    #[serde(default)]
     pub heir: Option<u32>,
     #[serde(default)]
     pub service_down: bool,
     #[serde(default)]
     pub disk_full: bool,
+    #[serde(default)]
+    pub remark: Option<String>,
     pub members: Vec<Member>,
 }
 
@@ -61,6 +66,8 @@ pub struct Member {
     pub name: String,
     pub url: String,
     #[serde(default)]
+    pub votes: Option<bool>,
+    #[serde(default)]
     pub lag: Option<u64>,
     #[serde(default)]
     pub last_heard_ms: Option<u64>,
@@ -78,19 +85,19 @@ pub struct Cluster {
 
 pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
     let caller = target.caller()?;
-    let call = Call::get("/v1/status");
+    let call = Request::get("/v1/status");
     let first = read(caller.first(&target.url, &call).await)?;
     let mut asked = Vec::new();
     for member in &first.members {
         let (caller, call, url) = (caller.clone(), call.clone(), member.url.clone());
-        let answer = tokio::spawn(async move { read(caller.call(&url, &call).await) });
+        let answer = tokio::spawn(async move { read(caller.at(&url, &call).await) });
         asked.push((member.id, answer));
     }
     let mut nodes = BTreeMap::new();
     for (id, answer) in asked {
         // A task that panicked has no answer either.
         let answer = answer.await.map_err(|error| error.to_string());
-        nodes.insert(id, answer.and_then(|answer| answer.map_err(|failure| why(&failure))));
+        nodes.insert(id, answer.and_then(|answer| answer.map_err(|error| why(&error))));
     }
     // The one that was asked first may be known by another address than the one it was reached at.
     let own = nodes.entry(first.node.id).or_insert_with(|| Ok(first.clone()));
@@ -100,18 +107,15 @@ pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
     Ok(Cluster { view: leading(&nodes).unwrap_or(first), nodes })
 }
 
-fn read(answer: Result<Answer, Failure>) -> Result<Report, Failure> {
-    let answer = answer?.accepted()?;
-    let strange =
-        |error: serde_json::Error| Failure::Strange { url: answer.url.clone(), why: error.to_string() };
-    serde_json::from_slice(&answer.body).map_err(strange)
+fn read(answer: Result<Answer, CallError>) -> Result<Report, CallError> {
+    answer?.taken()?.read()
 }
 
 /// In a table there is no room for the address, which stands beside it anyway.
-fn why(failure: &Failure) -> String {
-    match failure {
-        Failure::NotReachable(tried) => tried.iter().map(|one| one.why.clone()).collect(),
-        Failure::NoAnswer { why, .. } | Failure::Strange { why, .. } => why.clone(),
+fn why(error: &CallError) -> String {
+    match error {
+        CallError::NotReached { tried } => tried.iter().map(|one| one.why.clone()).collect(),
+        CallError::NoAnswer { why, .. } | CallError::Strange { why, .. } => why.clone(),
         other => other.to_string(),
     }
 }

@@ -17,11 +17,21 @@ pub fn table(cluster: &Cluster) -> String {
         table.row(row(cluster, member));
     }
     let mut text = format!("{}{}\n{table}", headline(view), split(cluster));
+    for remark in remarks(cluster) {
+        text.push_str(&format!("{remark}\n"));
+    }
     let answered = cluster.nodes.values().filter(|answer| answer.is_ok()).count();
     if answered < cluster.nodes.len() {
         text.push_str(&format!("{answered} of {} answer\n", cluster.nodes.len()));
     }
     text
+}
+
+/// What a node would have an operator look at, and which node says so.
+fn remarks(cluster: &Cluster) -> Vec<String> {
+    let said =
+        cluster.nodes.iter().filter_map(|(id, answer)| Some((id, answer.as_ref().ok()?.remark.as_ref()?)));
+    said.map(|(id, remark)| format!("{}: {remark}", name_of(&cluster.view, *id))).collect()
 }
 
 fn name_of(view: &Report, id: u32) -> String {
@@ -89,7 +99,8 @@ fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
         Some(Err(why)) => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), vec![why.clone()]),
         None => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), Vec::new()),
     };
-    let trouble: Vec<String> = own_trouble.into_iter().chain(member.trouble.clone()).collect();
+    let learns = (member.votes == Some(false)).then(|| "learns, and does not vote yet".to_string());
+    let trouble: Vec<String> = own_trouble.into_iter().chain(learns).chain(member.trouble.clone()).collect();
     [mark.into(), id, name, role, epoch, commit, applied, lag, heard, trouble.join(", ")]
 }
 
@@ -99,7 +110,9 @@ fn troubles(own: &Report, view: &Report) -> Vec<String> {
     if let Some(side) = own.side().filter(|side| own.is_available() && view.side() != Some(*side)) {
         troubles.push(format!("side of {}", name_of(view, side)));
     }
-    if own.admitted == Some(false) {
+    if own.replaced {
+        troubles.push("replaced by another disk".to_string());
+    } else if own.admitted == Some(false) {
         troubles.push("waits to be let in".to_string());
     }
     if own.disk_full {
@@ -151,6 +164,7 @@ mod tests {
         let member = |id: u32, lag, last_heard_ms, trouble: Option<&str>| Member {
             id,
             name: format!("node-{id}"),
+            votes: None,
             url: format!("http://n{id}:9000"),
             lag,
             last_heard_ms,

@@ -54,7 +54,11 @@ fn the_other_files_are_their_profiles() {
 #[test]
 fn without_a_word_the_protocol_has_its_own_settings() {
     let config = Start::default().good();
-    assert_eq!(config.settings(), Settings::lan(NodeId(1), vec![NodeId(1), NodeId(2), NodeId(3)]));
+    let own = config.settings();
+    let ids: Vec<NodeId> = own.members.iter().map(|member| member.id).collect();
+    assert_eq!(ids, [NodeId(1), NodeId(2), NodeId(3)]);
+    assert_eq!(&*own.members[2].address, "127.0.0.3:9000");
+    assert_eq!(Settings { members: [].into(), ..own }, Settings::lan(NodeId(1), Vec::new()));
 }
 
 #[test]

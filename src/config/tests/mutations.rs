@@ -106,7 +106,7 @@ fn accepts_topology(text: &str) -> bool {
     let mut findings = Findings::default();
     let file = File { path: PathBuf::from("topology.json"), text: Ok(text.to_string()) };
     let topology = topology::read(file, None, &mut findings);
-    let mistakes = findings.into_result(None).unwrap_err();
+    let mistakes = findings.into_result::<()>(None).unwrap_err();
     let is_wrong = mistakes.iter().next().is_some();
     assert!(is_wrong || topology.is_some());
     is_accepted(is_wrong.then_some(mistakes))

@@ -13,163 +13,17 @@
 
 mod event;
 mod mark;
+mod refused;
 mod ring;
 mod seats;
+mod shared;
 mod subscription;
-mod tell;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-
-pub use event::{Draft, Event, Kind, Kinds, VALUE_MOST, quoted};
+pub use event::{Draft, Event, Fact, Kind, Kinds, VALUE_MOST, quoted};
 pub use mark::{Id, Since};
-use ring::Ring;
+pub use refused::Refused;
 pub use seats::Filter;
-use seats::Seats;
+pub use shared::{Feed, READERS_MOST, Writer, feed};
 pub use subscription::{Next, Over, Subscription};
-
-use super::api::Handle;
-use crate::types::Position;
-
-/// Readers of one node. Every connection may be one but for a few; all readers of three nodes may be on the last one.
-pub const READERS_MOST: usize = 12_000;
-
-/// Events handed out before others have their turn at the locks.
-const HANDED_AT_ONCE: usize = 256;
-
-/// Why nobody reads along.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    TooMany,
-    /// The place named is yet to come: this node is behind the one that named it.
-    Ahead,
-    /// What follows the place named is not kept, or not in this history. From the oldest place on nothing is missing.
-    Compacted {
-        oldest: Id,
-    },
-    /// The node starts, or is about to end.
-    Closed,
-}
-
-/// The outside's end. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub struct Feed(Arc<Shared>);
-
-impl Handle {
-    /// What happens, for readers.
-    pub fn feed(&self) -> &Feed {
-        &self.feed
-    }
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    /// Locked before the ring, never after it.
-    seats: Mutex<Seats>,
-    ring: Mutex<Ring>,
-    /// There is something to hand out.
-    news: Condvar,
-    /// Whether somebody sits there: else nobody needs waking.
-    awaited: AtomicBool,
-    readers: AtomicUsize,
-}
-
-impl Shared {
-    fn seats(&self) -> MutexGuard<'_, Seats> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hands events out until the writer is gone.
-    fn hand_out(&self) {
-        loop {
-            let upto = {
-                let mut seats = self.seats();
-                let (news, closed) = self.news(&mut seats);
-                if news.is_empty() && closed {
-                    return seats.clear();
-                }
-                news.iter().for_each(|event| seats.hand_out(event));
-                self.awaited.store(!seats.is_empty(), Ordering::Release);
-                seats.next
-            };
-            let nothing = |ring: &mut Ring| ring.next() <= upto && !ring.is_closed;
-            drop(self.news.wait_while(self.ring(), nothing).unwrap_or_else(PoisonError::into_inner));
-        }
-    }
-
-    fn news(&self, seats: &mut Seats) -> (Vec<Arc<Event>>, bool) {
-        let ring = self.ring();
-        if seats.is_empty() {
-            seats.next = ring.next();
-        }
-        if seats.next < ring.first() {
-            seats.lose(ring.first());
-        }
-        let news = ring.from(seats.next, HANDED_AT_ONCE).map(|news| news.cloned().collect());
-        (news.unwrap_or_default(), ring.is_closed)
-    }
-}
-
-/// The loop's end. The feed ends when it is dropped.
-#[derive(Debug)]
-pub struct Writer {
-    shared: Arc<Shared>,
-    /// Whether an election that was told of is still under way.
-    pub electing: bool,
-}
-
-/// A feed that tells nothing yet.
-pub fn feed() -> (Feed, Writer) {
-    let feed = Feed::default();
-    let writer = Writer { shared: feed.0.clone(), electing: false };
-    (feed, writer)
-}
-
-impl Writer {
-    /// Records above this position will be told. `sides`: whether histories may part.
-    pub fn open(&self, at: Position, sides: bool) -> io::Result<()> {
-        self.shared.ring().open(at, sides);
-        let shared = self.shared.clone();
-        thread::Builder::new().name("feed".to_string()).spawn(move || shared.hand_out())?;
-        Ok(())
-    }
-
-    /// The next record that is applied, and what it brought about.
-    pub fn record(&self, at: Position, drafts: Vec<Draft>) {
-        self.shared.ring().record(at, drafts);
-    }
-
-    /// The state has become another one.
-    pub fn replaced(&self, at: Position, changes: Vec<Draft>, last: Draft) {
-        self.shared.ring().replaced(at, changes, last);
-        self.wake();
-    }
-
-    /// What is in no record, for those who read along now.
-    pub fn passing(&self, draft: Draft) {
-        self.shared.ring().passing(draft);
-        self.wake();
-    }
-
-    /// After records: they are handed out.
-    pub fn wake(&self) {
-        if self.shared.awaited.load(Ordering::Acquire) {
-            self.shared.news.notify_one();
-        }
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.shared.ring().is_closed = true;
-        self.shared.news.notify_all();
-    }
-}

@@ -7,9 +7,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Refused;
 use super::event::{Draft, Event};
 use super::mark::{Id, Mark, Since};
+use super::refused::Refused;
 use crate::types::{Epoch, Index, Position};
 
 /// A few minutes of a busy cluster: what a client needs that reconnects after a failover, and not a second log.

@@ -10,8 +10,9 @@ use tokio::time::timeout;
 
 use super::event::Event;
 use super::mark::{Id, Since};
+use super::refused::Refused;
 use super::seats::{Filter, NOWHERE, Seat};
-use super::{Feed, READERS_MOST, Refused, Shared};
+use super::shared::{Feed, READERS_MOST, Shared};
 
 /// Events that wait for one reader. A reader that lags further reads from what is kept, and nothing waits for it.
 const QUEUE_MOST: usize = 256;

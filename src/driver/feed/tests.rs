@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::event::Said;
+use super::event::Fact;
 use super::mark::Mark;
+use super::ring::Ring;
 use super::*;
 use crate::store::Key;
-use crate::types::{Epoch, NodeId, Text};
+use crate::types::{Epoch, NodeId, Position, Text};
 
 /// Longer than any of this takes; only a hang waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -349,5 +350,5 @@ fn an_event_as_text() {
     let passing =
         Event::new(Mark::behind(12), None, id, Draft::rare(Kind::ServiceUp, None, ",\"x\":1".to_string()));
     assert_eq!(text(&passing), "event: service_up\ndata: {\"kind\":\"service_up\",\"x\":1}\n\n");
-    assert!(matches!(doc("a").said, Said::Change { .. }));
+    assert!(matches!(doc("a").fact, Fact::Change { .. }));
 }

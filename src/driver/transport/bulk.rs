@@ -8,8 +8,8 @@ use futures_util::stream;
 use reqwest::Body;
 use tokio::sync::mpsc;
 
-use super::super::handed::Handed;
 use super::post::{Fault, Poster};
+use crate::storage::node::Handed;
 use crate::storage::snapshot::Export;
 use crate::wire::{Parcel, body_mac};
 

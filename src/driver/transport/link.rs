@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use reqwest::Client;
 use tokio::sync::mpsc;
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinSet};
 
-use super::super::setup::{Member, Setup};
-use super::Arrived;
+use super::super::member::Member;
+use super::super::setup::Setup;
+use super::arrived::Arrived;
 use super::bulk::{self, Cargo};
 use super::log::LogBox;
 use super::outbox::Outbox;
@@ -56,28 +57,29 @@ pub struct Link {
 impl Link {
     pub fn start(
         setup: Arc<Setup>,
-        member: Member,
+        member: &Member,
         client: Client,
         tell: mpsc::Sender<Arrived>,
-    ) -> Arc<Link> {
+    ) -> (Arc<Link>, JoinSet<()>) {
         let timing = &setup.settings.timing;
         let patience = Duration::from_micros(timing.fresh().0).min(REST_MOST);
         let link = Arc::new(Link {
             control: Outbox::default(),
             log: LogBox::new(setup.settings.limits.batch_bytes),
             watch: Watch::new(member.id, member.authority(), patience, setup.wall.clone()),
-            poster: Poster::new(setup.clone(), &member, client),
+            poster: Poster::new(setup.clone(), member, client),
             busy: Default::default(),
             trouble: Mutex::default(),
             tell: tell.clone(),
         });
+        let mut tasks = JoinSet::new();
         for _ in 0..CONTROL_CALLS {
-            tokio::spawn(link.clone().carry_control());
+            tasks.spawn(link.clone().carry_control());
         }
-        tokio::spawn(link.clone().carry_log());
+        tasks.spawn(link.clone().carry_log());
         let watching = link.clone();
-        tokio::spawn(async move { watching.watch.run(tell).await });
-        link
+        tasks.spawn(async move { watching.watch.run(tell).await });
+        (link, tasks)
     }
 
     async fn carry_control(self: Arc<Link>) {

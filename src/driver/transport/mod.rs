@@ -11,45 +11,47 @@
 //!                    watch    (an idle connection)  ────────────► Arrived::Refused
 //! ```
 
+mod arrived;
 mod bulk;
 mod link;
 mod log;
 mod outbox;
 mod post;
-mod wall;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
-use super::api::PeerCall;
+use super::member::Member;
 use super::setup::Setup;
 use crate::types::NodeId;
 use crate::wire::Parcel;
+pub use arrived::Arrived;
 pub use bulk::Cargo;
 use link::Link;
 pub use link::{Freight, Lane, Packed};
 pub use log::LogParcel;
-pub use wall::Wall;
-
-/// What the network tells the loop.
-#[derive(Debug)]
-pub enum Arrived {
-    /// A message in a response.
-    Call(Box<PeerCall>),
-    /// Nothing listens where that peer should: its process is dead.
-    Refused(NodeId),
-}
 
 /// Messages from responses that wait for the loop. Beyond it the calls that bring them wait.
 const ARRIVED_MOST: usize = 1024;
 
-/// Every peer's links. Owned by the loop.
+/// Every peer's links. Looked at by all, changed by the loop.
 #[derive(Debug)]
 pub struct Network {
-    links: BTreeMap<NodeId, Arc<Link>>,
+    links: RwLock<BTreeMap<NodeId, Running>>,
+    client: reqwest::Client,
+    tell: mpsc::Sender<Arrived>,
+}
+
+/// A link, where it leads and its tasks, which end with it.
+#[derive(Debug)]
+struct Running {
+    link: Arc<Link>,
+    authority: String,
+    _tasks: JoinSet<()>,
 }
 
 impl Network {
@@ -57,46 +59,76 @@ impl Network {
     pub fn start(setup: &Arc<Setup>) -> Result<(Network, mpsc::Receiver<Arrived>), reqwest::Error> {
         let (tell, arrived) = mpsc::channel(ARRIVED_MOST);
         let client = post::client(&setup.settings.timing)?;
-        let links = setup.others().map(|member| {
-            let link = Link::start(setup.clone(), member.clone(), client.clone(), tell.clone());
-            (member.id, link)
+        let network = Network { links: RwLock::default(), client, tell };
+        network.follow(setup);
+        Ok((network, arrived))
+    }
+
+    /// Nodes have come, gone or moved. On the loop's runtime.
+    pub fn follow(&self, setup: &Arc<Setup>) {
+        let members = setup.others();
+        let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|id, running| {
+            members.iter().any(|member| member.id == *id && member.authority() == running.authority)
         });
-        Ok((Network { links: links.collect() }, arrived))
+        for member in members {
+            links.entry(member.id).or_insert_with(|| self.start_link(setup, &member));
+        }
+    }
+
+    /// Somebody has called who is no member yet, by this node's log. Its link goes when the members change the next time.
+    pub fn meet(&self, setup: &Arc<Setup>, stranger: &Member) {
+        let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
+        links.entry(stranger.id).or_insert_with(|| self.start_link(setup, stranger));
+    }
+
+    pub fn knows(&self, node: NodeId) -> bool {
+        self.links.read().unwrap_or_else(PoisonError::into_inner).contains_key(&node)
+    }
+
+    fn start_link(&self, setup: &Arc<Setup>, member: &Member) -> Running {
+        let (link, tasks) = Link::start(setup.clone(), member, self.client.clone(), self.tell.clone());
+        Running { link, authority: member.authority(), _tasks: tasks }
+    }
+
+    fn link(&self, to: NodeId) -> Option<Arc<Link>> {
+        let links = self.links.read().unwrap_or_else(PoisonError::into_inner);
+        links.get(&to).map(|running| running.link.clone())
     }
 
     pub fn send(&self, parcel: Parcel) {
-        if let Some(link) = self.links.get(&parcel.sender.to) {
+        if let Some(link) = self.link(parcel.sender.to) {
             link.control.push(parcel);
         }
     }
 
     pub fn send_log(&self, to: NodeId, parcel: LogParcel) {
-        if let Some(link) = self.links.get(&to) {
+        if let Some(link) = self.link(to) {
             link.log.push(parcel);
         }
     }
 
     /// The way for a state to that peer, unless one of its kind is on it already.
     pub fn lane(&self, to: NodeId, freight: Freight) -> Option<Lane> {
-        self.links.get(&to)?.lane(freight)
+        self.link(to)?.lane(freight)
     }
 
     pub fn is_busy(&self, to: NodeId, freight: Freight) -> bool {
-        self.links.get(&to).is_some_and(|link| link.is_busy(freight))
+        self.link(to).is_some_and(|link| link.is_busy(freight))
     }
 
     pub fn probe(&self, peer: NodeId) {
-        if let Some(link) = self.links.get(&peer) {
+        if let Some(link) = self.link(peer) {
             link.watch.probe();
         }
     }
 
     pub fn is_reachable(&self, peer: NodeId) -> bool {
-        self.links.get(&peer).is_some_and(|link| link.watch.is_connected())
+        self.link(peer).is_some_and(|link| link.watch.is_connected())
     }
 
     /// Why calls to that peer are refused, in its own words.
     pub fn trouble(&self, peer: NodeId) -> Option<String> {
-        self.links.get(&peer).and_then(|link| link.trouble())
+        self.link(peer).and_then(|link| link.trouble())
     }
 }

@@ -9,7 +9,8 @@ use reqwest::{Body, Client, StatusCode, Url};
 
 use super::super::api::PeerCall;
 use super::super::incoming;
-use super::super::setup::{Member, Setup};
+use super::super::member::Member;
+use super::super::setup::Setup;
 use crate::protocol::Timing;
 use crate::types::NodeId;
 use crate::wire::{Challenge, Hello, Parcel, Route, Sender, Session, header};

@@ -11,7 +11,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use super::{Arrived, Wall};
+use super::super::wall::Wall;
+use super::arrived::Arrived;
 use crate::types::NodeId;
 
 #[derive(Debug)]

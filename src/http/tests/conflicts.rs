@@ -1,7 +1,7 @@
 //! What merges overrode, and the operator's merge that makes it here.
 
 use super::Answer;
-use super::node::{Node, Options, Order, TOKEN};
+use super::node::{Control, Node, Options, TOKEN};
 use crate::driver::api::Denied;
 use crate::protocol::Mode;
 use crate::types::NodeId;
@@ -135,7 +135,7 @@ async fn a_merge_is_the_leaders_and_the_operators() {
     node.deny([Denied::ServiceDown { reason: "x".into() }]).await;
     let held = node.call("POST /merge_conflict", &allowed, "{\"docs\":[{\"key\":\"a\",\"value\":1}]}").await;
     assert_eq!(held.problem(), (503, "service_down".to_string()));
-    node.order(Order::Show(Some(NodeId(2)))).await;
+    node.control(Control::Show(Some(NodeId(2)))).await;
     let elsewhere = node.call("POST /merge_conflict", &allowed, "{}").await;
     assert_eq!(elsewhere.problem(), (421, "not_leader".to_string()));
     assert_eq!(elsewhere.json()["leader_node"]["id"], 2);
@@ -162,7 +162,7 @@ async fn a_late_read_speaks_of_no_majority() {
     let mut limits = super::node::limits();
     limits.request_timeout = std::time::Duration::from_millis(50);
     let node = Node::with(Options { mode: Mode::Available, limits, ..Options::default() }).await;
-    node.order(Order::FallSilent).await;
+    node.control(Control::FallSilent).await;
     for line in ["GET /v1/docs/a", "GET /v1/status"] {
         assert_eq!(node.call(line, &[], "").await.problem(), (503, "no_leader".to_string()), "{line}");
     }

@@ -7,12 +7,12 @@ use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::node::{Node, Options, Order, TOKEN};
+use super::node::{Control, Node, Options, TOKEN};
 use super::request;
 use crate::driver::api::Denied;
 use crate::types::NodeId;
 
-const LEADER: Order = Order::Show(Some(NodeId(1)));
+const LEADER: Control = Control::Show(Some(NodeId(1)));
 
 async fn two() -> (Node, Node) {
     let mut nodes = Node::several(2, Options::default()).await.into_iter();
@@ -58,7 +58,7 @@ async fn a_name_is_the_same_through_a_follower() {
 }
 
 #[tokio::test]
-async fn orders_are_passed_on_with_their_credential() {
+async fn controls_are_passed_on_with_their_credential() {
     let options = Options { token: Some(TOKEN), ..Options::default() };
     let mut nodes = Node::several(2, options).await;
     let _serving = nodes[0].serve();
@@ -71,7 +71,7 @@ async fn orders_are_passed_on_with_their_credential() {
 #[tokio::test]
 async fn a_leader_that_cannot_be_dialled_has_not_been_asked() {
     let (_, follower) = two().await;
-    follower.order(Order::Show(Some(NodeId(3)))).await;
+    follower.control(Control::Show(Some(NodeId(3)))).await;
     for line in ["PUT /v1/docs/a", "GET /v1/docs/a"] {
         assert_eq!(follower.call(line, &[], "1").await.problem(), (503, "no_leader".to_string()), "{line}");
     }
@@ -125,7 +125,7 @@ async fn a_call_outwaits_a_hand_over_that_is_given_up() {
 async fn a_call_follows_leadership() {
     let (mut heir, old) = two().await;
     let _serving = heir.serve();
-    old.order(Order::Show(Some(NodeId(2)))).await;
+    old.control(Control::Show(Some(NodeId(2)))).await;
     old.deny(std::iter::repeat_n(Denied::HandingOver, 10_000)).await;
     let call = old.front.answer(request("PUT /v1/docs/a", &[], "1"));
     let mut call = std::pin::pin!(call);
@@ -133,7 +133,7 @@ async fn a_call_follows_leadership() {
         assert!(call.as_mut().now_or_never().is_none());
         tokio::task::yield_now().await;
     }
-    old.order(LEADER).await;
+    old.control(LEADER).await;
     let answer = super::Answer::of(call.await).await;
     assert_eq!((answer.status.as_u16(), answer.header("eldest-node")), (201, "1"));
     assert_eq!(heir.seen().len(), 1);
@@ -143,11 +143,11 @@ async fn a_call_follows_leadership() {
 async fn who_is_told_that_the_leader_moved_asks_again() {
     let (mut leader, follower) = two().await;
     let _serving = leader.serve();
-    leader.order(Order::Show(Some(NodeId(3)))).await;
+    leader.control(Control::Show(Some(NodeId(3)))).await;
     let call = follower.front.answer(request("PUT /v1/docs/a", &[], "1"));
     let turn = async {
         tokio::task::yield_now().await;
-        leader.order(LEADER).await;
+        leader.control(LEADER).await;
     };
     let (response, ()) = tokio::join!(call, turn);
     assert_eq!(response.status(), 201);
@@ -158,14 +158,14 @@ async fn who_is_told_that_the_leader_moved_asks_again() {
 async fn a_call_outwaits_a_moment_without_a_leader() {
     let (mut leader, follower) = two().await;
     let _serving = leader.serve();
-    follower.order(Order::Show(None)).await;
+    follower.control(Control::Show(None)).await;
     follower.deny([Denied::NoLeader]).await;
     let call = follower.front.answer(request("PUT /v1/docs/a", &[], "1"));
     let turn = async {
         while follower.seen().is_empty() {
             tokio::task::yield_now().await;
         }
-        follower.order(LEADER).await;
+        follower.control(LEADER).await;
     };
     let (response, ()) = tokio::join!(call, turn);
     assert_eq!(response.status(), 201);

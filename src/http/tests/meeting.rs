@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 
 use super::node::limits;
 use super::{Answer, request};
-use crate::driver::{self, End, Handle, Member, Setup};
-use crate::http::context::Context;
-use crate::http::front::Front;
+use crate::driver::{self, Directory, End, Handle, Member, Setup};
+use crate::http::Context;
 use crate::http::serve;
+use crate::http::server::Front;
 use crate::protocol::{Mode, Settings};
 use crate::types::NodeId;
 use crate::wire::ClusterHead;
@@ -48,20 +48,29 @@ pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
         name: format!("node-{id}"),
         host: "127.0.0.1".to_string(),
         port: *port,
+        votes: true,
     };
     let members: Vec<Member> = (1..).zip(ports).map(member).collect();
     let mut settings = Settings::lan(NodeId(me), members.iter().map(|member| member.id).collect());
     settings.mode = mode;
-    let cluster = ClusterHead { name: "test".to_string(), mode: format!("{mode:?}"), settings: 1 };
+    let cluster = ClusterHead {
+        name: "test".to_string(),
+        mode: format!("{mode:?}"),
+        settings: 1,
+        ids: Some(1),
+        at: String::new(),
+    };
+    let directory = Directory::new(members);
     let setup =
-        Setup { settings, cluster, members, snapshot_every: 10, secret: None, wall: Default::default() };
+        Setup { settings, cluster, directory, snapshot_every: 10, secret: None, wall: Default::default() };
+    let setup = Arc::new(setup);
     let address = SocketAddr::from(([127, 0, 0, 1], ports[me as usize - 1]));
     let listener = TcpListener::bind(address).await.expect("the port is free");
     let (own, dir) = (setup.clone(), dir.to_path_buf());
     let started = tokio::task::spawn_blocking(move || driver::start(own, &dir, false)).await;
     let started = started.expect("nobody panics").expect("the directory opens");
     let handle = started.handle.clone();
-    let context = Context::new(started.handle, Arc::new(setup), limits(), None, address);
+    let context = Context::new(started.handle, setup, limits(), None, address);
     let context = Arc::new(context.expect("a client can be made"));
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(serve(listener, context.clone(), stopped));

@@ -6,6 +6,7 @@ mod hostile;
 mod meeting;
 mod node;
 mod peers;
+mod proofs;
 mod reads;
 mod refusals;
 mod serving;

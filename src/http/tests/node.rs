@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,14 +17,16 @@ use crate::config::HttpLimits;
 use crate::driver::api::{
     Ask, CatchUp, Denied, Desk, Handle, LeaderStatus, NodeStatus, Opinion, Status, View, Written, channel,
 };
-use crate::driver::{Member, Setup};
-use crate::http::context::Context;
-use crate::http::front::Front;
+use crate::driver::{Directory, Member, Setup};
+use crate::http::Context;
 use crate::http::serve;
+use crate::http::server::Front;
 use crate::protocol::{Mode, ServiceChange, Settings};
+use crate::replica::{Answer as ReplicaAnswer, Call};
+use crate::storage::files::Simulated;
 use crate::storage::snapshot::Snapshots;
-use crate::store::{Command, Judged, Reason, Store};
-use crate::types::{Call, Entry, Epoch, NodeId, Payload, Position, Record, Span, Stamp};
+use crate::store::{Command, Judged, Store};
+use crate::types::{self, Entry, Epoch, NodeId, Payload, Position, Record, Span, Stamp};
 use crate::wire::ClusterHead;
 
 pub const TOKEN: &str = "correct horse battery staple";
@@ -33,7 +36,7 @@ const PATIENCE: Span = Span::millis(60_000);
 
 /// What a test tells the loop.
 #[derive(Debug)]
-pub enum Order {
+pub enum Control {
     /// The next calls are denied with these, one each.
     Deny(Vec<Denied>),
     /// Nothing is answered any more.
@@ -48,7 +51,7 @@ pub struct Node {
     pub context: Arc<Context>,
     pub front: Front,
     pub seen: Seen,
-    orders: mpsc::Sender<(Order, oneshot::Sender<()>)>,
+    controls: mpsc::Sender<(Control, oneshot::Sender<()>)>,
     listener: Option<TcpListener>,
 }
 
@@ -103,7 +106,7 @@ impl Node {
         let mut nodes = Vec::new();
         for (listener, me) in listeners.into_iter().take(count).zip(1..) {
             let node = Node::new(NodeId(me), &addresses, listener, &options);
-            node.order(Order::Show(Some(NodeId(1)))).await;
+            node.control(Control::Show(Some(NodeId(1)))).await;
             nodes.push(node);
         }
         nodes
@@ -111,7 +114,7 @@ impl Node {
 
     fn new(me: NodeId, addresses: &[SocketAddr], listener: TcpListener, options: &Options) -> Node {
         let (handle, desk) = desk();
-        let (orders, ordered) = mpsc::channel(16);
+        let (controls, ordered) = mpsc::channel(16);
         let seen = Seen::default();
         tokio::spawn(Loop::new(me, desk, seen.clone(), options.mode).run(ordered));
         let listen = addresses[me.0 as usize - 1];
@@ -120,17 +123,17 @@ impl Node {
         let setup = Arc::new(setup);
         let context = Context::new(handle, setup, options.limits.clone(), options.token, listen);
         let context = Arc::new(context.expect("a client can be made"));
-        Node { front: Front::new(context.clone()), context, seen, orders, listener: Some(listener) }
+        Node { front: Front::new(context.clone()), context, seen, controls, listener: Some(listener) }
     }
 
-    pub async fn order(&self, order: Order) {
+    pub async fn control(&self, control: Control) {
         let (done, obeyed) = oneshot::channel();
-        self.orders.send((order, done)).await.expect("the loop lives");
+        self.controls.send((control, done)).await.expect("the loop lives");
         obeyed.await.expect("the loop lives");
     }
 
     pub async fn deny(&self, denials: impl IntoIterator<Item = Denied>) {
-        self.order(Order::Deny(denials.into_iter().collect())).await;
+        self.control(Control::Deny(denials.into_iter().collect())).await;
     }
 
     pub async fn call(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
@@ -164,29 +167,31 @@ impl Node {
 }
 
 pub fn desk() -> (Handle, Desk) {
-    let folder = std::env::temp_dir().join(format!("eldest-http-{}-{:x}", std::process::id(), drawn()));
-    let (snapshots, _) = Snapshots::open(&folder).expect("a folder can be made");
+    let files = Simulated::new(1).files();
+    let (snapshots, _) = Snapshots::open(&files, Path::new("/snapshots")).expect("a folder can be made");
     // The handle wants one; no test writes into it.
-    std::fs::remove_dir_all(&folder).expect("it has just been made");
     channel(64, Arc::new(Mutex::new(snapshots)))
-}
-
-fn drawn() -> u64 {
-    getrandom::u64().expect("the system has randomness")
 }
 
 pub fn setup(me: NodeId, addresses: &[SocketAddr], elsewhere: Option<&str>) -> Setup {
     let member = |(id, address): (u32, &SocketAddr)| {
         let host = elsewhere.filter(|_| NodeId(id) != me);
         let host = host.map_or_else(|| address.ip().to_string(), str::to_string);
-        Member { id: NodeId(id), name: format!("node-{id}"), host, port: address.port() }
+        Member { id: NodeId(id), name: format!("node-{id}"), host, port: address.port(), votes: true }
     };
     let members: Vec<_> = (1..).zip(addresses).map(member).collect();
     let ids = members.iter().map(|member| member.id).collect();
-    let cluster = ClusterHead { name: "test".to_string(), mode: "safe".to_string(), settings: 1 };
+    let cluster = ClusterHead {
+        name: "test".to_string(),
+        mode: "safe".to_string(),
+        settings: 1,
+        ids: Some(1),
+        at: String::new(),
+    };
     let mut settings = Settings::lan(me, ids);
     settings.timing.window = PATIENCE;
-    Setup { settings, cluster, members, snapshot_every: 10, secret: None, wall: Default::default() }
+    let directory = Directory::new(members);
+    Setup { settings, cluster, directory, snapshot_every: 10, secret: None, wall: Default::default() }
 }
 
 fn mode_name(mode: Mode) -> &'static str {
@@ -211,17 +216,17 @@ struct Loop {
 
 impl Loop {
     fn new(me: NodeId, desk: Desk, seen: Seen, mode: Mode) -> Loop {
-        let store = if mode == Mode::Available { Store::with_sides() } else { Store::default() };
+        let store = if mode == Mode::Available { Store::mergeable() } else { Store::default() };
         let (denials, silent) = (VecDeque::new(), Vec::new());
         Loop { me, mode, desk, store, denials, silent, quiet: false, seen, leader: None }
     }
 
-    async fn run(mut self, mut orders: mpsc::Receiver<(Order, oneshot::Sender<()>)>) {
+    async fn run(mut self, mut controls: mpsc::Receiver<(Control, oneshot::Sender<()>)>) {
         loop {
             tokio::select! {
                 biased;
-                Some((order, done)) = orders.recv() => {
-                    self.obey(order);
+                Some((control, done)) = controls.recv() => {
+                    self.control(control);
                     let _ = done.send(());
                 }
                 Some(ask) = self.desk.asks.recv() => match self.quiet {
@@ -233,11 +238,11 @@ impl Loop {
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Deny(denials) => self.denials.extend(denials),
-            Order::FallSilent => self.quiet = true,
-            Order::Show(leader) => {
+    fn control(&mut self, control: Control) {
+        match control {
+            Control::Deny(denials) => self.denials.extend(denials),
+            Control::FallSilent => self.quiet = true,
+            Control::Show(leader) => {
                 self.leader = leader;
                 self.show();
             }
@@ -254,37 +259,14 @@ impl Loop {
 
     fn answer(&mut self, ask: Ask) {
         match ask {
-            Ask::Write { command, payload, call, reply } => {
-                self.note(format!("write {}|{}", payload.kind, payload.text));
-                let verdict = self.denied().map_or_else(|| self.write(*command, payload, call), Err);
-                let _ = reply.send(verdict);
-            }
-            Ask::Step { payload, reply } => {
-                self.note(format!("step {}", payload.kind));
-                let verdict = self.denied().map_or_else(|| Ok(self.append(payload)), Err);
-                let _ = reply.send(verdict);
-            }
-            Ask::Read { reply, .. } => {
-                let view = self.denied().map_or_else(|| Ok(self.view()), Err);
-                let _ = reply.send(view);
+            Ask::Call { call: Call::Stop, .. } => self.desk.asks.close(),
+            Ask::Call { call, to, .. } => {
+                self.note_call(&call);
+                let answer = self.denied().map_or_else(|| self.decide(call), Err);
+                to.answer(answer);
             }
             Ask::IsLeader(reply) => {
                 let _ = reply.send(self.leader == Some(self.me));
-            }
-            Ask::HandOver { to, reply } => {
-                self.note(format!("hand over to {to:?}"));
-                let _ = reply.send(self.denied().map_or(Ok(()), Err));
-            }
-            Ask::Service { change, reply } => {
-                self.note(match change {
-                    ServiceChange::Down { owner, ttl, reason } => format!("down {owner:?} {ttl} {reason:?}"),
-                    ServiceChange::Up { owner } => format!("up {owner:?}"),
-                });
-                let _ = reply.send(self.denied().map_or(Ok(()), Err));
-            }
-            Ask::Form { without, reply } => {
-                self.note(format!("form without {without:?}"));
-                let _ = reply.send(self.denied().map_or(Ok(()), Err));
             }
             Ask::Opinion { candidate, reply } => {
                 let _ = reply.send(Opinion { approved: candidate == NodeId(2), reason: "because" });
@@ -293,11 +275,49 @@ impl Loop {
                 let _ = reply.send(self.denied().map_or_else(|| Ok(self.catch_up(snapshot_id)), Err));
             }
             // Nobody here holds anything.
-            Ask::Lease(ask) => drop(ask),
+            Ask::LeaseTimes { reply, .. } => drop(reply),
             Ask::Status(reply) => {
                 let _ = reply.send(self.status());
             }
-            Ask::Stop => self.desk.asks.close(),
+        }
+    }
+
+    fn note_call(&self, call: &Call) {
+        match call {
+            Call::Write { command, key } => {
+                let payload = command.to_payload(*key);
+                self.note(format!("write {}|{}", payload.kind, payload.text));
+            }
+            Call::Restore { steps, .. } => {
+                steps.iter().for_each(|payload| self.note(format!("step {}", payload.kind)));
+            }
+            Call::HandOver { to } => self.note(format!("hand over to {to:?}")),
+            Call::Service(ServiceChange::Down { owner, ttl, reason }) => {
+                self.note(format!("down {owner:?} {ttl} {reason:?}"));
+            }
+            Call::Service(ServiceChange::Up { owner }) => self.note(format!("up {owner:?}")),
+            Call::Form { without } => self.note(format!("form without {without:?}")),
+            Call::ChangeMembers(change) => self.note(format!("members {change:?}")),
+            Call::Read(_) | Call::Acquire(_) | Call::Renew(_) | Call::Register(_) | Call::Stop => {}
+        }
+    }
+
+    fn decide(&mut self, call: Call) -> Result<ReplicaAnswer, Denied> {
+        match call {
+            Call::Write { command, key } => {
+                let payload = command.to_payload(key);
+                self.write(*command, payload, key).map(ReplicaAnswer::Written)
+            }
+            Call::Restore { steps, .. } => {
+                let written = steps.into_iter().map(|payload| self.append(payload)).last();
+                written.map(ReplicaAnswer::Written).ok_or(Denied::Unknown)
+            }
+            Call::Read(_) => Ok(ReplicaAnswer::View(self.view().into())),
+            Call::HandOver { .. } | Call::Service(_) | Call::Form { .. } | Call::ChangeMembers(_) => {
+                Ok(ReplicaAnswer::Done)
+            }
+            // Nobody here holds anything.
+            Call::Acquire(_) | Call::Renew(_) | Call::Register(_) | Call::Stop => Err(Denied::Unknown),
         }
     }
 
@@ -316,9 +336,14 @@ impl Loop {
         Written { position, acks: Some(2), reply: applied.outcome.expect("no rule refuses a step") }
     }
 
-    fn write(&mut self, command: Command, payload: Payload, call: Option<Call>) -> Result<Written, Denied> {
+    fn write(
+        &mut self,
+        command: Command,
+        payload: Payload,
+        key: Option<types::Call>,
+    ) -> Result<Written, Denied> {
         let stamp = Stamp { cluster: Span::millis(self.store.applied().index), ..self.store.stamp() };
-        match self.store.judge(&command, call, stamp) {
+        match self.store.judge(&command, key, stamp) {
             Judged::Accept => {}
             Judged::Replay { at, reply } => return Ok(Written { position: at, acks: None, reply }),
             Judged::Rejected(rejection) => return Err(Denied::Rejected(rejection)),
@@ -350,6 +375,7 @@ impl Loop {
     fn status(&self) -> Status {
         Status {
             cluster: "test".to_string(),
+            cluster_id: None,
             mode: mode_name(self.mode),
             node: NodeStatus { id: self.me.0, name: "node-1".to_string() },
             role: "leader",
@@ -363,25 +389,10 @@ impl Loop {
             admitted: true,
             heir: Some(2),
             service_down: false,
+            replaced: false,
             disk_full: false,
+            remark: None,
             members: Vec::new(),
         }
     }
-}
-
-/// One of each kind of refusal that is final, with the problem that it becomes.
-pub fn refusals() -> Vec<(Denied, u16, &'static str)> {
-    let rejected = |reason: Reason| Denied::Rejected(reason.into());
-    vec![
-        (Denied::CatchingUp, 503, "catching_up"),
-        (Denied::ServiceDown { reason: "upgrade".into() }, 503, "service_down"),
-        (Denied::DiskFull, 503, "disk_full"),
-        (Denied::TooMany { bound: "records under way" }, 429, "too_many_requests"),
-        (Denied::FormatNotShared, 503, "catching_up"),
-        (Denied::AlreadyFormed, 409, "rule_violated"),
-        (Denied::NotAnHeir, 409, "rule_violated"),
-        (Denied::Stopping, 503, "no_leader"),
-        (Denied::Unknown, 504, "outcome_unknown"),
-        (rejected(Reason::KeyReused), 422, "idempotency_key_reused"),
-    ]
 }

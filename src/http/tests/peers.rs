@@ -9,60 +9,67 @@ use futures_util::FutureExt;
 
 use super::Answer;
 use super::node::{desk, limits, setup};
-use crate::driver::api::{Brought, Desk, PeerAsk};
-use crate::driver::{Handed, Setup};
-use crate::http::context::Context;
-use crate::http::front::Front;
+use crate::driver::Setup;
+use crate::driver::api::{Desk, Handle, PeerAsk, PeerState};
+use crate::http::Context;
+use crate::http::server::Front;
 use crate::protocol::{Envelope, Message, Mode, SnapshotMeta, Term};
 use crate::storage::Boundary;
+use crate::storage::node::Handed;
 use crate::store::Store;
-use crate::types::{Boot, Epoch, Format, Incarnation, NodeId, Vector};
+use crate::types::{Boot, ClusterId, Epoch, Format, Incarnation, NodeId, Vector};
 use crate::wire::{Challenge, Hello, Parcel, Secret, Sender, Session, body_mac, header};
 
-const TERM: Term = Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: crate::types::ClaimId(5) };
+pub const TERM: Term =
+    Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: crate::types::ClaimId(5) };
 
 /// Node 2's door, and the loop's end behind it.
-struct Node {
-    front: Front,
-    desk: Desk,
-    setup: Arc<Setup>,
+pub struct Node {
+    pub front: Front,
+    pub desk: Desk,
+    pub setup: Arc<Setup>,
 }
 
-fn node(mode: Mode, secret: Option<Secret>) -> Node {
+pub fn node(mode: Mode, secret: Option<Secret>) -> Node {
+    with_desk(mode, secret, desk())
+}
+
+pub fn with_desk(mode: Mode, secret: Option<Secret>, (handle, desk): (Handle, Desk)) -> Node {
     let addresses: Vec<_> = (1..=3).map(|id| ([127, 0, 0, id], 9000).into()).collect();
     let mut setup = setup(NodeId(2), &addresses, None);
     setup.settings.mode = mode;
     setup.secret = secret;
-    let (setup, (handle, desk)) = (Arc::new(setup), desk());
+    let setup = Arc::new(setup);
     let context = Context::new(handle, setup.clone(), limits(), None, addresses[1]);
     Node { front: Front::new(Arc::new(context.expect("a client can be made"))), desk, setup }
 }
 
-fn envelope(from: u32, to: u32, message: Message) -> Envelope {
+pub fn envelope(from: u32, to: u32, message: Message) -> Envelope {
     Envelope {
         from: NodeId(from),
         to: NodeId(to),
         boot: Boot(1),
         incarnation: Incarnation(2),
         admitted: true,
+        cluster: ClusterId::NONE,
         format: Format(1),
         message,
     }
 }
 
-fn parcel(message: Message) -> Parcel {
+pub fn parcel(message: Message) -> Parcel {
     Parcel::new(&envelope(1, 2, message), Bytes::new(), 0)
 }
 
-fn vector() -> Vector {
+pub fn vector() -> Vector {
     "7.1@120;1-6.3@90".parse().expect("it is spelt as vectors are")
 }
 
 /// A state's difference as it travels, and the message that goes before it.
-fn merge() -> (Parcel, Vec<u8>) {
+pub fn merge() -> (Parcel, Vec<u8>) {
     let mut boundary = Boundary { chain: 9, origin: 4, ..Boundary::default() };
     boundary.meta.vector = Some(vector());
-    let handed = Handed { boundary, digest: 0xfeed, difference: Store::with_sides().whole() };
+    let handed = Handed { boundary, digest: 0xfeed, difference: Store::mergeable().whole() };
     let mut text = Vec::new();
     handed.write(&mut text).expect("memory takes everything");
     let message =
@@ -71,7 +78,7 @@ fn merge() -> (Parcel, Vec<u8>) {
 }
 
 impl Node {
-    fn request(&self, parcel: &Parcel, proof: &str, body: impl Into<Body>) -> Request<Body> {
+    pub fn request(&self, parcel: &Parcel, proof: &str, body: impl Into<Body>) -> Request<Body> {
         let builder = Request::builder().method("POST").uri(parcel.route.path());
         let builder = builder.header(header::CLUSTER, self.setup.cluster.encode());
         let builder = builder.header(header::FROM, parcel.sender.encode());
@@ -79,12 +86,18 @@ impl Node {
         builder.body(body.into()).expect("it is well formed")
     }
 
-    async fn send(&mut self, request: Request<Body>) -> Answer {
-        Answer::of(self.front.answer(request).await).await
+    /// Sends what must not reach the loop.
+    pub async fn send(&mut self, request: Request<Body>) -> Answer {
+        let response = tokio::select! {
+            biased;
+            response = self.front.answer(request) => response,
+            Some(PeerAsk { call, .. }) = self.desk.peers.recv() => panic!("it reached the loop: {call:?}"),
+        };
+        Answer::of(response).await
     }
 
     /// Sends, and answers what reaches the loop.
-    async fn ask(&mut self, request: Request<Body>, answer: Option<Parcel>) -> (Response<Body>, PeerAsk) {
+    pub async fn ask(&mut self, request: Request<Body>, answer: Option<Parcel>) -> (Response<Body>, PeerAsk) {
         let Node { front, desk, .. } = self;
         let looping = async {
             let PeerAsk { call, reply } = desk.peers.recv().await.expect("the door holds the other end");
@@ -94,7 +107,7 @@ impl Node {
         tokio::join!(front.answer(request), looping)
     }
 
-    fn nothing_came(&mut self) -> bool {
+    pub fn nothing_came(&mut self) -> bool {
         self.desk.peers.try_recv().is_err()
     }
 }
@@ -123,7 +136,7 @@ async fn a_difference_reaches_the_loop_whole_or_not_at_all() {
     let request = node.request(&parcel, "", text.clone());
     let (response, ask) = node.ask(request, None).await;
     assert_eq!(response.status().as_u16(), 200);
-    let Some(Brought::Difference(handed)) = ask.call.brought else { panic!("nothing came with it") };
+    let Some(PeerState::Difference(handed)) = ask.call.brought else { panic!("nothing came with it") };
     let Message::Merge { meta, .. } = ask.call.envelope.message else { panic!("another message came") };
     assert_eq!((handed.digest, handed.boundary.origin, handed.boundary.chain), (0xfeed, 4, 9));
     assert_eq!((&handed.boundary.meta, &meta.vector), (&meta, &Some(vector())));
@@ -198,5 +211,5 @@ async fn a_stream_proves_itself_by_its_end() {
     let request = node.request(&parcel, &session.prove(&hello).0, [&text[..], &end].concat());
     let (response, ask) = node.ask(request, None).await;
     assert_eq!(response.status().as_u16(), 200);
-    assert!(matches!(ask.call.brought, Some(Brought::Difference(_))));
+    assert!(matches!(ask.call.brought, Some(PeerState::Difference(_))));
 }

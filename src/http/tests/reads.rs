@@ -1,6 +1,6 @@
 //! Reading: levels, pages, conditions, and what is not there.
 
-use super::node::{Node, Order};
+use super::node::{Control, Node};
 
 async fn with_data() -> Node {
     let node = Node::leader().await;
@@ -105,7 +105,7 @@ async fn a_local_read_asks_nobody_else() {
     let answer = node.call("GET /v1/docs/a?level=local", &[], "").await;
     assert_eq!((answer.text.as_str(), answer.header("eldest-age-ms")), ("1", "12"));
     assert_eq!(node.call("GET /v1/docs/a?level=leader", &[], "").await.header("eldest-age-ms"), "");
-    node.order(Order::Show(None)).await;
+    node.control(Control::Show(None)).await;
     let answer = node.call("GET /v1/docs/a?level=local", &[], "").await;
     assert_eq!((answer.text.as_str(), answer.headers.contains_key("eldest-leader")), ("1", false));
 }
@@ -114,7 +114,7 @@ async fn a_local_read_asks_nobody_else() {
 async fn queries_are_checked() {
     let node = Node::leader().await;
     for (line, field) in [
-        ("GET /v1/users?prefix=a", "prefix"),
+        ("GET /v1/users?kind=a", "kind"),
         ("GET /v1/docs?limit=0", "limit"),
         ("GET /v1/docs?kind=doc", "kind"),
         ("GET /v1/conflicts?kind=call", "kind"),
@@ -144,7 +144,7 @@ async fn the_node_says_how_it_is() {
     assert_eq!(node.call("GET /readyz", &[], "").await.text, "{\"ready\":true}");
     assert_eq!(node.call("GET /leader", &[], "").await.text, "{\"leader\":true}");
     assert!(node.call("GET /", &[], "").await.text.contains("curl"));
-    node.order(Order::Show(Some(crate::types::NodeId(2)))).await;
+    node.control(Control::Show(Some(crate::types::NodeId(2)))).await;
     let answer = node.call("GET /leader", &[], "").await;
     assert_eq!(answer.problem(), (503, "not_leader".to_string()));
     assert_eq!(answer.json()["leader_node"]["id"], 2);

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
-use super::node::{Node, Options, Order, limits, refusals};
+use super::node::{Control, Node, Options, limits};
 use super::request;
 use crate::config::HttpLimits;
 use crate::driver::api::Denied;
+use crate::store::Reason;
 use crate::types::NodeId;
 
 #[tokio::test]
@@ -118,7 +119,7 @@ async fn request_ids_are_echoed_or_made() {
 async fn beyond_the_bound_calls_are_refused_at_once_and_probes_are_not() {
     let node =
         Node::with(Options { limits: HttpLimits { requests: 1, ..limits() }, ..Options::default() }).await;
-    node.order(Order::FallSilent).await;
+    node.control(Control::FallSilent).await;
     let waiting = node.front.answer(request("PUT /v1/docs/a", &[], "1"));
     let mut waiting = std::pin::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
@@ -131,7 +132,7 @@ async fn beyond_the_bound_calls_are_refused_at_once_and_probes_are_not() {
 async fn late_verdicts_are_unknown_and_late_reads_are_not() {
     let short = HttpLimits { request_timeout: Duration::from_millis(50), ..limits() };
     let node = Node::with(Options { limits: short, ..Options::default() }).await;
-    node.order(Order::FallSilent).await;
+    node.control(Control::FallSilent).await;
     let write = node.call("PUT /v1/docs/a", &[], "1").await;
     assert_eq!(write.problem(), (504, "outcome_unknown".to_string()));
     let read = node.call("GET /v1/docs/a", &[], "").await;
@@ -145,7 +146,7 @@ async fn late_verdicts_are_unknown_and_late_reads_are_not() {
 async fn a_local_read_and_a_probe_of_a_hung_loop_end_too() {
     let short = HttpLimits { request_timeout: Duration::from_millis(50), ..limits() };
     let node = Node::with(Options { limits: short, ..Options::default() }).await;
-    node.order(Order::FallSilent).await;
+    node.control(Control::FallSilent).await;
     for line in [
         "GET /v1/docs/a?level=local",
         "GET /v1/status",
@@ -163,7 +164,7 @@ async fn a_local_read_and_a_probe_of_a_hung_loop_end_too() {
 async fn nobody_leads() {
     for (denied, code) in [(Denied::NoLeader, "no_leader"), (Denied::NoQuorum, "no_quorum")] {
         let node = Node::leader().await;
-        node.order(Order::Show(None)).await;
+        node.control(Control::Show(None)).await;
         node.deny(std::iter::repeat_n(denied, 10_000)).await;
         let answer = node.call("PUT /v1/docs/a", &[], "1").await;
         assert_eq!(answer.problem(), (503, code.to_string()));
@@ -175,7 +176,7 @@ async fn nobody_leads() {
 #[tokio::test]
 async fn who_does_not_want_to_be_forwarded_is_told_where_to_go() {
     let node = Node::leader().await;
-    node.order(Order::Show(Some(NodeId(3)))).await;
+    node.control(Control::Show(Some(NodeId(3)))).await;
     for (line, headers) in [
         ("PUT /v1/docs/a?forward=no", [("x-nothing", "-")]),
         ("GET /v1/docs/a?forward=no", [("x-nothing", "-")]),
@@ -186,7 +187,24 @@ async fn who_does_not_want_to_be_forwarded_is_told_where_to_go() {
         assert_eq!(answer.problem(), (421, "not_leader".to_string()), "{line}");
         assert_eq!(answer.json()["leader_node"]["id"], 3, "{line}");
         let url = answer.json()["leader_node"]["url"].as_str().map(str::to_string);
-        assert_eq!(url.as_deref(), node.context.url(NodeId(3)), "{line}");
+        assert_eq!(url, node.context.url(NodeId(3)), "{line}");
     }
     assert!(node.seen().is_empty());
+}
+
+/// One of each kind of refusal that is final, with the problem that it becomes.
+fn refusals() -> Vec<(Denied, u16, &'static str)> {
+    let rejected = |reason: Reason| Denied::Rejected(reason.into());
+    vec![
+        (Denied::CatchingUp, 503, "catching_up"),
+        (Denied::ServiceDown { reason: "upgrade".into() }, 503, "service_down"),
+        (Denied::DiskFull, 503, "disk_full"),
+        (Denied::TooMany { bound: "records under way" }, 429, "too_many_requests"),
+        (Denied::FormatNotShared, 503, "catching_up"),
+        (Denied::AlreadyFormed, 409, "rule_violated"),
+        (Denied::NotAnHeir, 409, "rule_violated"),
+        (Denied::Stopping, 503, "no_leader"),
+        (Denied::Unknown, 504, "outcome_unknown"),
+        (rejected(Reason::KeyReused), 422, "idempotency_key_reused"),
+    ]
 }

@@ -1,6 +1,6 @@
 //! The seed's routes without an envelope, and the operator's own.
 
-use super::node::{Node, Options, Order, TOKEN};
+use super::node::{Control, Node, Options, TOKEN};
 use crate::driver::api::Denied;
 use crate::types::NodeId;
 
@@ -19,7 +19,7 @@ async fn the_seeds_routes_answer_operators() {
         let answer = node.call(line, &[], body).await;
         assert_eq!((answer.status.as_u16(), answer.text.as_str()), (status, text), "{line} {body}");
     }
-    node.order(Order::Show(Some(NodeId(2)))).await;
+    node.control(Control::Show(Some(NodeId(2)))).await;
     assert_eq!(node.call("POST /is_leader", &[], "").await.text, "false");
 }
 
@@ -31,7 +31,7 @@ async fn what_only_nodes_may_do_is_refused() {
     assert_eq!(code("POST /writesync", "").await, refused(409, "leader_does_not_take_writesync"));
     assert_eq!(code("POST /recv_elect", "{\"approved\":true}").await, refused(400, "envelope_required"));
     assert_eq!(code("POST /merge_conflict", "{}").await, refused(409, "mode_mismatch"));
-    node.order(Order::Show(Some(NodeId(2)))).await;
+    node.control(Control::Show(Some(NodeId(2)))).await;
     assert_eq!(code("POST /writesync", "").await, refused(403, "not_the_leader_calling"));
     node.deny([Denied::NotLeader { leader: NodeId(2) }]).await;
     assert_eq!(code("POST /catch_up", "{\"snapshot_id\": 1}").await, refused(421, "not_leader"));
@@ -74,7 +74,7 @@ async fn wrong_bodies_name_the_field() {
 }
 
 #[tokio::test]
-async fn orders_reach_the_node() {
+async fn controls_reach_the_node() {
     let node = Node::leader().await;
     for (line, body, text) in [
         ("POST /service_down", "", "{\"reason\":\"\",\"service\":\"down\",\"ttl_ms\":60000}"),
@@ -105,7 +105,7 @@ async fn orders_reach_the_node() {
 }
 
 #[tokio::test]
-async fn orders_need_the_token() {
+async fn controls_need_the_token() {
     let node = Node::with(Options { token: Some(TOKEN), ..Options::default() }).await;
     let right = format!("Bearer {TOKEN}");
     for line in [

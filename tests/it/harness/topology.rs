@@ -32,6 +32,12 @@ impl Topology {
         self
     }
 
+    /// Only the first nodes.
+    pub fn first(mut self, nodes: usize) -> Topology {
+        self.members.truncate(nodes);
+        self
+    }
+
     /// The file of this node.
     pub fn text(&self, me: u32) -> String {
         let member = |(id, (name, ip)): (usize, &(String, Ipv4Addr))| json!({"name": name, "ip": ip.to_string(), "id": id});

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use eldest::types::{Index, NodeId};
 
 use super::{Check, ensure};
-use crate::store::Tag;
 
 #[derive(Debug, Default)]
 pub struct Applied {
     digests: BTreeMap<Index, (u64, NodeId)>,
-    effects: BTreeMap<(u64, bool), Index>,
+    effects: BTreeMap<u128, Index>,
 }
 
 impl Applied {
@@ -22,10 +21,10 @@ impl Applied {
     }
 
     /// A call took effect at this index; wherever else it is applied, it must be there.
-    pub fn effect(&mut self, tag: Tag, second_half: bool, index: Index) -> Check {
-        let known = *self.effects.entry((tag.op, second_half)).or_insert(index);
+    pub fn effect(&mut self, key: u128, index: Index) -> Check {
+        let known = *self.effects.entry(key).or_insert(index);
         ensure(known == index, "I7 applied once", || {
-            format!("call {} took effect at {known} and at {index}", tag.op)
+            format!("call {key} took effect at {known} and at {index}")
         })
     }
 }

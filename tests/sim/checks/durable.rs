@@ -22,7 +22,14 @@ pub fn sent(envelope: &Envelope, disk: &Durable) -> Check {
     if let Some(epoch) = envelope.message.epoch().filter(|_| binds) {
         ensure(promise >= epoch, NAME, || format!("{envelope} with promise {promise} on disk"))?;
     }
-    if let Message::Appended { epoch, matched } = &envelope.message {
+    if let Message::Approve { term, last, .. } = &envelope.message {
+        // Whoever leads by then may have cut what this names: it did not need it.
+        let there = disk.last() >= last.index || disk.newest().epoch >= term.epoch;
+        ensure(there, NAME, || format!("{envelope} with {} on disk", disk.last()))?;
+    }
+    if let Message::Appended { epoch, matched } | Message::HeartbeatReply { epoch, matched, .. } =
+        &envelope.message
+    {
         // A later promise may have cut what this acknowledges: then nobody counts it any more.
         let there = disk.last() >= *matched || promise > *epoch;
         ensure(there, NAME, || format!("{envelope} with {} on disk", disk.last()))?;
@@ -32,7 +39,7 @@ pub fn sent(envelope: &Envelope, disk: &Durable) -> Check {
 
 pub fn stored(disk: &Durable) -> Check {
     let promise = disk.vote.promise.epoch;
-    let newest = disk.records.last().map_or(disk.snapshot.at, |record| record.position);
+    let newest = disk.newest();
     ensure(newest.epoch <= promise, "I11 no record above the promise", || {
         format!("{newest} on a disk that promised {promise}")
     })

@@ -111,6 +111,14 @@ impl History {
         Ok(())
     }
 
+    /// What a state at this record includes; none if no record stands there.
+    pub fn knew_after(&self, at: Position) -> Option<Known> {
+        let number = self.number(at)?;
+        let mut known = self.facts[number].knew.clone();
+        known.add(number);
+        Some(known)
+    }
+
     pub fn acknowledged(&mut self, at: Position) -> Check {
         let number = self.number(at);
         ensure(number.is_some(), "I9 acknowledged means applied", || format!("{at}"))?;

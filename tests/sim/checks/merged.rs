@@ -33,11 +33,14 @@ pub fn losers(history: &History, side: &Side) -> BTreeSet<Position> {
     let mut losers = BTreeSet::new();
     for key in history.keys() {
         let rivals = history.rivals(key, &side.known);
-        let Some((winner, others)) = rivals.split_first() else {
+        let found = side.store.entry(key);
+        // A settled deletion may take part no more: what is there has won, if it may.
+        let Some(winner) = rivals.iter().find(|rival| rival.entry == found.as_deref()).or(rivals.first())
+        else {
             continue;
         };
         // A deletion that lost loses no value.
-        let lost = others.iter().filter(|rival| rival.entry.is_some() && rival.value() != winner.value());
+        let lost = rivals.iter().filter(|rival| rival.entry.is_some() && rival.value() != winner.value());
         losers.extend(lost.map(|rival| rival.at));
     }
     losers
@@ -48,7 +51,10 @@ fn journal(history: &History, node: NodeId, side: &Side) -> Check {
     let missing = side.lost.iter().find(|at| !there.contains(at) && !history.dropped.contains(at));
     ensure(missing.is_none(), JOURNAL, || {
         let changes = missing.and_then(|at| history.number(*at)).map(|number| &history.facts[number].changes);
-        format!("{node} lost {missing:?} without a word: {changes:?}; its journal has {there:?}")
+        let keys = changes.into_iter().flatten().map(|change| &change.key);
+        let rivals: Vec<_> =
+            keys.map(|key| (key, side.store.entry(key), history.rivals(key, &side.known))).collect();
+        format!("{node} lost {missing:?} without a word: {rivals:?}; its journal has {there:?}")
     })
 }
 
@@ -66,7 +72,7 @@ pub fn journaled(side: &Side) -> BTreeSet<Position> {
 fn votes(node: NodeId, side: &Side) -> Check {
     let cast = side.store.entries().filter(|(key, _)| matches!(key, Key::Vote(_))).count() as u64;
     let counted: u64 =
-        side.store.elections(None, usize::MAX).items.iter().map(|election| election.votes()).sum();
+        side.store.elections("", None, usize::MAX).items.iter().map(|election| election.votes()).sum();
     ensure(cast == counted, "C23 each vote counts once", || {
         format!("{node}: {cast} votes, {counted} counted")
     })

@@ -1,5 +1,6 @@
 //! The checkers: one property a file. They see the whole cluster, which no node does.
 
+pub mod acknowledged;
 pub mod applied;
 pub mod believers;
 pub mod durable;
@@ -14,10 +15,12 @@ pub mod lease;
 pub mod merged;
 pub mod positions;
 pub mod refused;
+pub mod restored;
 pub mod returned;
 pub mod survival;
 pub mod time;
 pub mod tokens;
+pub mod told;
 pub mod vectors;
 
 /// A property that did not hold.
@@ -41,9 +44,12 @@ pub fn ensure(holds: bool, checker: &'static str, what: impl FnOnce() -> String)
 pub struct Checks {
     pub epochs: epochs::Epochs,
     pub survival: survival::Survival,
+    pub answered: acknowledged::Answered,
     pub applied: applied::Applied,
     pub refused: refused::Refused,
+    pub restored: restored::Restored,
     pub tokens: tokens::Tokens,
+    pub told: told::Told,
     pub time: time::Times,
     pub lease: lease::Leases,
     pub history: history::History,

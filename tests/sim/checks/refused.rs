@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Check, ensure};
-use crate::store::Tag;
+use crate::commands::Tag;
 
 #[derive(Debug, Default)]
 pub struct Refused {

@@ -41,6 +41,11 @@ impl Survival {
         Ok(())
     }
 
+    /// Whether any record was committed that is like this.
+    pub fn any(&self, is_so: impl Fn(&Record) -> bool) -> bool {
+        self.committed.iter().any(|(record, _)| is_so(record))
+    }
+
     pub fn len(&self) -> Index {
         self.committed.len() as Index
     }

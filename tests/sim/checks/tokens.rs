@@ -1,23 +1,64 @@
-//! I6: the fencing tokens of a role strictly rise, in the order of the log.
+//! P42: no token is given twice, whichever sides give them; and within a side, which is one leader in one epoch, I13 holds:
+//! nobody believes beside another, or in what the side has given to somebody else.
 
 use std::collections::BTreeMap;
 
-use eldest::types::Index;
+use eldest::types::{Epoch, Position, Text};
 
 use super::{Check, ensure};
 
+#[derive(Clone, Debug)]
+struct Belief {
+    role: Text,
+    token: u64,
+    side: Epoch,
+    until: u64,
+}
+
 #[derive(Debug, Default)]
 pub struct Tokens {
-    grants: BTreeMap<u32, BTreeMap<Index, u64>>,
+    /// By which record each was given, and to whom.
+    given: BTreeMap<u64, (Position, Text)>,
+    beliefs: BTreeMap<usize, Belief>,
 }
 
 impl Tokens {
-    pub fn granted(&mut self, role: u32, index: Index, token: u64) -> Check {
-        let grants = self.grants.entry(role).or_default();
-        let before = grants.range(..index).next_back().map(|(_, token)| *token);
-        grants.insert(index, token);
-        ensure(before.is_none_or(|before| before < token), "I6 tokens rise", || {
-            format!("role {role} was granted {token} at {index} after {before:?}")
+    pub fn instance(&self, token: u64) -> Option<Text> {
+        self.given.get(&token).map(|(_, instance)| instance.clone())
+    }
+
+    pub fn forget(&mut self, who: usize) {
+        self.beliefs.remove(&who);
+    }
+
+    pub fn granted(&mut self, now: u64, role: &Text, instance: &Text, token: u64, at: Position) -> Check {
+        let first = !self.given.contains_key(&token);
+        let known = self.given.entry(token).or_insert_with(|| (at, instance.clone()));
+        ensure(known.0 == at, "P42 no token is given twice", || {
+            format!("{token} of {role} is given at {at}, and was at {}", known.0)
+        })?;
+        // Whoever applies it later says nothing new.
+        if first { self.alone(now, role, at.epoch, token) } else { Ok(()) }
+    }
+
+    pub fn believes(
+        &mut self,
+        now: u64,
+        who: usize,
+        role: &Text,
+        token: u64,
+        side: Epoch,
+        until: u64,
+    ) -> Check {
+        self.beliefs.insert(who, Belief { role: role.clone(), token, side, until });
+        self.alone(now, role, side, token)
+    }
+
+    fn alone(&self, now: u64, role: &Text, side: Epoch, token: u64) -> Check {
+        let there = |belief: &&Belief| belief.role == *role && belief.side == side && now < belief.until;
+        let other = self.beliefs.values().filter(there).find(|belief| belief.token != token);
+        ensure(other.is_none(), "I13 one holder of a side believes", || {
+            format!("{token} of {role} in {side}, beside {other:?}")
         })
     }
 }

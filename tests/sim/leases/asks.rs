@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use eldest::protocol::{Refusal, Verdict};
-use eldest::store::{Claim, Judged, LeaseOperation, NewProcess};
-use eldest::types::{Call, LeaseName, NodeId, Span, Text};
+use eldest::replica::{self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, Registration, Renewal};
+use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation};
+use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
 
-use super::acquire::Acquiring;
-use super::driver::{Pending, Turn, command};
-use super::renew::Renewing;
+use crate::calls::{Waiting, hint};
 use crate::checks::{Check, Violation};
 use crate::world::{Event as Happens, World};
 
@@ -85,17 +83,6 @@ pub enum Event {
 }
 
 impl Wish {
-    pub fn name(&self) -> LeaseName {
-        match self {
-            Wish::Acquire { role, .. } | Wish::Renew { role, .. } | Wish::Release { role, .. } => {
-                LeaseName::Role(role.clone())
-            }
-            Wish::Register { id, .. } | Wish::Heartbeat { id } | Wish::Remove { id } => {
-                LeaseName::Process(id.clone())
-            }
-        }
-    }
-
     /// In whose name it is asked.
     pub fn instance(&self) -> &Text {
         match self {
@@ -115,9 +102,47 @@ impl Wish {
         }
     }
 
+    /// As the node is asked.
+    fn call(&self, now: Time) -> replica::Call {
+        let write = |operation: LeaseOperation| {
+            let command = Box::new(Command::Single(Operation::Lease(operation.into())));
+            replica::Call::Write { command, key: None }
+        };
+        match self.clone() {
+            Wish::Acquire { role, claim, wait, priority, elect, call: key } => {
+                let until = now + wait;
+                replica::Call::Acquire(Acquire { role, claim, elect, priority, until, key }.into())
+            }
+            Wish::Renew { role, instance, token, ttl } => {
+                replica::Call::Renew(Renewal::Role { role, instance, token, ttl })
+            }
+            Wish::Heartbeat { id } => replica::Call::Renew(Renewal::Process { id }),
+            Wish::Register { id, process, call: key } => {
+                replica::Call::Register(Registration { id, process, key })
+            }
+            Wish::Release { role, instance, token } => {
+                write(LeaseOperation::Release { role, instance, token })
+            }
+            Wish::Remove { id } => write(LeaseOperation::Remove { id }),
+        }
+    }
+
+    /// Whether it is a wait of this instance for this role.
+    fn waits_for(&self, wanted: &Text, by: &Text) -> bool {
+        self.waits()
+            && matches!(self, Wish::Acquire { role, claim, .. } if role == wanted && claim.instance == *by)
+    }
+
     /// Whoever waited renews before it believes.
     pub fn waits(&self) -> bool {
         matches!(self, Wish::Acquire { wait, .. } if *wait > Span::ZERO)
+    }
+}
+
+impl Asked {
+    /// It holds this, for as long as it asked for at most.
+    fn yours<T>(&self, token: u64, granted: &Granted<T>, ttl: Span) -> Told {
+        Told::Yours { token, expires_in: granted.expires_in, ttl: self.wish.ttl().unwrap_or(ttl) }
     }
 }
 
@@ -127,7 +152,7 @@ impl World {
             Event::Call { node, asked } => self.lease_call(node, asked),
             Event::Gone { id } => {
                 self.lessees_mut().gone.insert(id);
-                Ok(())
+                self.gone_at(id)
             }
             Event::Audit => self.audit(),
             Event::Uses { who, role, token } => self.uses(who, &role, token),
@@ -143,57 +168,51 @@ impl World {
             return self.pass_on(node, asked);
         }
         self.note(|| format!("call {} of {} at n{}: {:?}", asked.id, asked.who, node + 1, asked.wish));
-        match &asked.wish {
-            Wish::Acquire { .. } => {
-                let acquiring = self.acquiring(node, asked);
-                self.hosts[node].leasing.turns.extend(acquiring.map(Turn::Acquire));
-            }
-            Wish::Renew { .. } | Wish::Heartbeat { .. } | Wish::Register { .. } => {
-                let turn = Turn::Renew(Renewing { asked, replayed: false });
-                self.hosts[node].leasing.turns.push_back(turn);
-            }
-            Wish::Release { .. } | Wish::Remove { .. } => self.write_lease(node, asked)?,
-        }
-        self.settle_leases(node)?;
-        self.schedule_tick(node);
-        Ok(())
+        let call = asked.wish.call(self.hosts[node].clock.now(self.now).mono);
+        self.arrives(node, Waiting::Lease(asked), call)
     }
 
-    fn acquiring(&self, node: usize, asked: Asked) -> Option<Box<Acquiring>> {
-        let Wish::Acquire { role, claim, wait, priority, elect, call } = asked.wish.clone() else {
-            return None;
-        };
-        let until = self.clock_of(node).mono + wait;
-        let (waited, again, replayed) = (false, false, false);
-        Some(Acquiring { asked, role, claim, elect, priority, until, call, waited, again, replayed }.into())
+    /// The node where a call waits learns that its caller has hung up.
+    fn gone_at(&mut self, id: u64) -> Check {
+        let waits = |waiting: &Waiting| matches!(waiting, Waiting::Lease(asked) if asked.id == id);
+        let calls = self.hosts.iter().enumerate().filter_map(|(node, host)| {
+            let call = host.calls.iter().find(|(_, waiting)| waits(waiting));
+            call.map(|(call, _)| (node, *call))
+        });
+        let calls: Vec<(usize, CallId)> = calls.collect();
+        calls.into_iter().try_for_each(|(node, call)| self.hang_up_at(node, call))
     }
 
-    /// A plain write: judged by the newest state, refused only by what is committed.
-    fn write_lease(&mut self, node: usize, asked: Asked) -> Check {
-        if !self.is_open(node) {
-            return self.deny_leaderless(node, &asked);
-        }
-        let operation = match asked.wish.clone() {
-            Wish::Release { role, instance, token } => LeaseOperation::Release { role, instance, token },
-            Wish::Remove { id } => LeaseOperation::Remove { id },
-            _ => return Ok(()),
-        };
-        self.look_ahead(node);
-        let now = self.clock_of(node);
-        let stamp = self.hosts[node].core.as_ref().and_then(|core| core.stamp(now)).unwrap_or_default();
-        let command = command(operation);
-        match self.newest(node).judge(&command, None, stamp) {
-            Judged::Accept => self.propose_lease(node, command.to_payload(None), Pending::Write(asked, None)),
-            _ => {
-                let at_least = self.last_index(node);
-                self.confirm(node, Pending::Write(asked, Some(Told::Lost)), at_least)
+    /// A leader writes records: some callers hang up between that and the commit.
+    pub fn witness_appended(&mut self, node: usize, write: &DiskWrite) {
+        let leads = self.lessees.is_some() && self.is_open(node);
+        let DiskWrite::Append(records) = write else { return };
+        for record in records.iter().filter(|_| leads) {
+            let Entry::Client(payload) = &record.entry else { continue };
+            let Ok(Command::Single(Operation::Lease(operation))) = Command::from_payload(payload) else {
+                continue;
+            };
+            if let LeaseOperation::Acquire { role, claim, .. } = &*operation {
+                let asked = self.hosts[node].calls.values().find_map(|waiting| match waiting {
+                    Waiting::Lease(asked) if asked.wish.waits_for(role, &claim.instance) => {
+                        Some(asked.clone())
+                    }
+                    _ => None,
+                });
+                asked.into_iter().for_each(|asked| self.connection_may_break(&asked));
             }
         }
+    }
+
+    pub fn is_open(&self, node: usize) -> bool {
+        self.hosts[node].core().is_some_and(|core| core.is_open())
     }
 
     fn pass_on(&mut self, node: usize, mut asked: Asked) -> Check {
         let id = self.hosts[node].id;
-        let Some(leader) = self.leader_known_to(node).filter(|leader| *leader != id) else {
+        let Some(leader) =
+            self.hosts[node].core().and_then(|core| core.leader()).filter(|leader| *leader != id)
+        else {
             return self.lease_reply_from(None, &asked, Told::Refused(None));
         };
         asked.via = Some((node, self.hosts[node].life));
@@ -204,18 +223,31 @@ impl World {
         Ok(())
     }
 
-    pub fn deny(&mut self, node: usize, asked: &Asked, verdict: &Verdict) -> Check {
-        let told = match verdict {
-            Verdict::Refused(Refusal::NotLeader { leader }) => Told::Refused(*leader),
-            Verdict::Refused(_) => Told::Refused(None),
-            _ => Told::Unknown,
+    /// Says whether anybody was there to hear it.
+    pub fn lease_answered(
+        &mut self,
+        node: usize,
+        asked: &Asked,
+        answer: Result<Answer, Denied>,
+    ) -> Result<bool, Violation> {
+        let told = match &answer {
+            Ok(Answer::Role(granted)) => asked.yours(granted.what.token, granted, granted.what.claim.ttl),
+            Ok(Answer::Process(granted)) => asked.yours(granted.what.token, granted, granted.what.new.ttl),
+            Ok(_) => Told::Done,
+            Err(Denied::RoleHeld(_)) => Told::Held,
+            Err(Denied::Rejected(_)) if matches!(asked.wish, Wish::Acquire { .. }) => Told::Held,
+            Err(Denied::LeaseLost(_) | Denied::Rejected(_)) => Told::Lost,
+            Err(Denied::Unknown) => Told::Unknown,
+            Err(denied) => Told::Refused(hint(denied)),
         };
-        self.lease_reply(node, asked, told).map(|_| ())
-    }
-
-    pub fn deny_leaderless(&mut self, node: usize, asked: &Asked) -> Check {
-        let leader = self.leader_known_to(node);
-        self.lease_reply(node, asked, Told::Refused(leader)).map(|_| ())
+        let heard = self.lease_reply(node, asked, told)?;
+        if let Ok(Answer::Role(granted)) = &answer
+            && granted.waited
+            && !heard
+        {
+            self.witness_gone(node, granted.position, granted.what.token);
+        }
+        Ok(heard)
     }
 
     /// False if this node knows that the caller has hung up.

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use eldest::leases::{Leases, Outcome};
-use eldest::protocol::Input;
+use eldest::replica::Call;
 use eldest::store::{Command, LeaseOperation, Operation, Store};
 use eldest::types::{
-    Entry, Epoch, LeaseName, NodeId, Payload, Position, Record, RequestId, Span, Stamp, Time, WallTime,
+    Entry, Epoch, LeaseName, NodeId, Payload, Position, Record, Span, Stamp, Time, WallTime,
 };
 
 use super::plan::process;
@@ -30,7 +30,7 @@ fn calm_minute() -> Result<usize, Violation> {
     world.contender(0).idle = false;
     world.wakes_after(0, 100_000);
     run(&mut world, 30_000)?;
-    world.feed(0, Input::HandOver { request: RequestId(0), to: Some(NodeId(2)) })?;
+    world.order(0, Call::HandOver { to: Some(NodeId(2)) })?;
     run(&mut world, 30_000)?;
     assert!(world.contender(0).believes_until.0 > 0, "it holds on to the end");
     assert_eq!(world.witness().expired, 0);
@@ -83,10 +83,10 @@ fn die_out(store: &mut Store, leases: &mut Leases) -> usize {
         let now = leases.deadline();
         let due = leases.due(now);
         let names: Vec<LeaseName> =
-            due.end.iter().chain(&due.age).chain(&due.young).map(|(name, _)| name.clone()).collect();
+            due.end.iter().chain(&due.age).chain(&due.refresh).map(|(name, _)| name.clone()).collect();
         let operation = match due.end.is_empty() {
             false => LeaseOperation::End { leases: due.end },
-            true => LeaseOperation::Age { aged: due.age, renewed: due.young },
+            true => LeaseOperation::Age { aged: due.age, renewed: due.refresh },
         };
         apply(store, Command::Single(Operation::Lease(operation.into())).to_payload(None));
         for name in names {

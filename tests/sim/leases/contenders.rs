@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use eldest::protocol::mutant::{self, Mutant};
 use eldest::store::NewProcess;
 use eldest::types::{Span, Text, Time};
 
@@ -62,6 +61,8 @@ pub struct Lessees {
     pub stopped: bool,
     /// What a scenario was told, in order.
     pub heard: Vec<(u64, Told)>,
+    /// A bug of theirs: they believe from when they hear, not from when they asked.
+    pub count_from_answers: bool,
     /// Everybody renews in time, and nobody dies.
     pub steady: bool,
     pub witness: Witness,
@@ -120,6 +121,7 @@ impl Lessees {
             loses_answers: 0,
             stopped: false,
             heard: Vec::new(),
+            count_from_answers: false,
             steady: false,
             witness: Witness::default(),
         }
@@ -235,7 +237,8 @@ impl World {
         if asked.wish.waits() {
             return Ok(Some((1, 1_000)));
         }
-        let counted_from = if mutant::is_on(Mutant::BelieveFromReceipt) { now } else { asked.sent };
+        let counted_from = if self.lessees_mut().count_from_answers { now } else { asked.sent };
+        let contender = self.contender(who);
         let until = contender.clock.now(counted_from).mono + certain(promise);
         contender.believes_until = contender.believes_until.max(until);
         if contender.believes(now) {

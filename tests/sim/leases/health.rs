@@ -1,7 +1,7 @@
 //! When a lease must be coming to its end: a leader is open, and nothing keeps it from writing.
 
 use eldest::protocol::{Ack, majority};
-use eldest::types::{Epoch, Text};
+use eldest::types::{Epoch, LeaseName, Text};
 
 use super::Event;
 use super::contenders::Wants;
@@ -35,11 +35,20 @@ impl World {
 
     fn audit_lines(&mut self, node: usize, passed: u64) -> Check {
         for role in self.roles() {
-            let waiting = self.hosts[node].leasing.waiters.count(&role) > 0;
+            let waiting = self.waiters(node, &role) > 0;
             let free = self.witness().store.role(&role).is_none();
             self.checks.late.waits(&role, waiting && free, passed)?;
         }
         Ok(())
+    }
+
+    /// How many wait for a role at this node.
+    fn waiters(&self, node: usize, role: &Text) -> usize {
+        let host = &self.hosts[node];
+        let name = [LeaseName::Role(role.clone())];
+        let times =
+            host.replica.as_ref().and_then(|replica| replica.lease_times(host.clock.now(self.now), &name));
+        times.map_or(0, |times| times.times[0].1)
     }
 
     pub fn roles(&self) -> std::collections::BTreeSet<Text> {
@@ -53,11 +62,12 @@ impl World {
 
     /// Whoever leads in the newest epoch, if it reaches a majority, both ways, that can write.
     fn healthy_leader(&self) -> Option<(usize, Epoch)> {
-        let calm = self.net.loss == 0 && self.net.straggle == 0 && self.net.slow.is_empty();
-        let promise = |host: &Host| host.core.as_ref().map(|core| core.vote().promise.epoch);
+        let calm =
+            self.net.loss == 0 && self.net.straggle == 0 && self.net.late == 0 && self.net.slow.is_empty();
+        let promise = |host: &Host| host.core().map(|core| core.vote().promise.epoch);
         let newest = self.hosts.iter().filter_map(promise).max()?;
         let leads = |host: &Host| {
-            let core = host.core.as_ref().filter(|core| core.is_open());
+            let core = host.core().filter(|core| core.is_open());
             core.is_some_and(|core| core.leads() == Some(newest) && !core.service_is_down())
         };
         let leader = self.hosts.iter().position(|host| leads(host) && self.writes(host))?;
@@ -71,10 +81,10 @@ impl World {
     }
 
     fn writes(&self, host: &Host) -> bool {
-        let counts = host.core.as_ref().is_some_and(|core| core.is_admitted());
+        let counts = host.core().is_some_and(|core| core.is_admitted());
         // A freeze that was cut short leaves a tick behind at its old end.
         let awake = host.paused_until <= self.now && self.now <= host.tick_at.saturating_add(TICK_LATE);
-        counts && awake && !host.disk.full && host.sync_us <= SYNC_MOST
+        counts && awake && host.disk.has_room() && host.sync_us <= SYNC_MOST
     }
 
     /// A leader has opened its epoch.

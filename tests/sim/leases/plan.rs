@@ -8,9 +8,10 @@ use super::Event;
 use super::contenders::{Contender, Lessees, Wants};
 use crate::client::Clients;
 use crate::host::{Clock, Host};
+use crate::pace::Pace;
 use crate::plan::{self, Plan, members};
+use crate::restores::Operator;
 use crate::rng::Rng;
-use crate::store::Store;
 use crate::world::{Event as Happens, World};
 
 const HOLDERS: usize = 20;
@@ -18,6 +19,9 @@ const PROCESSES: usize = 4;
 
 /// A holder takes off a hundredth of what it was promised. So any two clocks differ by no more than that.
 const RATE_MOST: i64 = 4_950;
+
+/// Drawn apart, so that the seeds in which nobody restores anything stay what they are.
+const RESTORES: u64 = 0x4E57;
 
 pub fn world(seed: u64) -> (World, Plan) {
     let mut rng = Rng::new(seed);
@@ -27,7 +31,6 @@ pub fn world(seed: u64) -> (World, Plan) {
         let settings = Settings { me, format: Format(2), ..common.clone() };
         let mut host = plan::host(&mut rng, settings);
         host.clock.rate_ppm = rate(&mut rng);
-        host.disk.durable.store = Store::with_product();
         host
     });
     let hosts: Vec<Host> = hosts.collect();
@@ -35,10 +38,15 @@ pub fn world(seed: u64) -> (World, Plan) {
     let steps = rng.range(8, 24) as usize;
     let between = *rng.pick(&[(20_000, 700_000), (100_000, 1_500_000), (400_000, 2_500_000)]);
     let mut world = World::new(hosts, clients, rng.fork());
+    world.gathers = rng.chance(500);
+    Pace::of(seed).delay_messages(&mut world);
     plan::prepare(&mut world, &mut rng);
     let mut lessees = Lessees::new(everybody(&mut rng), rng.fork());
     lessees.loses_answers = *rng.pick(&[0, 5, 50]);
     world.lessees = Some(lessees);
+    plan::draw_failing_snapshots(&mut world, seed);
+    let mut restores = Rng::new(seed ^ RESTORES);
+    world.operator = restores.chance(300).then(|| Operator::new(restores));
     for who in 0..HOLDERS + PROCESSES {
         let begins = rng.below(1_000_000);
         world.wakes_after(who, begins);

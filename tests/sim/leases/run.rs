@@ -4,8 +4,9 @@ use super::contenders::Wants;
 use super::{Witness, plan};
 use crate::calm::leader;
 use crate::checks::{Check, Violation, ensure};
+use crate::guarded::guarded;
 use crate::plan::Plan;
-use crate::run::{Outcome, Report, guarded, states};
+use crate::run::{Outcome, Report, states};
 use crate::world::World;
 
 const SECOND: u64 = 1_000_000;
@@ -48,6 +49,7 @@ fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
     world.run_until(400_000)?;
     for _ in 0..plan.steps {
         let pause = plan.pause();
+        world.operator_wakes_within(pause);
         world.run_until(world.now + pause)?;
         plan.harm(world)?;
         world.checks.late.pardon();
@@ -56,6 +58,7 @@ fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
     world.run_until(world.now + pause)?;
     plan.mend_all(world)?;
     let resumed = everything_is_held(world)?;
+    world.no_restore_is_left()?;
     everything_ends(world)?;
     Ok(resumed)
 }

@@ -1,7 +1,8 @@
 //! A stage for scenarios: a calm cluster that n1 leads, and contenders that do what they are told.
 
-use eldest::protocol::{Input, Settings};
-use eldest::types::{Incarnation, NodeId, RequestId, Span, Text};
+use eldest::protocol::Settings;
+use eldest::replica::Call;
+use eldest::types::{NodeId, Span, Text};
 
 use super::contenders::{Contender, Lessees, Wants};
 use super::plan::process;
@@ -14,7 +15,6 @@ use crate::plan::members;
 use crate::rng::Rng;
 use crate::run::states;
 use crate::stage::{MS, leads};
-use crate::store::Store;
 use crate::world::{Event as Happens, World};
 
 const STEADY: Clock = Clock { offset: 5_000_000, rate_ppm: 0, wall_offset: 0 };
@@ -35,9 +35,7 @@ pub fn stage_as(
         let mut settings = Settings::lan(me, members(3));
         adjust(&mut settings);
         let clock = Clock { offset: 1_000_000 * u64::from(me.0), rate_ppm: 0, wall_offset: 0 };
-        let mut host = Host::new(settings, Disk::new(Incarnation(rng.next() | 1)), clock);
-        host.disk.durable.store = Store::with_product();
-        host
+        Host::new(settings, Disk::new(rng.next()), clock)
     });
     let hosts: Vec<Host> = hosts.collect();
     let mut world = World::new(hosts, Clients::new(0, 1, rng.fork()), rng.fork());
@@ -105,9 +103,9 @@ pub fn release(world: &mut World, who: usize, node: u32) -> u64 {
 }
 
 /// The node learns now that this caller has hung up.
-pub fn hang_up(world: &mut World, id: u64) {
+pub fn hang_up(world: &mut World, id: u64) -> Check {
     world.lessees_mut().hung_up.insert(id);
-    world.lessees_mut().gone.insert(id);
+    world.lease_event(Event::Gone { id })
 }
 
 pub fn told(world: &World, id: u64) -> Option<Told> {
@@ -136,9 +134,8 @@ pub fn slow_answers(world: &mut World, ms: u64) {
 }
 
 pub fn hand_over(world: &mut World, to: u32) -> Check {
-    let from = world.hosts.iter().position(|host| host.core.as_ref().is_some_and(|core| core.is_open()));
-    let request = RequestId(0);
-    world.feed(from.unwrap_or_default(), Input::HandOver { request, to: Some(NodeId(to)) })?;
+    let from = world.hosts.iter().position(|host| host.core().is_some_and(|core| core.is_open()));
+    world.order(from.unwrap_or_default(), Call::HandOver { to: Some(NodeId(to)) })?;
     let until = world.now + 3_000 * MS;
     let led = world.run_until_true(until, |world| leads(world, to))?;
     ensure(led, "stage", || format!("n{to} does not lead: {}", states(world)))

@@ -23,6 +23,7 @@ pub struct Witness {
     pub halved: usize,
     /// Grants to callers that had hung up.
     pub gone: usize,
+    pub restored: usize,
     pub audited_at: u64,
     pub healthy: Option<(usize, eldest::types::Epoch)>,
 }
@@ -39,8 +40,12 @@ impl World {
         }
         let before = witness.store.clone();
         let applied = witness.store.apply(record).expect("a record that this test wrote");
+        witness.restored += usize::from(applied.restored);
         if let Entry::Client(payload) = &record.entry {
             *witness.records.entry(payload.kind).or_default() += 1;
+        }
+        if applied.restored {
+            self.witness_restore();
         }
         let names: BTreeSet<LeaseName> = applied.changes.iter().filter_map(Key::lease).collect();
         for name in names {
@@ -138,7 +143,7 @@ impl World {
     /// A role has just been granted, by this record, to a waiter that this node knows to be gone. One that has led anew since
     /// it wrote the record cannot tell who was told what meanwhile.
     pub fn witness_gone(&mut self, node: usize, record: Position, token: u64) {
-        if self.hosts[node].leasing.led == Some(record.epoch) {
+        if self.hosts[node].core().and_then(|core| core.leads()) == Some(record.epoch) {
             self.lessees_mut().witness.gone += 1;
             self.checks.returned.owes(token);
         }

@@ -1,16 +1,16 @@
 //! Clients of available mode: each writes through any node that takes it, a value that nobody else writes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use eldest::protocol::{Input, Refusal, Verdict};
+use eldest::replica::{self, Answer, Denied};
 use eldest::store::{Command, Condition, NewElection, NewUser, Operation};
-use eldest::types::{Call, Entry, NodeId, Position, RequestId, Text};
+use eldest::types::{Call, NodeId, Position, Text};
 
+use crate::calls::{Waiting, hint};
 use crate::checks::{Check, ensure};
+use crate::commands::Tag;
 use crate::disk::Durable;
 use crate::rng::Rng;
-use crate::store::Tag;
 use crate::world::{Event as Happens, World};
 
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub enum Event {
     Wakes { client: usize },
     Call { node: usize, asked: Asked },
     GivesUp { client: usize, op: u64 },
+    Role(super::roles::Event),
 }
 
 /// One attempt at one command.
@@ -55,7 +56,6 @@ pub struct Sides {
     clients: Vec<Client>,
     rng: Rng,
     next_op: u64,
-    asked: BTreeMap<(usize, u64, RequestId), Asked>,
     pub think: (u64, u64),
     pub stopped: bool,
     /// When each acknowledged write was acknowledged, by which node.
@@ -81,7 +81,6 @@ impl Sides {
             clients: (0..count).map(|_| Client::default()).collect(),
             rng,
             next_op: 0,
-            asked: BTreeMap::new(),
             think: (30_000, 300_000),
             stopped: false,
             acknowledged: Vec::new(),
@@ -176,6 +175,7 @@ impl World {
     pub fn side_event(&mut self, event: Event) -> Check {
         match event {
             Event::Wakes { client } => self.side_client_wakes(client),
+            Event::Role(event) => return self.role_event(event),
             Event::Call { node, asked } => return self.side_call(node, asked),
             Event::GivesUp { client, op } => {
                 if self.sides.clients[client].op == Some(op) {
@@ -228,14 +228,9 @@ impl World {
             self.done(&asked, None);
             return Ok(());
         };
-        let call = Call { key: u128::from(asked.op), body: asked.op };
-        let host = &mut self.hosts[node];
-        host.next_request += 1;
-        let request = RequestId(host.next_request);
-        let key = (node, host.life, request);
-        self.sides.asked.insert(key, asked);
-        let entry = Entry::Client(command.to_payload(Some(call)));
-        self.feed(node, Input::Propose(vec![(request, entry)]))
+        let key = Some(Call { key: u128::from(asked.op), body: asked.op });
+        let command = Box::new((*command).clone());
+        self.arrives(node, Waiting::Side(asked), replica::Call::Write { command, key })
     }
 
     fn command_of(&self, node: usize, wish: &Wish) -> Option<Arc<Command>> {
@@ -257,32 +252,29 @@ impl World {
         }
     }
 
-    pub fn side_verdict(&mut self, node: usize, request: RequestId, verdict: &Verdict) -> Check {
-        let host = &self.hosts[node];
-        let (id, life) = (host.id, host.life);
-        let Some(asked) = self.sides.asked.remove(&(node, life, request)) else {
-            return Ok(());
-        };
-        let tag = Tag { op: asked.op, attempt: 0 };
-        match verdict {
-            Verdict::Written { position, .. } => {
-                let stored = self.stored(*position);
+    pub fn side_answered(&mut self, node: usize, asked: &Asked, answer: Result<Answer, Denied>) -> Check {
+        let id = self.hosts[node].id;
+        match answer {
+            Ok(Answer::Written(written)) => {
+                let position = written.position;
+                let stored = self.stored(position);
                 ensure(stored > 0, "I9 durable before sent", || format!("{id} acknowledges {position}"))?;
-                self.checks.history.acknowledged(*position)?;
+                self.checks.history.acknowledged(position)?;
                 self.sides.acknowledged.push((self.now, id));
-                self.sides.newest = *position;
-                self.note(|| format!("{id} has written {position}, call {}", tag.op));
-                self.done(&asked, Some(id));
+                self.sides.newest = position;
+                self.note(|| format!("{id} has written {position}, call {}", asked.op));
+                self.done(asked, Some(id));
             }
-            Verdict::Refused(refusal) => {
-                self.checks.refused.refused(tag)?;
-                let hint = match refusal {
-                    Refusal::NotLeader { leader } => *leader,
+            Ok(_) | Err(Denied::Unknown) => self.done(asked, None),
+            Err(Denied::Rejected(_)) => self.done(asked, Some(id)),
+            Err(denied) => {
+                self.checks.refused.refused(Tag { op: asked.op, attempt: 0 })?;
+                let hint = match denied {
+                    Denied::NotLeader { .. } | Denied::NoLeader => hint(&denied),
                     _ => Some(id),
                 };
-                self.done(&asked, hint);
+                self.done(asked, hint);
             }
-            Verdict::Unknown | Verdict::Done | Verdict::Readable { .. } => self.done(&asked, None),
         }
         Ok(())
     }
@@ -291,7 +283,7 @@ impl World {
     pub fn stored(&self, at: Position) -> usize {
         let number = self.checks.history.number(at);
         let holds = |disk: &&Durable| {
-            let applied = number.zip(disk.store.side.as_ref()).is_some_and(|(n, side)| side.known.holds(n));
+            let applied = number.is_some_and(|number| disk.snapshot.state.known.holds(number));
             applied || disk.records.iter().any(|record| record.position == at)
         };
         self.hosts.iter().map(|host| &host.disk.durable).filter(holds).count()

@@ -29,7 +29,7 @@ pub fn ends_well(world: &mut World) -> Result<u64, Violation> {
 }
 
 pub fn leaders(world: &World) -> Vec<NodeId> {
-    let leads = |host: &&Host| host.core.as_ref().is_some_and(|core| core.leads().is_some());
+    let leads = |host: &&Host| host.core().is_some_and(|core| core.leads().is_some());
     world.hosts.iter().filter(leads).map(|host| host.id).collect()
 }
 
@@ -39,33 +39,34 @@ pub fn is_one_side(world: &World) -> bool {
     let &[leader] = leaders.as_slice() else {
         return false;
     };
-    let open = world.host(leader).core.as_ref().is_some_and(|core| core.is_open());
-    let follows = |host: &Host| host.core.as_ref().is_some_and(|core| core.leader() == Some(leader));
+    let open = world.host(leader).core().is_some_and(|core| core.is_open());
+    let follows = |host: &Host| host.core().is_some_and(|core| core.leader() == Some(leader));
     open && world.hosts.iter().all(follows)
 }
 
 /// With nothing left to do, all are at the same position in the same state.
 pub fn is_one_state(world: &World) -> bool {
     let first = &world.hosts[0];
-    let quiet = |host: &Host| host.core.as_ref().is_some_and(|core| core.last().index == host.store.applied);
-    let same =
-        |host: &Host| host.store.digest == first.store.digest && host.store.applied == first.store.applied;
+    let quiet = |host: &Host| host.core().is_some_and(|core| core.last().index == host.applied());
+    let same = |host: &Host| {
+        host.state.store.digest() == first.state.store.digest() && host.applied() == first.applied()
+    };
     is_one_side(world) && world.hosts.iter().all(|host| quiet(host) && same(host))
 }
 
 /// All histories that were told apart have become one, and every epoch but the present one is forgotten.
 fn is_settled(world: &World) -> bool {
-    let told_apart = |host: &Host| host.core.as_ref().map_or(0, |core| vector(host, core).len());
+    let told_apart = |host: &Host| host.core().map_or(0, |core| vector(host, core).len());
     is_one_state(world) && world.hosts.iter().all(|host| told_apart(host) <= 1)
 }
 
 fn vector(host: &Host, core: &Node) -> Vector {
-    core.log().meta_at(host.store.applied).vector.unwrap_or_default()
+    core.log().meta_at(host.applied()).vector.unwrap_or_default()
 }
 
 fn vectors(world: &World) -> String {
     let vectors = world.hosts.iter().filter_map(|host| {
-        let core = host.core.as_ref()?;
+        let core = host.core()?;
         Some(format!("{} has {}", host.id, vector(host, core)))
     });
     vectors.collect::<Vec<_>>().join("; ")
@@ -87,11 +88,11 @@ pub fn nothing_is_lost(world: &mut World) -> Check {
     for node in 0..world.hosts.len() {
         let host = &world.hosts[node];
         let id = host.id;
-        let meta: SnapshotMeta = match &host.core {
-            Some(core) => core.log().meta_at(host.store.applied),
+        let meta: SnapshotMeta = match host.core() {
+            Some(core) => core.log().meta_at(host.applied()),
             None => continue,
         };
-        world.looks_right(node, &meta)?;
+        world.looks_right(node, world.side(node), &meta)?;
         kept::all(&world.checks.history, id, &world.side(node).known)?;
         let (side, first) = (world.side(node), world.side(0));
         let lost = merged::losers(&world.checks.history, side);

@@ -5,6 +5,7 @@ use eldest::protocol::mutant::Mutant;
 use super::beginnings;
 use super::run::run;
 use super::scenarios as stage;
+use crate::checks::Check;
 use crate::mutants::Caught::{self, In, Within};
 use crate::mutants::each_is_caught;
 
@@ -12,15 +13,23 @@ use crate::mutants::each_is_caught;
 #[rustfmt::skip]
 const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::JoinUncovered, Within(100), &["C18"]),
-    (Mutant::OverrideUncovered, In(stage::override_of_another_history), &["C18"]),
+    (Mutant::OverrideUncovered, In(stage::override_of_another_history), &["C18", "no node stops"]),
     (Mutant::MergeIndexLow, In(stage::one_against_two), &["C18", "I5", "P34"]),
     (Mutant::SettleWithoutAll, Within(100), &["P31"]),
     (Mutant::NeverSettle, In(stage::one_against_two), &["P35"]),
     (Mutant::AdmittedKnowsItsEpochs, In(beginnings::let_in_again), &["I1 "]),
     (Mutant::LonelyCounterPlain, In(beginnings::lone_beginner), &["I1 ", "I5", "I7"]),
+    (Mutant::NextMayBeOwn, In(begins_below_its_former_life), &["I1 "]),
     (Mutant::AckAlone, In(stage::acknowledged_is_on_every_disk), &["P37"]),
+    (Mutant::SlowIsOutOfStep, In(stage::a_slow_disk_is_waited_for), &["P37"]),
+    (Mutant::StagedNotHandedIn, In(stage::a_document_is_staged), &["P34"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
 ];
+
+/// The seed in which this was found: n3, wiped, begins below the counters of its former life, and hears of them.
+fn begins_below_its_former_life() -> Check {
+    run(4_001_843, false).map(|_| ()).map_err(|(violation, _)| violation)
+}
 
 #[test]
 fn every_mutant_of_available_mode_is_caught() {

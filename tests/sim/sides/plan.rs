@@ -1,16 +1,18 @@
 //! What a seed means in available mode, and what is done to the cluster and when.
 
-use eldest::protocol::{Input, Mode, ServiceChange, Settings, Takeover};
-use eldest::types::{Incarnation, NodeId, Owner, RequestId, Span};
+use eldest::protocol::{Mode, ServiceChange, Settings, Takeover};
+use eldest::replica::Call;
+use eldest::types::{NodeId, Owner, Span};
 
 use super::clients::{Event, Sides};
 use crate::checks::Check;
 use crate::client::Clients;
 use crate::disk::Disk;
 use crate::host::{Clock, Host};
+use crate::pace::Pace;
 use crate::plan::members;
 use crate::rng::Rng;
-use crate::store::Store;
+use crate::state::State;
 use crate::world::{Doom, Event as Happens, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +40,15 @@ enum Harm {
     Bridge,
     Storm,
     SlowDisk,
+    /// One of the next operations on its files fails.
+    BadDisk,
     Wipe,
     WallJump,
     HandOver,
     ServiceDown,
 }
 
-const HARMS: [(Harm, u64); 21] = [
+const HARMS: [(Harm, u64); 22] = [
     (Harm::Kill, 10),
     (Harm::PowerCut, 8),
     (Harm::PowerCutAll, 3),
@@ -62,25 +66,29 @@ const HARMS: [(Harm, u64); 21] = [
     (Harm::Bridge, 10),
     (Harm::Storm, 6),
     (Harm::SlowDisk, 4),
+    (Harm::BadDisk, 6),
     (Harm::Wipe, 3),
     (Harm::WallJump, 3),
     (Harm::HandOver, 6),
     (Harm::ServiceDown, 2),
 ];
 
+/// Drawn apart, so that the seeds in which nobody holds a role stay what they are.
+const ROLES: u64 = 0x401E;
+
 #[derive(Debug)]
 pub struct Plan {
     pub steps: usize,
     between: (u64, u64),
+    /// How much longer than usual machines are away, and links are as they are.
+    pace: u64,
     wipes: u64,
     rng: Rng,
 }
 
 /// A blank node in available mode.
-pub fn host(settings: Settings, incarnation: Incarnation, clock: Clock) -> Host {
-    let mut disk = Disk::new(incarnation);
-    disk.durable.store = Store::with_sides();
-    Host::new(settings, disk, clock)
+pub fn host(settings: Settings, seed: u64, clock: Clock) -> Host {
+    Host::new(settings, Disk::of(seed, State::with_sides()), clock)
 }
 
 fn settings(rng: &mut Rng, count: u32) -> Settings {
@@ -100,27 +108,39 @@ fn settings(rng: &mut Rng, count: u32) -> Settings {
 pub fn world(seed: u64) -> (World, Plan) {
     let mut rng = Rng::new(seed ^ 0xA7A1_1AB1E);
     let count = *rng.pick(&[3, 3, 3, 5]);
-    let common = settings(&mut rng, count);
+    let mut common = settings(&mut rng, count);
+    let pace = Pace::of(seed);
+    pace.apply(&mut common);
     let machine = |me: NodeId, rng: &mut Rng| {
         let clock = Clock {
             offset: rng.below(50_000_000),
             rate_ppm: rng.range(0, 19_000) as i64 - 9_500,
             wall_offset: rng.range(0, 2_000_000) as i64 - 1_000_000,
         };
-        let mut host = host(Settings { me, ..common.clone() }, Incarnation(rng.next() | 1), clock);
+        let mut host = host(Settings { me, ..common.clone() }, rng.next(), clock);
         host.sync_us = *rng.pick(&[100, 200, 1_000, 4_000]);
         host
     };
     let hosts: Vec<Host> = members(count).into_iter().map(|me| machine(me, &mut rng)).collect();
     let mut world = World::new(hosts, Clients::new(0, 1, rng.fork()), rng.fork());
+    world.gathers = rng.chance(500);
     world.sides = Sides::new(rng.range(3, 6) as usize, rng.fork());
+    world.sides.think = pace.slow(world.sides.think);
+    pace.delay_messages(&mut world);
     // Every side has a leader.
     world.checks.lease.void = true;
     prepare(&mut world, &mut rng);
+    let mut roles = Rng::new(seed ^ ROLES);
+    // Holders do not slow down with the rest: that would only make these seeds long.
+    if pace.factor == 1 && roles.chance(300) {
+        world.draw_holders(roles);
+    }
+    crate::plan::draw_failing_snapshots(&mut world, seed);
     let steps = rng.range(5, 20) as usize;
     let between = *rng.pick(&[(20_000, 400_000), (200_000, 1_600_000), (500_000, 3_000_000)]);
     let wipes = if rng.chance(250) { 1 } else { 0 };
-    (world, Plan { steps, between, wipes, rng })
+    let between = pace.slow(between);
+    (world, Plan { steps, between, pace: pace.factor, wipes, rng })
 }
 
 fn prepare(world: &mut World, rng: &mut Rng) {
@@ -146,7 +166,7 @@ impl Plan {
     }
 
     fn someone(&mut self, world: &World) -> usize {
-        let leads = |node: &usize| world.hosts[*node].core.as_ref().is_some_and(|core| core.is_open());
+        let leads = |node: &usize| world.hosts[*node].core().is_some_and(|core| core.is_open());
         let leaders: Vec<usize> = (0..world.hosts.len()).filter(leads).collect();
         match leaders.is_empty() || self.rng.chance(500) {
             true => self.rng.below(world.hosts.len() as u64) as usize,
@@ -161,7 +181,9 @@ impl Plan {
             Harm::PowerCut => self.kill(world, node, true),
             Harm::PowerCutAll => (0..world.hosts.len()).for_each(|node| self.kill(world, node, true)),
             Harm::Doom => self.doom(world, node),
-            Harm::Pause => world.hosts[node].paused_until = world.now + self.rng.skewed(10_000, 4_000_000),
+            Harm::Pause => {
+                world.hosts[node].paused_until = world.now + self.rng.skewed(10_000, 4_000_000 * self.pace)
+            }
             Harm::Isolate => world.cut_off(node),
             Harm::Reject => world.reject(node),
             Harm::Split => {
@@ -181,6 +203,7 @@ impl Plan {
                 world.net.straggle = self.rng.below(80);
             }
             Harm::SlowDisk => world.hosts[node].sync_us = self.rng.skewed(200, 300_000),
+            Harm::BadDisk => world.hosts[node].disk.turns_bad(&mut self.rng),
             Harm::Wipe => self.wipe(world, node),
             Harm::WallJump => {
                 let jump = self.rng.range(0, 7_200_000_000) as i64 - 3_600_000_000;
@@ -189,7 +212,7 @@ impl Plan {
             Harm::HandOver => {
                 let to =
                     self.rng.chance(700).then(|| NodeId(self.rng.range(1, world.hosts.len() as u64) as u32));
-                return world.feed(node, Input::HandOver { request: RequestId(0), to });
+                return world.order(node, Call::HandOver { to });
             }
             Harm::ServiceDown => return self.service_down(world, node),
         }
@@ -198,7 +221,7 @@ impl Plan {
 
     fn kill(&mut self, world: &mut World, node: usize, power: bool) {
         world.crash(node, power);
-        let back = self.rng.skewed(1_000, 3_500_000);
+        let back = self.rng.skewed(1_000, 3_500_000 * self.pace);
         world.after(back, Happens::Restart { node });
     }
 
@@ -267,7 +290,7 @@ impl Plan {
             if self.rng.chance(700) {
                 world.net.mend(b, a);
             }
-            let pause = self.rng.range(5_000, 700_000);
+            let pause = self.rng.range(5_000, 700_000) * self.pace;
             world.run_until(world.now + pause)?;
         }
         Ok(())
@@ -276,10 +299,10 @@ impl Plan {
     fn heal_and_cut(&mut self, world: &mut World) -> Check {
         for _ in 0..self.rng.range(1, 5) {
             world.net.heal();
-            let pause = self.rng.range(5_000, 1_500_000);
+            let pause = self.rng.range(5_000, 1_500_000) * self.pace;
             world.run_until(world.now + pause)?;
             self.cut_between(world, 2);
-            let pause = self.rng.range(5_000, 1_500_000);
+            let pause = self.rng.range(5_000, 1_500_000) * self.pace;
             world.run_until(world.now + pause)?;
         }
         Ok(())
@@ -294,16 +317,18 @@ impl Plan {
     fn service_down(&mut self, world: &mut World, node: usize) -> Check {
         let ttl = Span::millis(self.rng.range(100, 1_500));
         let change = ServiceChange::Down { owner: Owner::Operator, ttl, reason: "".into() };
-        world.feed(node, Input::Service { request: RequestId(0), change })
+        world.order(node, Call::Service(change))
     }
 
     /// The faults end: every machine runs, every link passes.
     pub fn mend_all(&mut self, world: &mut World) -> Check {
         world.net.heal();
+        world.net.late = 0;
         world.doom = None;
         for node in 0..world.hosts.len() {
             world.hosts[node].paused_until = 0;
             world.hosts[node].sync_us = 200;
+            world.hosts[node].disk.mend();
             world.start(node)?;
         }
         Ok(())

@@ -3,7 +3,8 @@
 use super::end::ends_well;
 use super::plan::{self, Plan};
 use crate::checks::Violation;
-use crate::run::{Outcome, Report, guarded};
+use crate::guarded::guarded;
+use crate::run::{Outcome, Report};
 use crate::world::World;
 
 pub fn run(seed: u64, traced: bool) -> Outcome {
@@ -26,7 +27,7 @@ pub fn run(seed: u64, traced: bool) -> Outcome {
     }
 }
 
-fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
+pub fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
     world.run_until(400_000)?;
     for _ in 0..plan.steps {
         let pause = plan.pause();
@@ -36,5 +37,7 @@ fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
     let pause = plan.pause();
     world.run_until(world.now + pause)?;
     plan.mend_all(world)?;
-    ends_well(world)
+    let took = ends_well(world)?;
+    world.roles_end()?;
+    Ok(took)
 }

@@ -2,7 +2,7 @@
 
 use eldest::protocol::{Mode, Settings};
 use eldest::store::{Condition, Key};
-use eldest::types::{Incarnation, NodeId};
+use eldest::types::NodeId;
 
 use super::clients::{Sides, Wish, delete, one, put};
 use super::end::{ends_well, is_one_side};
@@ -35,7 +35,7 @@ pub fn unformed(count: u32, seed: u64) -> World {
         settings.mode = Mode::Available;
         settings.limits.keep = 5;
         let clock = Clock { offset: 1_000 * MS * u64::from(me.0), rate_ppm: 0, wall_offset: 0 };
-        plan::host(settings, Incarnation(rng.next() | 1), clock)
+        plan::host(settings, rng.next(), clock)
     };
     let hosts: Vec<Host> = members(count).into_iter().map(|me| machine(me, &mut rng)).collect();
     let mut world = World::new(hosts, Clients::new(0, 1, rng.fork()), rng.fork());
@@ -63,7 +63,7 @@ pub fn split(world: &mut World, groups: &[&[u32]]) {
 pub fn led(world: &mut World, sides: &[(u32, &[u32])]) -> Check {
     let leads_them = |world: &World| {
         let follows = |node: &u32, leader: u32| {
-            let core = world.host(NodeId(*node)).core.as_ref();
+            let core = world.host(NodeId(*node)).core();
             core.is_some_and(|core| core.leader() == Some(NodeId(leader)))
         };
         sides

@@ -74,6 +74,7 @@ class Mine extends LeaderFeedBase {
 
 export async function adapters(): Promise<void> {
   const election: MasterElection = await initialize(client, 'cms', 30_000, 10_000, 5_000, 'cms-backend');
+  await initialize('cms', 30_000);
   election.on('slave-registered', (slave) => slave.nodeId.length);
   const master: boolean = election.getIsMaster();
   const feed = new LeaderFeed(client, { heartbeatIntervalMs: 1_000 });

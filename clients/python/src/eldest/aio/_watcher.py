@@ -5,21 +5,30 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .._retry import Backoff
 from ..backend import Backend
 from ..errors import EldestError
 from ..models import FeedEvent
 
-if TYPE_CHECKING:
-    from .election import Election
-
 ROLE_KINDS = frozenset({"role_acquired", "role_lost"})
 
 
+class Hearer(Protocol):
+    """Whom a watcher tells what it hears."""
+
+    def emit(self, event: str, *args: Any) -> None: ...
+
+    def role_was_acquired(self, by: str, token: int) -> None: ...
+
+    def role_was_lost(self, token: int) -> None: ...
+
+    def look_again(self) -> None: ...
+
+
 class Watcher:
-    def __init__(self, election: Election, backend: Backend, role: str, changes: str | None) -> None:
+    def __init__(self, election: Hearer, backend: Backend, role: str, changes: str | None) -> None:
         self._election = election
         self._backend = backend
         self._role = role

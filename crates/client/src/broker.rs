@@ -1,0 +1,160 @@
+//! One writer at a time for a shared state: who is elected writes, and the others stand by.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::backend::{Backend, Outcome};
+use super::error::Error;
+use super::holder::Leader;
+use super::http::Client;
+use super::lock::LockGuard;
+use super::random;
+use super::seat::Seat;
+
+/// A broker that is not heard of for as long may be replaced.
+const TTL: Duration = Duration::from_secs(10);
+
+/// Two may be missed in a row.
+const HEARTBEAT: Duration = Duration::from_secs(3);
+
+/// How one try to be the broker ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tried {
+    Elected {
+        token: u64,
+    },
+    AlreadyLeader {
+        token: u64,
+    },
+    OtherLeader {
+        leader: Leader,
+    },
+    /// It was free, and another one was faster.
+    Conflict {
+        leader: Leader,
+    },
+}
+
+/// Tries when it is told to, and keeps what it has: renewed in the background.
+#[derive(Debug)]
+pub struct Broker<B: Backend = Client> {
+    seat: Seat<B>,
+    guard: Option<LockGuard<B>>,
+}
+
+impl<B: Backend> Broker<B> {
+    /// `address` is where others find this broker while it leads.
+    pub fn new(backend: B, role: impl Into<String>, address: impl Into<String>) -> Broker<B> {
+        let seat = Seat {
+            backend,
+            role: role.into(),
+            instance_id: random::id(),
+            ttl: TTL,
+            renew_every: HEARTBEAT,
+            priority: 0,
+            address: Some(address.into()),
+        };
+        Broker { seat, guard: None }
+    }
+
+    /// One life of a process; a random name unless told.
+    pub fn instance_id(mut self, id: impl Into<String>) -> Broker<B> {
+        self.seat.instance_id = id.into();
+        self
+    }
+
+    /// 10 s unless told.
+    pub fn ttl(mut self, ttl: Duration) -> Broker<B> {
+        self.seat.ttl = ttl;
+        self
+    }
+
+    /// 3 s unless told.
+    pub fn heartbeat_every(mut self, span: Duration) -> Broker<B> {
+        self.seat.renew_every = span;
+        self
+    }
+
+    pub fn id(&self) -> &str {
+        &self.seat.instance_id
+    }
+
+    /// One try; whoever is told to stand by tries again when it likes.
+    pub async fn try_elect(&mut self) -> Result<Tried, Error> {
+        self.try_elect_with(None).await
+    }
+
+    pub async fn try_elect_with(&mut self, metadata: Option<Value>) -> Result<Tried, Error> {
+        self.seat.check()?;
+        match self.seat.backend.acquire(&self.seat.ask(Duration::ZERO, metadata)).await {
+            Ok(grant) => {
+                let token = grant.term.token;
+                if self.token() != Some(token) {
+                    self.guard = Some(LockGuard::new(self.seat.clone(), grant.term));
+                }
+                Ok(match grant.outcome {
+                    Outcome::Elected => Tried::Elected { token },
+                    Outcome::AlreadyLeader => Tried::AlreadyLeader { token },
+                })
+            }
+            Err(Error::RoleHeld(held)) => {
+                self.guard = None;
+                let leader = held.leader;
+                Ok(if held.conflict { Tried::Conflict { leader } } else { Tried::OtherLeader { leader } })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks the cluster whether this broker still leads. One that does not must not write any more.
+    pub async fn check_leadership(&mut self) -> Result<bool, Error> {
+        let Some(token) = self.token() else {
+            self.guard = None;
+            return Ok(false);
+        };
+        let state = self.seat.backend.holder(&self.seat.role).await?;
+        if state.token != Some(token) {
+            self.guard = None;
+        }
+        Ok(self.is_leader())
+    }
+
+    /// By the clock, without asking anybody.
+    pub fn is_leader(&self) -> bool {
+        self.token().is_some()
+    }
+
+    /// To be written along with the state, so that nobody with a smaller one writes after.
+    pub fn token(&self) -> Option<u64> {
+        self.guard.as_ref().filter(|guard| guard.is_held()).map(LockGuard::token)
+    }
+
+    /// Returns once this broker does not lead.
+    pub async fn lost(&self) {
+        if let Some(guard) = &self.guard {
+            guard.lost().await;
+        }
+    }
+
+    /// Lets the next one in at once.
+    pub async fn stop(&mut self) -> Result<(), Error> {
+        match self.guard.take() {
+            Some(guard) => guard.release().await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+
+    #[tokio::test]
+    async fn the_defaults() {
+        let broker = Broker::new(Memory::new(), "queue", "0.0.0.0:8080");
+        assert_eq!((broker.seat.ttl.as_secs(), broker.seat.renew_every.as_secs()), (10, 3));
+        assert_eq!(broker.seat.address.as_deref(), Some("0.0.0.0:8080"));
+    }
+}

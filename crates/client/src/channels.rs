@@ -1,0 +1,91 @@
+//! Messages to whoever listens now, at most once.
+
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::error::Error;
+use super::http::{Call, Client, Lines, segment};
+use super::pauses::Pauses;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    Message(Value),
+    /// This listener was away for a while: what was sent meanwhile is missed.
+    Gap,
+}
+
+#[derive(Debug)]
+pub struct Subscription {
+    client: Client,
+    path: String,
+    open: Option<Lines>,
+}
+
+#[derive(Deserialize)]
+struct Published {
+    delivered: u64,
+}
+
+impl Client {
+    /// How many were handed it. Never sent twice: an attempt of unknown outcome is [`Error::Indeterminate`].
+    pub async fn publish(&self, channel: &str, message: &impl Serialize) -> Result<u64, Error> {
+        let path = format!("/v1/channels/{}", segment("channel", channel)?);
+        let Published { delivered } =
+            self.send(&Call::once(Method::POST, path).json(message)?).await?.json()?;
+        Ok(delivered)
+    }
+
+    /// Returns once a node passes messages on.
+    pub async fn subscribe(&self, channel: &str) -> Result<Subscription, Error> {
+        let path = format!("/v1/channels/{}?format=ndjson", segment("channel", channel)?);
+        let mut subscription = Subscription { client: self.clone(), path, open: None };
+        subscription.connect().await?;
+        Ok(subscription)
+    }
+}
+
+impl Subscription {
+    /// The next message. After an error the next call goes on trying. Dropping this future loses nothing.
+    pub async fn next(&mut self) -> Result<Heard, Error> {
+        let Some(lines) = &mut self.open else {
+            self.connect().await?;
+            return Ok(Heard::Gap);
+        };
+        let heard = lines.next().await.ok().and_then(|line| serde_json::from_str::<Value>(&line).ok());
+        match heard.filter(|message| !is_end(message)) {
+            Some(message) => Ok(Heard::Message(message)),
+            None => {
+                self.client.passed_over(lines.url());
+                self.open = None;
+                self.connect().await?;
+                Ok(Heard::Gap)
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> Result<(), Error> {
+        let deadline = Instant::now() + self.client.http().deadline;
+        let mut pauses = Pauses::new();
+        loop {
+            let error = match self.client.open(&self.path).await {
+                Ok(lines) => {
+                    self.open = Some(lines);
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let pause = pauses.next();
+            if !error.is_outage() || Instant::now() + pause >= deadline {
+                return Err(error);
+            }
+            sleep(pause).await;
+        }
+    }
+}
+
+/// The node's last word. A message may say the same: then this listener comes back and says that it was away.
+fn is_end(message: &Value) -> bool {
+    message["kind"] == "error" && message["code"].is_string() && message["retryable"].is_boolean()
+}

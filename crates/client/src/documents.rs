@@ -1,0 +1,117 @@
+//! Documents: JSON under a key, changed by compare-and-swap.
+
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::Error;
+use super::http::{Answer, Call, Client, Page, query, segment};
+
+/// What a write is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum If<'a> {
+    Always,
+    /// There is no such document.
+    Absent,
+    /// There is one, whatever it says.
+    Present,
+    /// It is at this revision.
+    Rev(&'a str),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document<T> {
+    pub value: T,
+    /// Opaque: only to be compared, and named in [`If::Rev`].
+    pub rev: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct DocumentRow {
+    pub key: String,
+    pub rev: Value,
+    pub value: Value,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Written {
+    rev: Value,
+}
+
+/// How a read is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// Sees every write acknowledged before the read began.
+    #[default]
+    Linear,
+    /// What the leader has, by its lease.
+    Leader,
+    /// What the node that answers has, however old.
+    Local,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Level::Linear => "linear",
+            Level::Leader => "leader",
+            Level::Local => "local",
+        }
+    }
+}
+
+impl Client {
+    /// None if there is no such document.
+    pub async fn get_doc<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        level: Level,
+    ) -> Result<Option<Document<T>>, Error> {
+        let level = query([("level", Some(level.name().to_string()))]);
+        let call = Call::get(format!("/v1/docs/{}{level}", segment("key", key)?));
+        let answer = match self.send(&call).await {
+            Err(Error::NotFound(_)) => return Ok(None),
+            answer => answer?,
+        };
+        let rev = answer.header("etag").map(|tag| tag.trim_matches('"').to_string());
+        let strange = || Error::Strange { url: answer.url.clone(), why: "no revision".to_string() };
+        Ok(Some(Document { value: answer.json()?, rev: rev.ok_or_else(strange)? }))
+    }
+
+    /// The new revision.
+    pub async fn put_doc(&self, key: &str, value: &impl Serialize, when: If<'_>) -> Result<String, Error> {
+        let call = self.doc_write(Method::PUT, key, when)?.json(value)?;
+        let answer = self.send(&call).await?;
+        rev(&answer)
+    }
+
+    pub async fn delete_doc(&self, key: &str, when: If<'_>) -> Result<(), Error> {
+        self.send(&self.doc_write(Method::DELETE, key, when)?).await.map(drop)
+    }
+
+    /// A page of them, in the order of their keys.
+    pub async fn docs(&self, prefix: &str, after: Option<&str>) -> Result<Page<DocumentRow>, Error> {
+        let asked = [("prefix", Some(prefix.to_string())), ("after", after.map(str::to_string))];
+        self.send(&Call::get(format!("/v1/docs{}", query(asked)))).await?.json()
+    }
+
+    fn doc_write(&self, method: Method, key: &str, when: If<'_>) -> Result<Call, Error> {
+        let call = Call::write(method, format!("/v1/docs/{}", segment("key", key)?));
+        Ok(match when {
+            If::Always => call,
+            If::Absent => call.header("if-none-match", "*".to_string()),
+            If::Present => call.header("if-match", "*".to_string()),
+            If::Rev(rev) => call.header("if-match", format!("\"{rev}\"")),
+        })
+    }
+}
+
+/// In safe mode a number, in available mode text: both are opaque.
+fn rev(answer: &Answer) -> Result<String, Error> {
+    let Written { rev } = answer.json()?;
+    Ok(match rev {
+        Value::String(rev) => rev,
+        rev => rev.to_string(),
+    })
+}

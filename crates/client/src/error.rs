@@ -1,0 +1,189 @@
+//! What a call may end with, besides an answer.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::call_error::CallError;
+use super::holder::{Leader, RoleHeld};
+use super::problem::{Attempts, Problem, Tried};
+
+#[derive(Clone, Debug)]
+pub enum Error {
+    /// No URL of a node.
+    BadNode {
+        url: String,
+        why: &'static str,
+    },
+    /// Something asked for that no cluster takes.
+    BadOption {
+        name: &'static str,
+        why: &'static str,
+    },
+    /// The HTTP client cannot be set up on this machine.
+    NoClient {
+        why: String,
+    },
+    /// It may or may not have happened: an attempt went unanswered, and the time ran out before another told.
+    Indeterminate {
+        tried: Vec<Tried>,
+    },
+    /// It has surely not happened: no node could do it in time.
+    Unavailable {
+        tried: Vec<Tried>,
+    },
+    /// The lease is over; whoever has the role now, if anybody.
+    LeaseLost {
+        role: String,
+        leader: Option<Box<Leader>>,
+        token: Option<u64>,
+    },
+    /// Somebody else has the role.
+    RoleHeld(Box<RoleHeld>),
+    NotFound(Box<Problem>),
+    /// The document is not what the write was made for.
+    PreconditionFailed {
+        current_rev: Option<String>,
+    },
+    /// What follows that event is not kept any more; read anew what you mirror.
+    FeedCompacted {
+        oldest: Option<String>,
+    },
+    /// Any other refusal.
+    Problem(Box<Problem>),
+    /// An answer, but not one of Eldest's.
+    Strange {
+        url: String,
+        why: String,
+    },
+    /// A document was changed by others again and again between reading and writing.
+    Contended {
+        key: String,
+        tries: u32,
+    },
+    /// A value that does not go into JSON, or does not come out of it.
+    NotJson {
+        what: String,
+        why: String,
+    },
+    /// Only what runs can do this.
+    NotRunning,
+}
+
+impl Error {
+    /// Whether somebody else, or nobody, has the role for certain.
+    pub fn is_lease_lost(&self) -> bool {
+        matches!(self, Error::LeaseLost { .. })
+    }
+
+    /// Whether the same call may well succeed later.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Error::Indeterminate { .. } | Error::Unavailable { .. } | Error::Strange { .. })
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Error {
+        let text = |name: &str| problem.members.get(name).and_then(Value::as_str).map(str::to_string);
+        match problem.code.as_str() {
+            "role_held" => match RoleHeld::read(&problem.members) {
+                Some(held) => Error::RoleHeld(Box::new(held)),
+                None => Error::Problem(Box::new(problem)),
+            },
+            "lease_lost" => Error::LeaseLost {
+                role: text("role").unwrap_or_default(),
+                leader: problem.members.get("leader").and_then(Leader::read).map(Box::new),
+                token: problem.members.get("token").and_then(Value::as_u64),
+            },
+            "not_found" => Error::NotFound(Box::new(problem)),
+            "precondition_failed" => Error::PreconditionFailed { current_rev: text("current_rev") },
+            "feed_compacted" => Error::FeedCompacted { oldest: text("oldest") },
+            _ => Error::Problem(Box::new(problem)),
+        }
+    }
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Error {
+        match error {
+            CallError::NoClient { why } => Error::NoClient { why },
+            CallError::NotAnAddress { url, why } => Error::BadNode { url, why },
+            CallError::NotReached { tried } => Error::Unavailable { tried },
+            CallError::NoAnswer { url, why } => Error::Indeterminate { tried: vec![Tried { url, why }] },
+            CallError::Strange { url, why } => Error::Strange { url, why },
+            CallError::Refused(problem) => Error::from(*problem),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::BadNode { url, why } => write!(f, "{url:?} is no URL of a node: {why}"),
+            Error::BadOption { name, why } => write!(f, "{name}: {why}"),
+            Error::NoClient { why } => write!(f, "no HTTP client: {why}"),
+            Error::Indeterminate { tried } => {
+                write!(f, "it may or may not have happened: {}", Attempts(tried))
+            }
+            Error::Unavailable { tried } => {
+                write!(f, "no node could do it, and nothing happened: {}", Attempts(tried))
+            }
+            Error::LeaseLost { role, leader: Some(leader), .. } => {
+                write!(f, "the lease of role {role:?} is lost: {} has it", leader.instance_id)
+            }
+            Error::LeaseLost { role, .. } => write!(f, "the lease of role {role:?} is lost"),
+            Error::RoleHeld(held) => write!(f, "{held}"),
+            Error::NotFound(problem) | Error::Problem(problem) => write!(f, "{problem}"),
+            Error::PreconditionFailed { current_rev: Some(rev) } => {
+                write!(f, "the document has revision {rev}")
+            }
+            Error::PreconditionFailed { current_rev: None } => write!(f, "there is no such document"),
+            Error::FeedCompacted { .. } => write!(f, "the feed does not go back that far any more"),
+            Error::Strange { url, why } => write!(f, "{url} does not answer like a node of Eldest: {why}"),
+            Error::Contended { key, tries } => {
+                write!(f, "document {key:?} was changed by others between reading and writing, {tries} times")
+            }
+            Error::NotJson { what, why } => write!(f, "{what}: {why}"),
+            Error::NotRunning => write!(f, "it is stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn error(problem: Value) -> Error {
+        serde_json::from_value::<Problem>(problem).expect("a problem").into()
+    }
+
+    #[test]
+    fn a_refusal_becomes_what_a_program_tells_apart() {
+        let held = json!({"code": "role_held", "outcome": "conflict", "role": "r", "token": 7, "expires_in_ms": 5,
+            "leader": {"instance_id": "b", "address": null, "metadata": null}});
+        assert!(
+            matches!(error(held), Error::RoleHeld(held) if held.leader.instance_id == "b" && held.token == 7)
+        );
+        let lost = json!({"code": "lease_lost", "role": "r", "leader": null, "token": null});
+        assert!(matches!(error(lost), Error::LeaseLost { leader: None, token: None, .. }));
+        let stale = json!({"code": "precondition_failed", "current_rev": "12"});
+        assert!(matches!(error(stale), Error::PreconditionFailed { current_rev: Some(rev) } if rev == "12"));
+        let gone = json!({"code": "feed_compacted", "oldest": "9"});
+        assert!(matches!(error(gone), Error::FeedCompacted { oldest: Some(oldest) } if oldest == "9"));
+        let other = error(json!({"code": "disk_full", "status": 503, "detail": "full"}));
+        assert_eq!(other.to_string(), "refused: full (disk_full, 503)");
+    }
+
+    /// A refusal with a member missing or of another kind is still a refusal.
+    #[test]
+    fn a_refusal_that_lacks_something_stays_one() {
+        let held = error(json!({"code": "role_held", "leader": 7}));
+        assert!(matches!(held, Error::Problem(_)), "{held}");
+        let lost = error(json!({"code": "lease_lost", "leader": [1], "token": "x"}));
+        assert!(matches!(lost, Error::LeaseLost { leader: None, token: None, .. }), "{lost}");
+    }
+}

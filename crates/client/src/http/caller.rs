@@ -1,0 +1,191 @@
+//! One call at a time, sent once: for tools that show what a cluster says, and decide themselves what to do about a failure.
+//!
+//! A [`Client`](super::Client) repeats calls, remembers the leader and tells refusals apart. A [`Caller`] does the least that
+//! still is a call of a cluster: it tries the nodes in turn while nothing has been sent, and goes where a node that does not
+//! lead points to, once.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, StatusCode, Url};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::answer::Answer;
+use super::exchange::{Broken, exchange, prepared, whole};
+use super::lines::Lines;
+use super::nodes::parsed;
+use super::pool::connections;
+use crate::call_error::CallError;
+use crate::clock::Clock;
+use crate::problem::Tried;
+
+/// A node in the same room answers a connection in a millisecond, one across the world in half a second.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+
+/// Looking never waits for a majority.
+pub const LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// A hand-over waits until the heir has caught up.
+pub const ACT_MAX: Duration = Duration::from_secs(60);
+
+/// What to ask for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    /// With its query.
+    pub path: String,
+    pub headers: Vec<(&'static str, String)>,
+    /// JSON.
+    pub body: Option<Vec<u8>>,
+    /// How long the whole answer may take.
+    pub within: Duration,
+}
+
+impl Request {
+    pub fn new(method: Method, path: impl Into<String>) -> Request {
+        let within = if method.is_safe() { LOOK_MAX } else { ACT_MAX };
+        Request { method, path: path.into(), headers: Vec::new(), body: None, within }
+    }
+
+    pub fn get(path: impl Into<String>) -> Request {
+        Request::new(Method::GET, path)
+    }
+
+    pub fn post(path: impl Into<String>, body: &Value) -> Request {
+        Request::new(Method::POST, path).body(body.to_string())
+    }
+
+    pub fn body(mut self, json: impl Into<Vec<u8>>) -> Request {
+        self.body = Some(json.into());
+        self
+    }
+
+    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Request {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub fn within(mut self, within: Duration) -> Request {
+        self.within = within;
+        self
+    }
+}
+
+/// The way to any node, with its bounds. A clone shares connections.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    client: Client,
+    credential: Option<String>,
+}
+
+impl Caller {
+    /// The admin token is for orders, where the cluster asks for it.
+    pub fn new(admin_token: Option<String>) -> Result<Caller, CallError> {
+        let client = connections(CONNECT_MAX).map_err(|why| CallError::NoClient { why })?;
+        Ok(Caller { client, credential: admin_token })
+    }
+
+    /// Makes the call at the first of these nodes that can be connected to, and at the leader if that one points there.
+    pub async fn call<U: AsRef<str>>(&self, urls: &[U], request: &Request) -> Result<Answer, CallError> {
+        let answer = self.first(urls, request).await?;
+        match leader_elsewhere(&answer) {
+            Some(leader) => self.at(&leader, request).await,
+            None => Ok(answer),
+        }
+    }
+
+    /// The first that can be connected to answers, of any status. Nothing is sent twice.
+    pub async fn first<U: AsRef<str>>(&self, urls: &[U], request: &Request) -> Result<Answer, CallError> {
+        let mut unreached = Vec::new();
+        for url in urls {
+            match self.at(url.as_ref(), request).await {
+                Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
+                answered => return answered,
+            }
+        }
+        Err(CallError::NotReached { tried: unreached })
+    }
+
+    /// The answer of this node, of any status.
+    pub async fn at(&self, url: &str, request: &Request) -> Result<Answer, CallError> {
+        let address = address(url, &request.path)?;
+        let Request { method, headers, body, within, .. } = request;
+        let prepared = prepared(&self.client, self.credential.as_deref(), method, address, headers, body);
+        let answered = exchange(prepared, &Clock::Boottime, url, *within).await;
+        answered.map_err(|broken| broken.at(url))
+    }
+
+    /// An answer that is read as it comes, for as long as it lasts: from the first of these nodes that can be connected to.
+    pub async fn open<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<Lines, CallError> {
+        let mut unreached = Vec::new();
+        for url in urls {
+            match self.open_at(url.as_ref(), path).await {
+                Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
+                opened => return opened,
+            }
+        }
+        Err(CallError::NotReached { tried: unreached })
+    }
+
+    async fn open_at(&self, url: &str, path: &str) -> Result<Lines, CallError> {
+        let address = address(url, path)?;
+        let credential = self.credential.as_deref();
+        let request = prepared(&self.client, credential, &Method::GET, address, &[], &None);
+        // Nothing happens at whoever is asked: one that takes the connection and says nothing is passed over.
+        let Ok(sent) = timeout(LOOK_MAX, request.send()).await else {
+            let why = format!("it took the connection and said nothing for {} s", LOOK_MAX.as_secs());
+            return Err(CallError::NotReached { tried: vec![Tried { url: url.to_string(), why }] });
+        };
+        let response = sent.map_err(|error| Broken::of(&error).at(url))?;
+        if response.status().is_success() {
+            return Ok(Lines::new(url.to_string(), response));
+        }
+        let read = whole(response).await.map_err(|broken| broken.at(url))?;
+        Err(Answer::of(url, read, Clock::Boottime.now()).refusal())
+    }
+}
+
+fn leader_elsewhere(answer: &Answer) -> Option<String> {
+    let misdirected = answer.status == StatusCode::MISDIRECTED_REQUEST;
+    misdirected.then(|| answer.problem()).flatten()?.leader_node.map(|leader| leader.url)
+}
+
+fn address(base: &str, path: &str) -> Result<Url, CallError> {
+    let bad = |why| CallError::NotAnAddress { url: base.to_string(), why };
+    let url = parsed(base).map_err(bad)?;
+    url.join(path).map_err(|_| bad("write http://host:port"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let full = address("http://127.0.0.1:9000", "/v1/status").map(String::from).ok();
+        assert_eq!(full.as_deref(), Some("http://127.0.0.1:9000/v1/status"));
+        let short = address("10.0.0.1:9000", "/leader").map(String::from).ok();
+        assert_eq!(short.as_deref(), Some("http://10.0.0.1:9000/leader"));
+        for wrong in ["https://n1:9000", "http://"] {
+            assert!(matches!(address(wrong, "/"), Err(CallError::NotAnAddress { .. })), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn whoever_acts_waits_longer() {
+        assert_eq!(Request::get("/").within, LOOK_MAX);
+        assert_eq!(Request::new(Method::DELETE, "/").within, ACT_MAX);
+        assert_eq!(Request::post("/", &json!({})).within(LOOK_MAX).within, LOOK_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_takes_the_connection_and_says_nothing_is_passed_over() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", silent.local_addr().expect("an address"));
+        let caller = Caller::new(None).expect("a client");
+        let ended = caller.open(&[&url, &url], "/v1/feed").await;
+        assert!(matches!(ended, Err(CallError::NotReached { tried }) if tried.len() == 2));
+    }
+}

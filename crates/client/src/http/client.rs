@@ -1,0 +1,135 @@
+//! A client of a cluster: its nodes and its bounds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::answer::Answer;
+use super::call::Call;
+use super::exchange::{root_of, whole};
+use super::lines::Lines;
+use super::nodes::Nodes;
+use super::pool::{Http, connections};
+use super::retry;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::problem::{Problem, Tried};
+
+/// Longer than a cluster takes to elect a leader, with every attempt on the way.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A node that takes longer for an answer is given up for the next one.
+const ATTEMPT: Duration = Duration::from_secs(3);
+
+/// A node in the same room answers a connection in a millisecond, one across the world in half a second.
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+
+/// The way to a cluster. A clone shares connections, and what is known of the leader.
+#[derive(Clone, Debug)]
+pub struct Client(Arc<Http>);
+
+#[derive(Clone, Debug)]
+pub struct ClientBuilder {
+    nodes: Vec<String>,
+    credential: Option<String>,
+    deadline: Duration,
+    attempt: Duration,
+}
+
+impl ClientBuilder {
+    /// How long one call may take with all its attempts; 10 s unless told.
+    pub fn deadline(mut self, deadline: Duration) -> ClientBuilder {
+        self.deadline = deadline;
+        self
+    }
+
+    /// How long one attempt may take; 3 s unless told.
+    pub fn attempt_timeout(mut self, attempt: Duration) -> ClientBuilder {
+        self.attempt = attempt;
+        self
+    }
+
+    /// For orders, where the cluster asks for it.
+    pub fn admin_token(mut self, token: impl Into<String>) -> ClientBuilder {
+        self.credential = Some(token.into());
+        self
+    }
+
+    pub fn build(self) -> Result<Client, Error> {
+        let client = connections(CONNECT_MAX).map_err(|why| Error::NoClient { why })?;
+        let ClientBuilder { nodes, credential, deadline, attempt } = self;
+        let nodes = Nodes::new(nodes)?;
+        Ok(Client(Arc::new(Http { client, nodes, clock: Clock::Boottime, credential, deadline, attempt })))
+    }
+}
+
+impl Client {
+    /// A client of the cluster with these nodes: `http://host:port` each. Name all of them.
+    pub fn new<I: IntoIterator<Item = S>, S: Into<String>>(nodes: I) -> Result<Client, Error> {
+        Client::builder(nodes).build()
+    }
+
+    pub fn builder<I: IntoIterator<Item = S>, S: Into<String>>(nodes: I) -> ClientBuilder {
+        let nodes = nodes.into_iter().map(Into::into).collect();
+        ClientBuilder { nodes, credential: None, deadline: DEADLINE, attempt: ATTEMPT }
+    }
+
+    /// The final answer, of any status.
+    pub(crate) async fn ask(&self, call: &Call) -> Result<Answer, Error> {
+        retry::send(&self.0, call).await
+    }
+
+    /// The answer, if it is a success.
+    pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
+        self.ask(call).await?.accepted()
+    }
+
+    pub(crate) fn http(&self) -> &Http {
+        &self.0
+    }
+
+    /// How long one attempt may take whose answer is about a lease as long as this: several must fit into it.
+    pub(crate) fn attempt_within(&self, ttl: Duration) -> Duration {
+        self.0.attempt.min(ttl / 6)
+    }
+
+    /// An answer without an end, from one node: the one that is called now.
+    pub(crate) async fn open(&self, path: &str) -> Result<Lines, Error> {
+        let Http { client, nodes, credential, attempt, .. } = self.http();
+        let url = nodes.current();
+        let unavailable = |why: String| {
+            nodes.failed(&url);
+            Error::Unavailable { tried: vec![Tried { url: url.to_string(), why }] }
+        };
+        let address = url.join(path).map_err(|error| unavailable(error.to_string()))?;
+        let mut request = client.get(address);
+        if let Some(credential) = credential {
+            request = request.bearer_auth(credential);
+        }
+        let response = timeout(*attempt, request.send()).await;
+        let response = response.map_err(|_| unavailable("no answer in time".to_string()))?;
+        let response = response.map_err(|error| unavailable(root_of(&error)))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(Lines::new(url.to_string(), response));
+        }
+        let body = timeout(*attempt, whole(response)).await.ok().and_then(Result::ok);
+        let problem = body.and_then(|(_, _, body)| serde_json::from_slice(&body).ok());
+        let problem: Problem = problem.unwrap_or_default();
+        match (status.as_u16(), problem.code.is_empty()) {
+            (400..=499, false) if !matches!(status.as_u16(), 421 | 429) => {
+                Err(Error::from(Problem { status: status.as_u16(), ..problem }))
+            }
+            (_, false) => Err(unavailable(problem.to_string())),
+            (_, true) => Err(unavailable(format!("status {status}"))),
+        }
+    }
+
+    /// A stream from this node has ended: the next call goes elsewhere.
+    pub(crate) fn passed_over(&self, url: &str) {
+        if let Ok(url) = reqwest::Url::parse(url) {
+            self.http().nodes.failed(&url);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Which node to call: the one that answered last, or the leader that a node has named.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use reqwest::Url;
+
+use crate::error::Error;
+
+#[derive(Debug)]
+pub struct Nodes {
+    urls: Vec<Url>,
+    place: Mutex<Place>,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    at: usize,
+    /// Named by a node, and perhaps under an address that this client was not told.
+    leader: Option<Url>,
+}
+
+impl Nodes {
+    pub fn new<I: IntoIterator<Item = S>, S: AsRef<str>>(urls: I) -> Result<Nodes, Error> {
+        let url = |text: S| {
+            parsed(text.as_ref()).map_err(|why| Error::BadNode { url: text.as_ref().to_string(), why })
+        };
+        let urls = urls.into_iter().map(url).collect::<Result<Vec<_>, _>>()?;
+        if urls.is_empty() {
+            return Err(Error::BadOption { name: "nodes", why: "name at least one" });
+        }
+        Ok(Nodes { urls, place: Mutex::default() })
+    }
+
+    pub fn count(&self) -> usize {
+        self.urls.len()
+    }
+
+    pub fn current(&self) -> Url {
+        let place = self.place();
+        place.leader.clone().unwrap_or_else(|| self.urls[place.at].clone())
+    }
+
+    /// The next call goes elsewhere, unless it does already.
+    pub fn failed(&self, url: &Url) {
+        let mut place = self.place();
+        if place.leader.as_ref() == Some(url) {
+            place.leader = None;
+        }
+        if place.leader.is_none() && self.urls[place.at] == *url {
+            place.at = (place.at + 1) % self.urls.len();
+        }
+    }
+
+    /// What a node says of another may be anything: what is no URL of a node is passed over.
+    pub fn leads(&self, url: &str) {
+        let Ok(url) = parsed(url) else {
+            return;
+        };
+        let mut place = self.place();
+        match self.urls.iter().position(|known| *known == url) {
+            Some(at) => *place = Place { at, leader: None },
+            None => place.leader = Some(url),
+        }
+    }
+
+    /// Nothing is left half done in there, whoever panics.
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Or what is wrong with it.
+pub fn parsed(text: &str) -> Result<Url, &'static str> {
+    let with_scheme = if text.contains("://") { text.to_string() } else { format!("http://{text}") };
+    let url = Url::parse(&with_scheme).map_err(|_| "write http://host:port")?;
+    match url.scheme() {
+        "http" => Ok(url),
+        _ => Err("only http is spoken"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes() -> Nodes {
+        Nodes::new(["http://n1:9000", "n2:9000", "http://n3:9000"]).expect("three")
+    }
+
+    #[test]
+    fn the_next_one_in_turn() {
+        let nodes = nodes();
+        let first = nodes.current();
+        nodes.failed(&first);
+        assert_eq!(nodes.current().as_str(), "http://n2:9000/");
+        // Two calls that fail at one node at once go on to the same next one.
+        nodes.failed(&first);
+        assert_eq!(nodes.current().as_str(), "http://n2:9000/");
+        nodes.failed(&nodes.current());
+        nodes.failed(&nodes.current());
+        assert_eq!(nodes.current(), first);
+    }
+
+    #[test]
+    fn the_leader_that_is_named() {
+        let nodes = nodes();
+        nodes.leads("http://n3:9000");
+        assert_eq!(nodes.current().as_str(), "http://n3:9000/");
+        nodes.leads("http://10.0.0.7:9000");
+        assert_eq!(nodes.current().as_str(), "http://10.0.0.7:9000/");
+        nodes.leads("ftp://x");
+        nodes.leads("");
+        assert_eq!(nodes.current().as_str(), "http://10.0.0.7:9000/");
+        nodes.failed(&nodes.current());
+        assert_eq!(nodes.current().as_str(), "http://n3:9000/");
+    }
+
+    #[test]
+    fn wrong_addresses_are_refused() {
+        assert!(Nodes::new(Vec::<String>::new()).is_err());
+        for url in ["https://n1:9000", "http://", "n1:port"] {
+            assert!(matches!(Nodes::new([url]), Err(Error::BadNode { .. })), "{url}");
+        }
+    }
+}

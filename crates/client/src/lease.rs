@@ -1,0 +1,185 @@
+//! How long a holder may believe that it holds, and when it renews. Every holder counts by this: elections and locks here, the
+//! commands `role hold` and `exec`, and a node that renews on behalf of an open stream.
+//!
+//! The cluster counts a lease from when it took the request, so a holder that counts from when it *sent* the request is
+//! done first, whatever the way back took. Both count with their own clock ([`Clock::Boottime`]: a lease must not outlast
+//! a sleep); the margin is for the two running apart.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::clock::{Clock, Moment};
+
+/// Of the span, in percent: clocks that run apart by more are broken.
+const DRIFT_PERCENT: u32 = 1;
+
+/// For what clocks round off.
+const DRIFT_LEAST: Duration = Duration::from_millis(10);
+
+/// A lease is renewed this often within its span: all but one may fail.
+pub const RENEWALS: u32 = 3;
+
+/// A lease as its holder has last proved it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The fencing token: it rises with every grant of the role.
+    pub token: u64,
+    /// When the request was sent that the cluster answered.
+    pub sent: Moment,
+    /// A holder that is told nothing else renews now.
+    pub renew_at: Moment,
+    /// From here on the holder must not believe any more.
+    pub until: Moment,
+}
+
+impl Term {
+    /// `ttl` is what was asked for, `expires_in` what the cluster said is left: the shorter one counts.
+    pub fn new(token: u64, sent: Moment, ttl: Duration, expires_in: Duration) -> Term {
+        let span = ttl.min(expires_in);
+        let margin = span * DRIFT_PERCENT / 100 + DRIFT_LEAST;
+        let until = sent.plus(span.saturating_sub(margin));
+        Term { token, sent, renew_at: sent.plus(span / RENEWALS), until }
+    }
+
+    pub fn is_over(&self, now: Moment) -> bool {
+        now >= self.until
+    }
+}
+
+/// What a holder believes, asked for with the clock at hand each time: no timer has to run for it to end.
+#[derive(Debug)]
+pub struct Belief {
+    clock: Clock,
+    term: watch::Sender<Option<Term>>,
+}
+
+impl Belief {
+    pub fn none(clock: Clock) -> Belief {
+        Belief { clock, term: watch::Sender::new(None) }
+    }
+
+    pub fn in_term(clock: Clock, term: Term) -> Belief {
+        Belief { clock, term: watch::Sender::new(Some(term)) }
+    }
+
+    /// None once its time is over.
+    pub fn term(&self) -> Option<Term> {
+        let term = *self.term.borrow();
+        term.filter(|term| !term.is_over(self.clock.now()))
+    }
+
+    pub fn token(&self) -> Option<u64> {
+        self.term().map(|term| term.token)
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.term().is_some()
+    }
+
+    pub fn begin(&self, term: Term) {
+        self.term.send_replace(Some(term));
+    }
+
+    /// A proof of the same grant; an older one than is known changes nothing.
+    pub fn prove(&self, proof: Term) {
+        self.term.send_if_modified(|term| match term {
+            Some(known) if known.token == proof.token && known.sent < proof.sent => {
+                *known = proof;
+                true
+            }
+            _ => false,
+        });
+    }
+
+    pub fn end(&self) {
+        self.term.send_replace(None);
+    }
+
+    /// Each new proof, and the end.
+    pub fn watch(&self) -> watch::Receiver<Option<Term>> {
+        self.term.subscribe()
+    }
+
+    /// Returns once nothing is believed any more.
+    pub async fn lost(&self) {
+        let mut watch = self.watch();
+        while let Some(term) = self.term() {
+            tokio::select! {
+                () = self.clock.sleep_until(term.until) => {}
+                // The sender is this one's own.
+                _ = watch.changed() => {}
+            }
+        }
+    }
+}
+
+/// A span as calls write it.
+pub fn millis(span: Duration) -> u64 {
+    span.as_millis().min(u128::from(u64::MAX)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_term_ends_before_the_lease() {
+        let sent = Moment::default().plus(S);
+        let term = Term::new(7, sent, 30 * S, 30 * S);
+        assert_eq!(term.until.since(sent), Duration::from_millis(30_000 - 300 - 10));
+        assert_eq!(term.renew_at.since(sent), 10 * S);
+        // What is left of a lease counts, and not what was asked for.
+        let short = Term::new(7, sent, 30 * S, S);
+        assert_eq!(short.until.since(sent), Duration::from_millis(1_000 - 10 - 10));
+        assert_eq!(short.renew_at.since(sent), S / 3);
+        let nothing = Term::new(7, sent, 30 * S, Duration::ZERO);
+        assert_eq!(nothing.until, sent);
+        assert!(nothing.is_over(sent));
+    }
+
+    #[test]
+    fn a_term_is_over_at_its_end_and_not_before() {
+        let sent = Moment::default().plus(S);
+        let term = Term::new(7, sent, 10 * S, 10 * S);
+        let end = sent.plus(Duration::from_millis(10_000 - 100 - 10));
+        assert!(!term.is_over(sent) && term.is_over(end));
+        assert!(!term.is_over(sent.plus(end.since(sent) - Duration::from_nanos(1))));
+    }
+
+    /// Numbers from outside.
+    #[test]
+    fn a_promise_without_end_is_no_panic() {
+        let term = Term::new(7, Moment::default().plus(S), Duration::MAX, Duration::from_millis(u64::MAX));
+        assert!(term.renew_at < term.until);
+        assert!(!Term::new(7, Moment::default(), Duration::MAX, Duration::MAX).is_over(Moment::default()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn belief_ends_by_the_clock_alone() {
+        let clock = Clock::runtime();
+        let belief = Belief::in_term(clock, Term::new(7, clock.now(), 10 * S, 10 * S));
+        tokio::time::advance(Duration::from_millis(9_889)).await;
+        assert_eq!(belief.token(), Some(7));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!belief.is_held());
+        belief.lost().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_proof_carries_on_only_its_own_grant() {
+        let clock = Clock::runtime();
+        let at = |seconds: u32| clock.now().plus(S * seconds);
+        let belief = Belief::in_term(clock, Term::new(7, at(1), 10 * S, 10 * S));
+        belief.prove(Term::new(8, at(2), 10 * S, 10 * S));
+        belief.prove(Term::new(7, at(0), 99 * S, 99 * S));
+        assert_eq!(belief.term(), Some(Term::new(7, at(1), 10 * S, 10 * S)));
+        belief.prove(Term::new(7, at(3), 10 * S, 10 * S));
+        assert_eq!(belief.term().map(|term| term.sent), Some(at(3)));
+        belief.end();
+        belief.prove(Term::new(7, at(4), 10 * S, 10 * S));
+        assert!(!belief.is_held(), "a proof that comes late revives nothing");
+    }
+}

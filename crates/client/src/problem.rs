@@ -1,0 +1,61 @@
+//! What a cluster says when it refuses, and what is left of attempts that came to nothing.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// One attempt that came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    pub url: String,
+    pub why: String,
+}
+
+/// A refusal, as RFC 9457 writes it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Problem {
+    pub status: u16,
+    pub code: String,
+    pub title: String,
+    pub detail: String,
+    pub retryable: bool,
+    pub leader_node: Option<LeaderNode>,
+    pub request_id: Option<String>,
+    /// What this code says besides.
+    #[serde(flatten)]
+    pub members: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct LeaderNode {
+    pub id: Option<u64>,
+    pub url: String,
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.url, self.why)
+    }
+}
+
+/// Attempts, one after the other.
+pub struct Attempts<'a>(pub &'a [Tried]);
+
+impl fmt::Display for Attempts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, tried) in self.0.iter().enumerate() {
+            let part = if place == 0 { "" } else { "; " };
+            write!(f, "{part}{tried}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = if self.detail.is_empty() { &self.title } else { &self.detail };
+        write!(f, "refused: {text} ({}, {})", self.code, self.status)
+    }
+}

@@ -1,0 +1,120 @@
+//! Processes that the cluster knows, as long as they show signs of life.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::Error;
+use super::http::{Call, Client, Page, query, segment};
+
+/// What a process says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Registration {
+    pub identifier: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    pub ttl_ms: u64,
+}
+
+/// What the cluster says of it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Process {
+    pub id: String,
+    pub identifier: String,
+    #[serde(default)]
+    pub role: Option<String>,
+    #[serde(default)]
+    pub capabilities: Option<Value>,
+    #[serde(default)]
+    pub metadata: Option<Value>,
+    /// Where messages to it alone are sent: `worker:slave:{id}`.
+    pub channel: String,
+    #[serde(default)]
+    pub ttl_ms: Option<u64>,
+    #[serde(default)]
+    pub registered_at: Option<Value>,
+    /// Of reads of the leader alone.
+    #[serde(default)]
+    pub last_seen: Option<Value>,
+    #[serde(default)]
+    pub expires_in_ms: Option<u64>,
+}
+
+/// Which processes to list.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessFilter {
+    pub role: Option<String>,
+    pub capability: Option<String>,
+    pub identifier: Option<String>,
+    pub after: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Seen {
+    expires_in_ms: u64,
+}
+
+impl Client {
+    /// New, or in the place of what was said before.
+    pub async fn put_process(&self, id: &str, registration: &Registration) -> Result<Process, Error> {
+        let call = Call::write(Method::PUT, path(id, "")?).json(registration)?;
+        self.send(&call).await?.json()
+    }
+
+    /// How long it is known from now on; [`Error::NotFound`] if it is known no more.
+    pub async fn heartbeat(&self, id: &str) -> Result<Duration, Error> {
+        let call = Call::harmless(Method::POST, path(id, "/heartbeat")?);
+        let Seen { expires_in_ms } = self.send(&call).await?.json()?;
+        Ok(Duration::from_millis(expires_in_ms))
+    }
+
+    /// None if it is not known.
+    pub async fn process(&self, id: &str) -> Result<Option<Process>, Error> {
+        match self.send(&Call::get(path(id, "")?)).await {
+            Err(Error::NotFound(_)) => Ok(None),
+            answer => answer?.json().map(Some),
+        }
+    }
+
+    /// A page of them, in the order of their ids.
+    pub async fn processes(&self, filter: &ProcessFilter) -> Result<Page<Process>, Error> {
+        let ProcessFilter { role, capability, identifier, after } = filter.clone();
+        let asked =
+            [("role", role), ("capability", capability), ("identifier", identifier), ("after", after)];
+        self.send(&Call::get(format!("/v1/processes{}", query(asked)))).await?.json()
+    }
+
+    /// All pages of them.
+    pub async fn all_processes(&self, filter: &ProcessFilter) -> Result<Vec<Process>, Error> {
+        let (mut filter, mut all) = (filter.clone(), Vec::new());
+        loop {
+            let Page { items, next } = self.processes(&filter).await?;
+            let more = !items.is_empty();
+            all.extend(items);
+            match next.filter(|next| more && filter.after.as_ref() != Some(next)) {
+                Some(next) => filter.after = Some(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// False if it was not known.
+    pub async fn remove_process(&self, id: &str) -> Result<bool, Error> {
+        let answer = self.ask(&Call::write(Method::DELETE, path(id, "")?)).await?;
+        let after_doubt = answer.after_doubt;
+        match answer.accepted() {
+            Err(Error::NotFound(_)) => Ok(after_doubt),
+            done => done.map(|_| true),
+        }
+    }
+}
+
+fn path(id: &str, order: &str) -> Result<String, Error> {
+    Ok(format!("/v1/processes/{}{order}", segment("process", id)?))
+}

@@ -1,0 +1,300 @@
+//! This process among the others: registered, kept alive by heartbeats, and told of who comes and goes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::error::Error;
+use super::feed::{Feed, FeedEvent, FeedOptions};
+use super::http::Client;
+use super::lease::millis;
+use super::pauses::Pauses;
+use super::processes::{Process, ProcessFilter, Registration};
+use super::random;
+
+/// How long a process is known that is not heard of.
+const TTL: Duration = Duration::from_secs(45);
+
+/// Four may be missed in a row.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Events that wait for a slow listener; what is older is dropped, and it is told how many.
+const EVENTS_MAX: usize = 256;
+
+/// The role of those who follow a master.
+pub const SLAVE: &str = "slave";
+pub const MASTER: &str = "master";
+
+#[derive(Clone, Debug)]
+pub enum RegistryEvent {
+    SlaveRegistered(Box<Process>),
+    SlaveRemoved {
+        id: String,
+    },
+    /// A heartbeat or the feed failed; both go on.
+    Error(Arc<Error>),
+    /// This listener was too slow for as many events.
+    Missed(u64),
+}
+
+#[derive(Debug)]
+pub struct RegistryEvents(broadcast::Receiver<RegistryEvent>);
+
+impl RegistryEvents {
+    /// None once the registry is dropped.
+    pub async fn next(&mut self) -> Option<RegistryEvent> {
+        match self.0.recv().await {
+            Ok(event) => Some(event),
+            Err(broadcast::error::RecvError::Lagged(missed)) => Some(RegistryEvent::Missed(missed)),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct RegistryBuilder {
+    client: Client,
+    id: String,
+    about: Registration,
+    heartbeat: Duration,
+}
+
+impl RegistryBuilder {
+    /// A random one unless told. An [`super::Election`] of the same id makes this process its leader's.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// `slave` unless told.
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.about.role = Some(role.into());
+        self
+    }
+
+    pub fn capabilities(mut self, capabilities: Value) -> Self {
+        self.about.capabilities = Some(capabilities);
+        self
+    }
+
+    pub fn metadata(mut self, metadata: Value) -> Self {
+        self.about.metadata = Some(metadata);
+        self
+    }
+
+    /// 45 s unless told.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.about.ttl_ms = millis(ttl);
+        self
+    }
+
+    /// 10 s unless told.
+    pub fn heartbeat_every(mut self, span: Duration) -> Self {
+        self.heartbeat = span;
+        self
+    }
+
+    /// Registers this process, and keeps it registered.
+    pub async fn register(self) -> Result<Registry, Error> {
+        let RegistryBuilder { client, id, about, heartbeat } = self;
+        client.put_process(&id, &about).await?;
+        let kinds = ["process_registered", "process_removed"].map(str::to_string).to_vec();
+        let feed = client.feed(FeedOptions { kinds, ..FeedOptions::default() }).await?;
+        let core = Arc::new(Core {
+            client,
+            id,
+            about: Mutex::new(about),
+            events: broadcast::Sender::new(EVENTS_MAX),
+        });
+        let beating = tokio::spawn(beat(core.clone(), heartbeat));
+        let hearing = tokio::spawn(hear(core.clone(), feed));
+        Ok(Registry { core, tasks: [beating, hearing] })
+    }
+}
+
+/// Dropping it stops the heartbeats, and the process is forgotten after its ttl.
+#[derive(Debug)]
+pub struct Registry {
+    core: Arc<Core>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+#[derive(Debug)]
+struct Core {
+    client: Client,
+    id: String,
+    about: Mutex<Registration>,
+    events: broadcast::Sender<RegistryEvent>,
+}
+
+impl Registry {
+    pub fn builder(client: Client, identifier: impl Into<String>) -> RegistryBuilder {
+        let (identifier, role) = (identifier.into(), Some(SLAVE.to_string()));
+        let about = Registration { identifier, role, ttl_ms: millis(TTL), ..Registration::default() };
+        RegistryBuilder { client, id: random::id(), about, heartbeat: HEARTBEAT }
+    }
+
+    pub fn id(&self) -> &str {
+        &self.core.id
+    }
+
+    /// Where messages to this process alone arrive.
+    pub fn channel(&self) -> String {
+        format!("worker:slave:{}", self.core.id)
+    }
+
+    /// All that are known now.
+    pub async fn all(&self) -> Result<Vec<Process>, Error> {
+        self.core.client.all_processes(&ProcessFilter::default()).await
+    }
+
+    pub async fn by_role(&self, role: &str) -> Result<Vec<Process>, Error> {
+        let filter = ProcessFilter { role: Some(role.to_string()), ..ProcessFilter::default() };
+        self.core.client.all_processes(&filter).await
+    }
+
+    /// The process that holds this role of an election, if it is registered under the same id.
+    pub async fn leader_of(&self, role: &str) -> Result<Option<Process>, Error> {
+        match self.core.client.role(role).await?.leader {
+            Some(leader) => self.core.client.process(&leader.instance_id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The process registered as master: by its own word; [`Registry::leader_of`] asks the cluster.
+    pub async fn master(&self) -> Result<Option<Process>, Error> {
+        Ok(self.by_role(MASTER).await?.into_iter().next())
+    }
+
+    pub async fn slaves(&self) -> Result<Vec<Process>, Error> {
+        self.by_role(SLAVE).await
+    }
+
+    /// None if there is none of this id, or it is no slave.
+    pub async fn slave(&self, id: &str) -> Result<Option<Process>, Error> {
+        let process = self.core.client.process(id).await?;
+        Ok(process.filter(|process| process.role.as_deref() == Some(SLAVE)))
+    }
+
+    pub async fn slave_count(&self) -> Result<usize, Error> {
+        Ok(self.slaves().await?.len())
+    }
+
+    /// From now on this process is known in this role.
+    pub async fn set_role(&self, role: impl Into<String>) -> Result<(), Error> {
+        self.core.about().role = Some(role.into());
+        self.core.register().await
+    }
+
+    pub async fn set_metadata(&self, metadata: Value) -> Result<(), Error> {
+        self.core.about().metadata = Some(metadata);
+        self.core.register().await
+    }
+
+    /// A sign of life now, besides those in the background.
+    pub async fn heartbeat(&self) -> Result<(), Error> {
+        self.core.beat().await
+    }
+
+    pub fn events(&self) -> RegistryEvents {
+        RegistryEvents(self.core.events.subscribe())
+    }
+
+    /// Takes this process out at once.
+    pub async fn unregister(self) -> Result<(), Error> {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.core.client.remove_process(&self.core.id).await.map(drop)
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Core {
+    fn about(&self) -> MutexGuard<'_, Registration> {
+        self.about.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn register(&self) -> Result<(), Error> {
+        let about = self.about().clone();
+        self.client.put_process(&self.id, &about).await.map(drop)
+    }
+
+    /// Who was forgotten comes back.
+    async fn beat(&self) -> Result<(), Error> {
+        match self.client.heartbeat(&self.id).await {
+            Err(Error::NotFound(_)) => self.register().await,
+            done => done.map(drop),
+        }
+    }
+
+    /// Nobody may listen, which is no failure.
+    fn tell(&self, event: RegistryEvent) {
+        let _ = self.events.send(event);
+    }
+}
+
+async fn beat(core: Arc<Core>, every: Duration) {
+    loop {
+        sleep(every).await;
+        if let Err(error) = core.beat().await {
+            core.tell(RegistryEvent::Error(Arc::new(error)));
+        }
+    }
+}
+
+async fn hear(core: Arc<Core>, mut feed: Feed) {
+    let mut pauses = Pauses::new();
+    loop {
+        match feed.next().await {
+            Ok(event) => {
+                pauses = Pauses::new();
+                heard(&core, &event).await;
+            }
+            Err(error) => {
+                core.tell(RegistryEvent::Error(Arc::new(error.clone())));
+                sleep(pauses.next()).await;
+                if matches!(error, Error::FeedCompacted { .. }) {
+                    feed.from_now_on();
+                }
+            }
+        }
+    }
+}
+
+async fn heard(core: &Core, event: &FeedEvent) {
+    let slave = event.text("role") == Some(SLAVE);
+    let Some(id) = event.text("process").filter(|_| slave) else {
+        return;
+    };
+    match event.kind.as_str() {
+        // Who has gone since is told of in a moment.
+        "process_registered" => match core.client.process(id).await {
+            Ok(Some(process)) => core.tell(RegistryEvent::SlaveRegistered(Box::new(process))),
+            Ok(None) => {}
+            Err(error) => core.tell(RegistryEvent::Error(Arc::new(error))),
+        },
+        "process_removed" => core.tell(RegistryEvent::SlaveRemoved { id: id.to_string() }),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults() {
+        let client = Client::new(["http://127.0.0.1:9000"]).expect("a client");
+        let builder = Registry::builder(client, "cms-backend");
+        assert_eq!((builder.about.ttl_ms, builder.heartbeat.as_secs()), (45_000, 10));
+        assert_eq!(builder.about.role.as_deref(), Some(SLAVE));
+    }
+}

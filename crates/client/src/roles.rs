@@ -1,0 +1,133 @@
+//! Roles of a cluster: leases with fencing tokens.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, Watch};
+use super::clock::Clock;
+use super::error::Error;
+use super::holder::{Leader, RoleState};
+use super::http::{Answer, Call, Client, Page, query, segment};
+use super::lease::{Term, millis};
+use super::watch;
+
+/// Whether a token is the current one.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Check {
+    pub valid: bool,
+    /// None if nobody has the role.
+    #[serde(default)]
+    pub token: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    outcome: String,
+    leader: Leader,
+    token: u64,
+    expires_in_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Renewed {
+    expires_in_ms: u64,
+}
+
+impl Client {
+    /// The roles that are held, in the order of their names.
+    pub async fn roles(&self, prefix: &str, after: Option<&str>) -> Result<Page<RoleState>, Error> {
+        let asked = [("prefix", Some(prefix.to_string())), ("after", after.map(str::to_string))];
+        self.send(&Call::get(format!("/v1/roles{}", query(asked)))).await?.json()
+    }
+
+    pub async fn role(&self, role: &str) -> Result<RoleState, Error> {
+        self.send(&Call::get(format!("/v1/roles/{}", segment("role", role)?))).await?.json()
+    }
+
+    /// What a resource asks before it lets somebody with a token write.
+    pub async fn check(&self, role: &str, token: u64) -> Result<Check, Error> {
+        let path = format!("/v1/roles/{}/check?token={token}", segment("role", role)?);
+        self.send(&Call::get(path)).await?.json()
+    }
+
+    async fn grant(&self, order: &str, ask: &Acquire, body: Value) -> Result<Grant, Error> {
+        let path = format!("/v1/roles/{}/{order}", segment("role", &ask.role)?);
+        let attempt = self.attempt_within(ask.ttl * 2);
+        let call = Call::write(Method::POST, path).json(&body)?.attempt(attempt).wait(ask.wait);
+        granted(&self.send(&call).await?, ask.ttl)
+    }
+}
+
+impl Backend for Client {
+    fn clock(&self) -> Clock {
+        self.http().clock
+    }
+
+    async fn acquire(&self, ask: &Acquire) -> Result<Grant, Error> {
+        let mut body = asked(ask);
+        body["priority"] = json!(ask.priority);
+        body["wait_ms"] = json!(millis(ask.wait));
+        self.grant("acquire", ask, body).await
+    }
+
+    /// Without a key: a second attempt must be judged by what is then, and not told of the first.
+    async fn renew(&self, hold: &Hold) -> Result<Renewal, Error> {
+        let body = json!({
+            "instance_id": hold.instance_id, "token": hold.token, "ttl_ms": millis(hold.ttl),
+        });
+        let path = format!("/v1/roles/{}/renew", segment("role", &hold.role)?);
+        let call = Call::harmless(Method::POST, path).json(&body)?.attempt(self.attempt_within(hold.ttl));
+        let answer = self.send(&call).await?;
+        let Renewed { expires_in_ms } = answer.json()?;
+        Ok(Renewal { sent: answer.sent, expires_in: Duration::from_millis(expires_in_ms) })
+    }
+
+    async fn release(&self, hold: &Hold) -> Result<(), Error> {
+        let body = json!({"instance_id": hold.instance_id, "token": hold.token});
+        let path = format!("/v1/roles/{}/release", segment("role", &hold.role)?);
+        let answer = self.ask(&Call::harmless(Method::POST, path).json(&body)?).await?;
+        let after_doubt = answer.after_doubt;
+        match answer.accepted() {
+            // An attempt that went unanswered has done it.
+            Err(Error::LeaseLost { .. }) if after_doubt => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    async fn elect(&self, ask: &Acquire) -> Result<Grant, Error> {
+        self.grant("elect", ask, asked(ask)).await
+    }
+
+    async fn holder(&self, role: &str) -> Result<RoleState, Error> {
+        self.role(role).await
+    }
+
+    async fn watch(&self, role: &str) -> Result<Watch, Error> {
+        watch::open(self, role).await
+    }
+}
+
+fn asked(ask: &Acquire) -> Value {
+    let mut body = json!({"instance_id": ask.instance_id, "ttl_ms": millis(ask.ttl)});
+    if let Some(address) = &ask.address {
+        body["address"] = json!(address);
+    }
+    if let Some(metadata) = &ask.metadata {
+        body["metadata"] = metadata.clone();
+    }
+    body
+}
+
+fn granted(answer: &Answer, ttl: Duration) -> Result<Grant, Error> {
+    let Granted { outcome, leader, token, expires_in_ms } = answer.json()?;
+    let outcome = match outcome.as_str() {
+        "elected" => Outcome::Elected,
+        "already_leader" => Outcome::AlreadyLeader,
+        _ => return Err(Error::Strange { url: answer.url.clone(), why: format!("outcome {outcome:?}") }),
+    };
+    let term = Term::new(token, answer.sent, ttl, Duration::from_millis(expires_in_ms));
+    Ok(Grant { outcome, leader, term })
+}

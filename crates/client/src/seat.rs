@@ -1,0 +1,119 @@
+//! One contender for one role, and the renewals that keep it once it has it. Elections, locks and brokers all sit here.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::backend::{Acquire, Backend, Grant, Hold};
+use super::error::Error;
+use super::lease::{Belief, Term};
+use super::pauses::Pauses;
+
+/// What the cluster takes.
+const TTL_LEAST: Duration = Duration::from_secs(1);
+const TTL_MOST: Duration = Duration::from_secs(3_600);
+
+#[derive(Clone, Debug)]
+pub struct Seat<B> {
+    pub backend: B,
+    pub role: String,
+    pub instance_id: String,
+    pub ttl: Duration,
+    pub renew_every: Duration,
+    pub priority: i64,
+    pub address: Option<String>,
+}
+
+impl<B: Backend> Seat<B> {
+    /// Options that could not keep a role are refused before anything is asked.
+    pub fn check(&self) -> Result<(), Error> {
+        let bad = |name, why| Err(Error::BadOption { name, why });
+        if self.ttl < TTL_LEAST || self.ttl > TTL_MOST {
+            return bad("ttl", "must be 1 s to 1 h");
+        }
+        if self.renew_every.is_zero() || self.renew_every * 2 > self.ttl {
+            return bad("renew_every", "must leave time for a second try: at most half of the ttl");
+        }
+        if self.role.is_empty() || self.instance_id.is_empty() {
+            return bad("role and instance_id", "may not be empty");
+        }
+        Ok(())
+    }
+
+    pub fn ask(&self, wait: Duration, metadata: Option<Value>) -> Acquire {
+        Acquire {
+            role: self.role.clone(),
+            instance_id: self.instance_id.clone(),
+            ttl: self.ttl,
+            priority: self.priority,
+            address: self.address.clone(),
+            metadata,
+            wait,
+        }
+    }
+
+    pub fn hold(&self, token: u64) -> Hold {
+        let (role, instance_id) = (self.role.clone(), self.instance_id.clone());
+        Hold { role, instance_id, token, ttl: self.ttl }
+    }
+
+    /// A grant that was waited for may be old by the time it is told: it is proved before anybody believes it.
+    pub async fn proved(&self, grant: &Grant, waited: bool) -> Result<Term, Error> {
+        if !waited {
+            return Ok(grant.term);
+        }
+        let token = grant.term.token;
+        let renewal = self.backend.renew(&self.hold(token)).await?;
+        Ok(Term::new(token, renewal.sent, self.ttl, renewal.expires_in))
+    }
+
+    /// Renews for as long as the role is believed to be held; ends the belief, and returns why.
+    ///
+    /// What fails on the way is told to `note`, and tried again until the belief's own time is over.
+    pub async fn keep(&self, belief: &Belief, mut note: impl FnMut(Error)) -> Error {
+        let clock = self.backend.clock();
+        let why = loop {
+            let Some(term) = belief.term() else {
+                break self.lost();
+            };
+            clock.sleep_until(term.until.min(term.sent.plus(self.renew_every))).await;
+            match clock.before(term.until, self.proof(term.token, &mut note)).await {
+                Some(Ok(proof)) => belief.prove(proof),
+                Some(Err(why)) => break why,
+                None => break self.lost(),
+            }
+        };
+        belief.end();
+        why
+    }
+
+    /// Tries until the cluster says yes, or that the lease is lost.
+    async fn proof(&self, token: u64, note: &mut impl FnMut(Error)) -> Result<Term, Error> {
+        let mut pauses = Pauses::new();
+        loop {
+            match self.backend.renew(&self.hold(token)).await {
+                Ok(renewal) => return Ok(Term::new(token, renewal.sent, self.ttl, renewal.expires_in)),
+                Err(error) if error.is_lease_lost() => return Err(error),
+                Err(error) => note(error),
+            }
+            sleep(pauses.next()).await;
+        }
+    }
+
+    /// That time ran out without a word from the cluster.
+    fn lost(&self) -> Error {
+        Error::LeaseLost { role: self.role.clone(), leader: None, token: None }
+    }
+
+    /// Gives up whatever a call that was not waited for may have been granted.
+    pub async fn leave(&self) -> Result<(), Error> {
+        let state = self.backend.holder(&self.role).await?;
+        match (state.leader, state.token) {
+            (Some(leader), Some(token)) if leader.instance_id == self.instance_id => {
+                self.backend.release(&self.hold(token)).await
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Single calls, and streams as they come.
+
+use serde_json::json;
+
+use super::fake::{Fake, Reply, closed, problem};
+use crate::{CallError, Caller, Request};
+
+#[tokio::test]
+async fn a_closed_port_is_not_reached() {
+    let (caller, nobody) = (Caller::new(None).expect("a client"), closed().await);
+    let urls = [nobody.as_str(), nobody.as_str()];
+    for error in [
+        caller.call(&urls, &Request::get("/livez")).await.map(drop).expect_err("closed"),
+        caller.open(&urls, "/v1/feed").await.map(drop).expect_err("closed"),
+    ] {
+        assert!(matches!(&error, CallError::NotReached { tried } if tried.len() == 2), "{error}");
+        let said = format!("no node can be reached: {nobody} (");
+        assert!(error.to_string().starts_with(&said), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_lead_points_to_the_one_that_does() {
+    let leader = Fake::script(vec![Reply::Json(200, json!(7))]).await;
+    let elsewhere = json!({"leader_node": {"id": 2, "url": leader.url.clone()}});
+    let follower = Fake::script(vec![problem(421, "not_leader", elsewhere)]).await;
+    let caller = Caller::new(Some("secret".into())).expect("a client");
+    let urls = [closed().await, follower.url.clone()];
+    let request = Request::post("/x", &json!({"a": 1})).header("if-match", "\"7\"");
+    let answer = caller.call(&urls, &request).await.expect("an answer");
+    assert_eq!((answer.url.as_str(), answer.body.as_slice()), (leader.url.as_str(), b"7".as_slice()));
+    let seen = leader.seen().remove(0);
+    assert_eq!(
+        (seen.header("authorization"), seen.header("if-match")),
+        (Some("Bearer secret"), Some("\"7\""))
+    );
+    assert_eq!((seen.body, follower.seen().len()), (json!({"a": 1}), 1));
+    // Only once, and only to whom it names.
+    let nowhere = Fake::script(vec![problem(421, "not_leader", json!({}))]).await;
+    let answer = caller.call(&[nowhere.url.as_str()], &request).await.expect("an answer");
+    assert_eq!(answer.status, 421);
+}
+
+#[tokio::test]
+async fn what_was_sent_is_not_sent_again() {
+    let (cut, other) = (Fake::script(vec![Reply::Cut]).await, Fake::script(vec![Reply::Cut]).await);
+    let caller = Caller::new(None).expect("a client");
+    let urls = [cut.url.as_str(), other.url.as_str()];
+    let error = caller.call(&urls, &Request::get("/x")).await.expect_err("no answer");
+    assert!(matches!(&error, CallError::NoAnswer { url, .. } if *url == cut.url), "{error}");
+    assert_eq!((cut.seen().len(), other.seen().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_refused_says_why() {
+    let gone = problem(410, "feed_compacted", json!({"oldest": "70"}));
+    let node = Fake::script(vec![gone, Reply::Lines(vec![json!({"id": "1"})])]).await;
+    let caller = Caller::new(None).expect("a client");
+    let error = caller.open(&[&node.url], "/v1/feed").await.map(drop).expect_err("refused");
+    assert!(matches!(&error, CallError::Refused(problem) if problem.code == "feed_compacted"), "{error}");
+    let mut lines = caller.open(&[&node.url], "/v1/feed").await.expect("a stream");
+    assert_eq!(lines.next().await.ok().as_deref(), Some("{\"id\":\"1\"}"));
+    assert!(lines.next().await.is_err(), "it has ended");
+    assert_eq!(lines.url(), node.url);
+}

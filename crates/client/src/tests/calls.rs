@@ -1,0 +1,214 @@
+//! One call and its attempts.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::fake::{Fake, Reply, closed, problem};
+use crate::{Acquire, Backend, Client, Error, Hold, If, Level, StateDoc};
+
+const SHORT: Duration = Duration::from_millis(600);
+
+fn client(urls: &[&str]) -> Client {
+    Client::new(urls.iter().copied()).expect("a client")
+}
+
+/// Gives up soon: for calls that must end in vain.
+fn hasty(urls: &[&str]) -> Client {
+    let attempt = Duration::from_millis(150);
+    Client::builder(urls.iter().copied()).deadline(SHORT).attempt_timeout(attempt).build().expect("a client")
+}
+
+fn done() -> Reply {
+    Reply::Json(200, json!({"key": "k", "rev": 7, "created": true}))
+}
+
+#[tokio::test]
+async fn a_node_that_is_not_there_is_passed_over_and_the_one_that_answers_is_kept() {
+    let (dead, node) = (closed().await, Fake::script(vec![done()]).await);
+    let client = client(&[&dead, &node.url]);
+    for _ in 0..3 {
+        assert_eq!(client.put_doc("k", &1, If::Always).await.expect("written"), "7");
+    }
+    assert_eq!(node.seen().len(), 3);
+    assert_eq!(node.seen()[0].path, "/v1/docs/k");
+}
+
+#[tokio::test]
+async fn the_leader_that_a_node_names_is_called_next() {
+    let leader = Fake::script(vec![done()]).await;
+    let named = json!({"leader_node": {"id": 2, "url": leader.url}});
+    let node = Fake::script(vec![problem(421, "not_leader", named)]).await;
+    let client = client(&[&node.url]);
+    client.put_doc("k", &1, If::Always).await.expect("written");
+    client.put_doc("k", &1, If::Always).await.expect("written");
+    assert_eq!((node.seen().len(), leader.seen().len()), (1, 2), "the leader is remembered");
+}
+
+/// Whatever did not answer, the next attempt is the same call under the same key; another call has another one.
+#[tokio::test]
+async fn one_call_has_one_key() {
+    let unknown = || problem(504, "outcome_unknown", json!({}));
+    let busy = || problem(503, "no_leader", json!({}));
+    let node = Fake::script(vec![Reply::Cut, unknown(), busy(), done()]).await;
+    let client = client(&[&node.url]);
+    client.put_doc("k", &1, If::Absent).await.expect("written");
+    client.put_doc("k", &1, If::Absent).await.expect("written");
+    let keys: Vec<String> =
+        node.seen().iter().map(|seen| seen.header("idempotency-key").expect("a key").to_string()).collect();
+    assert_eq!(keys.len(), 5, "four attempts, and a call");
+    assert!(keys[..4].iter().all(|key| *key == keys[0]) && keys[4] != keys[0], "{keys:?}");
+    assert!(node.seen().iter().all(|seen| seen.header("if-none-match") == Some("*")));
+}
+
+#[tokio::test]
+async fn in_vain_and_surely_not_done() {
+    let refusing = Fake::script(vec![problem(503, "no_quorum", json!({"detail": "one of three"}))]).await;
+    let dead = closed().await;
+    let error = hasty(&[&refusing.url, &dead]).put_doc("k", &1, If::Always).await.expect_err("in vain");
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(error.to_string().contains("one of three"), "{error}");
+}
+
+/// What came last says nothing of what came before.
+#[tokio::test]
+async fn in_vain_and_nobody_knows() {
+    for doubt in [Reply::Cut, Reply::Silence, problem(504, "outcome_unknown", json!({}))] {
+        let refusal = problem(503, "no_leader", json!({}));
+        let node = Fake::script(vec![doubt.clone(), refusal]).await;
+        let error = hasty(&[&node.url]).put_doc("k", &1, If::Always).await.expect_err("in vain");
+        assert!(matches!(error, Error::Indeterminate { .. }), "{doubt:?}: {error}");
+        // A read leaves nothing in doubt.
+        let node = Fake::script(vec![doubt, problem(503, "no_leader", json!({}))]).await;
+        let read = hasty(&[&node.url]).get_doc::<Value>("k", Level::Linear).await.expect_err("in vain");
+        assert!(matches!(read, Error::Unavailable { .. }), "{read}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_never_sent_twice() {
+    let node = Fake::script(vec![Reply::Cut]).await;
+    let error = client(&[&node.url]).publish("c", &1).await.expect_err("nobody knows");
+    assert!(matches!(error, Error::Indeterminate { .. }), "{error}");
+    assert_eq!(node.seen().len(), 1);
+    // What was surely not sent may be.
+    let delivered = Reply::Json(200, json!({"delivered": 2}));
+    let node = Fake::script(vec![problem(503, "no_leader", json!({})), delivered]).await;
+    assert_eq!(client(&[&node.url]).publish("c", &1).await.expect("sent"), 2);
+}
+
+fn hold() -> Hold {
+    Hold { role: "r".into(), instance_id: "me".into(), token: 7, ttl: Duration::from_secs(30) }
+}
+
+#[tokio::test]
+async fn a_release_that_was_lost_on_the_way_back_has_been_done() {
+    let gone = || problem(410, "lease_lost", json!({"role": "r", "leader": null, "token": null}));
+    let node = Fake::script(vec![Reply::Cut, gone()]).await;
+    client(&[&node.url]).release(&hold()).await.expect("released");
+    let node = Fake::script(vec![gone()]).await;
+    let error = client(&[&node.url]).release(&hold()).await.expect_err("it was lost before");
+    assert!(error.is_lease_lost(), "{error}");
+}
+
+/// A replayed answer would grant more than there is.
+#[tokio::test]
+async fn a_renewal_has_no_key_and_counts_from_its_last_attempt() {
+    let renewed = Reply::Json(200, json!({"role": "r", "token": 7, "expires_in_ms": 30_000}));
+    let node = Fake::script(vec![Reply::Cut, renewed]).await;
+    let client = client(&[&node.url]);
+    let before = client.clock().now();
+    let renewal = client.renew(&hold()).await.expect("renewed");
+    assert!(node.seen().iter().all(|seen| seen.header("idempotency-key").is_none()));
+    let answered = client.clock().now();
+    assert!(renewal.sent > before && renewal.sent <= answered);
+}
+
+#[tokio::test]
+async fn a_grant_counts_from_when_it_was_asked_for() {
+    let granted = json!({"outcome": "elected", "role": "r", "token": 7, "expires_in_ms": 20_000,
+        "leader": {"instance_id": "me", "address": null, "metadata": null}});
+    let node = Fake::script(vec![Reply::Json(200, granted)]).await;
+    let client = client(&[&node.url]);
+    let ask = Acquire {
+        role: "r".into(),
+        instance_id: "me".into(),
+        ttl: Duration::from_secs(30),
+        priority: 3,
+        address: None,
+        metadata: Some(json!({"a": 1})),
+        wait: Duration::ZERO,
+    };
+    let before = client.clock().now();
+    let grant = client.acquire(&ask).await.expect("granted");
+    // What is left counts, less one percent and 10 ms.
+    assert_eq!(grant.term.until.since(grant.term.sent), Duration::from_millis(19_790));
+    assert!(grant.term.sent >= before);
+    let expected =
+        json!({"instance_id": "me", "ttl_ms": 30_000, "metadata": {"a": 1}, "priority": 3, "wait_ms": 0});
+    assert_eq!(node.seen()[0].body, expected);
+}
+
+/// Whatever a server sends, a call ends with an error and not with the program.
+#[tokio::test]
+async fn nonsense_is_an_error() {
+    let raw = |text: &str| Reply::Raw(text.to_string());
+    let nonsense = [
+        Reply::Json(200, json!([1, 2])),
+        Reply::Json(
+            200,
+            json!({"outcome": "perhaps", "leader": {"instance_id": "x"}, "token": 1, "expires_in_ms": 1}),
+        ),
+        Reply::Json(200, json!({"outcome": "elected", "leader": null, "token": -1, "expires_in_ms": 1e300})),
+        Reply::Json(409, json!({"code": "role_held", "leader": 7})),
+        Reply::Json(418, json!("teapot")),
+        raw("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc"),
+        raw("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\u{0}\u{1}{"),
+        raw("SSH-2.0-nonsense\r\n"),
+        raw("HTTP/1.1 999 \r\ncontent-length: 0\r\n\r\n"),
+    ];
+    for reply in nonsense {
+        let node = Fake::script(vec![reply.clone()]).await;
+        let client = hasty(&[&node.url]);
+        let ask = Acquire {
+            role: "r".into(),
+            instance_id: "me".into(),
+            ttl: Duration::from_secs(30),
+            priority: 0,
+            address: None,
+            metadata: None,
+            wait: Duration::ZERO,
+        };
+        client.acquire(&ask).await.map(|grant| panic!("{reply:?} granted {grant:?}")).expect_err("nonsense");
+    }
+}
+
+#[tokio::test]
+async fn a_state_is_read_again_when_somebody_was_faster() {
+    let stale = problem(412, "precondition_failed", json!({"current_rev": "9"}));
+    let node = Fake::script(vec![
+        Reply::Tagged(200, json!(1), "7"),
+        stale,
+        Reply::Tagged(200, json!(10), "9"),
+        Reply::Json(200, json!({"key": "k", "rev": "11", "created": false})),
+    ])
+    .await;
+    let state: StateDoc<u64> = StateDoc::new(client(&[&node.url]), "k");
+    let now = state.update(|value| Some(value.unwrap_or_default() + 1)).await.expect("written");
+    assert_eq!(now, Some(11));
+    let seen = node.seen();
+    assert_eq!(seen[3].body, json!(11));
+    let revisions: Vec<_> = seen.iter().filter_map(|seen| seen.header("if-match")).collect();
+    assert_eq!(revisions, ["\"7\"", "\"9\""]);
+}
+
+#[tokio::test]
+async fn a_state_that_others_write_all_the_time_is_given_up() {
+    let replies = (0..20).flat_map(|_| {
+        [Reply::Tagged(200, json!(1), "7"), problem(412, "precondition_failed", json!({"current_rev": "9"}))]
+    });
+    let node = Fake::script(replies.collect()).await;
+    let state: StateDoc<u64> = StateDoc::new(client(&[&node.url]), "k");
+    let error = state.update(|_| Some(1)).await.expect_err("in vain");
+    assert!(matches!(error, Error::Contended { tries: 16, .. }), "{error}");
+}

@@ -1,0 +1,153 @@
+//! Locks, scopes and brokers, over memory and a clock that is stopped.
+
+use std::time::Duration;
+
+use tokio::time::{advance, sleep};
+
+use crate::{Backend, Broker, BrokerTried, Error, Lock, Memory, Scope, leader_only};
+
+const S: Duration = Duration::from_secs(1);
+
+fn lock(memory: &Memory, id: &str) -> Lock<Memory> {
+    Lock::new(memory.clone(), "r").instance_id(id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_is_renewed_and_given_back() {
+    let memory = Memory::new();
+    let guard = lock(&memory, "a").try_acquire().await.expect("asked").expect("free");
+    assert!(lock(&memory, "b").try_acquire().await.expect("asked").is_none());
+    sleep(600 * S).await;
+    assert!(guard.is_held(), "ten minutes are twenty leases");
+    guard.release().await.expect("given back");
+    let next = lock(&memory, "b").try_acquire().await.expect("asked").expect("free again");
+    assert_eq!(next.token(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_is_dropped_lapses() {
+    let memory = Memory::new();
+    drop(lock(&memory, "a").try_acquire().await.expect("asked").expect("free"));
+    let waiting = lock(&memory, "b").acquire_within(29 * S).await;
+    assert!(matches!(waiting, Err(Error::RoleHeld(held)) if held.leader.instance_id == "a"));
+    lock(&memory, "b").acquire_within(2 * S).await.expect("it has lapsed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_takes_over_at_once_and_the_higher_goes_first() {
+    let memory = Memory::new();
+    let first = lock(&memory, "a").try_acquire().await.expect("asked").expect("free");
+    let spawn = |id: &'static str, priority| {
+        let lock = lock(&memory, id).priority(priority);
+        tokio::spawn(async move { lock.acquire().await.expect("its turn") })
+    };
+    let (low, high) = (spawn("low", 0), spawn("high", 5));
+    sleep(3 * S).await;
+    first.release().await.expect("given back");
+    let high = high.await.expect("no panic");
+    assert_eq!(high.token(), 2);
+    high.release().await.expect("given back");
+    assert_eq!(low.await.expect("no panic").token(), 3);
+}
+
+/// The belief ends before anybody else may have the role, and by itself.
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_is_cut_off_ends_before_the_next_begins() {
+    let memory = Memory::new();
+    let guard = lock(&memory, "a").try_acquire().await.expect("asked").expect("free");
+    memory.cut("a");
+    let next = tokio::spawn(lock(&memory, "b").acquire());
+    guard.lost().await;
+    assert!(!guard.is_held());
+    let holder = memory.holder("r").await.expect("asked").leader.expect("held");
+    assert_eq!(holder.instance_id, "a", "the lease is still there when the belief has ended");
+    assert_eq!(next.await.expect("no panic").expect("its turn").token(), 2);
+}
+
+/// Nothing of this process runs while the time passes, as in a machine that was suspended.
+#[tokio::test(start_paused = true)]
+async fn belief_needs_no_task_to_end() {
+    let memory = Memory::new();
+    let guard = lock(&memory, "a").try_acquire().await.expect("asked").expect("free");
+    advance(Duration::from_millis(29_690)).await;
+    assert!(!guard.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_that_keep_no_lock_are_refused() {
+    let memory = Memory::new();
+    for ttl in [Duration::from_millis(999), 3_601 * S] {
+        let refused = lock(&memory, "a").ttl(ttl).try_acquire().await;
+        assert!(matches!(refused, Err(Error::BadOption { name: "ttl", .. })));
+    }
+    let refused = lock(&memory, "a").renew_every(16 * S).try_acquire().await;
+    assert!(matches!(refused, Err(Error::BadOption { name: "renew_every", .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scope_tries_once() {
+    let memory = Memory::new();
+    let first = Scope::enter(lock(&memory, "a")).await.expect("asked");
+    let second = Scope::enter(lock(&memory, "b")).await.expect("asked");
+    assert!(first.is_leader() && !second.is_leader());
+    assert_eq!((first.token(), second.token()), (Some(1), None));
+    second.leave().await.expect("nothing to give back");
+    first.leave().await.expect("given back");
+    assert!(Scope::enter(lock(&memory, "b")).await.expect("asked").is_leader());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_leader_works() {
+    let memory = Memory::new();
+    let done = leader_only(memory.clone(), "r", async |token| token * 10).await;
+    assert_eq!(done.expect("led"), Some(10));
+    let _held = lock(&memory, "a").try_acquire().await.expect("asked").expect("free: it was given back");
+    let skipped = leader_only(memory.clone(), "r", async |_| panic!("somebody else leads")).await;
+    assert_eq!(skipped.expect("asked"), None::<()>);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_under_way_ends_with_the_lease() {
+    let memory = Memory::new();
+    let other = memory.clone();
+    let lost = leader_only(memory.clone(), "r", async move |_| {
+        // Somebody names another one.
+        let ask = crate::Acquire {
+            role: "r".into(),
+            instance_id: "b".into(),
+            ttl: 30 * S,
+            priority: 0,
+            address: None,
+            metadata: None,
+            wait: Duration::ZERO,
+        };
+        other.elect(&ask).await.expect("named");
+        std::future::pending::<()>().await;
+    })
+    .await;
+    assert!(lost.expect_err("lost").is_lease_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn brokers_are_told_one_of_four_things() {
+    let memory = Memory::new();
+    let broker = |port: u16| Broker::new(memory.clone(), "queue", format!("0.0.0.0:{port}"));
+    let (mut first, mut second) = (broker(8080), broker(8081));
+    assert_eq!(first.try_elect().await.expect("asked"), BrokerTried::Elected { token: 1 });
+    assert_eq!(first.try_elect().await.expect("asked"), BrokerTried::AlreadyLeader { token: 1 });
+    let BrokerTried::OtherLeader { leader } = second.try_elect().await.expect("asked") else {
+        panic!("there is one already");
+    };
+    assert_eq!(leader.address.as_deref(), Some("0.0.0.0:8080"));
+    sleep(60 * S).await;
+    assert!(first.check_leadership().await.expect("asked"), "its heartbeats go on by themselves");
+
+    memory.cut(first.id());
+    sleep(11 * S).await;
+    assert_eq!(second.try_elect().await.expect("asked"), BrokerTried::Elected { token: 2 });
+    assert!(!first.is_leader());
+    memory.mend(first.id());
+    assert!(!first.check_leadership().await.expect("asked"), "another one has taken over");
+    second.stop().await.expect("given back");
+    assert_eq!(first.try_elect().await.expect("asked"), BrokerTried::Elected { token: 3 });
+}

@@ -1,0 +1,9 @@
+//! The client against memory, whose clock stands still until everybody waits, and against servers that misbehave.
+
+mod caller;
+mod calls;
+mod elections;
+mod fake;
+mod locks;
+mod over_http;
+mod streams;

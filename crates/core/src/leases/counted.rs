@@ -1,0 +1,166 @@
+//! One lease as the leader counts it, and what a holder may be promised (C14, P40, I13).
+//!
+//! A holder that sent its renewal at `s` and is promised `p` believes until `s + p`, whoever leads by then. So whoever
+//! ends the lease must do it at `s + p` or later. With `T` the ttl, these rules give that:
+//!
+//! 1. A renewal counts from when it is carried out, at `c`, after a round that started after it arrived. So `c` is later
+//!    than `s`, and so is the beginning `f` of every later leader's term: this leader's was confirmed after `s`.
+//! 2. A leader starts each lease with `T` at `f`, an aged one with `T/2`. It counts whatever it has applied, and begins
+//!    when it has applied all that its log held when its term opened.
+//! 3. A lease is proposed to be aged `T/2` or more after it was last counted: its start, a renewal, or a record of the
+//!    holder's own under the same token, which is committed after it was sent and so is a renewal too.
+//! 4. A lease that may be aged is promised `T/2`: from when the ageing is proposed, decided or not, to when the record
+//!    that un-ages it is applied. Any other is promised `T`.
+//! 5. One such record is under way at a time, and who loses the leadership forgets what it counted.
+//!
+//! *The same leader* ends it no earlier than it promised. *A later one* that starts it with `T` ends it at `f + T` or
+//! later, which is past `s + T`. One that starts it with `T/2` has the ageing in its log. Either that was proposed
+//! before `c`; then `p` was `T/2` by rule 4, and `f + T/2` is past `s + p`. (An un-ageing that this leader had applied is
+//! in every later log, and an ageing that it never heard of in none.) Or it was proposed after `c`, by this leader, who
+//! counts from `c`, or by a later one, who counts from its own start or a renewal, all later than `s`. By rule 3 that was at
+//! `s + T/2` or later, the term began after that, and `f + T/2` is past `s + T`.
+//!
+//! *Without rule 4:* the lease is aged, a renewal is promised `T`, the leader dies before the un-ageing is committed, and
+//! the next one ends the lease after `T/2`.
+//!
+//! It takes one more rule of the log: a record may lengthen the ttl of a token, never shorten it. Otherwise the next leader
+//! gives less than was promised. Who wants less asks for less with each renewal, which needs no record. And it takes
+//! majorities: in available mode two sides of a split count each for itself.
+
+use crate::protocol::mutant::{self, Mutant};
+use crate::types::{Lease, Span, Time};
+
+/// What a record can do to a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    End,
+    /// Say in the log that it was not renewed for half its ttl.
+    Age,
+    /// Say that it was renewed, after all.
+    Refresh,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct CountedLease {
+    pub lease: Lease,
+    pub end: Time,
+    /// When it was last counted: its start, or its newest renewal.
+    counted: Time,
+    /// When it was first renewed after it was aged.
+    renewed: Option<Time>,
+    /// What the record under way would do to it.
+    pub proposed: Option<Act>,
+    /// Granted under this leader, and nobody has been promised anything but what came with the grant.
+    fresh: bool,
+}
+
+impl CountedLease {
+    /// Inherited by a leader whose term begins now.
+    pub fn anew(now: Time, lease: Lease) -> CountedLease {
+        let end = now + if lease.aged { half(lease.ttl) } else { lease.ttl };
+        CountedLease { lease, end, counted: now, renewed: None, proposed: None, fresh: false }
+    }
+
+    /// Granted just now.
+    pub fn granted(now: Time, lease: Lease) -> CountedLease {
+        CountedLease { fresh: true, ..CountedLease::anew(now, lease) }
+    }
+
+    /// Whoever waited for it is not there to be told: it is over. Unless the same holder has asked by another way since, and
+    /// was told that it has it; whoever asks from now on keeps it, or waits for the record that ends it.
+    pub fn give_up(&mut self, now: Time) {
+        if self.fresh || mutant::is_on(Mutant::GiveUpWhatWasTold) {
+            self.end = now;
+        }
+    }
+
+    /// Anew, and not worse off than before: this leader's own promises hold, and its record is still under way.
+    pub fn anew_after(now: Time, lease: Lease, before: &CountedLease) -> CountedLease {
+        let fresh = CountedLease::anew(now, lease);
+        if before.lease.token != lease.token {
+            return fresh;
+        }
+        let renewed = before.renewed.filter(|_| lease.aged);
+        CountedLease { end: fresh.end.max(before.end), renewed, proposed: before.proposed, ..fresh }
+    }
+
+    /// A record changed what the log says of this same lease. One that neither ages nor un-ages it is the holder's own, who
+    /// says something else about itself: that counts as a renewal. Not if the lease is about to end: then nothing is left
+    /// of it, whatever the holder says.
+    pub fn changed(&mut self, now: Time, lease: Lease) {
+        let decided =
+            matches!((self.proposed, lease.aged), (Some(Act::Age), true) | (Some(Act::Refresh), false));
+        self.lease = lease;
+        if decided {
+            self.proposed = None;
+        }
+        if !self.may_be_aged() {
+            self.renewed = None;
+        }
+        if !lease.aged && !decided && self.proposed != Some(Act::End) {
+            self.count(now, self.promise());
+        }
+    }
+
+    /// Counts a renewal, and says for how long the holder may believe from when it sent it.
+    pub fn renew(&mut self, now: Time, asked: Option<Span>) -> Span {
+        let promise = asked.map_or(self.promise(), |asked| asked.min(self.promise()));
+        self.count(now, promise);
+        promise
+    }
+
+    /// Never takes back an earlier promise: the holder may not hear of this one.
+    fn count(&mut self, now: Time, promise: Span) {
+        self.counted = now;
+        self.fresh = false;
+        let least = if mutant::is_on(Mutant::PromiseTakenBack) { now } else { self.end };
+        self.end = least.max(now + promise);
+        if self.may_be_aged() {
+            self.renewed.get_or_insert(now);
+        }
+    }
+
+    pub fn propose(&mut self, act: Act) {
+        self.proposed = Some(act);
+        if act == Act::Age {
+            self.renewed = None;
+        }
+    }
+
+    /// The record is decided, and has not changed this lease.
+    pub fn unpropose(&mut self) {
+        self.proposed = None;
+        if !self.lease.aged {
+            self.renewed = None;
+        }
+    }
+
+    /// When this is due, if it is at all.
+    pub fn due(&self, act: Act) -> Option<Time> {
+        match act {
+            Act::End => (self.proposed != Some(Act::End)).then_some(self.end),
+            _ if self.proposed.is_some() => None,
+            Act::Age if mutant::is_on(Mutant::LeaseNeverAges) => None,
+            // The odd microsecond goes before the ageing, so that what is left after it is never too short.
+            Act::Age => {
+                (!self.lease.aged).then_some(self.counted + Span(self.lease.ttl.0 - half(self.lease.ttl).0))
+            }
+            Act::Refresh => self.renewed.filter(|_| self.lease.aged),
+        }
+    }
+
+    /// In this leader's state, or in the state of the next.
+    fn may_be_aged(&self) -> bool {
+        self.lease.aged || self.proposed == Some(Act::Age)
+    }
+
+    /// What the next leader will give at least.
+    fn promise(&self) -> Span {
+        let halved = self.may_be_aged() && !mutant::is_on(Mutant::AgedPromisedInFull);
+        if halved { half(self.lease.ttl) } else { self.lease.ttl }
+    }
+}
+
+fn half(ttl: Span) -> Span {
+    Span(ttl.0 / 2)
+}

@@ -1,0 +1,182 @@
+//! When each lease ends, by the clock of the node that leads.
+
+use std::collections::BTreeMap;
+
+use super::agenda::{Agenda, Due};
+use super::counted::{Act, CountedLease};
+use crate::protocol::mutant::{self, Mutant};
+use crate::types::{LEASES_MOST, Lease, LeaseName, Span, Time};
+
+/// After a refused record: long enough for what was full to drain, short against the second within which a lease that
+/// is over must end.
+const PAUSE: Span = Span::millis(50);
+
+/// Empty on a node that does not lead.
+#[derive(Clone, Debug, Default)]
+pub struct Leases {
+    counted: BTreeMap<LeaseName, CountedLease>,
+    agenda: Agenda,
+    /// What the one record under way says; empty if there is none.
+    under_way: Due,
+    /// Nothing is due before this: the last record was refused.
+    paused_until: Time,
+}
+
+/// What to make of a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    Renewable,
+    /// Nobody holds it, or another token does.
+    Lost,
+    /// A record that ends this token is under way. Ask again once it is settled.
+    Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renewed {
+    /// The holder may believe for this long from when it sent the renewal; less than the ttl while the lease may be aged.
+    pub expires_in: Span,
+}
+
+/// What became of the record that `due` asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was committed, and `changed` has been told of all that it did.
+    Applied,
+    /// Surely not applied, now or later (P15).
+    Refused,
+    /// The leadership was lost over it. `resign` follows; until then it stays under way.
+    Unknown,
+}
+
+impl Leases {
+    /// This node has begun to lead and has applied all that its log held when its term opened; or it leads, and a merge
+    /// or a restore has just replaced its state. All leases start anew. The record under way, if any, still is.
+    pub fn lead(&mut self, now: Time, leases: impl Iterator<Item = (LeaseName, Lease)>) {
+        let before = std::mem::take(&mut self.counted);
+        let anew = |(name, lease)| {
+            let counted = match before.get(&name) {
+                Some(before) => CountedLease::anew_after(now, lease, before),
+                None => CountedLease::anew(now, lease),
+            };
+            (name, counted)
+        };
+        self.counted = leases.map(anew).collect();
+        self.agenda = Agenda::of(self.counted.iter());
+    }
+
+    /// Leads no more: what it counted means nothing to anybody.
+    pub fn resign(&mut self) {
+        *self = Leases::default();
+    }
+
+    /// A committed record granted, changed or ended this lease.
+    pub fn changed(&mut self, now: Time, name: LeaseName, lease: Option<Lease>) {
+        let before = self.counted.remove(&name);
+        if let Some(before) = &before {
+            self.agenda.remove(&name, before);
+        }
+        let Some(lease) = lease else { return };
+        let counted = match before {
+            Some(mut counted) if counted.lease.token == lease.token => {
+                counted.changed(now, lease);
+                counted
+            }
+            _ => CountedLease::granted(now, lease),
+        };
+        self.agenda.add(&name, &counted);
+        self.counted.insert(name, counted);
+    }
+
+    /// Asked when a renewal arrives, and again after a round that started after it arrived.
+    pub fn renewal(&self, name: &LeaseName, token: u64) -> Judged {
+        match self.counted.get(name) {
+            Some(counted) if counted.lease.token == token => match counted.proposed {
+                Some(Act::End) if !mutant::is_on(Mutant::RenewWhileEnding) => Judged::Ending,
+                _ => Judged::Renewable,
+            },
+            _ => Judged::Lost,
+        }
+    }
+
+    /// After that round: the lease goes on, even if its end has come due meanwhile and was not proposed yet. None if it
+    /// is not renewable; `renewal` says why. `ttl` is what the holder asks for, if not for all that it was granted.
+    pub fn renew(&mut self, now: Time, name: &LeaseName, token: u64, ttl: Option<Span>) -> Option<Renewed> {
+        if self.renewal(name, token) != Judged::Renewable {
+            return None;
+        }
+        let expires_in = self.update(name, |counted| counted.renew(now, ttl))?;
+        Some(Renewed { expires_in })
+    }
+
+    /// What was granted to a caller who has gone since: its end is due, unless its holder has renewed it.
+    pub fn give_up(&mut self, now: Time, name: &LeaseName, token: u64) {
+        if self.renewal(name, token) == Judged::Renewable {
+            self.update(name, |counted| counted.give_up(now));
+        }
+    }
+
+    /// What the next record is to say; it is under way from now on, and nothing else is due until it is `settled`. One
+    /// record says ends only, as long as there are any, or ages and refreshes.
+    pub fn due(&mut self, now: Time) -> Due {
+        if !self.under_way.is_empty() || now < self.paused_until {
+            return Due::default();
+        }
+        let mut due = Due { end: self.propose(Act::End, now, LEASES_MOST), ..Due::default() };
+        if due.end.is_empty() {
+            due.refresh = self.propose(Act::Refresh, now, LEASES_MOST);
+            due.age = self.propose(Act::Age, now, LEASES_MOST - due.refresh.len());
+        }
+        self.under_way = due.clone();
+        due
+    }
+
+    /// The record under way is decided. Whatever it was to change and did not is due again after a pause.
+    pub fn settled(&mut self, now: Time, outcome: Outcome) {
+        if outcome == Outcome::Unknown {
+            return;
+        }
+        for (name, token) in std::mem::take(&mut self.under_way).leases() {
+            let left_over =
+                |counted: &&CountedLease| counted.lease.token == *token && counted.proposed.is_some();
+            if self.counted.get(name).filter(left_over).is_some() {
+                self.update(name, CountedLease::unpropose);
+                self.paused_until = now + PAUSE;
+            }
+        }
+    }
+
+    /// When to ask `due` next; `Time::NEVER` while a record is under way.
+    pub fn deadline(&self) -> Time {
+        match self.agenda.deadline() {
+            Some(time) if self.under_way.is_empty() => time.max(self.paused_until),
+            _ => Time::NEVER,
+        }
+    }
+
+    /// How long until this lease ends, if it is not renewed; zero if it is over and its end not yet committed.
+    pub fn left(&self, name: &LeaseName, now: Time) -> Option<Span> {
+        self.counted.get(name).map(|counted| counted.end.since(now))
+    }
+
+    fn propose(&mut self, act: Act, now: Time, limit: usize) -> Vec<(LeaseName, u64)> {
+        let mut proposed = Vec::new();
+        for name in self.agenda.due(act, now, limit) {
+            let token = self.update(&name, |counted| {
+                counted.propose(act);
+                counted.lease.token
+            });
+            proposed.extend(token.map(|token| (name, token)));
+        }
+        proposed
+    }
+
+    /// Every change to one lease goes through here, and the agenda with it.
+    fn update<R>(&mut self, name: &LeaseName, change: impl FnOnce(&mut CountedLease) -> R) -> Option<R> {
+        let counted = self.counted.get_mut(name)?;
+        self.agenda.remove(name, counted);
+        let result = change(counted);
+        self.agenda.add(name, counted);
+        Some(result)
+    }
+}

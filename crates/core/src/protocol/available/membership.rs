@@ -1,0 +1,194 @@
+//! Available mode: who belongs to which side (P32). A side is one leader and the nodes that follow its epoch.
+//!
+//! A node joins a side only if the leader's log includes all of its own. So nothing is ever cut, whoever
+//! meets whom, and messages that come late or twice harm nobody.
+
+use crate::protocol::messages::{Message, Term};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::state::{Following, Leader, Mode, Node, Progress, Role};
+use crate::types::{Epoch, Index, NodeId, Vector};
+
+impl Node {
+    /// What this log includes. Empty in safe mode, where nobody asks.
+    pub(in crate::protocol) fn own_vector(&self) -> Vector {
+        self.log.vector().cloned().unwrap_or_default()
+    }
+
+    /// The vector to send along: none in safe mode.
+    pub(in crate::protocol) fn vector_to_send(&self) -> Option<Vector> {
+        self.log.vector().cloned()
+    }
+
+    /// Whether one of two logs includes the other: only then may their nodes elect one another (P31).
+    pub(in crate::protocol) fn is_of_one_history(&self, other: Option<&Vector>) -> bool {
+        match (self.log.vector(), other) {
+            (Some(own), Some(other)) => own.includes(other) || other.includes(own),
+            _ => true,
+        }
+    }
+
+    /// Whether a leader whose log includes that much has everything of this node.
+    pub(in crate::protocol) fn is_included_in(&self, has: Option<&Vector>) -> bool {
+        match (self.log.vector(), has) {
+            (Some(own), Some(has)) => has.includes(own) || joins_anybody(),
+            (None, _) => true,
+            (Some(_), None) => false,
+        }
+    }
+
+    /// One that has approved a claim does not follow yet: the candidate may have opened without what is here.
+    fn follows(&self, term: Term) -> bool {
+        let epoch = |following: &Following| following.tentative.is_none().then_some(following.epoch);
+        matches!(&self.role, Role::Following(following) if epoch(following) == Some(term.epoch))
+            && self.vote.promise == term
+    }
+
+    /// Whether this node belongs to the side of `term`'s leader, or changes over to it (P32). Safe mode knows no sides.
+    pub(in crate::protocol) fn joins(&mut self, leader: NodeId, term: Term, has: Option<&Vector>) -> bool {
+        if !self.settings.is_available() || self.follows(term) {
+            return true;
+        }
+        let included = self.is_included_in(has);
+        if let (Role::Seeking(seeking), Some(_), false) = (&mut self.role, has, included) {
+            // There is a leader, and it lacks something that is here: this node is a side of its own.
+            seeking.stands_apart = true;
+        }
+        let joins = included && self.would_change_over(leader);
+        if !joins {
+            self.say_side(leader);
+        }
+        joins
+    }
+
+    /// One goes from a younger leader to an elder, never back: so two sides do not exchange their nodes.
+    fn would_change_over(&self, leader: NodeId) -> bool {
+        match &self.role {
+            Role::Seeking(seeking) => seeking.claim.is_none() || leader < self.me(),
+            Role::Following(following) => following.tentative.is_some() || leader <= following.leader,
+            Role::Leading(_) => leader < self.me(),
+        }
+    }
+
+    pub(in crate::protocol) fn say_side(&mut self, to: NodeId) {
+        let leader = match &self.role {
+            Role::Following(following) if following.tentative.is_none() => Some(following.leader),
+            Role::Leading(_) => Some(self.me()),
+            Role::Following(_) | Role::Seeking(_) => None,
+        };
+        let side = Message::Side { epoch: self.promise(), leader, vector: self.own_vector() };
+        self.send(to, side);
+    }
+
+    pub(in crate::protocol) fn on_poll(&mut self, from: NodeId, term: Term) {
+        if term.epoch.leader == from && !self.follows(term) {
+            self.say_side(from);
+        }
+    }
+
+    /// A node that this leader took for its own, or looked for, is on another side.
+    pub(in crate::protocol) fn on_side(
+        &mut self,
+        from: NodeId,
+        epoch: Epoch,
+        leader: Option<NodeId>,
+        vector: &Vector,
+    ) {
+        self.seen = self.seen.max(epoch);
+        let me = self.me();
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        if leader == Some(me) && epoch == leading.term.epoch {
+            // It follows: what it answers came from an earlier epoch.
+            return;
+        }
+        if let Some(progress) = leading.progress.get_mut(&from) {
+            progress.leave();
+        }
+        if leader == Some(from) {
+            self.meet_if_elder(from, vector);
+        }
+    }
+
+    /// The seed's question to everybody who is not of this side: do you lead, too?
+    pub(in crate::protocol) fn poll_if_due(&mut self) {
+        let (now, poll) = (self.mono(), self.settings.timing.poll);
+        let Some(vector) = self.vector_to_send() else {
+            return;
+        };
+        let Some(leading) = self.leading_mut().filter(|leading| now >= leading.next_poll) else {
+            return;
+        };
+        leading.next_poll = now + poll;
+        let term = leading.term;
+        let outside = leading.progress.iter().filter(|(_, progress)| !progress.joined);
+        let outside: Vec<NodeId> = outside.map(|(node, _)| *node).collect();
+        for node in outside {
+            self.send(node, Message::Poll { term, vector: vector.clone() });
+        }
+    }
+
+    /// These have approved, or followed until now: writes wait for them from the beginning (P37).
+    pub(in crate::protocol) fn count_on(&mut self, followers: &[NodeId]) {
+        if let Some(leading) = self.leading_mut() {
+            let progress = leading.progress.iter_mut().filter(|(node, _)| followers.contains(node));
+            progress.for_each(|(_, progress)| (progress.joined, progress.kept_up) = (true, true));
+        }
+    }
+
+    /// Nothing has been committed for too long: whoever holds it up is not waited for any longer (P37). Says whether
+    /// that was it; if not, it is this node's own disk.
+    pub(in crate::protocol) fn leave_laggards_behind(&mut self) -> bool {
+        let (now, commit, own) = (self.mono(), self.commit, self.disk.upto());
+        let Some(leading) = self.leading_mut().filter(|_| own > commit) else {
+            return false;
+        };
+        leading.behind_since = Some(now);
+        let laggards = leading.progress.values_mut().filter(|progress| progress.matched <= commit);
+        laggards.for_each(|progress| (progress.joined, progress.kept_up) = (false, false));
+        true
+    }
+}
+
+impl Leader<'_> {
+    /// Those who follow, as far as the leader knows.
+    pub(in crate::protocol) fn joined(self) -> Vec<NodeId> {
+        let joined = self.leading.progress.iter().filter(|(_, progress)| progress.joined);
+        joined.map(|(node, _)| *node).collect()
+    }
+
+    /// The least of what this node and every follower in step have reached (P37): what a majority is in safe mode.
+    pub(in crate::protocol) fn reached_by_side<T: Ord + Copy>(
+        self,
+        own: T,
+        of: impl Fn(&Progress) -> T,
+    ) -> Option<T> {
+        let in_step =
+            self.leading.progress.iter().filter(|(node, progress)| self.is_in_step(**node, progress));
+        in_step.map(|(_, progress)| of(progress)).chain([own]).min()
+    }
+
+    /// A follower whose acknowledgement writes wait for.
+    fn is_in_step(self, node: NodeId, progress: &Progress) -> bool {
+        let heard = progress.answered_at.max(self.leading.since);
+        let patience = self.node.settings.timing.dead_after;
+        let alive = heard + patience > self.node.mono() && !self.node.peers.is_refused(node);
+        let slow = progress.kept_up && !mutant::is_on(Mutant::SlowIsOutOfStep);
+        let in_step = progress.joined && (progress.mode == Mode::Stream || slow) && !progress.full;
+        alive && in_step && !mutant::is_on(Mutant::AckAlone)
+    }
+
+    /// What every node of the topology, as this leader knows, has on disk.
+    pub(in crate::protocol) fn reached_by_everybody(self) -> Option<Index> {
+        let unasked = mutant::is_on(Mutant::SettleWithoutAll);
+        let asked = self.leading.progress.values().filter(|progress| progress.joined || !unasked);
+        let all = asked.clone().all(|progress| progress.joined);
+        let matched = asked.map(|progress| progress.matched);
+        let least = matched.chain([self.node.disk.upto(), self.node.commit]).min()?;
+        all.then_some(least)
+    }
+}
+
+fn joins_anybody() -> bool {
+    mutant::is_on(Mutant::JoinUncovered) || mutant::is_on(Mutant::CutInAvailable)
+}

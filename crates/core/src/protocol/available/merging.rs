@@ -1,0 +1,309 @@
+//! Available mode: two leaders meet, and their sides become one with nothing lost (P34, I12), as the seed has it: the service stops, the
+//! elder stays, the younger hands in its data, the elder merges it and overrides everybody.
+//!
+//! ```text
+//!   n1, the elder                                n2, the younger
+//!     holds its service  ── meet, has V1 ──►  holds its service, commits what it has
+//!                        ◄── merge: all of V2 that V1 lacks ──
+//!     claims a new epoch, merges at a new position, above both
+//!     ── beat, has V1 ∪ V2 ──►  to everybody: whoever is included joins
+//!     ── override: what you lack ──►                  stops leading, is brought up to the merge
+//!     lifts the hold when all have it
+//! ```
+//!
+//! Every step derives from vectors. Whoever dies, whatever is lost, late or repeated: two leaders that hear each other
+//! meet again, and what one of them has already taken in is not handed in again.
+
+use crate::protocol::log::SnapshotMeta;
+use crate::protocol::messages::{Cause, Event, Message, Output, Term, Write};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::state::{HandingIn, Leader, Meeting, Node, Progress};
+use crate::types::{Entry, Epoch, NodeId, Owner, Position, Span, Stamp, Time, Vector};
+
+impl Node {
+    /// How long the service may stay down for a coordinator that has died.
+    fn merge_hold(&self) -> Span {
+        self.settings.timing.dead_after.times(2)
+    }
+
+    /// That node leads too, and has this much. The elder of the two takes it in; one at a time.
+    pub(in crate::protocol) fn meet_if_elder(&mut self, other: NodeId, vector: &Vector) {
+        let (now, patience) = (self.mono(), self.merge_hold());
+        if other < self.me() || self.own_vector().includes(vector) || self.full {
+            return;
+        }
+        let Some(leading) = self.leading_mut().filter(|leading| leading.opened && leading.handing.is_none())
+        else {
+            return;
+        };
+        match &mut leading.meeting {
+            Some(meeting) if meeting.other == other => meeting.until = now + patience,
+            Some(_) => {}
+            None => {
+                leading.meeting = Some(Meeting { other, next_send: now, until: now + patience });
+                self.event(Event::Met { other });
+            }
+        }
+    }
+
+    pub(in crate::protocol) fn on_meet(&mut self, from: NodeId, term: Term, vector: &Vector) {
+        if term.epoch.leader != from {
+            return;
+        }
+        self.say_side(from);
+        let (now, patience, me) = (self.mono(), self.merge_hold(), self.me());
+        let nothing_new = self.is_included_in(Some(vector));
+        let Some(leading) = self.leading_mut().filter(|leading| leading.opened && from < me) else {
+            return;
+        };
+        if nothing_new {
+            leading.handing_in = None;
+            return;
+        }
+        let under_way = leading.handing_in.as_ref().filter(|handing| handing.to == from);
+        let next_send = under_way.map_or(now, |handing| handing.next_send);
+        leading.handing_in =
+            Some(HandingIn { to: from, base: vector.clone(), next_send, until: now + patience });
+    }
+
+    /// What the meetings of this leader are due to do now.
+    pub(in crate::protocol) fn settle_merging(&mut self) {
+        let Some(leading) = self.leading().filter(|leading| leading.opened) else {
+            return;
+        };
+        match leading.is_meeting() {
+            _ if self.full => {}
+            true => {
+                self.drop_lapsed_meetings();
+                self.hold_for_merge();
+                self.ask_for_data();
+                self.hand_in();
+            }
+            false => self.lift_merge_hold(),
+        }
+    }
+
+    fn drop_lapsed_meetings(&mut self) {
+        let now = self.mono();
+        if let Some(leading) = self.leading_mut() {
+            leading.meeting.take_if(|meeting| now >= meeting.until);
+            leading.handing_in.take_if(|handing| now >= handing.until);
+        }
+    }
+
+    /// Nothing is acknowledged that the other side would not learn of. The hold is renewed while the meeting goes on.
+    fn hold_for_merge(&mut self) {
+        let ttl = self.merge_hold();
+        if self.as_leader().is_some_and(Leader::needs_merge_hold) {
+            let reason = "two sides of the cluster are being merged".into();
+            self.append_as_leader(Entry::ServiceDown { owner: Owner::Merge, ttl, reason });
+        }
+    }
+
+    /// Whether the service is held and everything before that is committed: nothing is on its way any more.
+    fn is_at_rest(&self) -> bool {
+        let held = self.log.holds_of_service().held_by(Owner::Merge);
+        self.commit == self.log.last().index && held
+    }
+
+    fn ask_for_data(&mut self) {
+        let (now, declare, at_rest) = (self.mono(), self.settings.timing.declare, self.is_at_rest());
+        let meeting = self.leading_mut().and_then(|leading| leading.meeting.as_mut()).filter(|_| at_rest);
+        let asked = meeting.and_then(|meeting| meeting.asks_now(now, declare).then_some(meeting.other));
+        if let Some(other) = asked {
+            let (term, vector) = (self.vote.promise, self.own_vector());
+            self.send(other, Message::Meet { term, vector });
+        }
+    }
+
+    fn hand_in(&mut self) {
+        let (now, pause, at_rest) = (self.mono(), self.fresh(), self.is_at_rest());
+        let handing = self.leading_mut().and_then(|leading| leading.handing_in.as_mut()).filter(|_| at_rest);
+        if let Some((to, base)) = handing.and_then(|handing| handing.sends_now(now, pause)) {
+            let after = self.disk.vote_and_log();
+            self.out.push(Output::SendMerge { to, base, after });
+        }
+    }
+
+    /// The younger's data has come. It fits if it was made for what is here, and nothing is on its way here.
+    pub(in crate::protocol) fn on_merge(
+        &mut self,
+        from: NodeId,
+        epoch: Epoch,
+        base: &Vector,
+        meta: &SnapshotMeta,
+    ) {
+        self.seen = self.seen.max(epoch).max(meta.at.epoch);
+        let leads = self.leading().is_some_and(|leading| leading.opened && leading.handing.is_none());
+        let (Some(own), Some(theirs)) = (self.log.vector(), &meta.vector) else {
+            return;
+        };
+        let fits = own.includes(base) && !own.includes(theirs);
+        if leads && fits && from > self.me() && !self.full && self.is_at_rest() {
+            let (own, theirs) = (own.clone(), theirs.clone());
+            self.merge_sides(from, own, theirs, meta);
+        }
+    }
+
+    /// A new epoch begins with the merged state, at a position above everything that either side has.
+    fn merge_sides(&mut self, with: NodeId, own: Vector, theirs: Vector, their_meta: &SnapshotMeta) {
+        self.seen = self.seen.max(theirs.newest());
+        let term = self.own_term(self.next_counter());
+        let index = match mutant::is_on(Mutant::MergeIndexLow) {
+            true => self.log.last().index + 1,
+            false => own.highest().max(theirs.highest()) + 1,
+        };
+        let meta = self.merged_meta(Position::new(term.epoch, index), &own, &theirs, their_meta);
+        self.leave_leading(Cause::Merged);
+        self.raise_promise(term);
+        self.out.push(Output::Merge { own, theirs, meta: meta.clone() });
+        self.go_on_from(meta, Write::Rebase);
+        self.event(Event::Merged { with, index });
+        let now = self.mono();
+        self.lead(term, None, now);
+        self.find_out_where_all_stand();
+    }
+
+    /// Nobody has the merged state: each says with its next answer what it includes.
+    fn find_out_where_all_stand(&mut self) {
+        let (now, next) = (self.mono(), self.log.last().index + 1);
+        if let Some(leading) = self.leading_mut() {
+            let progress = leading.progress.values_mut();
+            progress.for_each(|progress| *progress = Progress::unknown(next, now));
+        }
+    }
+
+    fn merged_meta(
+        &self,
+        at: Position,
+        own: &Vector,
+        theirs: &Vector,
+        their_meta: &SnapshotMeta,
+    ) -> SnapshotMeta {
+        let mut meta = self.log.meta_at(self.log.last().index);
+        let stamp = self.leading().map_or(meta.stamp, |leading| leading.clock.stamp(self.now));
+        let mut vector = own.clone();
+        vector.join(theirs);
+        vector.note(at);
+        meta.at = at;
+        meta.stamp = Stamp {
+            wall: stamp.wall.max(their_meta.stamp.wall),
+            cluster: stamp.cluster.max(their_meta.stamp.cluster),
+        };
+        meta.holds.hold(Owner::Merge, meta.stamp.cluster + self.merge_hold());
+        meta.format = meta.format.max(their_meta.format);
+        meta.vector = Some(vector);
+        meta
+    }
+
+    /// What a side has beyond this log (P33). It is taken if it includes everything that is here, and was made for no more than
+    /// what is here: a late one is neither.
+    pub(in crate::protocol) fn on_override(
+        &mut self,
+        from: NodeId,
+        term: Term,
+        base: &Vector,
+        meta: SnapshotMeta,
+    ) {
+        let blindly = mutant::is_on(Mutant::OverrideUncovered);
+        if !(blindly || self.accept_leader(from, term, meta.vector.as_ref())) || self.full {
+            return;
+        }
+        let (index, own) = (meta.index(), self.own_vector());
+        if self.log.holds(meta.at) {
+            self.commit_to(index);
+        } else {
+            let fits = own.includes(base) && self.is_included_in(meta.vector.as_ref());
+            if !(fits || blindly) || index <= self.log.last().index {
+                return;
+            }
+            // All of it is included in what comes.
+            self.commit_to(self.log.last().index);
+            self.out.push(Output::Override(meta.clone()));
+            self.go_on_from(meta, Write::Rebase);
+            self.note_formed();
+            self.event(Event::Overridden { index });
+            self.decide_waiting(index);
+        }
+        self.note_brought_up_to(from, term.epoch, index);
+    }
+
+    /// Lifts the hold of the merge once everybody who is heard has what was merged. Who cannot take it in time is not
+    /// waited for longer than the hold lasts.
+    fn lift_merge_hold(&mut self) {
+        let held = self.log.holds_of_service().held_by(Owner::Merge);
+        if held && self.as_leader().is_some_and(Leader::is_merged_everywhere) {
+            self.append_as_leader(Entry::ServiceUp { owner: Owner::Merge });
+        }
+    }
+}
+
+impl Leader<'_> {
+    fn needs_merge_hold(self) -> bool {
+        let now = self.leading.clock.now(self.node.mono());
+        let until = self.node.log.holds_of_service().until(Owner::Merge).unwrap_or_default();
+        let lapses_soon = until < now + Span(self.node.merge_hold().0 / 2);
+        self.leading.is_meeting() && lapses_soon
+    }
+
+    /// When something is next to be said to the other side. While the disk is what a merge waits for, it is not a matter of
+    /// time: the disk's answer goes on with it.
+    pub(in crate::protocol) fn merging_deadline(self) -> Time {
+        if self.node.full || !self.node.is_at_rest() {
+            return Time::NEVER;
+        }
+        let handing_in = self.leading.handing_in.as_ref().map(|handing| handing.next_send);
+        let meeting = self.leading.meeting.as_ref().map(|meeting| meeting.next_send);
+        handing_in.into_iter().chain(meeting).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Everybody who is heard has what was merged.
+    fn is_merged_everywhere(self) -> bool {
+        let (now, fresh) = (self.node.mono(), self.node.fresh());
+        self.leading.progress.iter().all(|(node, progress)| {
+            let heard = self.node.last_heard(*node).is_some_and(|at| at + fresh >= now);
+            !heard || self.node.peers.is_refused(*node) || progress.matched >= self.leading.open_index
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Envelope;
+    use crate::protocol::{Input, Recovered, Settings, Vote};
+    use crate::types::{Boot, ClaimId, ClusterId, Format, Incarnation, Now};
+
+    /// Whatever a peer sends: in safe mode there is one history (C25).
+    #[test]
+    fn safe_mode_takes_nothing_from_sides() {
+        let (peer, me) = (NodeId(1), NodeId(2));
+        let recovered = Recovered {
+            boot: Boot(1),
+            incarnation: Incarnation(1),
+            vote: Vote::default(),
+            base: SnapshotMeta::default(),
+            records: Vec::new(),
+        };
+        let mut node = Node::new(Settings::lan(me, vec![peer, me, NodeId(3)]), recovered, Now::default());
+        let term = Term { epoch: Epoch::new(9, peer), claim: ClaimId(5) };
+        let meta = SnapshotMeta { at: Position::new(term.epoch, 7), ..SnapshotMeta::default() };
+        let vector = Vector::default();
+        let messages = [
+            Message::Poll { term, vector: vector.clone() },
+            Message::Meet { term, vector: vector.clone() },
+            Message::Merge { epoch: term.epoch, base: vector.clone(), meta: meta.clone() },
+            Message::Override { term, base: vector, meta },
+        ];
+        let before = node.vote();
+        node.handle(Now::default(), Input::Tick);
+        for message in messages {
+            let (boot, incarnation, format) = (Boot(2), Incarnation(2), Format(1));
+            let cluster = ClusterId::NONE;
+            let envelope =
+                Envelope { from: peer, to: me, boot, incarnation, admitted: true, cluster, format, message };
+            assert_eq!(node.handle(Now::default(), Input::Message(envelope)), []);
+        }
+        assert_eq!((node.vote(), node.last()), (before, Position::ZERO));
+    }
+}

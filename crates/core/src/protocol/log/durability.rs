@@ -1,0 +1,126 @@
+//! What has been given to the disk, and what the disk has said is safe (P29).
+
+use std::collections::VecDeque;
+
+use crate::types::Index;
+
+/// The number of a write; a later one is durable only if all earlier ones are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u64);
+
+/// What must be on disk before a message leaves: this promise, and the log up to this write. A promise may be on disk ahead of
+/// records that were written before it and find no room; nothing else overtakes anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct After {
+    pub promise: Seq,
+    pub log: Seq,
+}
+
+impl After {
+    /// `durable`: everything up to there is on disk. `promised`: so is the promise of every vote up to there.
+    pub fn is_met(self, durable: Seq, promised: Seq) -> bool {
+        self.log <= durable && self.promise <= durable.max(promised)
+    }
+}
+
+/// Writes are numbered in order. The last write of each kind is kept, so that a message can name
+/// the durability it needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Durability {
+    issued: Seq,
+    done: Seq,
+    promised: Seq,
+    vote: Seq,
+    log: Seq,
+    /// The last write that replaces log and state by a snapshot.
+    install: Seq,
+    /// Appends under way: the write and the index it reaches.
+    appends: VecDeque<(Seq, Index)>,
+    /// Every record up to here is on this node's own disk.
+    upto: Index,
+}
+
+impl Durability {
+    pub fn starting_at(upto: Index) -> Durability {
+        Durability { upto, ..Durability::default() }
+    }
+
+    fn next(&mut self) -> Seq {
+        self.issued.0 += 1;
+        self.issued
+    }
+
+    pub fn vote_written(&mut self) -> Seq {
+        self.vote = self.next();
+        self.vote
+    }
+
+    pub fn appended(&mut self, upto: Index) -> Seq {
+        self.log = self.next();
+        self.appends.push_back((self.log, upto));
+        self.log
+    }
+
+    /// Records above `index` go: what of them was on its way does not count any more.
+    pub fn truncated(&mut self, index: Index) -> Seq {
+        for (_, upto) in &mut self.appends {
+            *upto = (*upto).min(index);
+        }
+        self.upto = self.upto.min(index);
+        self.log = self.next();
+        self.log
+    }
+
+    pub fn installed(&mut self, index: Index) -> Seq {
+        self.install = self.truncated(index);
+        self.appends.push_back((self.log, index));
+        self.log
+    }
+
+    pub fn trimmed(&mut self) -> Seq {
+        self.next()
+    }
+
+    pub fn done(&mut self, seq: Seq) {
+        self.done = self.done.max(seq);
+        while let Some((append, upto)) = self.appends.front().copied() {
+            if append > self.done {
+                break;
+            }
+            self.upto = self.upto.max(upto);
+            self.appends.pop_front();
+        }
+    }
+
+    /// The promise of every vote up to this one is on disk, ahead of what finds no room.
+    pub fn promised(&mut self, seq: Seq) {
+        self.promised = self.promised.max(seq);
+    }
+
+    /// What any message needs: it carries the promise (P2).
+    pub fn vote(&self) -> After {
+        After { promise: self.vote, log: Seq::default() }
+    }
+
+    /// What an acknowledgement needs: promise and records.
+    pub fn vote_and_log(&self) -> After {
+        After { promise: self.vote, log: self.log }
+    }
+
+    pub fn is_met(&self, after: After) -> bool {
+        after.is_met(self.done, self.promised)
+    }
+
+    /// Whether the log is on its way to the disk, but no snapshot in its place.
+    pub fn lacks_records_only(&self) -> bool {
+        self.log > self.done && !self.is_installing()
+    }
+
+    pub fn is_installing(&self) -> bool {
+        self.install > self.done
+    }
+
+    pub fn upto(&self) -> Index {
+        self.upto
+    }
+}

@@ -1,0 +1,212 @@
+//! What records add up to, which the protocol must know also of a state whose log is gone: whose disks count (P9, P10), and
+//! who holds the service down until when (P22).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::types::{
+    ClusterId, Entry, Format, Incarnation, Index, Members, NodeId, Owner, Position, Record, Span, Stamp,
+    Vector,
+};
+
+/// Shared, so that one batch goes to every follower and to the disk without a copy.
+pub type Records = Arc<[Record]>;
+
+/// The protocol's part of a snapshot (P26). The store's part travels with it, in the driver's hands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SnapshotMeta {
+    /// The last record that the snapshot includes.
+    pub at: Position,
+    /// That record's stamp: time goes on from there (P17).
+    pub stamp: Stamp,
+    /// Whose disks count (P10).
+    pub roster: Roster,
+    /// Who holds the service down (P22).
+    pub holds: Holds,
+    /// The newest format of any record (P23).
+    pub format: Format,
+    /// Available mode: what the state includes (P31).
+    pub vector: Option<Vector>,
+}
+
+impl SnapshotMeta {
+    pub fn index(&self) -> Index {
+        self.at.index
+    }
+
+    /// Goes on by one record.
+    pub fn absorb(&mut self, record: &Record) {
+        self.roster.absorb(record);
+        self.holds.absorb(record);
+        self.at = record.position;
+        self.stamp = record.stamp;
+        self.format = self.format.max(record.entry.format());
+        absorb(&mut self.vector, record);
+    }
+}
+
+/// A history goes on by one record, where histories are told apart at all.
+pub fn absorb(vector: &mut Option<Vector>, record: &Record) {
+    if let Some(vector) = vector {
+        vector.note(record.position);
+        if let Entry::Settled { upto } = &record.entry {
+            vector.settle(*upto);
+        }
+    }
+}
+
+/// A disk that the log has let in, and by which record. Index zero: it founded the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Seat {
+    pub incarnation: Incarnation,
+    pub since: Index,
+}
+
+/// Which cluster this is, who belongs to it and whose disks count, as of some record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Roster {
+    seats: BTreeMap<NodeId, Seat>,
+    /// None: the log does not say, the topology file does (P43).
+    belonging: Option<Arc<Belonging>>,
+}
+
+/// Shared: a roster goes with every boundary of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Belonging {
+    cluster: ClusterId,
+    members: Members,
+    /// The newest record that says who belongs to it.
+    since: Index,
+}
+
+impl Roster {
+    pub fn seat(&self, node: NodeId) -> Option<Seat> {
+        self.seats.get(&node).copied()
+    }
+
+    pub fn seats(&self) -> impl Iterator<Item = (NodeId, Seat)> + '_ {
+        self.seats.iter().map(|(node, seat)| (*node, *seat))
+    }
+
+    /// Which cluster this is, if it has been told (P44).
+    pub fn cluster(&self) -> ClusterId {
+        self.belonging.as_ref().map_or(ClusterId::NONE, |belonging| belonging.cluster)
+    }
+
+    /// Who belongs to it. None: the log does not say, the topology file does (P43).
+    pub fn members(&self) -> Option<&Members> {
+        self.belonging.as_ref().map(|belonging| &belonging.members)
+    }
+
+    /// The record that said so.
+    pub fn members_since(&self) -> Index {
+        self.belonging.as_ref().map_or(0, |belonging| belonging.since)
+    }
+
+    pub fn is_member(&self, node: NodeId) -> bool {
+        self.members().is_some_and(|members| members.iter().any(|member| member.id == node))
+    }
+
+    pub fn with_members(mut self, cluster: ClusterId, members: Option<Members>, since: Index) -> Roster {
+        self.belonging = members.map(|members| Arc::new(Belonging { cluster, members, since }));
+        self
+    }
+
+    /// Whether this disk is the one that the log knows.
+    pub fn knows(&self, node: NodeId, incarnation: Incarnation) -> bool {
+        self.seat(node).is_some_and(|seat| seat.incarnation == incarnation)
+    }
+
+    /// Whether this disk may be counted once `commit` is committed. A rejoining disk does not count
+    /// for its own `rejoin` record: that one must be committed without it (P10).
+    pub fn counts(&self, node: NodeId, incarnation: Incarnation, commit: Index) -> bool {
+        self.seat(node).is_some_and(|seat| seat.incarnation == incarnation && seat.since <= commit)
+    }
+
+    /// Takes in a record; says whether it changed anything here.
+    pub fn absorb(&mut self, record: &Record) -> bool {
+        match &record.entry {
+            Entry::Lead { founding: Some(founding) } => {
+                let seat = |incarnation| Seat { incarnation, since: 0 };
+                self.seats = founding.founders.iter().map(|(node, inc)| (*node, seat(*inc))).collect();
+                let (cluster, since) = (founding.cluster, record.index());
+                let members = founding.members.clone();
+                self.belonging = members.map(|members| Arc::new(Belonging { cluster, members, since }));
+                true
+            }
+            Entry::Members { members } => {
+                // A disk that leaves has no seat to come back to: what it acknowledged is somebody else's business now.
+                self.seats.retain(|node, _| members.iter().any(|member| member.id == *node));
+                let (cluster, since, members) = (self.cluster(), record.index(), members.clone());
+                self.belonging = Some(Arc::new(Belonging { cluster, members, since }));
+                true
+            }
+            Entry::Rejoin { node, incarnation } => {
+                let since = record.index();
+                self.seats.insert(*node, Seat { incarnation: *incarnation, since });
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromIterator<(NodeId, Seat)> for Roster {
+    fn from_iter<I: IntoIterator<Item = (NodeId, Seat)>>(seats: I) -> Roster {
+        Roster { seats: seats.into_iter().collect(), ..Roster::default() }
+    }
+}
+
+/// Each owner's hold, with the cluster time at which it lapses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Holds {
+    until: BTreeMap<Owner, Span>,
+}
+
+impl Holds {
+    pub fn any(&self) -> bool {
+        !self.until.is_empty()
+    }
+
+    pub fn held_by(&self, owner: Owner) -> bool {
+        self.until.contains_key(&owner)
+    }
+
+    /// The cluster time at which that owner's hold lapses.
+    pub fn until(&self, owner: Owner) -> Option<Span> {
+        self.until.get(&owner).copied()
+    }
+
+    pub fn hold(&mut self, owner: Owner, until: Span) {
+        self.until.insert(owner, until);
+    }
+
+    /// An owner whose hold has lapsed. Lifting it is a record too, so that all nodes agree when.
+    pub fn lapsed(&self, cluster_now: Span) -> Option<Owner> {
+        let mut holds = self.until.iter();
+        holds.find(|(_, until)| **until <= cluster_now).map(|(owner, _)| *owner)
+    }
+
+    /// Every hold with the cluster time at which it lapses.
+    pub fn iter(&self) -> impl Iterator<Item = (Owner, Span)> + '_ {
+        self.until.iter().map(|(owner, until)| (*owner, *until))
+    }
+
+    /// Takes in a record; says whether it changed a hold.
+    pub fn absorb(&mut self, record: &Record) -> bool {
+        match &record.entry {
+            Entry::ServiceDown { owner, ttl, .. } => {
+                self.until.insert(*owner, record.stamp.cluster + *ttl);
+                true
+            }
+            Entry::ServiceUp { owner } => self.until.remove(owner).is_some(),
+            _ => false,
+        }
+    }
+}
+
+impl FromIterator<(Owner, Span)> for Holds {
+    fn from_iter<I: IntoIterator<Item = (Owner, Span)>>(holds: I) -> Holds {
+        Holds { until: holds.into_iter().collect() }
+    }
+}

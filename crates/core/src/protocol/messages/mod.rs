@@ -1,0 +1,11 @@
+//! What goes in and out: the inputs and outputs of a node, the messages between nodes, and how people read them.
+
+mod io;
+mod message;
+mod notation;
+
+pub use io::{
+    Cause, Event, Fault, Input, MemberChange, MembersRefusal, Output, Recovered, Refusal, ServiceChange,
+    Verdict, Vote, Write,
+};
+pub use message::{Certificate, Checkpoint, Claim, Condition, Envelope, Message, Standing, Term};

@@ -1,0 +1,218 @@
+//! Known bugs, each a rule left out on purpose. The tests switch one on and prove that a checker
+//! catches it. Without the feature `mutants` every question below is a constant `false`.
+
+/// The rule that each one leaves out stands beside it; C is the counterexample that it replays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mutant {
+    /// P2, C1: a record of a later epoch is accepted without raising the promise.
+    AppendKeepsPromise,
+    /// P2: an approval leaves before the promise is on disk.
+    ApproveBeforeStore,
+    /// P29: an acknowledgement leaves before the records are on disk.
+    AckBeforeSync,
+    /// P2, C11: after a restart the old counter is claimed again.
+    SameEpochTwice,
+    /// P2: a message below the promise is accepted.
+    AcceptBelowPromise,
+    /// P10, C2: approvals and acknowledgements of any incarnation count.
+    AnyIncarnationCounts,
+    /// P10: a disk votes as soon as its rejoin is in its log, committed or not.
+    RejoinBeforeCommit,
+    /// P10: the promise of a blank disk counts if the candidate's log names it, committed or not.
+    BlankDiskVotes,
+    /// P10: a node counts itself whatever its log knows of its disk.
+    CountsItselfAlways,
+    /// P10: a disk that has been replaced is let in again.
+    ReplacedIsLetIn,
+    /// P10: a disk counts for the commit of its own rejoin.
+    RejoinCountsItself,
+    /// P9, C3: a majority of blank nodes forms a cluster.
+    FormByMajority,
+    /// P27, C4: a bad line is always taken for a torn write.
+    CutDoubtfulTail,
+    /// P11, C5: the leader counts its lease from the answer instead of from the question.
+    LeaseFromReceipt,
+    /// P11, C5: a new leader does not wait for older leases.
+    IgnoreLeaseLeft,
+    /// P11, C5: a restarted node forgets what it granted.
+    RestartForgetsGrants,
+    /// P11, C5: a disk that was let in answers for its own grants only.
+    NewDiskForgetsGrants,
+    /// P11: a process on another disk is taken for the end of the one before.
+    GrantsEndWithNewDisk,
+    /// P18, C6: the leader goes on serving after the certificate has left.
+    ServeAfterHandOver,
+    /// P18, C6: a certificate is honoured whatever the promise.
+    OldCertificate,
+    /// P15, C7: a write in flight is answered `refused` when the leader steps down.
+    RefuseInFlight,
+    /// P6, C9: a candidate opens its epoch with what it has.
+    LeadWithoutPull,
+    /// P6, C9: a candidate opens its epoch after the first part of a pull.
+    LeadAfterHalfPull,
+    /// P5, C10: a follower acknowledges the end of its log, not what matches.
+    AckLogEnd,
+    /// P5: a follower does not check the position before a batch.
+    NoPrevCheck,
+    /// P5: a follower cuts what follows a batch even if it does not conflict.
+    TruncateAlways,
+    /// P5: a follower takes the leader's commit index beyond what matches.
+    CommitUnmatched,
+    /// P7: a record of an older epoch is committed by counting.
+    CommitOldEpoch,
+    /// P7: one acknowledgement less than a majority commits.
+    CommitBelowMajority,
+    /// P13, C13: a read joins the confirmation round in flight.
+    ReadJoinsRound,
+    /// P13: a read is answered before the leader's own first record is committed.
+    ReadBeforeOpen,
+    /// P13: a read is answered without a confirmation.
+    ReadUnconfirmed,
+    /// P13: a disk that has forgotten confirms reads.
+    AnyoneConfirms,
+    /// P14, C8: a refusal leaves without confirming what it was judged against.
+    RefusalUnconfirmed,
+    /// P12, C12: an atomic batch is written as several records.
+    SplitBatch,
+    /// P16: a leader without a majority does not step down.
+    NoStepDown,
+    /// P16, C29: a leader that cannot commit stays.
+    StuckLeaderStays,
+    /// P4, C26: a candidate claims without a dry run.
+    NoDryRun,
+    /// P8: a node approves although it hears its leader.
+    ApproveWithoutSuspicion,
+    /// P4: nobody waits for its elders.
+    NoRankWait,
+    /// P21, C27: an unready elder is ranked like a ready one.
+    UnreadyFirst,
+    /// P28: a leader told of a greater promise goes on as before.
+    IgnoreGreaterPromise,
+    /// P17, C17: cluster time starts anew with each leader.
+    ClusterTimeRestarts,
+    /// P17: wall time follows a clock that was set back.
+    WallTimeGoesBack,
+    /// P20: an index that keeps dying is never held back.
+    NoHold,
+    /// P22: a hold of the service never lapses.
+    HoldForEver,
+    /// P23, C31: a new record type is written before all can read it.
+    NewFormatAtOnce,
+    /// P24, C32: a full disk acknowledges what it could not write.
+    AckWhenFull,
+    /// P24, C32: a full disk approves and answers only once there is room for the records before.
+    FullWaitsForRoom,
+    /// P24, C32: a full disk approves with records that wait for room.
+    FullTellsAll,
+    /// P24, C32: a promise waits behind records that find no room.
+    PromiseWaitsForRoom,
+    /// P25, C33: whoever differs from the leader is odd.
+    LeaderIsNeverOdd,
+    /// P26: a snapshot is installed over newer committed state.
+    SnapshotGoesBack,
+    /// P26: a snapshot is taken while an older one waits to be installed, which then replaces it.
+    SnapshotBeforeInstalled,
+    /// P16, C15: idempotency keys are lost with a snapshot.
+    KeysForgotten,
+    /// I7, C16: all data is replaced by a document, and with it the memory of the calls that were carried out.
+    RestoreForgetsKeys,
+    /// P26: what a snapshot that failed was to say is in no later one.
+    FailedKeysForgotten,
+    /// P30, C15: a token is only one more than the last.
+    TokenByCounter,
+    /// P32, C18: a node follows a leader whose log lacks some of its own.
+    JoinUncovered,
+    /// P33, C19: an override is taken whatever it covers.
+    OverrideUncovered,
+    /// P34, C24: a merge takes the next index of the elder's side.
+    MergeIndexLow,
+    /// P35, C20: histories are settled without asking every disk.
+    SettleWithoutAll,
+    /// P35: nothing is ever settled.
+    NeverSettle,
+    /// P36: a disk that may have forgotten its epochs counts on from what it knows.
+    LonelyCounterPlain,
+    /// P36: a wiped disk that was let in claims the next counter, which may be one of its former life.
+    AdmittedKnowsItsEpochs,
+    /// P36: a disk that has begun anew goes on from a counter that others came to, which its former life may have led in.
+    NextMayBeOwn,
+    /// P37: a side's leader acknowledges what only its own disk has.
+    AckAlone,
+    /// P31: nothing is cut, not even what conflicts.
+    CutInAvailable,
+    /// P39, C14: a renewal is answered from what the leader remembers, without a round.
+    RenewUnconfirmed,
+    /// P39, C14: a renewal is answered while the record that ends its token is under way.
+    RenewWhileEnding,
+    /// P39: a renewal that asks for less takes back what was promised before.
+    PromiseTakenBack,
+    /// P40, C14: a lease that nobody renews is never said to be old.
+    LeaseNeverAges,
+    /// P40: what may be old by the log is promised in full.
+    AgedPromisedInFull,
+    /// P15: under `ack = all` a write is acknowledged once it is committed.
+    AckAllByMajority,
+    /// P15: under `ack = all` a leader that is deposed acknowledges what its successor commits.
+    AckAllWhenDeposed,
+    /// P40: a leader goes on with what it counted in an epoch before.
+    LeasesCarriedOver,
+    /// P15: a leader does not know its own record again once it is trimmed.
+    TrimmedIsUnknown,
+    /// P41: what was granted to a caller that has gone is over, even if its holder has heard of it by another call.
+    GiveUpWhatWasTold,
+    /// P41: a role goes to a waiter whose caller has hung up, and stays there.
+    GrantToTheGone,
+    /// P15: a leader that leads again before its hand-over is decided forgets who asked for it.
+    YieldedUnanswered,
+    /// P15: under `ack = all` a follower on another disk counts as silent until it answers.
+    ReplacedIsSilent,
+    /// P11: a message of another process ends what was granted to the one before.
+    NewProcessVoidsGrants,
+    /// P15: who was refused counts as dead until the process that was refused says something, whoever answers beats.
+    RefusedUntilNamed,
+    /// P43: whose votes count is what the topology file says, whatever the log does.
+    MembersByFile,
+    /// P43: members change again before the change before is committed.
+    ChangesOverlap,
+    /// P43: members change while a leader before may still be relied on.
+    ChangeUnderOldLease,
+    /// P43: who is added votes at once.
+    VotesUntaught,
+    /// P44: the disk of another cluster of the same name is one of this.
+    AnyClusterCounts,
+    /// P15: a restore goes on in a later epoch, in which what it had staged is gone.
+    RestoreGoesOn,
+    /// P26: what a restore has staged stays where the record that gives it up was refused.
+    StagedIsLeft,
+    /// P37: a follower whose acknowledgement takes longer than an append's patience is not waited for.
+    SlowIsOutOfStep,
+    /// P34: a side that has staged a part of a document hands nothing in.
+    StagedNotHandedIn,
+}
+
+#[cfg(feature = "mutants")]
+mod switch {
+    use super::Mutant;
+    use std::cell::Cell;
+
+    thread_local! {
+        static ACTIVE: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    /// Switches a bug on for this thread, or all off.
+    pub fn set(mutant: Option<Mutant>) {
+        ACTIVE.with(|active| active.set(mutant));
+    }
+
+    pub fn is_on(mutant: Mutant) -> bool {
+        ACTIVE.with(|active| active.get() == Some(mutant))
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub use switch::{is_on, set};
+
+#[cfg(not(feature = "mutants"))]
+pub const fn is_on(_: Mutant) -> bool {
+    false
+}

@@ -1,0 +1,247 @@
+//! A follower hears its leader, takes its records, and grants it a lease.
+
+use crate::protocol::log::Records;
+use crate::protocol::messages::{Cause, Event, Fault, Message, Term, Write};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::state::{Following, Node, Role};
+use crate::types::{ClaimId, Index, NodeId, Position, Record, Span, Vector};
+
+impl Node {
+    pub(in crate::protocol) fn settle_following(&mut self) {
+        let Role::Following(following) = &self.role else {
+            return;
+        };
+        if self.mono() >= following.deadline(&self.settings.timing) {
+            let cause = match following.tentative {
+                Some(_) => Cause::NoDecision,
+                None => Cause::Silence,
+            };
+            self.suspect(cause);
+        }
+    }
+
+    /// Whether to listen to one that speaks as the leader of `term` (P2). Raises the promise if need be.
+    pub(in crate::protocol) fn accept_leader(
+        &mut self,
+        from: NodeId,
+        term: Term,
+        has: Option<&Vector>,
+    ) -> bool {
+        if from != term.epoch.leader || !self.joins(from, term, has) {
+            return false;
+        }
+        let promise = self.known_promise(term);
+        let below =
+            term.epoch < promise.epoch || (term.epoch == promise.epoch && term.claim != promise.claim);
+        if below && !mutant::is_on(Mutant::AcceptBelowPromise) {
+            self.send(from, Message::Stale { promise });
+            return false;
+        }
+        if term.epoch <= self.over {
+            return false;
+        }
+        if term.epoch > promise.epoch && !mutant::is_on(Mutant::AppendKeepsPromise) {
+            self.raise_promise(term);
+        }
+        self.listen_to(term);
+        true
+    }
+
+    /// A disk that lost its promise file knows the epoch from its log, but not for which claim (P27).
+    fn known_promise(&mut self, term: Term) -> Term {
+        let promise = &mut self.vote.promise;
+        if promise.epoch == term.epoch && promise.claim == ClaimId::default() {
+            promise.claim = term.claim;
+            self.write_vote();
+        }
+        self.vote.promise
+    }
+
+    fn listen_to(&mut self, term: Term) {
+        let now = self.mono();
+        match &mut self.role {
+            Role::Following(following) if following.epoch == term.epoch && following.tentative.is_none() => {
+                following.heard = now;
+            }
+            Role::Following(following) if following.epoch == term.epoch => {
+                following.heard = now;
+                following.tentative = None;
+                self.event(Event::Following { epoch: term.epoch });
+            }
+            _ => {
+                self.leave_leading(Cause::GreaterEpoch);
+                self.role = Role::Following(Following::new(term.epoch, now, None));
+                self.event(Event::Following { epoch: term.epoch });
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    pub(in crate::protocol) fn on_heartbeat(
+        &mut self,
+        from: NodeId,
+        term: Term,
+        round: u64,
+        lease: Span,
+        commit: Index,
+        heir: Option<NodeId>,
+        boundary: Index,
+        has: Option<&Vector>,
+    ) {
+        if !self.accept_leader(from, term, has) {
+            return;
+        }
+        let lease = lease.0.min(self.settings.timing.lease.0);
+        let (to, now) = (self.disk_of(from), self.mono());
+        self.grants.grant(term.epoch, to, now, Span(lease));
+        if let Role::Following(following) = &mut self.role {
+            following.heir = heir;
+        }
+        self.commit_as_follower(commit);
+        let (last, after) = match mutant::is_on(Mutant::AckBeforeSync) {
+            true => (self.log.last(), Default::default()),
+            false => self.told_end(),
+        };
+        let reply = Message::HeartbeatReply {
+            epoch: term.epoch,
+            round,
+            matched: self.matched().min(last.index),
+            last,
+            full: self.full,
+            digest: self.checkpoints.at(boundary),
+            vector: self.vector_to_send().filter(|_| self.matched() == 0),
+        };
+        self.send_after(from, reply, after);
+    }
+
+    fn matched(&self) -> Index {
+        match &self.role {
+            Role::Following(following) => following.matched,
+            _ => 0,
+        }
+    }
+
+    /// What the leader has committed counts here only as far as this log is known to match (P7).
+    fn commit_as_follower(&mut self, commit: Index) {
+        match mutant::is_on(Mutant::CommitUnmatched) {
+            true => self.commit_to(commit),
+            false => self.commit_to(commit.min(self.matched())),
+        }
+    }
+
+    pub(in crate::protocol) fn on_append(
+        &mut self,
+        from: NodeId,
+        term: Term,
+        prev: Position,
+        records: &Records,
+        commit: Index,
+    ) {
+        // Whoever has a record right after this log's last has all of this log.
+        let has = (prev == self.log.last()).then(|| self.own_vector());
+        if !self.accept_leader(from, term, has.as_ref()) || (self.full && !mutant::is_on(Mutant::AckWhenFull))
+        {
+            return;
+        }
+        let epoch = term.epoch;
+        if !self.continues(prev) && !mutant::is_on(Mutant::NoPrevCheck) {
+            let hint = self.could_match(prev);
+            self.send_acknowledgement(from, Message::Gap { epoch, prev, hint });
+            return;
+        }
+        let matched = records.last().map_or(prev, |record| record.position);
+        if self.merge(records).is_err() {
+            return;
+        }
+        let matched = match mutant::is_on(Mutant::AckLogEnd) {
+            true => self.log.last().index,
+            false => matched.index,
+        };
+        if let Role::Following(following) = &mut self.role {
+            following.matched = following.matched.max(matched);
+        }
+        self.commit_as_follower(commit);
+        self.send_acknowledgement(from, Message::Appended { epoch, matched });
+    }
+
+    /// Whether what follows `prev` in its sender's log may follow it here (P5). Committed records are
+    /// the same everywhere, so below the base there is nothing to compare.
+    pub(in crate::protocol) fn continues(&self, prev: Position) -> bool {
+        let below = prev.index < self.log.base().index && !self.settings.is_available();
+        below || self.log.holds(prev)
+    }
+
+    /// The greatest position here that could stand in the sender's log. Among sides only the end of the log tells
+    /// anything: what agrees further down may have gone different ways (P33).
+    fn could_match(&self, prev: Position) -> Position {
+        match self.settings.is_available() {
+            true => self.log.last(),
+            false => self.log.common_candidate(prev).unwrap_or(self.log.base()),
+        }
+    }
+
+    /// Takes records of another log into this one: what agrees stays, what conflicts is cut (P5).
+    pub(in crate::protocol) fn merge(&mut self, records: &Records) -> Result<(), Fault> {
+        let fresh = records.iter().position(|record| !self.has(record));
+        let Some(first) = fresh else {
+            return self.cut_always(records);
+        };
+        let fresh: Records = match first {
+            0 => records.clone(),
+            _ => records[first..].iter().cloned().collect(),
+        };
+        if let Some(record) = fresh.iter().find(|r| r.entry.format() > self.settings.format) {
+            let fault = Fault::UnknownFormat { index: record.index() };
+            self.stop(fault);
+            return Err(fault);
+        }
+        self.cut_above(fresh[0].index() - 1)?;
+        self.append_to_log(fresh);
+        Ok(())
+    }
+
+    fn has(&self, record: &Record) -> bool {
+        record.index() <= self.log.base().index || self.log.holds(record.position)
+    }
+
+    fn cut_always(&mut self, records: &Records) -> Result<(), Fault> {
+        match (mutant::is_on(Mutant::TruncateAlways), records.last()) {
+            (true, Some(last)) => self.cut_above(last.index()),
+            _ => Ok(()),
+        }
+    }
+
+    fn cut_above(&mut self, index: Index) -> Result<(), Fault> {
+        if index >= self.log.last().index {
+            return Ok(());
+        }
+        if self.settings.is_available() && !mutant::is_on(Mutant::CutInAvailable) {
+            // It is kept, and merged when its time comes (P31).
+            return Err(Fault::CommittedConflict { index: index + 1 });
+        }
+        if index < self.commit {
+            let fault = Fault::CommittedConflict { index: index + 1 };
+            self.stop(fault);
+            return Err(fault);
+        }
+        self.log.truncate(index);
+        let seq = self.disk.truncated(index);
+        self.write(seq, Write::Truncate { above: index });
+        Ok(())
+    }
+
+    /// The one place where records enter the log.
+    pub(in crate::protocol) fn append_to_log(&mut self, records: Records) {
+        debug_assert!(!self.full || mutant::is_on(Mutant::AckWhenFull), "wrote to a full disk (P24)");
+        let bytes: usize = records.iter().map(|record| record.entry.size()).sum();
+        for record in records.iter() {
+            self.log.push(record.clone());
+        }
+        if let Some(leading) = self.leading_mut() {
+            leading.uncommitted_bytes += bytes;
+        }
+        let seq = self.disk.appended(self.log.last().index);
+        self.write(seq, Write::Append(records));
+        self.note_formed();
+    }
+}

@@ -1,0 +1,344 @@
+//! A leader opens its epoch, sends heartbeats, relies on leases, and knows when to stop (P6, P11, P16).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::protocol::log::ClusterClock;
+use crate::protocol::messages::{Cause, Checkpoint, Event, Message, Refusal, Term, Verdict};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::quorum::reached_by;
+use crate::protocol::state::{Ballots, Leader, Leading, Node, Progress, Reads, Role, Seeking, relied_until};
+use crate::types::{ClusterId, Entry, Epoch, Founding, Incarnation, Index, NodeId, Position, Time, Vector};
+
+impl Node {
+    /// Becomes the leader of a claimed epoch, which opens when its first record is committed (P6).
+    pub(in crate::protocol) fn lead(
+        &mut self,
+        term: Term,
+        founders: Option<BTreeMap<NodeId, Incarnation>>,
+        leases_until: Time,
+    ) {
+        let now = self.mono();
+        let leases_until = match mutant::is_on(Mutant::IgnoreLeaseLeft) {
+            true => Time::default(),
+            false => leases_until,
+        };
+        let open_index = self.log.last().index + 1;
+        let progress = self.others().map(|node| {
+            let known = match self.peers.is_refused(node) {
+                true => Progress::unknown(open_index, now),
+                false => Progress::new(open_index, now),
+            };
+            (node, known)
+        });
+        let progress = progress.collect();
+        self.role = Role::Leading(Box::new(Leading {
+            term,
+            since: now,
+            open_index,
+            opened: false,
+            leases_until,
+            progress,
+            round: 0,
+            sent: VecDeque::new(),
+            next_beat: now,
+            next_periodic_work: now,
+            behind_since: None,
+            behind_from: 0,
+            uncommitted_bytes: self.log.bytes_above(self.commit),
+            clock: ClusterClock::continue_from(self.log.last_stamp(), now),
+            reads: Reads::default(),
+            handing: None,
+            ballots: Ballots::default(),
+            replaced: self.log.replaced_disks(),
+            boundary: (0, 0),
+            beat_wanted: false,
+            next_poll: now,
+            meeting: None,
+            handing_in: None,
+            settled: 0,
+        }));
+        // Whoever asked for a hand-over that came to nothing is still to be told (P15).
+        let yielded = self.yielded.take().and_then(|yielded| yielded.request);
+        if let Some(request) = yielded.filter(|_| !mutant::is_on(Mutant::YieldedUnanswered)) {
+            self.verdict(request, Verdict::Unknown);
+        }
+        let founding = founders.map(|founders| Box::new(self.founding(founders)));
+        self.append_as_leader(Entry::Lead { founding });
+    }
+
+    /// The cluster's first record. In available mode sides may begin apart, each for itself: there the topology file says who
+    /// belongs together.
+    fn founding(&self, founders: BTreeMap<NodeId, Incarnation>) -> Founding {
+        let told = !self.settings.is_available();
+        let cluster = if told { self.settings.new_cluster } else { ClusterId::NONE };
+        Founding { founders, cluster, members: told.then(|| self.settings.members.clone()) }
+    }
+
+    pub(in crate::protocol) fn settle_leading(&mut self) {
+        if self.leading().is_none() {
+            return;
+        }
+        self.advance_commit();
+        if let Some(cause) = self.reason_to_stop() {
+            return self.step_down(cause);
+        }
+        self.settle_reads();
+        self.beat_if_due();
+        // In a cluster of one the round is answered as soon as it starts.
+        self.settle_reads();
+        self.settle_merging();
+        self.replicate();
+        self.settle_hand_over();
+    }
+
+    fn beat_if_due(&mut self) {
+        let (now, heartbeat) = (self.mono(), self.settings.timing.heartbeat);
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        let beat = leading.beat_wanted || now >= leading.next_beat;
+        // Reads make beats of their own, as often as they like: periodic work keeps its own time.
+        if now >= leading.next_periodic_work {
+            leading.next_periodic_work = now + heartbeat;
+            self.do_periodic_work();
+        }
+        if beat {
+            self.beat();
+        }
+    }
+
+    /// What a leader looks after once a beat.
+    fn do_periodic_work(&mut self) {
+        self.lift_lapsed_hold();
+        self.readmit();
+        self.promote_learner();
+        self.leave_if_full();
+        self.consider_takeover();
+        self.settle_histories();
+        self.poll_if_due();
+    }
+
+    fn beat(&mut self) {
+        let (now, heartbeat, fresh) = (self.mono(), self.settings.timing.heartbeat, self.fresh());
+        let newest = self.checkpoints.newest();
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        leading.boundary = (leading.boundary.1, newest);
+        leading.beat_wanted = false;
+        leading.round += 1;
+        leading.next_beat = now + heartbeat;
+        leading.sent.push_back((leading.round, now));
+        // Later than this an answer proves nothing that is still of use.
+        while leading.sent.len() > 1 && leading.sent[0].1 + fresh.times(16) < now {
+            leading.sent.pop_front();
+        }
+        for to in self.others() {
+            self.beat_to(to);
+        }
+    }
+
+    pub(in crate::protocol) fn beat_to(&mut self, to: NodeId) {
+        let Some(leader) = self.as_leader() else {
+            return;
+        };
+        let (leading, heir) = (leader.leading, leader.best_heir());
+        let progress = leading.progress.get(&to);
+        let known = progress.is_some_and(|progress| progress.joined && progress.answered_round > 0);
+        let beat = Message::Heartbeat {
+            term: leading.term,
+            round: leading.round,
+            lease: self.settings.timing.lease,
+            commit: self.commit,
+            heir,
+            boundary: leading.boundary.0,
+            vector: self.vector_to_send().filter(|_| !known),
+        };
+        self.send(to, beat);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    pub(in crate::protocol) fn on_heartbeat_reply(
+        &mut self,
+        from: NodeId,
+        epoch: Epoch,
+        round: u64,
+        matched: Index,
+        last: Position,
+        full: bool,
+        digest: Option<Checkpoint>,
+        vector: Option<Vector>,
+    ) {
+        let now = self.mono();
+        let common = self.log.common_candidate(last).map_or(0, |position| position.index);
+        let Some(leading) = self.leading_mut().filter(|leading| leading.term.epoch == epoch) else {
+            return;
+        };
+        let sent = leading.sent.iter().find(|(number, _)| *number == round);
+        let Some((_, sent)) = sent.copied() else {
+            return;
+        };
+        let Some(progress) = leading.progress.get_mut(&from) else {
+            return;
+        };
+        progress.answered(round, sent, now);
+        progress.full = full;
+        progress.reported = matched;
+        progress.vector = vector.or(progress.vector.take());
+        progress.located(common.max(matched));
+        if let Some(peer) = self.peers.get_mut(from) {
+            peer.answered(sent);
+        }
+        self.note_matched(from, matched);
+        if let Some(checkpoint) = digest {
+            self.compare_digest(from, checkpoint);
+        }
+    }
+
+    /// Whether this node may say, at this moment, that it is the leader (I4).
+    pub fn is_leader(&self, now: Time) -> bool {
+        let now = now.max(self.mono());
+        self.as_open_leader().is_some_and(|leader| leader.is_relied_on(now))
+    }
+
+    fn reason_to_stop(&mut self) -> Option<Cause> {
+        let leader = self.as_leader()?;
+        let stuck = leader.is_stuck();
+        if !self.has_seat() {
+            return Some(Cause::Replaced);
+        }
+        if self.settings.is_available() {
+            let own_disk = stuck && !self.leave_laggards_behind();
+            return own_disk.then_some(Cause::Stuck);
+        }
+        if self.mono() >= leader.alone_at() && !mutant::is_on(Mutant::NoStepDown) {
+            return Some(Cause::NoMajority);
+        }
+        (stuck && !mutant::is_on(Mutant::StuckLeaderStays)).then_some(Cause::Stuck)
+    }
+
+    /// Stops leading for good in this epoch, and says so (P16).
+    pub(in crate::protocol) fn step_down(&mut self, cause: Cause) {
+        let Some(leading) = self.leading() else {
+            return;
+        };
+        let epoch = leading.term.epoch;
+        if cause == Cause::Stuck {
+            let (now, timing) = (self.now.mono, &self.settings.timing);
+            self.own_hold.failed(now, timing);
+        }
+        self.leave_leading(cause);
+        self.note_over(epoch);
+        self.role = Role::Seeking(Seeking::new(self.mono(), cause));
+    }
+
+    /// The end of leading, whatever comes next. Writes that reached the log keep waiting for the
+    /// record that will stand in their place (P15); reads are refused.
+    pub(in crate::protocol) fn leave_leading(&mut self, cause: Cause) {
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        let epoch = leading.term.epoch;
+        let reads = leading.reads.drain();
+        let handing = leading.handing.take();
+        let refusal = Refusal::NotLeader { leader: None };
+        for request in reads {
+            self.verdict(request, Verdict::Refused(refusal));
+        }
+        if let Some(request) = handing.and_then(|handing| handing.request) {
+            self.verdict(request, Verdict::Unknown);
+        }
+        if mutant::is_on(Mutant::RefuseInFlight) {
+            let in_flight: Vec<_> = self.waiting.drain().collect();
+            for request in in_flight {
+                self.verdict(request, Verdict::Refused(refusal));
+            }
+        }
+        self.event(Event::SteppedDown { epoch, cause });
+    }
+
+    /// A follower has promised a greater epoch: this one will never reach it again. Ask the others
+    /// whether they still follow, and claim a greater one (P28, C26).
+    pub(in crate::protocol) fn reclaim_if_outdated(&mut self, promise: Term) {
+        let outdated = self.leading().is_some_and(|leading| {
+            let term = leading.term;
+            // The same epoch for another claim: of an earlier life of this node (P2).
+            promise.epoch > term.epoch || (promise.epoch == term.epoch && promise.claim != term.claim)
+        });
+        if outdated && self.settings.is_available() {
+            return self.go_on_in_a_greater_epoch();
+        }
+        if outdated && !mutant::is_on(Mutant::IgnoreGreaterPromise) {
+            self.leave_leading(Cause::GreaterEpoch);
+            self.role = Role::Seeking(Seeking::new(self.mono(), Cause::GreaterEpoch));
+        }
+    }
+
+    /// Where no majority is needed, nobody needs to be asked: those who follow this leader go along (P32).
+    fn go_on_in_a_greater_epoch(&mut self) {
+        if self.full {
+            return;
+        }
+        let term = self.own_term(self.next_counter());
+        let followers = self.as_leader().map(Leader::joined).unwrap_or_default();
+        self.leave_leading(Cause::GreaterEpoch);
+        self.raise_promise(term);
+        let now = self.mono();
+        self.lead(term, None, now);
+        self.count_on(&followers);
+    }
+}
+
+impl Leader<'_> {
+    /// The greatest value that a majority of the disks that count has reached, this node's included.
+    pub(in crate::protocol) fn reached<T: Ord + Copy>(
+        self,
+        own: T,
+        of: impl Fn(&Progress) -> T,
+    ) -> Option<T> {
+        if self.node.settings.is_available() {
+            return self.reached_by_side(own, of);
+        }
+        let counted = self.leading.progress.iter().filter(|(node, _)| self.node.peer_counts(**node));
+        let own = Some(own).filter(|_| self.node.own_vote() == 1 && self.node.has_seat());
+        let values = counted.map(|(_, progress)| of(progress)).chain(own);
+        reached_by(values, self.node.quorum())
+    }
+
+    fn is_relied_on(self, now: Time) -> bool {
+        now >= self.leading.leases_until && self.lease_until().is_some_and(|until| now < until)
+    }
+
+    /// Until when a majority lets this leader rely on it (P11).
+    fn lease_until(self) -> Option<Time> {
+        let now = self.node.mono();
+        let sent = match mutant::is_on(Mutant::LeaseFromReceipt) {
+            true => self.reached(now, |progress| progress.answered_at),
+            false => self.reached(now, |progress| progress.answered_sent),
+        };
+        sent.map(|sent| relied_until(sent, &self.node.settings.timing))
+    }
+
+    /// Nothing has been committed for too long.
+    fn is_stuck(self) -> bool {
+        self.node.mono() >= self.stuck_at()
+    }
+
+    fn stuck_at(self) -> Time {
+        let patience = self.node.settings.timing.dead_after;
+        self.leading.behind_since.map_or(Time::NEVER, |since| since + patience)
+    }
+
+    /// When no majority will have been heard for too long.
+    fn alone_at(self) -> Time {
+        let heard = self.reached(self.node.mono(), |progress| progress.answered_at);
+        heard.unwrap_or_default().max(self.leading.since) + self.node.settings.timing.dead_after
+    }
+
+    pub(in crate::protocol) fn deadline(self) -> Time {
+        let leading = self.leading;
+        let handing = leading.handing.as_ref().map_or(Time::NEVER, |handing| handing.until);
+        let periodic = leading.next_beat.min(leading.next_periodic_work);
+        periodic.min(self.stuck_at()).min(self.alone_at()).min(handing).min(self.merging_deadline())
+    }
+}

@@ -1,0 +1,211 @@
+//! A client's write goes from a proposal to its verdict (P12, P15, P22, P23).
+
+use crate::protocol::log::Records;
+use crate::protocol::messages::{Refusal, ServiceChange, Verdict};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::settings::Ack;
+use crate::protocol::state::{Leader, Node};
+use crate::types::{Entry, Format, Incarnation, Index, NodeId, Owner, Position, Record, RequestId};
+
+impl Node {
+    /// Each entry becomes one record, or is refused and surely never applied. Those that are taken
+    /// go to disk and to the followers as one batch.
+    pub(in crate::protocol) fn on_propose(&mut self, entries: Vec<(RequestId, Entry)>) {
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        for (request, entry) in entries {
+            match self.refusal(&entry, taken.len() as Index, bytes) {
+                Some(refusal) => self.verdict(request, Verdict::Refused(refusal)),
+                None => {
+                    bytes += entry.size();
+                    let record = self.stamped(entry, taken.len() as Index);
+                    self.wait_for(request, record.position);
+                    taken.push(record);
+                }
+            }
+        }
+        if !taken.is_empty() {
+            self.append_to_log(taken.into());
+        }
+    }
+
+    /// Why a proposal would be refused now, behind so many records and bytes that are proposed with it. It does not change
+    /// while nothing else happens.
+    pub fn refusal(&self, entry: &Entry, records: Index, bytes: usize) -> Option<Refusal> {
+        let Some(leading) = self.leading().filter(|leading| leading.opened) else {
+            return Some(Refusal::NotLeader { leader: self.leader() });
+        };
+        let limits = &self.settings.limits;
+        let many = self.log.last().index + records - self.commit >= limits.uncommitted;
+        let large = leading.uncommitted_bytes + bytes >= limits.uncommitted_bytes;
+        match () {
+            () if leading.handing.is_some() => Some(Refusal::HandingOver),
+            () if self.full => Some(Refusal::DiskFull),
+            () if many || large => Some(Refusal::TooMany),
+            () if self.service_is_down() && matches!(entry, Entry::Client(_)) => Some(Refusal::ServiceDown),
+            () if entry.format() > self.shared_format() => Some(Refusal::FormatNotShared),
+            () => None,
+        }
+    }
+
+    /// The newest format that every node of the topology has shown, or that the log already holds (P23).
+    fn shared_format(&self) -> Format {
+        if mutant::is_on(Mutant::NewFormatAtOnce) {
+            return self.settings.format;
+        }
+        let members = self.peers.iter().filter(|(node, _)| self.is_member(*node));
+        let shown = members.map(|(_, peer)| peer.format).min();
+        let shown = shown.unwrap_or(self.settings.format).max(Format(1));
+        shown.min(self.settings.format).max(self.log.format())
+    }
+
+    fn stamped(&mut self, entry: Entry, offset: Index) -> Record {
+        let (now, index) = (self.now, self.log.last().index + 1 + offset);
+        let epoch = self.promise();
+        let stamp = match self.leading_mut() {
+            Some(leading) => {
+                let stamp = leading.clock.stamp(now);
+                leading.clock.stamped(stamp, now.mono);
+                stamp
+            }
+            None => self.log.last_stamp(),
+        };
+        Record { position: Position::new(epoch, index), stamp, entry }
+    }
+
+    /// One of the protocol's own records.
+    pub(in crate::protocol) fn append_as_leader(&mut self, entry: Entry) -> Position {
+        let record = self.stamped(entry, 0);
+        let position = record.position;
+        self.append_to_log(Records::from([record]));
+        position
+    }
+
+    fn wait_for(&mut self, request: RequestId, position: Position) {
+        let replaced = self.waiting.add(position.index, position.epoch, request);
+        if let Some(before) = replaced {
+            self.verdict(before, Verdict::Unknown);
+        }
+    }
+
+    pub(in crate::protocol) fn release_acknowledgements(&mut self) {
+        self.decide_waiting(self.acknowledged());
+    }
+
+    /// What a leader acknowledges: what is committed, under `ack = all` only once every follower that is not suspected has it
+    /// too.
+    pub(in crate::protocol) fn acknowledged(&self) -> Index {
+        match self.settings.ack {
+            Ack::Majority => self.commit,
+            Ack::All if mutant::is_on(Mutant::AckAllByMajority) => self.commit,
+            Ack::All => self.commit.min(self.as_leader().map_or(0, Leader::reached_by_all_alive)),
+        }
+    }
+
+    /// Answers the writes up to `upto`: each stands there, or another leader's record does.
+    pub(in crate::protocol) fn decide_waiting(&mut self, upto: Index) {
+        while let Some((index, epoch, request)) = self.waiting.take(upto) {
+            let position = Position::new(epoch, index);
+            let verdict = match self.log.position(index) {
+                // Who does not lead hears of a commit, and not of who has it: that it happened is not what was asked for.
+                Some(there) if there == position && self.knows_commits_only() => Verdict::Unknown,
+                Some(there) if there == position => self.written(position),
+                Some(_) => Verdict::Refused(Refusal::Superseded),
+                // Trimmed while some follower lacked it: nothing takes the place of a leader's own record.
+                None if self.leads() == Some(epoch) && !mutant::is_on(Mutant::TrimmedIsUnknown) => {
+                    self.written(position)
+                }
+                // Covered by a snapshot: what stood there is out of sight.
+                None => Verdict::Unknown,
+            };
+            self.verdict(request, verdict);
+        }
+    }
+
+    fn knows_commits_only(&self) -> bool {
+        let all = self.settings.ack == Ack::All && self.leading().is_none();
+        all && !mutant::is_on(Mutant::AckAllWhenDeposed)
+    }
+
+    fn written(&self, position: Position) -> Verdict {
+        let durable = |index: Index| usize::from(index >= position.index);
+        let acks = self.leading().map_or(self.quorum(), |leading| {
+            let counted = leading.progress.iter().filter(|(node, _)| self.peer_counts(**node));
+            let others: usize = counted.map(|(_, progress)| durable(progress.matched)).sum();
+            others + durable(self.disk.upto())
+        });
+        Verdict::Written { position, acks }
+    }
+
+    pub(in crate::protocol) fn on_service(&mut self, request: RequestId, change: ServiceChange) {
+        let entry = match change {
+            ServiceChange::Down { owner, ttl, reason } => Entry::ServiceDown { owner, ttl, reason },
+            ServiceChange::Up { owner } if self.log.holds_of_service().held_by(owner) => {
+                Entry::ServiceUp { owner }
+            }
+            // An owner lifts its own hold only; there is none to lift.
+            ServiceChange::Up { .. } if self.is_open() => return self.on_read(request, 0),
+            ServiceChange::Up { owner } => Entry::ServiceUp { owner },
+        };
+        self.on_propose(vec![(request, entry)]);
+    }
+
+    /// Lifts a hold whose ttl has passed: a dead coordinator cannot keep the cluster down (P22).
+    pub(in crate::protocol) fn lift_lapsed_hold(&mut self) {
+        let lapsed = self.as_open_leader().filter(|_| !self.full).and_then(Leader::lapsed_hold);
+        if let Some(owner) = lapsed.filter(|_| !mutant::is_on(Mutant::HoldForEver)) {
+            self.append_as_leader(Entry::ServiceUp { owner });
+        }
+    }
+
+    /// Lets a disk in again that the log does not know: a replaced or doubtful one (P10).
+    pub(in crate::protocol) fn readmit(&mut self) {
+        let unknown = self.as_open_leader().filter(|_| !self.full).map(Leader::unknown_disks);
+        for (node, incarnation) in unknown.unwrap_or_default() {
+            let before = self.log.roster().seat(node).map(|seat| seat.incarnation);
+            if let Some(leading) = self.leading_mut() {
+                leading.replaced.extend(before);
+            }
+            self.append_as_leader(Entry::Rejoin { node, incarnation });
+        }
+    }
+}
+
+impl Leader<'_> {
+    fn reached_by_all_alive(self) -> Index {
+        let (now, patience) = (self.node.mono(), self.node.settings.timing.dead_after);
+        let voters = self.leading.progress.iter().filter(|(node, _)| self.node.is_voter(**node));
+        let alive = voters.filter(|(node, progress)| {
+            let heard = progress.answered_at.max(self.leading.since);
+            heard + patience > now && !self.node.peers.is_refused(**node)
+        });
+        alive.map(|(_, progress)| progress.matched).min().unwrap_or(Index::MAX)
+    }
+
+    fn lapsed_hold(self) -> Option<Owner> {
+        let now = self.leading.clock.now(self.node.mono());
+        self.node.log.holds_of_service().lapsed(now)
+    }
+
+    /// The disks that answer, this node's included, and that the log does not know.
+    fn unknown_disks(self) -> Vec<(NodeId, Incarnation)> {
+        let (node, now, fresh) = (self.node, self.node.mono(), self.node.fresh());
+        let answered = self
+            .leading
+            .progress
+            .iter()
+            .filter(|(_, progress)| progress.answered_round > 0 && progress.answered_at + fresh >= now);
+        let others = answered.filter_map(|(id, _)| Some((*id, node.peers.get(*id)?.incarnation)));
+        let all = others.chain([(node.me(), node.incarnation)]);
+        all.filter(|(id, incarnation)| self.may_be_let_in(*id, *incarnation)).collect()
+    }
+
+    /// A disk that the log does not know and never has known. One that says that it counts though another has its seat has
+    /// been replaced, and so has one that the log has known: a disk is let in once (P10).
+    fn may_be_let_in(self, id: NodeId, incarnation: Incarnation) -> bool {
+        let (node, roster) = (self.node, self.node.log.roster());
+        let counted = node.peers.get(id).is_some_and(|peer| peer.admitted);
+        let taken = counted && roster.seat(id).is_some() && !node.settings.is_available();
+        let again = self.leading.replaced.contains(&incarnation);
+        !roster.knows(id, incarnation) && (!(taken || again) || mutant::is_on(Mutant::ReplacedIsLetIn))
+    }
+}

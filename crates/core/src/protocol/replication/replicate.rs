@@ -1,0 +1,183 @@
+//! A leader brings every follower's log to its own, and knows what a majority has (P5, P7).
+
+use crate::protocol::log::Records;
+use crate::protocol::messages::{Event, Message, Output};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::quorum::reached_by;
+use crate::protocol::state::{Leader, Mode, Node, Role, Step};
+use crate::types::{Epoch, Index, NodeId, Position};
+
+impl Node {
+    /// The process is dead, or another answers in its name, perhaps on another disk: what the one before
+    /// acknowledged may not be on it (P10). Nothing is sent until it says where it stands.
+    pub(in crate::protocol) fn forget_progress(&mut self, node: NodeId, replaced: bool) {
+        let (now, next) = (self.mono(), self.log.last().index + 1);
+        if let Some(progress) = self.follower_mut(node) {
+            *progress = if replaced { progress.replaced(next, now) } else { progress.restarted(next, now) };
+        }
+        if let Some(leading) = self.leading_mut().filter(|_| replaced) {
+            leading.ballots.forget(node);
+        }
+    }
+
+    /// Sends every follower what it lacks, as much as may be on its way at once.
+    pub(in crate::protocol) fn replicate(&mut self) {
+        let mut shared: Option<(Index, Records)> = None;
+        for to in self.others() {
+            loop {
+                let next = match self.next_step(to) {
+                    Step::Wait => break,
+                    Step::Snapshot => {
+                        self.send_whole_or_rest(to);
+                        break;
+                    }
+                    Step::Append(next) => next,
+                };
+                let records = match &shared {
+                    Some((from, records)) if *from == next => records.clone(),
+                    _ => self.log.above(next - 1, &self.settings.limits),
+                };
+                shared = Some((next, records.clone()));
+                self.send_append(to, next, records);
+            }
+        }
+    }
+
+    /// A follower's next record is gone. What it has is known in available mode: the rest will do.
+    fn send_whole_or_rest(&mut self, to: NodeId) {
+        let term = self.vote.promise;
+        let progress = self.leading().and_then(|leading| leading.progress.get(&to));
+        let base = progress.and_then(|progress| progress.vector.clone()).filter(|base| !base.is_empty());
+        match base {
+            Some(base) => {
+                let after = self.disk.vote_and_log();
+                self.out.push(Output::SendOverride { to, term, base, after });
+            }
+            None => self.send_snapshot(to, term),
+        }
+    }
+
+    /// What this follower may be sent now.
+    fn next_step(&mut self, to: NodeId) -> Step {
+        let (now, last, base) = (self.mono(), self.log.last().index, self.log.base().index);
+        let settings = &self.settings;
+        let Role::Leading(leading) = &mut self.role else {
+            return Step::Wait;
+        };
+        match leading.progress.get_mut(&to) {
+            Some(progress) => progress.step(now, base, last, settings),
+            None => Step::Wait,
+        }
+    }
+
+    fn send_append(&mut self, to: NodeId, next: Index, records: Records) {
+        let (now, term, commit) = (self.mono(), self.vote.promise, self.commit);
+        let Some(prev) = self.log.position(next - 1) else {
+            return;
+        };
+        if let Some(progress) = self.follower_mut(to) {
+            progress.sent(prev.index + records.len() as Index, now);
+        }
+        self.send(to, Message::Append { term, prev, records, commit });
+    }
+
+    pub(in crate::protocol) fn on_appended(&mut self, from: NodeId, epoch: Epoch, matched: Index) {
+        if self.leading().is_some_and(|leading| leading.term.epoch == epoch) {
+            self.note_matched(from, matched);
+        }
+    }
+
+    pub(in crate::protocol) fn note_matched(&mut self, from: NodeId, matched: Index) {
+        let (matched, base) = (matched.min(self.log.last().index), self.log.base().index);
+        if let Some(progress) = self.follower_mut(from).filter(|_| matched > 0) {
+            progress.acknowledged(matched);
+            progress.streams_again(base);
+        }
+    }
+
+    /// The follower does not have `prev`. Its hint and our log name the greatest position that both
+    /// may have; each such round skips at least one epoch.
+    pub(in crate::protocol) fn on_gap(&mut self, from: NodeId, epoch: Epoch, prev: Position, hint: Position) {
+        let (common, available) = (self.log.common_candidate(hint), self.settings.is_available());
+        let Some(leading) = self.leading_mut().filter(|leading| leading.term.epoch == epoch) else {
+            return;
+        };
+        let Some(progress) = leading.progress.get_mut(&from) else {
+            return;
+        };
+        let outdated = prev.index < progress.matched || prev.index >= progress.next;
+        let answered_already = progress.mode == Mode::Probe && prev.index + 1 != progress.next;
+        let elsewhere = matches!(progress.mode, Mode::Unknown | Mode::Snapshot);
+        if outdated || answered_already || elsewhere {
+            return;
+        }
+        // Below our base the common position is out of sight: index zero asks for a snapshot.
+        if common.is_none() && available && progress.vector.is_none() {
+            // Its next answer to a beat says what it includes.
+            progress.mode = Mode::Unknown;
+            progress.inflight.clear();
+            return;
+        }
+        let from_index = common.map_or(0, |position| position.index);
+        progress.rewind(from_index.max(progress.matched));
+    }
+
+    /// Commits what a majority has durably. Records of older epochs are committed only along with one
+    /// of this epoch (P7): an elder's record may still replace them until then.
+    pub(in crate::protocol) fn advance_commit(&mut self) {
+        loop {
+            let before = self.commit;
+            self.advance_commit_once();
+            // A committed rejoin lets a disk count for what follows it (P10).
+            if self.commit == before {
+                break;
+            }
+        }
+        self.note_whether_behind();
+        self.release_acknowledgements();
+    }
+
+    fn advance_commit_once(&mut self) {
+        let Some(reached) = self.as_leader().and_then(Leader::committable) else {
+            return;
+        };
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        if reached < leading.open_index && !mutant::is_on(Mutant::CommitOldEpoch) {
+            return;
+        }
+        let opens = !leading.opened && reached >= leading.open_index;
+        leading.opened |= opens;
+        let epoch = leading.term.epoch;
+        self.commit_to(reached);
+        if opens {
+            self.event(Event::Opened { epoch });
+        }
+    }
+
+    fn note_whether_behind(&mut self) {
+        let (now, commit, last) = (self.mono(), self.commit, self.log.last().index);
+        if let Some(leading) = self.leading_mut() {
+            let advanced = leading.behind_from != commit;
+            leading.behind_from = commit;
+            match (commit < last, leading.behind_since) {
+                (false, _) => leading.behind_since = None,
+                (true, Some(_)) if !advanced => {}
+                (true, _) => leading.behind_since = Some(now),
+            }
+        }
+    }
+}
+
+impl Leader<'_> {
+    /// What a majority has on disk.
+    fn committable(self) -> Option<Index> {
+        let own = self.node.disk.upto();
+        if mutant::is_on(Mutant::CommitBelowMajority) {
+            let matched = self.leading.progress.values().map(|progress| progress.matched);
+            return reached_by(matched.chain([own]), self.node.quorum() - 1);
+        }
+        self.reached(own, |progress| progress.matched)
+    }
+}

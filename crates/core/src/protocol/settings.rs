@@ -1,0 +1,235 @@
+//! Who the members are and how long everybody waits. Relations between the timings are asserted here,
+//! once, so that the rest of the protocol may rely on them.
+
+use crate::types::{ClusterId, Format, Member, Members, NodeId, Span};
+
+/// How long everybody waits. All nodes of a cluster run the same timings: peers compare a digest of
+/// them, because a lease is a promise about somebody else's patience (P11).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Timing {
+    /// Between two beats of a leader.
+    pub heartbeat: Span,
+    /// Silence after which a leader is suspected, and without a majority after which it steps down.
+    pub dead_after: Span,
+    /// Between two declarations of a leaderless node, and two sendings of a claim.
+    pub declare: Span,
+    /// Head start of each rank over the next.
+    pub stagger: Span,
+    /// What a leader asks for with each beat.
+    pub lease: Span,
+    /// How far a clock's rate may be off, in percent.
+    pub drift_percent: u64,
+    /// How long a claim may take, and a hand-over.
+    pub window: Span,
+    /// How long a returning elder must have been up and caught up before it takes over (P19).
+    pub stable_for: Span,
+    /// The hold after the second death in a row; doubles with each further one (P20).
+    pub hold: Span,
+    /// The longest hold, and how long an index must live for its deaths to be forgotten.
+    pub hold_most: Span,
+    /// Between two polls of a leader for other leaders, in available mode (P32).
+    pub poll: Span,
+}
+
+/// Whether a returning elder takes leadership back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Takeover {
+    Never,
+    WhenStable,
+}
+
+/// When a write is acknowledged to its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ack {
+    /// When a majority of the topology has it durably.
+    Majority,
+    /// When every follower that is not suspected has it as well: the seed's rule.
+    All,
+}
+
+/// What a side of a partition may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Leadership and acknowledgement need a majority of the topology.
+    Safe,
+    /// Every side elects its lowest live index and goes on; sides that meet are merged (P31).
+    Available,
+}
+
+/// Bounds of what a node holds or sends at once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Records in one append: bounds the memory and the delay of one message.
+    pub batch: usize,
+    /// The same in bytes. One record alone may be larger.
+    pub batch_bytes: usize,
+    /// Appends on their way to one follower: bounds what a slow one makes the leader resend.
+    pub inflight: usize,
+    /// Records appended but not committed; beyond it writes are refused with `TooMany` (429).
+    pub uncommitted: u64,
+    /// The same in bytes: bounds the memory that clients can fill faster than followers take it.
+    pub uncommitted_bytes: usize,
+    /// Reads that wait for a confirmation; beyond it they are refused with `TooManyReads`.
+    pub reads: usize,
+    /// Records kept below the newest snapshot for followers that lag.
+    pub keep: u64,
+    /// The same in bytes: large records leave the memory sooner.
+    pub keep_bytes: usize,
+    /// How far behind the newest position a node may be and still count as ready (P21).
+    pub ready_lag: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Settings {
+    pub me: NodeId,
+    /// The topology file's nodes, this one included: the founders. Once the log says who belongs here, it is right (P43).
+    pub members: Members,
+    /// What a cluster that this node founds is told apart by (P44): drawn at random by whoever starts it.
+    pub new_cluster: ClusterId,
+    pub mode: Mode,
+    pub timing: Timing,
+    pub limits: Limits,
+    pub takeover: Takeover,
+    pub ack: Ack,
+    /// The newest record format that this binary reads.
+    pub format: Format,
+}
+
+impl Timing {
+    pub fn lan() -> Timing {
+        Timing {
+            heartbeat: Span::millis(100),
+            dead_after: Span::millis(1_000),
+            declare: Span::millis(50),
+            stagger: Span::millis(20),
+            lease: Span::millis(300),
+            drift_percent: 1,
+            window: Span::millis(1_000),
+            stable_for: Span::millis(5_000),
+            hold: Span::millis(10_000),
+            hold_most: Span::millis(600_000),
+            poll: Span::millis(1_000),
+        }
+    }
+
+    pub fn wan() -> Timing {
+        Timing {
+            heartbeat: Span::millis(500),
+            dead_after: Span::millis(5_000),
+            declare: Span::millis(1_000),
+            stagger: Span::millis(200),
+            lease: Span::millis(3_000),
+            window: Span::millis(5_000),
+            stable_for: Span::millis(30_000),
+            hold: Span::millis(60_000),
+            poll: Span::millis(5_000),
+            ..Timing::lan()
+        }
+    }
+
+    /// The seed's own numbers.
+    pub fn seed() -> Timing {
+        Timing {
+            heartbeat: Span::millis(30_000),
+            dead_after: Span::millis(60_000),
+            declare: Span::millis(5_000),
+            stagger: Span::millis(5_000),
+            lease: Span::millis(45_000),
+            window: Span::millis(30_000),
+            stable_for: Span::millis(120_000),
+            hold: Span::millis(240_000),
+            poll: Span::millis(60_000),
+            ..Timing::lan()
+        }
+    }
+
+    /// The election time-out that liveness is counted in (I10).
+    pub fn election_timeout(&self) -> Span {
+        self.dead_after + self.window
+    }
+
+    /// How long an answer proves that its sender hears us (P4).
+    pub fn fresh(&self) -> Span {
+        self.heartbeat.times(2)
+    }
+
+    /// Every relation that the rules rely on, with its reason; empty when all hold.
+    pub fn contradictions(&self) -> Vec<&'static str> {
+        let relations = [
+            (self.heartbeat > Span::ZERO, "heartbeat must not be zero"),
+            (self.declare > Span::ZERO, "declare must not be zero"),
+            (
+                self.lease <= self.dead_after,
+                "lease must not outlast dead_after: a silent leader is suspected by then (P11)",
+            ),
+            (
+                self.lease > self.heartbeat,
+                "lease must outlast heartbeat, or it lapses between two beats (P11)",
+            ),
+            (
+                self.dead_after >= self.heartbeat.times(2),
+                "dead_after must cover two beats, or one lost beat is a death (P3)",
+            ),
+            (
+                self.drift_percent < 25,
+                "drift_percent must be below 25: the leader counts a lease shortened by twice that (P11)",
+            ),
+            (self.window >= self.declare, "window must cover one declaration (P8)"),
+        ];
+        relations.into_iter().filter_map(|(holds, why)| (!holds).then_some(why)).collect()
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            batch: 1024,
+            batch_bytes: 1 << 20,
+            inflight: 16,
+            uncommitted: 65_536,
+            uncommitted_bytes: 64 << 20,
+            reads: 65_536,
+            keep: 10_000,
+            keep_bytes: 64 << 20,
+            ready_lag: 10_000,
+        }
+    }
+}
+
+impl Settings {
+    pub fn lan(me: NodeId, members: Vec<NodeId>) -> Settings {
+        Settings {
+            me,
+            members: members.into_iter().map(Member::founder).collect(),
+            new_cluster: ClusterId::NONE,
+            mode: Mode::Safe,
+            timing: Timing::lan(),
+            limits: Limits::default(),
+            takeover: Takeover::Never,
+            ack: Ack::Majority,
+            format: Format(1),
+        }
+    }
+
+    pub fn is_available(&self) -> bool {
+        self.mode == Mode::Available
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profiles_do_not_contradict_themselves() {
+        for timing in [Timing::lan(), Timing::wan(), Timing::seed()] {
+            assert_eq!(timing.contradictions(), Vec::<&str>::new());
+        }
+    }
+
+    #[test]
+    fn a_lease_beyond_the_patience_of_followers_is_refused() {
+        let timing = Timing { lease: Span::millis(1_500), ..Timing::lan() };
+        assert_eq!(timing.contradictions().len(), 1);
+    }
+}

@@ -1,0 +1,92 @@
+//! The digests that a node keeps, and how a leader compares those of all (P25).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::protocol::messages::Checkpoint;
+use crate::protocol::mutant::{self, Mutant};
+use crate::types::{Index, NodeId};
+
+/// Boundaries whose digests a node keeps: enough for a beat's worth of boundaries at full speed.
+const KEPT: usize = 1024;
+
+/// Boundaries that a leader compares at a time.
+const COMPARED: usize = 16;
+
+/// This node's own digests at the newest boundaries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Checkpoints {
+    pub digests: BTreeMap<Index, u64>,
+}
+
+/// What each node's state was at the boundaries that the leader asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ballots {
+    pub by_index: BTreeMap<Index, BTreeMap<NodeId, u64>>,
+    pub told: BTreeSet<Index>,
+}
+
+pub enum Judgement {
+    Pending,
+    Odd(Vec<NodeId>),
+    /// States differ, and even with those that have yet to speak no majority can agree.
+    Undecidable,
+}
+
+impl Checkpoints {
+    pub fn add(&mut self, checkpoint: Checkpoint) {
+        self.digests.insert(checkpoint.index, checkpoint.digest);
+        while self.digests.len() > KEPT {
+            self.digests.pop_first();
+        }
+    }
+
+    pub fn at(&self, index: Index) -> Option<Checkpoint> {
+        let digest = *self.digests.get(&index)?;
+        Some(Checkpoint { index, digest })
+    }
+
+    pub fn newest(&self) -> Index {
+        self.digests.last_key_value().map_or(0, |(index, _)| *index)
+    }
+}
+
+impl Ballots {
+    /// Another disk answers in this node's name.
+    pub fn forget(&mut self, node: NodeId) {
+        for ballots in self.by_index.values_mut() {
+            ballots.remove(&node);
+        }
+    }
+
+    pub fn add(&mut self, node: NodeId, checkpoint: Checkpoint) {
+        self.by_index.entry(checkpoint.index).or_default().insert(node, checkpoint.digest);
+        while self.by_index.len() > COMPARED {
+            self.by_index.pop_first();
+        }
+    }
+
+    /// Odd is whoever differs from a majority of the topology, the leader not excepted.
+    pub fn judge(&self, index: Index, quorum: usize, me: NodeId, expected: &[NodeId]) -> Judgement {
+        let Some(ballots) = self.by_index.get(&index) else {
+            return Judgement::Pending;
+        };
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        for digest in ballots.values() {
+            *counts.entry(*digest).or_default() += 1;
+        }
+        let most = counts.values().copied().max().unwrap_or(0);
+        let expected = expected.iter().filter(|node| !ballots.contains_key(node)).count();
+        let winner = match mutant::is_on(Mutant::LeaderIsNeverOdd) {
+            true => ballots.get(&me).copied(),
+            false => counts.iter().find(|(_, count)| **count >= quorum).map(|(digest, _)| *digest),
+        };
+        match winner {
+            Some(digest) => {
+                let odd = ballots.iter().filter(|(_, theirs)| **theirs != digest);
+                Judgement::Odd(odd.map(|(node, _)| *node).collect())
+            }
+            None if counts.len() > 1 && most + expected < quorum => Judgement::Undecidable,
+            None => Judgement::Pending,
+        }
+    }
+}

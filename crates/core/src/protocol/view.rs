@@ -1,0 +1,170 @@
+//! What others may look at, and what must be true of it at all times.
+
+use super::log::Log;
+use super::messages::{Condition, Vote};
+use super::mutant::{self, Mutant};
+use super::settings::Settings;
+use super::state::{Leader, Node, Role, RoleName};
+use crate::types::{Boot, Epoch, Incarnation, Index, NodeId, Now, Position, Stamp, Time};
+
+impl Node {
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub fn commit_index(&self) -> Index {
+        self.commit
+    }
+
+    pub fn last(&self) -> Position {
+        self.log.last()
+    }
+
+    pub fn vote(&self) -> Vote {
+        self.vote
+    }
+
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    pub fn boot(&self) -> Boot {
+        self.boot
+    }
+
+    pub fn role_name(&self) -> RoleName {
+        match &self.role {
+            _ if self.stopped => RoleName::Stopped,
+            Role::Seeking(_) => RoleName::Candidate,
+            Role::Following(_) => RoleName::Follower,
+            Role::Leading(_) => RoleName::Leader,
+        }
+    }
+
+    /// The leader that this node follows, or itself if its epoch is open.
+    pub fn leader(&self) -> Option<NodeId> {
+        match &self.role {
+            Role::Following(following) if following.tentative.is_none() => Some(following.leader),
+            Role::Leading(leading) if leading.opened => Some(self.me()),
+            _ => None,
+        }
+    }
+
+    /// The epoch that this node leads in, open or not.
+    pub fn leads(&self) -> Option<Epoch> {
+        match &self.role {
+            Role::Leading(leading) => Some(leading.term.epoch),
+            _ => None,
+        }
+    }
+
+    /// Whether this node's epoch is open: it takes writes and linear reads.
+    pub fn is_open(&self) -> bool {
+        matches!(&self.role, Role::Leading(leading) if leading.opened)
+    }
+
+    /// In available mode nothing is decided by counting disks.
+    pub fn is_admitted(&self) -> bool {
+        self.settings.is_available() || (self.vote.admitted && self.replaced_by().is_none())
+    }
+
+    /// Whether a snapshot is on its way to the disk that is to take the place of log and state (P26).
+    pub fn is_installing(&self) -> bool {
+        self.disk.is_installing()
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    pub fn service_is_down(&self) -> bool {
+        self.log.holds_of_service().any()
+    }
+
+    /// The stamp that a record written now would get (P17); none where this node does not lead.
+    pub fn stamp(&self, now: Now) -> Option<Stamp> {
+        self.leading().map(|leading| leading.clock.stamp(now))
+    }
+
+    /// Whether a majority, where one is needed, answered this node lately, itself included: the difference between an
+    /// election under way and a minority.
+    pub fn reaches_majority(&self, now: Time) -> bool {
+        if self.settings.is_available() {
+            return true;
+        }
+        let fresh = self.fresh();
+        match &self.role {
+            Role::Following(_) => true,
+            Role::Leading(leading) => {
+                let answers = leading.progress.iter().filter(|(_, p)| p.answered_at + fresh >= now);
+                let voters = answers.filter(|(node, _)| self.is_voter(**node)).count();
+                voters + self.own_vote() >= self.quorum()
+            }
+            Role::Seeking(seeking) => {
+                let heard = seeking.hears(now, fresh).into_iter().filter(|node| self.is_voter(*node)).count();
+                heard + self.own_vote() >= self.quorum()
+            }
+        }
+    }
+
+    /// When this node last heard that one, if it ever did.
+    pub fn last_heard(&self, node: NodeId) -> Option<Time> {
+        let heard = self.peers.get(node)?.last_message;
+        (heard != Time::default()).then_some(heard)
+    }
+
+    /// What this node, as the leader, knows to be on that one's disk.
+    pub fn matched_by(&self, node: NodeId) -> Option<Index> {
+        let leading = self.leading()?;
+        match node == self.me() {
+            true => Some(self.disk.upto()),
+            false => leading.progress.get(&node).map(|progress| progress.matched),
+        }
+    }
+
+    /// Whether that node's disk counts for what this one leads or follows (P10).
+    pub fn counts(&self, node: NodeId) -> bool {
+        match node == self.me() {
+            true => self.is_admitted(),
+            false => self.peer_counts(node),
+        }
+    }
+
+    /// The dry run, for an operator: would this node approve that one now? Nothing changes (P4).
+    pub fn opinion_of(&self, candidate: NodeId) -> bool {
+        candidate == self.me() || self.would_approve(candidate, Condition::Fit)
+    }
+
+    /// Who would lead next by the leader's last word (P4).
+    pub fn heir(&self) -> Option<NodeId> {
+        match &self.role {
+            Role::Following(following) => following.heir,
+            Role::Leading(leading) => Leader { node: self, leading }.best_heir(),
+            Role::Seeking(_) => None,
+        }
+    }
+
+    /// What the current state must satisfy at all times. A broken one is a bug, not an error (I11).
+    pub fn validate(&self) {
+        let last = self.log.last();
+        assert!(self.commit <= last.index, "commit beyond the log");
+        assert!(self.log.base().index <= self.commit, "trimmed what is not committed");
+        assert!(self.disk.upto() <= last.index, "durable beyond the log");
+        assert!(
+            last.epoch <= self.promise() || mutant::is_on(Mutant::AppendKeepsPromise),
+            "a record above the promise (I11)"
+        );
+        if let Role::Leading(leading) = &self.role {
+            assert_eq!(leading.term, self.vote.promise, "leads below its promise");
+            assert!(leading.opened == (self.commit >= leading.open_index));
+            assert!(self.has_seat(), "leads without a seat (P10)");
+        }
+        if let Role::Following(following) = &self.role {
+            assert!(following.matched <= last.index, "matched beyond the log");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Clients' and operators' calls, but for those about leases.
+
+use std::collections::BTreeSet;
+
+use super::answer::{Answer, CatchUp, Denied, Level, Written};
+use super::io::{CallId, End};
+use super::state::{Replica, Waiting};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::{Input, MemberChange, ServiceChange};
+use crate::store::{Command, Judged};
+use crate::types::{Call, Index, NodeId, Record};
+
+impl Replica {
+    pub(super) fn on_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
+        if !self.core.is_open() {
+            let denied = self.not_leading();
+            return self.deny(id, denied);
+        }
+        if !self.look_ahead() {
+            return self.deny(id, Denied::Stopping);
+        }
+        match self.judge(command, key) {
+            Judged::Accept => self.propose_write(id, command, key),
+            Judged::Replay { at, reply } => {
+                self.answer_judged(id, Ok(Written { position: at, acks: None, reply }));
+            }
+            Judged::Rejected(rejection) => self.answer_judged(id, Err(Denied::Rejected(rejection))),
+            Judged::TooManyKeys => self.deny(id, Denied::TOO_MANY_KEYS),
+        }
+    }
+
+    /// By the newest version, as of now.
+    pub(super) fn judge(&self, command: &Command, key: Option<Call>) -> Judged {
+        let stamp = self.core.stamp(self.now).unwrap_or_default();
+        self.versions.newest().judge(command, key, stamp)
+    }
+
+    fn propose_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
+        let waiting = |call| Waiting::Write { call, outcome: Ok(crate::store::Reply::none()) };
+        if let Command::Batch(operations) = command
+            && mutant::is_on(Mutant::SplitBatch)
+        {
+            for operation in operations.iter().skip(1) {
+                let payload = Command::Single(operation.clone()).to_payload(None);
+                self.propose(payload, Waiting::Nobody);
+            }
+            let first = operations.first().cloned().map(Command::Single);
+            return self.propose(first.as_ref().unwrap_or(command).to_payload(key), waiting(id));
+        }
+        self.propose(command.to_payload(key), waiting(id));
+    }
+
+    /// What was judged by records that are not committed yet, or by a leader that may have been deposed, leaves only once
+    /// neither is so (P14).
+    fn answer_judged(&mut self, id: CallId, answer: Result<Written, Denied>) {
+        if mutant::is_on(Mutant::RefusalUnconfirmed) {
+            return self.answer(id, answer.map(Answer::Written));
+        }
+        let at_least = self.last_index();
+        self.confirm(Waiting::Judged { call: id, answer: Box::new(answer) }, at_least);
+    }
+
+    pub(super) fn on_read(&mut self, id: CallId, level: Level) {
+        match level {
+            Level::Linear => self.confirm(Waiting::Read(id), 0),
+            Level::Leader if !self.core.is_leader(self.now.mono) => {
+                let denied = self.not_leading();
+                self.deny(id, denied);
+            }
+            Level::Leader | Level::Local => {
+                let view = self.view(self.now.mono);
+                self.answer(id, Ok(Answer::View(view.into())));
+            }
+        }
+    }
+
+    pub(super) fn on_hand_over(&mut self, id: CallId, to: Option<NodeId>) {
+        let request = self.pending.add(Waiting::Admin(id));
+        self.inputs.push_back(Input::HandOver { request, to });
+    }
+
+    pub(super) fn on_service(&mut self, id: CallId, change: ServiceChange) {
+        let request = self.pending.add(Waiting::Admin(id));
+        self.inputs.push_back(Input::Service { request, change });
+    }
+
+    pub(super) fn on_form(&mut self, id: CallId, without: BTreeSet<NodeId>) {
+        if self.core.vote().formed {
+            return self.deny(id, Denied::AlreadyFormed);
+        }
+        self.inputs.push_back(Input::Form { without });
+        self.answer(id, Ok(Answer::Done));
+    }
+
+    pub(super) fn on_change_members(&mut self, id: CallId, change: MemberChange) {
+        let request = self.pending.add(Waiting::Admin(id));
+        self.inputs.push_back(Input::ChangeMembers { request, change });
+    }
+
+    /// Ends the node; a leader hands over first, so that its lease is given up before its port closes (C5).
+    pub(super) fn on_stop(&mut self) {
+        if !self.core.is_open() || self.core.members().len() == 1 {
+            return self.end(End::Asked);
+        }
+        let request = self.pending.add(Waiting::Farewell);
+        self.inputs.push_back(Input::HandOver { request, to: None });
+    }
+
+    /// What follows a boundary: from the log, or from the newest boundary's state if the log has gone on.
+    pub fn catch_up(&self, snapshot_id: u64) -> Result<CatchUp, Denied> {
+        if !self.core.is_open() {
+            return Err(self.not_leading());
+        }
+        let origin = self.versions.origin();
+        let from = snapshot_id.saturating_mul(self.versions.every()).saturating_add(origin);
+        let from = from.min(self.core.commit_index());
+        if from >= self.core.log().base().index {
+            return Ok(CatchUp { snapshot: None, records: self.committed_above(from) });
+        }
+        let (index, store) = match self.snapshots.boundary() {
+            Some((index, store)) => (index, store.clone()),
+            None => (self.committed().applied().index, self.committed().clone()),
+        };
+        let snapshot = Some((self.versions.snapshot_id(index), store));
+        Ok(CatchUp { snapshot, records: self.committed_above(index) })
+    }
+
+    fn committed_above(&self, above: Index) -> Vec<Record> {
+        self.core.log().range(above, self.core.commit_index().max(above))
+    }
+}

@@ -1,0 +1,264 @@
+//! What readers of the feed are told: the one place where that is decided.
+
+use std::collections::BTreeSet;
+
+use crate::protocol::Event;
+use crate::store::{Applied, Key, LeaseEvent, Store};
+use crate::types::{Entry, Epoch, Member, NodeId, Owner, Position, Record, Text};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Change,
+    NewLeader,
+    NewState,
+    ElectionStarted,
+    ElectionCompleted,
+    RoleAcquired,
+    RoleLost,
+    ProcessRegistered,
+    ProcessRemoved,
+    Conflict,
+    ServiceDown,
+    ServiceUp,
+    MembersChanged,
+}
+
+/// Some kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds(u16);
+
+/// An event before it has its place among the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    pub kind: Kind,
+    /// For every reader, whatever it asked for: what it mirrors has changed without its being told of each change.
+    pub for_all: bool,
+    pub fact: Fact,
+}
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// An entry of clients' data was written, or removed.
+    Change {
+        key: Key,
+        /// None for a delete.
+        value: Option<Text>,
+        /// Where it is not that of the event's own record.
+        rev: Option<Text>,
+    },
+    /// Who leads, in which epoch; the driver adds where it is to be found.
+    Leader { epoch: Epoch },
+    /// Of what is rare: the members of its JSON, each with its comma before it.
+    Members { name: Option<Text>, json: String },
+}
+
+#[derive(Clone, Debug)]
+pub enum FeedEvent {
+    /// The next record that is applied, and what it brought about.
+    Record { at: Position, drafts: Vec<Draft> },
+    /// The state has become another one.
+    Replaced { at: Position, changes: Vec<Draft>, last: Draft },
+    /// What is in no record, for those who read along now.
+    Passing(Draft),
+}
+
+/// A record that has been applied to this state.
+pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = entry(&record.entry, record.epoch()).into_iter().collect();
+    if applied.restored {
+        drafts.push(new_state("restored", false));
+    }
+    changes(store, &applied.changes, false, &mut drafts);
+    drafts.extend(applied.events.iter().map(lease));
+    drafts
+}
+
+/// The state has become what it is by a merge: what that changed is known.
+pub(super) fn of_merge(how: &str, at: Position, store: &Store, before: &Store, changed: &[Key]) -> FeedEvent {
+    let mut drafts = Vec::new();
+    changes(store, changed, true, &mut drafts);
+    drafts.extend(store.lease_events_since(before, changed).iter().map(lease));
+    FeedEvent::Replaced { at, changes: drafts, last: new_state(how, true) }
+}
+
+/// The state came as a whole.
+pub(super) fn of_snapshot(at: Position) -> FeedEvent {
+    FeedEvent::Replaced { at, changes: Vec::new(), last: new_state("snapshot", false) }
+}
+
+/// What this node sees of elections is in no record. `electing`: whether one that was told of is still under way.
+pub(super) fn of_protocol(event: &Event, me: NodeId, electing: &mut bool) -> Option<FeedEvent> {
+    let draft = match event {
+        Event::Suspected { leader, .. } => started(me, Some(*leader).filter(|leader| leader.0 > 0), electing),
+        Event::Claimed { .. } => started(me, None, electing),
+        Event::Opened { epoch } | Event::Following { epoch } => {
+            let told = std::mem::take(electing);
+            told.then(|| Draft::of(Kind::ElectionCompleted, Fact::Leader { epoch: *epoch }))
+        }
+        _ => None,
+    };
+    draft.map(FeedEvent::Passing)
+}
+
+/// `lost` is the leader that is given up.
+fn started(me: NodeId, lost: Option<NodeId>, electing: &mut bool) -> Option<Draft> {
+    if std::mem::replace(electing, true) {
+        return None;
+    }
+    let lost = lost.map_or("null".to_string(), |lost| lost.0.to_string());
+    Some(Draft::rare(Kind::ElectionStarted, None, format!(",\"node\":{},\"lost_leader\":{lost}", me.0)))
+}
+
+/// The protocol's own records.
+fn entry(entry: &Entry, epoch: Epoch) -> Option<Draft> {
+    let (kind, json) = match entry {
+        Entry::Lead { .. } => return Some(Draft::of(Kind::NewLeader, Fact::Leader { epoch })),
+        Entry::ServiceDown { owner: who, ttl, reason } => {
+            let (who, ttl_ms, reason) = (owner(*who), ttl.0 / 1000, quoted(reason));
+            (Kind::ServiceDown, format!(",\"owner\":\"{who}\",\"ttl_ms\":{ttl_ms},\"reason\":{reason}"))
+        }
+        Entry::ServiceUp { owner: who } => (Kind::ServiceUp, format!(",\"owner\":\"{}\"", owner(*who))),
+        Entry::Members { members } => {
+            let members: Vec<String> = members.iter().map(member).collect();
+            (Kind::MembersChanged, format!(",\"members\":[{}]", members.join(",")))
+        }
+        Entry::Rejoin { .. } | Entry::Settled { .. } | Entry::Client(_) => return None,
+    };
+    Some(Draft::rare(kind, None, json))
+}
+
+fn member(member: &Member) -> String {
+    let (name, address) = (quoted(&member.name), quoted(&member.address));
+    format!("{{\"id\":{},\"name\":{name},\"address\":{address},\"votes\":{}}}", member.id.0, member.votes)
+}
+
+fn owner(owner: Owner) -> &'static str {
+    match owner {
+        Owner::Operator => "operator",
+        Owner::Merge => "merge",
+    }
+}
+
+/// `told`: whether each of its changes is told besides.
+fn new_state(how: &str, told: bool) -> Draft {
+    let json = format!(",\"reason\":\"{how}\",\"changes_told\":{told}");
+    Draft { for_all: !told, ..Draft::rare(Kind::NewState, None, json) }
+}
+
+/// Each entry once, as it is now. `older`: what has changed may have been written by records of another side.
+fn changes(store: &Store, keys: &[Key], older: bool, drafts: &mut Vec<Draft>) {
+    let mut seen = BTreeSet::new();
+    for key in keys {
+        // The usual record changes one entry.
+        if keys.len() > 1 && !seen.insert(key) {
+            continue;
+        }
+        match key {
+            Key::Conflict(id) => drafts.extend(conflict(store, id)),
+            key if key.is_data() => {
+                let rev = if older { store.rev_of(key) } else { None };
+                let fact = Fact::Change { key: key.clone(), value: store.value(key), rev };
+                drafts.push(Draft::of(Kind::Change, fact));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn lease(event: &LeaseEvent) -> Draft {
+    let kind = match event {
+        LeaseEvent::RoleAcquired { .. } => Kind::RoleAcquired,
+        LeaseEvent::RoleLost { .. } => Kind::RoleLost,
+        LeaseEvent::ProcessRegistered { .. } => Kind::ProcessRegistered,
+        LeaseEvent::ProcessRemoved { .. } => Kind::ProcessRemoved,
+    };
+    Draft::rare(kind, Some(event.name().clone()), event.members())
+}
+
+/// One that has come; nothing is told of one that has gone, which a client's own order did.
+fn conflict(store: &Store, id: &str) -> Option<Draft> {
+    let view = store.conflict(id)?;
+    let name = match view.key.ballot() {
+        Some((election, _)) => election,
+        None => view.key.name(),
+    };
+    let table = view.key.table();
+    let json = format!(",\"conflict\":{},\"table\":\"{table}\",\"key\":{}", quoted(id), quoted(&name));
+    Some(Draft::rare(Kind::Conflict, Some(name.into()), json))
+}
+
+/// Text as JSON.
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+impl Draft {
+    fn of(kind: Kind, fact: Fact) -> Draft {
+        Draft { kind, for_all: false, fact }
+    }
+
+    pub fn change(key: Key, value: Option<Text>, rev: Option<Text>) -> Draft {
+        Draft::of(Kind::Change, Fact::Change { key, value, rev })
+    }
+
+    pub fn rare(kind: Kind, name: Option<Text>, json: String) -> Draft {
+        Draft::of(kind, Fact::Members { name, json })
+    }
+}
+
+impl Kind {
+    pub const ALL: [Kind; 13] = [
+        Kind::Change,
+        Kind::NewLeader,
+        Kind::NewState,
+        Kind::ElectionStarted,
+        Kind::ElectionCompleted,
+        Kind::RoleAcquired,
+        Kind::RoleLost,
+        Kind::ProcessRegistered,
+        Kind::ProcessRemoved,
+        Kind::Conflict,
+        Kind::ServiceDown,
+        Kind::ServiceUp,
+        Kind::MembersChanged,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Change => "change",
+            Kind::NewLeader => "new_leader",
+            Kind::NewState => "new_state",
+            Kind::ElectionStarted => "election_started",
+            Kind::ElectionCompleted => "election_completed",
+            Kind::RoleAcquired => "role_acquired",
+            Kind::RoleLost => "role_lost",
+            Kind::ProcessRegistered => "process_registered",
+            Kind::ProcessRemoved => "process_removed",
+            Kind::Conflict => "conflict",
+            Kind::ServiceDown => "service_down",
+            Kind::ServiceUp => "service_up",
+            Kind::MembersChanged => "members_changed",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether its events are about something that has a name.
+    pub fn is_named(self) -> bool {
+        use Kind::*;
+        matches!(self, Change | RoleAcquired | RoleLost | ProcessRegistered | ProcessRemoved | Conflict)
+    }
+}
+
+impl Kinds {
+    pub fn of(kinds: impl IntoIterator<Item = Kind>) -> Kinds {
+        Kinds(kinds.into_iter().fold(0, |bits, kind| bits | 1 << kind as u16))
+    }
+
+    pub fn has(self, kind: Kind) -> bool {
+        self.0 & 1 << kind as u16 != 0
+    }
+}

@@ -1,0 +1,158 @@
+//! Who goes on holding what: answered after a round that started after the call arrived, and in no record (P39).
+
+use super::answer::{Answer, Denied, Granted};
+use super::io::{CallId, Registration, Renewal};
+use super::state::{Renewing, Replica, Turn, Waiting, What};
+use crate::leases::Judged as Standing;
+use crate::protocol::Verdict;
+use crate::store::{Command, Judged, LeaseOperation, Operation, Reason, Thing};
+use crate::types::{Lease, LeaseName, Position};
+
+impl Replica {
+    pub(super) fn on_renew(&mut self, call: CallId, renewal: Renewal) {
+        let what = match renewal {
+            Renewal::Role { role, instance, token, ttl } => What::Role { role, instance, token, ttl },
+            Renewal::Process { id } => What::Process { id },
+        };
+        self.roles.add_turn(Turn::Renew(Renewing { call, what }));
+    }
+
+    pub(super) fn on_register(&mut self, call: CallId, registration: Registration) {
+        let what = What::Register { registration, new: false, replayed: false };
+        self.roles.add_turn(Turn::Renew(Renewing { call, what }));
+    }
+
+    pub(super) fn take_renewal(&mut self, renewing: Renewing) {
+        if !self.core.is_open() {
+            let denied = self.not_leading();
+            return self.deny(renewing.call, denied);
+        }
+        match renewing.what {
+            What::Register { registration, .. } => self.take_registration(renewing.call, registration),
+            _ => self.confirm_renewal(renewing),
+        }
+    }
+
+    fn take_registration(&mut self, call: CallId, registration: Registration) {
+        if !self.look_ahead() {
+            return self.deny(call, Denied::Stopping);
+        }
+        let (id, process, key) = (registration.id.clone(), registration.process.clone(), registration.key);
+        let command = Command::Single(Operation::Lease(LeaseOperation::Register { id, process }.into()));
+        let renewing = |registration, new, replayed| Renewing {
+            call,
+            what: What::Register { registration, new, replayed },
+        };
+        match self.judge(&command, key) {
+            Judged::Accept => {
+                let new = self.versions.newest().process(&registration.id).is_none();
+                let renewing = renewing(registration, new, false);
+                self.propose(command.to_payload(key), Waiting::Renew(renewing));
+            }
+            Judged::Rejected(rejection) if rejection.reason != Reason::Unchanged => {
+                self.deny(call, Denied::Rejected(rejection));
+            }
+            Judged::Rejected(_) => self.confirm_renewal(renewing(registration, false, false)),
+            Judged::Replay { .. } => self.confirm_renewal(renewing(registration, false, true)),
+            Judged::TooManyKeys => self.deny(call, Denied::TOO_MANY_KEYS),
+        }
+    }
+
+    /// A renewal of what a record is about to end waits for that record.
+    fn confirm_renewal(&mut self, renewing: Renewing) {
+        let name = renewing.name();
+        let lease = self.committed().lease(&name);
+        let standing = lease.map(|lease| self.roles.leases.renewal(&name, lease.token));
+        let in_doubt = standing == Some(Standing::Ending) || renewing.registers();
+        let at_least = if in_doubt { self.last_index() } else { 0 };
+        self.confirm(Waiting::Renew(renewing), at_least);
+    }
+
+    pub(super) fn renew_verdict(&mut self, renewing: Renewing, verdict: Verdict) {
+        match verdict {
+            Verdict::Written { position, acks } => self.registered(renewing, position, acks),
+            Verdict::Readable { .. } => self.renew(renewing),
+            Verdict::Refused(_) | Verdict::Done | Verdict::Unknown => {
+                let denied = self.denied(&verdict);
+                self.deny(renewing.call, denied);
+            }
+        }
+    }
+
+    fn registered(&mut self, renewing: Renewing, position: Position, acks: usize) {
+        let What::Register { registration, new, .. } = &renewing.what else { return };
+        let Some(what) = self.committed().process(&registration.id).cloned() else {
+            return self.deny_missing(&renewing);
+        };
+        let name = renewing.name();
+        if self.roles.leases.renewal(&name, what.token) == Standing::Ending {
+            // By the state to come it is gone, and comes anew.
+            return self.roles.add_turn(Turn::Renew(renewing));
+        }
+        let expires_in = self.left(&name, what.new.ttl);
+        let granted = Granted { what, new: *new, waited: false, expires_in, position, acks: Some(acks) };
+        self.answer(renewing.call, Ok(Answer::Process(granted.into())));
+    }
+
+    /// By a state that is confirmed.
+    fn renew(&mut self, renewing: Renewing) {
+        let name = renewing.name();
+        let Some(lease) = self.lease_of(&renewing, &name) else {
+            return self.tell_lost(renewing);
+        };
+        match self.roles.leases.renewal(&name, lease.token) {
+            Standing::Renewable => self.renewed(&renewing, &name, lease.token),
+            Standing::Ending => self.roles.add_turn(Turn::Renew(renewing)),
+            // The state has it and the count has not: the leadership is gone.
+            Standing::Lost => {
+                let denied = self.not_leading();
+                self.deny(renewing.call, denied);
+            }
+        }
+    }
+
+    /// The lease, if it is still that of the one who asks.
+    fn lease_of(&self, renewing: &Renewing, name: &LeaseName) -> Option<Lease> {
+        let store = self.committed();
+        if let What::Role { role, instance, token, .. } = &renewing.what {
+            store.role(role).filter(|held| held.claim.instance == *instance && held.token == *token)?;
+        }
+        store.lease(name)
+    }
+
+    fn renewed(&mut self, renewing: &Renewing, name: &LeaseName, token: u64) {
+        let renewed = self.roles.leases.renew(self.now.mono, name, token, renewing.asked());
+        let expires_in = renewed.map(|renewed| renewed.expires_in).unwrap_or_default();
+        let store = self.committed();
+        let (position, new, waited, acks) = (store.applied(), false, false, None);
+        let answer = match name {
+            LeaseName::Role(role) => store
+                .role(role)
+                .cloned()
+                .map(|what| Answer::Role(Granted { what, new, waited, expires_in, position, acks }.into())),
+            LeaseName::Process(id) => store.process(id).cloned().map(|what| {
+                Answer::Process(Granted { what, new, waited, expires_in, position, acks }.into())
+            }),
+        };
+        self.answer(renewing.call, answer.ok_or(Denied::Unknown));
+    }
+
+    fn tell_lost(&mut self, renewing: Renewing) {
+        match &renewing.what {
+            What::Role { role, .. } => {
+                let held = self.held_by(role, false);
+                self.deny(renewing.call, Denied::LeaseLost(held));
+            }
+            // What that call brought about has ended since, and a late copy of it must not bring it back.
+            What::Register { replayed: true, .. } | What::Process { .. } => self.deny_missing(&renewing),
+            // It has gone since it was looked at: it comes anew.
+            What::Register { .. } => self.roles.add_turn(Turn::Renew(renewing)),
+        }
+    }
+
+    fn deny_missing(&mut self, renewing: &Renewing) {
+        let name = renewing.name().text().clone();
+        let rejection = Reason::NotFound { thing: Thing::Process, name }.into();
+        self.deny(renewing.call, Denied::Rejected(rejection));
+    }
+}

@@ -1,0 +1,111 @@
+//! Calls that wait for a verdict of the protocol.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::mem;
+
+use super::acquiring::Acquiring;
+use super::renewing::Renewing;
+use super::restoring::Restoring;
+use crate::replica::answer::{Denied, Written};
+use crate::replica::io::CallId;
+use crate::store::{self, Rejection};
+use crate::types::RequestId;
+
+pub(in crate::replica) type Outcome = Result<store::Reply, Rejection>;
+
+/// Bounded by what the core lets wait: `limits.uncommitted` writes and `limits.reads` reads.
+#[derive(Clone, Debug, Default)]
+pub(in crate::replica) struct Pending {
+    last: RequestId,
+    waiting: BTreeMap<RequestId, Waiting>,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::replica) enum Waiting {
+    /// A write that has reached the log, with what it brings about there.
+    Write {
+        call: CallId,
+        outcome: Outcome,
+    },
+    /// An answer that changes nothing: it leaves once what it was judged by is committed (P14).
+    Judged {
+        call: CallId,
+        answer: Box<Result<Written, Denied>>,
+    },
+    Read(CallId),
+    /// A grant, or the present state of a role.
+    Acquire(Box<Acquiring>),
+    /// A renewal, or a registration.
+    Renew(Renewing),
+    /// A step of a restore, or what gives it up.
+    Restore(Box<Restoring>),
+    /// The replica's own record about leases; nobody waits for it.
+    Leases(u64),
+    /// A hand-over, or a change of the service's holds.
+    Admin(CallId),
+    /// The process wants to end and hands over first.
+    Farewell,
+    /// What nobody waits for.
+    Nobody,
+}
+
+impl Pending {
+    pub fn add(&mut self, waiting: Waiting) -> RequestId {
+        self.last.0 += 1;
+        self.waiting.insert(self.last, waiting);
+        self.last
+    }
+
+    pub fn take(&mut self, request: RequestId) -> Option<Waiting> {
+        self.waiting.remove(&request)
+    }
+
+    pub fn is_restoring(&self) -> bool {
+        self.waiting.values().any(|waiting| matches!(waiting, Waiting::Restore(_)))
+    }
+
+    /// What each of them is about follows from its number, and its outcome from the version that it made.
+    pub fn fingerprint(&self, state: &mut impl Hasher) {
+        self.last.hash(state);
+        for (request, waiting) in &self.waiting {
+            (request, mem::discriminant(waiting), waiting.call()).hash(state);
+        }
+    }
+
+    /// The replica ends: what has reached the log may yet be applied.
+    pub fn drain(&mut self) -> impl Iterator<Item = Waiting> {
+        mem::take(&mut self.waiting).into_values()
+    }
+}
+
+impl Waiting {
+    /// Who is to be answered.
+    pub fn call(&self) -> Option<CallId> {
+        match self {
+            Waiting::Write { call, .. } | Waiting::Judged { call, .. } => Some(*call),
+            Waiting::Read(call) | Waiting::Admin(call) => Some(*call),
+            Waiting::Acquire(acquiring) => Some(acquiring.call),
+            Waiting::Renew(renewing) => Some(renewing.call),
+            Waiting::Restore(restoring) => Some(restoring.call),
+            Waiting::Leases(_) | Waiting::Farewell | Waiting::Nobody => None,
+        }
+    }
+
+    /// Nothing of it is or will be in the log.
+    pub fn changes_nothing(&self) -> bool {
+        matches!(self, Waiting::Read(_) | Waiting::Judged { .. })
+    }
+
+    /// The same, with what its record comes to.
+    pub fn with_outcome(self, known: Outcome) -> Waiting {
+        match self {
+            Waiting::Write { call, .. } => Waiting::Write { call, outcome: known },
+            Waiting::Restore(mut restoring) => {
+                known.into_iter().for_each(|reply| restoring.came_to(reply));
+                Waiting::Restore(restoring)
+            }
+            other => other,
+        }
+    }
+}

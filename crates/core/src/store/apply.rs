@@ -1,0 +1,227 @@
+//! From a record to the next state, and the leader's question beforehand: what would come of a command?
+
+use super::command::{Command, Created, Operation, Reason, Rejection, Reply, Unreadable};
+use super::documents::{Restored, is_step};
+use super::leases::{Effects, LeaseEvent};
+use super::state::Store;
+use super::tables::Key;
+use crate::types::{Call, Entry, Payload, Position, Record, Stamp, WallTime};
+
+/// What a record came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    pub outcome: Result<Reply, Rejection>,
+    /// Each entry that was written or removed, in order, the remembered calls among them: what a snapshot of the
+    /// difference has to look up. An entry that a batch changes twice is here twice.
+    pub changes: Vec<Key>,
+    /// What became of leases.
+    pub events: Vec<LeaseEvent>,
+    /// All data has been replaced: there is no list of what changed.
+    pub restored: bool,
+}
+
+/// What would come of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It would change the state: worth a record.
+    Accept,
+    /// This call was carried out before, by the record at that position.
+    Replay {
+        at: Position,
+        reply: Reply,
+    },
+    Rejected(Rejection),
+    /// It has an idempotency key, and as many are remembered as may be. Only the leader says this: what is in the log is
+    /// applied.
+    TooManyKeys,
+}
+
+/// The changes of one command, and which of its operations made a document.
+#[derive(Debug, Default)]
+struct Changes {
+    keys: Vec<Key>,
+    events: Vec<LeaseEvent>,
+    created: Vec<u16>,
+}
+
+impl Store {
+    /// Applies the next record. An unreadable one leaves the state as it was; one that the rules reject changes no
+    /// data, on every node alike.
+    pub fn apply(&mut self, record: &Record) -> Result<Applied, Unreadable> {
+        assert_eq!(record.index(), self.applied.index + 1, "applied with a gap (I5)");
+        if let Entry::Lead { .. } = &record.entry {
+            self.staged = None;
+        }
+        let command = match &record.entry {
+            Entry::Client(payload) if is_step(payload) => return self.apply_step(record, payload),
+            Entry::Client(payload) => Some((Command::from_payload(payload)?, payload.call)),
+            Entry::Lead { .. } | Entry::Rejoin { .. } | Entry::Members { .. } => None,
+            Entry::ServiceDown { .. } | Entry::ServiceUp { .. } | Entry::Settled { .. } => None,
+        };
+        self.applied = record.position;
+        self.stamp = record.stamp;
+        let mut changes = Vec::new();
+        self.forget_old_calls(&mut changes);
+        self.keep_merge_metadata(&record.entry, &mut changes);
+        let mut events = Vec::new();
+        let outcome = match command {
+            Some((command, call)) => self.run(&command, call, &mut changes, &mut events),
+            None => Ok(Reply::none()),
+        };
+        Ok(Applied { outcome, changes, events, restored: false })
+    }
+
+    fn apply_step(&mut self, record: &Record, step: &Payload) -> Result<Applied, Unreadable> {
+        let Restored { reply, changes, restored } = self.apply_restore(record, step)?;
+        self.applied = record.position;
+        self.stamp = record.stamp;
+        Ok(Applied { outcome: Ok(reply), changes, events: Vec::new(), restored })
+    }
+
+    fn forget_old_calls(&mut self, changes: &mut Vec<Key>) {
+        let forgotten = self.idempotency_keys.forget_old(self.stamp.cluster);
+        changes.extend(forgotten.iter().map(|(_, key)| Key::Call(*key)));
+        if let Some(merging) = self.merging_mut().filter(|_| !forgotten.is_empty()) {
+            for (age, key) in forgotten {
+                merging.forget(&Key::Call(key), Some(age.1));
+                merging.bounds.calls = merging.bounds.calls.max(age);
+            }
+            changes.push(Key::Side);
+        }
+    }
+
+    /// With each leader the bounds are written anew: the snapshot of a state of safe mode has none.
+    fn keep_merge_metadata(&mut self, entry: &Entry, changes: &mut Vec<Key>) {
+        let Some(merging) = self.merging_mut() else { return };
+        match entry {
+            Entry::Settled { upto } => merging.settle(*upto, changes),
+            Entry::Lead { .. } => changes.push(Key::Side),
+            _ => {}
+        }
+    }
+
+    /// What a command would come to if its record were written now, with the stamp `now`.
+    pub fn judge(&self, command: &Command, call: Option<Call>, now: Stamp) -> Judged {
+        if let Some(call) = call {
+            if let Some((at, first)) = self.first_answer(command, call) {
+                return match first {
+                    Ok(reply) => Judged::Replay { at, reply },
+                    Err(rejection) => Judged::Rejected(rejection),
+                };
+            }
+            if self.idempotency_keys.are_full(now.cluster) {
+                return Judged::TooManyKeys;
+            }
+        }
+        match self.would(command, now.wall) {
+            Ok(()) => Judged::Accept,
+            Err(rejection) => Judged::Rejected(rejection),
+        }
+    }
+
+    fn would(&self, command: &Command, wall: WallTime) -> Result<(), Rejection> {
+        match command {
+            Command::Single(operation) => Ok(self.check(operation, wall)?),
+            Command::Batch(operations) => {
+                let next = Position::new(self.applied.epoch, self.applied.index + 1);
+                self.clone().run_batch(operations, next, wall, &mut Changes::default())
+            }
+        }
+    }
+
+    /// The answer to an earlier call with the same key.
+    fn first_answer(&self, command: &Command, call: Call) -> Option<(Position, Result<Reply, Rejection>)> {
+        let first = self.idempotency_keys.get(call.key)?;
+        let answer = match first.body == call.body {
+            true => Ok(Reply::new(command, &self.rev(first.at), &first.created)),
+            false => Err(Reason::KeyReused.into()),
+        };
+        Some((first.at, answer))
+    }
+
+    fn run(
+        &mut self,
+        command: &Command,
+        call: Option<Call>,
+        changes: &mut Vec<Key>,
+        events: &mut Vec<LeaseEvent>,
+    ) -> Result<Reply, Rejection> {
+        if let Some((_, answer)) = call.and_then(|call| self.first_answer(command, call)) {
+            return answer;
+        }
+        let (at, stamp, mut made) = (self.applied, self.stamp, Changes::default());
+        match command {
+            Command::Single(operation) => {
+                self.check(operation, stamp.wall)?;
+                self.change(0, operation, at, stamp.wall, &mut made);
+            }
+            Command::Batch(operations) => {
+                let mut next = self.clone();
+                next.run_batch(operations, at, stamp.wall, &mut made)?;
+                *self = next;
+            }
+        }
+        changes.append(&mut made.keys);
+        events.append(&mut made.events);
+        let created: Created = (!made.created.is_empty()).then(|| made.created.into());
+        let reply = Reply::new(command, &self.rev(at), &created);
+        if let Some(call) = call {
+            self.idempotency_keys.remember(call, at, stamp.cluster, created);
+            if let Some(merging) = self.merging_mut() {
+                merging.note(Key::Call(call.key), at);
+            }
+            changes.push(Key::Call(call.key));
+        }
+        Ok(reply)
+    }
+
+    /// Each operation sees what those before it did. After a rejection this state is good for nothing.
+    fn run_batch(
+        &mut self,
+        operations: &[Operation],
+        at: Position,
+        wall: WallTime,
+        made: &mut Changes,
+    ) -> Result<(), Rejection> {
+        for (number, operation) in operations.iter().enumerate() {
+            let rejected = |reason| Rejection { operation: Some(number), reason };
+            self.check(operation, wall).map_err(rejected)?;
+            self.change(number, operation, at, wall, made);
+        }
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        number: usize,
+        operation: &Operation,
+        at: Position,
+        wall: WallTime,
+        made: &mut Changes,
+    ) {
+        let changes = &mut made.keys;
+        match operation {
+            Operation::Lease(operation) => {
+                let mut effects = Effects { at, wall, changes, events: &mut made.events };
+                self.carry_out_lease(operation, &mut effects);
+            }
+            Operation::ApplyConflict { id } => self.apply_conflict(id, at, changes),
+            Operation::DropConflict { id } => self.drop_conflict(id, at, changes),
+            operation => {
+                if self.carry_out(operation, at, changes) {
+                    made.created.extend(u16::try_from(number));
+                }
+            }
+        }
+    }
+
+    /// What an operation demands of the state: the leader asks before it writes a record, every node asks again when it
+    /// applies one.
+    fn check(&self, operation: &Operation, wall: WallTime) -> Result<(), Reason> {
+        match operation {
+            Operation::Lease(operation) => self.check_lease(operation),
+            Operation::ApplyConflict { id } | Operation::DropConflict { id } => self.check_conflict(id),
+            operation => self.check_data(operation, wall),
+        }
+    }
+}

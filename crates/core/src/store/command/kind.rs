@@ -1,0 +1,85 @@
+//! The kinds of commands, by the number that stands in the log and the name that clients use.
+
+use crate::types::Format;
+
+/// The format of all commands so far (P23).
+pub const COMMANDS: Format = Format(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    CreateUser = 1,
+    RemoveUser = 2,
+    CreateElection = 3,
+    VoteElection = 4,
+    Batch = 100,
+    PutDoc = 101,
+    DeleteDoc = 102,
+    ApplyConflict = 103,
+    DropConflict = 104,
+    AcquireRole = 105,
+    ReleaseRole = 106,
+    EndLeases = 107,
+    AgeLeases = 108,
+    PutProcess = 117,
+    RemoveProcess = 118,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 15] = [
+        Kind::CreateUser,
+        Kind::RemoveUser,
+        Kind::CreateElection,
+        Kind::VoteElection,
+        Kind::Batch,
+        Kind::PutDoc,
+        Kind::DeleteDoc,
+        Kind::ApplyConflict,
+        Kind::DropConflict,
+        Kind::AcquireRole,
+        Kind::ReleaseRole,
+        Kind::EndLeases,
+        Kind::AgeLeases,
+        Kind::PutProcess,
+        Kind::RemoveProcess,
+    ];
+
+    pub fn number(self) -> u16 {
+        self as u16
+    }
+
+    pub fn numbered(number: u16) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+
+    /// What clients call it: `storage_cmd`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::CreateUser => "CreateUser",
+            Kind::RemoveUser => "RemoveUser",
+            Kind::CreateElection => "CreateElection",
+            Kind::VoteElection => "VoteElection",
+            Kind::Batch => "Batch",
+            Kind::PutDoc => "PutDoc",
+            Kind::DeleteDoc => "DeleteDoc",
+            Kind::ApplyConflict => "ApplyConflict",
+            Kind::DropConflict => "DropConflict",
+            Kind::AcquireRole => "AcquireRole",
+            Kind::ReleaseRole => "ReleaseRole",
+            Kind::EndLeases => "EndLeases",
+            Kind::AgeLeases => "AgeLeases",
+            Kind::PutProcess => "PutProcess",
+            Kind::RemoveProcess => "RemoveProcess",
+        }
+    }
+
+    /// Leases have routes of their own, because more than a record belongs to them.
+    pub fn is_of_leases(self) -> bool {
+        use Kind::{AcquireRole, AgeLeases, EndLeases, PutProcess, ReleaseRole, RemoveProcess};
+        matches!(self, AcquireRole | ReleaseRole | EndLeases | AgeLeases | PutProcess | RemoveProcess)
+    }
+
+    /// What clients may send as a command.
+    pub fn named(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name && !kind.is_of_leases())
+    }
+}

@@ -1,0 +1,320 @@
+//! What can be asked of roles and processes, and how it stands in the log.
+//!
+//! | type | command | JSON |
+//! |---|---|---|
+//! | 105 | AcquireRole | `{"role", "instance_id", "ttl_ms", "address"?, "metadata"?, "elect"?}`; `elect` takes the role from whoever holds it |
+//! | 106 | ReleaseRole | `{"role", "instance_id", "token"}` |
+//! | 107 | EndLeases | `{"roles": [["name", token], …], "processes": […]}`: they were not renewed; only the leader says so |
+//! | 108 | AgeLeases | `{"aged": {"roles", "processes"}, "renewed": {…}}`: they are past half their ttl; or were, and were renewed (C14) |
+//! | 117 | PutProcess | `{"id", "identifier", "role"?, "capabilities"?, "metadata"?, "ttl_ms"}` |
+//! | 118 | RemoveProcess | `{"id"}` |
+//!
+//! Renewals are not here: they are not in the log (P38).
+
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::kind::Kind;
+use crate::store::encoding::{
+    BadField, Fields, METADATA_MOST, NAME_MOST, PROCESS_TTL, Problem, ROLE_TTL, TTL_LEAST, TTL_MOST, compact,
+    fields, write_list, write_text,
+};
+use crate::types::{LEASES_MOST, LeaseName, Span, Text};
+
+/// Each with its token.
+pub type Leases = Vec<(LeaseName, u64)>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseOperation {
+    Acquire { role: Text, claim: Arc<Claim>, elect: bool },
+    Release { role: Text, instance: Text, token: u64 },
+    End { leases: Leases },
+    Age { aged: Leases, renewed: Leases },
+    Register { id: Text, process: Arc<NewProcess> },
+    Remove { id: Text },
+}
+
+/// Who wants a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub instance: Text,
+    pub ttl: Span,
+    pub address: Option<Text>,
+    /// JSON on one line.
+    pub metadata: Option<Text>,
+}
+
+/// What a process says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewProcess {
+    pub identifier: Text,
+    pub role: Option<Text>,
+    /// JSON on one line, and so is `metadata`.
+    pub capabilities: Option<Text>,
+    pub metadata: Option<Text>,
+    pub ttl: Span,
+}
+
+impl Claim {
+    /// From the members of an object that may have others.
+    pub fn read(fields: &Fields) -> Result<Claim, BadField> {
+        Ok(Claim {
+            instance: fields.name("instance_id")?,
+            ttl: ttl(fields, ROLE_TTL)?,
+            address: fields.name_if_given("address")?,
+            metadata: described(fields, "metadata")?,
+        })
+    }
+}
+
+impl NewProcess {
+    pub fn read(fields: &Fields) -> Result<NewProcess, BadField> {
+        Ok(NewProcess {
+            identifier: fields.name("identifier")?,
+            role: fields.name_if_given("role")?,
+            capabilities: described(fields, "capabilities")?,
+            metadata: described(fields, "metadata")?,
+            ttl: ttl(fields, PROCESS_TTL)?,
+        })
+    }
+}
+
+/// A ttl within its bounds.
+pub fn ttl(fields: &Fields, unless_told: Span) -> Result<Span, BadField> {
+    let (least, most) = (TTL_LEAST.0 / 1000, TTL_MOST.0 / 1000);
+    let ms = fields.number("ttl_ms", least, most)?;
+    Ok(ms.map_or(unless_told, Span::millis))
+}
+
+fn described(fields: &Fields, field: &str) -> Result<Option<Text>, BadField> {
+    let bad = |problem| BadField::new(field, problem);
+    let Some(value) = fields.given(field) else { return Ok(None) };
+    let text = compact(value).map_err(bad)?;
+    match text.len() > METADATA_MOST {
+        true => Err(bad(Problem::TooLarge { most: METADATA_MOST })),
+        false => Ok(Some(text.into())),
+    }
+}
+
+impl LeaseOperation {
+    pub fn kind(&self) -> Kind {
+        match self {
+            LeaseOperation::Acquire { .. } => Kind::AcquireRole,
+            LeaseOperation::Release { .. } => Kind::ReleaseRole,
+            LeaseOperation::End { .. } => Kind::EndLeases,
+            LeaseOperation::Age { .. } => Kind::AgeLeases,
+            LeaseOperation::Register { .. } => Kind::PutProcess,
+            LeaseOperation::Remove { .. } => Kind::RemoveProcess,
+        }
+    }
+
+    /// None for a kind that is not of leases.
+    pub(in crate::store) fn read(kind: Kind, fields: &Fields) -> Option<Result<LeaseOperation, BadField>> {
+        Some(match kind {
+            Kind::AcquireRole => read_acquire(fields),
+            Kind::ReleaseRole => read_release(fields),
+            Kind::EndLeases => read_leases(fields).map(|leases| LeaseOperation::End { leases }),
+            Kind::AgeLeases => read_age(fields),
+            Kind::PutProcess => read_register(fields),
+            Kind::RemoveProcess => fields.name("id").map(|id| LeaseOperation::Remove { id }),
+            _ => return None,
+        })
+    }
+
+    pub(in crate::store) fn size(&self) -> usize {
+        let length = |text: &Option<Text>| text.as_ref().map_or(0, |text| text.len());
+        match self {
+            LeaseOperation::Acquire { role, claim, .. } => {
+                role.len() + claim.instance.len() + length(&claim.address) + length(&claim.metadata)
+            }
+            LeaseOperation::Release { role, instance, .. } => role.len() + instance.len(),
+            LeaseOperation::End { leases } => size_of(leases),
+            LeaseOperation::Age { aged, renewed } => size_of(aged) + size_of(renewed),
+            LeaseOperation::Register { id, process } => {
+                let described = length(&process.capabilities) + length(&process.metadata);
+                id.len() + process.identifier.len() + length(&process.role) + described
+            }
+            LeaseOperation::Remove { id } => id.len(),
+        }
+    }
+
+    pub(in crate::store) fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        match self {
+            LeaseOperation::Acquire { role, claim, elect } => {
+                write_member(out, "{", "role", role)?;
+                claim.write(out)?;
+                out.write_str(if *elect { ",\"elect\":true}" } else { "}" })
+            }
+            LeaseOperation::Release { role, instance, token } => {
+                write_member(out, "{", "role", role)?;
+                write_member(out, ",", "instance_id", instance)?;
+                write!(out, ",\"token\":{token}}}")
+            }
+            LeaseOperation::End { leases } => write_leases(out, leases),
+            LeaseOperation::Age { aged, renewed } => {
+                out.write_str("{\"aged\":")?;
+                write_leases(out, aged)?;
+                out.write_str(",\"renewed\":")?;
+                write_leases(out, renewed)?;
+                out.write_char('}')
+            }
+            LeaseOperation::Register { id, process } => {
+                write_member(out, "{", "id", id)?;
+                process.write(out)?;
+                out.write_char('}')
+            }
+            LeaseOperation::Remove { id } => {
+                write_member(out, "{", "id", id)?;
+                out.write_char('}')
+            }
+        }
+    }
+}
+
+impl Claim {
+    /// Its members, each with its comma before it.
+    pub(in crate::store) fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        write_member(out, ",", "instance_id", &self.instance)?;
+        write!(out, ",\"ttl_ms\":{}", self.ttl.0 / 1000)?;
+        self.address.iter().try_for_each(|address| write_member(out, ",", "address", address))?;
+        write_json(out, "metadata", &self.metadata)
+    }
+}
+
+impl NewProcess {
+    /// Its members, each with its comma before it.
+    pub(in crate::store) fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        write_member(out, ",", "identifier", &self.identifier)?;
+        self.role.iter().try_for_each(|role| write_member(out, ",", "role", role))?;
+        write_json(out, "capabilities", &self.capabilities)?;
+        write_json(out, "metadata", &self.metadata)?;
+        write!(out, ",\"ttl_ms\":{}", self.ttl.0 / 1000)
+    }
+}
+
+fn write_member(out: &mut dyn Write, before: &str, name: &str, text: &str) -> fmt::Result {
+    write!(out, "{before}\"{name}\":")?;
+    write_text(out, text)
+}
+
+fn write_json(out: &mut dyn Write, name: &str, json: &Option<Text>) -> fmt::Result {
+    json.iter().try_for_each(|json| write!(out, ",\"{name}\":{json}"))
+}
+
+fn size_of(leases: &Leases) -> usize {
+    leases.iter().map(|(name, _)| name.text().len() + 24).sum()
+}
+
+fn write_leases(out: &mut dyn Write, leases: &Leases) -> fmt::Result {
+    let pair = |out: &mut dyn Write, (name, token): &(LeaseName, u64)| {
+        out.write_char('[')?;
+        write_text(out, name.text())?;
+        write!(out, ",{token}]")
+    };
+    let of = |wanted: fn(&LeaseName) -> bool| leases.iter().filter(move |(name, _)| wanted(name));
+    out.write_str("{\"roles\":")?;
+    write_list(out, of(|name| matches!(name, LeaseName::Role(_))), pair)?;
+    out.write_str(",\"processes\":")?;
+    write_list(out, of(|name| matches!(name, LeaseName::Process(_))), pair)?;
+    out.write_char('}')
+}
+
+fn read_acquire(fields: &Fields) -> Result<LeaseOperation, BadField> {
+    fields.only(&["role", "instance_id", "ttl_ms", "address", "metadata", "elect"])?;
+    let claim = Claim::read(fields)?.into();
+    Ok(LeaseOperation::Acquire { role: fields.name("role")?, claim, elect: fields.flag("elect")? })
+}
+
+fn read_release(fields: &Fields) -> Result<LeaseOperation, BadField> {
+    fields.only(&["role", "instance_id", "token"])?;
+    let (role, instance) = (fields.name("role")?, fields.name("instance_id")?);
+    Ok(LeaseOperation::Release { role, instance, token: fields.token("token")? })
+}
+
+fn read_age(fields: &Fields) -> Result<LeaseOperation, BadField> {
+    fields.only(&["aged", "renewed"])?;
+    let list = |field: &str| {
+        let leases = Fields::read(fields.needed(field)?).and_then(|fields| read_leases(&fields));
+        leases.map_err(|error| error.within(field))
+    };
+    Ok(LeaseOperation::Age { aged: list("aged")?, renewed: list("renewed")? })
+}
+
+fn read_register(fields: &Fields) -> Result<LeaseOperation, BadField> {
+    fields.only(&["id", "identifier", "role", "capabilities", "metadata", "ttl_ms"])?;
+    let process = NewProcess::read(fields)?.into();
+    Ok(LeaseOperation::Register { id: fields.name("id")?, process })
+}
+
+fn read_leases(fields: &Fields) -> Result<Leases, BadField> {
+    fields.only(&["roles", "processes"])?;
+    let mut all = list(fields, "roles", LeaseName::Role)?;
+    all.append(&mut list(fields, "processes", LeaseName::Process)?);
+    match all.len() > LEASES_MOST {
+        true => Err(BadField::new("", Problem::TooMany { most: LEASES_MOST })),
+        false => Ok(all),
+    }
+}
+
+fn list(fields: &Fields, field: &str, name: fn(Text) -> LeaseName) -> Result<Leases, BadField> {
+    let pair = |item: &RawValue| -> Result<(LeaseName, u64), BadField> {
+        let [text, token] = fields::array(item)?[..] else {
+            return Err(BadField::new("", Problem::NotAnArray));
+        };
+        Ok((name(fields::text_of(text, NAME_MOST)?), fields::token_of(token)?))
+    };
+    let items = fields::array(fields.needed(field)?).map_err(|error| error.within(field))?;
+    let read = |(n, item): (usize, &RawValue)| pair(item).map_err(|error| error.at(n).within(field));
+    items.into_iter().enumerate().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operations::{Command, Operation};
+    use super::*;
+
+    fn back_and_forth(operation: LeaseOperation) -> String {
+        let command = Command::Single(Operation::Lease(operation.clone().into()));
+        let payload = command.to_payload(None);
+        assert_eq!(Command::from_payload(&payload), Ok(command));
+        payload.text.to_string()
+    }
+
+    fn claim() -> Arc<Claim> {
+        let metadata = Some("{\"a\":1}".into());
+        Claim { instance: "i".into(), ttl: Span::millis(30_000), address: Some("h:1".into()), metadata }
+            .into()
+    }
+
+    #[test]
+    fn each_is_read_as_it_was_written() {
+        let acquire = LeaseOperation::Acquire { role: "r\"".into(), claim: claim(), elect: true };
+        let expected = "{\"role\":\"r\\\"\",\"instance_id\":\"i\",\"ttl_ms\":30000,\"address\":\"h:1\",\
+                        \"metadata\":{\"a\":1},\"elect\":true}";
+        assert_eq!(back_and_forth(acquire), expected);
+        let token = (1 << 53) - 1;
+        back_and_forth(LeaseOperation::Release { role: "r".into(), instance: "i".into(), token });
+        let leases = vec![(LeaseName::Role("r".into()), 1), (LeaseName::Process("p".into()), 2)];
+        let end = back_and_forth(LeaseOperation::End { leases: leases.clone() });
+        assert_eq!(end, "{\"roles\":[[\"r\",1]],\"processes\":[[\"p\",2]]}");
+        back_and_forth(LeaseOperation::Age { aged: leases, renewed: Vec::new() });
+        let process = NewProcess {
+            identifier: "cms".into(),
+            role: None,
+            capabilities: Some("[\"gpu\"]".into()),
+            metadata: None,
+            ttl: TTL_LEAST,
+        };
+        back_and_forth(LeaseOperation::Register { id: "p".into(), process: process.into() });
+        back_and_forth(LeaseOperation::Remove { id: "p".into() });
+    }
+
+    #[test]
+    fn clients_cannot_send_them_as_commands() {
+        for kind in Kind::ALL.into_iter().filter(|kind| kind.number() > 104 && *kind != Kind::Batch) {
+            assert_eq!(Kind::named(kind.name()), None, "{}", kind.name());
+        }
+    }
+}

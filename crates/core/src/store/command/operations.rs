@@ -1,0 +1,232 @@
+//! What clients can ask for, and how it stands in the log: the seed's `type|JSON`.
+//!
+//! | type | command | JSON |
+//! |---|---|---|
+//! | 1 | CreateUser | `{"name", "group"?, "public_key"?, …}` as the client wrote it, on one line |
+//! | 2 | RemoveUser | `{"name"}` |
+//! | 3 | CreateElection | `{"name", "choices", "groups"?, "end_date"?, …}` as the client wrote it, on one line |
+//! | 4 | VoteElection | `{"election_name", "voter_name", "choice"}` |
+//! | 100 | Batch | `[{"type", "payload"}, …]` |
+//! | 101 | PutDoc | `{"key", "if_rev"?, "if_absent"?, "value"}` |
+//! | 102 | DeleteDoc | `{"key", "if_rev"?}` |
+//! | 103 | ApplyConflict | `{"id"}`: what a merge overrode is written again |
+//! | 104 | DropConflict | `{"id"}`: the merge was right, the journal may forget it |
+//!
+//! The commands of roles and processes stand in `leases`.
+//!
+//! Unknown members are kept in users and elections, dropped from removals and votes, and refused for documents and conflicts, where a
+//! misspelt condition would otherwise pass for none.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use super::kind::{COMMANDS, Kind};
+use super::leases::LeaseOperation;
+use crate::store::encoding::{write_list, write_text};
+use crate::types::{Call, Payload, Text};
+
+/// One record's worth: all of it is applied or nothing (P12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Single(Operation),
+    /// One at least, each judged by the state that those before it leave.
+    Batch(Vec<Operation>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    CreateUser(Arc<NewUser>),
+    RemoveUser {
+        name: Text,
+    },
+    CreateElection(Arc<NewElection>),
+    VoteElection {
+        election: Text,
+        voter: Text,
+        choice: Text,
+    },
+    PutDoc {
+        key: Text,
+        value: Text,
+        condition: Condition,
+    },
+    DeleteDoc {
+        key: Text,
+        condition: Condition,
+    },
+    ApplyConflict {
+        id: Text,
+    },
+    DropConflict {
+        id: Text,
+    },
+    /// Of a role or a process.
+    Lease(Arc<LeaseOperation>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewUser {
+    pub name: Text,
+    pub group: Option<Text>,
+    /// The whole object, with the fields that mean nothing to us.
+    pub text: Text,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewElection {
+    pub name: Text,
+    pub choices: Vec<Text>,
+    /// None admits everybody.
+    pub groups: Option<BTreeSet<Text>>,
+    /// Microseconds since 1970: votes stamped then or later come too late.
+    pub ends: Option<i64>,
+    /// The whole object, with the fields that mean nothing to us.
+    pub text: Text,
+}
+
+/// What must hold of a document for a change to go through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    #[default]
+    None,
+    /// `"if_rev": "12"`, HTTP's `If-Match: "12"`: it was last changed by that revision. Opaque text: one that was never
+    /// given out matches nothing.
+    Rev(Text),
+    /// `"if_rev": "*"`, HTTP's `If-Match: *`.
+    Present,
+    /// `"if_absent": true`, HTTP's `If-None-Match: *`.
+    Absent,
+}
+
+impl Command {
+    pub fn operations(&self) -> &[Operation] {
+        match self {
+            Command::Single(operation) => std::slice::from_ref(operation),
+            Command::Batch(operations) => operations,
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self {
+            Command::Single(operation) => operation.kind(),
+            Command::Batch(_) => Kind::Batch,
+        }
+    }
+
+    /// As it stands in the log: one line, without any control character.
+    pub fn to_payload(&self, call: Option<Call>) -> Payload {
+        let text = match self {
+            Command::Single(operation) => operation.text(),
+            Command::Batch(operations) => batch_text(operations).into(),
+        };
+        Payload { kind: self.kind().number(), format: COMMANDS, call, text }
+    }
+}
+
+impl Operation {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Operation::CreateUser(_) => Kind::CreateUser,
+            Operation::RemoveUser { .. } => Kind::RemoveUser,
+            Operation::CreateElection(_) => Kind::CreateElection,
+            Operation::VoteElection { .. } => Kind::VoteElection,
+            Operation::PutDoc { .. } => Kind::PutDoc,
+            Operation::DeleteDoc { .. } => Kind::DeleteDoc,
+            Operation::ApplyConflict { .. } => Kind::ApplyConflict,
+            Operation::DropConflict { .. } => Kind::DropConflict,
+            Operation::Lease(operation) => operation.kind(),
+        }
+    }
+
+    /// About how many bytes this takes in the log.
+    pub fn size(&self) -> usize {
+        match self {
+            Operation::CreateUser(user) => user.text.len(),
+            Operation::RemoveUser { name } => name.len(),
+            Operation::CreateElection(election) => election.text.len(),
+            Operation::VoteElection { election, voter, choice } => {
+                election.len() + voter.len() + choice.len()
+            }
+            Operation::PutDoc { key, value, .. } => key.len() + value.len(),
+            Operation::DeleteDoc { key, .. } => key.len(),
+            Operation::ApplyConflict { id } | Operation::DropConflict { id } => id.len(),
+            Operation::Lease(operation) => operation.size(),
+        }
+    }
+
+    fn text(&self) -> Text {
+        match self {
+            Operation::CreateUser(user) => user.text.clone(),
+            Operation::CreateElection(election) => election.text.clone(),
+            _ => {
+                const REST: usize = 64;
+                let mut text = String::with_capacity(self.size() + REST);
+                self.write(&mut text).expect("a string takes everything");
+                text.into()
+            }
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        match self {
+            Operation::CreateUser(user) => out.write_str(&user.text),
+            Operation::CreateElection(election) => out.write_str(&election.text),
+            Operation::RemoveUser { name } => {
+                out.write_str("{\"name\":")?;
+                write_text(out, name)?;
+                out.write_char('}')
+            }
+            Operation::VoteElection { election, voter, choice } => {
+                out.write_str("{\"election_name\":")?;
+                write_text(out, election)?;
+                out.write_str(",\"voter_name\":")?;
+                write_text(out, voter)?;
+                out.write_str(",\"choice\":")?;
+                write_text(out, choice)?;
+                out.write_char('}')
+            }
+            Operation::PutDoc { key, value, condition } => {
+                write_key(out, key, condition)?;
+                write!(out, ",\"value\":{value}}}")
+            }
+            Operation::DeleteDoc { key, condition } => {
+                write_key(out, key, condition)?;
+                out.write_char('}')
+            }
+            Operation::ApplyConflict { id } | Operation::DropConflict { id } => {
+                out.write_str("{\"id\":")?;
+                write_text(out, id)?;
+                out.write_char('}')
+            }
+            Operation::Lease(operation) => operation.write(out),
+        }
+    }
+}
+
+fn write_key(out: &mut dyn Write, key: &str, condition: &Condition) -> fmt::Result {
+    out.write_str("{\"key\":")?;
+    write_text(out, key)?;
+    match condition {
+        Condition::None => Ok(()),
+        Condition::Present => out.write_str(",\"if_rev\":\"*\""),
+        Condition::Absent => out.write_str(",\"if_absent\":true"),
+        Condition::Rev(rev) => {
+            out.write_str(",\"if_rev\":")?;
+            write_text(out, rev)
+        }
+    }
+}
+
+fn batch_text(operations: &[Operation]) -> String {
+    const REST: usize = 96;
+    let size: usize = operations.iter().map(|operation| operation.size() + REST).sum();
+    let mut text = String::with_capacity(size);
+    let written = write_list(&mut text, operations, |out, operation| {
+        write!(out, "{{\"type\":{},\"payload\":", operation.kind().number())?;
+        operation.write(out)?;
+        out.write_char('}')
+    });
+    written.expect("a string takes everything");
+    text
+}

@@ -1,0 +1,230 @@
+//! What a client is told about its command: the reply if it changed something, or the reason why the rules rejected it.
+//!
+//! A rejection is judged against a state, and so is itself a read of that state (P14).
+
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use super::operations::{Command, Operation};
+use crate::store::encoding::{write_list, write_text};
+use crate::types::Text;
+
+/// The numbers of those operations of a command that made a document where there was none.
+pub type Created = Option<Arc<[u16]>>;
+
+/// Follows from the command, its position and which documents were new, so that a retry is told the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// What stands under `result`, for a batch the array under `results`.
+    pub json: Text,
+    /// A single `PutDoc` made a document where there was none.
+    pub created: bool,
+}
+
+impl Reply {
+    /// To a record that is no client's.
+    pub fn none() -> Reply {
+        Reply { json: "null".into(), created: false }
+    }
+
+    /// `rev` is the revision of what its record wrote.
+    pub(in crate::store) fn new(command: &Command, rev: &str, created: &Created) -> Reply {
+        let created = |number: usize| {
+            created
+                .as_deref()
+                .is_some_and(|created| created.iter().any(|other| usize::from(*other) == number))
+        };
+        let mut json = String::with_capacity(64);
+        let written = match command {
+            Command::Single(operation) => write_result(&mut json, operation, rev, created(0)),
+            Command::Batch(operations) => {
+                let numbered = operations.iter().enumerate();
+                write_list(&mut json, numbered, |out, (n, operation)| {
+                    write_result(out, operation, rev, created(n))
+                })
+            }
+        };
+        written.expect("a string takes everything");
+        Reply { json: json.into(), created: matches!(command, Command::Single(_)) && created(0) }
+    }
+}
+
+fn write_result(out: &mut dyn Write, operation: &Operation, rev: &str, created: bool) -> fmt::Result {
+    match operation {
+        Operation::CreateUser(user) => write_name(out, "name", &user.name)?,
+        Operation::RemoveUser { name } => write_name(out, "name", name)?,
+        Operation::CreateElection(election) => write_name(out, "name", &election.name)?,
+        Operation::VoteElection { election, voter, .. } => {
+            write_name(out, "election_name", election)?;
+            out.write_str(",\"voter_name\":")?;
+            write_text(out, voter)?;
+        }
+        Operation::PutDoc { key, .. } => {
+            write_name(out, "key", key)?;
+            write!(out, ",\"rev\":\"{rev}\",\"created\":{created}")?;
+        }
+        Operation::DeleteDoc { key, .. } => write_name(out, "key", key)?,
+        Operation::ApplyConflict { id } | Operation::DropConflict { id } => write_name(out, "id", id)?,
+        // What has become of a lease is read off the state.
+        Operation::Lease(_) => out.write_char('{')?,
+    }
+    out.write_char('}')
+}
+
+fn write_name(out: &mut dyn Write, field: &str, name: &str) -> fmt::Result {
+    write!(out, "{{\"{field}\":")?;
+    write_text(out, name)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Which operation of a batch, counted from zero; none for a single one.
+    pub operation: Option<usize>,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Exists {
+        thing: Thing,
+        name: Text,
+    },
+    NotFound {
+        thing: Thing,
+        name: Text,
+    },
+    RuleViolated(Rule),
+    /// With the revision that the document has, if it is there.
+    PreconditionFailed {
+        key: Text,
+        current: Option<String>,
+    },
+    /// Somebody else holds the role.
+    RoleHeld {
+        role: Text,
+    },
+    /// That token is not, or no longer, the role's.
+    LeaseLost {
+        role: Text,
+    },
+    /// It is so already: nothing that is worth a record.
+    Unchanged,
+    /// The idempotency key was used for another call.
+    KeyReused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    User,
+    Election,
+    Document,
+    Conflict,
+    Process,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    UnknownVoter,
+    UnknownChoice,
+    GroupNotAdmitted,
+    AlreadyVoted,
+    ElectionOver,
+}
+
+impl Rejection {
+    /// The stable code of the HTTP contract.
+    pub fn code(&self) -> &'static str {
+        match self.reason {
+            Reason::Exists { .. } => "exists",
+            Reason::NotFound { .. } => "not_found",
+            Reason::RuleViolated(_) => "rule_violated",
+            Reason::PreconditionFailed { .. } => "precondition_failed",
+            Reason::RoleHeld { .. } => "role_held",
+            Reason::LeaseLost { .. } => "lease_lost",
+            Reason::Unchanged => "unchanged",
+            Reason::KeyReused => "idempotency_key_reused",
+        }
+    }
+}
+
+impl From<Reason> for Rejection {
+    fn from(reason: Reason) -> Rejection {
+        Rejection { operation: None, reason }
+    }
+}
+
+impl Rule {
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::UnknownVoter => "unknown_voter",
+            Rule::UnknownChoice => "unknown_choice",
+            Rule::GroupNotAdmitted => "group_not_admitted",
+            Rule::AlreadyVoted => "already_voted",
+            Rule::ElectionOver => "election_over",
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.operation {
+            Some(number) => write!(f, "operation {number}: {}", self.reason),
+            None => write!(f, "{}", self.reason),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Exists { thing, name } => write!(f, "there is {} {name:?} already", thing.with_article()),
+            Reason::NotFound { thing, name } => write!(f, "there is no {} {name:?}", thing.noun()),
+            Reason::RuleViolated(rule) => write!(f, "{rule}"),
+            Reason::PreconditionFailed { key, current: Some(rev) } => {
+                write!(f, "document {key:?} has revision {rev}")
+            }
+            Reason::PreconditionFailed { key, current: None } => write!(f, "there is no document {key:?}"),
+            Reason::RoleHeld { role } => write!(f, "another instance holds the role {role:?}"),
+            Reason::LeaseLost { role } => write!(f, "this token of the role {role:?} has ended"),
+            Reason::Unchanged => write!(f, "it is so already"),
+            Reason::KeyReused => write!(f, "this idempotency key belongs to another call"),
+        }
+    }
+}
+
+impl Thing {
+    fn noun(self) -> &'static str {
+        match self {
+            Thing::User => "user",
+            Thing::Election => "election",
+            Thing::Document => "document",
+            Thing::Conflict => "conflict",
+            Thing::Process => "process",
+        }
+    }
+
+    fn with_article(self) -> &'static str {
+        match self {
+            Thing::User => "a user",
+            Thing::Election => "an election",
+            Thing::Document => "a document",
+            Thing::Conflict => "a conflict",
+            Thing::Process => "a process",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Rule::UnknownVoter => "the voter is no user",
+            Rule::UnknownChoice => "the election has no such choice",
+            Rule::GroupNotAdmitted => "the election does not admit the voter's group",
+            Rule::AlreadyVoted => "the voter has voted in this election already",
+            Rule::ElectionOver => "the election is over",
+        };
+        write!(f, "{text}")
+    }
+}
+
+impl std::error::Error for Rejection {}

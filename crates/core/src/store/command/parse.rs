@@ -1,0 +1,338 @@
+//! From a client's JSON, or a line of the log, to a command. Both ways pass the same checks, so that what was taken from a
+//! client can be read by every node.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+use super::kind::{COMMANDS, Kind};
+use super::leases::LeaseOperation;
+use super::operations::{Command, Condition, NewElection, NewUser, Operation};
+use crate::store::encoding::{
+    BATCH_MOST, BadField, CHOICES_MOST, CONFLICT_ID_MOST, Fields, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST,
+    Problem, REV_MOST, compact, date, fields,
+};
+use crate::types::{Format, Payload, Text};
+
+/// Answers about an election add members of these names.
+const RESERVED: [&str; 2] = ["tally", "votes"];
+
+/// Why a client's call is no command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadCommand {
+    Unknown { path: String, storage_cmd: String },
+    Field(BadField),
+}
+
+/// What stands in a log or snapshot and cannot be read by this binary: the node stops rather than differ from the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    Format(Format),
+    Kind(u16),
+    Command {
+        kind: u16,
+        field: BadField,
+    },
+    Table(String),
+    Entry {
+        table: &'static str,
+        key: String,
+    },
+    /// A line of a difference that is none, counted from one.
+    Line(usize),
+    /// Sides are to be joined, and this node is in safe mode.
+    NotMergeable,
+}
+
+impl Command {
+    /// One command of `POST /v1/commands` or `/writesync`. The payload may be a string that holds the JSON.
+    pub fn parse(storage_cmd: &str, payload: &RawValue) -> Result<Command, BadCommand> {
+        match Kind::named(storage_cmd) {
+            Some(Kind::Batch) => unwrapped(payload, "payload", |list| {
+                Command::parse_batch(list).map_err(|error| error.within("payload"))
+            }),
+            Some(kind) => unwrapped(payload, "payload", |object| {
+                let operation = operation(kind, object).map_err(|error| error.within("payload"));
+                Ok(Command::Single(operation?))
+            }),
+            None => Err(BadCommand::unknown(storage_cmd)),
+        }
+    }
+
+    /// An array of commands, `[{"storage_cmd", "payload"}, …]`: one atomic batch.
+    pub fn parse_batch(list: &RawValue) -> Result<Command, BadCommand> {
+        let item = |(number, item): (usize, &RawValue)| {
+            batch_item(item).map_err(|error| error.within(&format!("[{number}]")))
+        };
+        let items = batch_items(list)?.into_iter().enumerate();
+        let operations = items.map(item).collect::<Result<Vec<_>, _>>()?;
+        check_size(&operations)?;
+        Ok(Command::Batch(operations))
+    }
+
+    /// `PUT /v1/docs/{key}`.
+    pub fn put_doc(key: &str, value: &RawValue, condition: Condition) -> Result<Command, BadCommand> {
+        let (key, condition) = (checked_key(key)?, checked(condition)?);
+        Ok(Command::Single(Operation::PutDoc { key, value: value_text(value)?, condition }))
+    }
+
+    /// `DELETE /v1/docs/{key}`.
+    pub fn delete_doc(key: &str, condition: Condition) -> Result<Command, BadCommand> {
+        let (key, condition) = (checked_key(key)?, checked(condition)?);
+        Ok(Command::Single(Operation::DeleteDoc { key, condition }))
+    }
+
+    /// What stands in the log.
+    pub fn from_payload(payload: &Payload) -> Result<Command, Unreadable> {
+        if payload.format > COMMANDS {
+            return Err(Unreadable::Format(payload.format));
+        }
+        let kind = Kind::numbered(payload.kind).ok_or(Unreadable::Kind(payload.kind))?;
+        let command = match serde_json::from_str::<&RawValue>(&payload.text) {
+            Ok(list) if kind == Kind::Batch => logged_batch(list),
+            Ok(object) => operation(kind, object).map(Command::Single),
+            Err(_) => Err(BadField::new("", Problem::NotJson)),
+        };
+        command.map_err(|field| Unreadable::Command { kind: payload.kind, field })
+    }
+}
+
+/// Runs `read` on the payload, or on the JSON that it holds as a string.
+fn unwrapped(
+    payload: &RawValue,
+    path: &str,
+    read: impl FnOnce(&RawValue) -> Result<Command, BadCommand>,
+) -> Result<Command, BadCommand> {
+    if !payload.get().starts_with('"') {
+        return read(payload);
+    }
+    let inner = fields::text(payload).map_err(|error| error.within(path))?;
+    match serde_json::from_str::<&RawValue>(&inner) {
+        Ok(inner) => read(inner),
+        Err(_) => Err(BadField::new(path, Problem::NotJson).into()),
+    }
+}
+
+fn batch_items(list: &RawValue) -> Result<Vec<&RawValue>, BadField> {
+    let items = fields::array(list)?;
+    match items.len() {
+        0 => Err(BadField::new("", Problem::Empty)),
+        count if count > OPERATIONS_MOST => {
+            Err(BadField::new("", Problem::TooMany { most: OPERATIONS_MOST }))
+        }
+        _ => Ok(items),
+    }
+}
+
+fn check_size(operations: &[Operation]) -> Result<(), BadField> {
+    let size: usize = operations.iter().map(Operation::size).sum();
+    match size > BATCH_MOST {
+        true => Err(BadField::new("", Problem::TooLarge { most: BATCH_MOST })),
+        false => Ok(()),
+    }
+}
+
+/// `{"storage_cmd", "payload"}`
+fn batch_item(item: &RawValue) -> Result<Operation, BadCommand> {
+    let fields = Fields::read(item)?;
+    fields.only(&["storage_cmd", "payload"])?;
+    let storage_cmd = fields::text(fields.needed("storage_cmd")?);
+    let storage_cmd = storage_cmd.map_err(|error| error.within("storage_cmd"))?;
+    if storage_cmd == Kind::Batch.name() {
+        return Err(BadField::new("storage_cmd", Problem::Nested).into());
+    }
+    match Command::parse(&storage_cmd, fields.needed("payload")?)? {
+        Command::Single(operation) => Ok(operation),
+        Command::Batch(_) => Err(BadField::new("storage_cmd", Problem::Nested).into()),
+    }
+}
+
+/// `[{"type", "payload"}, …]`
+fn logged_batch(list: &RawValue) -> Result<Command, BadField> {
+    let item = |(number, item): (usize, &RawValue)| logged_item(item).map_err(|error| error.at(number));
+    let operations = batch_items(list)?.into_iter().enumerate().map(item).collect::<Result<Vec<_>, _>>()?;
+    check_size(&operations)?;
+    Ok(Command::Batch(operations))
+}
+
+fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
+    let fields = Fields::read(item)?;
+    fields.only(&["type", "payload"])?;
+    let number = fields.needed("type")?.get().parse().ok();
+    let kind = number.and_then(Kind::numbered).ok_or_else(|| BadField::new("type", Problem::Unknown))?;
+    if kind.is_of_leases() {
+        return Err(BadField::new("type", Problem::Unknown));
+    }
+    operation(kind, fields.needed("payload")?).map_err(|error| error.within("payload"))
+}
+
+fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
+    let fields = Fields::read(object)?;
+    if let Some(lease) = LeaseOperation::read(kind, &fields) {
+        return lease.map(|lease| Operation::Lease(lease.into()));
+    }
+    match kind {
+        Kind::CreateUser => new_user(object, &fields).map(|user| Operation::CreateUser(user.into())),
+        Kind::RemoveUser => Ok(Operation::RemoveUser { name: fields.name("name")? }),
+        Kind::CreateElection => {
+            fields.without(&RESERVED)?;
+            new_election(value_text_of(object)?, &fields)
+                .map(|election| Operation::CreateElection(election.into()))
+        }
+        Kind::VoteElection => Ok(Operation::VoteElection {
+            election: fields.name("election_name")?,
+            voter: fields.name("voter_name")?,
+            choice: fields.name("choice")?,
+        }),
+        Kind::PutDoc => {
+            fields.only(&["key", "value", "if_rev", "if_absent"])?;
+            let value = value_text(fields.needed("value")?)?;
+            Ok(Operation::PutDoc { key: key(&fields)?, value, condition: condition(&fields)? })
+        }
+        Kind::DeleteDoc => {
+            fields.only(&["key", "if_rev"])?;
+            Ok(Operation::DeleteDoc { key: key(&fields)?, condition: condition(&fields)? })
+        }
+        Kind::ApplyConflict => conflict_id(&fields).map(|id| Operation::ApplyConflict { id }),
+        Kind::DropConflict => conflict_id(&fields).map(|id| Operation::DropConflict { id }),
+        _ => Err(BadField::new("", Problem::Nested)),
+    }
+}
+
+fn conflict_id(fields: &Fields) -> Result<Text, BadField> {
+    fields.only(&["id"])?;
+    fields::text_of(fields.needed("id")?, CONFLICT_ID_MOST).map_err(|error| error.within("id"))
+}
+
+pub fn new_user(object: &RawValue, fields: &Fields) -> Result<NewUser, BadField> {
+    if let Some(key) = fields.given("public_key") {
+        fields::text(key).map_err(|error| error.within("public_key"))?;
+    }
+    let (name, group) = (fields.name("name")?, fields.name_if_given("group")?);
+    Ok(NewUser { name, group, text: value_text_of(object)? })
+}
+
+/// `text` is the whole object, compact.
+pub fn new_election(text: Text, fields: &Fields) -> Result<NewElection, BadField> {
+    let groups = fields.given("groups").map(|_| fields.names("groups", GROUPS_MOST)).transpose()?;
+    Ok(NewElection {
+        name: fields.name("name")?,
+        choices: fields.names("choices", CHOICES_MOST)?,
+        groups: groups.map(|groups| groups.into_iter().collect()),
+        ends: fields.given("end_date").map(end_date).transpose()?,
+        text,
+    })
+}
+
+fn end_date(value: &RawValue) -> Result<i64, BadField> {
+    let text = fields::text(value).map_err(|error| error.within("end_date"))?;
+    date::micros(&text).ok_or_else(|| BadField::new("end_date", Problem::NotADate))
+}
+
+fn key(fields: &Fields) -> Result<Text, BadField> {
+    fields::text_of(fields.needed("key")?, KEY_MOST).map_err(|error| error.within("key"))
+}
+
+fn condition(fields: &Fields) -> Result<Condition, BadField> {
+    let rev = fields.given("if_rev").map(fields::text).transpose();
+    let rev: Option<Cow<'_, str>> = rev.map_err(|error| error.within("if_rev"))?;
+    let condition = match (rev.as_deref(), fields.flag("if_absent")?) {
+        (None, false) => Condition::None,
+        (None, true) => Condition::Absent,
+        (Some(_), true) => return Err(BadField::new("if_absent", Problem::Contradicts)),
+        (Some("*"), false) => Condition::Present,
+        (Some(rev), false) => Condition::Rev(rev.into()),
+    };
+    checked(condition)
+}
+
+/// A revision of `*` would come back from the log as another condition.
+fn checked(condition: Condition) -> Result<Condition, BadField> {
+    match condition {
+        Condition::Rev(rev) if &*rev == "*" => Ok(Condition::Present),
+        Condition::Rev(rev) => {
+            fields::check_text(&rev, REV_MOST).map_err(|error| error.within("if_rev"))?;
+            Ok(Condition::Rev(rev))
+        }
+        other => Ok(other),
+    }
+}
+
+fn checked_key(key: &str) -> Result<Text, BadField> {
+    check_key(key).map_err(|error| error.within("key"))?;
+    Ok(key.into())
+}
+
+pub fn check_key(key: &str) -> Result<(), BadField> {
+    fields::check_text(key, KEY_MOST)
+}
+
+/// The member `value`.
+pub fn value_text(value: &RawValue) -> Result<Text, BadField> {
+    value_text_of(value).map_err(|error| error.within("value"))
+}
+
+/// Its text, compact.
+pub fn value_text_of(value: &RawValue) -> Result<Text, BadField> {
+    compact(value).map(Text::from).map_err(|problem| BadField::new("", problem))
+}
+
+impl BadCommand {
+    fn unknown(storage_cmd: &str) -> BadCommand {
+        BadCommand::Unknown { path: "storage_cmd".into(), storage_cmd: fields::printable(storage_cmd) }
+    }
+
+    /// The stable code of the HTTP contract.
+    pub fn code(&self) -> &'static str {
+        match self {
+            BadCommand::Unknown { .. } => "unknown_command",
+            BadCommand::Field(BadField { problem: Problem::TooLarge { .. }, .. }) => "body_too_large",
+            BadCommand::Field(_) => "bad_field",
+        }
+    }
+
+    fn within(self, step: &str) -> BadCommand {
+        match self {
+            BadCommand::Unknown { path, storage_cmd } => {
+                let BadField { path, .. } = BadField::new(path, Problem::Unknown).within(step);
+                BadCommand::Unknown { path, storage_cmd }
+            }
+            BadCommand::Field(field) => BadCommand::Field(field.within(step)),
+        }
+    }
+}
+
+impl From<BadField> for BadCommand {
+    fn from(field: BadField) -> BadCommand {
+        BadCommand::Field(field)
+    }
+}
+
+impl fmt::Display for BadCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadCommand::Unknown { path, storage_cmd } => write!(f, "{path} {storage_cmd:?} is no command"),
+            BadCommand::Field(field) => write!(f, "{field}"),
+        }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::Format(format) => {
+                write!(f, "a record of format {}, newer than this binary", format.0)
+            }
+            Unreadable::Kind(kind) => write!(f, "a record of type {kind}, which this binary does not know"),
+            Unreadable::Command { kind, field } => write!(f, "a record of type {kind}: {field}"),
+            Unreadable::Table(table) => write!(f, "an entry of a table {table:?}"),
+            Unreadable::Entry { table, key } => write!(f, "the entry {key:?} of table {table}"),
+            Unreadable::Line(number) => write!(f, "line {number} of what another side has"),
+            Unreadable::NotMergeable => write!(f, "what another side has, in safe mode"),
+        }
+    }
+}
+
+impl std::error::Error for BadCommand {}
+impl std::error::Error for Unreadable {}

@@ -1,0 +1,261 @@
+//! Replacing all data by a document, in steps: parts are staged where nobody sees them, and the last step puts them in
+//! place at once. A part costs a few milliseconds to apply, however large the whole is.
+//!
+//! ```text
+//! 113|{"restore":7,"part":0,"data":{"users":[…]}}    113|{"restore":7,"part":1,"data":{"docs":[…]}}    114|{"restore":7,"parts":2}
+//! ```
+//!
+//! In available mode a document can also be added to what is there (`union`): the last step is `116|{"merge":7,"parts":2}` then.
+//!
+//! What is staged is no part of the state: it is in no digest and no snapshot, so none may be taken while it is there, and a
+//! change of leader, which nobody finishes the steps of, clears it away.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::document::BadDocument;
+use crate::protocol::mutant::{self, Mutant};
+use crate::store::command::{Reply, Unreadable};
+use crate::store::encoding::{Fields, Problem, compact, fields};
+use crate::store::state::{Loader, Staged, Store};
+use crate::store::tables::Key;
+use crate::types::{Format, Payload, Position, Record, Stamp};
+
+const PART: u16 = 113;
+const END: u16 = 114;
+const MERGE: u16 = 116;
+
+/// The size of a part: small enough to apply between two beats, large enough that a record's cost does not matter. An
+/// item that is larger is a part of its own.
+const PART_BYTES: usize = 256 << 10;
+/// The largest item: a record must fit a message between nodes.
+const ITEM_BYTES_MOST: usize = 8 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part<'a> {
+    restore: u64,
+    part: u32,
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct End {
+    restore: u64,
+    parts: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MergeEnd {
+    merge: u64,
+    parts: u32,
+}
+
+/// The records that restore a document, in order; the last one puts it in place. Nothing that could not be restored gets as
+/// far as a record. `restore` tells this one from any other.
+pub fn restore_steps(text: &str, restore: u64) -> Result<Vec<Payload>, BadDocument> {
+    let (mut steps, parts) = staging_steps(text, restore)?;
+    steps.push(payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}")));
+    Ok(steps)
+}
+
+/// The records that add a document to what is there. Only for available mode.
+pub fn merge_steps(text: &str, merge: u64) -> Result<Vec<Payload>, BadDocument> {
+    let (mut steps, parts) = staging_steps(text, merge)?;
+    steps.push(payload(MERGE, format!("{{\"merge\":{merge},\"parts\":{parts}}}")));
+    Ok(steps)
+}
+
+/// All but the last, and how many they are.
+fn staging_steps(text: &str, restore: u64) -> Result<(Vec<Payload>, usize), BadDocument> {
+    Store::from_document(text, Position::ZERO, Stamp::default())?;
+    let document: &RawValue =
+        serde_json::from_str(text).map_err(|_| BadDocument::new("", Problem::NotJson))?;
+    let document = Fields::read(document)?;
+    let mut parts = Parts { restore, steps: Vec::new(), data: String::new(), list: "" };
+    for list in ["users", "elections", "docs"] {
+        let items = document.given(list).map(fields::array).transpose()?.unwrap_or_default();
+        for (number, item) in items.into_iter().enumerate() {
+            let at = |problem| BadDocument::new("", problem).at(number).within(list);
+            let item = compact(item).map_err(at)?;
+            if item.len() > ITEM_BYTES_MOST {
+                return Err(at(Problem::TooLarge { most: ITEM_BYTES_MOST }));
+            }
+            parts.add(list, &item);
+        }
+    }
+    Ok(parts.end())
+}
+
+/// Gives up a restore that cannot be finished: what is staged goes.
+pub fn give_up_restore(restore: u64) -> Payload {
+    payload(END, format!("{{\"restore\":{restore},\"parts\":0}}"))
+}
+
+struct Parts {
+    restore: u64,
+    steps: Vec<Payload>,
+    data: String,
+    list: &'static str,
+}
+
+impl Parts {
+    fn add(&mut self, list: &'static str, item: &str) {
+        if !self.data.is_empty() && (self.list != list || self.data.len() + item.len() > PART_BYTES) {
+            self.close();
+        }
+        self.list = list;
+        self.data.push_str(if self.data.is_empty() { "" } else { "," });
+        self.data.push_str(item);
+    }
+
+    fn close(&mut self) {
+        let (restore, part, list) = (self.restore, self.steps.len(), self.list);
+        let mut text = String::with_capacity(self.data.len() + 64);
+        write!(text, "{{\"restore\":{restore},\"part\":{part},\"data\":{{\"{list}\":[{}]}}}}", self.data)
+            .expect("a string takes everything");
+        self.steps.push(payload(PART, text));
+        self.data.clear();
+    }
+
+    fn end(mut self) -> (Vec<Payload>, usize) {
+        // Also an empty document has a part: an end without any gives up.
+        if !self.data.is_empty() || self.steps.is_empty() {
+            self.list = if self.list.is_empty() { "docs" } else { self.list };
+            self.close();
+        }
+        let parts = self.steps.len();
+        (self.steps, parts)
+    }
+}
+
+fn payload(kind: u16, text: String) -> Payload {
+    Payload { kind, format: Format(1), call: None, text: text.into() }
+}
+
+/// How much of a document was new, and how much of it is in the journal.
+fn united(changes: &[Key]) -> String {
+    let count = |wanted: fn(&Key) -> bool| changes.iter().filter(|key| wanted(key)).count();
+    let conflicts = count(|key| matches!(key, Key::Conflict(_)));
+    let added = count(|key| matches!(key, Key::User(_) | Key::Election(_) | Key::Vote(_) | Key::Doc(_)));
+    format!("{{\"added\":{added},\"conflicts\":{conflicts}}}")
+}
+
+/// What a step came to.
+pub struct Restored {
+    pub reply: Reply,
+    pub changes: Vec<Key>,
+    /// All data has been replaced.
+    pub restored: bool,
+}
+
+pub fn is_step(payload: &Payload) -> bool {
+    matches!(payload.kind, PART | END | MERGE)
+}
+
+impl Store {
+    /// Whether parts of a document are staged: no snapshot can hold them.
+    pub fn is_restoring(&self) -> bool {
+        self.staged.is_some()
+    }
+
+    pub(in crate::store) fn apply_restore(
+        &mut self,
+        record: &Record,
+        step: &Payload,
+    ) -> Result<Restored, Unreadable> {
+        let mut changes = Vec::new();
+        let mut reply = Reply::none();
+        let restored = match step.kind {
+            PART => {
+                let part: Part<'_> = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(PART))?;
+                let data = Store::from_document(part.data.get(), record.position, record.stamp);
+                self.stage(part.restore, part.part, data.map_err(|_| Unreadable::Kind(PART))?);
+                false
+            }
+            MERGE => {
+                let end: MergeEnd = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(MERGE))?;
+                let staged = self.take_staged(end.merge, end.parts);
+                let staged = staged.filter(|_| self.is_mergeable());
+                staged
+                    .inspect(|staged| self.unite(&staged.store, record.position, record.stamp, &mut changes));
+                reply.json = united(&changes).into();
+                false
+            }
+            _ => {
+                let end: End = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(END))?;
+                self.end_restore(&end, record.position)
+            }
+        };
+        Ok(Restored { reply, changes, restored })
+    }
+
+    /// A part that does not follow the one before it belongs to a restore that was given up.
+    fn stage(&mut self, restore: u64, part: u32, data: Store) {
+        if part == 0 {
+            let store = if self.is_mergeable() { Store::mergeable() } else { Store::default() };
+            self.staged = Some(Arc::new(Staged { restore, parts: 0, store }));
+        }
+        let follows = |staged: &Arc<Staged>| staged.restore == restore && staged.parts == part;
+        let Some(staged) = self.staged.as_mut().filter(|staged| follows(staged)) else {
+            self.staged = None;
+            return;
+        };
+        let staged = Arc::make_mut(staged);
+        staged.parts += 1;
+        staged.store.take_in(data);
+    }
+
+    /// Puts what is staged in place, if all of it is there.
+    fn end_restore(&mut self, end: &End, at: Position) -> bool {
+        let Some(staged) = self.take_staged(end.restore, end.parts) else {
+            return false;
+        };
+        let merging = self.merging.take();
+        let now = staged.store.clone();
+        // Processes that live, and what they hold, are no data: a restore takes nothing from them. Nor are the calls that have
+        // been carried out: whoever asks again has been answered, or will do it twice (I7).
+        let before = std::mem::take(self);
+        let idempotency_keys = match mutant::is_on(Mutant::RestoreForgetsKeys) {
+            true => now.idempotency_keys.clone(),
+            false => before.idempotency_keys,
+        };
+        let Store { roles, processes, last_token, .. } = before;
+        *self = Store { roles, processes, idempotency_keys, last_token, ..now };
+        if let (Some(now), Some(before)) = (self.merging_mut(), merging) {
+            now.restored_over(&before, at);
+        }
+        self.index_anew();
+        true
+    }
+
+    /// What is staged, if all of it is there.
+    fn take_staged(&mut self, restore: u64, parts: u32) -> Option<Arc<Staged>> {
+        let staged = self.staged.take()?;
+        (parts > 0 && staged.restore == restore && staged.parts == parts).then_some(staged)
+    }
+
+    /// Entries of another part: no item is in two of them.
+    fn take_in(&mut self, part: Store) {
+        let at = part.applied;
+        for (key, value) in part.entries() {
+            self.take_in_entry(&key, &value);
+            if let Some(merging) = self.merging_mut() {
+                merging.note(key, at);
+            }
+        }
+    }
+
+    fn take_in_entry(&mut self, key: &Key, value: &str) {
+        let mut loader = Loader::from(std::mem::take(self));
+        let taken = loader.add(key.table(), &key.name(), value);
+        debug_assert!(taken.is_ok(), "an entry of a document that was read");
+        *self = loader.into_store();
+    }
+}

@@ -1,0 +1,201 @@
+//! What each operation on leases demands of the state, and what it does to it.
+
+use std::sync::Arc;
+
+use super::events::{Ended, LeaseEvent};
+use crate::protocol::mutant::{self, Mutant};
+use crate::store::command::{Claim, LeaseOperation, NewProcess, Reason, Thing};
+use crate::store::encoding::TOKENS_END;
+use crate::store::state::Store;
+use crate::store::tables::{Key, Process, Role, Written};
+use crate::types::{LeaseName, Position, Text, WallTime};
+
+/// What an operation brought about besides its entries.
+pub struct Effects<'a> {
+    pub at: Position,
+    pub wall: WallTime,
+    pub changes: &'a mut Vec<Key>,
+    pub events: &'a mut Vec<LeaseEvent>,
+}
+
+impl Store {
+    pub(in crate::store) fn check_lease(&self, operation: &LeaseOperation) -> Result<(), Reason> {
+        match operation {
+            LeaseOperation::Acquire { role, claim, elect } => self.check_acquire(role, claim, *elect),
+            LeaseOperation::Release { role, instance, token } => match self.roles.get(role) {
+                Some(current) if current.claim.instance == *instance && current.token == *token => Ok(()),
+                _ => Err(Reason::LeaseLost { role: role.clone() }),
+            },
+            LeaseOperation::End { leases } => self.any_stands(leases, |_| true),
+            LeaseOperation::Age { aged, renewed } => {
+                let older = self.any_stands(aged, |was| !was);
+                older.or_else(|_| self.any_stands(renewed, |was| was))
+            }
+            LeaseOperation::Register { id, process } => match self.processes.get(id) {
+                Some(there) if there.new == process_after(&there.new, process) => Err(Reason::Unchanged),
+                _ => Ok(()),
+            },
+            LeaseOperation::Remove { id } if self.processes.get(id).is_none() => {
+                Err(Reason::NotFound { thing: Thing::Process, name: id.clone() })
+            }
+            LeaseOperation::Remove { .. } => Ok(()),
+        }
+    }
+
+    /// A holder may say something else about itself; its token stays.
+    fn check_acquire(&self, role: &Text, claim: &Arc<Claim>, elect: bool) -> Result<(), Reason> {
+        match self.roles.get(role) {
+            Some(current) if current.claim == claim_after(&current.claim, claim) => Err(Reason::Unchanged),
+            Some(current) if current.claim.instance != claim.instance && !elect => {
+                Err(Reason::RoleHeld { role: role.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn any_stands(&self, leases: &[(LeaseName, u64)], wanted: impl Fn(bool) -> bool) -> Result<(), Reason> {
+        let stands = |(name, token): &(LeaseName, u64)| {
+            self.lease(name).is_some_and(|lease| lease.token == *token && wanted(lease.aged))
+        };
+        if leases.iter().any(stands) { Ok(()) } else { Err(Reason::Unchanged) }
+    }
+
+    /// Only after `check_lease`.
+    pub(in crate::store) fn carry_out_lease(&mut self, operation: &LeaseOperation, effects: &mut Effects) {
+        match operation {
+            LeaseOperation::Acquire { role, claim, .. } => self.grant(role, claim, effects),
+            LeaseOperation::Release { role, .. } => self.end_role(role, Ended::Released, effects),
+            LeaseOperation::End { leases } => self.end_all(leases, effects),
+            LeaseOperation::Age { aged, renewed } => {
+                self.age_all(aged, true, effects);
+                self.age_all(renewed, false, effects);
+            }
+            LeaseOperation::Register { id, process } => self.register(id, process, effects),
+            LeaseOperation::Remove { id } => self.end_process(id, Ended::Removed, effects),
+        }
+    }
+
+    fn grant(&mut self, role: &Text, claim: &Arc<Claim>, effects: &mut Effects) {
+        let current = self.roles.get(role).filter(|current| current.claim.instance == claim.instance);
+        let (token, since, claim) = match current {
+            Some(current) => (current.token, current.since, claim_after(&current.claim, claim)),
+            None => {
+                self.end_role(role, Ended::Replaced, effects);
+                let token = self.take_token(effects);
+                let instance = claim.instance.clone();
+                effects.events.push(LeaseEvent::RoleAcquired { role: role.clone(), instance, token });
+                (token, effects.wall, claim.clone())
+            }
+        };
+        let row = Role { at: effects.at, claim, token, since, aged: false };
+        let before = self.roles.insert(role.clone(), row).map(|before| before.at);
+        self.note_lease(Key::Role(role.clone()), before, Written::Row(effects.at), effects);
+    }
+
+    fn take_token(&mut self, effects: &mut Effects) -> u64 {
+        self.last_token = self.next_token(effects.at, effects.wall);
+        effects.changes.push(Key::Token);
+        self.last_token
+    }
+
+    /// Beats every token that was ever given out, here or, by the wall time, in what a restored backup has never heard of
+    /// (P30, I6). In available mode no two sides give the same one: each leader has a remainder of its own.
+    fn next_token(&self, at: Position, wall: WallTime) -> u64 {
+        const LEADERS: u64 = 1024;
+        if mutant::is_on(Mutant::TokenByCounter) {
+            return self.last_token + 1;
+        }
+        let least = (self.last_token + 1).max(wall.0);
+        let token = match self.is_mergeable() {
+            false => least,
+            true => {
+                let own = u64::from(at.epoch.leader.0) % LEADERS;
+                least + (own + LEADERS - least % LEADERS) % LEADERS
+            }
+        };
+        debug_assert!(token < TOKENS_END);
+        token
+    }
+
+    fn register(&mut self, id: &Text, process: &Arc<NewProcess>, effects: &mut Effects) {
+        let (token, since, new) = match self.processes.get(id) {
+            Some(there) => (there.token, there.since, process_after(&there.new, process)),
+            None => {
+                let event = LeaseEvent::ProcessRegistered { id: id.clone(), process: process.clone() };
+                effects.events.push(event);
+                (self.take_token(effects), effects.wall, process.clone())
+            }
+        };
+        let row = Process { at: effects.at, new, token, since, aged: false };
+        let before = self.processes.insert(id.clone(), row).map(|before| before.at);
+        self.note_lease(Key::Process(id.clone()), before, Written::Row(effects.at), effects);
+    }
+
+    fn end_all(&mut self, leases: &[(LeaseName, u64)], effects: &mut Effects) {
+        for (name, token) in leases {
+            if self.lease(name).is_none_or(|lease| lease.token != *token) {
+                continue;
+            }
+            match name {
+                LeaseName::Role(role) => self.end_role(role, Ended::Expired, effects),
+                LeaseName::Process(id) => self.end_process(id, Ended::Expired, effects),
+            }
+        }
+    }
+
+    fn end_role(&mut self, role: &Text, why: Ended, effects: &mut Effects) {
+        let Some(Role { at: before, claim, token, .. }) = self.roles.remove(role) else { return };
+        let instance = claim.instance.clone();
+        effects.events.push(LeaseEvent::RoleLost { role: role.clone(), instance, token, why });
+        self.note_lease(Key::Role(role.clone()), Some(before), Written::Gone(effects.at), effects);
+    }
+
+    fn end_process(&mut self, id: &Text, why: Ended, effects: &mut Effects) {
+        let Some(Process { at: before, new: process, .. }) = self.processes.remove(id) else { return };
+        effects.events.push(LeaseEvent::ProcessRemoved { id: id.clone(), process, why });
+        self.note_lease(Key::Process(id.clone()), Some(before), Written::Gone(effects.at), effects);
+    }
+
+    fn age_all(&mut self, leases: &[(LeaseName, u64)], aged: bool, effects: &mut Effects) {
+        for (name, token) in leases {
+            if self.lease(name).is_none_or(|lease| lease.token != *token || lease.aged == aged) {
+                continue;
+            }
+            let at = effects.at;
+            let before = match name {
+                LeaseName::Role(role) => {
+                    let Some(row) = self.roles.get(role).cloned() else { continue };
+                    self.roles.insert(role.clone(), Role { at, aged, ..row }).map(|row| row.at)
+                }
+                LeaseName::Process(id) => {
+                    let Some(row) = self.processes.get(id).cloned() else { continue };
+                    self.processes.insert(id.clone(), Process { at, aged, ..row }).map(|row| row.at)
+                }
+            };
+            self.note_lease(Key::from(name), before, Written::Row(at), effects);
+        }
+    }
+
+    fn note_lease(&mut self, key: Key, before: Option<Position>, now: Written, effects: &mut Effects) {
+        effects.changes.push(key.clone());
+        if let Some(merging) = self.merging_mut() {
+            merging.wrote(&key, before, now, effects.changes);
+        }
+    }
+}
+
+/// What a holder says of itself now. A token's ttl may become longer and never shorter: the next leader would give less
+/// than this one has promised (C14).
+fn claim_after(before: &Arc<Claim>, now: &Arc<Claim>) -> Arc<Claim> {
+    match before.instance == now.instance && before.ttl > now.ttl {
+        true => Claim { ttl: before.ttl, ..Claim::clone(now) }.into(),
+        false => now.clone(),
+    }
+}
+
+fn process_after(before: &Arc<NewProcess>, now: &Arc<NewProcess>) -> Arc<NewProcess> {
+    match before.ttl > now.ttl {
+        true => NewProcess { ttl: before.ttl, ..NewProcess::clone(now) }.into(),
+        false => now.clone(),
+    }
+}

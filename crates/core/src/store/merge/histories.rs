@@ -1,0 +1,214 @@
+//! Two histories become one (P34).
+//!
+//! Of each key each of the two states has a set of versions: the current one, and its rivals. A version survives if both states
+//! have it, or if one has it and the other has not known it: what that one had known it has written over. The best of the
+//! survivors is current, by an order that depends on them alone; the others are its rivals. That makes the outcome the
+//! same whatever the order in which sides meet, and however often (an observed-remove set with version vectors).
+//!
+//! Every survivor that is not current and says something else goes to the journal, so that nothing vanishes.
+//!
+//! An operator may also add a whole document to a state, the seed's union (`unite`). Nobody knows what the two had in common, so
+//! what is there stays, what is missing is added, and what says something else goes to the journal.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::transfer::Difference;
+use crate::store::command::Unreadable;
+use crate::store::state::Store;
+use crate::store::tables::{Age, Conflict, Key, MergeMetadata, Version, in_order_of_merit, lost_id};
+use crate::types::{Position, Stamp, Vector, WallTime};
+
+/// What a merge came to.
+#[derive(Clone, Debug)]
+pub struct Merged {
+    pub store: Store,
+    /// Each entry that is not as it was, for the next snapshot.
+    pub changes: Vec<Key>,
+    /// How many values were overridden that nobody had seen together before.
+    pub conflicts: usize,
+}
+
+/// A value that is not current, and the one that is.
+pub struct Lost {
+    pub key: Key,
+    pub lost: Version,
+    pub kept: Version,
+}
+
+impl Store {
+    /// This state, which includes `own`, and what another has beyond it that includes `vector`. The merge stands at `at`.
+    pub fn merged(
+        &self,
+        own: &Vector,
+        theirs: &Difference,
+        vector: &Vector,
+        at: Position,
+        stamp: Stamp,
+    ) -> Result<Merged, Unreadable> {
+        let (Some(merging), Some(other)) = (&self.merging, &theirs.part.merging) else {
+            return Err(Unreadable::NotMergeable);
+        };
+        let mut store = Store { applied: at, stamp, staged: None, ..self.clone() };
+        let strays = merging.strays_below(other.bounds.settled, vector)
+            || other.strays_below(merging.bounds.settled, own)
+            || merging.bounds.strays
+            || other.bounds.strays;
+        if strays {
+            store.settle_nothing_below(other);
+        }
+        let (mut changes, mut lost) = (vec![Key::Side], Vec::new());
+        for key in self.keys_to_merge(theirs) {
+            let (ours, yours) = (self.versions(&key), theirs.part.versions(&key));
+            if let Some(stray) = yours.iter().find(|version| !vector.covers(version.at)) {
+                return Err(Unreadable::Entry {
+                    table: key.table(),
+                    key: lost_id(&key, stray.at).to_string(),
+                });
+            }
+            let mut versions = survivors(&key, &ours, own, &yours, vector);
+            if key.lease().is_some() {
+                decide_lease(&ours, &mut versions, at);
+            }
+            if !are_the_same(&versions, &ours) {
+                store.set_versions(&key, &versions, &mut changes);
+            }
+            note_lost(&key, &versions, &mut lost);
+        }
+        store.merge_calls(own, &theirs.part, &mut changes);
+        store.merge_tokens(&theirs.part, &mut changes);
+        let conflicts = store.write_journal(lost, at, stamp.wall, &mut changes);
+        store.settle_as(other, &mut changes);
+        Ok(Merged { store, changes, conflicts })
+    }
+
+    fn merge_tokens(&mut self, theirs: &Store, changes: &mut Vec<Key>) {
+        if theirs.last_token > self.last_token {
+            self.last_token = theirs.last_token;
+            changes.push(Key::Token);
+        }
+    }
+
+    fn keys_to_merge(&self, theirs: &Difference) -> BTreeSet<Key> {
+        let own = theirs.whole.then(|| self.keys());
+        own.into_iter().flatten().chain(theirs.part.keys()).collect()
+    }
+
+    /// A call of both sides is answered as the later record did: that one is remembered longer.
+    fn merge_calls(&mut self, own: &Vector, theirs: &Store, changes: &mut Vec<Key>) {
+        for (key, call) in theirs.idempotency_keys.table().iter().filter(|(_, call)| !own.covers(call.at)) {
+            self.take_call(*key, call, changes);
+        }
+        if let Some(bounds) = theirs.merging.as_ref().map(|merging| merging.bounds) {
+            self.forget_calls_upto(bounds.calls, changes);
+        }
+    }
+
+    pub(in crate::store) fn forget_calls_upto(&mut self, upto: Age, changes: &mut Vec<Key>) {
+        let upto = self.merging.as_ref().map_or(upto, |merging| merging.bounds.calls.max(upto));
+        for (age, key) in self.idempotency_keys.forget_upto(upto) {
+            changes.push(Key::Call(key));
+            if let Some(merging) = self.merging_mut() {
+                merging.forget(&Key::Call(key), Some(age.1));
+            }
+        }
+    }
+
+    /// Entries for what is in the journal of neither side, nor was dropped from one.
+    pub(in crate::store) fn write_journal(
+        &mut self,
+        lost: Vec<Lost>,
+        at: Position,
+        wall: WallTime,
+        changes: &mut Vec<Key>,
+    ) -> usize {
+        let mut count = 0;
+        for Lost { key, lost, kept } in lost {
+            let id = Key::Conflict(lost_id(&key, lost.at));
+            if self.current(&id).is_none() {
+                let entry = Conflict { at, lost, kept, wall };
+                self.write(&id, at, &entry.value().into(), changes);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    pub(in crate::store) fn unite(
+        &mut self,
+        with: &Store,
+        at: Position,
+        stamp: Stamp,
+        changes: &mut Vec<Key>,
+    ) {
+        let mut lost = Vec::new();
+        for key in with.keys() {
+            let Some(theirs) = with.row(&key) else { continue };
+            match (self.row(&key), &theirs.value) {
+                (None, Some(value)) => self.write(&key, at, value, changes),
+                (Some(ours), value) if ours.value != *value => {
+                    lost.push(Lost { key, lost: theirs, kept: ours })
+                }
+                _ => {}
+            }
+        }
+        self.write_journal(lost, at, stamp.wall, changes);
+    }
+
+    /// One of the two sides has not known what the other had settled.
+    fn settle_nothing_below(&mut self, other: &Arc<MergeMetadata>) {
+        if let Some(merging) = self.merging_mut() {
+            merging.bounds.strays = true;
+            merging.bounds.settled = merging.bounds.settled.max(other.bounds.settled);
+        }
+        self.index_anew();
+    }
+
+    /// What is settled for one of the sides was known to both.
+    fn settle_as(&mut self, other: &Arc<MergeMetadata>, changes: &mut Vec<Key>) {
+        if let Some(merging) = self.merging_mut() {
+            merging.bounds.join(other.bounds);
+            if !merging.bounds.strays {
+                merging.settle(other.bounds.settled, changes);
+            }
+            merging.bound_tombstones(changes);
+        }
+    }
+}
+
+/// The winner first.
+fn survivors(key: &Key, ours: &[Version], own: &Vector, yours: &[Version], vector: &Vector) -> Vec<Version> {
+    let says = |versions: &[Version], at: Position| versions.iter().any(|version| version.at == at);
+    let mine = ours.iter().filter(|version| says(yours, version.at) || !vector.covers(version.at));
+    let theirs = yours.iter().filter(|version| !says(ours, version.at) && !own.covers(version.at));
+    let mut versions: Vec<Version> = mine.chain(theirs).cloned().collect();
+    in_order_of_merit(key, &mut versions);
+    versions
+}
+
+/// The elder side's holder stays (P42): of what the other side did with the lease it has heard nothing. No rival is kept beside
+/// it, so whatever was decided is written anew: nobody could tell otherwise what this state has instead of what it covers.
+fn decide_lease(ours: &[Version], versions: &mut Vec<Version>, at: Position) {
+    let contested = versions.len() > 1;
+    let own = ours.first().filter(|own| own.value.is_some());
+    let stays = own.or(versions.first()).cloned();
+    if contested || own.is_some_and(|own| versions.first() != Some(own)) {
+        *versions = stays.map(|version| Version { at, ..version }).into_iter().collect();
+    }
+    versions.truncate(1);
+}
+
+/// A position says what was written there.
+fn are_the_same(one: &[Version], other: &[Version]) -> bool {
+    let first = |versions: &[Version]| versions.first().map(|version| version.at);
+    let all = |versions: &[Version]| versions.iter().map(|version| version.at).collect::<BTreeSet<_>>();
+    first(one) == first(other) && all(one) == all(other)
+}
+
+fn note_lost(key: &Key, versions: &[Version], lost: &mut Vec<Lost>) {
+    let Some((kept, rivals)) = versions.split_first().filter(|_| !matches!(key, Key::Conflict(_))) else {
+        return;
+    };
+    let different = rivals.iter().filter(|rival| rival.value != kept.value);
+    lost.extend(different.map(|rival| Lost { key: key.clone(), lost: rival.clone(), kept: kept.clone() }));
+}

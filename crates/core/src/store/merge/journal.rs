@@ -1,0 +1,109 @@
+//! The journal of merges: every value that was overridden while nobody had seen both, and what overrode it.
+//!
+//! An entry is a row like any other, written by the record or the merge at its position: it travels, it can be dropped, and
+//! that leaves a tombstone. Its name says which value it is about (`lost_id`), so that two merges which come to the same are one entry.
+
+use std::fmt::{self, Write};
+
+use crate::store::command::{Reason, Thing};
+use crate::store::encoding::{Json, date, write_text};
+use crate::store::state::Store;
+use crate::store::tables::{Conflict, Key, Page, ballot_parts, lost_parts};
+use crate::types::{Position, Text};
+
+/// An entry of the journal as readers are shown it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConflictView {
+    pub id: Text,
+    pub key: Key,
+    pub conflict: Conflict,
+}
+
+impl Store {
+    pub(in crate::store) fn check_conflict(&self, id: &Text) -> Result<(), Reason> {
+        let there = self.merging.as_ref().is_some_and(|merging| merging.conflicts.get(id).is_some());
+        if there { Ok(()) } else { Err(Reason::NotFound { thing: Thing::Conflict, name: id.clone() }) }
+    }
+
+    /// What lost is written again, or deleted again.
+    pub(in crate::store) fn apply_conflict(&mut self, id: &Text, at: Position, changes: &mut Vec<Key>) {
+        let Some(entry) = self.conflict(id) else { return };
+        match &entry.conflict.lost.value {
+            Some(value) => self.write(&entry.key, at, value, changes),
+            None => self.erase(&entry.key, Some(at), changes),
+        }
+        self.erase(&Key::Conflict(id.clone()), Some(at), changes);
+    }
+
+    pub(in crate::store) fn drop_conflict(&mut self, id: &Text, at: Position, changes: &mut Vec<Key>) {
+        self.erase(&Key::Conflict(id.clone()), Some(at), changes);
+    }
+
+    /// One entry of the journal.
+    pub fn conflict(&self, id: &str) -> Option<ConflictView> {
+        let conflict = self.merging.as_ref()?.conflicts.get(id)?;
+        let (key, _) = lost_parts(id)?;
+        Some(ConflictView { id: id.into(), key, conflict: conflict.clone() })
+    }
+
+    /// The journal in the order of its names, of which `prefix` takes a part: `doc:`, `doc:conf/`. Empty in a state that
+    /// is not mergeable.
+    pub fn conflicts(&self, prefix: &str, after: Option<&str>, limit: usize) -> Page<ConflictView> {
+        let Some(merging) = &self.merging else {
+            return Page { items: Vec::new(), next: None };
+        };
+        let size = |id: &Text, conflict: &Conflict| {
+            let version = [&conflict.lost, &conflict.kept];
+            id.len()
+                + version
+                    .iter()
+                    .filter_map(|version| version.value.as_ref())
+                    .map(|value| value.len())
+                    .sum::<usize>()
+        };
+        let (rows, next) = merging.conflicts.page(prefix, after, limit, size);
+        let view = |(id, conflict): (Text, Conflict)| {
+            let (key, _) = lost_parts(&id)?;
+            Some(ConflictView { id, key, conflict })
+        };
+        Page { items: rows.into_iter().filter_map(view).collect(), next }
+    }
+
+    /// How many entries the journal has.
+    pub fn conflict_count(&self) -> usize {
+        self.merging.as_ref().map_or(0, |merging| merging.conflicts.len())
+    }
+}
+
+/// `{"id","kind","key"|"election","voter","lost":{…},"kept":{…},"merged_at","at"}`
+impl Json for ConflictView {
+    fn write_json(&self, out: &mut dyn Write) -> fmt::Result {
+        out.write_str("{\"id\":")?;
+        write_text(out, &self.id)?;
+        write!(out, ",\"kind\":\"{}\"", self.key.table())?;
+        match &self.key {
+            Key::Vote(name) => {
+                let (election, voter) = ballot_parts(name).unwrap_or_default();
+                write_member(out, "election", &election)?;
+                write_member(out, "voter", &voter)?;
+            }
+            key => write_member(out, "key", &key.name())?,
+        }
+        let Conflict { at, lost, kept, wall } = &self.conflict;
+        for (name, version) in [("lost", lost), ("kept", kept)] {
+            let (epoch, value) = (version.at.epoch, version.value.as_deref().unwrap_or("null"));
+            write!(
+                out,
+                ",\"{name}\":{{\"epoch\":\"{epoch}\",\"index\":{},\"node\":{}",
+                version.at.index, epoch.leader.0
+            )?;
+            write!(out, ",\"value\":{value}}}")?;
+        }
+        write!(out, ",\"merged_at\":\"{at}\",\"at\":\"{}\"}}", date::text(*wall))
+    }
+}
+
+fn write_member(out: &mut dyn Write, name: &str, text: &str) -> fmt::Result {
+    write!(out, ",\"{name}\":")?;
+    write_text(out, text)
+}

@@ -1,0 +1,103 @@
+//! An override makes a state that of its leader, by what it lacks of it (P33).
+
+use std::collections::BTreeSet;
+
+use super::transfer::Difference;
+use crate::store::command::Unreadable;
+use crate::store::state::Store;
+use crate::store::tables::{Bounds, Key};
+use crate::types::{Position, Stamp};
+
+impl Store {
+    /// The state that `by` was taken from, if this one includes what `by` was told to leave out and nothing that is unknown
+    /// there; with each entry that is not as it was. Its digest says whether that was so.
+    pub fn overridden(
+        &self,
+        by: &Difference,
+        at: Position,
+        stamp: Stamp,
+    ) -> Result<(Store, Vec<Key>), Unreadable> {
+        if !self.is_mergeable() || !by.part.is_mergeable() {
+            return Err(Unreadable::NotMergeable);
+        }
+        let (mut store, changes) = match by.whole {
+            true => (by.part.clone(), self.all_changes(&by.part)),
+            false => self.overridden_in_part(&by.part),
+        };
+        store.applied = at;
+        store.stamp = stamp;
+        Ok((store, changes))
+    }
+
+    fn overridden_in_part(&self, by: &Store) -> (Store, Vec<Key>) {
+        let mut store = Store { staged: None, ..self.clone() };
+        let mut changes = vec![Key::Side];
+        // What has neither tombstone nor rivals there any more, and has them here.
+        let contested = self.merging.iter().flat_map(|merging| {
+            merging.contested().chain(merging.tombstones.iter().map(|(key, _)| key.clone()))
+        });
+        for key in contested.chain(by.keys()).collect::<BTreeSet<_>>() {
+            let (ours, theirs) = (self.versions(&key), by.versions(&key));
+            if ours == theirs {
+                continue;
+            }
+            match theirs.is_empty() {
+                false => store.set_versions(&key, &theirs, &mut changes),
+                true => store.keep_row_alone(&key, &mut changes),
+            }
+        }
+        by.idempotency_keys.table().iter().for_each(|(key, call)| store.take_call(*key, call, &mut changes));
+        if store.last_token != by.last_token {
+            store.last_token = by.last_token;
+            changes.push(Key::Token);
+        }
+        store.take_bounds(by, &mut changes);
+        (store, changes)
+    }
+
+    /// The row stands as it is known here; its rivals or its tombstone are settled there.
+    fn keep_row_alone(&mut self, key: &Key, changes: &mut Vec<Key>) {
+        match self.row(key) {
+            Some(row) => self.set_versions(key, &[row], changes),
+            None => self.erase(key, None, changes),
+        }
+    }
+
+    fn take_bounds(&mut self, by: &Store, changes: &mut Vec<Key>) {
+        let (Some(merging), Some(other)) = (self.merging_mut(), &by.merging) else {
+            return;
+        };
+        let Bounds { settled, strays, calls, .. } = other.bounds;
+        let anew = settled < merging.bounds.settled || strays;
+        if !strays {
+            merging.settle(settled, changes);
+        }
+        merging.bounds = other.bounds;
+        self.forget_calls_upto(calls, changes);
+        if anew {
+            self.index_anew();
+        }
+    }
+
+    /// Each entry that one of two states has and the other has not, or not so.
+    fn all_changes(&self, other: &Store) -> Vec<Key> {
+        let (mut mine, mut theirs) = (self.entries().peekable(), other.entries().peekable());
+        let mut changes = Vec::new();
+        loop {
+            match (mine.peek(), theirs.peek()) {
+                (None, None) => return changes,
+                (Some(a), Some(b)) if a == b => {
+                    mine.next();
+                    theirs.next();
+                }
+                (Some(a), Some(b)) if a.0 == b.0 => {
+                    changes.extend(mine.next().map(|(key, _)| key));
+                    theirs.next();
+                }
+                (Some(a), Some(b)) if a.0 < b.0 => changes.extend(mine.next().map(|(key, _)| key)),
+                (Some(_), None) => changes.extend(mine.next().map(|(key, _)| key)),
+                (_, Some(_)) => changes.extend(theirs.next().map(|(key, _)| key)),
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The replicated state: users, elections, votes, documents, roles and processes, and the calls that were carried out.
+//!
+//! ```text
+//! client's JSON ── Command::parse ──► Command ── judge ──► to_payload ──► the log
+//!                                                                           │ Record
+//!        views, document ◄── clone ── Store ◄── apply ◄── from_payload ◄────┘
+//!                                       └── entry, entries ──► snapshot ──► Loader ──► Store
+//! ```
+//!
+//! The rooms, lowest first; each imports only from those before it:
+//!
+//! - `encoding` reads and writes values, `command` is what clients can ask for, `tables` hold the entries, `state` is the
+//!   tables together.
+//! - `data` has the rules and views of users, elections and documents, `leases` those of roles and processes.
+//! - `merge` makes two histories one, in available mode.
+//! - `documents` are the state as one JSON document, and restores from it.
+//! - `apply` strings rules, batches and remembered calls together: from a record to the next state.
+//!
+//! Deterministic: the same records give the same state on every node (I5). Time comes with the records' stamps (P17); nothing
+//! here reads a clock, does IO or draws a number. What comes from clients, disks and peers is answered with an error and
+//! never a panic; a record applied out of turn is a bug of this program, and panics.
+
+mod apply;
+mod command;
+mod data;
+mod documents;
+mod encoding;
+mod leases;
+mod merge;
+mod state;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use apply::{Applied, Judged};
+pub use command::{
+    Acquisition, BadCommand, COMMANDS, Claim, Command, Condition, Kind, LeaseOperation, Leases, NewElection,
+    NewProcess, NewUser, Operation, Reason, Rejection, Reply, Rule, Tenure, Thing, Unreadable, lease_name,
+};
+pub use data::{DocItem, DocView, ElectionView, UserView};
+pub use documents::{BadDocument, give_up_restore, merge_steps, restore_steps};
+pub use encoding::date::text as date_text;
+pub use encoding::{
+    BATCH_MOST, BadField, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, CONFLICT_ID_MOST, DEPTH_MOST, FORGOTTEN_MOST,
+    GROUPS_MOST, Json, KEY_MOST, METADATA_MOST, NAME_MOST, OPERATIONS_MOST, PAGE_BYTES_MOST, PAGE_MOST,
+    PROCESS_TTL, Problem, REV_MOST, ROLE_TTL, TOMBSTONES_MOST, TTL_LEAST, TTL_MOST, VALUE_MOST, compact,
+};
+pub use leases::{Ended, LeaseEvent, ProcessFilter};
+pub use merge::{ConflictView, Difference, Merged, entry_in, write_entry};
+pub use state::{Loader, Store};
+pub use tables::{Conflict, Key, Page, Process, Role, TABLES, Version};

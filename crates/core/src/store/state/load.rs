@@ -1,0 +1,182 @@
+//! A loader makes a state from the entries of a snapshot.
+
+use super::entries::fits;
+use super::store::Store;
+use crate::store::command::{Unreadable, check_key};
+use crate::store::encoding::{CONFLICT_ID_MOST, NAME_MOST, TOKENS_END, check_text};
+use crate::store::tables::{
+    Bounds, Conflict, Doc, Election, Key, LAST, MergeMetadata, Process, Remembered, Role, SIDE, TABLES,
+    Tombstone, User, Version, Vote, ballot_parts, call_named, lost_parts, parts,
+};
+use crate::types::{Position, Stamp, Vector};
+
+/// Takes entries in the order of `Store::entries`, and believes none of them.
+#[derive(Debug, Default)]
+pub struct Loader {
+    store: Store,
+    /// What the state includes, if it is mergeable.
+    vector: Vector,
+    pub(in crate::store) has_bounds: bool,
+}
+
+impl From<Store> for Loader {
+    /// To go on with a state.
+    fn from(store: Store) -> Loader {
+        Loader { store, ..Loader::default() }
+    }
+}
+
+impl Loader {
+    /// For available mode. The entries may be those of a state of safe mode: all of its history is settled, as the vector of
+    /// one history without branches says.
+    pub fn mergeable(vector: Vector) -> Loader {
+        Loader { store: Store::mergeable(), vector, has_bounds: false }
+    }
+
+    /// An entry that cannot be read, is there twice or fits to no other (a vote without its election) is an error.
+    pub fn add(&mut self, table: &str, key: &str, value: &str) -> Result<(), Unreadable> {
+        let Some(table) = TABLES.into_iter().find(|known| *known == table) else {
+            return Err(Unreadable::Table(table.to_string()));
+        };
+        let of_merging = matches!(table, "conflict" | "rival" | "side" | "tomb");
+        if of_merging && !self.store.is_mergeable() {
+            return Err(Unreadable::Table(table.to_string()));
+        }
+        let added = match table {
+            "call" => self.call(key, value),
+            "conflict" => self.conflict(key, value),
+            "doc" => self.doc(key, value),
+            "election" => self.election(key, value),
+            "process" => self.process(key, value),
+            "rival" => self.rival(key, value),
+            "role" => self.role(key, value),
+            "side" => self.bounds(key, value),
+            "token" => self.token(key, value),
+            "tomb" => self.tombstone(key, value),
+            "user" => self.user(key, value),
+            _ => self.vote(key, value),
+        };
+        added.ok_or_else(|| Unreadable::Entry { table, key: key.to_string() })
+    }
+
+    pub fn finish(mut self, at: Position, stamp: Stamp) -> Store {
+        self.store.applied = at;
+        self.store.stamp = stamp;
+        let (unknown, linear) = (!self.has_bounds, self.vector.is_settled(at));
+        if let Some(merging) = self.store.merging_mut().filter(|_| unknown && linear) {
+            merging.bounds.settled = at;
+        }
+        self.store.index_anew();
+        self.store
+    }
+
+    /// The state so far, with its index as it was.
+    pub(in crate::store) fn into_store(self) -> Store {
+        self.store
+    }
+
+    /// What is no state of its own.
+    pub(in crate::store) fn finish_part(mut self) -> Store {
+        self.store.index_anew();
+        self.store
+    }
+
+    fn call(&mut self, key: &str, value: &str) -> Option<()> {
+        let call = Remembered::from_entry(value)?;
+        self.store.idempotency_keys.add(call_named(key)?, call).then_some(())
+    }
+
+    fn doc(&mut self, key: &str, value: &str) -> Option<()> {
+        check_key(key).ok()?;
+        self.is_new(|| Key::Doc(key.into()))?;
+        let before = self.store.docs.insert(key.into(), Doc::from_entry(value)?);
+        before.is_none().then_some(())
+    }
+
+    fn election(&mut self, key: &str, value: &str) -> Option<()> {
+        self.is_new(|| Key::Election(key.into()))?;
+        let election = Election::from_entry(key, value)?;
+        self.store.votes.open(&election.new);
+        let before = self.store.elections.insert(key.into(), election);
+        before.is_none().then_some(())
+    }
+
+    fn process(&mut self, id: &str, value: &str) -> Option<()> {
+        check_text(id, NAME_MOST).ok()?;
+        self.is_new(|| Key::Process(id.into()))?;
+        self.store.processes.insert(id.into(), Process::from_entry(value)?).is_none().then_some(())
+    }
+
+    fn role(&mut self, name: &str, value: &str) -> Option<()> {
+        check_text(name, NAME_MOST).ok()?;
+        self.is_new(|| Key::Role(name.into()))?;
+        self.store.roles.insert(name.into(), Role::from_entry(value)?).is_none().then_some(())
+    }
+
+    fn token(&mut self, name: &str, value: &str) -> Option<()> {
+        let last = value.parse().ok().filter(|last| (1..TOKENS_END).contains(last))?;
+        (name == LAST && std::mem::replace(&mut self.store.last_token, last) == 0).then_some(())
+    }
+
+    fn user(&mut self, key: &str, value: &str) -> Option<()> {
+        self.is_new(|| Key::User(key.into()))?;
+        let before = self.store.users.insert(key.into(), User::from_entry(key, value)?);
+        before.is_none().then_some(())
+    }
+
+    fn vote(&mut self, key: &str, value: &str) -> Option<()> {
+        let (election, voter) = ballot_parts(key)?;
+        let vote = Vote::from_entry(value)?;
+        if !self.store.is_mergeable() {
+            return self.store.votes.cast(&election, &voter, vote).map(|_| ());
+        }
+        self.is_new(|| Key::Vote(key.into()))?;
+        self.store.votes.put(&election, key.into(), vote).is_none().then_some(())
+    }
+
+    fn merging(&mut self) -> Option<&mut MergeMetadata> {
+        self.store.merging_mut()
+    }
+
+    /// What has a tombstone is not there.
+    fn is_new(&self, key: impl FnOnce() -> Key) -> Option<()> {
+        let tombstones = self
+            .store
+            .merging
+            .as_ref()
+            .map(|merging| &merging.tombstones)
+            .filter(|tombstones| tombstones.len() > 0);
+        tombstones.is_none_or(|tombstones| tombstones.at(&key()).is_none()).then_some(())
+    }
+
+    fn conflict(&mut self, id: &str, value: &str) -> Option<()> {
+        check_text(id, CONFLICT_ID_MOST).ok()?;
+        let (at, value) = parts(value)?;
+        self.is_new(|| Key::Conflict(id.into()))?;
+        let (key, lost) = lost_parts(id)?;
+        let conflict = Conflict::read(at, value.get())?;
+        (conflict.lost.at == lost && fits(&key, &conflict.lost)).then_some(())?;
+        self.merging()?.conflicts.insert(id.into(), conflict).is_none().then_some(())
+    }
+
+    fn rival(&mut self, id: &str, value: &str) -> Option<()> {
+        check_text(id, CONFLICT_ID_MOST).ok()?;
+        let (key, at) = lost_parts(id)?;
+        let rival = Version::from_entry(value)?;
+        (rival.at == at && fits(&key, &rival)).then_some(())?;
+        self.merging()?.rivals.insert(id.into(), rival).is_none().then_some(())
+    }
+
+    fn bounds(&mut self, key: &str, value: &str) -> Option<()> {
+        let bounds = Bounds::from_entry(value)?;
+        self.merging()?.bounds = bounds;
+        (key == SIDE && !std::mem::replace(&mut self.has_bounds, true)).then_some(())
+    }
+
+    fn tombstone(&mut self, key: &str, value: &str) -> Option<()> {
+        let (key, tombstone) = (Key::from_full_name(key)?, Tombstone::from_entry(value)?);
+        let fresh = self.store.row(&key).is_none() && self.is_new(|| key.clone()).is_some();
+        self.merging()?.add_tombstone(key, tombstone.at);
+        fresh.then_some(())
+    }
+}

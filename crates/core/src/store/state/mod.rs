@@ -1,0 +1,11 @@
+//! The replicated state: `store` is all of it at once, `entries` reads and writes it key by key, and `load` makes it from the
+//! entries of a snapshot.
+
+mod entries;
+mod load;
+mod store;
+
+pub use load::Loader;
+#[cfg(test)]
+pub use store::token_digest;
+pub use store::{Staged, Store};

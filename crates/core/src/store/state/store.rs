@@ -1,0 +1,116 @@
+//! The state itself is seven tables, the record that they stand at, and in available mode the merge metadata.
+
+use std::sync::Arc;
+
+use crate::store::encoding::{Hash, Mix};
+use crate::store::tables::{
+    Doc, Election, IdempotencyKeys, MergeMetadata, Process, Role, Table, User, Votes,
+};
+use crate::types::{Position, Stamp, Text};
+
+/// The replicated state. A clone costs a few pointers and never changes: a view to read from, a snapshot under way, a
+/// version that may yet be given up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Store {
+    pub(in crate::store) applied: Position,
+    pub(in crate::store) stamp: Stamp,
+    pub(in crate::store) users: Table<Text, User>,
+    pub(in crate::store) elections: Table<Text, Election>,
+    pub(in crate::store) votes: Votes,
+    pub(in crate::store) docs: Table<Text, Doc>,
+    pub(in crate::store) roles: Table<Text, Role>,
+    pub(in crate::store) processes: Table<Text, Process>,
+    /// Zero before the first one.
+    pub(in crate::store) last_token: u64,
+    pub(in crate::store) idempotency_keys: IdempotencyKeys,
+    /// Only in available mode.
+    pub(in crate::store) merging: Option<Arc<MergeMetadata>>,
+    /// Parts of a document that is to replace all this.
+    pub(in crate::store) staged: Option<Arc<Staged>>,
+}
+
+/// What has arrived of a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Staged {
+    pub(in crate::store) restore: u64,
+    pub(in crate::store) parts: u32,
+    pub(in crate::store) store: Store,
+}
+
+impl Store {
+    /// An empty state that keeps merge metadata, as available mode needs.
+    pub fn mergeable() -> Store {
+        Store { merging: Some(Arc::default()), ..Store::default() }
+    }
+
+    /// A bit flips: for the tests that prove that it is noticed (P25).
+    #[cfg(feature = "mutants")]
+    pub fn damage(&mut self) {
+        self.last_token ^= 1 << 40;
+    }
+
+    pub fn is_mergeable(&self) -> bool {
+        self.merging.is_some()
+    }
+
+    /// What is to be kept up, in available mode.
+    pub(in crate::store) fn merging_mut(&mut self) -> Option<&mut MergeMetadata> {
+        self.merging.as_mut().map(Arc::make_mut)
+    }
+
+    /// The revision of what was written at a position: two sides may have written at the same index.
+    pub(in crate::store) fn rev(&self, at: Position) -> String {
+        match &self.merging {
+            None => at.index.to_string(),
+            Some(_) => at.to_string(),
+        }
+    }
+
+    /// The last record that is in here.
+    pub fn applied(&self) -> Position {
+        self.applied
+    }
+
+    /// The stamp of the last record that is in here.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Equal states have equal digests, however they came about (P25). It covers the entries, which are all that is
+    /// replicated; position and stamp are the log's.
+    pub fn digest(&self) -> u64 {
+        let tables = [
+            self.users.digest(),
+            self.elections.digest(),
+            self.votes.table().digest(),
+            self.docs.digest(),
+            self.roles.digest(),
+            self.processes.digest(),
+            token_digest(self.last_token),
+            self.idempotency_keys.table().digest(),
+            self.merging.as_ref().map_or(0, |merging| merging.digest()),
+        ];
+        tables.into_iter().fold(0, u64::wrapping_add)
+    }
+
+    /// How many entries there are, of clients' data, leases and calls.
+    pub fn len(&self) -> usize {
+        let data = self.users.len() + self.elections.len() + self.votes.table().len() + self.docs.len();
+        data + self.roles.len() + self.processes.len() + self.idempotency_keys.table().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// As of a table with one entry.
+pub fn token_digest(last: u64) -> u64 {
+    if last == 0 {
+        return 0;
+    }
+    let mut hash = Hash::new();
+    "token".mix(&mut hash);
+    hash.word(last);
+    hash.finish()
+}

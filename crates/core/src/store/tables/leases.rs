@@ -1,0 +1,127 @@
+//! The rows of roles and processes: who holds what, under which token, and for how long at a time.
+//!
+//! Records grant, replace and end leases. No two sides merge them: a role has one holder afterwards, and none of this goes to the
+//! journal, because a claim that lapses by itself is no data.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::data::parts;
+use super::key::written;
+use super::table::Row;
+use crate::store::command::{Claim, NewProcess};
+use crate::store::encoding::{Fields, Hash, Mix};
+use crate::types::{Lease, Position, WallTime};
+
+/// A role that somebody holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    pub at: Position,
+    pub claim: Arc<Claim>,
+    pub token: u64,
+    pub since: WallTime,
+    pub aged: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub at: Position,
+    pub new: Arc<NewProcess>,
+    /// Of this registration: what an end of an earlier one does not concern.
+    pub token: u64,
+    pub since: WallTime,
+    pub aged: bool,
+}
+
+impl Role {
+    pub fn lease(&self) -> Lease {
+        Lease { token: self.token, ttl: self.claim.ttl, aged: self.aged }
+    }
+
+    /// `{"instance_id","ttl_ms","address"?,"metadata"?,"token","since_us","aged"?}`
+    pub fn value(&self) -> String {
+        let mut text = String::new();
+        self.claim.write(&mut text).expect("a string takes everything");
+        finished(&text, self.token, self.since, self.aged)
+    }
+
+    pub fn entry(&self) -> String {
+        written(self.at, &self.value())
+    }
+
+    pub fn from_entry(json: &str) -> Option<Role> {
+        let (at, value) = parts(json)?;
+        Role::read(at, value)
+    }
+
+    pub fn read(at: Position, value: &RawValue) -> Option<Role> {
+        let fields = Fields::read(value).ok()?;
+        fields.only(&["instance_id", "ttl_ms", "address", "metadata", "token", "since_us", "aged"]).ok()?;
+        let (token, since, aged) = rest(&fields)?;
+        Some(Role { at, claim: Claim::read(&fields).ok()?.into(), token, since, aged })
+    }
+}
+
+impl Process {
+    pub fn lease(&self) -> Lease {
+        Lease { token: self.token, ttl: self.new.ttl, aged: self.aged }
+    }
+
+    /// `{"identifier","role"?,"capabilities"?,"metadata"?,"ttl_ms","token","since_us","aged"?}`
+    pub fn value(&self) -> String {
+        let mut text = String::new();
+        self.new.write(&mut text).expect("a string takes everything");
+        finished(&text, self.token, self.since, self.aged)
+    }
+
+    pub fn entry(&self) -> String {
+        written(self.at, &self.value())
+    }
+
+    pub fn from_entry(json: &str) -> Option<Process> {
+        let (at, value) = parts(json)?;
+        Process::read(at, value)
+    }
+
+    pub fn read(at: Position, value: &RawValue) -> Option<Process> {
+        let fields = Fields::read(value).ok()?;
+        let known = ["identifier", "role", "capabilities", "metadata", "ttl_ms", "token", "since_us", "aged"];
+        fields.only(&known).ok()?;
+        let (token, since, aged) = rest(&fields)?;
+        Some(Process { at, new: NewProcess::read(&fields).ok()?.into(), token, since, aged })
+    }
+}
+
+/// An object of these members, each of which has its comma before it, and what both kinds of leases have.
+fn finished(members: &str, token: u64, since: WallTime, aged: bool) -> String {
+    let aged = if aged { ",\"aged\":true" } else { "" };
+    format!("{{{},\"token\":{token},\"since_us\":{}{aged}}}", &members[1..], since.0)
+}
+
+fn rest(fields: &Fields) -> Option<(u64, WallTime, bool)> {
+    let since = fields.needed("since_us").ok()?.get().parse().ok()?;
+    Some((fields.token("token").ok()?, WallTime(since), fields.flag("aged").ok()?))
+}
+
+impl Row for Role {
+    const TABLE: &'static str = "role";
+}
+
+impl Row for Process {
+    const TABLE: &'static str = "process";
+}
+
+impl Mix for Role {
+    fn mix(&self, hash: &mut Hash) {
+        self.at.mix(hash);
+        self.value().as_str().mix(hash);
+    }
+}
+
+impl Mix for Process {
+    fn mix(&self, hash: &mut Hash) {
+        self.at.mix(hash);
+        self.value().as_str().mix(hash);
+    }
+}

@@ -1,0 +1,304 @@
+//! What a merge needs beside the tables (P35): only in available mode, and only of what is not settled.
+//!
+//! - tombstones: what was deleted, so that the other side can be told;
+//! - rivals: what lost in a merge and has not been written over since, so that it does not matter in which order sides meet;
+//! - the journal of what was overridden;
+//! - an index by position, from which a difference is taken. It follows from the tables, and is in no digest and no snapshot.
+//!
+//! Once every disk of the topology has had everything up to a position, the first two and the index forget what lies below.
+
+use std::fmt::Write;
+
+use imbl::OrdSet;
+use serde::Deserialize;
+
+use super::idempotency::Age;
+use super::key::{Key, lost_ids_of, lost_parts};
+use super::table::Table;
+use super::version::{Conflict, Tombstone, Version};
+use crate::store::encoding::TOMBSTONES_MOST;
+use crate::types::{Epoch, NodeId, Position, Span, Text, Vector};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MergeMetadata {
+    pub tombstones: Table<Key, Tombstone>,
+    pub rivals: Table<Text, Version>,
+    pub conflicts: Table<Text, Conflict>,
+    pub bounds: Bounds,
+    /// Everything but rivals that was written and is not settled.
+    written: OrdSet<(Position, Key)>,
+    /// The tombstones by age.
+    tombstones_by_age: OrdSet<(Position, Key)>,
+}
+
+/// How far back the bookkeeping goes. In no digest: a node that comes from safe mode may have more behind it than another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    pub settled: Position,
+    /// A side that had never heard of the others began below `settled`, and not every disk has had that: until the next
+    /// settling nothing counts as settled.
+    pub strays: bool,
+    /// Something went without leaving a tombstone, here or before: no difference can be told until this is settled.
+    pub untold: Position,
+    /// All calls that are not younger than this are forgotten.
+    pub calls: Age,
+}
+
+impl MergeMetadata {
+    /// Something was written under `key`, or deleted, where `before` stood: all that it had to say before is known to the writer.
+    pub fn wrote(&mut self, key: &Key, before: Option<Position>, now: Written, changes: &mut Vec<Key>) {
+        self.forget(key, before);
+        if self.take_tombstone(key) {
+            changes.push(Key::Tombstone(key.clone().into()));
+        }
+        self.remove_rivals(key, changes);
+        match now {
+            Written::Row(at) => self.note(key.clone(), at),
+            Written::Gone(at) => {
+                self.add_tombstone(key.clone(), at);
+                changes.push(Key::Tombstone(key.clone().into()));
+                self.bound_tombstones(changes);
+            }
+        }
+    }
+
+    /// What stood under `key` is gone without a trace.
+    pub fn lose(&mut self, key: &Key, before: Option<Position>, changes: &mut Vec<Key>) {
+        self.forget(key, before);
+        self.remove_rivals(key, changes);
+        if self.take_tombstone(key) {
+            changes.push(Key::Tombstone(key.clone().into()));
+        }
+    }
+
+    /// Into the index.
+    pub fn note(&mut self, key: Key, at: Position) {
+        if at > self.bounds.settled || self.bounds.strays {
+            self.written.insert((at, key));
+        }
+    }
+
+    pub fn forget(&mut self, key: &Key, before: Option<Position>) {
+        if let Some(before) = before {
+            self.written.remove(&(before, key.clone()));
+        }
+    }
+
+    pub fn add_tombstone(&mut self, key: Key, at: Position) {
+        self.take_tombstone(&key);
+        self.tombstones.insert(key.clone(), Tombstone { at });
+        self.tombstones_by_age.insert((at, key.clone()));
+        self.note(key, at);
+    }
+
+    /// Whether there was a tombstone.
+    pub fn take_tombstone(&mut self, key: &Key) -> bool {
+        let Some(Tombstone { at }) = self.tombstones.take(key) else {
+            return false;
+        };
+        self.tombstones_by_age.remove(&(at, key.clone()));
+        self.forget(key, Some(at));
+        true
+    }
+
+    fn rivals_of(&self, key: &Key) -> Vec<Text> {
+        if self.rivals.len() == 0 {
+            return Vec::new();
+        }
+        let prefix = lost_ids_of(key);
+        let ids = self.rivals.starting_with(&prefix).map(|(id, _)| id);
+        ids.filter(|id| id[prefix.len()..].parse::<Position>().is_ok()).cloned().collect()
+    }
+
+    /// The oldest tombstones go where there are too many.
+    pub fn bound_tombstones(&mut self, changes: &mut Vec<Key>) {
+        while self.tombstones.len() > TOMBSTONES_MOST {
+            let Some((at, key)) = self.tombstones_by_age.get_min().cloned() else {
+                return;
+            };
+            self.forget_tombstone(key, changes);
+            self.bounds.untold = self.bounds.untold.max(at);
+            changes.push(Key::Side);
+        }
+    }
+
+    /// Every disk of the topology has had everything up to here: no need to tell it anybody.
+    pub fn settle(&mut self, upto: Position, changes: &mut Vec<Key>) {
+        if upto <= self.bounds.settled {
+            return;
+        }
+        self.bounds.settled = upto;
+        self.bounds.strays = false;
+        changes.push(Key::Side);
+        let old = |at: Position| at <= upto;
+        let tombstones =
+            self.tombstones_by_age.iter().take_while(|(at, _)| old(*at)).map(|(_, key)| key.clone());
+        for key in tombstones.collect::<Vec<_>>() {
+            self.forget_tombstone(key, changes);
+        }
+        let rivals = self.rivals.iter().filter(|(_, rival)| old(rival.at)).map(|(id, _)| id.clone());
+        for id in rivals.collect::<Vec<_>>() {
+            self.rivals.remove(&id);
+            changes.push(Key::Rival(id));
+        }
+        self.written = self.written_from(after(upto)).cloned().collect();
+    }
+
+    /// Whether anything here lies below what another side has settled, and is unknown there.
+    pub fn strays_below(&self, settled: Position, known: &Vector) -> bool {
+        let rows = self.written.iter().map(|(at, _)| *at).take_while(|at| *at <= settled);
+        let rivals = self.rivals.iter().map(|(_, rival)| rival.at).filter(|at| *at <= settled);
+        let tombstones = self.tombstones_by_age.iter().map(|(at, _)| *at).take_while(|at| *at <= settled);
+        rows.chain(rivals).chain(tombstones).any(|at| !known.covers(at))
+    }
+
+    /// With the rivals of its key: nobody would know any more that those had lost.
+    fn forget_tombstone(&mut self, key: Key, changes: &mut Vec<Key>) {
+        self.take_tombstone(&key);
+        self.remove_rivals(&key, changes);
+        changes.push(Key::Tombstone(key.into()));
+    }
+
+    pub fn remove_rivals(&mut self, key: &Key, changes: &mut Vec<Key>) {
+        for id in self.rivals_of(key) {
+            self.rivals.remove(&id);
+            changes.push(Key::Rival(id));
+        }
+    }
+
+    /// Whether a difference can be told at all to somebody who has `base`.
+    pub fn can_tell(&self, base: &Vector) -> bool {
+        let Bounds { settled, untold, .. } = self.bounds;
+        untold <= settled && (settled == Position::ZERO || base.covers(settled))
+    }
+
+    /// What was written and `base` does not cover, at the cost of that: within an epoch, what a vector covers is a beginning.
+    pub fn beyond(&self, base: &Vector) -> Vec<Key> {
+        let mut keys = Vec::new();
+        let mut from = Some(Position::ZERO);
+        while let Some((first, _)) = from.and_then(|from| self.written_from(from).next()) {
+            let epoch = first.epoch;
+            let start = first_uncovered(epoch, base);
+            let entries = start.into_iter().flat_map(|start| self.written_from(start));
+            keys.extend(entries.take_while(|(at, _)| at.epoch == epoch).map(|(_, key)| key.clone()));
+            from = next_epoch(epoch).map(|epoch| Position::new(epoch, 0));
+        }
+        keys
+    }
+
+    fn written_from(&self, from: Position) -> impl Iterator<Item = &(Position, Key)> {
+        self.written.range((from, Key::Call(0))..)
+    }
+
+    /// Everything that still has rivals or a tombstone to tell of.
+    pub fn contested(&self) -> impl Iterator<Item = Key> + '_ {
+        self.rivals.iter().filter_map(|(id, _)| lost_parts(id)).map(|(key, _)| key)
+    }
+
+    /// The tables' share of the state's digest.
+    pub fn digest(&self) -> u64 {
+        let tables = [self.tombstones.digest(), self.rivals.digest(), self.conflicts.digest()];
+        tables.into_iter().fold(0, u64::wrapping_add)
+    }
+
+    /// All else has been replaced by the record at `at`: the journal stays, and what went has left no tombstones.
+    pub fn restored_over(&mut self, before: &MergeMetadata, at: Position) {
+        self.conflicts = before.conflicts.clone();
+        self.bounds = Bounds { untold: at, ..before.bounds };
+        for (id, conflict) in before.conflicts.iter() {
+            self.note(Key::Conflict(id.clone()), conflict.at);
+        }
+    }
+
+    /// Without the journal and the index.
+    pub fn for_difference(&self) -> MergeMetadata {
+        let (tombstones, rivals) = (self.tombstones.clone(), self.rivals.clone());
+        MergeMetadata { tombstones, rivals, bounds: self.bounds, ..MergeMetadata::default() }
+    }
+
+    /// Forgets the index, to be made anew.
+    pub fn clear_index(&mut self) {
+        self.written = OrdSet::new();
+        self.tombstones_by_age = OrdSet::new();
+    }
+
+    /// Notes what is in its own tables.
+    pub fn index_own(&mut self) {
+        self.tombstones_by_age =
+            self.tombstones.iter().map(|(key, tombstone)| (tombstone.at, key.clone())).collect();
+        let tombstones = self.tombstones.iter().map(|(key, tombstone)| (tombstone.at, key.clone()));
+        let conflicts = self.conflicts.iter().map(|(id, row)| (row.at, Key::Conflict(id.clone())));
+        for (at, key) in tombstones.chain(conflicts).collect::<Vec<_>>() {
+            self.note(key, at);
+        }
+    }
+}
+
+/// What a record did to a key.
+#[derive(Clone, Copy, Debug)]
+pub enum Written {
+    Row(Position),
+    Gone(Position),
+}
+
+fn after(position: Position) -> Position {
+    Position::new(position.epoch, position.index.saturating_add(1))
+}
+
+/// The first index of an epoch that is not covered.
+fn first_uncovered(epoch: Epoch, base: &Vector) -> Option<Position> {
+    let covered = |index: u64| base.covers(Position::new(epoch, index));
+    if covered(u64::MAX) {
+        return None;
+    }
+    let (mut low, mut high) = (0, u64::MAX);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        (low, high) = if covered(middle) { (middle + 1, high) } else { (low, middle) };
+    }
+    Some(Position::new(epoch, low))
+}
+
+/// The least epoch above: within one counter the younger leader's is the lesser.
+fn next_epoch(epoch: Epoch) -> Option<Epoch> {
+    match epoch.leader.0.checked_sub(1) {
+        Some(leader) => Some(Epoch::new(epoch.counter, NodeId(leader))),
+        None => epoch.counter.checked_add(1).map(|counter| Epoch::new(counter, NodeId(u32::MAX))),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry<'a> {
+    settled: &'a str,
+    untold: &'a str,
+    #[serde(default)]
+    strays: bool,
+    calls_us: u64,
+    calls_at: &'a str,
+}
+
+impl Bounds {
+    pub fn entry(&self) -> String {
+        let Bounds { settled, strays, untold, calls: (since, at) } = self;
+        let mut text = format!("{{\"settled\":\"{settled}\",\"untold\":\"{untold}\"");
+        if *strays {
+            text.push_str(",\"strays\":true");
+        }
+        write!(text, ",\"calls_us\":{},\"calls_at\":\"{at}\"}}", since.0).expect("a string takes everything");
+        text
+    }
+
+    pub fn from_entry(json: &str) -> Option<Bounds> {
+        let Entry { settled, untold, strays, calls_us, calls_at } = serde_json::from_str(json).ok()?;
+        let calls = (Span(calls_us), calls_at.parse().ok()?);
+        Some(Bounds { settled: settled.parse().ok()?, strays, untold: untold.parse().ok()?, calls })
+    }
+
+    /// Of two histories that are one now.
+    pub fn join(&mut self, other: Bounds) {
+        self.untold = self.untold.max(other.untold);
+        self.strays |= other.strays;
+        self.calls = self.calls.max(other.calls);
+    }
+}

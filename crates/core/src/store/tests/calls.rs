@@ -1,0 +1,113 @@
+//! Idempotency keys: the first answer again, nothing twice, and no more of them than there may be (C16).
+
+use super::*;
+use crate::store::tables::{IdempotencyKeys, Remembered};
+
+const PUT: &str = r#"{"key":"k","value":1}"#;
+
+#[test]
+fn a_retry_is_told_the_first_result() {
+    let mut bench = furnished();
+    let command = command("PutDoc", PUT);
+    let first = bench.apply(&command, call(9, 1));
+    assert_eq!(first.changes, [Key::Doc("k".into()), Key::Call(9)]);
+    let reply = first.outcome.expect("accepted");
+    let at = bench.store.applied();
+    bench.ok("PutDoc", r#"{"key":"k","value":2}"#);
+    let again = bench.store.judge(&command, call(9, 1), bench.now);
+    assert_eq!(again, Judged::Replay { at, reply: reply.clone() });
+    let before = bench.entries();
+    let applied = bench.apply(&command, call(9, 1));
+    assert_eq!(
+        applied,
+        Applied { outcome: Ok(reply.clone()), changes: Vec::new(), events: Vec::new(), restored: false }
+    );
+    assert_eq!(bench.entries(), before);
+    assert!(reply.created);
+    assert_eq!(&*reply.json, format!(r#"{{"key":"k","rev":"{}","created":true}}"#, at.index));
+}
+
+#[test]
+fn a_batch_is_remembered_with_what_it_created() {
+    let mut bench = furnished();
+    let items = r#"[{"storage_cmd":"PutDoc","payload":{"key":"conf/a","value":1}},
+                    {"storage_cmd":"PutDoc","payload":{"key":"new","value":1}}]"#;
+    let command = Command::parse_batch(raw(items)).expect("a batch");
+    let first = bench.apply(&command, call(9, 1)).outcome.expect("accepted");
+    assert!(first.json.contains(r#""created":false},{"key":"new""#) && first.json.ends_with(r#"true}]"#));
+    let entry = bench.store.entry(&Key::Call(9)).expect("remembered");
+    assert_eq!(entry, r#"{"at":"7.1@8","body":"0000000000000001","since_us":0,"created":[1]}"#);
+    assert_eq!(bench.apply(&command, call(9, 1)).outcome, Ok(first));
+}
+
+#[test]
+fn the_same_key_with_another_body_is_refused() {
+    let mut bench = furnished();
+    bench.apply(&command("PutDoc", PUT), call(9, 1));
+    let before = bench.entries();
+    let other = command("RemoveUser", r#"{"name":"ann"}"#);
+    let reused = Rejection { operation: None, reason: Reason::KeyReused };
+    assert_eq!(bench.store.judge(&other, call(9, 2), bench.now), Judged::Rejected(reused.clone()));
+    assert_eq!(bench.apply(&other, call(9, 2)).outcome, Err(reused.clone()));
+    assert_eq!(reused.code(), "idempotency_key_reused");
+    assert_eq!(bench.entries(), before);
+}
+
+#[test]
+fn what_changed_nothing_is_judged_anew() {
+    let mut bench = furnished();
+    let remove = command("RemoveUser", r#"{"name":"eve"}"#);
+    assert!(bench.apply(&remove, call(9, 1)).outcome.is_err());
+    bench.ok("CreateUser", r#"{"name":"eve"}"#);
+    assert_eq!(bench.store.judge(&remove, call(9, 1), bench.now), Judged::Accept);
+    assert!(bench.apply(&remove, call(9, 1)).outcome.is_ok());
+}
+
+#[test]
+fn calls_are_forgotten_by_cluster_time_a_few_at_a_record() {
+    let mut bench = Bench::new();
+    let count = 3 * FORGOTTEN_MOST as u128;
+    for key in 0..count {
+        bench.apply(&command("PutDoc", PUT), call(key, 1));
+    }
+    bench.pass(Span(CALLS_KEPT.0 - 1));
+    bench.now.wall.0 *= 2;
+    let step = |bench: &mut Bench| {
+        let record = bench.record(Entry::Lead { founding: None });
+        bench.store.apply(&record).expect("readable").changes
+    };
+    assert_eq!(step(&mut bench), []);
+    bench.pass(Span(1));
+    for round in 0..3 {
+        let forgotten =
+            (0..FORGOTTEN_MOST as u128).map(|key| Key::Call(key + round * FORGOTTEN_MOST as u128));
+        assert_eq!(step(&mut bench), forgotten.collect::<Vec<_>>());
+    }
+    assert_eq!(step(&mut bench), []);
+    assert_eq!(bench.store.len(), 1);
+    assert_eq!(bench.store.judge(&command("PutDoc", PUT), call(0, 2), bench.now), Judged::Accept);
+}
+
+#[test]
+fn at_the_bound_writes_with_a_key_wait() {
+    let mut bench = furnished();
+    let put = command("PutDoc", PUT);
+    let remembered = |index: u64| -> Remembered {
+        let json = format!(r#"{{"at":"6.2@{index}","body":"1","since_us":0}}"#);
+        Remembered::from_entry(&json).expect("sound")
+    };
+    let mut calls = IdempotencyKeys::default();
+    for key in 1..CALLS_MOST as u64 {
+        assert!(calls.add(u128::from(key), remembered(key)));
+    }
+    assert!(!calls.are_full(Span(0)));
+    assert!(calls.add(0, remembered(0)));
+    bench.store.idempotency_keys = calls;
+    assert_eq!(bench.store.judge(&put, call(u128::MAX, 1), bench.now), Judged::TooManyKeys);
+    assert!(matches!(bench.store.judge(&put, call(5, 1), bench.now), Judged::Replay { .. }));
+    assert_eq!(bench.store.judge(&put, None, bench.now), Judged::Accept);
+    bench.pass(CALLS_KEPT);
+    assert_eq!(bench.store.judge(&put, call(u128::MAX, 1), bench.now), Judged::Accept);
+    bench.apply(&put, call(u128::MAX, 1));
+    assert_eq!(bench.store.idempotency_keys.table().len(), CALLS_MOST + 1 - FORGOTTEN_MOST);
+}

@@ -1,0 +1,23 @@
+//! The words of the protocol: who, when, where in the log, and what is written there.
+//!
+//! Plain values with no behaviour beyond their own order and notation. Knows nobody.
+
+mod epoch;
+mod ids;
+mod lease;
+mod member;
+mod position;
+mod record;
+mod text;
+mod time;
+mod vector;
+
+pub use epoch::{Epoch, Misspelt};
+pub use ids::{Boot, ClaimId, Incarnation, NodeId, RequestId};
+pub use lease::{LEASES_MOST, Lease, LeaseName};
+pub use member::{ClusterId, Member, Members};
+pub use position::{Index, Position};
+pub use record::{Call, Entry, Format, Founding, Owner, Payload, Record, Stamp};
+pub use text::Text;
+pub use time::{Now, Span, Time, WallTime};
+pub use vector::{BEGINNING, Vector};

@@ -1,0 +1,80 @@
+//! Why a benchmark has no result.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use super::node_url::UrlError;
+
+#[derive(Debug)]
+pub enum BenchError {
+    Resolve {
+        url: String,
+        source: io::Error,
+    },
+    /// None of the nodes named a leader. What each of them said instead.
+    NoLeader {
+        said: Vec<(String, String)>,
+    },
+    /// The leader's URL, as the cluster gives it, is not one that can be used here.
+    LeaderUrl {
+        url: String,
+        source: UrlError,
+    },
+    /// A server took a request for wrong, so that it would refuse the next ones too.
+    Rejected {
+        url: String,
+        code: String,
+    },
+    /// Nothing was accepted for so long.
+    Stuck {
+        patience: Duration,
+        code: String,
+    },
+    /// The run is over and not one operation succeeded. What was counted most often.
+    NothingSucceeded {
+        code: Option<String>,
+    },
+    /// The result could not be written.
+    Output(io::Error),
+    Runtime(io::Error),
+    /// The program ended before the benchmark did.
+    Ended,
+}
+
+impl fmt::Display for BenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BenchError::Resolve { url, source } => write!(f, "cannot find the host of {url}: {source}"),
+            BenchError::NoLeader { said } => {
+                write!(f, "no leader found")?;
+                said.iter().try_for_each(|(url, what)| write!(f, "\n  {url}: {what}"))
+            }
+            BenchError::LeaderUrl { url, source } => {
+                write!(f, "the cluster says that its leader is at {url:?}: {source}; --spread does without")
+            }
+            BenchError::Rejected { url, code } => write!(f, "{url} rejected a request: {code}"),
+            BenchError::Stuck { patience, code } => {
+                write!(f, "nothing was accepted for {} s; the last answer was {code}", patience.as_secs())
+            }
+            BenchError::NothingSucceeded { code: Some(code) } => {
+                write!(f, "not one operation succeeded; mostly {code}")
+            }
+            BenchError::NothingSucceeded { code: None } => write!(f, "not one operation was answered"),
+            BenchError::Output(source) => write!(f, "cannot write the result: {source}"),
+            BenchError::Runtime(source) => write!(f, "cannot start: {source}"),
+            BenchError::Ended => write!(f, "ended before the benchmark was done"),
+        }
+    }
+}
+
+impl std::error::Error for BenchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BenchError::Resolve { source, .. } => Some(source),
+            BenchError::LeaderUrl { source, .. } => Some(source),
+            BenchError::Output(source) | BenchError::Runtime(source) => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a cluster does under load, in figures that anybody can make again with the same command.
+//!
+//! Six benchmarks share one client (`http`, `session`). Two are in the product, as `eldest bench` ([`Bench`]):
+//!
+//! - a closed loop of reads and writes (`load`): rate and latency;
+//! - `fill`: puts a given amount of data into the cluster first.
+//!
+//! Four are for those who work on Eldest, as `eldest-load` ([`Tool`]):
+//!
+//! - `gap`: how long writes are not acknowledged while somebody else kills nodes or hands leadership over;
+//! - `locks`: roles acquired, released, handed on and left to end;
+//! - `expiry`: thousands of leases that end in the same second;
+//! - `feed`: thousands of readers, and whether each had each of its events once.
+//!
+//! Client and servers often share one machine, so the client is built to cost little: one thread, prepared requests,
+//! an own parser, no allocation while an operation goes well. The report says how much of a core it took all the
+//! same. Nothing here knows the servers' code; it measures what a client can see.
+
+mod args;
+mod error;
+mod expiry;
+mod feed;
+mod fill;
+mod gap;
+mod histogram;
+mod http;
+mod load;
+mod locks;
+mod node_url;
+mod progress;
+mod report;
+mod rng;
+mod session;
+mod status;
+mod tally;
+mod target;
+mod tasks;
+mod text;
+mod workload;
+
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Stdout, Write};
+
+pub use error::BenchError;
+use progress::interrupted;
+
+/// `eldest bench`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = BENCH_EXAMPLES)]
+pub struct Bench {
+    #[command(subcommand)]
+    mode: Option<Mode>,
+
+    #[command(flatten)]
+    load: load::LoadArgs,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Mode {
+    /// Fill the cluster with documents, quickly
+    Fill(fill::FillArgs),
+}
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  eldest bench --url http://127.0.0.1:9000 --connections 64 --size 256 --duration 10s
+  eldest bench --read 90 --level linear --json
+  eldest bench fill --docs 100000";
+
+/// Load generators for those who work on Eldest; `scripts/bench` runs them.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "eldest-load", version, after_help = TOOL_EXAMPLES, max_term_width = 100)]
+pub struct Tool {
+    #[command(subcommand)]
+    generator: Generator,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Generator {
+    /// Write without end and tell each gap between acknowledgements
+    Gap(gap::GapArgs),
+    /// Acquire and release roles, alone and all at once
+    Locks(locks::LocksArgs),
+    /// Let thousands of leases end in the same second, and write meanwhile
+    Expiry(expiry::ExpiryArgs),
+    /// Read the feed thousands of times, and count what is missing
+    Feed(feed::FeedArgs),
+}
+
+const TOOL_EXAMPLES: &str = "\
+Examples:
+  eldest-load gap --over 20ms --duration 60s
+  eldest-load locks --connections 64
+  eldest-load expiry --leases 10000
+  eldest-load feed --readers 10000";
+
+impl Bench {
+    pub fn run_here(&self) -> Result<(), BenchError> {
+        on_this_thread(async |out| self.run(interrupted(), out).await)
+    }
+
+    /// Ends early, with what there is, once `stop` does.
+    async fn run(&self, stop: impl Future<Output = ()>, out: &mut impl Write) -> Result<(), BenchError> {
+        match &self.mode {
+            None => load::run(&self.load, stop, out).await,
+            Some(Mode::Fill(fill)) => fill::run(fill, stop, out).await,
+        }
+    }
+}
+
+impl Tool {
+    pub fn run_here(&self) -> Result<(), BenchError> {
+        on_this_thread(async |out| self.run(interrupted(), out).await)
+    }
+
+    /// Ends early, with what there is, once `stop` does.
+    async fn run(&self, stop: impl Future<Output = ()>, out: &mut impl Write) -> Result<(), BenchError> {
+        match &self.generator {
+            Generator::Gap(gap) => gap::run(gap, stop, out).await,
+            Generator::Locks(locks) => locks::run(locks, stop, out).await,
+            Generator::Expiry(expiry) => expiry::run(expiry, stop, out).await,
+            Generator::Feed(feed) => feed::run(feed, stop, out).await,
+        }
+    }
+}
+
+/// A benchmark has a thread and a runtime of its own: an answer that arrives wakes nobody on another core.
+fn on_this_thread(work: impl AsyncFnOnce(&mut Stdout) -> Result<(), BenchError>) -> Result<(), BenchError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(BenchError::Runtime)?.block_on(work(&mut io::stdout()))
+}

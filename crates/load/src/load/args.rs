@@ -1,0 +1,58 @@
+//! What a run under load is asked for.
+
+use std::time::Duration;
+
+use super::super::args::{Choice, Common, VALUE_BYTES, parse_duration, parse_span};
+use super::super::workload::Level;
+
+/// More would need more files than a process may usually open.
+const CONNECTIONS_MAX: i64 = 1000;
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub common: Common,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Connections, each with one request at a time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=CONNECTIONS_MAX))]
+    pub connections: u16,
+
+    /// Bytes of a value, as JSON
+    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
+    pub size: u32,
+
+    /// How many keys there are: bench/0, bench/1 and so on
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub keys: u32,
+
+    /// How many percent of the requests are reads
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub read: u8,
+
+    /// How strong the reads are
+    #[arg(long, value_enum, default_value = "linear")]
+    pub level: Level,
+
+    /// How long is measured
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
+    pub duration: Duration,
+
+    /// How long to run before anything is counted
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    pub warmup: Duration,
+
+    /// When to give up waiting for an answer
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_span)]
+    pub timeout: Duration,
+
+    /// Send an Idempotency-Key with every write, and retry writes of unknown outcome with it
+    #[arg(long)]
+    pub idempotent: bool,
+
+    /// Which keys and values come in which order
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+}

@@ -1,0 +1,70 @@
+//! A node whose state differs from everybody else's comes back as a new disk, with nothing (P25).
+
+use std::path::PathBuf;
+
+use super::error::StorageError;
+use super::identity::{Identity, draw_incarnation};
+use super::meta::Boundary;
+use super::quarantine::Quarantine;
+use super::recover::{Options, SNAPSHOTS_DIR, lock};
+use super::repair::Place;
+use super::segment::{self, LOG_DIR};
+use super::vote::{Stored, VOTE_FILE, VoteFile};
+use crate::protocol::Vote;
+
+/// Sets log and snapshots aside, while no process uses the directory. What was promised stays promised. Gives the
+/// folder where everything is now.
+pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, StorageError> {
+    let (files, dir) = (&options.files, &options.dir);
+    let _lock = lock(files, dir)?;
+    let Some(read) = Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy)? else {
+        return Ok(None);
+    };
+    let found = VoteFile::read(files, &dir.join(VOTE_FILE))?;
+    let promised = found.map_or(Vote::default(), |found| found.stored.vote);
+    let incarnation = draw_incarnation(files)?;
+    Identity { incarnation, ..read.identity }.write(files, dir)?;
+    let vote = Vote { formed: true, admitted: false, ..promised };
+    VoteFile::create(files, dir, Stored { vote, incarnation })?;
+    let mut quarantine = Quarantine::new(files, dir);
+    quarantine.note(why);
+    // The snapshots first: a log that nothing leads up to is set aside at the next start, a state would be used.
+    let snapshots = dir.join(SNAPSHOTS_DIR);
+    if files.is_dir(&snapshots)? {
+        quarantine.take(&snapshots)?;
+    }
+    let log = dir.join(LOG_DIR);
+    let place = Place { files: files.clone(), dir: log, segment_bytes: options.segment_bytes };
+    let segments = segment::list(files, &place.dir)?;
+    place.begin_anew(&segments, &Boundary::default(), Some(&mut quarantine))?;
+    Ok(quarantine.folder())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Hand, Rng, TempDir, options, reopen, some_records, vote};
+    use crate::types::Position;
+    use crate::writer::Job;
+
+    #[test]
+    fn everything_goes_but_the_promise() {
+        let dir = TempDir::new();
+        assert_eq!(start_over(&options(dir.path()), "odd").unwrap(), None);
+        let mut opened = reopen(dir.path());
+        let mut hand = Hand::new(opened.disk);
+        let records = some_records(&mut Rng(1), Position::ZERO, 3, 20);
+        let lines = opened.lines.append(&records);
+        hand.queue(Job::Vote(vote(3)));
+        hand.queue(Job::Append { records: records.into(), lines });
+        hand.run();
+        assert!(matches!(start_over(&options(dir.path()), "odd"), Err(StorageError::InUse { .. })));
+        drop((hand, opened.snapshots));
+        let folder = start_over(&options(dir.path()), "the state is odd").unwrap().unwrap();
+        assert_eq!(std::fs::read_to_string(folder.join("why.txt")).unwrap(), "the state is odd\n");
+        let again = reopen(dir.path());
+        assert_eq!((again.findings, again.recovered.records), (Vec::new(), Vec::new()));
+        assert_eq!(again.recovered.vote, Vote { admitted: false, ..vote(3) });
+        assert_ne!(again.recovered.incarnation, opened.recovered.incarnation);
+    }
+}

@@ -1,0 +1,65 @@
+//! Cutting a segment so that a crash half-way leaves no doubt.
+
+use std::path::Path;
+
+use super::error::StorageError;
+use super::files::Open;
+use super::marker::Marker;
+use super::meta::Boundary;
+use super::text::{lines, written};
+use super::walk::{Item, Resume, Walk};
+use crate::types::Index;
+
+/// Where a segment is to end.
+#[derive(Debug)]
+pub struct Cut {
+    pub end: Boundary,
+    /// After the last line that stays.
+    pub offset: usize,
+    /// The greatest index that what stays vouches for.
+    pub marked: Index,
+}
+
+/// Finds the end of record `above` in a segment, with the markers that vouch for it.
+pub fn find_cut(path: &Path, first: Index, bytes: &[u8], above: Index) -> Result<Cut, StorageError> {
+    let mut found: Option<Cut> = None;
+    let mut walk = Walk::new(Resume::AtAnyHead);
+    walk.segment(path, first, bytes, &mut |item| match (item, &mut found) {
+        (Item::Start { boundary, place }, None) => {
+            let (end, marked) = (boundary.clone(), boundary.index());
+            found = Some(Cut { end, offset: place.end as usize, marked });
+        }
+        (Item::Record { record, chain, place, .. }, Some(cut)) if record.index() <= above => {
+            cut.end.meta.absorb(&record);
+            cut.end.chain = chain;
+            cut.offset = place.end as usize;
+        }
+        (Item::Marker { index, place }, Some(cut)) if index <= above => {
+            cut.marked = index;
+            cut.offset = place.end as usize;
+        }
+        _ => {}
+    })?;
+    let why = || walk.lost.as_ref().map_or(format!("record {above} is not in it"), ToString::to_string);
+    let found = found.filter(|cut| cut.end.index() == above);
+    found.ok_or_else(|| StorageError::Damaged { path: path.to_path_buf(), why: why() })
+}
+
+/// Makes everything behind `offset` blank, durably. The markers go first: as long as one is left, it vouches for
+/// records that may be half gone already, and the log would be doubtful (P27).
+pub fn blank_behind(file: &Open, bytes: &[u8], offset: usize) -> Result<(), StorageError> {
+    let behind = &bytes[offset..written(bytes).max(offset)];
+    if behind.is_empty() {
+        return Ok(());
+    }
+    let mut unmarked = behind.to_vec();
+    for line in lines(behind).filter(|line| Marker::at_end_of(line.text).is_some()) {
+        unmarked[line.offset..line.offset + line.text.len()].fill(b'\n');
+    }
+    if unmarked != behind {
+        file.write_at(&unmarked, offset as u64)?;
+        file.sync()?;
+    }
+    file.write_at(&vec![b'\n'; behind.len()], offset as u64)?;
+    Ok(file.sync()?)
+}

@@ -1,0 +1,220 @@
+//! The disk of one node, to the driver: a queue, the thread that empties it, and the one that makes room ahead.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::counters::{Counted, Counters};
+use super::error::StorageError;
+use super::files::Lock;
+use super::segment::{self, Spare};
+use super::step::{DiskWriter, Room};
+use super::writer::{Job, Report, Writer};
+use crate::protocol::Seq;
+
+/// After this much quiet the log is told how far it is durable. Long beside a write, short beside a crash.
+pub const MARK_AFTER: Duration = Duration::from_millis(100);
+
+/// How often a full disk is tried again: soon enough for people, rarely enough not to matter.
+pub const ROOM_RETRY: Duration = Duration::from_millis(250);
+
+/// A disk whose directory is open and locked, and that nobody writes to yet.
+#[derive(Debug)]
+pub struct Idle(DiskWriter);
+
+/// The running disk. Dropping it does what is queued, as far as there is room, and waits for that.
+#[derive(Debug)]
+pub struct Disk {
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    writer: Option<JoinHandle<()>>,
+    /// Held until the writer has ended.
+    _lock: Arc<dyn Lock>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Bounded by the core: it stops taking writes at `Limits::uncommitted`, and leaders at `Limits::inflight`.
+    inbox: Mutex<Inbox>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    jobs: Vec<(Seq, Job)>,
+    room: Option<Room>,
+    stop: bool,
+    /// The writer has failed: nobody takes anything out any more.
+    closed: bool,
+}
+
+impl Inbox {
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.room.is_none() && !self.stop
+    }
+}
+
+impl Shared {
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, change: impl FnOnce(&mut Inbox)) {
+        let mut inbox = self.inbox();
+        if !inbox.closed {
+            change(&mut inbox);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// All that has arrived; nothing if the deadline passed first.
+    fn take(&self, deadline: Option<Instant>) -> Inbox {
+        let mut inbox = self.inbox();
+        while inbox.is_empty() {
+            inbox = match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => break,
+                Some(left) => match self.arrived.wait_timeout(inbox, left) {
+                    Ok((inbox, _)) => inbox,
+                    Err(poisoned) => poisoned.into_inner().0,
+                },
+                None => self.arrived.wait(inbox).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        std::mem::take(&mut inbox)
+    }
+}
+
+impl Idle {
+    pub(super) fn new(writer: Writer, lock: Box<dyn Lock>, counters: Arc<Counters>) -> Idle {
+        Idle(DiskWriter::new(writer, lock, counters))
+    }
+
+    /// Starts the threads. `report` is called on the writer's.
+    pub fn start(self, report: impl FnMut(Report) + Send + 'static) -> Result<Disk, StorageError> {
+        Disk::start(self.0, report)
+    }
+
+    /// Without threads: nothing is done but what is called for.
+    pub fn into_writer(self) -> DiskWriter {
+        self.0
+    }
+}
+
+impl Disk {
+    fn start(disk: DiskWriter, report: impl FnMut(Report) + Send + 'static) -> Result<Disk, StorageError> {
+        let shared = Arc::new(Shared::default());
+        let (want, wants) = channel();
+        let (files, dir) = disk.place();
+        let failed = StorageError::io("start a thread for", &dir);
+        let (counters, lock) = (disk.counters(), disk.lock());
+        let room = Arc::clone(&shared);
+        let rooms = std::thread::Builder::new().name("eldest-room".to_string());
+        let rooms = rooms.spawn({
+            let dir = dir.clone();
+            move || make_room(&wants, &room, |size| segment::allocate(&files, &dir, size))
+        });
+        let rooms = rooms.map_err(failed)?;
+        let work = Work { disk, shared: Arc::clone(&shared), report: Box::new(report), want, asked: None };
+        let thread = std::thread::Builder::new().name("eldest-disk".to_string());
+        let thread = thread.spawn(move || {
+            work.run();
+            // Its channel is closed now.
+            let _ = rooms.join();
+        });
+        let writer = Some(thread.map_err(StorageError::io("start a thread for", &dir))?);
+        Ok(Disk { shared, counters, writer, _lock: lock })
+    }
+
+    /// Never waits. After a failure nothing is done any more, and nothing reported.
+    pub fn submit(&self, seq: Seq, job: Job) {
+        self.shared.put(|inbox| inbox.jobs.push((seq, job)));
+    }
+
+    /// What belongs together is given together: it is synced together.
+    pub fn submit_all(&self, jobs: impl Iterator<Item = (Seq, Job)>) {
+        self.shared.put(|inbox| inbox.jobs.extend(jobs));
+    }
+
+    pub fn counted(&self) -> Counted {
+        self.counters.now()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.shared.put(|inbox| inbox.stop = true);
+        if let Some(writer) = self.writer.take() {
+            // A panic there has been printed, and nobody is told of durability any more.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// The writer's thread.
+struct Work {
+    disk: DiskWriter,
+    shared: Arc<Shared>,
+    report: Box<dyn FnMut(Report) + Send>,
+    want: Sender<u64>,
+    /// The room that is being made.
+    asked: Option<u64>,
+}
+
+impl Work {
+    fn run(mut self) {
+        while !self.disk.has_failed() {
+            self.ask_for_room();
+            let deadline = self.patience().map(|patience| Instant::now() + patience);
+            let Inbox { jobs, room, stop, .. } = self.shared.take(deadline);
+            if let Some(Ok(_)) = room {
+                self.asked = None;
+            }
+            self.disk.round(room, jobs, &mut self.report);
+            if stop {
+                return self.disk.step([], &mut self.report);
+            }
+        }
+        *self.shared.inbox() = Inbox { closed: true, ..Inbox::default() };
+    }
+
+    /// How long to wait for jobs, if there is something to do without any.
+    fn patience(&self) -> Option<Duration> {
+        let idle = self.disk.is_unmarked().then_some(MARK_AFTER);
+        idle.or(self.disk.is_starved().then_some(ROOM_RETRY))
+    }
+
+    fn ask_for_room(&mut self) {
+        let wanted = self.disk.wanted();
+        if wanted.is_some() && self.asked.is_none() {
+            self.asked = wanted;
+            // The other end lives as long as this one.
+            let _ = wanted.map(|size| self.want.send(size));
+        }
+    }
+}
+
+/// The other thread: makes what room is wanted, and tries again for as long as there is none.
+fn make_room(
+    wants: &Receiver<u64>,
+    shared: &Shared,
+    mut allocate: impl FnMut(u64) -> Result<Spare, StorageError>,
+) {
+    while let Ok(size) = wants.recv() {
+        loop {
+            let room = allocate(size);
+            let full = room.as_ref().is_err_and(StorageError::is_full);
+            shared.put(|inbox| inbox.room = Some(room));
+            if !full {
+                break;
+            }
+            if wants.recv_timeout(ROOM_RETRY) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "disk_tests.rs"]
+mod tests;

@@ -1,0 +1,151 @@
+//! What can go wrong with a data directory, each with what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::files::FileError;
+use super::snapshot::SnapshotError;
+use crate::types::NodeId;
+
+#[derive(Debug)]
+pub enum StorageError {
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    OtherCluster {
+        path: PathBuf,
+        found: String,
+        expected: String,
+    },
+    OtherNode {
+        path: PathBuf,
+        found: NodeId,
+        expected: NodeId,
+    },
+    /// The identity says that it is another file than it is: somebody copied the directory.
+    Copied {
+        path: PathBuf,
+        found: u64,
+        expected: u64,
+    },
+    NewerFormat {
+        path: PathBuf,
+        found: u32,
+        known: u32,
+    },
+    Unreadable {
+        path: PathBuf,
+        why: String,
+    },
+    /// There are files of a node here, but not the one that says which node's.
+    NoIdentity {
+        dir: PathBuf,
+        found: String,
+    },
+    InUse {
+        path: PathBuf,
+    },
+    /// What was read and checked at the start does not check any more.
+    Damaged {
+        path: PathBuf,
+        why: String,
+    },
+    Snapshot(SnapshotError),
+}
+
+impl StorageError {
+    /// For `map_err`: what was being done to which file.
+    pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
+        let path = path.to_path_buf();
+        move |source| StorageError::Io { doing, path, source }
+    }
+
+    /// The disk, or what this user may use of it, has no room.
+    pub fn is_full(&self) -> bool {
+        let full = |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        matches!(self, StorageError::Io { source, .. } if full(source.kind()))
+    }
+}
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorageError::Io { doing, path, source } => {
+                write!(f, "cannot {doing} {}: {source}", path.display())
+            }
+            StorageError::OtherCluster { path, found, expected } => write!(
+                f,
+                "{} belongs to cluster \"{found}\", this node to \"{expected}\": give the right --data or the right \
+                 cluster name",
+                path.display()
+            ),
+            StorageError::OtherNode { path, found, expected } => write!(
+                f,
+                "{} belongs to node {}, this is node {}: give the right --data or the right --node",
+                path.display(),
+                found.0,
+                expected.0
+            ),
+            StorageError::Copied { path, found, expected } => write!(
+                f,
+                "{} is a copy: it was written as inode {expected} and is inode {found}. Two nodes with one memory lose \
+                 writes. If the original is gone for good, start once with --adopt-copy: this node then joins anew and \
+                 keeps what it has",
+                path.display()
+            ),
+            StorageError::NewerFormat { path, found, known } => write!(
+                f,
+                "{} has format {found}, this program reads up to {known}: start a newer one",
+                path.display()
+            ),
+            StorageError::Unreadable { path, why } => write!(
+                f,
+                "{} cannot be read ({why}): restore that file, or move the whole directory away to join as a new node",
+                path.display()
+            ),
+            StorageError::NoIdentity { dir, found } => write!(
+                f,
+                "{} has {found} but no file \"identity\": restore that file, or move the whole directory away to join as \
+                 a new node",
+                dir.display()
+            ),
+            StorageError::InUse { path } => {
+                write!(f, "another process uses {}: stop it, or give another --data", path.display())
+            }
+            StorageError::Damaged { path, why } => {
+                write!(
+                    f,
+                    "{} was damaged while in use ({why}): start again to have it checked",
+                    path.display()
+                )
+            }
+            StorageError::Snapshot(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for StorageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StorageError::Io { source, .. } => Some(source),
+            StorageError::Snapshot(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<FileError> for StorageError {
+    fn from(error: FileError) -> StorageError {
+        let FileError { doing, path, source } = error;
+        StorageError::Io { doing, path, source }
+    }
+}
+
+impl From<SnapshotError> for StorageError {
+    fn from(error: SnapshotError) -> StorageError {
+        StorageError::Snapshot(error)
+    }
+}

@@ -1,0 +1,246 @@
+//! What storage does with files, and what it says of those that cannot be had.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::real::Real;
+use super::system::{FileSystem, Handle, How, Lock};
+
+/// What could not be done to which file.
+#[derive(Debug)]
+pub struct FileError {
+    pub doing: &'static str,
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+type Result<T> = std::result::Result<T, FileError>;
+
+/// Where the files are.
+#[derive(Clone, Debug)]
+pub struct Files(Arc<dyn FileSystem>);
+
+impl Default for Files {
+    /// The machine's.
+    fn default() -> Files {
+        Files(Arc::new(Real))
+    }
+}
+
+impl Files {
+    pub fn new(system: impl FileSystem + 'static) -> Files {
+        Files(Arc::new(system))
+    }
+
+    pub fn create(&self, path: &Path) -> Result<Open> {
+        self.open_as(path, How::Create, "create")
+    }
+
+    pub fn create_new(&self, path: &Path) -> Result<Open> {
+        self.open_as(path, How::CreateNew, "create")
+    }
+
+    /// To read and write.
+    pub fn existing(&self, path: &Path) -> Result<Open> {
+        self.open_as(path, How::Write, "open")
+    }
+
+    pub fn open(&self, path: &Path) -> Result<Open> {
+        self.open_as(path, How::Read, "open")
+    }
+
+    fn open_as(&self, path: &Path, how: How, doing: &'static str) -> Result<Open> {
+        let handle = self.0.open(path, how).map_err(failed(doing, path))?;
+        Ok(Open { handle, path: path.to_path_buf() })
+    }
+
+    pub fn read(&self, path: &Path) -> Result<Vec<u8>> {
+        self.0.read(path).map_err(failed("read", path))
+    }
+
+    /// None if there is no such file.
+    pub fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>> {
+        if_there(self.read(path))
+    }
+
+    pub fn inode(&self, path: &Path) -> Result<u64> {
+        Ok(self.0.look(path).map_err(failed("look at", path))?.inode)
+    }
+
+    /// False if nothing is there.
+    pub fn is_dir(&self, path: &Path) -> Result<bool> {
+        let look = self.0.look(path).map_err(failed("look at", path));
+        Ok(if_there(look)?.is_some_and(|look| look.is_dir))
+    }
+
+    pub fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.0.rename(from, to).map_err(failed("rename", from))
+    }
+
+    pub fn remove(&self, path: &Path) -> Result<()> {
+        self.0.remove_file(path).map_err(failed("remove", path))
+    }
+
+    /// A file, or a folder with all that is in it.
+    pub fn remove_all(&self, path: &Path) -> Result<()> {
+        let Err(error) = self.remove(path) else {
+            return Ok(());
+        };
+        if !self.is_dir(path)? {
+            return Err(error);
+        }
+        for name in self.0.names(path).map_err(failed("list", path))? {
+            self.remove_all(&path.join(name))?;
+        }
+        self.0.remove_dir(path).map_err(failed("remove", path))
+    }
+
+    /// The folder, and those that lead to it. It may be there.
+    pub fn make_dirs(&self, path: &Path) -> Result<()> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        match (self.0.make_dir(path), parent) {
+            (Ok(()), _) => Ok(()),
+            (Err(error), _) if error.kind() == io::ErrorKind::AlreadyExists && self.is_dir(path)? => Ok(()),
+            (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_dirs(parent)?;
+                self.make_dir(path)
+            }
+            (Err(error), _) => Err(failed("create", path)(error)),
+        }
+    }
+
+    /// One that is not there.
+    pub fn make_dir(&self, path: &Path) -> Result<()> {
+        self.0.make_dir(path).map_err(failed("create", path))
+    }
+
+    /// Names that were made, changed or removed in the folder are on disk when this returns.
+    pub fn sync_dir(&self, path: &Path) -> Result<()> {
+        self.0.sync_dir(path).map_err(failed("sync", path))
+    }
+
+    /// Makes the name `path` durable.
+    pub fn sync_dir_of(&self, path: &Path) -> Result<()> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        self.sync_dir(parent.unwrap_or(Path::new(".")))
+    }
+
+    /// The names in a folder, sorted. What is not UTF-8 is not ours.
+    pub fn names(&self, dir: &Path) -> Result<Vec<String>> {
+        let names = self.0.names(dir).map_err(failed("list", dir))?;
+        let mut names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// None if there is no such folder.
+    pub fn names_if_there(&self, dir: &Path) -> Result<Vec<String>> {
+        Ok(if_there(self.names(dir))?.unwrap_or_default())
+    }
+
+    /// A copy that is durable, apart from its name.
+    pub fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        let copy = self.create(to)?;
+        copy.write_at(&self.read(from)?, 0)?;
+        copy.sync()
+    }
+
+    /// None if another process holds it.
+    pub fn lock(&self, path: &Path) -> Result<Option<Box<dyn Lock>>> {
+        self.0.lock(path).map_err(failed("lock", path))
+    }
+
+    /// Not zero.
+    pub fn draw(&self) -> Result<u64> {
+        loop {
+            let drawn = self.0.draw();
+            let drawn = drawn.map_err(failed("draw a random number from", Path::new("the system")))?;
+            if drawn != 0 {
+                return Ok(drawn);
+            }
+        }
+    }
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
+    move |source| FileError { doing, path: path.to_path_buf(), source }
+}
+
+fn if_there<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// An open file, with its name for what is said about it.
+#[derive(Debug)]
+pub struct Open {
+    handle: Box<dyn Handle>,
+    path: PathBuf,
+}
+
+impl Open {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn size(&self) -> Result<u64> {
+        self.handle.size().map_err(failed("look at", &self.path))
+    }
+
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.handle.write_all_at(bytes, offset).map_err(failed("write", &self.path))
+    }
+
+    /// The bytes, and the length if that has changed, are on disk when this returns.
+    pub fn sync(&self) -> Result<()> {
+        self.handle.sync().map_err(failed("sync", &self.path))
+    }
+
+    /// The name is durable only after a `sync_dir`.
+    pub fn rename(&mut self, files: &Files, to: &Path) -> Result<()> {
+        files.rename(&self.path, to)?;
+        self.path = to.to_path_buf();
+        Ok(())
+    }
+
+    /// From the beginning to the end, piece by piece.
+    pub fn stream(self) -> Stream {
+        Stream { open: self, at: 0 }
+    }
+}
+
+/// An open file that is read or written in order.
+#[derive(Debug)]
+pub struct Stream {
+    open: Open,
+    at: u64,
+}
+
+impl Stream {
+    pub fn open(&self) -> &Open {
+        &self.open
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.open.handle.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.open.handle.write_all_at(bytes, self.at)?;
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! What a power failure leaves.
+
+use std::collections::BTreeSet;
+
+use super::dice::Dice;
+use super::tree::{Data, DataChange, Inode, Node, Tree, put};
+
+/// What a disk writes whole or not at all, but for one that is torn.
+const SECTOR_BYTES: usize = 512;
+
+/// How much of what was not synced is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    Nothing,
+    Everything,
+    /// By chance: all, nothing or a part, of names and of each file's bytes.
+    Some,
+}
+
+/// How it goes for one file, or for the names.
+#[derive(Clone, Copy)]
+enum Luck {
+    All,
+    None,
+    /// Of so many, each is kept but for one.
+    Most(u64),
+}
+
+impl Loss {
+    fn luck(self, dice: &mut Dice) -> Luck {
+        match self {
+            Loss::Nothing => Luck::All,
+            Loss::Everything => Luck::None,
+            Loss::Some => match dice.below(5) {
+                0 => Luck::All,
+                1 => Luck::None,
+                chance => Luck::Most(1 << chance),
+            },
+        }
+    }
+}
+
+impl Luck {
+    fn keeps(self, dice: &mut Dice) -> bool {
+        match self {
+            Luck::All => true,
+            Luck::None => false,
+            Luck::Most(of) => dice.below(of) > 0,
+        }
+    }
+}
+
+/// The tree becomes what is found when the power is back.
+pub fn lose(tree: &mut Tree, dice: &mut Dice, loss: Loss) {
+    let luck = loss.luck(dice);
+    lose_names(tree, dice, luck);
+    for node in tree.nodes.values_mut() {
+        if let Node::File(data) = node {
+            let luck = loss.luck(dice);
+            lose_data(data, dice, luck);
+        }
+    }
+    tree.collect();
+}
+
+/// A change that is lost takes with it all later ones in its folders.
+fn lose_names(tree: &mut Tree, dice: &mut Dice, luck: Luck) {
+    let mut ended: BTreeSet<Inode> = BTreeSet::new();
+    for change in tree.changes.drain(..) {
+        if !change.dirs().any(|dir| ended.contains(&dir)) && luck.keeps(dice) {
+            change.apply(&mut tree.durable);
+        } else {
+            ended.extend(change.dirs());
+        }
+    }
+    tree.names.clone_from(&tree.durable);
+}
+
+fn lose_data(data: &mut Data, dice: &mut Dice, luck: Luck) {
+    for change in data.changes.drain(..) {
+        match change {
+            DataChange::Emptied if luck.keeps(dice) => data.durable.clear(),
+            // What was written after it went to other places.
+            DataChange::Emptied => break,
+            DataChange::Wrote { offset, bytes } => {
+                lose_sectors(&mut data.durable, offset, &bytes, dice, luck);
+            }
+        }
+    }
+    data.changes.clear();
+    data.now.clone_from(&data.durable);
+}
+
+fn lose_sectors(durable: &mut Vec<u8>, offset: usize, bytes: &[u8], dice: &mut Dice, luck: Luck) {
+    let end = offset + bytes.len();
+    let first = offset / SECTOR_BYTES;
+    let sectors = end.div_ceil(SECTOR_BYTES).saturating_sub(first).max(1);
+    let torn = first + dice.below(sectors as u64) as usize;
+    let mut at = offset;
+    while at < end {
+        let sector = at / SECTOR_BYTES;
+        let next = end.min((sector + 1) * SECTOR_BYTES);
+        let mut piece = &bytes[at - offset..next - offset];
+        let mut from = at;
+        if matches!(luck, Luck::Most(_)) && sector == torn {
+            let cut = dice.below(piece.len() as u64 + 1) as usize;
+            // The first part has come, or the last one.
+            if dice.below(2) == 0 {
+                piece = &piece[..cut];
+            } else {
+                (piece, from) = (&piece[cut..], at + cut);
+            }
+        }
+        if luck.keeps(dice) {
+            put(durable, from, piece);
+        }
+        at = next;
+    }
+}

@@ -1,0 +1,358 @@
+//! Files in memory, whose machine can lose its power at every operation.
+//!
+//! ```text
+//!  Simulated ── files() ─► Files ─► what one start of the program does
+//!      │                            tree.rs: what it sees, and what of that is durable
+//!      ├─ schedule(after, fault)    the operation that fails, or at which the power goes
+//!      ├─ kill()                    the process is gone; what it wrote is still there
+//!      └─ cut_power(loss)           and of what it did not sync, only some
+//! ```
+//!
+//! A power failure keeps of a file's unsynced writes any sectors, one of them torn at any byte; of the changes of
+//! names in a folder those up to some change, where one that concerns two folders happens in both or in neither.
+//! A file's data and its name know nothing of each other. This is less than journaling file systems promise, none of
+//! which promises it to others. Everything follows from the seed.
+
+mod dice;
+mod loss;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::access::Files;
+use super::system::{FileSystem, Handle, How, Lock, Look};
+use Operation::{Change, Read};
+use dice::Dice;
+use tree::{Inode, Tree};
+
+pub use loss::Loss;
+
+/// What happens at an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It begins, and is the last one: `cut_power` decides how far it came.
+    Power,
+    /// It does nothing and says this.
+    Refuse(io::ErrorKind),
+}
+
+/// What a fault came at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It changes nothing: a power failure here is one at the change before or after.
+    Read,
+    Change,
+}
+
+/// A machine's disk. A clone is the same one.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    machine: Arc<Mutex<Machine>>,
+}
+
+#[derive(Clone, Debug)]
+struct Machine {
+    tree: Tree,
+    dice: Dice,
+    /// Which start of the program may use it. What an earlier one has open is dead.
+    start: u64,
+    powered: bool,
+    operations: u64,
+    faults: BTreeMap<u64, Fault>,
+    struck: Option<Operation>,
+    /// Files below this folder can grow by so much in all.
+    room: Option<(PathBuf, u64)>,
+    locked: Vec<PathBuf>,
+}
+
+impl Simulated {
+    /// An empty disk.
+    pub fn new(seed: u64) -> Simulated {
+        let machine = Machine {
+            tree: Tree::default(),
+            dice: Dice::new(seed),
+            start: 0,
+            powered: true,
+            operations: 0,
+            faults: BTreeMap::new(),
+            struck: None,
+            room: None,
+            locked: Vec::new(),
+        };
+        Simulated { machine: Arc::new(Mutex::new(machine)) }
+    }
+
+    /// For the program that is started now, until it is killed or the power goes.
+    pub fn files(&self) -> Files {
+        let start = self.machine().start;
+        Files::new(Mounted { machine: Arc::clone(&self.machine), start })
+    }
+
+    /// Another disk with the same on it, for what else might happen. What is open belongs to this one.
+    pub fn fork(&self, seed: u64) -> Simulated {
+        let mut machine = self.machine().clone();
+        machine.dice = Dice::new(seed);
+        Simulated { machine: Arc::new(Mutex::new(machine)) }
+    }
+
+    /// How many operations there have been, those that only read among them.
+    pub fn operations(&self) -> u64 {
+        self.machine().operations
+    }
+
+    /// Something happens to the operation that comes after so many others.
+    pub fn schedule(&self, after: u64, fault: Fault) {
+        let mut machine = self.machine();
+        let at = machine.operations + after + 1;
+        machine.faults.insert(at, fault);
+    }
+
+    /// What was scheduled and has not come does not come any more.
+    pub fn clear_faults(&self) {
+        self.machine().faults.clear();
+    }
+
+    /// What the last scheduled fault came at, if it has come since the start.
+    pub fn struck(&self) -> Option<Operation> {
+        self.machine().struck
+    }
+
+    /// Whether a scheduled power failure has come.
+    pub fn is_dead(&self) -> bool {
+        !self.machine().powered
+    }
+
+    /// From now on files below this folder can grow by so many bytes. What they have, they can write anew.
+    pub fn limit(&self, folder: &Path, bytes: u64) {
+        self.machine().room = Some((folder.to_path_buf(), bytes));
+    }
+
+    pub fn lift_limit(&self) {
+        self.machine().room = None;
+    }
+
+    /// The process ends. All that it wrote is there, and as little of it durable as before.
+    pub fn kill(&self) {
+        self.machine().end();
+    }
+
+    /// The power goes, and comes back. What is left is durable.
+    pub fn cut_power(&self, loss: Loss) {
+        let mut machine = self.machine();
+        machine.end();
+        let Machine { tree, dice, .. } = &mut *machine;
+        loss::lose(tree, dice, loss);
+    }
+
+    /// Every file and what is in it, in the order of the paths.
+    pub fn image(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.machine().tree.image()
+    }
+
+    /// Changes a file's bytes where nobody sees it, durably: what a bad medium does. None if there is no such file.
+    pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> Option<()> {
+        let mut machine = self.machine();
+        let data = machine.tree.data_at(path).ok()?;
+        change(&mut data.now);
+        data.sync();
+        data.durable.clone_from(&data.now);
+        Some(())
+    }
+
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Machine {
+    fn end(&mut self) {
+        self.start += 1;
+        self.powered = true;
+        self.faults.clear();
+        self.struck = None;
+        self.locked.clear();
+        self.tree.collect();
+    }
+
+    /// Counts an operation. True: the power goes once it has begun.
+    fn begin(&mut self, operation: Operation) -> io::Result<bool> {
+        self.operations += 1;
+        let fault = self.faults.remove(&self.operations);
+        self.struck = fault.map(|_| operation).or(self.struck);
+        match fault {
+            Some(Fault::Refuse(kind)) => Err(kind.into()),
+            Some(Fault::Power) => {
+                self.powered = false;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Takes room for a file that grows; gives how much of it there is.
+    fn grow(&mut self, inode: Inode, by: u64) -> u64 {
+        let Some((folder, left)) = &mut self.room else {
+            return by;
+        };
+        if !self.tree.is_below(inode, folder) {
+            return by;
+        }
+        let given = by.min(*left);
+        *left -= given;
+        given
+    }
+}
+
+/// The disk to one start of the program.
+#[derive(Clone, Debug)]
+struct Mounted {
+    machine: Arc<Mutex<Machine>>,
+    start: u64,
+}
+
+impl Mounted {
+    /// Does one operation, if the machine is still there.
+    fn run<T>(
+        &self,
+        kind: Operation,
+        operation: impl FnOnce(&mut Machine) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        if machine.start != self.start || !machine.powered {
+            return Err(no_power());
+        }
+        let last = machine.begin(kind)?;
+        let done = operation(&mut machine);
+        if last { Err(no_power()) } else { done }
+    }
+
+    /// One that makes something durable: at the last moment it does nothing.
+    fn run_sync(&self, operation: impl FnOnce(&mut Machine) -> io::Result<()>) -> io::Result<()> {
+        self.run(Change, |machine| if machine.powered { operation(machine) } else { Ok(()) })
+    }
+}
+
+fn no_power() -> io::Error {
+    io::Error::other("the power is cut")
+}
+
+impl FileSystem for Mounted {
+    fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn Handle>> {
+        let kind = if matches!(how, How::Read | How::Write) { Read } else { Change };
+        let inode = self.run(kind, |machine| machine.tree.open(path, how))?;
+        Ok(Box::new(OpenFile { mounted: self.clone(), inode }))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.run(Read, |machine| Ok(machine.tree.data_at(path)?.now.clone()))
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Look> {
+        self.run(Read, |machine| machine.tree.look(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.run(Change, |machine| machine.tree.rename(from, to))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.run(Change, |machine| machine.tree.remove(path, false))
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.run(Change, |machine| machine.tree.remove(path, true))
+    }
+
+    fn make_dir(&self, path: &Path) -> io::Result<()> {
+        self.run(Change, |machine| machine.tree.make_dir(path))
+    }
+
+    fn names(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.run(Read, |machine| machine.tree.names(dir))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.run_sync(|machine| machine.tree.sync_dir(dir))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Lock>>> {
+        let locked = self.run(Change, |machine| {
+            machine.tree.open(path, How::Create)?;
+            let free = !machine.locked.iter().any(|locked| locked == path);
+            if free {
+                machine.locked.push(path.to_path_buf());
+            }
+            Ok(free)
+        })?;
+        let held = || Held { mounted: self.clone(), path: path.to_path_buf() };
+        Ok(locked.then(|| Box::new(held()) as Box<dyn Lock>))
+    }
+
+    fn draw(&self) -> io::Result<u64> {
+        self.run(Read, |machine| Ok(machine.dice.next()))
+    }
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    mounted: Mounted,
+    inode: Inode,
+}
+
+impl Handle for OpenFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.mounted.run(Read, |machine| {
+            let bytes = &machine.tree.data(self.inode).now;
+            let from = bytes.len().min(offset as usize);
+            let length = buffer.len().min(bytes.len() - from);
+            buffer[..length].copy_from_slice(&bytes[from..from + length]);
+            Ok(length)
+        })
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.mounted.run(Change, |machine| {
+            let length = machine.tree.data(self.inode).now.len() as u64;
+            let grows = (offset + bytes.len() as u64).saturating_sub(length);
+            let missing = (grows - machine.grow(self.inode, grows)) as usize;
+            let fits = bytes.len().saturating_sub(missing);
+            machine.tree.data(self.inode).write(offset as usize, &bytes[..fits]);
+            if missing > 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.mounted.run_sync(|machine| {
+            machine.tree.data(self.inode).sync();
+            Ok(())
+        })
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.mounted.run(Read, |machine| Ok(machine.tree.data(self.inode).now.len() as u64))
+    }
+}
+
+#[derive(Debug)]
+struct Held {
+    mounted: Mounted,
+    path: PathBuf,
+}
+
+impl Lock for Held {}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut machine = self.mounted.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        if machine.start == self.mounted.start {
+            machine.locked.retain(|locked| *locked != self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

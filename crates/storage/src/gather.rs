@@ -1,0 +1,259 @@
+//! Reads the log into memory, and judges what of it can be used.
+
+use std::path::Path;
+
+use super::error::StorageError;
+use super::files::Files;
+use super::finding::{Doubt, Finding};
+use super::lines::{Building, Lines};
+use super::meta::Boundary;
+use super::segment;
+use super::walk::{Bad, Item, Place, Reason, Resume, Walk};
+use crate::protocol::{BadLine, Tail, judge};
+use crate::types::{Index, Position, Record};
+
+/// Records kept below the newest snapshot, for followers that lag: more takes memory and time at the start, and a
+/// follower that lags farther is served by a snapshot in less time.
+pub const RECORDS_KEPT_MAX: u64 = 10_000;
+/// The same in bytes, for big records.
+pub const BYTES_KEPT_MAX: usize = 64 << 20;
+
+/// What checks in a log, and what does not.
+#[derive(Debug)]
+pub struct Gathered {
+    pub segments: Vec<Index>,
+    /// None if nothing checks.
+    pub log: Option<Checked>,
+    pub junk: Vec<Junk>,
+    pub replaced: Vec<Bad>,
+    /// The log ends here, with a bad line.
+    pub lost: Option<Bad>,
+    pub synced: Index,
+}
+
+/// The log from some boundary on.
+#[derive(Debug)]
+pub struct Checked {
+    pub base: Boundary,
+    pub records: Vec<Record>,
+    pub lines: Lines,
+    /// The segment that holds the first of the records.
+    pub first: Index,
+    /// It holds other things before them.
+    pub amid: bool,
+    /// The segment that holds the last one, and where that ends.
+    pub last: Index,
+    pub offset: u64,
+    pub end: Boundary,
+    pub marked: Index,
+}
+
+/// A damaged line without a record in it.
+#[derive(Debug)]
+pub struct Junk {
+    pub bad: Bad,
+    /// What the log amounts to there.
+    pub at: Boundary,
+    /// Where the log goes on, if in the same file.
+    pub upto: Option<u64>,
+}
+
+/// What to do with what was read.
+#[derive(Debug)]
+pub struct Verdict {
+    /// The log can be used. If not, it begins anew after the snapshot.
+    pub keep: bool,
+    pub findings: Vec<Finding>,
+}
+
+pub fn gather(files: &Files, dir: &Path, snapshot: &Boundary) -> Result<Gathered, StorageError> {
+    let segments = segment::list(files, dir)?;
+    let mut gathering = Gathering::default();
+    let mut walk = Walk::new(Resume::After(snapshot));
+    for first in &segments {
+        let path = segment::path(dir, *first);
+        let bytes = files.read(&path)?;
+        walk.segment(&path, *first, &bytes, &mut |item| gathering.take(item))?;
+    }
+    let Gathering { mut log, mut building, mut junk, replaced, .. } = gathering;
+    if let Some(log) = &mut log {
+        log.lines.finish(&mut building);
+        log.end = walk.end.clone().unwrap_or_default();
+        // What is in older files goes with them, and a file that is entered amid is written anew.
+        junk.retain(|junk| junk.bad.segment > log.first || (junk.bad.segment == log.first && !log.amid));
+    }
+    Ok(Gathered { segments, log, junk, replaced, lost: walk.lost, synced: walk.synced })
+}
+
+#[derive(Debug, Default)]
+struct Gathering {
+    log: Option<Checked>,
+    building: Building,
+    junk: Vec<Junk>,
+    replaced: Vec<Bad>,
+    /// Not yet known for what it is.
+    bad: Option<Bad>,
+}
+
+impl Gathering {
+    fn take(&mut self, item: Item<'_>) {
+        match item {
+            Item::Start { boundary, place } => self.start(boundary, place),
+            Item::Bad(bad) => self.bad = Some(bad.clone()),
+            Item::Resumed { bad, at, place } => {
+                self.bad = None;
+                let upto = (place.segment == bad.segment).then_some(place.offset);
+                self.junk.push(Junk { bad: bad.clone(), at: at.clone(), upto });
+            }
+            Item::Segment { place } => {
+                self.reach(place);
+                if let Some(log) = &mut self.log {
+                    log.marked = place.segment - 1;
+                }
+            }
+            Item::Marker { index, place } => {
+                self.reach(place);
+                if let Some(log) = &mut self.log {
+                    log.marked = index;
+                }
+            }
+            Item::Record { record, line, chain, place } => {
+                self.reach(place);
+                if let Some(log) = &mut self.log {
+                    log.records.push(record);
+                    log.lines.push_line(line, chain, &mut self.building);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, boundary: &Boundary, place: Place<'_>) {
+        self.replaced.extend(self.bad.take());
+        self.building = Building::default();
+        let amid = place.offset > 0;
+        self.log = Some(Checked {
+            base: boundary.clone(),
+            records: Vec::new(),
+            lines: Lines::new(boundary),
+            first: place.segment,
+            amid,
+            last: place.segment,
+            offset: if amid { place.offset } else { place.end },
+            end: boundary.clone(),
+            marked: boundary.index(),
+        });
+    }
+
+    fn reach(&mut self, place: Place<'_>) {
+        if let Some(log) = &mut self.log {
+            (log.last, log.offset) = (place.segment, place.end);
+        }
+    }
+}
+
+impl Gathered {
+    /// Whether the log goes on from the snapshot, and whether something was forgotten (P27). `complete`: there was
+    /// a log once.
+    pub fn judge(&self, snapshot: &Boundary, complete: bool) -> Verdict {
+        let mut findings: Vec<Finding> =
+            self.junk.iter().map(|junk| Finding::Repaired(junk.bad.clone())).collect();
+        findings.extend(self.replaced.iter().cloned().map(Finding::Replaced));
+        findings.extend(self.lost.as_ref().map(|bad| self.judge_end(bad, snapshot)));
+        let fit = self.log.as_ref().map_or(Fit::Nothing, |log| log.fit(snapshot));
+        match fit {
+            Fit::Good => {}
+            Fit::Nothing if self.segments.is_empty() && complete => {
+                findings.push(Finding::Doubtful(Doubt::NoLog));
+            }
+            // Whatever is there does not check, which has been judged.
+            Fit::Nothing => {}
+            Fit::Beyond(to) => findings.push(Finding::Doubtful(Doubt::Gap { from: snapshot.index(), to })),
+            Fit::Superseded(log) => {
+                findings.push(Finding::Superseded { log, snapshot: snapshot.meta.at });
+            }
+            Fit::Mismatch => {
+                findings.push(Finding::Doubtful(Doubt::Mismatch { at: snapshot.meta.at }));
+            }
+        }
+        Verdict { keep: fit == Fit::Good, findings }
+    }
+
+    /// What the snapshot holds is not lost, so the bad line counts as the one after that.
+    fn judge_end(&self, bad: &Bad, snapshot: &Boundary) -> Finding {
+        let index = bad.index.max(snapshot.index() + 1);
+        let tail = match bad.reason {
+            Reason::Line(_) | Reason::Unended | Reason::Marker => {
+                judge(BadLine { index, synced: self.synced })
+            }
+            // Head and length are durable before the file has a name, so no power loss cuts them short.
+            Reason::Head(_) | Reason::Gap { .. } | Reason::Shortened { .. } => Tail::Doubtful,
+        };
+        match tail {
+            Tail::Torn if bad.index < index => Finding::Replaced(bad.clone()),
+            Tail::Torn => Finding::Cut(bad.clone()),
+            Tail::Doubtful => Finding::Doubtful(Doubt::Line { bad: bad.clone(), synced: self.synced }),
+        }
+    }
+}
+
+/// How a log and the newest snapshot fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    Good,
+    Nothing,
+    /// The log begins after this record only.
+    Beyond(Index),
+    /// The log ends before the snapshot, or is of another history: what is committed there was installed here.
+    Superseded(Position),
+    Mismatch,
+}
+
+impl Checked {
+    fn fit(&self, snapshot: &Boundary) -> Fit {
+        let at = snapshot.index();
+        let position = match at.checked_sub(self.base.index()) {
+            None => return Fit::Beyond(self.base.index()),
+            Some(0) => Some(self.base.meta.at),
+            Some(above) => self.records.get(above as usize - 1).map(|record| record.position),
+        };
+        match position {
+            Some(position) if position == snapshot.meta.at => match self.lines.chain_at(at) {
+                Some(chain) if chain == snapshot.chain => Fit::Good,
+                _ => Fit::Mismatch,
+            },
+            _ => Fit::Superseded(self.end.meta.at),
+        }
+    }
+
+    /// Nothing comes before the first record, and so nothing is unknown of it.
+    pub fn tell_histories_apart(&mut self) {
+        if self.base.index() == 0 {
+            self.base.meta.vector.get_or_insert_default();
+        }
+    }
+
+    /// Forgets what is too old to be of use, in memory only.
+    pub fn shorten(&mut self, snapshot: &Boundary) {
+        let below = snapshot.index().saturating_sub(self.base.index()) as usize;
+        // Only the snapshot knows which histories it includes: the log begins there.
+        let unsaid = self.base.meta.vector.is_none() && snapshot.meta.vector.is_some();
+        let kept_most = if unsaid { 0 } else { RECORDS_KEPT_MAX };
+        let (mut kept, mut bytes) = (0, 0);
+        for record in self.records[..below].iter().rev() {
+            bytes += record.entry.size();
+            if kept == kept_most || bytes > BYTES_KEPT_MAX {
+                break;
+            }
+            kept += 1;
+        }
+        let gone = below - kept as usize;
+        for record in self.records.drain(..gone) {
+            self.base.meta.absorb(&record);
+        }
+        if unsaid {
+            self.base.meta.vector.clone_from(&snapshot.meta.vector);
+        }
+        self.lines.trim(self.base.index());
+        self.base.chain = self.lines.chain_at(self.base.index()).unwrap_or(self.base.chain);
+    }
+}

@@ -1,0 +1,139 @@
+//! Whose data directory this is. Written when it is made, and when it gets a new life.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::StorageError;
+use super::files::Files;
+use super::own::{hex, incarnation};
+use crate::types::{Incarnation, NodeId};
+
+pub const IDENTITY_FILE: &str = "identity";
+
+/// The newest layout of a data directory that this program knows.
+const FORMAT: u32 = 1;
+
+/// What a node keeps beside its identity. One of these without it is a directory of which something was lost.
+const BELONGINGS: [&str; 4] = ["log", "snapshots", "vote", "quarantine"];
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    format: u32,
+    cluster: String,
+    node: u32,
+    incarnation: String,
+    /// This file's own: a copy has another one.
+    inode: u64,
+    /// Log and promise file were made. Before that, none of them can have been lost.
+    complete: bool,
+}
+
+/// What a later format may have in common with this one.
+#[derive(Debug, Deserialize)]
+struct AnyFormat {
+    format: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub cluster: String,
+    pub node: NodeId,
+    pub incarnation: Incarnation,
+    pub complete: bool,
+}
+
+/// An identity, and whether the file is where it was written.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Read {
+    pub identity: Identity,
+    pub copied: bool,
+}
+
+impl Identity {
+    /// A new disk's.
+    pub fn draw(files: &Files, cluster: &str, node: NodeId) -> Result<Identity, StorageError> {
+        let incarnation = draw_incarnation(files)?;
+        Ok(Identity { cluster: cluster.to_string(), node, incarnation, complete: false })
+    }
+
+    /// Reads the identity of a directory; none if nothing was ever kept there.
+    pub fn read(
+        files: &Files,
+        dir: &Path,
+        cluster: &str,
+        node: NodeId,
+        adopt_copy: bool,
+    ) -> Result<Option<Read>, StorageError> {
+        let path = dir.join(IDENTITY_FILE);
+        let Some(bytes) = files.read_if_there(&path)? else {
+            return nothing_kept(files, dir).map(|()| None);
+        };
+        let unreadable = |why: &str| StorageError::Unreadable { path: path.clone(), why: why.to_string() };
+        let any: AnyFormat =
+            serde_json::from_slice(&bytes).map_err(|error| unreadable(&error.to_string()))?;
+        if any.format > FORMAT {
+            return Err(StorageError::NewerFormat { path, found: any.format, known: FORMAT });
+        }
+        let text: Text = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error.to_string()))?;
+        let incarnation = incarnation(&text.incarnation).filter(|life| *life != Incarnation::default());
+        let incarnation = incarnation.ok_or_else(|| unreadable("no incarnation"))?;
+        let (expected, found) = (text.inode, files.inode(&path)?);
+        if text.cluster != cluster {
+            return Err(StorageError::OtherCluster {
+                path,
+                found: text.cluster,
+                expected: cluster.to_string(),
+            });
+        }
+        if text.node != node.0 {
+            return Err(StorageError::OtherNode { path, found: NodeId(text.node), expected: node });
+        }
+        let copied = expected != found;
+        if copied && !adopt_copy {
+            return Err(StorageError::Copied { path, found, expected });
+        }
+        let identity = Identity { cluster: text.cluster, node, incarnation, complete: text.complete };
+        Ok(Some(Read { identity, copied }))
+    }
+
+    /// Durable when it returns; until then the old one stays.
+    pub fn write(&self, files: &Files, dir: &Path) -> Result<(), StorageError> {
+        let temporary = dir.join("identity.new");
+        let mut file = files.create(&temporary)?;
+        let text = Text {
+            format: FORMAT,
+            cluster: self.cluster.clone(),
+            node: self.node.0,
+            incarnation: hex(self.incarnation),
+            inode: files.inode(&temporary)?,
+            complete: self.complete,
+        };
+        let mut json = serde_json::to_string_pretty(&text).expect("numbers and texts always encode");
+        json.push('\n');
+        file.write_at(json.as_bytes(), 0)?;
+        file.sync()?;
+        file.rename(files, &dir.join(IDENTITY_FILE))?;
+        Ok(files.sync_dir(dir)?)
+    }
+}
+
+/// A life that no disk has had before.
+pub fn draw_incarnation(files: &Files) -> Result<Incarnation, StorageError> {
+    Ok(Incarnation(files.draw()?))
+}
+
+fn nothing_kept(files: &Files, dir: &Path) -> Result<(), StorageError> {
+    let names = files.names_if_there(dir)?;
+    let found: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| BELONGINGS.contains(name)).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(StorageError::NoIdentity { dir: dir.to_path_buf(), found: found.join(", ") })
+}
+
+#[cfg(test)]
+#[path = "identity_tests.rs"]
+mod tests;

@@ -1,0 +1,75 @@
+//! Everything that touches files: what one node must still know after its power failed.
+//!
+//! ```text
+//!  data directory                                   who
+//!    identity    whose it is                        identity.rs
+//!    vote        what was promised                  vote.rs
+//!    log/        segments of lines, a line a record walk.rs reads, log.rs writes
+//!    snapshots/  the chain of states                snapshot/
+//!    quarantine/ what was bad                       quarantine.rs
+//!
+//!  open ─► recover.rs ─► gather.rs (read, judge) ─► repair.rs ─► Idle ─ start ─► Disk
+//!
+//!  Disk::submit(seq, job) ─► disk.rs: queue ─► writer.rs ─► log.rs, vote.rs, snapshot/ ─► Report::Durable(seq)
+//! ```
+//!
+//! One thread writes, in the order of the jobs; another makes room ahead of need. `docs/disk-format.md` describes the files.
+
+mod again;
+mod batch;
+mod counters;
+#[cfg(test)]
+mod crash_tests;
+mod cut;
+mod digits;
+mod disk;
+mod error;
+pub mod files;
+mod finding;
+#[cfg(test)]
+mod fixture_tests;
+mod gather;
+#[cfg(test)]
+mod history_tests;
+mod identity;
+pub mod line;
+mod lines;
+mod log;
+mod marker;
+mod meta;
+#[cfg(test)]
+mod model_tests;
+pub mod node;
+mod own;
+mod quarantine;
+mod read;
+mod recover;
+mod repair;
+mod segment;
+pub mod snapshot;
+mod step;
+#[cfg(test)]
+mod testing;
+mod text;
+mod vote;
+mod walk;
+mod writer;
+
+pub use again::start_over;
+pub use batch::{Batch, BatchError, Encoded, decode_all};
+pub use counters::Counted;
+pub use disk::{Disk, Idle, MARK_AFTER, ROOM_RETRY};
+pub use error::StorageError;
+pub use finding::{Doubt, Finding};
+pub use line::LineError;
+pub use lines::Lines;
+pub use meta::Boundary;
+pub use read::{LogEnd, LogItem, read_dir, read_in};
+pub use recover::{Opened, Options, open};
+pub use segment::SEGMENT_BYTES;
+pub use step::DiskWriter;
+pub use vote::Lost;
+pub use walk::{Bad, Reason};
+pub use writer::{Job, Report};
+
+use eldest_core::{protocol, replica, store, types};

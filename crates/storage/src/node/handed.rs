@@ -1,0 +1,331 @@
+//! What one state has and another has not, on its way from node to node.
+//!
+//! ```text
+//! eldest-difference 1 part 000000009c1f03aa {"epoch":…}     or whole; the sender's state: its digest, its boundary
+//! doc "greeting" {"at":"7.1@12","value":"hello"}            the store's lines
+//! end 1 9c1f03aa                                            how many; crc32 of every byte before its digits
+//! ```
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crc32fast::Hasher;
+
+use crate::meta::Boundary;
+use crate::replica::StateTransfer;
+use crate::store::{self, Difference, Loader, Unreadable};
+
+const NAME: &str = "eldest-difference 1";
+/// What is absent from it is not there.
+const WHOLE: &str = "whole";
+/// What is absent from it stands as the receiver knows it.
+const PART: &str = "part";
+/// As in a snapshot: no call that a node takes comes near it.
+const LINE_BYTES_MOST: usize = 64 << 20;
+
+/// The text of one difference, which is held in memory where it arrives: more than the state of a cluster that has its
+/// nodes' memory to live in.
+pub const DIFFERENCE_BYTES_MOST: u64 = 1 << 30;
+
+/// A difference, and what the sender's state is with it.
+#[derive(Debug)]
+pub struct Handed {
+    pub boundary: Boundary,
+    pub digest: u64,
+    pub difference: Difference,
+}
+
+/// Why nothing of what came may be used.
+#[derive(Debug)]
+pub enum BadHanded {
+    Head,
+    Line(u64),
+    Entry(Unreadable),
+    TooLong,
+    Checksum,
+    Unfinished,
+    AfterEnd,
+    /// An entry was written where the sender's own vector does not reach.
+    Stray,
+}
+
+impl fmt::Display for BadHanded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadHanded::Head => {
+                write!(f, "it does not begin with `{NAME}`, its extent, a digest and a boundary")
+            }
+            BadHanded::Line(line) => write!(f, "line {line} is not table, key and value"),
+            BadHanded::Entry(error) => error.fmt(f),
+            BadHanded::TooLong => write!(f, "a line has more than {LINE_BYTES_MOST} bytes"),
+            BadHanded::Checksum => write!(f, "number of lines or checksum are another"),
+            BadHanded::Unfinished => write!(f, "it ends too early"),
+            BadHanded::Stray => write!(f, "an entry is of no history that its sender includes"),
+            BadHanded::AfterEnd => write!(f, "it goes on after its last line"),
+        }
+    }
+}
+
+impl std::error::Error for BadHanded {}
+
+impl From<Handed> for StateTransfer {
+    fn from(handed: Handed) -> StateTransfer {
+        let Handed { boundary: Boundary { meta, chain, origin }, digest, difference } = handed;
+        StateTransfer { meta, origin, chain, digest, difference }
+    }
+}
+
+impl Handed {
+    pub fn write(&self, out: impl Write) -> io::Result<()> {
+        let mut out = Summing { out, crc: Hasher::new() };
+        let extent = if self.difference.is_whole() { WHOLE } else { PART };
+        writeln!(out, "{NAME} {extent} {:016x} {}", self.digest, self.boundary.to_json())?;
+        let mut count = 0u64;
+        let mut line = String::new();
+        for (key, value) in self.difference.entries() {
+            line.clear();
+            store::write_entry(&mut line, &key, &value).expect("a string takes everything");
+            out.write_all(line.as_bytes())?;
+            count += 1;
+        }
+        write!(out, "end {count} ")?;
+        let crc = out.crc.clone().finalize();
+        writeln!(out, "{crc:08x}")?;
+        out.out.flush()
+    }
+
+    /// In bytes, as it travels.
+    pub fn length(&self) -> u64 {
+        let mut counting = Counting(0);
+        self.write(&mut counting).expect("nothing refuses to be counted");
+        counting.0
+    }
+}
+
+struct Summing<W> {
+    out: W,
+    crc: Hasher,
+}
+
+impl<W: Write> Write for Summing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.crc.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+struct Counting(u64);
+
+impl Write for Counting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes the text in pieces of any size and keeps what it means, not the text.
+#[derive(Debug)]
+pub struct Receiving {
+    /// The beginning of a line whose end has not come yet.
+    pending: Vec<u8>,
+    crc: Hasher,
+    lines: u64,
+    head: Option<Head>,
+    loader: Loader,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Head {
+    whole: bool,
+    digest: u64,
+    boundary: Boundary,
+}
+
+impl Default for Receiving {
+    fn default() -> Receiving {
+        let (pending, crc, loader) = (Vec::new(), Hasher::new(), Difference::loader());
+        Receiving { pending, crc, lines: 0, head: None, loader, ended: false }
+    }
+}
+
+impl Receiving {
+    pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), BadHanded> {
+        while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = bytes.split_at(at + 1);
+            bytes = rest;
+            if self.pending.is_empty() {
+                self.line(line)?;
+            } else {
+                self.pend(line)?;
+                let line = std::mem::take(&mut self.pending);
+                self.line(&line)?;
+            }
+        }
+        self.pend(bytes)
+    }
+
+    fn pend(&mut self, bytes: &[u8]) -> Result<(), BadHanded> {
+        if self.pending.len() + bytes.len() > LINE_BYTES_MOST {
+            return Err(BadHanded::TooLong);
+        }
+        self.pending.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    pub fn finish(self) -> Result<Handed, BadHanded> {
+        match self.head {
+            Some(Head { whole, digest, boundary }) if self.ended && self.pending.is_empty() => {
+                let difference = Difference::loaded(whole, self.loader).map_err(BadHanded::Entry)?;
+                // Once the core has been told there is no way back.
+                match boundary.meta.vector.as_ref().is_some_and(|vector| difference.is_within(vector)) {
+                    true => Ok(Handed { boundary, digest, difference }),
+                    false => Err(BadHanded::Stray),
+                }
+            }
+            _ => Err(BadHanded::Unfinished),
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), BadHanded> {
+        if self.ended {
+            return Err(BadHanded::AfterEnd);
+        }
+        let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix('\n'));
+        let text = text.ok_or(BadHanded::Line(self.lines + 1))?;
+        if self.head.is_none() {
+            self.head = Some(head(text).ok_or(BadHanded::Head)?);
+        } else if let Some(last) = text.strip_prefix("end ") {
+            return self.end(last);
+        } else {
+            self.lines += 1;
+            let (table, key, value) = store::entry_in(text).ok_or(BadHanded::Line(self.lines))?;
+            self.loader.add(table, &key, value).map_err(BadHanded::Entry)?;
+        }
+        self.crc.update(line);
+        Ok(())
+    }
+
+    fn end(&mut self, last: &str) -> Result<(), BadHanded> {
+        self.crc.update(format!("end {} ", self.lines).as_bytes());
+        let crc = self.crc.clone().finalize();
+        self.ended = last == format!("{} {crc:08x}", self.lines);
+        if self.ended { Ok(()) } else { Err(BadHanded::Checksum) }
+    }
+}
+
+fn head(text: &str) -> Option<Head> {
+    let (extent, rest) = text.strip_prefix(NAME)?.strip_prefix(' ')?.split_once(' ')?;
+    let (digest, boundary) = rest.split_once(' ')?;
+    let whole = match extent {
+        WHOLE => true,
+        PART => false,
+        _ => return None,
+    };
+    let digest = u64::from_str_radix(digest, 16).ok()?;
+    Some(Head { whole, digest, boundary: Boundary::from_json(boundary)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    use crate::store::{Command, Store};
+    use crate::types::{Call, Entry, Epoch, NodeId, Position, Record, Stamp, Vector};
+
+    fn handed() -> Handed {
+        let mut store = Store::mergeable();
+        let vector: Vector = "7.1@6;1-6.2@9".parse().unwrap();
+        let commands = [
+            ("CreateUser", r#"{"name":"ann","group":"a"}"#),
+            ("CreateElection", r#"{"name":"e","choices":["x","y"]}"#),
+            ("VoteElection", r#"{"election_name":"e","voter_name":"ann","choice":"x"}"#),
+            ("PutDoc", r#"{"key":"a \"key\" \\","value":"x y"}"#),
+            ("PutDoc", r#"{"key":"é","value":[1, 2]}"#),
+            ("DeleteDoc", r#"{"key":"é"}"#),
+        ];
+        for (index, (name, payload)) in (1..).zip(commands) {
+            let payload = RawValue::from_string(payload.to_string()).unwrap();
+            let call = Some(Call { key: index.into(), body: 1 });
+            let entry = Entry::Client(Command::parse(name, &payload).unwrap().to_payload(call));
+            let position = Position::new(Epoch::new(7, NodeId(1)), index);
+            store.apply(&Record { position, stamp: Stamp::default(), entry }).unwrap().outcome.unwrap();
+        }
+        let base = "7.1@2".parse().unwrap();
+        let difference = store.difference(&base).unwrap();
+        let mut boundary = Boundary { chain: 77, origin: 5, ..Boundary::default() };
+        boundary.meta.vector = Some(vector);
+        Handed { boundary, digest: store.digest(), difference }
+    }
+
+    fn text(handed: &Handed) -> Vec<u8> {
+        let mut text = Vec::new();
+        handed.write(&mut text).unwrap();
+        text
+    }
+
+    fn read(text: &[u8], pieces: usize) -> Result<Handed, BadHanded> {
+        let mut receiving = Receiving::default();
+        text.chunks(pieces).try_for_each(|piece| receiving.take(piece))?;
+        receiving.finish()
+    }
+
+    #[test]
+    fn it_arrives_as_it_left_in_pieces_of_any_size() {
+        let handed = handed();
+        let sent = text(&handed);
+        assert_eq!(handed.length(), sent.len() as u64);
+        assert!(sent.starts_with(b"eldest-difference 1 part "));
+        assert!(handed.difference.len() >= 3, "{:?}", handed.difference);
+        for pieces in [1, 2, 7, sent.len()] {
+            let read = read(&sent, pieces).unwrap();
+            assert_eq!((&read.boundary, read.digest), (&handed.boundary, handed.digest));
+            assert_eq!(read.difference, handed.difference);
+            assert_eq!(text(&read), sent);
+        }
+    }
+
+    #[test]
+    fn everything_arrives_as_everything() {
+        let mut handed = handed();
+        let (store, _) =
+            Store::mergeable().overridden(&handed.difference, Position::ZERO, Stamp::default()).unwrap();
+        handed.difference = store.whole();
+        let sent = text(&handed);
+        assert!(sent.starts_with(b"eldest-difference 1 whole "));
+        let read = read(&sent, sent.len()).unwrap();
+        assert!(read.difference.is_whole());
+        assert_eq!(read.difference, handed.difference);
+    }
+
+    #[test]
+    fn whatever_is_cut_or_changed_is_refused() {
+        let sent = text(&handed());
+        for length in 0..sent.len() {
+            assert!(read(&sent[..length], 64).is_err(), "{length} bytes of {}", sent.len());
+        }
+        for at in 0..sent.len() {
+            for bit in [0, 5, 7] {
+                let mut changed = sent.clone();
+                changed[at] ^= 1 << bit;
+                assert!(read(&changed, 64).is_err(), "bit {bit} of byte {at}");
+            }
+        }
+        let more = [&sent[..], b"doc \"b\" 1\n"].concat();
+        assert!(matches!(read(&more, 64), Err(BadHanded::AfterEnd)));
+        let mut stray = handed();
+        stray.boundary.meta.vector = Some("7.1@4;1-6.2@9".parse().unwrap());
+        assert!(matches!(read(&text(&stray), 64), Err(BadHanded::Stray)));
+        assert!(matches!(read(&[&sent[..], b"x"].concat(), 64), Err(BadHanded::Unfinished)));
+    }
+}

@@ -1,0 +1,76 @@
+//! The log of a directory for people's eyes: without a lock, without a change, also while a node uses it.
+
+use std::path::{Path, PathBuf};
+
+use super::error::StorageError;
+use super::files::Files;
+use super::segment::{self, LOG_DIR};
+use super::walk::{Bad, Item, Resume, Walk};
+use crate::types::{Index, Position, Record};
+
+/// What a log consists of, in order.
+#[derive(Debug)]
+pub enum LogItem<'a> {
+    /// The log begins after this record: the oldest segment, or one that does not follow what comes before it.
+    Start { after: Position, path: &'a Path },
+    /// It goes on in this file.
+    Segment { path: &'a Path },
+    /// The line is without its newline.
+    Record { record: Record, line: &'a [u8] },
+    /// Everything up to here was durable when this was written.
+    Marker { index: Index },
+    /// Nothing after this checks until the next `Start` or `Record`. In a log in use, the last line may be one that
+    /// is just being written.
+    Bad(&'a Bad),
+}
+
+/// How a log ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogEnd {
+    pub last: Position,
+    /// Markers and heads vouch for everything up to here.
+    pub synced: Index,
+    /// Nothing checks from here on.
+    pub bad: Option<Bad>,
+}
+
+/// Reads the log in a data directory, or the segments in the directory itself.
+pub fn read_dir(dir: &Path, sink: impl FnMut(LogItem<'_>)) -> Result<LogEnd, StorageError> {
+    read_in(&Files::default(), dir, sink)
+}
+
+/// The same of any files.
+pub fn read_in(files: &Files, dir: &Path, mut sink: impl FnMut(LogItem<'_>)) -> Result<LogEnd, StorageError> {
+    let dir = log_dir(files, dir)?;
+    let mut walk = Walk::new(Resume::AtAnyHead);
+    for first in segment::list(files, &dir)? {
+        let path = segment::path(&dir, first);
+        // Trimmed since it was listed.
+        let Some(bytes) = files.read_if_there(&path)? else {
+            continue;
+        };
+        walk.segment(&path, first, &bytes, &mut |item| show(item, &mut sink))?;
+    }
+    let last = walk.end.as_ref().map_or(Position::ZERO, |end| end.meta.at);
+    Ok(LogEnd { last, synced: walk.synced, bad: walk.lost })
+}
+
+fn log_dir(files: &Files, dir: &Path) -> Result<PathBuf, StorageError> {
+    let below = dir.join(LOG_DIR);
+    Ok(if files.is_dir(&below)? { below } else { dir.to_path_buf() })
+}
+
+fn show(item: Item<'_>, sink: &mut impl FnMut(LogItem<'_>)) {
+    match item {
+        Item::Start { boundary, place } => sink(LogItem::Start { after: boundary.meta.at, path: place.path }),
+        Item::Segment { place } => sink(LogItem::Segment { path: place.path }),
+        Item::Record { record, line, .. } => sink(LogItem::Record { record, line }),
+        Item::Marker { index, .. } => sink(LogItem::Marker { index }),
+        Item::Bad(bad) => sink(LogItem::Bad(bad)),
+        Item::Resumed { .. } => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

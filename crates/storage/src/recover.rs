@@ -1,0 +1,289 @@
+//! Opens a data directory: finds out whose it is, what is in it, and whether its word can still be trusted.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::counters::Counters;
+use super::disk::Idle;
+use super::error::StorageError;
+use super::files::{Files, Lock};
+use super::finding::{Doubt, Finding};
+use super::gather::{Gathered, Verdict, gather};
+use super::identity::{Identity, draw_incarnation};
+use super::lines::Lines;
+use super::log::{Log, Resumed};
+use super::meta::Boundary;
+use super::quarantine::Quarantine;
+use super::repair::{Place, save_bad};
+use super::segment::{self, LOG_DIR, SEGMENT_BYTES};
+use super::snapshot::{Opening, Snapshots};
+use super::vote::{Found, Lost, Stored, VOTE_FILE, VoteFile};
+use super::writer::Writer;
+use crate::protocol::{Mode, Recovered, SnapshotMeta, Term, Vote};
+use crate::types::{Boot, ClaimId, Epoch, Incarnation, NodeId, Record, Vector};
+
+type Result<T> = std::result::Result<T, StorageError>;
+
+const LOCK_FILE: &str = "lock";
+pub const SNAPSHOTS_DIR: &str = "snapshots";
+
+/// Which data directory, and whose it is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub files: Files,
+    pub dir: PathBuf,
+    pub cluster: String,
+    pub node: NodeId,
+    pub boot: Boot,
+    /// In available mode the log says which histories it includes.
+    pub mode: Mode,
+    /// Take over a directory that was copied, as a new disk.
+    pub adopt_copy: bool,
+    pub segment_bytes: u64,
+}
+
+impl Options {
+    pub fn new(dir: &Path, cluster: &str, node: NodeId, boot: Boot) -> Options {
+        let (dir, cluster) = (dir.to_path_buf(), cluster.to_string());
+        let files = Files::default();
+        let (mode, segment_bytes) = (Mode::Safe, SEGMENT_BYTES);
+        Options { files, dir, cluster, node, boot, mode, adopt_copy: false, segment_bytes }
+    }
+}
+
+/// A data directory in use by this process.
+#[derive(Debug)]
+pub struct Opened {
+    pub disk: Idle,
+    pub recovered: Recovered,
+    pub lines: Lines,
+    pub snapshots: Arc<Mutex<Snapshots>>,
+    pub findings: Vec<Finding>,
+}
+
+pub fn open(options: &Options) -> Result<Opened> {
+    let (files, dir) = (&options.files, &options.dir);
+    files.make_dirs(dir)?;
+    let lock = lock(files, dir)?;
+    let identity = Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy)?;
+    let copied = identity.as_ref().is_some_and(|read| read.copied);
+    let identity = match identity {
+        Some(read) => read.identity,
+        None => {
+            let identity = Identity::draw(files, &options.cluster, options.node)?;
+            identity.write(files, dir)?;
+            identity
+        }
+    };
+    if !identity.complete {
+        // A process that made the directory may have died before its name was durable.
+        files.sync_dir_of(dir)?;
+    }
+    let log = dir.join(LOG_DIR);
+    let place = Place { files: files.clone(), dir: log, segment_bytes: options.segment_bytes };
+    files.make_dirs(&place.dir)?;
+    files.sync_dir(dir)?;
+    segment::remove_spares(files, &place.dir)?;
+    let (snapshots, opening) = Snapshots::open(files, &dir.join(SNAPSHOTS_DIR))?;
+    let mut survey = Survey::take(dir, &place, &identity, copied, &opening)?;
+    if let (Mode::Available, Some(log)) = (options.mode, &mut survey.gathered.log) {
+        log.tell_histories_apart();
+    }
+    let mut settled = settle(dir, &place, identity, survey, &opening)?;
+    if options.mode == Mode::Available {
+        settled.tell_histories_apart();
+    }
+    let snapshots = if opening.bad.is_empty() {
+        snapshots
+    } else {
+        // Its bad files are in quarantine now.
+        Snapshots::open(files, &dir.join(SNAPSHOTS_DIR))?.0
+    };
+    let snapshots = Arc::new(Mutex::new(snapshots));
+    let counters = Arc::new(Counters::default());
+    let log = Log::resume(settled.log, Arc::clone(&counters))?;
+    let writer = Writer::new(log, settled.vote_file, Arc::clone(&snapshots));
+    settled.recovered.boot = options.boot;
+    let Settled { recovered, lines, findings, .. } = settled;
+    Ok(Opened { disk: Idle::new(writer, lock, counters), recovered, lines, snapshots, findings })
+}
+
+pub(super) fn lock(files: &Files, dir: &Path) -> Result<Box<dyn Lock>> {
+    let lock = files.lock(&dir.join(LOCK_FILE))?;
+    lock.ok_or_else(|| StorageError::InUse { path: dir.to_path_buf() })
+}
+
+/// Everything that was found, before anything is changed.
+struct Survey {
+    gathered: Gathered,
+    snapshot: Boundary,
+    keep: bool,
+    promise: std::result::Result<Found, Lost>,
+    findings: Vec<Finding>,
+}
+
+impl Survey {
+    fn take(
+        dir: &Path,
+        place: &Place,
+        identity: &Identity,
+        copied: bool,
+        opening: &Opening,
+    ) -> Result<Survey> {
+        let snapshot = opening.newest.clone().unwrap_or_default();
+        let gathered = gather(&place.files, &place.dir, &snapshot)?;
+        let Verdict { keep, mut findings } = gathered.judge(&snapshot, identity.complete);
+        findings.extend(opening.bad.iter().cloned().map(Finding::BadSnapshot));
+        findings.extend(copied.then_some(Finding::Doubtful(Doubt::Copied)));
+        let promise = VoteFile::read(&place.files, &dir.join(VOTE_FILE))?;
+        let mut survey = Survey { gathered, snapshot, keep, promise, findings };
+        survey.judge_promise(identity.complete);
+        Ok(survey)
+    }
+
+    /// No log holds a record above its node's promise (I11): one that does shows that the promise was forgotten.
+    fn judge_promise(&mut self, complete: bool) {
+        let proven = self.end().meta.at.epoch;
+        match &self.promise {
+            Err(lost) if complete => self.findings.push(Finding::Doubtful(Doubt::Promise(lost.clone()))),
+            Err(_) => {}
+            Ok(found) => {
+                self.findings.extend(found.bad_twin.map(Finding::BadPromiseSlot));
+                let promise = found.stored.vote.promise.epoch;
+                if promise < proven {
+                    let stale = Doubt::StalePromise { promise, log: proven };
+                    self.findings.push(Finding::Doubtful(stale));
+                }
+            }
+        }
+    }
+
+    /// What the log amounts to.
+    fn end(&self) -> &Boundary {
+        let log = self.gathered.log.as_ref().filter(|_| self.keep);
+        log.map_or(&self.snapshot, |log| &log.end)
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.findings.iter().any(Finding::is_doubt)
+    }
+
+    /// What the promise file says, as far as it says anything, of this disk.
+    fn vote(&self, incarnation: Incarnation) -> Vote {
+        let Ok(Found { stored, .. }) = &self.promise else {
+            return Vote::default();
+        };
+        // The crash came between a new incarnation and its vote.
+        let admitted = stored.vote.admitted && stored.incarnation == incarnation;
+        Vote { admitted, ..stored.vote }
+    }
+
+    fn copied_blank(&self) -> bool {
+        let copied = |finding: &Finding| *finding == Finding::Doubtful(Doubt::Copied);
+        let only = self.findings.iter().filter(|finding| finding.is_doubt()).all(copied);
+        let formed = self.promise.as_ref().is_ok_and(|found| found.stored.vote.formed);
+        only && !formed && self.end().meta.at.epoch == Epoch::ZERO
+    }
+}
+
+/// Everything on disk is what it says, and checks.
+struct Settled {
+    recovered: Recovered,
+    lines: Lines,
+    log: Resumed,
+    vote_file: VoteFile,
+    findings: Vec<Finding>,
+}
+
+impl Settled {
+    /// What was written in safe mode is one history, up to its end; so is nothing (P31). The files of such a log do not say
+    /// so. From here on they say what it includes, or a later start could take what follows for one history, too.
+    fn tell_histories_apart(&mut self) {
+        let base = &mut self.recovered.base;
+        let mut whole = base.clone();
+        whole.vector = Some(base.vector.clone().unwrap_or_else(|| Vector::linear(base.at)));
+        base.vector.clone_from(&whole.vector);
+        self.recovered.records.iter().for_each(|record| whole.absorb(record));
+        self.log.end.meta.vector = whole.vector;
+    }
+}
+
+/// Acts on what was found. What was forgotten is admitted to, durably, before its traces are cleared.
+fn settle(
+    dir: &Path,
+    place: &Place,
+    identity: Identity,
+    survey: Survey,
+    opening: &Opening,
+) -> Result<Settled> {
+    let doubtful = survey.is_doubtful();
+    let mut quarantine = Quarantine::new(&place.files, dir);
+    survey.findings.iter().for_each(|finding| quarantine.note(&finding.to_string()));
+    if doubtful {
+        save_bad(&place.dir, &survey.gathered, &mut quarantine)?;
+        if matches!(survey.promise, Err(Lost::NoGoodSlot(_))) {
+            quarantine.copy(&dir.join(VOTE_FILE))?;
+        }
+    }
+    let (incarnation, vote, vote_file) = settle_vote(&place.files, dir, identity.clone(), &survey)?;
+    let kept = doubtful.then_some(&mut quarantine);
+    let found = &survey.gathered.segments;
+    let log = match &survey.gathered.log {
+        Some(log) if survey.keep => place.keep(&survey.gathered, log, kept)?,
+        _ => place.begin_anew(found, &survey.snapshot, kept)?,
+    };
+    for flaw in &opening.bad {
+        quarantine.take(&flaw.path)?;
+    }
+    if !identity.complete {
+        Identity { incarnation, complete: true, ..identity }.write(&place.files, dir)?;
+    }
+    let mut findings = survey.findings;
+    findings.extend(quarantine.folder().map(Finding::Quarantined));
+    let (base, records, lines) = match survey.gathered.log.filter(|_| survey.keep) {
+        Some(mut log) => {
+            log.shorten(&survey.snapshot);
+            (log.base.meta, log.records, log.lines)
+        }
+        None => empty(survey.snapshot),
+    };
+    let recovered = Recovered { boot: Boot::default(), incarnation, vote, base, records };
+    Ok(Settled { recovered, lines, log, vote_file, findings })
+}
+
+fn empty(snapshot: Boundary) -> (SnapshotMeta, Vec<Record>, Lines) {
+    let lines = Lines::new(&snapshot);
+    (snapshot.meta, Vec::new(), lines)
+}
+
+/// A doubtful disk is a new one that keeps what it has (P10).
+fn settle_vote(
+    files: &Files,
+    dir: &Path,
+    identity: Identity,
+    survey: &Survey,
+) -> Result<(Incarnation, Vote, VoteFile)> {
+    let vote = survey.vote(identity.incarnation);
+    if !survey.is_doubtful() {
+        let file = match &survey.promise {
+            Ok(found) if found.stored.incarnation == identity.incarnation => {
+                VoteFile::resume(files, dir, found)?
+            }
+            _ => VoteFile::create(files, dir, Stored { vote, incarnation: identity.incarnation })?,
+        };
+        return Ok((identity.incarnation, vote, file));
+    }
+    let incarnation = draw_incarnation(files)?;
+    Identity { incarnation, ..identity }.write(files, dir)?;
+    let formed = vote.formed || !survey.copied_blank();
+    // The log tells the least that the promise must have been.
+    let proven = Term { epoch: survey.end().meta.at.epoch, claim: ClaimId::default() };
+    let promise = if vote.promise.epoch < proven.epoch { proven } else { vote.promise };
+    let vote = Vote { promise, formed, admitted: false };
+    let file = VoteFile::create(files, dir, Stored { vote, incarnation })?;
+    Ok((incarnation, vote, file))
+}
+
+#[cfg(test)]
+#[path = "recover_tests.rs"]
+mod tests;

@@ -1,0 +1,173 @@
+//! Makes the files of the log what was decided about them, so that the next start finds nothing to decide.
+//!
+//! Each step leaves a log that is read the same way if a crash stops it there.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use super::cut::blank_behind;
+use super::error::StorageError;
+use super::files::{Files, Open};
+use super::gather::{Checked, Gathered, Junk};
+use super::log::Resumed;
+use super::meta::Boundary;
+use super::quarantine::Quarantine;
+use super::segment::{self, allocate};
+use super::walk::{Bad, Reason};
+use crate::types::Index;
+
+/// The log's directory, and how long a new segment is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub files: Files,
+    pub dir: PathBuf,
+    pub segment_bytes: u64,
+}
+
+impl Place {
+    fn path(&self, first: Index) -> PathBuf {
+        segment::path(&self.dir, first)
+    }
+
+    fn resumed(
+        &self,
+        segments: Vec<Index>,
+        current: Open,
+        offset: u64,
+        end: Boundary,
+        marked: Index,
+    ) -> Resumed {
+        let segments = VecDeque::from(segments);
+        Resumed {
+            files: self.files.clone(),
+            dir: self.dir.clone(),
+            segment_bytes: self.segment_bytes,
+            segments,
+            current,
+            offset,
+            end,
+            marked,
+        }
+    }
+
+    /// The log goes on from its last good line. Segments that are of no use are taken into quarantine, if there is
+    /// one, or removed.
+    pub fn keep(
+        &self,
+        gathered: &Gathered,
+        log: &Checked,
+        quarantine: Option<&mut Quarantine>,
+    ) -> Result<Resumed, StorageError> {
+        let after: Vec<Index> = gathered.segments.iter().copied().filter(|first| *first > log.last).collect();
+        let before: Vec<Index> =
+            gathered.segments.iter().copied().filter(|first| *first < log.first).collect();
+        // Newest first: what a crash leaves is a log that ends earlier.
+        self.drop_all(after.into_iter().rev(), quarantine)?;
+        for junk in &gathered.junk {
+            self.clear(junk)?;
+        }
+        let path = self.path(log.last);
+        let mut current = self.files.existing(&path)?;
+        self.lengthen(&current, gathered.lost.as_ref())?;
+        blank_behind(&current, &self.files.read(&path)?, log.offset as usize)?;
+        // The process before may have died between writing and syncing.
+        current.sync()?;
+        let mut offset = log.offset;
+        let mut kept = gathered.segments.clone();
+        kept.retain(|first| (log.first..=log.last).contains(first));
+        if log.amid {
+            let (file, written) = self.rewrite_first(log, &kept)?;
+            kept[0] = log.base.index() + 1;
+            if kept.len() == 1 {
+                (current, offset) = (file, written);
+            }
+        }
+        self.drop_all(before.into_iter(), None)?;
+        self.files.sync_dir(&self.dir)?;
+        Ok(self.resumed(kept, current, offset, log.end.clone(), log.marked))
+    }
+
+    /// The first segment holds damaged lines before the first good record: its good part becomes a segment.
+    fn rewrite_first(&self, log: &Checked, kept: &[Index]) -> Result<(Open, u64), StorageError> {
+        let upto = kept.get(1).map_or(log.end.index(), |next| next - 1);
+        let base = log.base.index();
+        let lines = log.lines.slice(base, (upto - base) as usize).unwrap_or_default();
+        let needed = segment::needed(&log.base, lines.len());
+        let spare = allocate(&self.files, &self.dir, needed.max(self.segment_bytes))?;
+        let new = spare.become_segment(&self.files, &self.dir, &log.base, &lines)?;
+        if log.first != base + 1 {
+            self.files.remove(&self.path(log.first))?;
+        }
+        Ok(new)
+    }
+
+    /// The log begins anew after the snapshot.
+    pub fn begin_anew(
+        &self,
+        found: &[Index],
+        snapshot: &Boundary,
+        mut quarantine: Option<&mut Quarantine>,
+    ) -> Result<Resumed, StorageError> {
+        let first = snapshot.index() + 1;
+        let spare = allocate(&self.files, &self.dir, segment::needed(snapshot, 0).max(self.segment_bytes))?;
+        let later = found.iter().copied().rev().filter(|old| *old > first);
+        self.drop_all(later, quarantine.as_deref_mut())?;
+        if let (true, Some(quarantine)) = (found.contains(&first), quarantine.as_deref_mut()) {
+            quarantine.copy(&self.path(first))?;
+        }
+        let (current, offset) = spare.become_segment(&self.files, &self.dir, snapshot, &[])?;
+        let earlier = found.iter().copied().filter(|old| *old < first);
+        self.drop_all(earlier, quarantine)?;
+        Ok(self.resumed(vec![first], current, offset, snapshot.clone(), snapshot.index()))
+    }
+
+    fn drop_all(
+        &self,
+        segments: impl Iterator<Item = Index>,
+        mut quarantine: Option<&mut Quarantine>,
+    ) -> Result<(), StorageError> {
+        for first in segments {
+            let path = self.path(first);
+            match &mut quarantine {
+                Some(quarantine) => quarantine.take(&path)?,
+                None => self.files.remove(&path)?,
+            }
+        }
+        Ok(self.files.sync_dir(&self.dir)?)
+    }
+
+    fn lengthen(&self, file: &Open, bad: Option<&Bad>) -> Result<(), StorageError> {
+        match bad.map(|bad| (&bad.path, bad.reason)) {
+            Some((path, Reason::Shortened { size })) if path == file.path() => segment::lengthen(file, size),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts blanks, or the head that belongs there, in the place of damaged lines.
+    fn clear(&self, junk: &Junk) -> Result<(), StorageError> {
+        let path = self.path(junk.bad.segment);
+        let bytes = self.files.read(&path)?;
+        let file = self.files.existing(&path)?;
+        let from = junk.bad.offset as usize;
+        let Some(upto) = junk.upto.map(|upto| upto as usize) else {
+            self.lengthen(&file, Some(&junk.bad))?;
+            return blank_behind(&file, &bytes, from);
+        };
+        let mut clear = vec![b'\n'; upto - from];
+        if from == 0 {
+            let head = segment::head(bytes.len() as u64, &junk.at).into_bytes();
+            let length = head.len().min(clear.len());
+            clear[..length].copy_from_slice(&head[..length]);
+        }
+        file.write_at(&clear, junk.bad.offset)?;
+        Ok(file.sync()?)
+    }
+}
+
+/// Copies of the segments in which something is wrong, before anything is done about it.
+pub fn save_bad(dir: &Path, gathered: &Gathered, quarantine: &mut Quarantine) -> Result<(), StorageError> {
+    match &gathered.lost {
+        Some(bad) => quarantine.copy(&segment::path(dir, bad.segment)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,136 @@
+//! What can go wrong with snapshots, and where.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::change::LINE_BYTES_MAX;
+use crate::files::FileError;
+use crate::types::Index;
+
+#[derive(Debug)]
+pub enum SnapshotError {
+    /// The disk refused. Full or not, what was being written is gone again; what was there before still is.
+    Io { path: PathBuf, error: io::Error },
+    /// A file, or a stream from a peer, is not what was once written.
+    Bad(Flaw),
+    /// A snapshot that does not go on from the newest one: something else was installed in the meantime.
+    NotOnTop { since: Index, to: Index, newest: Index },
+    /// A change that the grammar has no room for, or out of order: nothing of its snapshot was kept.
+    Unfit { table: String, key: String, why: Why },
+}
+
+impl SnapshotError {
+    /// No room: worth another try once there is some. Any other refusal of the disk is not.
+    pub fn is_full(&self) -> bool {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        matches!(self, SnapshotError::Io { error, .. } if full.contains(&error.kind()))
+    }
+
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
+        move |error| SnapshotError::Io { path: path.to_path_buf(), error }
+    }
+
+    pub(super) fn bad(path: &Path, line: u64, why: Why) -> SnapshotError {
+        SnapshotError::Bad(Flaw { path: path.to_path_buf(), line, why })
+    }
+}
+
+impl From<FileError> for SnapshotError {
+    fn from(error: FileError) -> SnapshotError {
+        SnapshotError::Io { path: error.path, error: error.source }
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotError::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            SnapshotError::Bad(flaw) => flaw.fmt(f),
+            SnapshotError::NotOnTop { since, to, newest } => {
+                write!(f, "a snapshot from {since} to {to} does not go on from the newest at {newest}")
+            }
+            SnapshotError::Unfit { table, key, why } => write!(f, "{table} {key:?}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SnapshotError::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Where a file is bad, and in what way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    pub path: PathBuf,
+    /// The first line is 1; 0 stands for the file as a whole.
+    pub line: u64,
+    pub why: Why,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line, self.why)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    Head,
+    Version,
+    Boundary,
+    /// Ends before it begins, or is not what its name says.
+    Stretch,
+    NotUtf8,
+    LineTooLong,
+    Table,
+    Key,
+    Value,
+    DeletionInWhole,
+    Order,
+    Count,
+    Checksum,
+    Unfinished,
+    AfterEnd,
+    /// In a stream: the next file goes on from elsewhere.
+    NotAdjacent {
+        expected: Index,
+    },
+    TooManyFiles,
+    /// Good or not, no good file leads up to it.
+    OutOfReach,
+    /// The medium gives the bytes back no more.
+    Unreadable,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Why::Head => "does not begin with `eldest-snapshot 1 from=<index> <boundary>`",
+            Why::Version => "is of a version that this program does not read",
+            Why::Boundary => "the boundary in the first line is not one",
+            Why::Stretch => "the first line and the file's name do not agree on where it begins and ends",
+            Why::NotUtf8 => "not UTF-8",
+            Why::LineTooLong => return write!(f, "longer than {LINE_BYTES_MAX} bytes"),
+            Why::Table => "does not begin with a table's name",
+            Why::Key => "the key is not a JSON string with a blank after it",
+            Why::Value => "the value is empty, a single `-`, or not one line",
+            Why::DeletionInWhole => "a deletion in a file that begins at 0",
+            Why::Order => "not above the line before it",
+            Why::Count => "the last line counts another number of lines",
+            Why::Checksum => "the checksum is another",
+            Why::Unfinished => "ends too early",
+            Why::AfterEnd => "goes on after its last line",
+            Why::NotAdjacent { expected } => return write!(f, "a file from {expected} on was due"),
+            Why::TooManyFiles => "too many files for one state",
+            Why::OutOfReach => "no good file leads up to it",
+            Why::Unreadable => "the disk cannot read it",
+        };
+        f.write_str(text)
+    }
+}

@@ -1,0 +1,129 @@
+//! A state coming from a peer: checked line by line while it is written, in a folder of its own beside the chain.
+
+use std::path::PathBuf;
+
+use super::chain::{Piece, load};
+use super::check::{Check, Head, Step, Trouble};
+use super::disk::Unfinished;
+use super::error::{SnapshotError, Why};
+use super::names::Stretch;
+use super::writer::Writer;
+use crate::Boundary;
+
+/// Far more than `CHAIN_FILES_MAX` and what comes on top during a merge. Each costs a file, however small.
+const STREAM_FILES_MAX: usize = 1024;
+
+/// Takes a stream in pieces of any size, in bounded memory. Dropped before the end, it removes what it wrote; and
+/// so it does after an error, which it does not go on from.
+#[derive(Debug)]
+pub struct Importer {
+    folder: Unfinished,
+    chain: Vec<Piece>,
+    check: Check,
+    open: Option<(Head, Writer)>,
+    failed: bool,
+}
+
+/// A state that is whole and durable and not in use yet. Dropped, it is gone.
+#[derive(Debug)]
+pub struct Incoming {
+    pub(super) folder: Unfinished,
+    pub(super) chain: Vec<Piece>,
+    boundary: Boundary,
+}
+
+impl Importer {
+    pub(super) fn new(folder: Unfinished) -> Importer {
+        Importer { folder, chain: Vec::new(), check: Check::default(), open: None, failed: false }
+    }
+
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), SnapshotError> {
+        if self.failed {
+            return Err(self.bad(Why::Unfinished));
+        }
+        let taken = self.take(&mut bytes);
+        self.failed = taken.is_err();
+        taken
+    }
+
+    /// Durable when it returns.
+    pub fn finish(self) -> Result<Incoming, SnapshotError> {
+        let newest = self.chain.last().map(|piece| piece.boundary.clone());
+        match newest {
+            Some(boundary) if self.check.is_untouched() && !self.failed => {
+                self.folder.sync()?;
+                Ok(Incoming { folder: self.folder, chain: self.chain, boundary })
+            }
+            _ => Err(self.bad(Why::Unfinished)),
+        }
+    }
+
+    fn take(&mut self, bytes: &mut &[u8]) -> Result<(), SnapshotError> {
+        loop {
+            match self.check.advance(bytes) {
+                Ok(None) => return Ok(()),
+                Ok(Some(step)) => self.follow(step)?,
+                Err(Trouble::Bad(why)) => return Err(self.bad(why)),
+                Err(Trouble::Io(error)) => return Err(SnapshotError::io(&self.path())(error)),
+            }
+        }
+    }
+
+    fn follow(&mut self, step: Step) -> Result<(), SnapshotError> {
+        match (step, self.open.take()) {
+            (Step::Head(head), None) => {
+                let expected = self.chain.last().map_or(0, |piece| piece.stretch.to);
+                if head.from != expected {
+                    return Err(self.bad(Why::NotAdjacent { expected }));
+                }
+                if self.chain.len() == STREAM_FILES_MAX {
+                    return Err(self.bad(Why::TooManyFiles));
+                }
+                let writer = Writer::create(self.folder.files(), &self.path_of(&head), &head)?;
+                self.open = Some((head, writer));
+            }
+            (Step::Row, Some((head, mut writer))) => {
+                writer.row(self.check.row().line())?;
+                self.open = Some((head, writer));
+            }
+            (Step::End, Some((head, writer))) => {
+                self.chain.push(Piece::new(head, writer.finish()?));
+                self.check = Check::default();
+            }
+            (_, open) => {
+                self.open = open;
+                return Err(self.bad(Why::Head));
+            }
+        }
+        Ok(())
+    }
+
+    fn bad(&self, why: Why) -> SnapshotError {
+        SnapshotError::bad(&self.path(), self.check.line(), why)
+    }
+
+    /// The file being written; between files, the folder.
+    fn path(&self) -> PathBuf {
+        let folder = self.folder.path().to_path_buf();
+        self.open.as_ref().map_or(folder, |(head, _)| self.path_of(head))
+    }
+
+    fn path_of(&self, head: &Head) -> PathBuf {
+        let stretch = Stretch { from: head.from, to: head.boundary.index() };
+        self.folder.path().join(stretch.file_name())
+    }
+}
+
+impl Incoming {
+    pub fn boundary(&self) -> &Boundary {
+        &self.boundary
+    }
+
+    /// Every line of the state, in order: table, key, value.
+    pub fn load<E: From<SnapshotError>>(
+        &self,
+        each: impl FnMut(&str, &str, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        load(self.folder.files(), self.folder.path(), &self.chain, each)
+    }
+}

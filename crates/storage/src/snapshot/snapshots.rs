@@ -1,0 +1,240 @@
+//! The chain in use: what is added to it, merged in it, and put in its place.
+
+use std::path::{Path, PathBuf};
+
+use super::chain::{self, Piece};
+use super::change::Change;
+use super::check::Head;
+use super::disk::{Room, Unfinished};
+use super::error::{Flaw, SnapshotError, Why};
+use super::export::Export;
+use super::import::{Importer, Incoming};
+use super::merge::{Input, Merge, Merged};
+use super::names::{self, Generation};
+use super::row::Row;
+use super::survey::survey;
+use super::tiers::{self, Size};
+use super::writer::Writer;
+use crate::Boundary;
+use crate::files::{Files, Open};
+use crate::types::Index;
+
+/// The chain in use. Its directory has no other user.
+#[derive(Debug)]
+pub struct Snapshots {
+    room: Room,
+    generation: Generation,
+    pub(super) chain: Vec<Piece>,
+    /// Bad or out of reach, in the way of files that are yet to come.
+    bad: Vec<PathBuf>,
+}
+
+/// What was found at the start.
+#[derive(Debug)]
+pub struct Opening {
+    /// The newest good state.
+    pub newest: Option<Boundary>,
+    /// Where the chain ended too early. If there is anything, newer states have existed.
+    pub bad: Vec<Flaw>,
+}
+
+impl Snapshots {
+    /// Reads and checks every file of the chain, and removes what a crash left behind.
+    pub fn open(files: &Files, dir: &Path) -> Result<(Snapshots, Opening), SnapshotError> {
+        if !files.is_dir(dir)? {
+            files.make_dirs(dir)?;
+            files.sync_dir_of(dir)?;
+        }
+        let found = survey(files, dir)?;
+        if !found.chain.is_empty() {
+            // A process that gave these names may have died before they were durable; and now others go for them.
+            files.sync_dir(&found.generation.folder(dir))?;
+            files.sync_dir(dir)?;
+        }
+        found.leftovers.iter().try_for_each(|path| files.remove_all(path))?;
+        let bad = found.bad.iter().map(|flaw| flaw.path.clone()).collect();
+        let room = Room::new(files, dir);
+        let snapshots = Snapshots { room, generation: found.generation, chain: found.chain, bad };
+        let opening = Opening { newest: snapshots.newest().cloned(), bad: found.bad };
+        Ok((snapshots, opening))
+    }
+
+    pub fn newest(&self) -> Option<&Boundary> {
+        self.chain.last().map(|piece| &piece.boundary)
+    }
+
+    /// Every line of the newest state, in order: table, key, value.
+    pub fn load<E: From<SnapshotError>>(
+        &self,
+        each: impl FnMut(&str, &str, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        chain::load(self.files(), &self.folder(), &self.chain, each)
+    }
+
+    /// Adds what has changed since the newest state, or a whole state if `since` is zero, which then replaces the
+    /// chain; durable when it returns. Changes are sorted by table and key, each key once.
+    pub fn add<'a>(
+        &mut self,
+        since: Index,
+        boundary: Boundary,
+        changes: impl IntoIterator<Item = Change<'a>>,
+    ) -> Result<(), SnapshotError> {
+        let (to, newest) = (boundary.index(), self.newest().map_or(0, Boundary::index));
+        if to <= newest || (since != 0 && since != newest) {
+            return Err(SnapshotError::NotOnTop { since, to, newest });
+        }
+        let head = Head { from: since, boundary };
+        if since == 0 { self.add_whole(head, changes) } else { self.add_changes(head, changes) }
+    }
+
+    /// The next merge, if one is due. It runs without the chain; at most one on each file at a time.
+    pub fn plan_merge(&self) -> Result<Option<Merge>, SnapshotError> {
+        let size = |piece: &Piece| Size { bytes: piece.written.bytes, claimed: piece.is_claimed() };
+        let sizes: Vec<_> = self.chain.iter().map(size).collect();
+        let Some(due) = tiers::due(&sizes) else {
+            return Ok(None);
+        };
+        let pieces = &self.chain[due];
+        let inputs = pieces.iter().map(|piece| self.input(piece)).collect::<Result<Vec<_>, _>>()?;
+        let boundary = pieces[pieces.len() - 1].boundary.clone();
+        let head = Head { from: pieces[0].stretch.from, boundary };
+        let bytes = pieces.iter().map(|piece| piece.written.bytes).sum();
+        Ok(Some(Merge { room: self.room.clone(), generation: self.generation, inputs, head, bytes }))
+    }
+
+    /// Puts the result in the place of its inputs. Says whether it did: not if another chain was installed.
+    pub fn commit_merge(&mut self, merged: Merged) -> Result<bool, SnapshotError> {
+        let Merged { generation, file, piece, claims } = merged;
+        let inside = |other: &Piece| piece.stretch.covers(other.stretch);
+        let inputs = self.chain.iter().filter(|other| inside(other)).count();
+        if generation != self.generation || inputs != claims.len() {
+            return Ok(false);
+        }
+        self.set_aside()?;
+        file.name(&self.path(&piece))?;
+        let first = self.chain.iter().position(inside).unwrap_or(0);
+        let replaced: Vec<_> = self.chain.splice(first..first + inputs, [piece]).collect();
+        for input in replaced {
+            // One that stays is covered by the result, and goes at the next start.
+            let _ = self.files().remove(&self.path(&input));
+        }
+        Ok(true)
+    }
+
+    /// The newest state as bytes for a peer; none if there is no state yet.
+    pub fn export(&self) -> Result<Option<Export>, SnapshotError> {
+        let Some(boundary) = self.newest().cloned() else {
+            return Ok(None);
+        };
+        let bytes = self.chain.iter().map(|piece| piece.written.bytes).sum();
+        let files = self.chain.iter().rev().map(|piece| Ok(self.open_file(piece)?.stream()));
+        let files = files.collect::<Result<_, SnapshotError>>()?;
+        Ok(Some(Export { boundary, bytes, files }))
+    }
+
+    /// For a state from a peer. The chain does not know of it until it is installed.
+    pub fn importer(&self) -> Result<Importer, SnapshotError> {
+        Ok(Importer::new(Unfinished::folder(&self.room)?))
+    }
+
+    /// Replaces the chain, durably. Whether what comes is newer is for the caller to know.
+    pub fn install(&mut self, incoming: Incoming) -> Result<(), SnapshotError> {
+        self.replace(incoming.folder, incoming.chain)
+    }
+
+    pub(super) fn add_whole<'a>(
+        &mut self,
+        head: Head,
+        changes: impl IntoIterator<Item = Change<'a>>,
+    ) -> Result<(), SnapshotError> {
+        let folder = Unfinished::folder(&self.room)?;
+        let name = names::Stretch { from: 0, to: head.boundary.index() }.file_name();
+        let changes = changes.into_iter().filter(|change| change.value.is_some());
+        let piece = write(self.files(), &folder.path().join(name), head, changes)?;
+        folder.sync()?;
+        self.replace(folder, vec![piece])
+    }
+
+    fn add_changes<'a>(
+        &mut self,
+        head: Head,
+        changes: impl IntoIterator<Item = Change<'a>>,
+    ) -> Result<(), SnapshotError> {
+        let file = Unfinished::file(&self.room);
+        let piece = write(self.files(), file.path(), head, changes)?;
+        self.set_aside()?;
+        file.name(&self.path(&piece))?;
+        self.chain.push(piece);
+        Ok(())
+    }
+
+    /// A folder with a durable chain gets the next number, and the one before goes.
+    fn replace(&mut self, folder: Unfinished, chain: Vec<Piece>) -> Result<(), SnapshotError> {
+        let generation = self.generation.next();
+        folder.name(&generation.folder(self.room.dir()))?;
+        let old = self.folder();
+        (self.generation, self.chain, self.bad) = (generation, chain, Vec::new());
+        // What stays has a smaller number, and goes at the next start.
+        let _ = self.files().remove_all(&old);
+        Ok(())
+    }
+
+    /// Nothing bad is overwritten, nor reached again by a chain that has gone on differently.
+    fn set_aside(&mut self) -> Result<(), SnapshotError> {
+        if self.bad.is_empty() {
+            return Ok(());
+        }
+        while let Some(path) = self.bad.last() {
+            self.room.files().rename(path, &path.with_extension("snap.bad"))?;
+            self.bad.pop();
+        }
+        Ok(self.files().sync_dir(&self.folder())?)
+    }
+
+    fn files(&self) -> &Files {
+        self.room.files()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.generation.folder(self.room.dir())
+    }
+
+    fn path(&self, piece: &Piece) -> PathBuf {
+        self.folder().join(piece.stretch.file_name())
+    }
+
+    fn open_file(&self, piece: &Piece) -> Result<Open, SnapshotError> {
+        Ok(self.files().open(&self.path(piece))?)
+    }
+
+    fn input(&self, piece: &Piece) -> Result<Input, SnapshotError> {
+        Ok(Input { file: self.open_file(piece)?, stretch: piece.stretch, claim: piece.claim.clone() })
+    }
+}
+
+/// Writes a file, durable but for its name.
+fn write<'a>(
+    files: &Files,
+    path: &Path,
+    head: Head,
+    changes: impl IntoIterator<Item = Change<'a>>,
+) -> Result<Piece, SnapshotError> {
+    let mut writer = Writer::create(files, path, &head)?;
+    let (mut row, mut previous) = (Row::default(), Row::default());
+    for change in changes {
+        let memory = std::mem::replace(&mut previous, row).recycle();
+        let encoded = Row::encode(&change, memory);
+        let above = |row: &Row| row.place() > previous.place();
+        row = match encoded {
+            Ok(row) if above(&row) => row,
+            Ok(_) => return Err(unfit(&change, Why::Order)),
+            Err(why) => return Err(unfit(&change, why)),
+        };
+        writer.row(row.line())?;
+    }
+    Ok(Piece::new(head, writer.finish()?))
+}
+
+fn unfit(change: &Change<'_>, why: Why) -> SnapshotError {
+    SnapshotError::Unfit { table: change.table.to_string(), key: change.key.to_string(), why }
+}

@@ -1,0 +1,97 @@
+//! What is in a directory of snapshots: the chain, what is bad, and what may go. It looks and changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::chain::Piece;
+use super::disk::UNFINISHED;
+use super::error::{Flaw, SnapshotError, Why};
+use super::names::{Generation, Stretch};
+use crate::files::Files;
+
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    pub generation: Generation,
+    pub chain: Vec<Piece>,
+    /// What the chain cannot go on with: bad files, and those that only they led up to.
+    pub bad: Vec<Flaw>,
+    /// What a crash left behind: the chain has all that is in it.
+    pub leftovers: Vec<PathBuf>,
+}
+
+/// Reads every file of the chain in full, once.
+pub(super) fn survey(files: &Files, dir: &Path) -> Result<Survey, SnapshotError> {
+    let names_in_dir = files.names(dir)?;
+    let mut generations: Vec<_> = names_in_dir.iter().filter_map(|name| Generation::named(name)).collect();
+    generations.sort();
+    let generation = generations.pop().unwrap_or_default();
+    let mut survey = Survey { generation, ..Survey::default() };
+    if generation != Generation::default() {
+        survey.follow_chain(files, &generation.folder(dir))?;
+    }
+    let unfinished = names_in_dir.iter().filter(|name| name.ends_with(UNFINISHED));
+    survey.leftovers.extend(unfinished.map(|name| dir.join(name)));
+    if survey.bad.is_empty() {
+        // Its successor is whole, so an installation got to its end but for this.
+        survey.leftovers.extend(generations.iter().map(|old| old.folder(dir)));
+    }
+    Ok(survey)
+}
+
+impl Survey {
+    /// From each state to the farthest that a good file leads to.
+    fn follow_chain(&mut self, files: &Files, folder: &Path) -> Result<(), SnapshotError> {
+        let mut stretches: Vec<_> =
+            files.names(folder)?.iter().filter_map(|name| Stretch::named(name)).collect();
+        stretches.sort();
+        while let Some(piece) = self.farthest(files, folder, &stretches)? {
+            self.chain.push(piece);
+        }
+        for stretch in stretches {
+            self.judge_other(folder, stretch);
+        }
+        Ok(())
+    }
+
+    fn farthest(
+        &mut self,
+        files: &Files,
+        folder: &Path,
+        stretches: &[Stretch],
+    ) -> Result<Option<Piece>, SnapshotError> {
+        let reached = self.chain.last().map_or(0, |piece| piece.stretch.to);
+        for stretch in stretches.iter().rev().filter(|stretch| stretch.from == reached) {
+            let path = folder.join(stretch.file_name());
+            match Piece::read(files, &path, *stretch) {
+                Ok(piece) => return Ok(Some(piece)),
+                Err(error) => self.bad.push(flaw(error)?),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A file that is not in the chain, or is.
+    fn judge_other(&mut self, folder: &Path, stretch: Stretch) {
+        let path = folder.join(stretch.file_name());
+        if self.chain.iter().any(|piece| piece.stretch == stretch) {
+            return;
+        }
+        if self.chain.iter().any(|piece| piece.stretch.covers(stretch)) {
+            self.leftovers.push(path);
+        } else if self.bad.iter().all(|flaw| flaw.path != path) {
+            self.bad.push(Flaw { path, line: 0, why: Why::OutOfReach });
+        }
+    }
+}
+
+/// A file that the medium has lost is a bad file; any other refusal says nothing about the file.
+fn flaw(error: SnapshotError) -> Result<Flaw, SnapshotError> {
+    match error {
+        SnapshotError::Bad(flaw) => Ok(flaw),
+        SnapshotError::Io { path, error } if Errno::from_io_error(&error) == Some(Errno::IO) => {
+            Ok(Flaw { path, line: 0, why: Why::Unreadable })
+        }
+        other => Err(other),
+    }
+}

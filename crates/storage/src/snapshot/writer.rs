@@ -1,0 +1,73 @@
+//! One file being written: the first line, rows that somebody has checked, the last line; then it is durable.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crc32fast::Hasher;
+
+use super::check::{Head, checksum, end};
+use super::error::SnapshotError;
+use crate::files::{Files, Stream};
+
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// What may wait to be written to the medium. A merge of the whole state would otherwise pile it all up, and the
+/// log's next sync, which shares the disk, would wait behind it.
+const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    path: PathBuf,
+    file: BufWriter<Stream>,
+    crc: Hasher,
+    written: Written,
+    unsynced: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+impl Writer {
+    pub fn create(files: &Files, path: &Path, head: &Head) -> Result<Writer, SnapshotError> {
+        let file = BufWriter::with_capacity(BUFFER_BYTES, files.create_new(path)?.stream());
+        let (path, crc, written) = (path.to_path_buf(), Hasher::new(), Written::default());
+        let mut writer = Writer { path, file, crc, written, unsynced: 0 };
+        writer.put(&head.encode())?;
+        Ok(writer)
+    }
+
+    /// A checked line, with its newline.
+    pub fn row(&mut self, line: &str) -> Result<(), SnapshotError> {
+        self.written.rows += 1;
+        self.put(line)
+    }
+
+    /// Durable when it returns, but for the name.
+    pub fn finish(mut self) -> Result<Written, SnapshotError> {
+        self.put(&end(self.written.rows))?;
+        let checksum = checksum(self.crc.clone());
+        self.put(&checksum)?;
+        self.sync()?;
+        Ok(self.written)
+    }
+
+    fn put(&mut self, text: &str) -> Result<(), SnapshotError> {
+        self.crc.update(text.as_bytes());
+        self.written.bytes += text.len() as u64;
+        self.unsynced += text.len() as u64;
+        self.file.write_all(text.as_bytes()).map_err(SnapshotError::io(&self.path))?;
+        if self.unsynced > UNSYNCED_BYTES_MAX {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), SnapshotError> {
+        self.unsynced = 0;
+        self.file.flush().map_err(SnapshotError::io(&self.path))?;
+        Ok(self.file.get_ref().open().sync()?)
+    }
+}

@@ -1,0 +1,117 @@
+//! The disk without its threads: jobs in, reports out, each round when its caller says so.
+//!
+//! The threads of `disk.rs` call this, and so does a simulation, which then decides when a round is done and when
+//! room is made. Everything that happens to files happens in these calls.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::counters::{Counted, Counters};
+use super::error::StorageError;
+use super::files::{Files, Lock};
+use super::segment::{self, Spare};
+use super::writer::{Job, Report, Writer};
+use crate::protocol::Seq;
+
+/// Room for a segment, or why there is none.
+pub type Room = Result<Spare, StorageError>;
+
+/// Does jobs, in order. Dropping it gives the directory free; what is queued is not done.
+#[derive(Debug)]
+pub struct DiskWriter {
+    writer: Writer,
+    counters: Arc<Counters>,
+    lock: Arc<dyn Lock>,
+    failed: bool,
+}
+
+impl DiskWriter {
+    pub(super) fn new(writer: Writer, lock: Box<dyn Lock>, counters: Arc<Counters>) -> DiskWriter {
+        DiskWriter { writer, counters, lock: lock.into(), failed: false }
+    }
+
+    /// Does these jobs after what is still queued, as far as there is room, with one sync at the end. Without any,
+    /// the log is told how far it is durable. After a failure nothing is done any more, and nothing reported.
+    pub fn step(&mut self, jobs: impl IntoIterator<Item = (Seq, Job)>, report: &mut dyn FnMut(Report)) {
+        self.round(None, jobs, report);
+    }
+
+    /// Makes the room that is waited for, once, and goes on with what is queued. Without a wish it does nothing.
+    pub fn make_room(&mut self, report: &mut dyn FnMut(Report)) {
+        if let Some(size) = self.wanted().filter(|_| !self.failed) {
+            let (files, dir) = self.place();
+            self.round(Some(segment::allocate(&files, &dir, size)), [], report);
+        }
+    }
+
+    /// How much room to make, if any is waited for.
+    pub fn wanted(&self) -> Option<u64> {
+        self.writer.wanted()
+    }
+
+    /// Whether there is something to be tried again after a while, which nobody makes room for.
+    pub fn is_starved(&self) -> bool {
+        self.writer.is_starved()
+    }
+
+    /// Whether a step without jobs has something to do.
+    pub fn is_unmarked(&self) -> bool {
+        self.writer.is_unmarked()
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub fn counted(&self) -> Counted {
+        self.counters.now()
+    }
+
+    pub(super) fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+
+    pub(super) fn lock(&self) -> Arc<dyn Lock> {
+        Arc::clone(&self.lock)
+    }
+
+    /// Where room is made.
+    pub(super) fn place(&self) -> (Files, PathBuf) {
+        let log = self.writer.log();
+        (log.files().clone(), log.dir().to_path_buf())
+    }
+
+    /// What one turn of the thread does: takes room that was made, and jobs.
+    pub(super) fn round(
+        &mut self,
+        room: Option<Room>,
+        jobs: impl IntoIterator<Item = (Seq, Job)>,
+        report: &mut dyn FnMut(Report),
+    ) {
+        if self.failed {
+            return;
+        }
+        if let Err(error) = self.work(room, jobs, report) {
+            self.failed = true;
+            report(Report::Failed(error));
+        }
+    }
+
+    fn work(
+        &mut self,
+        room: Option<Room>,
+        jobs: impl IntoIterator<Item = (Seq, Job)>,
+        report: &mut dyn FnMut(Report),
+    ) -> Result<(), StorageError> {
+        let mut jobs = jobs.into_iter().peekable();
+        match room {
+            Some(Ok(spare)) => self.writer.give(spare, report),
+            Some(Err(error)) if error.is_full() => self.writer.no_room(report),
+            Some(Err(error)) => return Err(error),
+            None if jobs.peek().is_none() => self.writer.mark()?,
+            None => {}
+        }
+        jobs.for_each(|(seq, job)| self.writer.queue(seq, job));
+        self.writer.run(report)
+    }
+}

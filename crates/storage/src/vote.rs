@@ -1,0 +1,176 @@
+//! The promise file: what this node must never forget, in a file that always has room for it (P2, P24).
+//!
+//! Two slots of one line each. A vote is written into the first, synced, and reported; then, at once, into the
+//! second too. So a write that power loss cuts short has the vote before it beside it, and a slot that goes bad
+//! later has its twin. The file is doubtful only if it is missing, or no slot checks, or what it says is
+//! less than what the log proves (P27).
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::StorageError;
+use super::files::{Files, Open};
+use super::own::{hex, incarnation};
+use super::text::{SealError, lines, seal, unseal};
+use crate::protocol::{Term, Vote};
+use crate::types::{ClaimId, Epoch, Incarnation, NodeId};
+
+pub const VOTE_FILE: &str = "vote";
+
+const NAME: &str = "eldest-vote";
+const FORMAT: u32 = 1;
+
+/// Apart by a sector of any disk, so that one torn write cannot harm both.
+const SLOT_BYTES: usize = 4096;
+/// More than any vote's line: what is written each time, so that no rest of a longer line stays.
+const LINE_BYTES: usize = 512;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    seq: u64,
+    epoch: (u64, u32),
+    claim: String,
+    formed: bool,
+    admitted: bool,
+    incarnation: String,
+}
+
+/// A vote with the life of the disk that it was given in: admission counts for that one only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub vote: Vote,
+    pub incarnation: Incarnation,
+}
+
+#[derive(Debug)]
+pub struct VoteFile {
+    file: Open,
+    incarnation: Incarnation,
+    last: Vote,
+    seq: u64,
+    /// Not yet in both slots.
+    single: Option<Vote>,
+}
+
+/// What was found in a promise file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found {
+    pub stored: Stored,
+    seq: u64,
+    /// Where it stands.
+    slot: usize,
+    /// Why the other slot does not check, if it does not.
+    pub bad_twin: Option<&'static str>,
+}
+
+/// Why nothing of a promise file can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    Missing,
+    NoGoodSlot(&'static str),
+}
+
+impl VoteFile {
+    /// Reads the file, without changing it.
+    pub fn read(files: &Files, path: &Path) -> Result<Result<Found, Lost>, StorageError> {
+        let Some(bytes) = files.read_if_there(path)? else {
+            return Ok(Err(Lost::Missing));
+        };
+        let slot = |at: usize| {
+            bytes.get(at * SLOT_BYTES..).map_or(Err(SealError::Bad("cut off")), |bytes| slot(at, bytes))
+        };
+        let newer = |found| StorageError::NewerFormat { path: path.to_path_buf(), found, known: FORMAT };
+        Ok(match (slot(0), slot(1)) {
+            (Err(SealError::Newer(found)), _) | (_, Err(SealError::Newer(found))) => {
+                return Err(newer(found));
+            }
+            (Ok(a), Ok(b)) => Ok(if a.seq >= b.seq { a } else { b }),
+            (Ok(good), Err(SealError::Bad(why))) => Ok(Found { bad_twin: Some(why), ..good }),
+            (Err(SealError::Bad(why)), Ok(good)) => Ok(Found { bad_twin: Some(why), ..good }),
+            (Err(SealError::Bad(why)), Err(SealError::Bad(_))) => Err(Lost::NoGoodSlot(why)),
+        })
+    }
+
+    /// Makes the file, in place of any other, with this vote in both slots.
+    pub fn create(files: &Files, dir: &Path, stored: Stored) -> Result<VoteFile, StorageError> {
+        let temporary = dir.join("vote.new");
+        let file = files.create(&temporary)?;
+        file.write_at(&vec![b'\n'; 2 * SLOT_BYTES], 0)?;
+        let Stored { vote, incarnation } = stored;
+        let mut votes = VoteFile { file, incarnation, last: vote, seq: 1, single: None };
+        votes.put(0, &vote)?;
+        votes.put(1, &vote)?;
+        votes.file.rename(files, &dir.join(VOTE_FILE))?;
+        files.sync_dir(dir)?;
+        Ok(votes)
+    }
+
+    /// Goes on with a file that was read. What was found is in both slots, and durable, when it returns.
+    pub fn resume(files: &Files, dir: &Path, found: &Found) -> Result<VoteFile, StorageError> {
+        let file = files.existing(&dir.join(VOTE_FILE))?;
+        let Stored { vote, incarnation } = found.stored;
+        let votes = VoteFile { file, incarnation, last: vote, seq: found.seq, single: None };
+        votes.put(1 - found.slot, &vote)?;
+        Ok(votes)
+    }
+
+    /// The vote that was written last.
+    pub fn last(&self) -> Vote {
+        self.last
+    }
+
+    /// Durable when it returns.
+    pub fn write(&mut self, vote: &Vote) -> Result<(), StorageError> {
+        self.finish()?;
+        self.seq += 1;
+        self.put(0, vote)?;
+        self.last = *vote;
+        self.single = Some(*vote);
+        Ok(())
+    }
+
+    /// Writes the last vote into the other slot too, unless it is there.
+    pub fn finish(&mut self) -> Result<(), StorageError> {
+        match self.single.take() {
+            Some(vote) => self.put(1, &vote),
+            None => Ok(()),
+        }
+    }
+
+    fn put(&self, slot: usize, vote: &Vote) -> Result<(), StorageError> {
+        let Term { epoch, claim } = vote.promise;
+        let text = Text {
+            seq: self.seq,
+            epoch: (epoch.counter, epoch.leader.0),
+            claim: format!("{:x}", claim.0),
+            formed: vote.formed,
+            admitted: vote.admitted,
+            incarnation: hex(self.incarnation),
+        };
+        let json = serde_json::to_string(&text).expect("numbers and texts always encode");
+        let mut line = seal(NAME, FORMAT, &json).into_bytes();
+        assert!(line.len() <= LINE_BYTES, "a vote has a bounded length");
+        line.resize(LINE_BYTES, b'\n');
+        self.file.write_at(&line, (slot * SLOT_BYTES) as u64)?;
+        Ok(self.file.sync()?)
+    }
+}
+
+fn slot(slot: usize, bytes: &[u8]) -> Result<Found, SealError> {
+    let bytes = &bytes[..bytes.len().min(LINE_BYTES)];
+    let line = lines(bytes).next().ok_or(SealError::Bad("empty"))?;
+    let text: Text = serde_json::from_str(unseal(NAME, FORMAT, line.text)?).map_err(|_| BAD_TEXT)?;
+    let incarnation = incarnation(&text.incarnation).ok_or(BAD_TEXT)?;
+    let claim = ClaimId(u64::from_str_radix(&text.claim, 16).map_err(|_| BAD_TEXT)?);
+    let promise = Term { epoch: Epoch::new(text.epoch.0, NodeId(text.epoch.1)), claim };
+    let vote = Vote { promise, formed: text.formed, admitted: text.admitted };
+    Ok(Found { stored: Stored { vote, incarnation }, seq: text.seq, slot, bad_twin: None })
+}
+
+const BAD_TEXT: SealError = SealError::Bad("not a vote");
+
+#[cfg(test)]
+#[path = "vote_tests.rs"]
+mod tests;

@@ -1,0 +1,154 @@
+//! `eldest members`: shows who belongs to the cluster, and changes it, one node at a time.
+
+use std::time::{Duration, Instant};
+
+use clap::{Parser, Subcommand};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::client::Target;
+use super::exit::Failure;
+use super::out::print;
+use super::table::Table;
+use crate::client::{Answer, Request};
+
+/// How often `--wait` looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  eldest members list
+  eldest members add 4 10.0.0.4:9000 --wait
+  eldest members remove 3
+  eldest members move 2 10.0.0.9:9000
+
+A node that is added is started with a topology file that names it and the others. One that is removed may be gone for good
+already; the others call one that was moved at its new address from then on.
+
+One change at a time: the next is taken once the one before is on a majority of the disks. A node that is added learns what the
+cluster has before it votes. A new disk under an old id is no change: start it, and the leader lets it in.")]
+pub struct Args {
+    #[command(subcommand)]
+    change: Change,
+}
+
+#[derive(Debug, Subcommand)]
+enum Change {
+    /// Show who belongs to the cluster, as one node knows it
+    List {
+        /// As JSON, for scripts
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Add a node
+    Add {
+        /// Its id, which no node of the cluster has
+        id: u32,
+        /// Where the others call it, host:port
+        address: String,
+        /// Its name, for people (node-ID unless told)
+        #[arg(long)]
+        name: Option<String>,
+        /// Wait until it votes
+        #[arg(long)]
+        wait: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Remove a node; one that leads hands over first
+    Remove {
+        id: u32,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Tell the cluster where a node is now
+    Move {
+        id: u32,
+        /// Where the others call it from now on, host:port
+        address: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    cluster_id: Option<String>,
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Member {
+    id: u32,
+    name: String,
+    url: String,
+    votes: bool,
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    match &args.change {
+        Change::List { json, target } => list(target, *json).await,
+        Change::Add { id, address, name, wait, target } => {
+            let name = name.clone().unwrap_or_else(|| format!("node-{id}"));
+            post(target, &json!({"add": {"id": id, "name": name, "address": address}})).await?;
+            if *wait {
+                wait_for_vote(target, *id).await?;
+                return print(&format!("node {id} votes"));
+            }
+            print(&format!("node {id} is added; it votes once it has learnt what the cluster has"))
+        }
+        Change::Remove { id, target } => {
+            post(target, &json!({"remove": id})).await?;
+            print(&format!("node {id} is removed; stop it, and do not start it again"))
+        }
+        Change::Move { id, address, target } => {
+            post(target, &json!({"move": {"id": id, "address": address}})).await?;
+            print(&format!("node {id} is called at {address} from now on"))
+        }
+    }
+}
+
+async fn post(target: &Target, change: &Value) -> Result<Value, Failure> {
+    target.ask(&Request::post("/v1/members", change)).await
+}
+
+async fn members(target: &Target) -> Result<Answer, Failure> {
+    Ok(target.call(&Request::get("/v1/members")).await?.taken()?)
+}
+
+async fn list(target: &Target, as_json: bool) -> Result<(), Failure> {
+    let answer = members(target).await?;
+    if as_json {
+        return print(&String::from_utf8_lossy(&answer.body));
+    }
+    let listed: Listed = answer.read()?;
+    let mut table = Table::new(["ID", "NAME", "URL", "VOTES"]);
+    for member in listed.members {
+        let votes = if member.votes { "yes" } else { "not yet: it learns" };
+        table.row([member.id.to_string(), member.name, member.url, votes.to_string()]);
+    }
+    let head = match listed.cluster_id {
+        Some(id) => format!("cluster {id}"),
+        None => "by the topology file".to_string(),
+    };
+    print(&format!("{head}\n{table}"))
+}
+
+async fn wait_for_vote(target: &Target, id: u32) -> Result<(), Failure> {
+    let began = Instant::now();
+    let mut told = false;
+    loop {
+        let listed: Listed = members(target).await?.read()?;
+        if listed.members.iter().any(|member| member.id == id && member.votes) {
+            return Ok(());
+        }
+        if !told && began.elapsed() > Duration::from_secs(2) {
+            told = true;
+            super::out::note(&format!("node {id} has yet to learn what the cluster has: is it running?"));
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}

@@ -1,0 +1,139 @@
+//! What is asked of a role, and what that was answered.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::client::{self, json_text};
+use crate::cli::exit::Failure;
+use crate::cli::out::note;
+use crate::client::{ACT_MAX, Answer, Request, StatusCode, encoded};
+
+/// What an `acquire` says.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Wish {
+    pub role: String,
+    /// Who wants it: one life of one process
+    pub instance: String,
+    /// It ends after this many milliseconds without a renewal
+    #[arg(long, value_name = "MS")]
+    pub ttl_ms: Option<u64>,
+    /// Wait for it for this many milliseconds, if somebody has it
+    #[arg(long, value_name = "MS")]
+    wait: Option<u64>,
+    /// Among those who wait: higher first
+    #[arg(long, allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// Where others find the holder
+    #[arg(long)]
+    address: Option<String>,
+    /// JSON: whatever others should know
+    #[arg(long, value_parser = json_text)]
+    metadata: Option<Value>,
+}
+
+/// A grant that somebody has.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Tenure {
+    pub role: String,
+    /// Who has it
+    pub instance: String,
+    /// As `acquire` printed it
+    pub fencing_token: u64,
+}
+
+impl Wish {
+    pub fn call(&self) -> Request {
+        let given = [
+            ("ttl_ms", self.ttl_ms.map(Value::from)),
+            ("wait_ms", self.wait.map(Value::from)),
+            ("priority", self.priority.map(Value::from)),
+            ("address", self.address.as_ref().map(|address| json!(address))),
+            ("metadata", self.metadata.clone()),
+        ];
+        let within = ACT_MAX + Duration::from_millis(self.wait.unwrap_or(0));
+        Request::post(order(&self.role, "acquire"), &body(&self.instance, given)).within(within)
+    }
+
+    pub fn waits(&self) -> bool {
+        self.wait.is_some_and(|wait| wait > 0)
+    }
+
+    /// What this wish was granted.
+    pub fn tenure(&self, said: &Value) -> Tenure {
+        let fencing_token = said["token"].as_u64().unwrap_or_default();
+        Tenure { role: self.role.clone(), instance: self.instance.clone(), fencing_token }
+    }
+}
+
+impl Tenure {
+    pub fn call(&self, what: &str, ttl_ms: Option<u64>) -> Request {
+        let given = [("token", Some(self.fencing_token.into())), ("ttl_ms", ttl_ms.map(Value::from))];
+        Request::post(order(&self.role, what), &body(&self.instance, given))
+    }
+}
+
+/// A refusal says who has it.
+pub fn granted(answer: Answer) -> Result<Value, Failure> {
+    let refused = [StatusCode::CONFLICT, StatusCode::GONE].contains(&answer.status);
+    if let (true, Ok(said)) = (refused, client::json(&answer))
+        && let Some(instance) = said["leader"]["instance_id"].as_str()
+    {
+        let address = said["leader"]["address"].as_str().map(|at| format!(" at {at}")).unwrap_or_default();
+        note(&format!("{instance}{address} has it, with the token {}", said["token"]));
+    }
+    client::json(&answer.taken()?)
+}
+
+pub fn path_of(role: &str) -> String {
+    format!("/v1/roles/{}", encoded(role))
+}
+
+pub fn order(role: &str, what: &str) -> String {
+    format!("{}/{what}", path_of(role))
+}
+
+pub fn body<const N: usize>(instance: &str, given: [(&str, Option<Value>); N]) -> Value {
+    let mut body = Map::from_iter([("instance_id".to_string(), json!(instance))]);
+    body.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+    Value::Object(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        wish: Wish,
+    }
+
+    fn sent(line: &str) -> (String, Value) {
+        let call = Typed::try_parse_from(line.split(' ')).expect("understood").wish.call();
+        (call.path, serde_json::from_slice(&call.body.unwrap_or_default()).expect("JSON"))
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        let (path, body) = sent("acquire a/b host-1");
+        assert_eq!((path.as_str(), body), ("/v1/roles/a%2Fb/acquire", json!({"instance_id": "host-1"})));
+        let (_, body) = sent("acquire r i --ttl-ms 9 --wait 5 --priority -3 --address h:1 --metadata [1]");
+        let expected = json!({
+            "instance_id": "i", "ttl_ms": 9, "wait_ms": 5, "priority": -3, "address": "h:1", "metadata": [1],
+        });
+        assert_eq!(body, expected);
+        assert!(Typed::try_parse_from("acquire r i --metadata {".split(' ')).is_err());
+    }
+
+    #[test]
+    fn a_grant_is_named_by_its_token() {
+        let tenure = Tenure { role: "r".into(), instance: "i".into(), fencing_token: 7 };
+        let call = tenure.call("renew", Some(9));
+        assert_eq!(call.path, "/v1/roles/r/renew");
+        let body: Value = serde_json::from_slice(&call.body.unwrap_or_default()).expect("JSON");
+        assert_eq!(body, json!({"instance_id": "i", "token": 7, "ttl_ms": 9}));
+    }
+}

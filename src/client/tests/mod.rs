@@ -1,8 +1,0 @@
-//! The client against memory, whose clock stands still until everybody waits, and against servers that misbehave.
-
-mod calls;
-mod elections;
-mod fake;
-mod locks;
-mod over_http;
-mod streams;

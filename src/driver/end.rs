@@ -1,0 +1,73 @@
+//! Why the loop has ended.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::protocol::Fault;
+use crate::replica;
+use crate::storage::StorageError;
+use crate::storage::snapshot::SnapshotError;
+use crate::store::Unreadable;
+use crate::types::Index;
+
+#[derive(Debug)]
+pub enum End {
+    /// It was asked to, and has handed over if it led.
+    Asked,
+    /// The protocol cannot go on.
+    Fault(Fault),
+    Disk(Arc<StorageError>),
+    /// A snapshot could not be written for another reason than want of room: what is on disk is not known.
+    Snapshot(SnapshotError),
+    /// A record in the log that this binary cannot apply: going on would be another state than the others'.
+    Unreadable {
+        index: Index,
+        error: Unreadable,
+    },
+    /// A promise between the core and its driver does not hold.
+    Broken(&'static str),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Asked => write!(f, "it was asked to end"),
+            End::Fault(Fault::UnknownFormat { index }) => {
+                write!(f, "record {index} is of a type that this version does not know: start a newer one")
+            }
+            End::Fault(Fault::Odd) => {
+                write!(
+                    f,
+                    "this node's state differed from a majority's; it is set aside: start the node again"
+                )
+            }
+            End::Fault(Fault::Removed { .. }) => {
+                write!(
+                    f,
+                    "this node has been removed from the cluster, and takes no part in it any more: stop starting it; \
+                     to come back it is added again, with an empty data directory"
+                )
+            }
+            End::Fault(Fault::CommittedConflict { index }) => {
+                write!(f, "a leader contradicts record {index}, which is committed here: this is a bug")
+            }
+            End::Disk(error) => write!(f, "the disk failed: {error}"),
+            End::Snapshot(error) => write!(f, "a snapshot could not be written: {error}"),
+            End::Unreadable { index, error } => {
+                write!(f, "record {index} cannot be read, and going on without it would diverge: {error}")
+            }
+            End::Broken(what) => write!(f, "internal error: {what}"),
+        }
+    }
+}
+
+impl From<replica::End> for End {
+    fn from(end: replica::End) -> End {
+        match end {
+            replica::End::Asked => End::Asked,
+            replica::End::Fault(fault) => End::Fault(fault),
+            replica::End::Unreadable { index, error } => End::Unreadable { index, error },
+            replica::End::Broken(what) => End::Broken(what),
+        }
+    }
+}

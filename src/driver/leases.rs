@@ -1,0 +1,61 @@
+//! Calls about roles and processes, from outside of the loop.
+
+use std::sync::Arc;
+
+use super::api::{Ask, Denied, Handle};
+use super::clock;
+use super::replies::To;
+use crate::replica::{Acquire, Call, Granted, LeaseTimes, Registration, Renewal};
+use crate::store::{Claim, NewProcess, Process, Role, Tenure};
+use crate::types::{self, LeaseName, Span, Text};
+
+impl Handle {
+    /// Wants a role, and waits for it as long as it says, if somebody has it.
+    pub async fn acquire(
+        &self,
+        role: Text,
+        claim: Arc<Claim>,
+        priority: i64,
+        wait: Span,
+        key: Option<types::Call>,
+    ) -> Result<Granted<Role>, Denied> {
+        let until = clock::now().mono + wait;
+        let acquire = Acquire { role, claim, elect: false, priority, until, key };
+        self.wait(Call::Acquire(acquire.into()), To::Role).await
+    }
+
+    /// An operator's word: this one has the role, whoever had it.
+    pub async fn name_holder(
+        &self,
+        role: Text,
+        claim: Arc<Claim>,
+        key: Option<types::Call>,
+    ) -> Result<Granted<Role>, Denied> {
+        let until = clock::now().mono;
+        let acquire = Acquire { role, claim, elect: true, priority: 0, until, key };
+        self.wait(Call::Acquire(acquire.into()), To::Role).await
+    }
+
+    pub async fn renew_role(&self, role: Text, tenure: Tenure) -> Result<Granted<Role>, Denied> {
+        let Tenure { instance, token, ttl } = tenure;
+        self.call(Call::Renew(Renewal::Role { role, instance, token, ttl }), To::Role).await
+    }
+
+    pub async fn renew_process(&self, id: Text) -> Result<Granted<Process>, Denied> {
+        self.call(Call::Renew(Renewal::Process { id }), To::Process).await
+    }
+
+    pub async fn register(
+        &self,
+        id: Text,
+        process: Arc<NewProcess>,
+        key: Option<types::Call>,
+    ) -> Result<Granted<Process>, Denied> {
+        self.call(Call::Register(Registration { id, process, key }), To::Process).await
+    }
+
+    /// None where this node does not lead.
+    pub async fn lease_times(&self, names: Vec<LeaseName>) -> Option<LeaseTimes> {
+        self.tell(|reply| Ask::LeaseTimes { names, reply }).await.flatten()
+    }
+}

@@ -1,0 +1,85 @@
+//! A node's own view of itself and of the cluster.
+
+use super::clock;
+use super::engine::Engine;
+use super::member::Member;
+use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
+use crate::protocol::{Mode, RoleName};
+use crate::types::NodeId;
+
+impl Engine {
+    pub fn status(&self) -> Status {
+        let setup = &self.setup;
+        let (core, store) = (self.replica.core(), self.replica.committed());
+        let known = setup.known();
+        let name = known.member(self.me()).map(|member| member.name.clone()).unwrap_or_default();
+        let leader = core.leader().and_then(|leader| known.member(leader));
+        let applied_index = store.applied().index;
+        Status {
+            cluster: setup.cluster.name.clone(),
+            cluster_id: known.cluster.is_known().then(|| known.cluster.to_string()),
+            mode: mode_name(setup.settings.mode),
+            node: NodeStatus { id: self.me().0, name },
+            role: role_name(core.role_name()),
+            leader: leader.map(|member| LeaderStatus { id: member.id.0, url: member.url() }),
+            epoch: core.vote().promise.epoch.to_string(),
+            // A snapshot holds what is committed, also where the log starts further back.
+            commit_index: core.commit_index().max(applied_index),
+            applied_index,
+            last_index: core.last().index,
+            snapshot_id: self.replica.snapshot_id(),
+            digest: format!("{:016x}", store.digest()),
+            admitted: core.is_admitted(),
+            replaced: core.replaced_by().is_some(),
+            heir: core.heir().map(|node| node.0),
+            service_down: core.service_is_down(),
+            disk_full: self.disk.full,
+            remark: setup.directory.disagreement(),
+            members: known.members.iter().map(|member| self.member(member)).collect(),
+        }
+    }
+
+    fn member(&self, member: &Member) -> MemberStatus {
+        let (id, me) = (member.id, self.me());
+        let heard = self.replica.core().last_heard(id).map(|at| clock::now().mono.since(at).0 / 1000);
+        let matched = self.replica.core().matched_by(id);
+        MemberStatus {
+            id: id.0,
+            name: member.name.clone(),
+            url: member.url(),
+            votes: member.votes,
+            role: self.role_of(id),
+            reachable: id == me || self.network.is_reachable(id),
+            match_index: matched,
+            lag: matched.map(|matched| self.replica.core().last().index.saturating_sub(matched)),
+            last_heard_ms: if id == me { Some(0) } else { heard },
+            trouble: self.network.trouble(id),
+        }
+    }
+
+    fn role_of(&self, id: NodeId) -> Option<&'static str> {
+        match self.replica.core().leader() {
+            _ if id == self.me() => Some(role_name(self.replica.core().role_name())),
+            Some(leader) if leader == id => Some("leader"),
+            // A leader knows who follows it: whoever answers its beats.
+            Some(leader) if leader == self.me() && self.network.is_reachable(id) => Some("follower"),
+            _ => None,
+        }
+    }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Safe => "safe",
+        Mode::Available => "available",
+    }
+}
+
+fn role_name(role: RoleName) -> &'static str {
+    match role {
+        RoleName::Candidate => "candidate",
+        RoleName::Follower => "follower",
+        RoleName::Leader => "leader",
+        RoleName::Stopped => "stopped",
+    }
+}

@@ -1,0 +1,75 @@
+//! The loop: what it listens to, in which order.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use super::api::{Ask, PeerAsk};
+use super::clock;
+use super::end::End;
+use super::engine::Engine;
+use super::snapshots::Taken;
+use super::transport::Arrived;
+use crate::replica::CallId;
+use crate::storage::node::DiskState;
+use crate::types::Time;
+
+/// Calls on their way to the loop, as many as it handles in a few milliseconds, of clients and of peers each. Beyond it
+/// clients are refused at once (429), and peers' calls wait, which slows the sender down.
+pub const ASKS_MOST: usize = 4096;
+/// Calls handled before the loop looks at the disk and at peers again.
+const TAKEN_AT_ONCE: usize = 64;
+
+/// Everything that the loop listens to.
+#[derive(Debug)]
+pub struct Sources {
+    pub asks: mpsc::Receiver<Ask>,
+    pub gone: mpsc::Receiver<CallId>,
+    pub peers: mpsc::Receiver<PeerAsk>,
+    pub arrived: mpsc::Receiver<Arrived>,
+    pub taken: mpsc::Receiver<Taken>,
+    pub disk: watch::Receiver<DiskState>,
+}
+
+/// Runs until the end. The order in which sources are asked is the order of urgency: what is durable, what peers say,
+/// and clients last.
+pub async fn run(mut engine: Engine, mut sources: Sources) -> End {
+    let mut asks = Vec::with_capacity(TAKEN_AT_ONCE);
+    let mut peers = Vec::with_capacity(TAKEN_AT_ONCE);
+    loop {
+        // Whoever has gone has left the queue of waiters before anything moves it (P41).
+        while let Ok(call) = sources.gone.try_recv() {
+            engine.gone(call);
+        }
+        let due = until(engine.deadline());
+        tokio::select! {
+            biased;
+            Ok(()) = sources.disk.changed() => {
+                let state = sources.disk.borrow_and_update().clone();
+                engine.disk_reports(state);
+            }
+            () = tokio::time::sleep(due), if due.is_zero() => {}
+            _ = sources.peers.recv_many(&mut peers, TAKEN_AT_ONCE) => {
+                peers.drain(..).for_each(|ask| engine.peer_asks(ask));
+            }
+            Some(arrived) = sources.arrived.recv() => engine.arrived(arrived),
+            Some(taken) = sources.taken.recv() => engine.snapshot_taken(taken),
+            Some(call) = sources.gone.recv() => engine.gone(call),
+            _ = sources.asks.recv_many(&mut asks, TAKEN_AT_ONCE) => engine.asked(asks.drain(..)),
+            () = tokio::time::sleep(due) => {}
+        }
+        engine.tick();
+        engine.flush();
+        if let Some(end) = engine.end.take() {
+            engine.replies.end();
+            engine.channels.end();
+            return end;
+        }
+    }
+}
+
+fn until(deadline: Time) -> Duration {
+    /// Sleeping this long and looking again costs nothing, and no clock's range is exceeded.
+    const LONGEST: Duration = Duration::from_secs(3600);
+    Duration::from_micros(deadline.since(clock::now().mono).0).min(LONGEST)
+}

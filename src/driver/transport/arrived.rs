@@ -1,0 +1,12 @@
+//! What the network tells the loop.
+
+use super::super::api::PeerCall;
+use crate::types::NodeId;
+
+#[derive(Debug)]
+pub enum Arrived {
+    /// A message in a response.
+    Call(Box<PeerCall>),
+    /// Nothing listens where that peer should: its process is dead.
+    Refused(NodeId),
+}

@@ -1,0 +1,50 @@
+//! Messages that wait for the writes they rely on (P29, I9).
+
+use std::collections::VecDeque;
+
+use super::share::Share;
+use super::transport::LogParcel;
+use crate::protocol::{After, Seq, Term};
+use crate::types::NodeId;
+use crate::wire::{Parcel, Route};
+
+/// A message in its final form.
+#[derive(Debug)]
+pub enum Message {
+    /// May ride in the response to an open call of that route.
+    Small {
+        parcel: Parcel,
+        answers: Option<Route>,
+    },
+    Lines {
+        to: NodeId,
+        parcel: LogParcel,
+    },
+    Snapshot {
+        to: NodeId,
+        term: Term,
+    },
+    Difference(Box<Share>),
+}
+
+/// Bounded by what the core sends between two syncs.
+#[derive(Debug, Default)]
+pub struct Unsynced {
+    waiting: VecDeque<(After, Message)>,
+}
+
+impl Unsynced {
+    pub fn add(&mut self, after: After, message: Message) {
+        self.waiting.push_back((after, message));
+    }
+
+    /// What may leave now, in the order in which it was said.
+    pub fn release(&mut self, durable: Seq, promised: Seq) -> Vec<Message> {
+        let (free, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(after, _)| after.is_met(durable, promised));
+        self.waiting = waiting;
+        let free: VecDeque<(After, Message)> = free;
+        free.into_iter().map(|(_, message)| message).collect()
+    }
+}

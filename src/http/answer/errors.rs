@@ -1,0 +1,223 @@
+//! Every error becomes the problem that a client is told. Codes are chosen here and nowhere else.
+
+use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
+use serde_json::Value;
+
+use super::lease::{holder, millis};
+use super::problem::{Code, Problem};
+use crate::driver::HeldBy;
+use crate::driver::api::Denied;
+use crate::protocol::MembersRefusal;
+use crate::store::{self, BadCommand, BadField, Reason, Rejection};
+
+/// Why a call was not answered here: by the node, which may be worth another try, or for good.
+#[derive(Debug)]
+pub enum Failure {
+    Denied(Denied),
+    Problem(Problem),
+}
+
+impl From<Denied> for Failure {
+    fn from(denied: Denied) -> Failure {
+        Failure::Denied(denied)
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        Failure::Problem(problem)
+    }
+}
+
+impl From<BadCommand> for Failure {
+    fn from(bad: BadCommand) -> Failure {
+        Failure::Problem(bad.into())
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Problem {
+        match failure {
+            Failure::Denied(denied) => denied.into(),
+            Failure::Problem(problem) => problem,
+        }
+    }
+}
+
+/// The node's own refusals.
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Problem {
+        match denied {
+            Denied::NotLeader { leader } => {
+                Problem::new(Code::NotLeader, format!("node {} leads; call it there", leader.0))
+                    .leader(leader)
+            }
+            Denied::NoLeader => {
+                Problem::new(Code::NoLeader, "no node leads now; an election may be under way")
+            }
+            Denied::NoQuorum => {
+                Problem::new(Code::NoQuorum, "this node does not reach a majority of the cluster")
+            }
+            Denied::CatchingUp => {
+                Problem::new(Code::CatchingUp, "this node is not up to date yet, or not let back in yet")
+            }
+            Denied::HandingOver => Problem::new(
+                Code::NoLeader,
+                "leadership is being handed over, and that takes longer than usual",
+            ),
+            Denied::ServiceDown { reason } => service_down(&reason),
+            Denied::DiskFull => {
+                Problem::new(Code::DiskFull, "the leader's disk has no room for another record")
+            }
+            Denied::TooMany { bound } => {
+                Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}"))
+                    .with("bound", bound)
+            }
+            Denied::FormatNotShared => Problem::new(
+                Code::CatchingUp,
+                "a node of the cluster has not shown yet that it can read records of this type",
+            ),
+            Denied::NotAnHeir => Problem::new(
+                Code::RuleViolated,
+                "that node cannot lead now: it is down, behind, or not let in",
+            )
+            .with("rule", "not_an_heir"),
+            Denied::AlreadyFormed => {
+                Problem::new(Code::RuleViolated, "the cluster has been formed already, and that happens once")
+                    .with("rule", "already_formed")
+            }
+            Denied::Members(refusal) => members(refusal),
+            Denied::RoleHeld(held) => {
+                let outcome = if held.conflict { "conflict" } else { "other_leader" };
+                let detail = format!("another instance holds the role {:?}", held.role);
+                with_holder(Problem::new(Code::RoleHeld, detail).with("outcome", outcome), &held)
+            }
+            Denied::LeaseLost(held) => {
+                let detail = format!("this token of the role {:?} has ended", held.role);
+                with_holder(Problem::new(Code::LeaseLost, detail), &held)
+            }
+            Denied::Rejected(rejection) => rejection.into(),
+            Denied::Stopping => Problem::new(Code::NoLeader, "this node is about to end; call another one"),
+            Denied::Unknown => outcome_unknown("the node lost sight of the call"),
+        }
+    }
+}
+
+fn members(refusal: MembersRefusal) -> Problem {
+    let broken = |rule: &'static str, detail: &'static str| {
+        Problem::new(Code::RuleViolated, detail).with("rule", rule)
+    };
+    match refusal {
+        MembersRefusal::ByFile => {
+            let detail = "in available mode the topology files say who belongs to the cluster: change them on all nodes, stopped";
+            Problem::new(Code::ModeMismatch, detail)
+        }
+        MembersRefusal::UnderWay => {
+            let detail =
+                "one change at a time: the one before is not committed yet, or leadership has just changed";
+            Problem::new(Code::MembersChanging, detail)
+        }
+        MembersRefusal::NotMember => Problem::new(Code::NotFound, "the cluster has no node of that id"),
+        MembersRefusal::IsMember => broken("is_member", "a node of that id belongs to the cluster already"),
+        MembersRefusal::NameTaken => broken("name_taken", "another node has that name"),
+        MembersRefusal::AddressTaken => broken("address_taken", "another node has that address"),
+        MembersRefusal::TooMany => broken("too_many_members", "a cluster has at most 101 nodes"),
+        MembersRefusal::IsLeader => broken(
+            "is_leader",
+            "it leads, and no other node can take over now: start one, or wait until one has caught up",
+        ),
+        MembersRefusal::WouldStall => broken(
+            "would_stall",
+            "of the nodes that would be left no majority answers: start those that are down first, or remove one of those",
+        ),
+    }
+}
+
+/// A problem's members about who has a role: the same as in the answer of one who has it.
+fn with_holder(problem: Problem, held: &HeldBy) -> Problem {
+    let leader = held.by.as_ref().and_then(|role| serde_json::to_value(holder(role)).ok());
+    problem
+        .with("role", &*held.role)
+        .with("leader", leader.unwrap_or(Value::Null))
+        .with("token", held.by.as_ref().map(|role| role.token))
+        .with("expires_in_ms", held.by.as_ref().and(held.expires_in).map(millis))
+}
+
+fn service_down(reason: &str) -> Problem {
+    let detail = match reason {
+        "" => "client writes are held until /service_up, or until the hold lapses".to_string(),
+        reason => format!("client writes are held until /service_up, or until the hold lapses: {reason}"),
+    };
+    Problem::new(Code::ServiceDown, detail)
+}
+
+fn key_reused() -> Problem {
+    Problem::new(Code::IdempotencyKeyReused, "the same Idempotency-Key came with another call before")
+}
+
+/// The write has left, and nothing is known of it: the client asks again with the same key, or reads.
+pub fn outcome_unknown(what: &str) -> Problem {
+    let advice =
+        "it may or may not have happened; retry with the same Idempotency-Key, or read before you retry";
+    Problem::new(Code::OutcomeUnknown, format!("{what}: {advice}"))
+}
+
+/// The rules of the store.
+impl From<Rejection> for Problem {
+    fn from(rejection: Rejection) -> Problem {
+        let detail = rejection.to_string();
+        let problem = match rejection.reason {
+            Reason::Exists { .. } => Problem::new(Code::Exists, detail),
+            Reason::NotFound { .. } => Problem::new(Code::NotFound, detail),
+            Reason::RuleViolated(rule) => Problem::new(Code::RuleViolated, detail).with("rule", rule.name()),
+            Reason::PreconditionFailed { current, .. } => {
+                Problem::new(Code::PreconditionFailed, detail).with("current_rev", current)
+            }
+            Reason::RoleHeld { role } => Problem::new(Code::RoleHeld, detail).with("role", &*role),
+            Reason::LeaseLost { role } => Problem::new(Code::LeaseLost, detail).with("role", &*role),
+            // Whoever is told so has what was asked for.
+            Reason::Unchanged => Problem::new(Code::Exists, detail),
+            Reason::KeyReused => key_reused(),
+        };
+        match rejection.operation {
+            Some(number) => problem.with("operation", number),
+            None => problem,
+        }
+    }
+}
+
+/// What is no command.
+impl From<BadCommand> for Problem {
+    fn from(bad: BadCommand) -> Problem {
+        let detail = bad.to_string();
+        match bad {
+            BadCommand::Unknown { path, .. } => {
+                Problem::new(Code::UnknownCommand, detail).with("field", path)
+            }
+            BadCommand::Field(BadField { path, problem: store::Problem::TooLarge { .. } }) => {
+                Problem::new(Code::BodyTooLarge, detail).with("field", path)
+            }
+            BadCommand::Field(BadField { path, .. }) => Problem::field(&path, detail),
+        }
+    }
+}
+
+/// Text that should be JSON and is not.
+impl From<serde_json::Error> for Problem {
+    fn from(error: serde_json::Error) -> Problem {
+        let detail = error.to_string();
+        Problem::new(Code::BadJson, detail).with("line", error.line()).with("column", error.column())
+    }
+}
+
+pub fn unauthorized() -> Problem {
+    let challenge = HeaderValue::from_static("Bearer realm=\"eldest\"");
+    Problem::new(Code::Unauthorized, "this route needs `Authorization: Bearer <admin token>`")
+        .header(WWW_AUTHENTICATE, challenge)
+}
+
+pub fn unknown_route(path: &str) -> Problem {
+    const SHOWN: usize = 100;
+    let shown: String = path.chars().take(SHOWN).collect();
+    Problem::new(Code::NotFound, format!("no route {shown}; GET / lists them"))
+}

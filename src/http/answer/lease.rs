@@ -1,0 +1,117 @@
+//! Roles and processes as answers show them: what is in the state, and what only the leader knows.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::store::{Process, Role, date_text};
+use crate::types::{Span, Text, WallTime};
+
+#[derive(Serialize)]
+pub struct Holder<'a> {
+    instance_id: &'a str,
+    address: Option<&'a str>,
+    metadata: Option<&'a RawValue>,
+}
+
+/// A role as a list shows it.
+#[derive(Serialize)]
+pub struct RoleShown<'a> {
+    role: &'a str,
+    leader: Option<Holder<'a>>,
+    token: Option<u64>,
+    ttl_ms: Option<u64>,
+    acquired_at: Option<String>,
+    expires_in_ms: Option<u64>,
+    waiting: Option<usize>,
+}
+
+#[derive(Serialize)]
+pub struct ProcessShown<'a> {
+    id: &'a str,
+    identifier: &'a str,
+    role: Option<&'a str>,
+    capabilities: Option<&'a RawValue>,
+    metadata: Option<&'a RawValue>,
+    channel: String,
+    ttl_ms: u64,
+    registered_at: String,
+    /// Null where only the leader knows.
+    last_seen: Option<String>,
+    expires_in_ms: Option<u64>,
+}
+
+/// What the leader said of one lease: how much it has left, how many wait for it, and the leader's own time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    pub left: Option<Span>,
+    pub waiting: Option<usize>,
+    pub wall: WallTime,
+}
+
+pub fn millis(span: Span) -> u64 {
+    span.0 / 1000
+}
+
+/// What stands in the state is JSON.
+fn raw(text: &Option<Text>) -> Option<&RawValue> {
+    text.as_deref().and_then(|text| serde_json::from_str(text).ok())
+}
+
+pub fn holder(role: &Role) -> Holder<'_> {
+    let claim = &role.claim;
+    Holder { instance_id: &claim.instance, address: claim.address.as_deref(), metadata: raw(&claim.metadata) }
+}
+
+pub fn role_shown<'a>(name: &'a str, role: Option<&'a Role>, known: Known) -> RoleShown<'a> {
+    RoleShown {
+        role: name,
+        leader: role.map(holder),
+        token: role.map(|role| role.token),
+        ttl_ms: role.map(|role| millis(role.claim.ttl)),
+        acquired_at: role.map(|role| date_text(role.since)),
+        expires_in_ms: role.and(known.left).map(millis),
+        waiting: known.waiting,
+    }
+}
+
+pub fn process_shown<'a>(id: &'a str, process: &'a Process, known: Known) -> ProcessShown<'a> {
+    let new = &process.new;
+    let seen = |left: Span| {
+        let silent = new.ttl.0.saturating_sub(left.0);
+        date_text(WallTime(known.wall.0.saturating_sub(silent)))
+    };
+    ProcessShown {
+        id,
+        identifier: &new.identifier,
+        role: new.role.as_deref(),
+        capabilities: raw(&new.capabilities),
+        metadata: raw(&new.metadata),
+        channel: format!("worker:slave:{id}"),
+        ttl_ms: millis(new.ttl),
+        registered_at: date_text(process.since),
+        last_seen: known.left.map(seen),
+        expires_in_ms: known.left.map(millis),
+    }
+}
+
+/// What a renewal or a grant has just said.
+pub fn just_now(left: Span) -> Known {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let wall = WallTime(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX));
+    Known { left: Some(left), waiting: None, wall }
+}
+
+/// `{"items","next"}`
+pub fn list(items: impl Iterator<Item = String>, next: Option<&Text>) -> String {
+    let mut text = String::from("{\"items\":[");
+    for (number, item) in items.enumerate() {
+        text.push_str(if number > 0 { "," } else { "" });
+        text.push_str(&item);
+    }
+    let next = next.map_or(Value::Null, |next| Value::from(&**next));
+    write!(text, "],\"next\":{next}}}").unwrap_or_default();
+    text
+}

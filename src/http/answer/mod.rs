@@ -1,0 +1,20 @@
+//! Answers: responses, problems, streams, and the forms in which leases are shown.
+
+mod errors;
+pub mod lease;
+mod problem;
+mod response;
+pub mod stream;
+
+use axum::body::Body;
+use axum::http::Response;
+
+pub use errors::{Failure, outcome_unknown, unauthorized, unknown_route};
+pub use problem::{Code, Problem, Surroundings};
+pub use response::{
+    ACKS, AGE, EPOCH, JSON, LEADER, NODE, REPLAYED, REQUEST_ID, TEXT, data, empty, json, result, set_etag,
+    set_leader, set_position, set_view, shared, stored, typed, value_of,
+};
+
+/// What a route returns.
+pub type Answer = Result<Response<Body>, Problem>;

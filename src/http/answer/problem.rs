@@ -1,0 +1,278 @@
+//! Errors as `application/problem+json` (RFC 9457). What a handler returns is a [`Problem`]; it becomes bytes in one
+//! place only, where the request's id and the leader are known.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+use crate::types::NodeId;
+
+pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// An election takes about as long; sooner, a client would meet the same state again.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// What clients tell errors apart by. Stable: a code is never renamed and never changes its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    BadJson,
+    BadField,
+    UnknownCommand,
+    EnvelopeRequired,
+    Unauthorized,
+    Forbidden,
+    NotTheLeaderCalling,
+    NotFound,
+    MethodNotAllowed,
+    RequestTimeout,
+    Exists,
+    RuleViolated,
+    RoleHeld,
+    LeaderDoesNotTakeWritesync,
+    WrongCluster,
+    ModeMismatch,
+    StaleEpoch,
+    LeaseLost,
+    FeedCompacted,
+    PreconditionFailed,
+    BodyTooLarge,
+    UnsupportedMediaType,
+    NotLeader,
+    IdempotencyKeyReused,
+    TooManyRequests,
+    RequestHeaderFieldsTooLarge,
+    NoLeader,
+    NoQuorum,
+    CatchingUp,
+    MembersChanging,
+    ServiceDown,
+    DiskFull,
+    Quarantined,
+    OutcomeUnknown,
+}
+
+impl Code {
+    /// Name, status and title.
+    fn row(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Code::BadJson => ("bad_json", 400, "The body is not JSON"),
+            Code::BadField => ("bad_field", 400, "A field is missing or wrong"),
+            Code::UnknownCommand => ("unknown_command", 400, "There is no such command"),
+            Code::EnvelopeRequired => ("envelope_required", 400, "Only nodes of the cluster call this"),
+            Code::Unauthorized => ("unauthorized", 401, "A credential is needed"),
+            Code::Forbidden => ("forbidden", 403, "The credential does not allow this"),
+            Code::NotTheLeaderCalling => {
+                ("not_the_leader_calling", 403, "A follower takes this from its leader only")
+            }
+            Code::NotFound => ("not_found", 404, "There is no such thing"),
+            Code::MethodNotAllowed => ("method_not_allowed", 405, "This route does not take that method"),
+            Code::RequestTimeout => ("request_timeout", 408, "The request did not arrive whole and in time"),
+            Code::Exists => ("exists", 409, "It exists already"),
+            Code::RuleViolated => ("rule_violated", 409, "A rule forbids this"),
+            Code::RoleHeld => ("role_held", 409, "Somebody else holds the role"),
+            Code::LeaderDoesNotTakeWritesync => {
+                ("leader_does_not_take_writesync", 409, "A leader sends this and does not take it")
+            }
+            Code::WrongCluster => ("wrong_cluster", 409, "The call is meant for another cluster"),
+            Code::ModeMismatch => ("mode_mismatch", 409, "The cluster's mode does not allow this"),
+            Code::StaleEpoch => ("stale_epoch", 409, "The caller's epoch is over"),
+            Code::LeaseLost => ("lease_lost", 410, "The lease has ended"),
+            Code::FeedCompacted => ("feed_compacted", 410, "What follows is not kept any more"),
+            Code::PreconditionFailed => ("precondition_failed", 412, "A precondition does not hold"),
+            Code::BodyTooLarge => ("body_too_large", 413, "The body is too large"),
+            Code::UnsupportedMediaType => ("unsupported_media_type", 415, "The body must be JSON"),
+            Code::NotLeader => ("not_leader", 421, "Another node leads"),
+            Code::IdempotencyKeyReused => {
+                ("idempotency_key_reused", 422, "The idempotency key belongs to another call")
+            }
+            Code::TooManyRequests => ("too_many_requests", 429, "Too much at once"),
+            Code::RequestHeaderFieldsTooLarge => {
+                ("request_header_fields_too_large", 431, "The head of the request is too large")
+            }
+            Code::NoLeader => ("no_leader", 503, "No leader can be reached now"),
+            Code::NoQuorum => ("no_quorum", 503, "No majority can be reached now"),
+            Code::CatchingUp => ("catching_up", 503, "The node is not up to date yet"),
+            Code::MembersChanging => ("members_changing", 503, "Another change of the members is under way"),
+            Code::ServiceDown => ("service_down", 503, "The service is held down"),
+            Code::DiskFull => ("disk_full", 503, "The disk is full"),
+            Code::Quarantined => ("quarantined", 503, "The node is kept out of the cluster"),
+            Code::OutcomeUnknown => ("outcome_unknown", 504, "It may or may not have happened"),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    pub fn status(self) -> StatusCode {
+        StatusCode::from_u16(self.row().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Whether the same call may well succeed later, unchanged.
+    pub fn retryable(self) -> bool {
+        matches!(self.row().1, 408 | 421 | 429 | 503 | 504)
+    }
+}
+
+/// An answer that says why there is no other. Boxed: it is rare, and travels in every `Result`.
+#[derive(Clone, Debug)]
+pub struct Problem(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    code: Code,
+    status: StatusCode,
+    detail: Cow<'static, str>,
+    leader: Option<NodeId>,
+    members: Vec<(&'static str, Value)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What a problem's body says besides: known only where the answer leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    pub request_id: &'a str,
+    /// The leader and its URL.
+    pub leader: Option<(NodeId, &'a str)>,
+}
+
+impl Problem {
+    pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Problem {
+        let detail = detail.into();
+        let (leader, members, headers) = (None, Vec::new(), Vec::new());
+        Problem(Box::new(Inner { code, status: code.status(), detail, leader, members, headers }))
+    }
+
+    /// The field named is wrong.
+    pub fn field(field: &str, detail: impl Into<Cow<'static, str>>) -> Problem {
+        Problem::new(Code::BadField, detail).with("field", field)
+    }
+
+    /// A member of the body beyond the standard ones.
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Problem {
+        self.0.members.push((name, value.into()));
+        self
+    }
+
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Problem {
+        self.0.headers.push((name, value));
+        self
+    }
+
+    /// For the few routes whose status says something else than the code's own.
+    pub fn status(mut self, status: StatusCode) -> Problem {
+        self.0.status = status;
+        self
+    }
+
+    /// Who leads, where the node that answers was told so by this very call.
+    pub fn leader(mut self, leader: NodeId) -> Problem {
+        self.0.leader = Some(leader);
+        self
+    }
+
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    pub fn named_leader(&self) -> Option<NodeId> {
+        self.0.leader
+    }
+
+    /// The body, as data.
+    pub fn document<'a>(&'a self, around: Surroundings<'a>) -> impl Serialize + 'a {
+        Document { problem: &self.0, around }
+    }
+
+    pub fn render(&self, around: Surroundings) -> Response<Body> {
+        let body = serde_json::to_vec(&self.document(around)).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.0.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, PROBLEM_JSON);
+        if matches!(self.0.status.as_u16(), 429 | 503) {
+            headers.insert(RETRY_AFTER, RETRY_AFTER_S);
+        }
+        for (name, value) in &self.0.headers {
+            headers.insert(name, value.clone());
+        }
+        response
+    }
+}
+
+/// The problem rides in the response's extensions until it is rendered.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.0.status;
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+struct Document<'a> {
+    problem: &'a Inner,
+    around: Surroundings<'a>,
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Document { problem, around } = self;
+        let (name, _, title) = problem.code.row();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", &format_args!("urn:eldest:problem:{name}"))?;
+        map.serialize_entry("title", title)?;
+        map.serialize_entry("status", &problem.status.as_u16())?;
+        map.serialize_entry("detail", &problem.detail)?;
+        map.serialize_entry("code", name)?;
+        map.serialize_entry("retryable", &problem.code.retryable())?;
+        if let Some((id, url)) = around.leader {
+            map.serialize_entry("leader_node", &LeaderNode { id: id.0, url })?;
+        }
+        map.serialize_entry("request_id", around.request_id)?;
+        for (name, value) in &problem.members {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct LeaderNode<'a> {
+    id: u32,
+    url: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_all_that_is_promised() {
+        let around = Surroundings { request_id: "r1", leader: Some((NodeId(2), "http://127.0.0.2:9000")) };
+        let problem = Problem::new(Code::NotLeader, "node 2 leads").with("more", 7);
+        let text = serde_json::to_string(&problem.document(around)).expect("it is plain data");
+        assert_eq!(
+            text,
+            "{\"type\":\"urn:eldest:problem:not_leader\",\"title\":\"Another node leads\",\"status\":421,\
+             \"detail\":\"node 2 leads\",\"code\":\"not_leader\",\"retryable\":true,\
+             \"leader_node\":{\"id\":2,\"url\":\"http://127.0.0.2:9000\"},\"request_id\":\"r1\",\"more\":7}"
+        );
+    }
+
+    #[test]
+    fn what_surely_did_not_happen_may_be_tried_again() {
+        let around = Surroundings { request_id: "r", leader: None };
+        for code in [Code::NoLeader, Code::TooManyRequests] {
+            let response = Problem::new(code, "x").render(around);
+            assert_eq!(response.status(), code.status());
+            assert!(code.retryable() && response.headers().contains_key(RETRY_AFTER), "{code:?}");
+        }
+        assert!(!Problem::new(Code::Exists, "x").render(around).headers().contains_key(RETRY_AFTER));
+    }
+}

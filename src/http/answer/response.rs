@@ -1,0 +1,96 @@
+//! Responses: their bodies, and the headers that say which node answered, as of where.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, Response, StatusCode};
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::driver::api::Written;
+use crate::store::Json;
+use crate::types::{Epoch, Index, NodeId, Position, Text};
+
+pub const NODE: HeaderName = HeaderName::from_static("eldest-node");
+pub const LEADER: HeaderName = HeaderName::from_static("eldest-leader");
+pub const EPOCH: HeaderName = HeaderName::from_static("eldest-epoch");
+pub const INDEX: HeaderName = HeaderName::from_static("eldest-index");
+pub const ACKS: HeaderName = HeaderName::from_static("eldest-acks");
+pub const AGE: HeaderName = HeaderName::from_static("eldest-age-ms");
+/// An earlier call with the same key was answered; this is its answer.
+pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    typed(status, JSON, body)
+}
+
+pub fn typed(status: StatusCode, kind: HeaderValue, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// Of plain data of our own.
+pub fn data(value: &impl Serialize) -> Response<Body> {
+    json(StatusCode::OK, serde_json::to_vec(value).unwrap_or_default())
+}
+
+/// Of anything in the store that writes itself as JSON.
+pub fn stored(value: &impl Json) -> Response<Body> {
+    json(StatusCode::OK, value.to_json())
+}
+
+/// Of a command's result by itself.
+pub fn result(written: &Written, status: StatusCode) -> Response<Body> {
+    json(status, shared(written.reply.json.clone()))
+}
+
+pub fn empty() -> Response<Body> {
+    Response::new(Body::empty())
+}
+
+/// Text of the store without a copy.
+pub fn shared(text: Text) -> Bytes {
+    struct Shared(Arc<str>);
+    impl AsRef<[u8]> for Shared {
+        fn as_ref(&self) -> &[u8] {
+            self.0.as_bytes()
+        }
+    }
+    Bytes::from_owner(Shared(text))
+}
+
+/// Where and when what is answered was so.
+pub fn set_position(headers: &mut HeaderMap, position: Position) {
+    set_view(headers, position.epoch, position.index);
+}
+
+pub fn set_view(headers: &mut HeaderMap, epoch: Epoch, index: Index) {
+    headers.insert(EPOCH, epoch_value(epoch));
+    headers.insert(INDEX, HeaderValue::from(index));
+}
+
+pub fn set_leader(headers: &mut HeaderMap, leader: Option<NodeId>) {
+    if let Some(leader) = leader {
+        headers.insert(LEADER, HeaderValue::from(leader.0));
+    }
+}
+
+fn epoch_value(epoch: Epoch) -> HeaderValue {
+    value_of(epoch.to_string())
+}
+
+/// Of text of our own making.
+pub fn value_of(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+pub fn set_etag(headers: &mut HeaderMap, rev: &str) {
+    headers.insert(ETAG, value_of(format!("\"{rev}\"")));
+}

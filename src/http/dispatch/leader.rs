@@ -1,0 +1,112 @@
+//! A call is answered here, at the leader, or a moment later.
+//!
+//! ```text
+//!   ┌──► another node leads ──► forward ──► its answer
+//!   │                              │ it could not be dialled, or says that it does not lead (421)
+//!   │                              ▼
+//!   ├──► nobody leads, or leadership is being handed over ──► wait a little ──┐
+//!   │                                                                         │
+//!   └──► this node leads ──► here ──► the answer                              │
+//!   ▲                                                                         │
+//!   └─────────────────────────── judge anew ◄─────────────────────────────────┘
+//! ```
+//!
+//! Judging anew is no retry of something that may have happened: each way back to the start is one on which it is
+//! certain that nothing of the call has reached a log (P15). Once a write has left, or was taken here, there is none.
+
+use axum::body::Body;
+use axum::http::Response;
+use tokio::time::{Duration, Instant, sleep, timeout_at};
+
+use super::forward::{self, Forwarded};
+use crate::driver::api::Denied;
+use crate::http::answer::{Answer, Failure, Problem};
+use crate::http::request::{ClientRequest, Context, Kind};
+
+/// How long to wait before looking again, if no change of leadership is seen: a hand-over that is given up shows none.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Who has decided.
+#[derive(Debug)]
+pub enum Settled<T> {
+    Here(T),
+    /// The leader, and this is its answer.
+    Elsewhere(Response<Body>),
+}
+
+/// Answers by `local` if this node leads, or else by the leader. `no_forward` is a client's `forward=no`.
+pub async fn at_leader<H, F>(
+    context: &Context,
+    request: &ClientRequest,
+    kind: Kind,
+    no_forward: bool,
+    local: H,
+) -> Answer
+where
+    H: Fn() -> F,
+    F: Future<Output = Result<Response<Body>, Failure>>,
+{
+    match settle(context, request, kind, no_forward, local).await? {
+        Settled::Here(response) | Settled::Elsewhere(response) => Ok(response),
+    }
+}
+
+/// The same where what `local` comes to is not an answer yet.
+pub async fn settle<T, H, F>(
+    context: &Context,
+    request: &ClientRequest,
+    kind: Kind,
+    no_forward: bool,
+    local: H,
+) -> Result<Settled<T>, Problem>
+where
+    H: Fn() -> F,
+    F: Future<Output = Result<T, Failure>>,
+{
+    let mut began = Instant::now();
+    loop {
+        let attempt = Instant::now();
+        let denied = match context.other_leader() {
+            Some(leader) => Denied::NotLeader { leader },
+            None => match timeout_at(request.deadline, local()).await {
+                Ok(Ok(done)) => return Ok(Settled::Here(done)),
+                Ok(Err(Failure::Denied(denied))) => denied,
+                Ok(Err(Failure::Problem(problem))) => return Err(problem),
+                Err(_) => return Err(kind.late(request.mode)),
+            },
+        };
+        let (patience, denied) = match denied {
+            Denied::NotLeader { .. } if no_forward || request.was_forwarded() => return Err(denied.into()),
+            Denied::NotLeader { leader } => match forward::call(context, request, kind, leader).await? {
+                Forwarded::Answered(response) => return Ok(Settled::Elsewhere(response)),
+                Forwarded::NotSent => (context.leaderless_patience(), Denied::NoLeader),
+                Forwarded::NotLeader => (context.hand_over_patience(), denied),
+            },
+            Denied::HandingOver => (context.hand_over_patience(), denied),
+            // A node between two leaders has not heard a majority yet, either.
+            Denied::NoLeader | Denied::NoQuorum => (context.leaderless_patience(), denied),
+            denied => return Err(denied.into()),
+        };
+        // Whoever was waited for at a leader that is gone now is looked for anew.
+        if attempt.elapsed() > patience {
+            began = Instant::now();
+        }
+        if Instant::now() >= request.deadline.min(began + patience) {
+            return Err(denied.into());
+        }
+        let Some(_permit) = context.waiting.enter() else {
+            return Err(denied.into());
+        };
+        leadership_change(context).await;
+    }
+}
+
+/// Until leadership changes, or it is time to look again anyway.
+async fn leadership_change(context: &Context) {
+    let mut leadership = context.handle.leadership();
+    leadership.mark_unchanged();
+    tokio::select! {
+        Ok(()) = leadership.changed() => {}
+        () = sleep(LOOK_AGAIN) => {}
+    }
+}

@@ -1,0 +1,106 @@
+//! A read takes a view of the state at the wanted level; the route looks up in it what it shows.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode};
+
+use super::leader::at_leader;
+use crate::driver::LeaseTimes;
+use crate::driver::api::{Level, View};
+use crate::http::answer::lease::Known;
+use crate::http::answer::{self, AGE, Answer, Failure, Problem};
+use crate::http::request::{ClientRequest, Context, Kind, Query};
+use crate::store::Store;
+use crate::types::{LeaseName, Text};
+
+/// Looks something up in a frozen state. It runs after the read was confirmed, so that what is wrong with the call is
+/// only said once the leader has been found.
+pub type Look = fn(&Store, &ClientRequest, &Query) -> Answer;
+
+/// The parameters that every read takes, besides those of its route.
+const COMMON: [&str; 2] = ["level", "forward"];
+
+/// The names that a read of leases is about.
+pub struct Page {
+    pub names: Vec<LeaseName>,
+    pub next: Option<Text>,
+}
+
+/// A read of leases: which ones, by a frozen state; then how they are shown once the leader has said what it knows.
+pub struct LeaseRead {
+    /// The route's own parameters.
+    pub params: &'static [&'static str],
+    pub find: fn(&Store, &ClientRequest, &Query) -> Result<Page, Problem>,
+    pub show: fn(&Store, &Page, &[Known]) -> Result<String, Problem>,
+}
+
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    State(Look),
+    Leases(&'a LeaseRead),
+}
+
+/// Reads at the level that the call asks for: a local read is answered here, the others by the leader.
+pub async fn read(context: &Context, request: &ClientRequest, params: &[&str], look: Look) -> Answer {
+    at_level(context, request, params, Wanted::State(look)).await
+}
+
+/// The same for leases: some of what is shown of them only the leader knows.
+pub async fn read_leases(context: &Context, request: &ClientRequest, leases: &LeaseRead) -> Answer {
+    at_level(context, request, leases.params, Wanted::Leases(leases)).await
+}
+
+async fn at_level(context: &Context, request: &ClientRequest, params: &[&str], wanted: Wanted<'_>) -> Answer {
+    let params = [&COMMON, params].concat();
+    let query = request.query(&params)?;
+    if query.level() == Level::Local {
+        return Ok(request.in_time(read_here(context, request, &query, wanted)).await??);
+    }
+    at_leader(context, request, Kind::Read, query.no_forward, || read_here(context, request, &query, wanted))
+        .await
+}
+
+async fn read_here(
+    context: &Context,
+    request: &ClientRequest,
+    query: &Query<'_>,
+    wanted: Wanted<'_>,
+) -> Result<Response<Body>, Failure> {
+    let view = context.handle.read(query.level()).await?;
+    let mut response = match wanted {
+        Wanted::State(look) => look(&view.store, request, query)?,
+        Wanted::Leases(leases) => show_leases(context, request, query, &view, leases).await?,
+    };
+    let headers = response.headers_mut();
+    answer::set_view(headers, view.epoch, view.index);
+    answer::set_leader(headers, view.leader);
+    if query.level() == Level::Local {
+        headers.insert(AGE, HeaderValue::from(view.age_ms));
+    }
+    Ok(response)
+}
+
+async fn show_leases(
+    context: &Context,
+    request: &ClientRequest,
+    query: &Query<'_>,
+    view: &View,
+    leases: &LeaseRead,
+) -> Answer {
+    let page = (leases.find)(&view.store, request, query)?;
+    let times = match query.level() {
+        Level::Local => None,
+        Level::Linear | Level::Leader => context.handle.lease_times(page.names.clone()).await,
+    };
+    let shown = (leases.show)(&view.store, &page, &known_of(&page, times))?;
+    Ok(answer::json(StatusCode::OK, shown))
+}
+
+fn known_of(page: &Page, times: Option<LeaseTimes>) -> Vec<Known> {
+    match times {
+        None => vec![Known::default(); page.names.len()],
+        Some(LeaseTimes { wall, times }) => {
+            let known = |(left, waiting)| Known { left, waiting: Some(waiting), wall };
+            times.into_iter().map(known).collect()
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A write turns a call into a command, and the verdict on it into an answer.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde::Serialize;
+
+use super::leader::at_leader;
+use crate::driver::Granted;
+use crate::driver::api::Written;
+use crate::http::answer::{self, ACKS, Answer, Failure, Problem, REPLAYED};
+use crate::http::request::{ClientRequest, Context, Kind};
+use crate::store::Command;
+use crate::types::Position;
+
+/// Parses a call into a command. It runs again at each attempt: a command is given away when it is proposed.
+pub type Parse = fn(&ClientRequest) -> Result<Command, Problem>;
+
+/// How the verdict is shown.
+pub type Show = fn(&Written) -> Response<Body>;
+
+pub async fn write(context: &Context, request: &ClientRequest, parse: Parse, show: Show) -> Answer {
+    let no_forward = request.no_forward()?;
+    at_leader(context, request, Kind::Write, no_forward, || write_here(context, request, parse, show)).await
+}
+
+async fn write_here(
+    context: &Context,
+    request: &ClientRequest,
+    parse: Parse,
+    show: Show,
+) -> Result<Response<Body>, Failure> {
+    let call = request.idempotent_call()?;
+    let written = context.handle.write(parse(request)?, call).await?;
+    let mut response = show(&written);
+    let headers = response.headers_mut();
+    set_record(headers, context, written.position, written.acks);
+    if written.acks.is_none() {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+/// The answer to a grant or a renewal.
+pub fn granted<T>(
+    context: &Context,
+    granted: &Granted<T>,
+    status: StatusCode,
+    shown: &impl Serialize,
+) -> Response<Body> {
+    let mut response = answer::data(shown);
+    *response.status_mut() = status;
+    set_record(response.headers_mut(), context, granted.position, granted.acks);
+    response
+}
+
+/// Where the record stands, and on how many nodes, if this call made one.
+fn set_record(headers: &mut HeaderMap, context: &Context, position: Position, acks: Option<usize>) {
+    answer::set_position(headers, position);
+    answer::set_leader(headers, Some(context.me()));
+    if let Some(acks) = acks {
+        headers.insert(ACKS, answer::value_of(format!("{acks}/{}", context.setup.known().voters())));
+    }
+}

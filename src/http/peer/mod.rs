@@ -1,0 +1,304 @@
+//! Other nodes call the seed's routes with an envelope. Nothing of a call reaches the loop before its cluster, its
+//! sender and, where there is a secret, its proof have been checked.
+
+mod transfer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::request::Parts;
+use axum::http::{Response, StatusCode};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+
+use crate::driver::api::{PeerCall, PeerState};
+use crate::driver::{self, Handle, Setup, Wall};
+use crate::http::answer::{Code, Problem, Surroundings};
+use crate::http::request::{Admission, Context};
+use crate::protocol::{Message, Mode};
+use crate::types::NodeId;
+use crate::wire::{
+    self, Attachment, ClusterHead, Hello, Parcel, Proof, ProofVerifier, Route, Sender, WireError, header,
+};
+
+/// The lines of one append or pull: a batch (`limits.batch_bytes`), or one record of the largest kind.
+const LINES_BYTES_MOST: usize = 16 << 20;
+/// How long a call from behind a wall is left without an answer: its sender has given it up by then.
+const WALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// What a body may take to arrive: a peer that is slower than this is sent a new one later.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where calls of other nodes arrive.
+#[derive(Debug)]
+pub struct PeerEndpoint {
+    handle: Handle,
+    cluster: ClusterHead,
+    mode: Mode,
+    me: NodeId,
+    setup: Arc<Setup>,
+    /// None: the cluster has no secret.
+    verifier: Option<ProofVerifier>,
+    /// Differences of states on their way in: each is held in memory.
+    differences: Admission,
+    /// How long a response waits for what there is to say: a beat. Later the answer is a call of its own.
+    hold: Duration,
+    wall: Arc<Wall>,
+}
+
+/// The envelope's headers as they came.
+struct PeerRequest<'a> {
+    path: &'a str,
+    cluster: &'a str,
+    from: &'a str,
+    message: &'a str,
+    proof: &'a str,
+    head: ClusterHead,
+    sender: Sender,
+}
+
+impl PeerEndpoint {
+    pub fn new(context: &Context) -> PeerEndpoint {
+        let mut own = [0; 32];
+        getrandom::fill(&mut own).expect("the node has drawn its boot from the same source");
+        let setup = &context.setup;
+        let me = setup.settings.me;
+        PeerEndpoint {
+            handle: context.handle.clone(),
+            cluster: setup.cluster.clone(),
+            mode: setup.settings.mode,
+            differences: Admission::new(1),
+            me,
+            setup: setup.clone(),
+            verifier: setup.secret.clone().map(|secret| ProofVerifier::new(secret, me, own)),
+            hold: Duration::from_micros(setup.settings.timing.heartbeat.0),
+            wall: setup.wall.clone(),
+        }
+    }
+
+    pub async fn answer(&self, context: &Context, route: Route, parts: Parts, body: Body) -> Response<Body> {
+        self.answer_or_problem(route, &parts, body).await.unwrap_or_else(|problem| {
+            let request_id = context.request_id();
+            problem.render(Surroundings { request_id: &request_id, leader: None })
+        })
+    }
+
+    async fn answer_or_problem(
+        &self,
+        route: Route,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<Response<Body>, Problem> {
+        let request = PeerRequest::read(route, parts)?;
+        match self.wall.pass(request.sender.from, WALL_TIMEOUT, self.handle_checked(&request, body)).await {
+            Some(answer) => answer,
+            None => Err(Problem::new(Code::RequestTimeout, "there is a wall between caller and node")),
+        }
+    }
+
+    async fn handle_checked(&self, request: &PeerRequest<'_>, body: Body) -> Result<Response<Body>, Problem> {
+        self.check(request)?;
+        match wire::attachment(request.message).map_err(unreadable)? {
+            Attachment::Snapshot => self.receive_snapshot(request, body).await,
+            Attachment::Difference => self.receive_difference(request, body).await,
+            Attachment::Nothing | Attachment::Lines { .. } => self.receive_message(request, body).await,
+        }
+    }
+
+    fn check(&self, request: &PeerRequest<'_>) -> Result<(), Problem> {
+        let theirs = &request.head;
+        if theirs.name != self.cluster.name {
+            let detail = format!(
+                "this node is of the cluster {:?}, the caller of {:?}",
+                self.cluster.name, theirs.name
+            );
+            return Err(Problem::new(Code::WrongCluster, detail));
+        }
+        let Sender { from, to, .. } = request.sender;
+        if to != self.me {
+            let detail = format!("this is node {}; the call is meant for node {}", self.me.0, to.0);
+            return Err(Problem::new(Code::WrongCluster, detail));
+        }
+        // In safe mode whoever does not belong here is told so by the protocol, which knows since when (P43).
+        if self.mode == Mode::Available && self.setup.member(from).is_none() {
+            let detail = format!("node {} is no other node of this topology", from.0);
+            return Err(Problem::new(Code::WrongCluster, detail));
+        }
+        if from == self.me {
+            let detail = format!("this is node {} itself: another process runs under its id", from.0);
+            return Err(Problem::new(Code::WrongCluster, detail));
+        }
+        let (own, formed) = (self.setup.known().cluster, request.sender.cluster);
+        if own.is_known() && formed.is_known() && own != formed {
+            let detail = format!(
+                "this node is of the cluster {own}, the caller of another one of the same name, {formed}, which was formed \
+                 apart: one of the two has an old data directory; stop it, move the directory away and start it again"
+            );
+            return Err(Problem::new(Code::WrongCluster, detail));
+        }
+        if self.mode == Mode::Safe && wire::needs_available_mode(request.message) {
+            let detail = "in safe mode there are never two histories to merge";
+            return Err(Problem::new(Code::ModeMismatch, detail));
+        }
+        if (&theirs.mode, theirs.settings) != (&self.cluster.mode, self.cluster.settings) {
+            let detail = "mode or timings differ between the caller's configuration and this node's";
+            return Err(Problem::new(Code::ModeMismatch, detail));
+        }
+        // Once a log says who belongs to the cluster, no topology file does.
+        let others = theirs.ids.is_some_and(|ids| Some(ids) != self.cluster.ids);
+        if others && !own.is_known() && !formed.is_known() {
+            let detail = "the caller's topology file and this node's name different nodes, and no cluster is formed yet";
+            return Err(Problem::new(Code::ModeMismatch, detail));
+        }
+        Ok(())
+    }
+
+    async fn receive_message(
+        &self,
+        request: &PeerRequest<'_>,
+        body: Body,
+    ) -> Result<Response<Body>, Problem> {
+        let body = read(body).await?;
+        let proof = self.check_proof(request, &body)?;
+        self.setup.directory.meet(request.sender.from, &request.head.at);
+        let call = driver::decode(request.sender, request.message, body).map_err(unreadable)?;
+        let waits = Route::expects_answer(&call.envelope.message);
+        let answer = match waits {
+            true => tokio::time::timeout(self.hold, self.handle.peer(call)).await.unwrap_or(None),
+            false => self.handle.peer(call).await,
+        };
+        Ok(self.respond(request, answer, proof.as_ref()))
+    }
+
+    async fn receive_snapshot(
+        &self,
+        request: &PeerRequest<'_>,
+        body: Body,
+    ) -> Result<Response<Body>, Problem> {
+        let proof = self.check_proof(request, &[])?;
+        let importer = self.handle.importer().await.map_err(|error| transfer::problem(&error))?;
+        let key = proof.as_ref().map(|proof| *proof.key());
+        let (incoming, store) = transfer::snapshot(importer, body, key, self.mode).await?;
+        let meta = incoming.boundary().meta.clone();
+        let message = wire::decode(request.message, wire::Attached::Snapshot(meta)).map_err(unreadable)?;
+        self.deliver(request, message, PeerState::Snapshot(Box::new((incoming, store))), proof.as_ref()).await
+    }
+
+    async fn receive_difference(
+        &self,
+        request: &PeerRequest<'_>,
+        body: Body,
+    ) -> Result<Response<Body>, Problem> {
+        let proof = self.check_proof(request, &[])?;
+        let Some(_permit) = self.differences.enter() else {
+            let problem = Problem::new(Code::TooManyRequests, "another node's state is being taken in");
+            return Err(problem.with("bound", "differences of states at a time"));
+        };
+        let handed = transfer::difference(body, proof.as_ref().map(|proof| *proof.key())).await?;
+        let attached = wire::Attached::Difference(handed.boundary.meta.clone());
+        let message = wire::decode(request.message, attached).map_err(unreadable)?;
+        self.deliver(request, message, PeerState::Difference(Box::new(handed)), proof.as_ref()).await
+    }
+
+    async fn deliver(
+        &self,
+        request: &PeerRequest<'_>,
+        message: Message,
+        brought: PeerState,
+        proof: Option<&Proof>,
+    ) -> Result<Response<Body>, Problem> {
+        let envelope = request.sender.says(message);
+        let call = PeerCall { envelope, lines: Default::default(), brought: Some(brought) };
+        let answer = self.handle.peer(call).await;
+        Ok(self.respond(request, answer, proof))
+    }
+
+    /// Without a proof that checks, a caller is told what to build one on, and nothing else happens.
+    fn check_proof(&self, request: &PeerRequest<'_>, body: &[u8]) -> Result<Option<Proof>, Problem> {
+        let Some(verifier) = &self.verifier else {
+            return Ok(None);
+        };
+        let PeerRequest { path, cluster, from, message, proof, sender, .. } = *request;
+        let hello = Hello { path, cluster, from, message, body };
+        if let Some(proof) = verifier.check(sender.from, &hello, proof) {
+            return Ok(Some(proof));
+        }
+        let challenge = verifier.challenge(sender.from).encode();
+        let challenge =
+            HeaderValue::from_str(&challenge).map_err(|_| unreadable(WireError::Missing("challenge")))?;
+        let problem = Problem::new(
+            Code::Unauthorized,
+            "the call does not prove that its sender knows the cluster's secret",
+        );
+        Err(problem.header(HeaderName::from_static(header::CHALLENGE), challenge))
+    }
+
+    fn respond(
+        &self,
+        request: &PeerRequest<'_>,
+        answer: Option<Parcel>,
+        proof: Option<&Proof>,
+    ) -> Response<Body> {
+        let (from, message, body) = match answer {
+            Some(Parcel { sender, message, body, .. }) => (sender.encode(), message, body),
+            None => (String::new(), String::new(), Bytes::new()),
+        };
+        let cluster = self.cluster.encode();
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::OK;
+        let headers = response.headers_mut();
+        if !message.is_empty() {
+            insert(headers, header::FROM, &from);
+            insert(headers, header::MESSAGE, &message);
+        }
+        if let Some(proof) = proof {
+            let hello =
+                Hello { path: request.path, cluster: &cluster, from: &from, message: &message, body: &body };
+            insert(headers, header::PROOF, &proof.answer(&hello));
+        }
+        insert(headers, header::CLUSTER, &cluster);
+        *response.body_mut() = Body::from(body);
+        response
+    }
+}
+
+impl<'a> PeerRequest<'a> {
+    fn read(route: Route, parts: &'a Parts) -> Result<PeerRequest<'a>, Problem> {
+        let text = |name: &'static str| {
+            let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
+            value.ok_or_else(|| unreadable(WireError::Missing(name)))
+        };
+        let (from, cluster) = (text(header::FROM)?, text(header::CLUSTER)?);
+        Ok(PeerRequest {
+            path: route.path(),
+            cluster,
+            from,
+            message: text(header::MESSAGE)?,
+            proof: text(header::PROOF).unwrap_or_default(),
+            head: ClusterHead::decode(cluster).map_err(unreadable)?,
+            sender: Sender::decode(from).map_err(unreadable)?,
+        })
+    }
+}
+
+fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(HeaderName::from_static(name), value);
+    }
+}
+
+async fn read(body: Body) -> Result<Bytes, Problem> {
+    let reading = Limited::new(body, LINES_BYTES_MOST).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(_)) => {
+            Err(Problem::new(Code::BodyTooLarge, "no batch of ours is that large, or it broke off"))
+        }
+        Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
+    }
+}
+
+fn unreadable(error: WireError) -> Problem {
+    Problem::field("envelope", error.to_string())
+}

@@ -1,0 +1,104 @@
+//! A client's request as handlers receive it has its head, its whole body, and the time by which it must be answered.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout_at};
+
+use super::context::Context;
+use super::url::Query;
+use super::{body, headers};
+use crate::http::answer::{Code, Problem, outcome_unknown};
+use crate::protocol::Mode;
+use crate::types::Call;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+}
+
+impl Kind {
+    /// What to say when the time is up and the call has left.
+    pub fn late(self, mode: Mode) -> Problem {
+        let code = match (self, mode) {
+            (Kind::Write, _) => return outcome_unknown("the time is up and there is no verdict"),
+            (Kind::Read, Mode::Safe) => Code::NoQuorum,
+            // Nobody waits for a majority there.
+            (Kind::Read, Mode::Available) => Code::NoLeader,
+        };
+        Problem::new(code, "the time is up and nothing was read")
+    }
+}
+
+#[derive(Debug)]
+pub struct ClientRequest {
+    pub parts: Parts,
+    pub body: Bytes,
+    pub deadline: Instant,
+    /// The cluster's.
+    pub mode: Mode,
+}
+
+impl ClientRequest {
+    pub fn query<'a>(&'a self, known: &[&str]) -> Result<Query<'a>, Problem> {
+        Query::parse(self.parts.uri.query(), known)
+    }
+
+    /// For routes that take `forward` alone: whether the call stays here, led or not.
+    pub fn no_forward(&self) -> Result<bool, Problem> {
+        Ok(self.query(&["forward"])?.no_forward)
+    }
+
+    pub fn path(&self) -> &str {
+        self.parts.uri.path()
+    }
+
+    /// Another node passed it on: it is answered here, or not at all.
+    pub fn was_forwarded(&self) -> bool {
+        self.parts.headers.contains_key(headers::FORWARDED)
+    }
+
+    /// For what the loop is asked without a leader's part in it: it may hang, the caller may not.
+    pub async fn in_time<T>(&self, answer: impl Future<Output = T>) -> Result<T, Problem> {
+        timeout_at(self.deadline, answer).await.map_err(|_| Kind::Read.late(self.mode))
+    }
+
+    pub fn check_media_type(&self) -> Result<(), Problem> {
+        body::check_media_type(&self.parts.headers)
+    }
+
+    /// The body as one JSON value.
+    pub fn raw(&self) -> Result<&RawValue, Problem> {
+        body::raw(&self.body)
+    }
+
+    /// What its `Idempotency-Key` makes of it, if there is one.
+    pub fn idempotent_call(&self) -> Result<Option<Call>, Problem> {
+        headers::idempotent_call(&self.parts, &self.body)
+    }
+
+    /// The body as an object of known members; nothing is an empty object.
+    pub fn object<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+        self.check_media_type()?;
+        body::object(&self.body)
+    }
+}
+
+impl FromRequest<Arc<Context>> for ClientRequest {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, context: &Arc<Context>) -> Result<ClientRequest, Problem> {
+        let now = Instant::now();
+        let (parts, body) = request.into_parts();
+        let limits = &context.limits;
+        let whole_by = now + limits.body_timeout.min(limits.request_timeout);
+        let body = body::read(body, limits.body_bytes, whole_by).await?;
+        let mode = context.setup.settings.mode;
+        Ok(ClientRequest { parts, body, deadline: now + limits.request_timeout, mode })
+    }
+}

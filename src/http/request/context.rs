@@ -1,0 +1,139 @@
+//! The context that all handlers share: the node's handle, its setup and limits, and the counters of what is under way.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use tokio::sync::Semaphore;
+
+use super::admission::Admission;
+use super::auth::AdminAuth;
+use crate::config::HttpLimits;
+use crate::driver::{Handle, Member, Setup};
+use crate::protocol::Timing;
+use crate::types::NodeId;
+
+/// Idle connections kept to one node: a follower that serves many clients has as many calls under way.
+const IDLE_MOST: usize = 256;
+
+/// The least that a dial may take: on a busy machine even the loopback is not faster.
+const DIAL_LEAST: Duration = Duration::from_millis(100);
+
+/// Calls that wait for leadership to settle. Beyond it they are refused at once: waiting calls hold their bodies.
+const WAITING_MOST: usize = 1024;
+
+/// Streams that hold roles: as many as there may be readers of the feed, each a connection and a renewal now and then.
+const HOLDS_MOST: usize = 12_000;
+
+/// How long a call waits while nobody leads. A failover takes some milliseconds, or the time until death is certain; a
+/// client is told no rather than kept waiting for longer than it would wait before it tries again.
+const LEADERLESS_MOST: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct Context {
+    pub handle: Handle,
+    pub setup: Arc<Setup>,
+    pub limits: HttpLimits,
+    pub admin: AdminAuth,
+    pub admission: Admission,
+    /// Calls that wait for a change of leadership.
+    pub waiting: Admission,
+    /// Whole-data documents: one at a time, each is held in memory.
+    pub restores: Admission,
+    /// Roles that are held by open streams.
+    pub holds: Arc<Semaphore>,
+    /// For calls that another node answers.
+    pub client: reqwest::Client,
+    node: HeaderValue,
+    /// Tells the request ids of this process from those of any other.
+    tag: u32,
+    made: AtomicU64,
+}
+
+impl Context {
+    /// `listen` is the address that the listener is bound to: it says who can call at all.
+    pub fn new(
+        handle: Handle,
+        setup: Arc<Setup>,
+        limits: HttpLimits,
+        admin_token: Option<&str>,
+        listen: SocketAddr,
+    ) -> Result<Context, reqwest::Error> {
+        Ok(Context {
+            client: client(&setup.settings.timing, &limits)?,
+            admin: AdminAuth::new(admin_token, listen.ip().to_canonical().is_loopback()),
+            admission: Admission::new(limits.requests),
+            waiting: Admission::new(WAITING_MOST),
+            restores: Admission::new(1),
+            holds: Arc::new(Semaphore::new(HOLDS_MOST)),
+            node: HeaderValue::from(setup.settings.me.0),
+            tag: getrandom::u32().unwrap_or_else(|_| std::process::id()),
+            made: AtomicU64::new(0),
+            handle,
+            setup,
+            limits,
+        })
+    }
+
+    pub fn me(&self) -> NodeId {
+        self.setup.settings.me
+    }
+
+    pub fn url(&self, node: NodeId) -> Option<String> {
+        self.setup.known().member(node).map(Member::url)
+    }
+
+    pub fn node_value(&self) -> HeaderValue {
+        self.node.clone()
+    }
+
+    /// The leader, if it is another node.
+    pub fn other_leader(&self) -> Option<NodeId> {
+        self.handle.pulse().leader().filter(|leader| *leader != self.me())
+    }
+
+    /// A number that no other process draws.
+    pub fn unique_number(&self) -> u64 {
+        u64::from(self.tag) << 20 | self.made.fetch_add(1, Ordering::Relaxed) & 0xf_ffff
+    }
+
+    pub fn request_id(&self) -> String {
+        format!("{:08x}-{:x}", self.tag, self.made.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// How long a call may wait for a planned hand-over to end one way or the other (P18).
+    pub fn hand_over_patience(&self) -> Duration {
+        Duration::from_micros(self.setup.settings.timing.window.0)
+    }
+
+    pub fn leaderless_patience(&self) -> Duration {
+        self.hand_over_patience().min(LEADERLESS_MOST)
+    }
+
+    /// What connecting to another node may take.
+    pub fn dial_timeout(&self) -> Duration {
+        dial(&self.setup.settings.timing)
+    }
+}
+
+/// Idle connections are given up well before a server closes them, or a write could race with the closing; every node
+/// has the same time-outs.
+fn client(timing: &Timing, limits: &HttpLimits) -> Result<reqwest::Client, reqwest::Error> {
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .connect_timeout(dial(timing))
+        .pool_idle_timeout(limits.idle_timeout / 2)
+        .pool_max_idle_per_host(IDLE_MOST)
+        .tcp_nodelay(true)
+        .http1_only()
+        .build()
+}
+
+fn dial(timing: &Timing) -> Duration {
+    Duration::from_micros(timing.heartbeat.times(2).0).max(DIAL_LEAST)
+}

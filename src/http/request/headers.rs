@@ -1,0 +1,247 @@
+//! Request headers: `If-Match` and `If-None-Match`, and `Idempotency-Key`.
+//!
+//! Conditions are parsed by hand: their absence, `*`, weak tags and lists all mean different things, and a condition
+//! that is misread loses somebody's write. An idempotency key says which call a write is, as hashes that the store
+//! remembers with the result.
+
+use axum::http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+
+use super::url::decode;
+use crate::http::answer::{Code, Problem};
+use crate::store::Condition;
+use crate::types::Call;
+
+/// The node that passed a client's call on; it is never passed on again.
+pub const FORWARDED: HeaderName = HeaderName::from_static("eldest-forwarded");
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// A line's worth: clients send random numbers, or names of their own jobs.
+const KEY_MOST: usize = 255;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Tags<'a> {
+    Any,
+    Listed(Vec<Tag<'a>>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Tag<'a> {
+    weak: bool,
+    text: &'a str,
+}
+
+/// What the conditions of a read come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    Send,
+    NotModified,
+}
+
+/// The condition that a write asks for. One revision can be asked for, or that there is one, or that there is none.
+pub fn condition(method: &Method, headers: &HeaderMap) -> Result<Condition, Problem> {
+    let (matching, none) = (tags(headers, IF_MATCH)?, tags(headers, IF_NONE_MATCH)?);
+    match (matching, none) {
+        (None, None) => Ok(Condition::None),
+        (Some(_), Some(_)) => Err(wrong(IF_NONE_MATCH, "it contradicts If-Match; send one of the two")),
+        (Some(Tags::Any), None) => Ok(Condition::Present),
+        (Some(Tags::Listed(tags)), None) => match tags.as_slice() {
+            [Tag { weak: false, text }] => Ok(Condition::Rev((*text).into())),
+            [_] => Err(wrong(IF_MATCH, "a weak tag never matches; send the ETag as it was given, \"rev\"")),
+            _ => Err(wrong(IF_MATCH, "a write can depend on one revision; send a single tag")),
+        },
+        (None, Some(Tags::Any)) if method == Method::PUT => Ok(Condition::Absent),
+        (None, Some(Tags::Any)) => Err(wrong(IF_NONE_MATCH, "what is absent cannot be deleted")),
+        (None, Some(Tags::Listed(_))) => {
+            Err(wrong(IF_NONE_MATCH, "on a write it takes * only: not to exist yet"))
+        }
+    }
+}
+
+/// Whether a reader that knows some revisions wants this one.
+pub fn freshness(headers: &HeaderMap, rev: &str) -> Result<Fresh, Problem> {
+    if let Some(Tags::Listed(tags)) = tags(headers, IF_MATCH)?
+        && !tags.iter().any(|tag| !tag.weak && tag.text == rev)
+    {
+        let detail = format!("the document has revision {rev}");
+        return Err(Problem::new(Code::PreconditionFailed, detail).with("current_rev", rev));
+    }
+    match tags(headers, IF_NONE_MATCH)? {
+        Some(Tags::Any) => Ok(Fresh::NotModified),
+        Some(Tags::Listed(tags)) if tags.iter().any(|tag| tag.text == rev) => Ok(Fresh::NotModified),
+        _ => Ok(Fresh::Send),
+    }
+}
+
+/// All lines of that header as one list.
+fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Tags<'_>>, Problem> {
+    let mut found: Option<Tags> = None;
+    for line in headers.get_all(&name) {
+        let tags = line_of_tags(line).ok_or_else(|| {
+            wrong(name.clone(), "write * or tags in double quotes, as the ETag gave them: \"12\"")
+        })?;
+        found = match (found, tags) {
+            (None, tags) => Some(tags),
+            (Some(Tags::Listed(mut before)), Tags::Listed(more)) => {
+                before.extend(more);
+                Some(Tags::Listed(before))
+            }
+            _ => return Err(wrong(name, "* stands alone")),
+        };
+    }
+    Ok(found)
+}
+
+fn line_of_tags(line: &HeaderValue) -> Option<Tags<'_>> {
+    let mut rest = line.to_str().ok()?.trim();
+    if rest == "*" {
+        return Some(Tags::Any);
+    }
+    let mut tags = Vec::new();
+    loop {
+        let (weak, quoted) = match rest.strip_prefix("W/") {
+            Some(quoted) => (true, quoted),
+            None => (false, rest),
+        };
+        let (text, after) = quoted.strip_prefix('"')?.split_once('"')?;
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return None;
+        }
+        tags.push(Tag { weak, text });
+        rest = after.trim_start();
+        match rest.strip_prefix(',') {
+            None if rest.is_empty() => return Some(Tags::Listed(tags)),
+            None => return None,
+            Some(more) => rest = more.trim_start(),
+        }
+    }
+}
+
+fn wrong(name: HeaderName, detail: &'static str) -> Problem {
+    let shown = if name == IF_MATCH { "If-Match" } else { "If-None-Match" };
+    Problem::field(shown, detail)
+}
+
+/// None without the header. The same key with another method, path or body is another call under a used name.
+pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<Call>, Problem> {
+    let mut keys = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(key) = keys.next() else {
+        return Ok(None);
+    };
+    let key = key.as_bytes();
+    let printable = key.iter().all(|byte| (b' '..=b'~').contains(byte));
+    if keys.next().is_some() || !printable || !(1..=KEY_MOST).contains(&key.len()) {
+        let detail = format!("send one Idempotency-Key of 1 to {KEY_MOST} printable ASCII characters");
+        return Err(Problem::field("Idempotency-Key", detail));
+    }
+    Ok(Some(Call { key: hash(&[key]), body: hash_of_call(parts, body) }))
+}
+
+/// The path is decoded first: on its way through another node its percent signs may have changed.
+fn hash_of_call(parts: &Parts, body: &[u8]) -> u64 {
+    let path = parts.uri.path();
+    let decoded = decode(path);
+    let path = decoded.as_deref().unwrap_or(path);
+    hash(&[parts.method.as_str().as_bytes(), path.as_bytes(), body]) as u64
+}
+
+/// Of all parts, each with its length, so that no two lists of parts look the same.
+fn hash(parts: &[&[u8]]) -> u128 {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    let mut first = [0; 16];
+    first.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    u128::from_le_bytes(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
+        let mut headers = HeaderMap::new();
+        pairs.for_each(|(name, value)| {
+            headers.append(name, value);
+        });
+        headers
+    }
+
+    #[test]
+    fn conditions_of_writes() {
+        let rev = |text: &str| Some(Condition::Rev(text.into()));
+        let put = |pairs: &[_]| condition(&Method::PUT, &headers(pairs)).ok();
+        assert_eq!(put(&[]), Some(Condition::None));
+        assert_eq!(put(&[(IF_MATCH, "\"12\"")]), rev("12"));
+        assert_eq!(put(&[(IF_MATCH, " \"7.1@12\" ")]), rev("7.1@12"));
+        assert_eq!(put(&[(IF_MATCH, "*")]), Some(Condition::Present));
+        assert_eq!(put(&[(IF_NONE_MATCH, "*")]), Some(Condition::Absent));
+        assert_eq!(condition(&Method::DELETE, &headers(&[(IF_NONE_MATCH, "*")])).ok(), None);
+        for wrong in [
+            "12",
+            "\"12",
+            "12\"",
+            "W/\"12\"",
+            "\"1\",\"2\"",
+            "\"1\" \"2\"",
+            "",
+            ",",
+            "\"1\",",
+            "*, \"1\"",
+            "\"a b\"",
+        ] {
+            assert_eq!(put(&[(IF_MATCH, wrong)]), None, "{wrong}");
+        }
+        assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_MATCH, "\"2\"")]), None);
+        assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_MATCH, "*")]), None);
+        assert_eq!(put(&[(IF_NONE_MATCH, "\"1\"")]), None);
+        assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_NONE_MATCH, "*")]), None);
+    }
+
+    #[test]
+    fn conditions_of_reads() {
+        let get = |pairs: &[_]| freshness(&headers(pairs), "12").map_err(|problem| problem.code());
+        assert_eq!(get(&[]), Ok(Fresh::Send));
+        for same in ["\"12\"", "W/\"12\"", "\"1\", \"12\"", "*", "W/\"12\" ,\"x\""] {
+            assert_eq!(get(&[(IF_NONE_MATCH, same)]), Ok(Fresh::NotModified), "{same}");
+        }
+        assert_eq!(get(&[(IF_NONE_MATCH, "\"1\""), (IF_NONE_MATCH, "\"12\"")]), Ok(Fresh::NotModified));
+        assert_eq!(get(&[(IF_NONE_MATCH, "\"1\",\"2\"")]), Ok(Fresh::Send));
+        assert_eq!(get(&[(IF_MATCH, "*")]), Ok(Fresh::Send));
+        assert_eq!(get(&[(IF_MATCH, "\"1\", \"12\"")]), Ok(Fresh::Send));
+        assert_eq!(get(&[(IF_MATCH, "W/\"12\"")]), Err(Code::PreconditionFailed));
+        assert_eq!(get(&[(IF_NONE_MATCH, "12")]), Err(Code::BadField));
+    }
+
+    fn parsed(path: &str, key: &[u8], body: &str) -> Result<Option<Call>, Problem> {
+        let request = Request::put(path).header(IDEMPOTENCY_KEY, key).body(());
+        let (parts, ()) = request.expect("it is well formed").into_parts();
+        idempotent_call(&parts, body.as_bytes())
+    }
+
+    #[test]
+    fn a_call_is_its_key_and_its_content() {
+        let call =
+            |path, key, body| parsed(path, key, body).expect("the key is sound").expect("there is one");
+        let first = call("/v1/docs/a%20b", b"k 1", "1");
+        assert_eq!(first, call("/v1/docs/%61%20b", b"k 1", "1"));
+        assert_eq!(first.key, call("/v1/docs/c", b"k 1", "2").key);
+        assert_ne!(first.body, call("/v1/docs/a%20b", b"k 1", "2").body);
+        assert_ne!(first.body, call("/v1/docs/a", b"k 1", "1").body);
+        assert_ne!(first.key, call("/v1/docs/a%20b", b"k 2", "1").key);
+    }
+
+    #[test]
+    fn a_key_is_a_short_printable_line() {
+        let long = [b'k'; KEY_MOST + 1];
+        assert!(parsed("/", &long[1..], "").is_ok());
+        for wrong in [b"".as_slice(), &long, b"a\tb", "é".as_bytes()] {
+            assert!(parsed("/", wrong, "").is_err());
+        }
+    }
+}

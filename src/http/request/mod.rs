@@ -1,0 +1,18 @@
+//! Requests of clients: how they are parsed, who may send them, and what all handlers share.
+
+mod admission;
+mod auth;
+mod body;
+mod client_request;
+mod context;
+mod headers;
+mod timeouts;
+pub mod url;
+
+pub use admission::{Admission, Permit};
+pub use body::{NoFields, check_media_type, object, raw, read as read_body};
+pub use client_request::{ClientRequest, Kind};
+pub use context::Context;
+pub use headers::{FORWARDED, Fresh, IDEMPOTENCY_KEY, condition, freshness};
+pub use timeouts::{ConnectionTimeouts, Decision};
+pub use url::{Query, has_dot_segments, name_after, url_safe};

@@ -1,0 +1,181 @@
+//! A connection may be silent, or slow, for a limited time. There is one deadline, derived from what the connection
+//! does; hyper's own timers are off.
+//!
+//! - Until its first request is whole, a connection has the header time-out: that covers silent sockets and half a
+//!   protocol preface.
+//! - A later head that has begun has the header time-out too (HTTP/1 only: HTTP/2 sends frames of its own).
+//! - With no request under way and no byte moving, it has the idle time-out. It must be larger than the time for which
+//!   clients keep idle connections, or their calls race with the closing.
+//! - What its host has not acknowledged for long enough ends it, where somebody asked for that: bytes that move into a buffer
+//!   say nothing of who is there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::http::Version;
+
+#[derive(Debug)]
+pub struct ConnectionTimeouts {
+    began: Instant,
+    header: Duration,
+    idle: Duration,
+    /// Requests without a response yet.
+    busy: AtomicU32,
+    served: AtomicBool,
+    http2: AtomicBool,
+    /// When bytes last moved, in milliseconds since the beginning.
+    moved: AtomicU64,
+    /// When the first byte of the next head came; zero for none.
+    head: AtomicU64,
+    /// What is written from now on is to be acknowledged within so many milliseconds; zero: as the system has it.
+    unheard: AtomicU32,
+}
+
+/// What to do about a connection now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Close,
+    CheckAfter(Duration),
+}
+
+/// One request under way; ends when dropped.
+#[derive(Debug)]
+pub struct Busy(Arc<ConnectionTimeouts>);
+
+impl ConnectionTimeouts {
+    pub fn new(header: Duration, idle: Duration) -> ConnectionTimeouts {
+        ConnectionTimeouts {
+            began: Instant::now(),
+            header,
+            idle,
+            busy: AtomicU32::new(0),
+            served: AtomicBool::new(false),
+            http2: AtomicBool::new(false),
+            moved: AtomicU64::new(0),
+            head: AtomicU64::new(0),
+            unheard: AtomicU32::new(0),
+        }
+    }
+
+    /// The connection breaks off when what is written is not acknowledged for so long.
+    pub fn end_unheard(&self, after: Duration) {
+        self.unheard.store(u32::try_from(after.as_millis()).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    /// In milliseconds, once, if somebody asked for it.
+    pub fn user_timeout_ms(&self) -> Option<u32> {
+        match self.unheard.load(Ordering::Relaxed) {
+            0 => None,
+            _ => Some(self.unheard.swap(0, Ordering::Relaxed)),
+        }
+    }
+
+    pub fn read_some(&self) {
+        let now = self.now();
+        self.moved.store(now, Ordering::Relaxed);
+        if self.busy.load(Ordering::Relaxed) == 0 && self.head.load(Ordering::Relaxed) == 0 {
+            self.head.store(now.max(1), Ordering::Relaxed);
+        }
+    }
+
+    pub fn wrote_some(&self) {
+        self.moved.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// A head is whole: its request is under way.
+    pub fn begin(self: &Arc<ConnectionTimeouts>, version: Version) -> Busy {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        self.head.store(0, Ordering::Relaxed);
+        self.served.store(true, Ordering::Relaxed);
+        self.http2.store(version == Version::HTTP_2, Ordering::Relaxed);
+        Busy(self.clone())
+    }
+
+    pub fn check(&self) -> Decision {
+        self.check_at(self.now())
+    }
+
+    fn check_at(&self, now: u64) -> Decision {
+        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let head = self.head.load(Ordering::Relaxed);
+        let deadline = if self.busy.load(Ordering::Relaxed) > 0 {
+            u64::MAX
+        } else if !self.served.load(Ordering::Relaxed) {
+            ms(self.header)
+        } else if head > 0 && !self.http2.load(Ordering::Relaxed) {
+            head.saturating_add(ms(self.header))
+        } else {
+            self.moved.load(Ordering::Relaxed).saturating_add(ms(self.idle))
+        };
+        match deadline.checked_sub(now).filter(|left| *left > 0) {
+            None => Decision::Close,
+            // A head that begins meanwhile has an earlier deadline than an idle connection.
+            Some(left) => Decision::CheckAfter(Duration::from_millis(left).min(self.first_deadline())),
+        }
+    }
+
+    /// The first time at which there can be something to end.
+    pub fn first_deadline(&self) -> Duration {
+        self.header.min(self.idle)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.moved.store(self.0.now(), Ordering::Relaxed);
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: u64 = 10_000;
+    const IDLE: u64 = 60_000;
+
+    fn timeouts() -> Arc<ConnectionTimeouts> {
+        Arc::new(ConnectionTimeouts::new(Duration::from_millis(HEADER), Duration::from_millis(IDLE)))
+    }
+
+    fn left(timeouts: &ConnectionTimeouts, now: u64) -> Option<u64> {
+        match timeouts.check_at(now) {
+            Decision::Close => None,
+            Decision::CheckAfter(after) => Some(after.as_millis() as u64),
+        }
+    }
+
+    #[test]
+    fn a_connection_without_a_request_ends() {
+        let timeouts = timeouts();
+        timeouts.read_some();
+        assert_eq!(left(&timeouts, HEADER - 1), Some(1));
+        assert_eq!(left(&timeouts, HEADER), None);
+    }
+
+    #[test]
+    fn a_request_under_way_keeps_it() {
+        let timeouts = timeouts();
+        let busy = timeouts.begin(Version::HTTP_11);
+        assert_eq!(left(&timeouts, u64::MAX / 2), Some(HEADER));
+        drop(busy);
+        assert_eq!(left(&timeouts, 1), Some(HEADER));
+        assert_eq!(left(&timeouts, 2 * IDLE), None);
+    }
+
+    #[test]
+    fn a_slow_head_ends_it_sooner_than_silence() {
+        for (version, ends) in [(Version::HTTP_11, true), (Version::HTTP_2, false)] {
+            let timeouts = timeouts();
+            drop(timeouts.begin(version));
+            assert!(left(&timeouts, HEADER + 5_000).is_some());
+            timeouts.read_some();
+            assert_eq!(left(&timeouts, HEADER + 5_000).is_none(), ends, "{version:?}");
+        }
+    }
+}

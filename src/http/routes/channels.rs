@@ -1,0 +1,175 @@
+//! Channels: a message goes to whoever listens now, at whichever node; at most once, and nothing of it is kept.
+//!
+//! The node that takes a message gives it to its own listeners and passes it to every other node, in one hop. A node that does not
+//! answer in time is left out: its listeners may have had the message, and are not counted.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use bytes::{Bytes, BytesMut};
+use futures_util::future::join_all;
+use futures_util::stream::unfold;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::driver::api::Denied;
+use crate::driver::channels::{Listener, Over, Refused};
+use crate::http::answer::stream::{self, Format};
+use crate::http::answer::{self, Answer, JSON, Problem};
+use crate::http::request::{ClientRequest, Context, FORWARDED, name_after, raw, url_safe};
+use crate::protocol::Timing;
+use crate::store::{self, BadCommand, BadField, NAME_MOST};
+use crate::types::NodeId;
+
+const PREFIX: &str = "/v1/channels/";
+
+/// The least that another node is given: on a busy machine a call on the loopback can take as long.
+const PEER_TIMEOUT_LEAST: Duration = Duration::from_millis(50);
+
+/// The answer of another node is a number in a few words.
+const ANSWER_BYTES_MOST: usize = 1 << 10;
+
+pub async fn publish(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    request.query(&[])?;
+    let name = name(&request)?;
+    request.check_media_type()?;
+    let message = message(&request.body)?;
+    let here = context.handle.channels().publish(&name, &message);
+    let elsewhere =
+        if request.was_forwarded() { 0 } else { publish_elsewhere(&context, &request, &message).await };
+    Ok(answer::data(&json!({ "delivered": here + elsewhere })))
+}
+
+pub async fn listen(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let query = request.query(&["format"])?;
+    let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
+    let listener = context.handle.channels().listen(&name(&request)?)?;
+    let silence = stream::silence(&context.limits);
+    let begin = Some(Listening { listener, format, silence, announced: false });
+    Ok(stream::response(format, unfold(begin, next)))
+}
+
+fn name(request: &ClientRequest) -> Result<String, Problem> {
+    let name = name_after(request.path(), PREFIX, "name")?;
+    match name.len() <= NAME_MOST {
+        true => Ok(name.into_owned()),
+        false => Err(Problem::field("name", format!("a channel's name has at most {NAME_MOST} bytes"))),
+    }
+}
+
+/// The JSON on one line, as both forms of a stream need it.
+fn message(body: &[u8]) -> Result<Bytes, Problem> {
+    let compact = store::compact(raw(body)?);
+    let wrong = |problem| Problem::from(BadCommand::Field(BadField { path: "message".to_string(), problem }));
+    Ok(compact.map_err(wrong)?.into())
+}
+
+async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: &Bytes) -> usize {
+    let path = url_safe(request.path());
+    let timeout_of_peer = timeout_of_peer(&context.setup.settings.timing);
+    let others = context.setup.others();
+    let calls = others.iter().map(|member| publish_at(context, member.id, &path, message));
+    let delivered = join_all(calls.map(|call| timeout(timeout_of_peer, call))).await;
+    delivered.into_iter().filter_map(|delivered| delivered.ok().flatten()).sum()
+}
+
+/// Two beats: a node that is silent for longer may be dead.
+fn timeout_of_peer(timing: &Timing) -> Duration {
+    Duration::from_micros(timing.fresh().0).max(PEER_TIMEOUT_LEAST)
+}
+
+/// To how many that node has given it; none if it does not say.
+async fn publish_at(context: &Context, to: NodeId, path: &str, message: &Bytes) -> Option<usize> {
+    #[derive(Deserialize)]
+    struct Answer {
+        delivered: usize,
+    }
+    let url = context.url(to)?;
+    let sending = context
+        .client
+        .post(format!("{url}{path}"))
+        .header(FORWARDED, HeaderValue::from(context.me().0))
+        .header(CONTENT_TYPE, JSON)
+        .body(message.clone())
+        .send();
+    let mut response = sending.await.ok().filter(|response| response.status() == StatusCode::OK)?;
+    let mut answer = BytesMut::new();
+    while let Some(piece) = response.chunk().await.ok()? {
+        answer.extend_from_slice(&piece);
+        if answer.len() > ANSWER_BYTES_MOST {
+            return None;
+        }
+    }
+    serde_json::from_slice(&answer).ok().map(|Answer { delivered }| delivered)
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        match refused {
+            Refused::TooMany => Denied::TooMany { bound: "listeners of the channels of this node" }.into(),
+            Refused::Closed => Denied::Stopping.into(),
+        }
+    }
+}
+
+struct Listening {
+    listener: Listener,
+    format: Format,
+    silence: Duration,
+    /// Whether the caller knows that it listens.
+    announced: bool,
+}
+
+async fn next(listening: Option<Listening>) -> Option<(Result<Bytes, Infallible>, Option<Listening>)> {
+    let mut listening = listening?;
+    let format = listening.format;
+    if !std::mem::replace(&mut listening.announced, true) {
+        return Some((Ok(format.sign_of_life()), Some(listening)));
+    }
+    let piece = match timeout(listening.silence, listening.listener.next()).await {
+        Err(_) => format.sign_of_life(),
+        Ok(Ok(message)) => written(format, &message),
+        Ok(Err(over)) => return Some((Ok(end(format, over)), None)),
+    };
+    Some((Ok(piece), Some(listening)))
+}
+
+fn written(format: Format, message: &Bytes) -> Bytes {
+    let (before, after): (&[u8], &[u8]) = match format {
+        Format::Sse => (b"event: message\ndata: ", b"\n\n"),
+        Format::Ndjson => (b"", b"\n"),
+    };
+    [before, message, after].concat().into()
+}
+
+fn end(format: Format, over: Over) -> Bytes {
+    match over {
+        Over::TooSlow => format.end("too_slow", "messages were read more slowly than they came"),
+        Over::Stopping => format.end("stopping", "this node is about to end; listen at another one"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::answer::Code;
+
+    #[test]
+    fn a_message_is_one_line_of_json() {
+        let line =
+            |text: &str| message(text.as_bytes()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        assert_eq!(
+            line(" {\n \"a\" : [1.50,\r\n\"x y\"] } \n").ok().as_deref(),
+            Some("{\"a\":[1.50,\"x y\"]}")
+        );
+        assert_eq!(line("").err().map(|problem| problem.code()), Some(Code::BadJson));
+        let large = format!("\"{}\"", "x".repeat(1 << 20));
+        assert_eq!(line(&large).err().map(|problem| problem.code()), Some(Code::BodyTooLarge));
+        assert!(written(Format::Sse, &Bytes::from_static(b"1")).ends_with(b"data: 1\n\n"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Conflicts: values that a merge overrode are listed, put back, or dropped.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
+use crate::http::dispatch;
+use crate::http::request::{ClientRequest, Context, NoFields, Query, name_after};
+use crate::store::Command;
+
+const PREFIX: &str = "/v1/conflicts/";
+
+/// What can be in conflict, by the names under which conflicts are sorted.
+const KINDS: [&str; 4] = ["doc", "election", "user", "vote"];
+
+/// What may be done about one: how the path ends, and the command.
+const OPERATIONS: [(&str, &str); 2] = [("/apply", "ApplyConflict"), ("/drop", "DropConflict")];
+
+pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    dispatch::read(&context, &request, &["kind", "prefix", "limit", "after"], |store, _, query| {
+        let ids = ids_of(query)?;
+        Ok(answer::stored(&store.conflicts(&ids, query.after.as_deref(), query.limit())))
+    })
+    .await
+}
+
+pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    dispatch::read(&context, &request, &[], |store, request, _| {
+        let id = name_after(request.path(), PREFIX, "id")?;
+        match store.conflict(&id) {
+            Some(conflict) => Ok(answer::stored(&conflict)),
+            None => Err(Problem::new(Code::NotFound, "there is no conflict of that id")),
+        }
+    })
+    .await
+}
+
+/// `…/{id}/apply` and `…/{id}/drop`.
+pub async fn resolve(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    dispatch::write(&context, &request, parse, |written| answer::result(written, StatusCode::OK)).await
+}
+
+fn parse(request: &ClientRequest) -> Result<Command, Problem> {
+    let operation =
+        OPERATIONS.iter().find_map(|(end, command)| Some((request.path().strip_suffix(end)?, *command)));
+    let Some((path, command)) = operation else {
+        return Err(unknown_route(request.path()));
+    };
+    request.object::<NoFields>()?;
+    let id = name_after(path, PREFIX, "id")?;
+    let payload = to_raw_value(&json!({ "id": id })).map_err(Problem::from)?;
+    Ok(Command::parse(command, &payload)?)
+}
+
+/// What the ids begin with that a query asks for: `doc:app/`, `vote:["lunch`.
+fn ids_of<'a>(query: &Query<'a>) -> Result<Cow<'a, str>, Problem> {
+    let Some(kind) = query.kind.as_deref() else {
+        return match query.prefix {
+            None => Ok(Cow::Borrowed("")),
+            Some(_) => Err(Problem::field("prefix", "a prefix of what? kind says it, such as kind=doc")),
+        };
+    };
+    if !KINDS.contains(&kind) {
+        return Err(Problem::field("kind", format!("kind is one of {}", KINDS.join(", "))));
+    }
+    let prefix = query.prefix.as_deref().unwrap_or_default();
+    Ok(Cow::Owned(match kind {
+        // The name of a vote is JSON: the election, then the voter.
+        "vote" => {
+            let quoted = json!(prefix).to_string();
+            format!("vote:[{}", quoted.strip_suffix('"').unwrap_or(&quoted))
+        }
+        kind => format!("{kind}:{prefix}"),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_found_by_what_they_begin_with() {
+        let ids = |text: &str| {
+            let query = Query::parse(Some(text), &["kind", "prefix"]).expect("all of it is known");
+            ids_of(&query).map(Cow::into_owned).map_err(|problem| problem.code())
+        };
+        assert_eq!(ids("").as_deref(), Ok(""));
+        assert_eq!(ids("kind=doc").as_deref(), Ok("doc:"));
+        assert_eq!(ids("kind=doc&prefix=app%2F").as_deref(), Ok("doc:app/"));
+        assert_eq!(ids("kind=vote").as_deref(), Ok("vote:[\""));
+        assert_eq!(ids("kind=vote&prefix=a%22b").as_deref(), Ok("vote:[\"a\\\"b"));
+        assert_eq!(ids("prefix=app"), Err(Code::BadField));
+        assert_eq!(ids("kind=call"), Err(Code::BadField));
+    }
+}

@@ -1,0 +1,159 @@
+//! The feed tells what this node has applied, event by event. Every node tells the same, so that a client which loses one
+//! node continues at another; no call is forwarded.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::State;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use serde_json::Value;
+use tokio::time::{Duration, Instant, sleep};
+
+use crate::driver::api::Denied;
+use crate::driver::feed::{Filter, Kind, Kinds, Next, Over, Refused, Since, Subscription};
+use crate::http::answer::stream::{self, Format};
+use crate::http::answer::{Answer, Code, Problem};
+use crate::http::request::{ClientRequest, Context};
+use crate::protocol::Mode;
+
+/// A follower is behind its leader by less than this, as a rule.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+struct Wanted {
+    filter: Filter,
+    since: Option<Since>,
+    format: Format,
+}
+
+pub async fn follow(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let wanted = read(&request)?;
+    let (format, silence) = (wanted.format, stream::silence(&context.limits));
+    let subscription = subscribe(&context, &request, wanted).await?;
+    let events = unfold(Some(subscription), move |subscription| next(subscription, format, silence));
+    Ok(stream::response(format, events))
+}
+
+fn read(request: &ClientRequest) -> Result<Wanted, Problem> {
+    let query = request.query(&["kinds", "prefix", "since", "format"])?;
+    let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
+    let kinds = query.kinds.as_deref().filter(|kinds| !kinds.is_empty()).map(kinds).transpose()?;
+    let filter = Filter::new(kinds, query.prefix.as_deref().unwrap_or_default());
+    // An EventSource comes back to the address that it knows, and says in the header where it is by then.
+    let since = match stream::last_event_id(&request.parts.headers)? {
+        Some(id) => since("Last-Event-ID", id, request.mode)?,
+        None => query.since.as_deref().map_or(Ok(None), |id| since("since", id, request.mode))?,
+    };
+    Ok(Wanted { filter, since, format })
+}
+
+fn kinds(text: &str) -> Result<Kinds, Problem> {
+    let kind = |name: &str| {
+        Kind::from_name(name).ok_or_else(|| {
+            let known = Kind::ALL.map(Kind::name).join(", ");
+            Problem::field("kinds", format!("kinds is a list of some of {known}, with commas between them"))
+        })
+    };
+    text.split(',').map(kind).collect::<Result<Vec<_>, _>>().map(Kinds::of)
+}
+
+/// Nothing and zero are: from now on.
+fn since(field: &str, text: &str, mode: Mode) -> Result<Option<Since>, Problem> {
+    if matches!(text, "" | "0") {
+        return Ok(None);
+    }
+    let wrong = || {
+        let example = match mode {
+            Mode::Safe => "12 or 12.3",
+            Mode::Available => "7.1@12 or 7.1@12.3",
+        };
+        Problem::field(field, format!("no event of this cluster has such an id; one looks like {example}"))
+    };
+    Since::parse(text, mode == Mode::Available).map(Some).ok_or_else(wrong)
+}
+
+/// A client that comes from a node which is ahead of this one waits until this one has caught up.
+async fn subscribe(
+    context: &Context,
+    request: &ClientRequest,
+    wanted: Wanted,
+) -> Result<Subscription, Problem> {
+    loop {
+        let refused = match context.handle.feed().subscribe(wanted.filter.clone(), wanted.since) {
+            Ok(subscription) => return Ok(subscription),
+            Err(refused) => refused,
+        };
+        if refused != Refused::Ahead || Instant::now() >= request.deadline {
+            return Err(refused.into());
+        }
+        let Some(_permit) = context.waiting.enter() else {
+            return Err(refused.into());
+        };
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        match refused {
+            Refused::TooMany => Denied::TooMany { bound: "readers of the feed of this node" }.into(),
+            Refused::Ahead => Problem::new(
+                Code::CatchingUp,
+                "this node has yet to reach the event named; ask another one, or later",
+            ),
+            Refused::Compacted { oldest } => {
+                let detail = "what follows the event named is not kept here, or is of another history; \
+                              read what you need anew, and go on from now or from the oldest id";
+                Problem::new(Code::FeedCompacted, detail).with("oldest", oldest.to_string())
+            }
+            Refused::Closed => Denied::Stopping.into(),
+        }
+    }
+}
+
+/// The next piece of the answer, and what is left of the reader.
+async fn next(
+    subscription: Option<Subscription>,
+    format: Format,
+    silence: Duration,
+) -> Option<(Result<Bytes, Infallible>, Option<Subscription>)> {
+    let mut subscription = subscription?;
+    let (piece, goes_on) = match (subscription.next(silence).await, format) {
+        (Next::Event(event), Format::Sse) => (event.frame(), true),
+        (Next::Event(event), Format::Ndjson) => (event.line(), true),
+        (Next::Bookmark(id), format) => (format.event("bookmark", Some(&id.to_string()), Value::Null), true),
+        (Next::Over(Over::TooSlow), format) => {
+            let detail = "what comes next is not kept any more: events were read more slowly than they came";
+            (format.end("too_slow", detail), false)
+        }
+        (Next::Over(Over::Stopping), format) => {
+            (format.end("stopping", "this node is about to end; go on at another one"), false)
+        }
+    };
+    Some((Ok(piece), goes_on.then_some(subscription)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_known_or_refused() {
+        for good in ["change", "change,new_leader", &Kind::ALL.map(Kind::name).join(",")] {
+            assert!(kinds(good).is_ok(), "{good}");
+        }
+        for wrong in ["chnage", "change,", ",change", "change, new_leader", "bookmark", "Change"] {
+            assert_eq!(kinds(wrong).err().map(|problem| problem.code()), Some(Code::BadField), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ids_are_of_the_cluster_s_mode() {
+        let read = |text, mode| since("since", text, mode).map(|since| since.is_some()).ok();
+        for mode in [Mode::Safe, Mode::Available] {
+            assert_eq!((read("", mode), read("0", mode), read("x", mode)), (Some(false), Some(false), None));
+        }
+        assert_eq!((read("12.1", Mode::Safe), read("12.1", Mode::Available)), (Some(true), None));
+        assert_eq!((read("7.1@12", Mode::Safe), read("7.1@12", Mode::Available)), (None, Some(true)));
+    }
+}

@@ -1,0 +1,358 @@
+//! A role that is held for as long as a connection is open: `curl -N` is enough.
+//!
+//! The node that serves the stream acquires, renews and releases: it asks its own loop, or passes the call on to the leader, as it
+//! does for any client. It counts the lease by the rule of every holder ([`Term`]). If it dies, or the client's host does,
+//! nobody renews and the lease lapses.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{Method, Response, StatusCode, Uri};
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Duration, Instant, sleep, timeout};
+
+use super::roles;
+use crate::client::{Clock, Moment, Term};
+use crate::driver;
+use crate::driver::api::{Denied, Leadership};
+use crate::http::answer::lease::millis;
+use crate::http::answer::stream::{self, Format};
+use crate::http::answer::{JSON, Problem};
+use crate::http::dispatch::{self, Settled};
+use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, IDEMPOTENCY_KEY, Kind, Query, url};
+use crate::protocol::Mode;
+use crate::store::{Acquisition, ROLE_TTL, Role, Tenure};
+use crate::types::Text;
+
+/// What the stream takes from the query: the body of `acquire`, for a tool that has no body to send.
+const PARAMETERS: [&str; 6] = ["instance_id", "ttl_ms", "wait_ms", "priority", "address", "format"];
+
+/// What leases are counted by.
+const CLOCK: Clock = Clock::Boottime;
+
+/// Timers stand still while the machine is suspended. Looking at the clock this often, a stream notices soon after; more often
+/// would cost something where there are thousands of them.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// After a renewal that failed. The lease has most of its ttl left then.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// A client's host that acknowledges nothing for so long is gone: twice the silence between two signs of life.
+const UNHEARD_MOST: Duration = Duration::from_secs(10);
+
+/// What a node that ends takes to give the role back: the drain of its connections lasts longer.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What a grant and a renewal have in common.
+#[derive(Debug, Deserialize)]
+struct Granted {
+    token: u64,
+    expires_in_ms: u64,
+}
+
+/// A role held here for a client.
+struct Holding {
+    calls: Arc<Calls>,
+    tenure: Tenure,
+    ttl: Duration,
+    term: Term,
+    renew_at: Moment,
+    /// What is said first, and nothing afterwards.
+    first: Option<Bytes>,
+    format: Format,
+    silence: Duration,
+    end: Option<End>,
+    /// Closed when the node ends.
+    life: watch::Receiver<Leadership>,
+    _seat: OwnedSemaphorePermit,
+}
+
+/// What became of a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Renewed {
+    Proved,
+    /// It is to be tried again.
+    Unclear,
+    /// The lease is not certain any more.
+    Lost,
+}
+
+/// What has been said last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Lost,
+    /// The role is given back once the client has been told.
+    Stopping,
+}
+
+pub async fn hold(
+    context: Arc<Context>,
+    asked: &ClientRequest,
+    role: Text,
+) -> Result<Response<Body>, Problem> {
+    let query = asked.query(&PARAMETERS)?;
+    let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
+    let claim = claim(&query)?;
+    let Ok(seat) = context.holds.clone().try_acquire_owned() else {
+        return Err(Denied::TooMany { bound: "roles held by streams of this node" }.into());
+    };
+    if let Some(life) = asked.parts.extensions.get::<Arc<ConnectionTimeouts>>() {
+        life.end_unheard(UNHEARD_MOST);
+    }
+    let instance = query.more("instance_id").unwrap_or_default();
+    let sent = CLOCK.now();
+    let waited = claim.contains_key("wait_ms");
+    let ttl_ms = claim.get("ttl_ms").and_then(Value::as_u64).unwrap_or(ROLE_TTL.0 / 1000);
+    let calls = Arc::new(Calls { context, head: head(asked), mode: asked.mode, role });
+    let granted = match calls.acquire(Value::Object(claim)).await {
+        Ok(granted) => granted,
+        Err(refused) => return Ok(refused.response),
+    };
+    let (token, ttl) = (granted.token, Duration::from_millis(ttl_ms));
+    let members = json!({"role": calls.role, "instance_id": instance, "token": token, "ttl_ms": ttl_ms});
+    let term = Term::new(token, if waited { CLOCK.now() } else { sent }, ttl, granted.expires_in());
+    let mut holding = Holding {
+        tenure: Tenure { instance: instance.into(), token, ttl: None },
+        ttl,
+        renew_at: term.renew_at,
+        term,
+        first: Some(format.event("held", None, members)),
+        format,
+        silence: stream::silence(&calls.context.limits),
+        end: None,
+        life: calls.context.handle.leadership(),
+        calls,
+        _seat: seat,
+    };
+    if waited && !holding.prove().await {
+        return Err(Denied::Unknown.into());
+    }
+    Ok(stream::response(format, unfold(holding, next)))
+}
+
+/// The body of `acquire` that the query says.
+fn claim(query: &Query) -> Result<Map<String, Value>, Problem> {
+    let mut claim = Map::new();
+    for name in ["instance_id", "address"] {
+        claim.extend(query.more(name).map(|text| (name.to_string(), Value::from(text))));
+    }
+    for name in ["ttl_ms", "wait_ms", "priority"] {
+        if let Some(text) = query.more(name) {
+            let number: i64 = text.parse().map_err(|_| Problem::field(name, "is no whole number"))?;
+            claim.insert(name.to_string(), number.into());
+        }
+    }
+    Ok(claim)
+}
+
+async fn next(mut holding: Holding) -> Option<(Result<Bytes, Infallible>, Holding)> {
+    if let Some(first) = holding.first.take() {
+        return Some((Ok(first), holding));
+    }
+    if let Some(end) = holding.end {
+        if end == End::Stopping {
+            // Beyond this time it lapses.
+            let _ = timeout(FAREWELL, holding.release()).await;
+        }
+        return None;
+    }
+    let piece = holding.go_on().await;
+    Some((Ok(piece), holding))
+}
+
+impl Holding {
+    /// What is to be said next.
+    async fn go_on(&mut self) -> Bytes {
+        let speak_at = CLOCK.now().plus(self.silence);
+        while self.renew_at <= speak_at {
+            if !self.rest(self.renew_at).await {
+                return self.stop();
+            }
+            if self.renew().await == Renewed::Lost {
+                self.end = Some(End::Lost);
+                let members = json!({"role": self.calls.role, "token": self.term.token});
+                return self.format.event("lost", None, members);
+            }
+        }
+        if self.rest(speak_at).await { self.format.sign_of_life() } else { self.stop() }
+    }
+
+    /// False if the node ends meanwhile.
+    async fn rest(&mut self, until: Moment) -> bool {
+        let node_ends = async { while self.life.changed().await.is_ok() {} };
+        let mut node_ends = std::pin::pin!(node_ends);
+        loop {
+            let left = until.since(CLOCK.now());
+            if timeout(left.min(LOOK_EVERY), &mut node_ends).await.is_ok() {
+                return false;
+            }
+            if left <= LOOK_EVERY {
+                return true;
+            }
+        }
+    }
+
+    fn stop(&mut self) -> Bytes {
+        self.end = Some(End::Stopping);
+        self.format
+            .end("stopping", "this node is about to end and gives the role back; hold it at another one")
+    }
+
+    fn release(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (calls, tenure, term) = (self.calls.clone(), self.tenure.clone(), self.term);
+        async move {
+            while !term.is_over(CLOCK.now()) {
+                match calls.release(&tenure).await {
+                    Err(refused) if refused.status.is_server_error() => sleep(AGAIN).await,
+                    Ok(()) | Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// What was waited for was granted at some moment of the wait: before anybody is told, a renewal must have shown how much
+    /// of it is left (P39).
+    async fn prove(&mut self) -> bool {
+        loop {
+            match self.renew().await {
+                Renewed::Proved => return true,
+                Renewed::Unclear if self.rest(self.renew_at).await => {}
+                Renewed::Unclear | Renewed::Lost => return false,
+            }
+        }
+    }
+
+    async fn renew(&mut self) -> Renewed {
+        let sent = CLOCK.now();
+        match CLOCK.before(self.term.until, self.calls.renew(&self.tenure)).await {
+            Some(Ok(granted)) => {
+                self.term = Term::new(self.term.token, sent, self.ttl, granted.expires_in());
+                self.renew_at = self.term.renew_at;
+                Renewed::Proved
+            }
+            Some(Err(refused)) if refused.status == StatusCode::GONE => Renewed::Lost,
+            Some(Err(_)) => {
+                self.renew_at = CLOCK.now().plus(AGAIN);
+                if self.term.is_over(self.renew_at) { Renewed::Lost } else { Renewed::Unclear }
+            }
+            None => Renewed::Lost,
+        }
+    }
+}
+
+/// The client has gone.
+impl Drop for Holding {
+    fn drop(&mut self) {
+        if self.end.is_none() {
+            tokio::spawn(self.release());
+        }
+    }
+}
+
+/// What is asked for the client, of this node's loop or of the leader.
+struct Calls {
+    context: Arc<Context>,
+    /// The same caller's, for another call.
+    head: Parts,
+    mode: Mode,
+    role: Text,
+}
+
+/// An answer that is passed on as it is.
+struct Refused {
+    status: StatusCode,
+    response: Response<Body>,
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Refused {
+        Refused::of(problem.into_response())
+    }
+}
+
+impl Refused {
+    fn of(response: Response<Body>) -> Refused {
+        Refused { status: response.status(), response }
+    }
+}
+
+impl Calls {
+    async fn acquire(&self, claim: Value) -> Result<Granted, Refused> {
+        let asked = self.asked("acquire", &claim)?;
+        let acquisition = Acquisition::read(asked.raw()?).map_err(Problem::from)?;
+        let taken = roles::acquired(&self.context, asked, false, &self.role, acquisition);
+        granted(taken.await?).await
+    }
+
+    async fn renew(&self, tenure: &Tenure) -> Result<Granted, Refused> {
+        let asked = self.asked("renew", &said_of(tenure))?;
+        granted(roles::renewed(&self.context, &asked, false, &self.role, tenure).await?).await
+    }
+
+    async fn release(&self, tenure: &Tenure) -> Result<(), Refused> {
+        let asked = self.asked("release", &said_of(tenure))?;
+        let taken = dispatch::settle(&self.context, &asked, Kind::Write, false, || async {
+            let release = tenure.clone().release(self.role.clone());
+            Ok(self.context.handle.write(release, None).await?)
+        });
+        match taken.await? {
+            Settled::Here(_) => Ok(()),
+            Settled::Elsewhere(response) if response.status() == StatusCode::OK => Ok(()),
+            Settled::Elsewhere(response) => Err(Refused::of(response)),
+        }
+    }
+
+    /// The call as the leader gets it if that is another node.
+    fn asked(&self, order: &str, body: &Value) -> Result<ClientRequest, Problem> {
+        let target = format!("{}{}/{order}", roles::PREFIX, url::encode(&self.role));
+        let uri: Uri = target.parse().map_err(|_| Problem::field("role", "the role cannot be passed on"))?;
+        let mut parts = self.head.clone();
+        parts.uri = uri;
+        let deadline = Instant::now() + self.context.limits.request_timeout;
+        Ok(ClientRequest { parts, body: body.to_string().into(), deadline, mode: self.mode })
+    }
+}
+
+async fn granted(taken: Settled<driver::Granted<Role>>) -> Result<Granted, Refused> {
+    let response = match taken {
+        Settled::Here(granted) => {
+            let (token, expires_in_ms) = (granted.what.token, millis(granted.expires_in));
+            return Ok(Granted { token, expires_in_ms });
+        }
+        Settled::Elsewhere(response) => response,
+    };
+    if response.status() != StatusCode::OK {
+        return Err(Refused::of(response));
+    }
+    let bytes = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    Ok(serde_json::from_slice(&bytes).map_err(Problem::from)?)
+}
+
+impl Granted {
+    fn expires_in(&self) -> Duration {
+        Duration::from_millis(self.expires_in_ms)
+    }
+}
+
+fn said_of(tenure: &Tenure) -> Value {
+    json!({"instance_id": *tenure.instance, "token": tenure.token})
+}
+
+/// What belonged to the first body goes.
+fn head(asked: &ClientRequest) -> Parts {
+    let mut parts = asked.parts.clone();
+    parts.method = Method::POST;
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.remove(IDEMPOTENCY_KEY);
+    parts.headers.insert(CONTENT_TYPE, JSON);
+    parts
+}

@@ -1,0 +1,114 @@
+//! The router: it says which handler answers which route.
+
+mod channels;
+mod commands;
+mod conflicts;
+mod docs;
+mod feed;
+mod hold;
+mod members;
+mod operators;
+mod probes;
+mod processes;
+mod restore;
+mod roles;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Method, Response, StatusCode, Uri};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+
+use crate::http::answer::{Answer, Code, Problem, unknown_route};
+use crate::http::request::{ClientRequest, Context};
+
+pub fn router(context: Arc<Context>) -> Router {
+    Router::new()
+        .merge(clients())
+        .merge(seed())
+        .merge(operators())
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+        .with_state(context)
+}
+
+fn clients() -> Router<Arc<Context>> {
+    let document = || get(docs::get).put(docs::put).delete(docs::delete);
+    let process =
+        || get(processes::get).put(processes::put).delete(processes::delete).post(processes::heartbeat);
+    Router::new()
+        .route("/v1/commands", post(commands::run))
+        .route("/v1/users", get(commands::users))
+        .route("/v1/users/{*name}", get(commands::user))
+        .route("/v1/elections", get(commands::elections))
+        .route("/v1/elections/{*name}", get(commands::election))
+        .route("/v1/docs", get(docs::list))
+        .route("/v1/docs/", document())
+        .route("/v1/docs/{*key}", document())
+        .route("/v1/conflicts", get(conflicts::list))
+        .route("/v1/conflicts/{*id}", get(conflicts::get).post(conflicts::resolve))
+        .route("/v1/roles", get(roles::list))
+        .route("/v1/roles/{*role}", get(roles::get).post(role_operation))
+        .route("/v1/processes", get(processes::list))
+        .route("/v1/processes/{*id}", process())
+        .route("/v1/feed", get(feed::follow))
+        .route("/v1/channels/{*name}", get(channels::listen).post(channels::publish))
+        .route("/v1/status", get(probes::status))
+        .route("/livez", get(probes::livez))
+        .route("/readyz", get(probes::readyz))
+        .route("/leader", get(probes::leader))
+        .route("/", get(probes::root))
+}
+
+/// The seed's own routes, as an operator calls them. A peer's calls never come here.
+fn seed() -> Router<Arc<Context>> {
+    Router::new()
+        .route("/heartbeat", post(operators::heartbeat))
+        .route("/hearbeat", post(operators::heartbeat))
+        .route("/writesync", post(operators::writesync))
+        .route("/declare_capability", post(operators::declare_capability))
+        .route("/recv_elect", post(operators::recv_elect))
+        .route("/catch_up", post(operators::catch_up))
+        .route("/is_leader", post(operators::is_leader))
+        .route("/merge_conflict", post(restore::merge_conflict))
+        .route("/override_all_data", post(restore::override_all_data))
+        .route("/service_down", post(operators::service_down))
+        .route("/service_up", post(operators::service_up))
+}
+
+fn operators() -> Router<Arc<Context>> {
+    Router::new()
+        .route("/elect", post(operators::elect))
+        .route("/handoff", post(operators::handoff))
+        .route("/form", post(operators::form))
+        .route("/v1/members", get(members::list).post(members::change))
+}
+
+/// `…/{role}/hold` answers with a stream, the others with one response.
+async fn role_operation(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    match request.path().strip_suffix("/hold") {
+        Some(path) => {
+            let role = roles::role_in(path)?;
+            hold::hold(context, &request, role).await
+        }
+        None => roles::answered(&context, request).await,
+    }
+}
+
+async fn not_found(uri: Uri) -> Problem {
+    unknown_route(uri.path())
+}
+
+/// The router adds `Allow`. To ask for just that is no mistake.
+async fn not_allowed(method: Method) -> Response<Body> {
+    match method {
+        Method::OPTIONS => StatusCode::OK.into_response(),
+        method => {
+            let detail = format!("this route does not take {method}; Allow says what it takes");
+            Problem::new(Code::MethodNotAllowed, detail).into_response()
+        }
+    }
+}

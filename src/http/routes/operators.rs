@@ -1,0 +1,202 @@
+//! Calls of operators: the seed's routes without an envelope, who leads, whether clients may write, and forming a
+//! cluster without some of its nodes.
+//!
+//! Without an envelope a call of the seed's routes has no effect on the protocol.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout_at;
+
+use crate::driver::api::{CatchUp, Denied};
+use crate::http::answer::{self, Answer, Code, Failure, Problem};
+use crate::http::dispatch;
+use crate::http::request::{ClientRequest, Context, Kind, NoFields};
+use crate::protocol::ServiceChange;
+use crate::types::{NodeId, Owner, Span};
+
+/// Long enough for an operator's next step; a hold that is forgotten ends by itself.
+const TTL_DEFAULT_MS: u64 = 60_000;
+const TTL_MOST_MS: u64 = 60 * 60 * 1000;
+
+/// For people, and part of a record.
+const REASON_MOST: usize = 512;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    node_idx: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Boundary {
+    snapshot_id: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Down {
+    ttl_ms: Option<u64>,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Missing {
+    without: Option<Vec<u32>>,
+}
+
+impl Named {
+    /// A node of the topology.
+    fn node(&self, context: &Context) -> Result<NodeId, Problem> {
+        let node = self.node_idx.ok_or_else(|| Problem::field("node_idx", "node_idx is missing"))?;
+        member(context, "node_idx", node)
+    }
+}
+
+fn member(context: &Context, field: &str, node: u32) -> Result<NodeId, Problem> {
+    match context.url(NodeId(node)) {
+        Some(_) => Ok(NodeId(node)),
+        None => Err(Problem::field(field, format!("the topology has no node {node}"))),
+    }
+}
+
+/// This node is alive.
+pub async fn heartbeat(request: ClientRequest) -> Answer {
+    request.object::<NoFields>()?;
+    Ok(answer::empty())
+}
+
+pub async fn writesync(State(context): State<Arc<Context>>) -> Answer {
+    if context.handle.pulse().leader() == Some(context.me()) {
+        let detail = "a leader sends this route and does not take it; write with POST /v1/commands";
+        return Err(Problem::new(Code::LeaderDoesNotTakeWritesync, detail));
+    }
+    let detail = "only this node's leader writes to it this way; write with POST /v1/commands";
+    Err(Problem::new(Code::NotTheLeaderCalling, detail))
+}
+
+/// Would this node approve that one now? An opinion; nothing changes.
+pub async fn declare_capability(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let candidate = request.object::<Named>()?.node(&context)?;
+    match request.in_time(context.handle.opinion(candidate)).await? {
+        Some(opinion) => Ok(answer::data(&json!({"approved": opinion.approved, "reason": opinion.reason}))),
+        None => Err(Denied::Stopping.into()),
+    }
+}
+
+pub async fn recv_elect() -> Problem {
+    Problem::new(
+        Code::EnvelopeRequired,
+        "an approval binds a node of the cluster to its promise; nobody else can give one",
+    )
+}
+
+/// The log from a boundary on. Not passed on: who reads logs says whose.
+pub async fn catch_up(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let boundary = request.object::<Boundary>()?.snapshot_id;
+    let boundary = boundary.ok_or_else(|| Problem::field("snapshot_id", "snapshot_id is missing"))?;
+    let CatchUp { snapshot, lines } = request.in_time(context.handle.catch_up(boundary)).await??;
+    let logs = serde_json::to_string(&lines).unwrap_or_default();
+    let mut json = String::with_capacity(logs.len() + 16);
+    json.push('{');
+    if let Some((id, store)) = snapshot {
+        json.push_str(&format!("\"snapshot_id\":{id},\"snapshot\":"));
+        store.to_document(&mut json).unwrap_or_default();
+        json.push(',');
+    }
+    json.push_str("\"logs\":");
+    json.push_str(&logs);
+    json.push('}');
+    Ok(answer::json(StatusCode::OK, json))
+}
+
+/// By the lease, at the moment of answering.
+pub async fn is_leader(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    request.object::<NoFields>()?;
+    let leads = request.in_time(context.handle.is_leader()).await?;
+    Ok(answer::json(StatusCode::OK, if leads { "true" } else { "false" }))
+}
+
+pub async fn service_down(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    context.admin.check(&request.parts.headers)?;
+    let Down { ttl_ms, reason } = request.object()?;
+    let (ttl_ms, reason) = (ttl_ms.unwrap_or(TTL_DEFAULT_MS), reason.unwrap_or_default());
+    if !(1..=TTL_MOST_MS).contains(&ttl_ms) {
+        return Err(Problem::field("ttl_ms", format!("ttl_ms is a number from 1 to {TTL_MOST_MS}")));
+    }
+    if reason.len() > REASON_MOST || reason.contains(char::is_control) {
+        let detail = format!("reason is one line of at most {REASON_MOST} bytes");
+        return Err(Problem::field("reason", detail));
+    }
+    let answer = json!({"service": "down", "ttl_ms": ttl_ms, "reason": reason});
+    let reason: Arc<str> = reason.into();
+    let change =
+        || ServiceChange::Down { owner: Owner::Operator, ttl: Span::millis(ttl_ms), reason: reason.clone() };
+    as_leader(&context, &request, || async {
+        context.handle.service(change()).await?;
+        Ok(answer::data(&answer))
+    })
+    .await
+}
+
+pub async fn service_up(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    context.admin.check(&request.parts.headers)?;
+    request.object::<NoFields>()?;
+    as_leader(&context, &request, || async {
+        context.handle.service(ServiceChange::Up { owner: Owner::Operator }).await?;
+        Ok(answer::data(&json!({"service": "up"})))
+    })
+    .await
+}
+
+pub async fn elect(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    context.admin.check(&request.parts.headers)?;
+    let heir = request.object::<Named>()?.node(&context)?;
+    hand_over(&context, &request, Some(heir)).await
+}
+
+pub async fn handoff(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    context.admin.check(&request.parts.headers)?;
+    request.object::<NoFields>()?;
+    hand_over(&context, &request, None).await
+}
+
+async fn hand_over(context: &Context, request: &ClientRequest, to: Option<NodeId>) -> Answer {
+    as_leader(context, request, || async {
+        context.handle.hand_over(to).await?;
+        let leader = to.or_else(|| context.handle.pulse().leader());
+        Ok(answer::data(&json!({"leader": leader.map(|leader| leader.0)})))
+    })
+    .await
+}
+
+/// Orders that the leader carries out go the way of writes.
+async fn as_leader<H, F>(context: &Context, request: &ClientRequest, here: H) -> Answer
+where
+    H: Fn() -> F,
+    F: Future<Output = Result<Response<Body>, Failure>>,
+{
+    let no_forward = request.no_forward()?;
+    dispatch::at_leader(context, request, Kind::Write, no_forward, here).await
+}
+
+/// This node's own business: there is no leader yet.
+pub async fn form(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    context.admin.check(&request.parts.headers)?;
+    let without = request.object::<Missing>()?.without.unwrap_or_default();
+    let without = without.into_iter().map(|node| member(&context, "without", node));
+    let without = without.collect::<Result<BTreeSet<_>, _>>()?;
+    let ids: Vec<u32> = without.iter().map(|node| node.0).collect();
+    match timeout_at(request.deadline, context.handle.form(without)).await {
+        Ok(formed) => formed?,
+        Err(_) => return Err(Kind::Write.late(request.mode)),
+    }
+    Ok(answer::data(&json!({"formed": true, "without": ids})))
+}

@@ -1,0 +1,108 @@
+//! Processes: each is registered for as long as it sends heartbeats.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::http::answer::lease::{self, Known, just_now, millis, process_shown};
+use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
+use crate::http::dispatch::{self, LeaseRead, Page};
+use crate::http::request::{ClientRequest, Context, Kind, NoFields, Query, name_after};
+use crate::store::{self, Command, NewProcess, ProcessFilter, Store};
+use crate::types::{LeaseName, Text};
+
+const PREFIX: &str = "/v1/processes/";
+
+pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    const LIST: LeaseRead = LeaseRead {
+        params: &["role", "capability", "identifier", "limit", "after"],
+        find: find_processes,
+        show: |store, page, known| Ok(lease::list(shown(store, page, known), page.next.as_ref())),
+    };
+    dispatch::read_leases(&context, &request, &LIST).await
+}
+
+pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    const ONE: LeaseRead = LeaseRead {
+        params: &[],
+        find: find_process,
+        show: |store, page, known| Ok(shown(store, page, known).collect()),
+    };
+    dispatch::read_leases(&context, &request, &ONE).await
+}
+
+pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let no_forward = request.no_forward()?;
+    request.check_media_type()?;
+    let (id, process) = (id_in(request.path())?, Arc::new(NewProcess::of_body(request.raw()?)?));
+    dispatch::at_leader(&context, &request, Kind::Write, no_forward, || async {
+        let call = request.idempotent_call()?;
+        let granted = context.handle.register(id.clone(), process.clone(), call).await?;
+        let status = if granted.new { StatusCode::CREATED } else { StatusCode::OK };
+        let shown = process_shown(&id, &granted.what, just_now(granted.expires_in));
+        Ok(dispatch::granted(&context, &granted, status, &shown))
+    })
+    .await
+}
+
+/// `…/{id}/heartbeat`. In no record.
+pub async fn heartbeat(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let Some(path) = request.path().strip_suffix("/heartbeat") else {
+        return Err(unknown_route(request.path()));
+    };
+    let no_forward = request.no_forward()?;
+    request.object::<NoFields>()?;
+    let id = id_in(path)?;
+    dispatch::at_leader(&context, &request, Kind::Read, no_forward, || async {
+        let granted = context.handle.renew_process(id.clone()).await?;
+        let shown = json!({"id": id, "expires_in_ms": millis(granted.expires_in)});
+        Ok(dispatch::granted(&context, &granted, StatusCode::OK, &shown))
+    })
+    .await
+}
+
+pub async fn delete(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let id = id_in(request.path())?;
+    let mut response =
+        dispatch::write(&context, &request, parse_delete, |written| answer::result(written, StatusCode::OK))
+            .await?;
+    if response.status() == StatusCode::OK {
+        *response.body_mut() = answer::data(&json!({ "id": id })).into_body();
+    }
+    Ok(response)
+}
+
+fn parse_delete(request: &ClientRequest) -> Result<Command, Problem> {
+    Ok(Command::remove_process(id_in(request.path())?))
+}
+
+fn id_in(path: &str) -> Result<Text, Problem> {
+    Ok(store::lease_name("id", &name_after(path, PREFIX, "id")?)?)
+}
+
+fn find_processes(store: &Store, _: &ClientRequest, query: &Query) -> Result<Page, Problem> {
+    let filter = ProcessFilter {
+        role: query.more("role"),
+        capability: query.more("capability"),
+        identifier: query.more("identifier"),
+    };
+    let (names, next) = store.processes(&filter, query.after.as_deref(), query.limit());
+    Ok(Page { names: names.into_iter().map(LeaseName::Process).collect(), next })
+}
+
+fn find_process(store: &Store, request: &ClientRequest, _: &Query) -> Result<Page, Problem> {
+    let id = id_in(request.path())?;
+    match store.process(&id) {
+        Some(_) => Ok(Page { names: vec![LeaseName::Process(id)], next: None }),
+        None => Err(Problem::new(Code::NotFound, "there is no process of that id")),
+    }
+}
+
+fn shown<'a>(store: &'a Store, page: &'a Page, known: &'a [Known]) -> impl Iterator<Item = String> + 'a {
+    page.names.iter().zip(known).filter_map(|(name, known)| {
+        let shown = process_shown(name.text(), store.process(name.text())?, *known);
+        serde_json::to_string(&shown).ok()
+    })
+}

@@ -1,0 +1,92 @@
+//! An operator sends a whole-data document to the leader: `/override_all_data` replaces everything by it,
+//! `/merge_conflict` adds what is not here yet.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use tokio::time::{Duration, Instant};
+
+use crate::driver::api::Written;
+use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
+use crate::http::request::{Context, check_media_type, read_body};
+use crate::store::{BadDocument, give_up_restore, merge_steps, restore_steps};
+use crate::types::Payload;
+
+/// The largest document: it is held in memory while it is cut into steps.
+const DOCUMENT_BYTES_MOST: usize = 256 << 20;
+/// What a document may take to arrive.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(300);
+
+/// How a document becomes records; the number tells its steps from any other's.
+type Steps = fn(&str, u64) -> Result<Vec<Payload>, BadDocument>;
+
+pub async fn override_all_data(State(context): State<Arc<Context>>, request: Request) -> Answer {
+    let (parts, body) = request.into_parts();
+    context.admin.check(&parts.headers)?;
+    let Written { position, .. } = restore(context, &parts, body, restore_steps).await?;
+    let body = format!("{{\"snapshot_id\":0,\"index\":{},\"epoch\":\"{}\"}}", position.index, position.epoch);
+    Ok(answer::json(StatusCode::OK, body))
+}
+
+/// Sides merge in available mode only.
+pub async fn merge_conflict(State(context): State<Arc<Context>>, request: Request) -> Answer {
+    let (parts, body) = request.into_parts();
+    context.admin.check(&parts.headers)?;
+    let cluster = &context.setup.cluster;
+    if !context.setup.settings.is_available() {
+        let mode = &cluster.mode;
+        let detail =
+            format!("the cluster runs in {mode} mode, in which there are never two histories to merge");
+        return Err(Problem::new(Code::ModeMismatch, detail).with("mode", mode.as_str()));
+    }
+    let Written { position, reply, .. } = restore(context, &parts, body, merge_steps).await?;
+    let rest = reply.json.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+    let comma = if rest.is_empty() { "" } else { "," };
+    let body = format!("{{\"index\":{},\"epoch\":\"{}\"{comma}{rest}}}", position.index, position.epoch);
+    Ok(answer::json(StatusCode::OK, body))
+}
+
+async fn restore(context: Arc<Context>, parts: &Parts, body: Body, steps: Steps) -> Result<Written, Problem> {
+    check_media_type(&parts.headers)?;
+    if let Some(leader) = context.other_leader() {
+        // Not passed on: it is large, and who changes everything says on which node.
+        let detail = format!("node {} leads; send the document there", leader.0);
+        return Err(Problem::new(Code::NotLeader, detail).leader(leader));
+    }
+    // Once begun it goes on to its end, whether or not anybody still waits for the answer.
+    tokio::spawn(carry_out(context, body, steps)).await.map_err(|_| lost())?
+}
+
+async fn carry_out(context: Arc<Context>, body: Body, steps: Steps) -> Result<Written, Problem> {
+    let Some(_permit) = context.restores.enter() else {
+        let problem = Problem::new(Code::TooManyRequests, "another document is being taken in");
+        return Err(problem.with("bound", "documents at a time"));
+    };
+    let text = read_body(body, DOCUMENT_BYTES_MOST, Instant::now() + ARRIVES_WITHIN).await?;
+    let number = context.unique_number();
+    let steps = cut(text, number, steps).await?;
+    Ok(context.handle.restore(steps, give_up_restore(number)).await?)
+}
+
+async fn cut(text: Bytes, number: u64, steps: Steps) -> Result<Vec<Payload>, Problem> {
+    let cutting = tokio::task::spawn_blocking(move || {
+        let text =
+            std::str::from_utf8(&text).map_err(|_| Problem::new(Code::BadJson, "the body is not UTF-8"))?;
+        steps(text, number).map_err(|bad| match bad.path.as_str() {
+            path if bad.is_too_large() => {
+                Problem::new(Code::BodyTooLarge, bad.to_string()).with("field", path)
+            }
+            "" => Problem::new(Code::BadJson, bad.to_string()),
+            path => Problem::field(path, bad.to_string()),
+        })
+    });
+    cutting.await.map_err(|_| lost())?
+}
+
+fn lost() -> Problem {
+    outcome_unknown("taking the document in broke off")
+}

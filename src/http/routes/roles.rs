@@ -1,0 +1,222 @@
+//! Roles: each has one holder, for as long as it renews its lease, and a token that rises with every grant.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use serde::Serialize;
+use tokio::time::{Duration, Instant};
+
+use crate::driver::Granted;
+use crate::http::answer::lease::{self, Known, holder, millis, role_shown};
+use crate::http::answer::{self, Answer, Problem, unknown_route};
+use crate::http::dispatch::{self, LeaseRead, Page, Settled};
+use crate::http::request::{ClientRequest, Context, Kind, Query, name_after};
+use crate::store::{self, Acquisition, Claim, Command, Role, Store, Tenure};
+use crate::types::{LeaseName, Span, Text};
+
+pub const PREFIX: &str = "/v1/roles/";
+
+pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    const LIST: LeaseRead =
+        LeaseRead { params: &["prefix", "limit", "after"], find: find_roles, show: show_roles };
+    dispatch::read_leases(&context, &request, &LIST).await
+}
+
+/// One role, or the check of a token.
+pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    const ONE: LeaseRead = LeaseRead { params: &[], find: find_role, show: show_role };
+    match request.path().strip_suffix("/check") {
+        None => dispatch::read_leases(&context, &request, &ONE).await,
+        Some(_) => check(&context, &request).await,
+    }
+}
+
+/// What may be done about a role with one answer; the path ends in it.
+pub async fn answered(context: &Arc<Context>, request: ClientRequest) -> Answer {
+    let path = request.path().to_string();
+    let (path, operation) = path.rsplit_once('/').unwrap_or_default();
+    match operation {
+        "acquire" => acquire(context, request, role_in(path)?).await,
+        "renew" => renew(context, &request, role_in(path)?).await,
+        "release" => release(context, &request).await,
+        "elect" => elect(context, &request, role_in(path)?).await,
+        _ => Err(unknown_route(request.path())),
+    }
+}
+
+pub fn role_in(path: &str) -> Result<Text, Problem> {
+    Ok(store::lease_name("role", &name_after(path, PREFIX, "role")?)?)
+}
+
+async fn acquire(context: &Context, request: ClientRequest, role: Text) -> Answer {
+    let no_forward = request.no_forward()?;
+    request.check_media_type()?;
+    let acquisition = Acquisition::read(request.raw()?)?;
+    match acquired(context, request, no_forward, &role, acquisition).await? {
+        Settled::Here(granted) => Ok(show_granted(context, &role, &granted)),
+        Settled::Elsewhere(response) => Ok(response),
+    }
+}
+
+/// The grant. A wait is in addition to the time that every call has.
+pub async fn acquired(
+    context: &Context,
+    mut request: ClientRequest,
+    no_forward: bool,
+    role: &Text,
+    acquisition: Acquisition,
+) -> Result<Settled<Granted<Role>>, Problem> {
+    let Acquisition { claim, priority, wait } = acquisition;
+    let (claim, wait) = (Arc::new(claim), Duration::from_micros(wait.0));
+    let until = Instant::now() + wait;
+    request.deadline += wait;
+    dispatch::settle(context, &request, Kind::Write, no_forward, || async {
+        let call = request.idempotent_call()?;
+        let left = until.saturating_duration_since(Instant::now());
+        let wait = Span(u64::try_from(left.as_micros()).unwrap_or_default());
+        Ok(context.handle.acquire(role.clone(), claim.clone(), priority, wait, call).await?)
+    })
+    .await
+}
+
+async fn elect(context: &Arc<Context>, request: &ClientRequest, role: Text) -> Answer {
+    context.admin.check(&request.parts.headers)?;
+    let no_forward = request.no_forward()?;
+    request.check_media_type()?;
+    let claim = Arc::new(Claim::of_body(request.raw()?)?);
+    dispatch::at_leader(context, request, Kind::Write, no_forward, || async {
+        let call = request.idempotent_call()?;
+        let granted = context.handle.name_holder(role.clone(), claim.clone(), call).await?;
+        Ok(show_granted(context, &role, &granted))
+    })
+    .await
+}
+
+fn show_granted(context: &Context, role: &str, granted: &Granted<Role>) -> Response<Body> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        outcome: &'static str,
+        role: &'a str,
+        leader: lease::Holder<'a>,
+        token: u64,
+        expires_in_ms: u64,
+    }
+    let shown = Shown {
+        outcome: if granted.new { "elected" } else { "already_leader" },
+        role,
+        leader: holder(&granted.what),
+        token: granted.what.token,
+        expires_in_ms: millis(granted.expires_in),
+    };
+    dispatch::granted(context, granted, StatusCode::OK, &shown)
+}
+
+async fn renew(context: &Context, request: &ClientRequest, role: Text) -> Answer {
+    let no_forward = request.no_forward()?;
+    request.check_media_type()?;
+    let tenure = Tenure::read(request.raw()?)?;
+    match renewed(context, request, no_forward, &role, &tenure).await? {
+        Settled::Here(granted) => {
+            let (token, expires_in_ms) = (granted.what.token, millis(granted.expires_in));
+            let shown = Renewed { role: &role, token, expires_in_ms };
+            Ok(dispatch::granted(context, &granted, StatusCode::OK, &shown))
+        }
+        Settled::Elsewhere(response) => Ok(response),
+    }
+}
+
+/// Done without a record, whatever its `Idempotency-Key`: it can be repeated as it is.
+pub async fn renewed(
+    context: &Context,
+    request: &ClientRequest,
+    no_forward: bool,
+    role: &Text,
+    tenure: &Tenure,
+) -> Result<Settled<Granted<Role>>, Problem> {
+    dispatch::settle(context, request, Kind::Read, no_forward, || async {
+        Ok(context.handle.renew_role(role.clone(), tenure.clone()).await?)
+    })
+    .await
+}
+
+async fn release(context: &Arc<Context>, request: &ClientRequest) -> Answer {
+    request.check_media_type()?;
+    let (role, tenure) = (role_in(without_operation(request))?, Tenure::read(request.raw()?)?);
+    let mut response =
+        dispatch::write(context, request, parse_release, |written| answer::result(written, StatusCode::OK))
+            .await?;
+    // One that the leader has answered for another node is whole already.
+    let shown = Released { role: &role, token: tenure.token, released: true };
+    if response.status() == StatusCode::OK {
+        *response.body_mut() = answer::data(&shown).into_body();
+    }
+    Ok(response)
+}
+
+fn parse_release(request: &ClientRequest) -> Result<Command, Problem> {
+    let tenure = Tenure::read(request.raw()?)?;
+    Ok(tenure.release(role_in(without_operation(request))?))
+}
+
+fn without_operation(request: &ClientRequest) -> &str {
+    request.path().rsplit_once('/').map_or("", |(path, _)| path)
+}
+
+#[derive(Serialize)]
+struct Checked {
+    valid: bool,
+    token: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Renewed<'a> {
+    role: &'a str,
+    token: u64,
+    expires_in_ms: u64,
+}
+
+#[derive(Serialize)]
+struct Released<'a> {
+    role: &'a str,
+    token: u64,
+    released: bool,
+}
+
+/// For a resource that is handed a token: is it still the newest?
+async fn check(context: &Arc<Context>, request: &ClientRequest) -> Answer {
+    dispatch::read(context, request, &["token"], |store, request, query| {
+        let role = role_in(without_operation(request))?;
+        let token = query.more("token").ok_or_else(|| Problem::field("token", "token is missing"))?;
+        let token: u64 = token.parse().map_err(|_| Problem::field("token", "token is a whole number"))?;
+        let current = store.role(&role).map(|role| role.token);
+        Ok(answer::data(&Checked { valid: current == Some(token), token: current }))
+    })
+    .await
+}
+
+fn find_roles(store: &Store, _: &ClientRequest, query: &Query) -> Result<Page, Problem> {
+    let prefix = query.prefix.as_deref().unwrap_or_default();
+    let (names, next) = store.roles(prefix, query.after.as_deref(), query.limit());
+    Ok(Page { names: names.into_iter().map(LeaseName::Role).collect(), next })
+}
+
+fn show_roles(store: &Store, page: &Page, known: &[Known]) -> Result<String, Problem> {
+    Ok(lease::list(shown(store, page, known), page.next.as_ref()))
+}
+
+fn find_role(_: &Store, request: &ClientRequest, _: &Query) -> Result<Page, Problem> {
+    Ok(Page { names: vec![LeaseName::Role(role_in(request.path())?)], next: None })
+}
+
+fn show_role(store: &Store, page: &Page, known: &[Known]) -> Result<String, Problem> {
+    Ok(shown(store, page, known).collect())
+}
+
+fn shown<'a>(store: &'a Store, page: &'a Page, known: &'a [Known]) -> impl Iterator<Item = String> + 'a {
+    page.names.iter().zip(known).map(|(name, known)| {
+        let shown = role_shown(name.text(), store.role(name.text()), *known);
+        serde_json::to_string(&shown).unwrap_or_default()
+    })
+}

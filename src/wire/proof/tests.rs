@@ -1,0 +1,316 @@
+//! Proofs at their boundaries: which one is taken, which is not, and what a refused one leaves behind.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// What other nodes rely on, said again: the constants may not shrink unseen.
+const TAKEN_BEHIND: u64 = 64;
+const SESSIONS_KEPT: usize = 8;
+
+const HELLO: Hello<'static> =
+    Hello { path: "/heartbeat", cluster: "eldest", from: "1 to=2", message: "resigned", body: b"body" };
+
+fn secret() -> Secret {
+    Secret::new("correct horse battery staple")
+}
+
+fn gate() -> ProofVerifier {
+    ProofVerifier::new(secret(), NodeId(2), [7; 32])
+}
+
+/// A new session of node 1 with node 2.
+fn session(gate: &ProofVerifier) -> Session {
+    Session::new(&secret(), NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42)
+}
+
+fn parties() -> (ProofVerifier, Session) {
+    let gate = gate();
+    let session = session(&gate);
+    (gate, session)
+}
+
+fn is_taken(gate: &ProofVerifier, proof: &str) -> bool {
+    gate.check(NodeId(1), &HELLO, proof).is_some()
+}
+
+#[test]
+fn a_call_and_its_answer_prove_each_other() {
+    let (gate, session) = parties();
+    let (text, counter) = session.prove(&HELLO);
+    let proof = gate.check(NodeId(1), &HELLO, &text).expect("the secret is known");
+    let answer = Hello { message: "appended", ..HELLO };
+    assert!(session.checks(counter, &answer, &proof.answer(&answer)));
+    let other = Hello { message: "gap", ..HELLO };
+    assert!(!session.checks(counter, &other, &proof.answer(&answer)), "another answer");
+    assert!(!session.checks(counter + 1, &answer, &proof.answer(&answer)), "the answer to another call");
+}
+
+#[test]
+fn nothing_is_taken_twice_or_changed_or_from_another() {
+    let (gate, session) = parties();
+    let (text, _) = session.prove(&HELLO);
+    assert!(gate.check(NodeId(3), &HELLO, &text).is_none(), "in another's name");
+    for changed in [
+        Hello { path: "/writesync", ..HELLO },
+        Hello { body: b"bodY", ..HELLO },
+        Hello { from: "1 to=3", ..HELLO },
+        // The same bytes, cut elsewhere.
+        Hello { from: "1 to=", message: "2resigned", ..HELLO },
+    ] {
+        assert!(gate.check(NodeId(1), &changed, &text).is_none(), "{changed:?}");
+    }
+    assert!(gate.check(NodeId(1), &HELLO, &text).is_some());
+    assert!(gate.check(NodeId(1), &HELLO, &text).is_none(), "replayed");
+}
+
+#[test]
+fn calls_may_overtake_each_other_within_the_window() {
+    let (gate, session) = parties();
+    let calls: Vec<String> = (0..80).map(|_| session.prove(&HELLO).0).collect();
+    assert!(gate.check(NodeId(1), &HELLO, &calls[70]).is_some());
+    assert!(gate.check(NodeId(1), &HELLO, &calls[69]).is_some());
+    assert!(gate.check(NodeId(1), &HELLO, &calls[69]).is_none(), "replayed");
+    assert!(gate.check(NodeId(1), &HELLO, &calls[2]).is_none(), "too far behind");
+}
+
+#[test]
+fn an_old_session_does_not_come_back() {
+    let secret = Secret::new("correct horse battery staple");
+    let gate = ProofVerifier::new(secret.clone(), NodeId(2), [7; 32]);
+    let session = || Session::new(&secret, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
+    let first = session().prove(&HELLO).0;
+    assert!(gate.check(NodeId(1), &HELLO, &first).is_some());
+    for _ in 0..20 {
+        assert!(gate.check(NodeId(1), &HELLO, &session().prove(&HELLO).0).is_some());
+    }
+    assert!(gate.check(NodeId(1), &HELLO, &first).is_none(), "its counter is forgotten, its number is not");
+}
+
+#[test]
+fn another_secret_or_another_life_proves_nothing() {
+    let (gate, _) = parties();
+    let other = Secret::new("another secret altogether");
+    let session = Session::new(&other, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
+    assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).0).is_none());
+    let secret = Secret::new("correct horse battery staple");
+    let before = ProofVerifier::new(secret.clone(), NodeId(2), [6; 32]);
+    let session = Session::new(&secret, NodeId(1), NodeId(2), before.challenge(NodeId(1)), 42);
+    assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).0).is_none());
+}
+
+/// Nodes of different versions prove themselves to each other: neither keys nor texts may change.
+#[test]
+fn proofs_are_what_other_versions_expect() {
+    let gate = gate();
+    let challenge = gate.challenge(NodeId(1));
+    assert_eq!(challenge.encode(), "1.8739761adac5607aef7c82ba2cd52c49");
+    assert!(gate.challenge(NodeId(1)).encode().starts_with("2."));
+    let session = Session::new(&secret(), NodeId(1), NodeId(2), challenge, 42);
+    let (first, counter) = session.prove(&HELLO);
+    assert_eq!(counter, 1);
+    assert_eq!(
+        first,
+        "1.8739761adac5607aef7c82ba2cd52c49.0000000000000000000000000000002a 1 \
+         a902b0ae43def5f5fa8c81a6af8a0646e23e95647510c74740104d2a10f20ec4"
+    );
+    let proof = gate.check(NodeId(1), &HELLO, &first).expect("it is a proof");
+    assert_eq!(proof.key(), session.key());
+    assert_eq!(proof.answer(&HELLO), "1 6ecbd3d0104e12c1612dea5b2729a662b26ca73098ee62e3d18730f927e801ee");
+    assert_eq!(
+        body_mac(proof.key()).update(b"body").finalize().to_hex().as_str(),
+        "e5a7466106c6d542d4ff04c692766d5681e4851bca106027e72013efb3aec5f3"
+    );
+    let (second, counter) = session.prove(&HELLO);
+    assert_eq!(counter, 2);
+    assert!(is_taken(&gate, &second));
+}
+
+#[test]
+fn only_what_is_written_as_a_challenge_is_read_as_one() {
+    let challenge = gate().challenge(NodeId(1));
+    assert_eq!(Challenge::decode(&challenge.encode()), Some(challenge));
+    let gate = gate();
+    for _ in 0..100 {
+        let text = gate.challenge(NodeId(1)).encode();
+        assert_eq!(text.split_once('.').map(|(_, mac)| mac.len()), Some(32), "{text}");
+    }
+    for wrong in ["", "1", ".", "1.", ".1", "x.1", "1.x", "-1.1", "18446744073709551616.1"] {
+        assert_eq!(Challenge::decode(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn a_challenge_is_for_one_caller_one_number_and_one_server() {
+    let gate = gate();
+    let open = |server: u32, challenge| Session::new(&secret(), NodeId(1), NodeId(server), challenge, 42);
+    let given = gate.challenge(NodeId(1));
+    let renumbered = Challenge { number: given.number + 1, ..given };
+    let anothers = gate.challenge(NodeId(3));
+    for (what, session) in [
+        ("a number of the caller's choice", open(2, renumbered)),
+        ("another caller's challenge", open(2, anothers)),
+        ("another server", open(3, given)),
+    ] {
+        assert!(!is_taken(&gate, &session.prove(&HELLO).0), "{what}");
+    }
+    assert!(is_taken(&gate, &open(2, given).prove(&HELLO).0));
+    // The same numbers at another node: its challenges are not this one's.
+    let third = ProofVerifier::new(secret(), NodeId(3), [7; 32]);
+    assert!(!is_taken(&third, &open(2, given).prove(&HELLO).0));
+}
+
+#[test]
+fn what_is_no_proof_is_refused() {
+    let (gate, session) = parties();
+    let (text, _) = session.prove(&HELLO);
+    let words: Vec<&str> = text.split(' ').collect();
+    let [name, counter, hash] = words[..] else { panic!("{text}") };
+    let (challenge, nonce) = name.rsplit_once('.').expect("a nonce stands after the challenge");
+    for wrong in [
+        String::new(),
+        name.to_string(),
+        format!("{name} {counter}"),
+        format!("{name} {hash}"),
+        format!("{challenge} {counter} {hash}"),
+        format!("{challenge}.x {counter} {hash}"),
+        format!("{nonce} {counter} {hash}"),
+        format!("{name} x {hash}"),
+        format!("{name} 2 {hash}"),
+        format!("{challenge}.{:032x} {counter} {hash}", 43),
+        format!("{name} {counter} {}", &hash[1..]),
+        format!("{name} {counter} {hash}0"),
+        format!("{name} {counter} {hash} "),
+    ] {
+        assert!(!is_taken(&gate, &wrong), "{wrong}");
+    }
+    assert!(is_taken(&gate, &text));
+}
+
+#[test]
+fn a_refused_proof_uses_nothing_up() {
+    let (gate, first) = parties();
+    let (text, _) = first.prove(&HELLO);
+    let forged =
+        |text: &str| format!("{}{}", &text[..text.len() - 1], if text.ends_with('0') { 1 } else { 0 });
+    assert!(!is_taken(&gate, &forged(&text)));
+    assert!(is_taken(&gate, &text), "its counter was not taken");
+    for _ in 0..2 * SESSIONS_KEPT {
+        assert!(!is_taken(&gate, &forged(&session(&gate).prove(&HELLO).0)));
+    }
+    assert!(is_taken(&gate, &first.prove(&HELLO).0), "no session took its place");
+}
+
+#[test]
+fn an_answer_names_its_call_and_proves_it() {
+    let (gate, session) = parties();
+    let (text, counter) = session.prove(&HELLO);
+    let proof = gate.check(NodeId(1), &HELLO, &text).expect("it is a proof");
+    let answer = proof.answer(&HELLO);
+    let (number, hash) = answer.split_once(' ').expect("a counter and a hash");
+    assert!(session.checks(counter, &HELLO, &answer));
+    let (_, hash_of_call) = text.rsplit_once(' ').expect("a hash stands at the end");
+    for wrong in [
+        String::new(),
+        hash.to_string(),
+        format!("2 {hash}"),
+        format!("x {hash}"),
+        format!("{number} {}", &hash[1..]),
+        format!("{number} {}", "0".repeat(64)),
+        format!("{number} {hash_of_call}"),
+    ] {
+        assert!(!session.checks(counter, &HELLO, &wrong), "{wrong}");
+    }
+    for changed in [
+        Hello { path: "/writesync", ..HELLO },
+        Hello { cluster: "younger", ..HELLO },
+        Hello { from: "1 to=3", ..HELLO },
+        Hello { body: b"", ..HELLO },
+    ] {
+        assert!(!session.checks(counter, &changed, &answer), "{changed:?}");
+    }
+    let other = super::tests::session(&gate);
+    assert!(!other.checks(counter, &HELLO, &answer), "another session's");
+}
+
+#[test]
+fn the_window_is_as_long_as_it_says() {
+    let (gate, session) = parties();
+    let calls: Vec<String> = (0..200).map(|_| session.prove(&HELLO).0).collect();
+    let newest = 150;
+    let window = TAKEN_BEHIND as usize;
+    assert!(is_taken(&gate, &calls[newest]));
+    assert!(!is_taken(&gate, &calls[newest - window]), "just too far behind");
+    assert!(is_taken(&gate, &calls[newest + 1 - window]), "the last one within");
+    assert!(!is_taken(&gate, &calls[newest + 1 - window]), "replayed");
+    assert!(!is_taken(&gate, &calls[newest]), "replayed");
+}
+
+/// However far a counter jumps, what was taken is not taken again.
+#[test]
+fn a_jump_forgets_nothing() {
+    for jump in [1, 2, TAKEN_BEHIND - 1, TAKEN_BEHIND, TAKEN_BEHIND + 1, u64::from(u32::MAX) + 1, 1 << 40] {
+        let mut counters = ReplayWindow::default();
+        assert!(counters.accept(10) && counters.accept(9), "{jump}");
+        assert!(counters.accept(10 + jump), "{jump}");
+        for counter in [9, 10, 10 + jump] {
+            assert!(!counters.accept(counter), "{counter} after a jump of {jump}");
+        }
+    }
+    let mut counters = ReplayWindow::default();
+    let newest = 1 << 40;
+    assert!(counters.accept(newest));
+    assert!(!counters.accept(newest - (1 << 32) - 5), "its distance is not cut to 32 bits");
+}
+
+#[test]
+fn counters_are_taken_once_each_and_only_within_the_window() {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let (mut counters, mut taken, mut newest) = (ReplayWindow::default(), BTreeSet::new(), 0);
+    for _ in 0..20_000 {
+        let counter = (newest + next(80)).saturating_sub(next(3) * 35).max(1);
+        let right = counter + TAKEN_BEHIND > newest && !taken.contains(&counter);
+        assert_eq!(counters.accept(counter), right, "{counter} with {newest} as the newest");
+        if right {
+            taken.insert(counter);
+        }
+        newest = newest.max(counter);
+    }
+}
+
+#[test]
+fn as_many_sessions_are_kept_as_it_says() {
+    let gate = gate();
+    let sessions: Vec<Session> = (0..=SESSIONS_KEPT).map(|_| session(&gate)).collect();
+    let (last, kept) = sessions.split_last().expect("there are some");
+    for session in kept.iter().chain(kept) {
+        assert!(is_taken(&gate, &session.prove(&HELLO).0), "all of them are kept");
+    }
+    assert!(is_taken(&gate, &last.prove(&HELLO).0));
+    assert!(!is_taken(&gate, &kept[0].prove(&HELLO).0), "the oldest has gone for the newest");
+    for session in sessions.iter().skip(1) {
+        assert!(is_taken(&gate, &session.prove(&HELLO).0), "and no other");
+    }
+}
+
+#[test]
+fn peers_have_sessions_of_their_own() {
+    let (gate, first) = parties();
+    assert!(is_taken(&gate, &first.prove(&HELLO).0));
+    for _ in 0..2 * SESSIONS_KEPT {
+        let others = Session::new(&secret(), NodeId(3), NodeId(2), gate.challenge(NodeId(3)), 42);
+        assert!(gate.check(NodeId(3), &HELLO, &others.prove(&HELLO).0).is_some());
+    }
+    assert!(is_taken(&gate, &first.prove(&HELLO).0));
+}
+
+#[test]
+fn the_secret_is_never_printed() {
+    assert_eq!(format!("{:?}", secret()), "Secret(…)");
+}

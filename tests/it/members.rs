@@ -1,0 +1,136 @@
+//! Who belongs to the cluster is in its log: nodes are added and removed while it runs, a topology file that says something else
+//! changes nothing, and the disk of an earlier cluster of the same name stays out.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Call, Cluster, Plan, wait_for};
+
+async fn change(cluster: &Cluster, at: u32, body: &Value) -> Answer {
+    cluster.answer(at, Call::post("/v1/members").json(body)).await
+}
+
+/// Until the change is taken: the one before may be under way still.
+async fn changed(cluster: &Cluster, at: u32, body: &Value) {
+    wait_for("the members change", async || {
+        let answer = change(cluster, at, body).await;
+        let waits = answer.status == 503;
+        assert!(answer.ok() || waits, "{}", answer.show());
+        answer.ok().then_some(())
+    })
+    .await;
+}
+
+async fn votes(cluster: &Cluster, at: u32, id: u32) {
+    wait_for("it votes", async || {
+        let listed = cluster.answer(at, Call::get("/v1/members")).await.json();
+        let members = listed["members"].as_array().cloned().unwrap_or_default();
+        members.iter().any(|member| member["id"] == id && member["votes"] == true).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_node_comes_and_another_goes() {
+    let cluster = Plan::new(4).prepare();
+    for id in 1..=3 {
+        cluster.place(id, &cluster.topology().first(3));
+        cluster.start(id);
+    }
+    let leader = cluster.leader_among(&[1, 2, 3]).await;
+    for number in 0..30 {
+        cluster.write_doc(&format!("d/{number}"), number).await;
+    }
+    let address = cluster.node(4).url().replace("http://", "");
+    let add = json!({"add": {"id": 4, "name": "node-4", "address": address}});
+    // Any node takes the call, and one that is repeated changes nothing.
+    changed(&cluster, 2, &add).await;
+    assert!(change(&cluster, 1, &add).await.ok());
+    cluster.start(4);
+    votes(&cluster, leader, 4).await;
+    cluster.counts(4).await;
+
+    // The leader goes: it hands over first. It ends by itself, and says why.
+    changed(&cluster, 3, &json!({"remove": leader})).await;
+    let ended = wait_for("the one that was removed ends", async || cluster.node(leader).ended()).await;
+    assert_eq!(ended.code(), Some(70));
+    assert!(cluster.node(leader).log_tail().contains("has been removed from the cluster"));
+
+    // Of the three that are left one dies, and the one that came is needed.
+    cluster.kill9(3);
+    wait_for("a write", async || {
+        cluster.answer(2, Call::put("/v1/docs/after").raw_json("1")).await.ok().then_some(())
+    })
+    .await;
+    for number in 0..30 {
+        assert_eq!(cluster.read_doc(4, &format!("d/{number}"), "linear").await, Some(number));
+    }
+}
+
+/// Five nodes; two come back with a file that names three, themselves among them.
+#[tokio::test]
+async fn a_smaller_topology_is_no_smaller_cluster() {
+    let cluster = Cluster::of(5).await;
+    cluster.write_doc("a", 1).await;
+    for id in [1, 2] {
+        cluster.kill9(id);
+        cluster.place(id, &cluster.topology().first(3));
+        cluster.start(id);
+    }
+    cluster.ready().await;
+    for id in [1, 2] {
+        let remark = cluster.status_of(id, "remark").await;
+        let told = remark.as_str().is_some_and(|text| text.contains("names the nodes 1, 2, 3"));
+        assert!(told, "{remark}");
+    }
+    for id in [3, 4, 5] {
+        cluster.kill9(id);
+    }
+    wait_for("two of five are no majority", async || {
+        let answer = cluster.answer(1, Call::put("/v1/docs/a").raw_json("2")).await;
+        assert!(!answer.ok(), "two of five acknowledge: {}", answer.show());
+        (answer.status == 503).then_some(())
+    })
+    .await;
+    assert_eq!(cluster.read_doc(1, "a", "local").await, Some(1));
+}
+
+#[tokio::test]
+async fn the_disk_of_an_earlier_cluster_stays_out() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("old", 1).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+    for id in 1..=3 {
+        cluster.kill9(id);
+    }
+    for id in [1, 2] {
+        cluster.wipe(id);
+        cluster.start(id);
+    }
+    for id in [1, 2] {
+        let form = Call::post("/form").json(&json!({"without": [3]}));
+        wait_for("it is formed", async || {
+            let answer = cluster.ask(id, &form).await.ok()?;
+            (answer.ok() || answer.status == 409).then_some(())
+        })
+        .await;
+    }
+    let leader = cluster.leader_among(&[1, 2]).await;
+    cluster.write_doc("new", 2).await;
+    cluster.start(3);
+    wait_for("it is refused by name", async || {
+        let status = cluster.status(leader).await?;
+        let trouble = status["members"][2]["trouble"].as_str()?.to_string();
+        trouble.contains("wrong_cluster").then_some(())
+    })
+    .await;
+    assert_eq!(cluster.status_of(3, "leader").await, Value::Null);
+    assert_eq!(cluster.read_doc(3, "new", "local").await, None);
+
+    // As it was told: the directory is moved away.
+    cluster.kill9(3);
+    cluster.wipe(3);
+    cluster.start(3);
+    cluster.counts(3).await;
+    cluster.is_ready(3).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+}

@@ -1,0 +1,60 @@
+//! Timelines of answers that a leader owes, and of who must have what it answers for (P15).
+
+use eldest::protocol::{Ack, Message};
+use eldest::replica::Call;
+use eldest::types::{NodeId, Span};
+
+use crate::checks::{Check, ensure};
+use crate::stage::{MS, core, leads, linearizable, run, stage, write};
+
+/// The heir never hears of it, another node leads meanwhile and dies, and the one that handed over leads again: whoever asked
+/// for the hand-over is told that nobody knows what became of it.
+pub fn leads_again_before_its_heir() -> Check {
+    let mut world = stage(3, 30, |settings| settings.timing.window = Span::millis(4_000))?;
+    world.net.dropped = Some(|envelope| matches!(envelope.message, Message::HandOver(_)));
+    world.order(0, Call::HandOver { to: Some(NodeId(3)) })?;
+    let led = world.run_until_true(world.now + 2_000 * MS, |world| leads(world, 2))?;
+    ensure(led, "stage", || "n2 does not lead".into())?;
+    run(&mut world, 50)?;
+    world.crash(1, false);
+    let led = world.run_until_true(world.now + 1_500 * MS, |world| leads(world, 1))?;
+    ensure(led, "stage", || "n1 does not lead again".into())?;
+    run(&mut world, 5_000)?;
+    let owed = &world.hosts[0].calls;
+    ensure(owed.is_empty(), "P15 each call is answered once", || format!("n1 owes {owed:?}"))
+}
+
+/// Under `ack = all` a follower's disk is replaced and let in. Then a message of the disk before arrives, from an epoch that is
+/// over, and a write with it: the write waits for the disk that is there now.
+pub fn late_word_of_a_wiped_disk() -> Check {
+    let mut world = stage(3, 31, |settings| settings.ack = Ack::All)?;
+    let answers = |envelope: &eldest::protocol::Envelope| {
+        envelope.from == NodeId(3) && matches!(envelope.message, Message::HeartbeatReply { .. })
+    };
+    world.recorder = Some(answers);
+    run(&mut world, 300)?;
+    world.recorder = None;
+    let late = world.recorded.pop();
+    for heir in [2, 1] {
+        world.order(usize::from(heir == 1), Call::HandOver { to: Some(NodeId(heir)) })?;
+        run(&mut world, 1_000)?;
+    }
+    ensure(leads(&world, 1), "stage", || "n1 does not lead again".into())?;
+    world.crash(2, true);
+    world.hosts[2].disk.wipe(0xD15C);
+    world.start(2)?;
+    let admitted = |world: &crate::world::World| core(world, 3).is_some_and(|core| core.is_admitted());
+    let came = world.run_until_true(world.now + 8_000 * MS, admitted)?;
+    ensure(came, "stage", || "n3 is not let in".into())?;
+    // In the middle between two beats.
+    run(&mut world, 550)?;
+    // The disk that is there now has its say only after the write is on two others.
+    world.net.slow.insert((NodeId(1), NodeId(3)), 100 * MS);
+    let Some((envelope, state)) = late else {
+        return ensure(false, "stage", || "n3 has answered nothing".into());
+    };
+    world.deliver(envelope, state)?;
+    write(&mut world, 1, 1);
+    run(&mut world, 3_000)?;
+    linearizable(&mut world)
+}

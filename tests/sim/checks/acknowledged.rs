@@ -1,0 +1,71 @@
+//! P15: under `ack = all` a write is acknowledged only when every follower that the leader has heard of within `dead_after`
+//! has it on disk.
+
+use std::collections::BTreeMap;
+
+use eldest::protocol::{Ack, Envelope, Message};
+use eldest::types::{Epoch, Incarnation, Index, NodeId, Span, Time};
+
+use super::{Check, ensure};
+use crate::host::Host;
+
+/// Whom each leader has heard answer its beats in its present epoch: when, by its own clock, and which disk answered.
+#[derive(Debug, Default)]
+pub struct Answered {
+    answers: BTreeMap<(NodeId, Epoch), BTreeMap<NodeId, (Time, Incarnation)>>,
+    /// When each beat left, by its leader's clock.
+    beats: BTreeMap<(Epoch, u64), Time>,
+    /// When each leader was last refused by a port, by the same clock.
+    refusals: BTreeMap<(NodeId, NodeId), Time>,
+}
+
+impl Answered {
+    pub fn asks(&mut self, envelope: &Envelope, now: Time) {
+        if let Message::Heartbeat { term, round, .. } = &envelope.message {
+            self.beats.entry((term.epoch, *round)).or_insert(now);
+        }
+    }
+
+    /// An answer to a beat that left longer ago, or before the port refused, is a late message, and says nothing of whether
+    /// anybody lives.
+    pub fn heard(&mut self, envelope: &Envelope, now: Time, patience: Span) {
+        let Message::HeartbeatReply { epoch, round, .. } = &envelope.message else {
+            return;
+        };
+        let refused = self.refusals.get(&(envelope.to, envelope.from));
+        let counts = |left: &Time| *left + patience > now && refused.is_none_or(|at| left > at);
+        if self.beats.get(&(*epoch, *round)).is_some_and(counts) {
+            let answers = self.answers.entry((envelope.to, *epoch)).or_default();
+            answers.insert(envelope.from, (now, envelope.incarnation));
+        }
+    }
+
+    /// Its port refuses: it need not have anything.
+    pub fn refused(&mut self, node: NodeId, peer: NodeId, now: Time) {
+        self.refusals.insert((node, peer), now);
+        for (_, answers) in self.answers.iter_mut().filter(|((at, _), _)| *at == node) {
+            answers.remove(&peer);
+        }
+    }
+
+    /// A leader acknowledges this record of its own epoch.
+    pub fn acknowledges(&self, leader: &Host, epoch: Epoch, index: Index, now: Time, all: &[Host]) -> Check {
+        if leader.settings.ack != Ack::All {
+            return Ok(());
+        }
+        let patience = leader.settings.timing.dead_after;
+        let lacks = |host: &&Host| {
+            let answers = self.answers.get(&(leader.id, epoch)).and_then(|answers| answers.get(&host.id));
+            // A disk that has been lost since held it.
+            let counts = answers
+                .is_some_and(|(at, disk)| *at + patience > now && *disk == host.disk.durable.incarnation);
+            counts && host.disk.durable.last() < index
+        };
+        // Whoever only learns is nobody's follower yet (P43).
+        let votes = |host: &&Host| leader.core().is_some_and(|core| core.is_voter(host.id));
+        let lacking = all.iter().filter(votes).find(lacks);
+        ensure(lacking.is_none(), "P15 all have it", || {
+            format!("{} acknowledges {index}, {:?} has it not", leader.id, lacking.map(|host| host.id))
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! A restore is all or nothing: until its last step nobody sees any of it, then the data is its document, and roles,
+//! processes and tokens are what they were. One that is acknowledged is in place, and it takes place once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use eldest::store::{Applied, Key, Store};
+use eldest::types::{Entry, Index, NodeId, Record, Text};
+
+use super::{Check, ensure};
+use crate::commands::END_OF_RESTORE;
+use crate::restores::number_of;
+
+const NAME: &str = "I5 a restore is all or nothing";
+
+/// Clients' data, whatever its revisions are.
+pub type Content = BTreeMap<Key, Text>;
+
+#[derive(Debug, Default)]
+pub struct Restored {
+    wanted: BTreeMap<u64, Content>,
+    /// Where each has replaced everything.
+    at: BTreeMap<u64, Index>,
+    refused: BTreeSet<u64>,
+}
+
+pub fn content(store: &Store) -> Content {
+    let keys = store.entries().map(|(key, _)| key).filter(Key::is_data);
+    keys.filter_map(|key| store.value(&key).map(|value| (key, value))).collect()
+}
+
+impl Restored {
+    pub fn asked(&mut self, number: u64, document: &Store) {
+        self.wanted.insert(number, content(document));
+    }
+
+    /// A node has applied a record that is a step.
+    pub fn step(
+        &mut self,
+        node: NodeId,
+        record: &Record,
+        before: &Store,
+        after: &Store,
+        applied: &Applied,
+    ) -> Check {
+        let Entry::Client(payload) = &record.entry else { return Ok(()) };
+        if !applied.restored {
+            return ensure(before.digest() == after.digest(), NAME, || {
+                format!("{node}: {record} changes something")
+            });
+        }
+        let number = number_of(&payload.text).filter(|_| payload.kind == END_OF_RESTORE).unwrap_or_default();
+        let (found, wanted) = (content(after), self.wanted.get(&number));
+        ensure(Some(&found) == wanted, NAME, || {
+            format!("{node}: {record} leaves {found:?}, not {wanted:?}")
+        })?;
+        ensure(!self.refused.contains(&number), NAME, || format!("{node}: {record} was refused"))?;
+        let at = *self.at.entry(number).or_insert(record.index());
+        ensure(at == record.index(), NAME, || format!("{node}: {record} does again what was done at {at}"))?;
+        let same = before.leases().eq(after.leases()) && before.last_token() == after.last_token();
+        ensure(same, NAME, || format!("{node}: {record} changes a lease or the newest token"))
+    }
+
+    /// Surely not applied, now or later (I8).
+    pub fn refused(&mut self, number: u64) -> Check {
+        self.refused.insert(number);
+        ensure(!self.at.contains_key(&number), NAME, || format!("{number} is refused, and in place"))
+    }
+
+    pub fn acknowledged(&self, number: u64, index: Index) -> Check {
+        let at = self.at.get(&number);
+        ensure(at == Some(&index), NAME, || format!("{number} is acknowledged at {index}, but is at {at:?}"))
+    }
+}

@@ -1,0 +1,45 @@
+//! I7: a node tells the readers of its feed of each record once and in order, and all nodes tell the same of it.
+
+use std::collections::BTreeMap;
+
+use eldest::replica::{Draft, FeedEvent};
+use eldest::types::{Index, NodeId, Position};
+
+use super::{Check, ensure};
+
+const NAME: &str = "I7 the feed has no gap and no duplicate";
+
+#[derive(Debug, Default)]
+pub struct Told {
+    /// How far each process has told.
+    upto: BTreeMap<(NodeId, u64), Position>,
+    drafts: BTreeMap<Position, Vec<Draft>>,
+    by_index: BTreeMap<Index, Position>,
+}
+
+impl Told {
+    /// A process begins with this state.
+    pub fn begins(&mut self, node: NodeId, life: u64, applied: Position) {
+        self.upto.insert((node, life), applied);
+    }
+
+    pub fn told(&mut self, node: NodeId, life: u64, event: &FeedEvent, sides: bool) -> Check {
+        let upto = self.upto.entry((node, life)).or_default();
+        let before = *upto;
+        match event {
+            FeedEvent::Record { at, drafts } => {
+                *upto = *at;
+                ensure(at.index == before.index + 1, NAME, || format!("{node} tells {at} after {before}"))?;
+                let first = self.drafts.entry(*at).or_insert_with(|| drafts.clone());
+                ensure(first == drafts, NAME, || format!("{node} tells {drafts:?} of {at}, not {first:?}"))?;
+                let known = *self.by_index.entry(at.index).or_insert(*at);
+                ensure(sides || known == *at, NAME, || format!("{node} tells {at}, others {known}"))
+            }
+            FeedEvent::Replaced { at, .. } => {
+                *upto = *at;
+                ensure(at.index >= before.index, NAME, || format!("{node} goes from {before} to {at}"))
+            }
+            FeedEvent::Passing(_) => Ok(()),
+        }
+    }
+}

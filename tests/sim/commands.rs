@@ -1,0 +1,189 @@
+//! What the simulated clients of safe mode ask for, as calls to the product: registers and pairs are its documents.
+
+use eldest::replica;
+use eldest::store::{Command as Order, Condition, Operation, Store};
+use eldest::types::{Call as Key, Entry, Format, Payload, Record, Text};
+
+use crate::restores;
+
+/// What a client asks of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    Command(Command),
+    Read { key: u32 },
+    ReadPair { key: u32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    Write {
+        key: u32,
+        value: u64,
+    },
+    Delete {
+        key: u32,
+    },
+    /// `rev` is the revision under which `expect` was written.
+    Cas {
+        key: u32,
+        expect: u64,
+        rev: u64,
+        new: u64,
+    },
+    Create {
+        key: u32,
+        value: u64,
+    },
+    /// Both halves of a pair, in one record (P12).
+    Pair {
+        key: u32,
+        value: u64,
+    },
+    /// A record in the newest format that the asked node can write (P23).
+    NewFormat,
+    /// All data is replaced: these registers and pairs hold the value then, the others nothing.
+    Restore {
+        value: u64,
+        registers: u32,
+        pairs: u32,
+    },
+}
+
+/// Which call of which client a command is, and which attempt at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tag {
+    pub op: u64,
+    pub attempt: u32,
+}
+
+/// The steps of a restore. The end of one that nobody began changes nothing, and may be of any format.
+pub const PART_OF_RESTORE: u16 = 113;
+pub const END_OF_RESTORE: u16 = 114;
+/// Restores have numbers from here on.
+const RESTORES: u64 = 1 << 40;
+/// Attempts are fewer.
+const ATTEMPTS: u64 = 64;
+
+impl Command {
+    /// As the node is asked. Every attempt has the same idempotency key.
+    pub fn call(self, tag: Tag, format: Format) -> replica::Call {
+        if self == Command::NewFormat {
+            let step = |number: u64| Payload {
+                kind: END_OF_RESTORE,
+                format,
+                call: None,
+                text: format!("{{\"restore\":{number},\"parts\":0}}").into(),
+            };
+            let number = tag.op * ATTEMPTS + u64::from(tag.attempt);
+            return replica::Call::Restore { steps: vec![step(number)], give_up: step(0) };
+        }
+        if let Command::Restore { .. } = self {
+            return restores::call(&self.document(tag), restore_number(tag));
+        }
+        let command = Box::new(self.order(tag));
+        replica::Call::Write { command, key: Some(Key { key: u128::from(tag.op), body: tag.op }) }
+    }
+
+    fn order(self, tag: Tag) -> Order {
+        let put = |key: Text, value: u64, condition| {
+            let value = format!("[{value},{},{}]", tag.op, tag.attempt).into();
+            Operation::PutDoc { key, value, condition }
+        };
+        match self {
+            Command::Write { key, value } => Order::Single(put(register(key), value, Condition::None)),
+            Command::Create { key, value } => Order::Single(put(register(key), value, Condition::Absent)),
+            Command::Cas { key, rev, new, .. } => {
+                let condition = Condition::Rev(rev.to_string().into());
+                Order::Single(put(register(key), new, condition))
+            }
+            Command::Delete { key } => {
+                let condition = Condition::None;
+                Order::Single(Operation::DeleteDoc { key: register(key), condition })
+            }
+            Command::Pair { key, value } => {
+                let [first, second] = halves(key);
+                let none = Condition::None;
+                Order::Batch(vec![put(first, value, none.clone()), put(second, value, none)])
+            }
+            Command::NewFormat | Command::Restore { .. } => unreachable!("it is no command of the store"),
+        }
+    }
+
+    /// The whole data that a restore leaves behind.
+    pub fn document(self, tag: Tag) -> String {
+        let Command::Restore { value, registers, pairs } = self else {
+            unreachable!("only a restore has a document");
+        };
+        let keys = |bits: u32| (0..u32::BITS).filter(move |key| bits >> key & 1 == 1);
+        let docs = keys(registers).map(register).chain(keys(pairs).flat_map(halves));
+        let value =
+            |key: Text| format!("{{\"key\":\"{key}\",\"value\":[{value},{},{}]}}", tag.op, tag.attempt);
+        restores::document(tag.op, &docs.map(value).collect::<Vec<_>>())
+    }
+
+    /// Whether it takes a node's one place for a document.
+    pub fn is_restore(self) -> bool {
+        matches!(self, Command::Restore { .. } | Command::NewFormat)
+    }
+
+    /// What it leaves behind in a register, if anything.
+    pub fn leaves(self) -> Option<(u32, u64)> {
+        match self {
+            Command::Write { key, value } | Command::Create { key, value } => Some((key, value)),
+            Command::Cas { key, new, .. } => Some((key, new)),
+            Command::Delete { .. } | Command::Pair { .. } => None,
+            Command::NewFormat | Command::Restore { .. } => None,
+        }
+    }
+}
+
+fn register(key: u32) -> Text {
+    format!("k{key}").into()
+}
+
+fn halves(key: u32) -> [Text; 2] {
+    [format!("p{key}/a").into(), format!("p{key}/b").into()]
+}
+
+/// A register's value, and the revision that it was written under.
+pub fn read(store: &Store, key: u32) -> Option<(u64, u64)> {
+    let doc = store.doc(&register(key))?;
+    Some((numbers(&doc.value)[0], doc.rev().parse().expect("in safe mode a revision is an index")))
+}
+
+/// Both halves of a pair.
+pub fn read_pair(store: &Store, key: u32) -> [Option<u64>; 2] {
+    halves(key).map(|half| store.doc(&half).map(|doc| numbers(&doc.value)[0]))
+}
+
+fn numbers(value: &str) -> Vec<u64> {
+    serde_json::from_str(value).expect("a value of these clients")
+}
+
+/// Which attempt wrote this record, if it says so.
+pub fn tag_of(record: &Record) -> Option<Tag> {
+    let Entry::Client(payload) = &record.entry else { return None };
+    match payload.kind {
+        PART_OF_RESTORE => return None,
+        END_OF_RESTORE => return tag_of_end(&payload.text),
+        _ => {}
+    }
+    let order = Order::from_payload(payload).expect("a record of these clients");
+    let Some(Operation::PutDoc { value, .. }) = order.operations().first() else { return None };
+    let numbers = numbers(value);
+    Some(Tag { op: numbers[1], attempt: numbers[2] as u32 })
+}
+
+pub fn restore_number(tag: Tag) -> u64 {
+    RESTORES + tag.op * ATTEMPTS + u64::from(tag.attempt)
+}
+
+/// Of a record that only takes back what was staged: none.
+fn tag_of_end(text: &str) -> Option<Tag> {
+    let number = restores::number_of(text)?;
+    let (number, counts) = match number.checked_sub(RESTORES) {
+        Some(number) => (number, !text.ends_with(":0}")),
+        None => (number, number > 0),
+    };
+    counts.then_some(Tag { op: number / ATTEMPTS, attempt: (number % ATTEMPTS) as u32 })
+}

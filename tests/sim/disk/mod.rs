@@ -1,0 +1,218 @@
+//! A machine's disk: the product's own storage on files in memory, which forget what was not synced, tear what was under
+//! way, refuse, and run out of room.
+//!
+//! ```text
+//!  machine    Simulated files, which outlive every process           here
+//!  process    the writer, the snapshots, what waits for them         mounted.rs
+//!  onlooker   what the writer has said, against what is found again  durable.rs
+//! ```
+
+mod durable;
+mod mounted;
+
+use std::io;
+use std::path::Path;
+
+use eldest::protocol::{Mode, Settings};
+use eldest::replica::Start;
+use eldest::types::{Boot, Index, NodeId, Position};
+use eldest_storage::files::Simulated;
+use eldest_storage::files::simulated::{Fault, Loss};
+use eldest_storage::node::starting;
+use eldest_storage::{LogItem, Options, read_in, start_over};
+
+use crate::checks::Violation;
+use crate::rng::Rng;
+use crate::state::State;
+
+pub use durable::{Change, Durable, Snapshot};
+pub use mounted::Mounted;
+
+/// Records from one snapshot to the next.
+pub const BOUNDARY: Index = 10;
+
+const DIR: &str = "/node";
+const SNAPSHOTS: &str = "/node/snapshots";
+const CLUSTER: &str = "sim";
+
+/// The longest run of operations on files that a death comes amid of.
+const DYING_OPERATIONS: u64 = 24;
+
+#[derive(Debug)]
+pub struct Disk {
+    files: Simulated,
+    rng: Rng,
+    /// How long its log's segments are.
+    pub segment_bytes: u64,
+    /// What an onlooker knows of it.
+    pub durable: Durable,
+    /// The process's end of it, while there is a process.
+    pub mounted: Option<Mounted>,
+    /// Files cannot grow as they like.
+    is_short: bool,
+    /// Snapshots find no room now and then, though there is some for records.
+    pub failing: Option<Rng>,
+}
+
+/// Why a process does not start: its disk refuses.
+#[derive(Debug)]
+pub struct Refused(pub String);
+
+impl Disk {
+    pub fn new(seed: u64) -> Disk {
+        Disk::of(seed, State::default())
+    }
+
+    /// A blank disk of a node that begins with this state.
+    pub fn of(seed: u64, state: State) -> Disk {
+        let mut rng = Rng::new(seed);
+        Disk {
+            files: Simulated::new(rng.next()),
+            rng,
+            segment_bytes: 4096,
+            durable: Durable::of(state),
+            mounted: None,
+            is_short: false,
+            failing: None,
+        }
+    }
+
+    fn options(&self, node: NodeId, boot: Boot, mode: Mode) -> Options {
+        let options = Options::new(Path::new(DIR), CLUSTER, node, boot);
+        Options { files: self.files.files(), segment_bytes: self.segment_bytes, mode, ..options }
+    }
+
+    /// What a process does with it first. What it finds must be what was written.
+    pub fn open(&mut self, boot: Boot, settings: Settings) -> Result<Result<Start, Refused>, Violation> {
+        // The head of a segment names every member.
+        self.segment_bytes = self.segment_bytes.max(512 * settings.members.len() as u64);
+        let opened = match eldest_storage::open(&self.options(settings.me, boot, settings.mode)) {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(Refused(error.to_string()))),
+        };
+        let doubtful = opened.findings.iter().any(|finding| finding.is_doubt());
+        let (me, recovered) = (settings.me, opened.recovered.clone());
+        let start = match starting(settings, BOUNDARY, opened.recovered, &opened.snapshots) {
+            Ok(start) => start,
+            Err(error) => return Ok(Err(Refused(error.to_string()))),
+        };
+        let findings = || format!("{me}: {:?}", opened.findings);
+        self.durable.found(&recovered, &start, doubtful, findings)?;
+        self.mounted = Some(Mounted::new(opened.disk, opened.lines, opened.snapshots));
+        Ok(Ok(start))
+    }
+
+    /// The process is gone, or its machine with it: whatever was under way ends in the middle of some operation.
+    pub fn die(&mut self, power: bool) {
+        if let Some(mounted) = self.mounted.as_mut().filter(|mounted| mounted.is_busy()) {
+            self.files.schedule(self.rng.below(DYING_OPERATIONS), Fault::Power);
+            mounted.go_on_a_little(&mut self.rng);
+        }
+        if power {
+            self.files.cut_power(Loss::Some)
+        } else {
+            self.files.kill()
+        }
+        // Nothing that it still does reaches a file.
+        self.mounted = None;
+    }
+
+    /// Whether the power went in the middle of an operation.
+    pub fn lost_power(&self) -> bool {
+        self.files.is_dead()
+    }
+
+    /// Whether a fault has come since the process began.
+    pub fn was_struck(&self) -> bool {
+        self.files.struck().is_some()
+    }
+
+    /// One of the next operations on files is refused, or is the last one before the power goes.
+    pub fn turns_bad(&mut self, rng: &mut Rng) {
+        let fault = if rng.chance(500) { Fault::Power } else { Fault::Refuse(io::ErrorKind::Other) };
+        self.files.schedule(rng.skewed(0, 100), fault);
+    }
+
+    /// The medium is as good as any again.
+    pub fn mend(&mut self) {
+        self.files.clear_faults();
+        self.failing = None;
+    }
+
+    /// From now on files grow by so many bytes in all.
+    pub fn run_short(&mut self, bytes: u64) {
+        self.is_short = true;
+        self.files.limit(Path::new(DIR), bytes);
+    }
+
+    pub fn give_room(&mut self) {
+        self.is_short = false;
+        self.files.lift_limit();
+    }
+
+    /// Nobody lacks room, and no process still waits for it.
+    pub fn has_room(&self) -> bool {
+        !self.is_short && !self.mounted.as_ref().is_some_and(|mounted| mounted.heard.full)
+    }
+
+    /// Writes down the snapshot that is under way. It may find less room than records do.
+    pub fn write_snapshot(&mut self) -> Option<mounted::Taken> {
+        let fails = self.failing.as_mut().is_some_and(|rng| rng.chance(400)) && !self.is_short;
+        if fails {
+            self.files.limit(Path::new(SNAPSHOTS), self.rng.below(400));
+        }
+        let taken = self.mounted.as_mut()?.write_snapshot();
+        if fails {
+            self.files.lift_limit();
+        }
+        taken
+    }
+
+    /// Another disk is put in, with nothing on it.
+    pub fn wipe(&mut self, seed: u64) {
+        let blank = self.durable.snapshot.state.blank();
+        *self =
+            Disk { segment_bytes: self.segment_bytes, failing: self.failing.take(), ..Disk::of(seed, blank) };
+    }
+
+    /// What the program does at the end of a process whose state was found to be the odd one.
+    pub fn start_over(&mut self, node: NodeId) {
+        start_over(&self.options(node, Boot::default(), Mode::Safe), "odd")
+            .expect("a disk that does not refuse");
+        self.files.kill();
+        self.durable.starts_over();
+    }
+
+    /// A bit flips in a record that is vouched for. The node finds it when it starts (P27).
+    pub fn damage(&mut self, rng: &mut Rng) -> bool {
+        let above = self.durable.covered();
+        let mut lines: Vec<(Index, Vec<u8>)> = Vec::new();
+        let log = read_in(&self.files.files(), Path::new(DIR), |item| {
+            if let LogItem::Record { record, line } = item {
+                lines.push((record.index(), line.to_vec()));
+            }
+        });
+        // The last batch has no marker yet: damage there cannot be told from a torn write.
+        let synced = log.map_or(0, |end| end.synced);
+        lines.retain(|(index, _)| *index > above && *index <= synced);
+        if lines.is_empty() {
+            return false;
+        }
+        let (index, line) = rng.pick(&lines);
+        let (at, bit) = (rng.below(line.len() as u64) as usize, rng.below(8));
+        let files = self.files.image().into_iter();
+        let mut places = files.filter_map(|(path, bytes)| {
+            let found = bytes.windows(line.len()).position(|window| window == &line[..])?;
+            path.starts_with("/node/log").then_some((path, found))
+        });
+        let (path, found) = places.next().expect("a line that was read is in some file");
+        self.files.damage(&path, |bytes| bytes[found + at] ^= 1 << bit);
+        self.durable.is_damaged_at(*index);
+        true
+    }
+
+    /// Every record that is on the disk or on its way there.
+    pub fn positions(&self) -> impl Iterator<Item = Position> + '_ {
+        self.durable.positions()
+    }
+}

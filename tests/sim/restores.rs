@@ -1,0 +1,175 @@
+//! Restores by clients and operators: all data is replaced by a document, step by step.
+
+use eldest::protocol::ServiceChange;
+use eldest::replica::{Answer, Call, Denied};
+use eldest::store::{self, LeaseOperation, Operation, Store, give_up_restore, restore_steps};
+use eldest::types::{Entry, Epoch, NodeId, Owner, Position, Record, Span, Stamp, WallTime};
+
+use crate::calls::Waiting;
+use crate::checks::{Check, ensure};
+use crate::commands::{Ask, END_OF_RESTORE, PART_OF_RESTORE};
+use crate::membership;
+use crate::rng::Rng;
+use crate::stage::{run, stage};
+use crate::world::{Event, World};
+
+/// An operator who replaces all data now and then, in seeds whose clients do not.
+#[derive(Debug)]
+pub struct Operator {
+    rng: Rng,
+    restores: u64,
+    /// What the data was, or was to be.
+    documents: Vec<String>,
+}
+
+impl Operator {
+    pub fn new(rng: Rng) -> Operator {
+        Operator { rng, restores: 0, documents: Vec::new() }
+    }
+}
+
+/// A document of several parts, so that its restore has steps.
+pub fn document(mark: u64, docs: &[String]) -> String {
+    let election = format!(
+        "{{\"name\":\"e{mark}\",\"choices\":[\"a\",\"b\"],\"votes\":[{{\"voter_name\":\"u{mark}\",\"choice\":\"a\"}}]}}"
+    );
+    let docs = docs.join(",");
+    format!("{{\"users\":[{{\"name\":\"u{mark}\"}}],\"elections\":[{election}],\"docs\":[{docs}]}}")
+}
+
+pub fn call(document: &str, number: u64) -> Call {
+    let steps = restore_steps(document, number).expect("a document of these clients");
+    Call::Restore { steps, give_up: give_up_restore(number) }
+}
+
+/// Which restore a step belongs to.
+pub fn number_of(step: &str) -> Option<u64> {
+    step.split([':', ',']).nth(1)?.parse().ok()
+}
+
+pub fn is_step(record: &Record) -> bool {
+    let steps = [PART_OF_RESTORE, END_OF_RESTORE];
+    matches!(&record.entry, Entry::Client(payload) if steps.contains(&payload.kind))
+}
+
+impl World {
+    /// Somebody is about to ask for this.
+    pub fn restore_is_asked(&mut self, number: u64, document: &str) {
+        let store = Store::from_document(document, Position::ZERO, Stamp::default());
+        self.checks.restored.asked(number, &store.expect("a document of these clients"));
+    }
+
+    /// A node takes in one document at a time: the next one is refused before it gets as far as the replica.
+    pub fn takes_in_a_document(&self, node: usize) -> bool {
+        let takes = |waiting: &Waiting| match waiting {
+            Waiting::Client(call) => matches!(call.ask, Ask::Command(command) if command.is_restore()),
+            Waiting::Operator(_) => true,
+            _ => false,
+        };
+        let host = &self.hosts[node];
+        host.calls.values().any(takes) || host.inbox.iter().any(|(waiting, _)| takes(waiting))
+    }
+
+    pub fn operator_wakes_within(&mut self, us: u64) {
+        if let Some(operator) = &mut self.operator {
+            let pause = operator.rng.below(us);
+            self.after(pause, Event::OperatorRestores);
+        }
+    }
+
+    /// From a document that is made up, or from an earlier state.
+    pub fn operator_restores(&mut self) -> Check {
+        let leader = self.hosts.iter().position(|host| host.core().is_some_and(|core| core.is_open()));
+        let Some((node, operator)) = leader.zip(self.operator.as_mut()) else { return Ok(()) };
+        operator.restores += 1;
+        let number = operator.restores;
+        let text = match operator.rng.chance(500) {
+            false if !operator.documents.is_empty() => operator.rng.pick(&operator.documents).clone(),
+            _ => document(number, &[format!("{{\"key\":\"k\",\"value\":{number}}}")]),
+        };
+        let mut now = String::new();
+        self.hosts[node].state.store.to_document(&mut now).expect("a string takes everything");
+        operator.documents.push(now);
+        if self.takes_in_a_document(node) {
+            return Ok(());
+        }
+        self.note(|| format!("restore {number} at n{}", node + 1));
+        self.restore_is_asked(number, &text);
+        self.arrives(node, Waiting::Operator(number), call(&text, number))
+    }
+
+    pub fn operator_answered(&mut self, number: u64, answer: &Result<Answer, Denied>) -> Check {
+        self.note(|| format!("restore {number}: {:?}", answer.as_ref().map(|_| ())));
+        match answer {
+            Ok(Answer::Written(written)) => self.checks.restored.acknowledged(number, written.position.index),
+            Ok(_) | Err(Denied::Unknown) => Ok(()),
+            Err(_) => self.checks.restored.refused(number),
+        }
+    }
+
+    /// Roles are counted anew: that may take each lease its ttl once more.
+    pub fn witness_restore(&mut self) {
+        self.checks.late.leader_changed();
+        self.checks.returned.leader_changed();
+    }
+
+    /// Once everything is answered nothing is half-way.
+    pub fn no_restore_is_left(&mut self) -> Check {
+        let is_left = |world: &World, node: &usize| {
+            let host = &world.hosts[*node];
+            !host.retired && host.state.store.is_restoring() && membership::belongs(world, *node)
+        };
+        let left = |world: &World| (0..world.hosts.len()).find(|node| is_left(world, node));
+        let until = self.now + self.hosts[0].settings.timing.election_timeout().0;
+        self.run_until_true(until, |world| left(world).is_none())?;
+        let left = left(self).map(|node| self.hosts[node].id);
+        ensure(left.is_none(), "P26 nothing is left half-way", || {
+            format!("{left:?} has parts of a document, and takes no snapshot")
+        })
+    }
+}
+
+/// The next step is refused, and so is the record that gives the restore up.
+pub fn service_goes_down_half_way() -> Check {
+    let mut world = stage(3, 1, |_| {})?;
+    let text = document(1, &[]);
+    world.restore_is_asked(1, &text);
+    let down = ServiceChange::Down { owner: Owner::Operator, ttl: Span::millis(300), reason: "".into() };
+    let restore = (Waiting::Operator(1), call(&text, 1));
+    world.calls(0, vec![restore, (Waiting::Nobody, Call::Service(down))])?;
+    run(&mut world, 100)?;
+    let half_way = world.hosts[0].state.store.is_restoring();
+    ensure(half_way, "stage", || "the service came too late, or too early".into())?;
+    run(&mut world, 1_000)?;
+    world.no_restore_is_left()
+}
+
+/// C15: a cluster is made anew of a backup from before the last grants. What checks tokens has seen the later ones.
+pub fn tokens_after_a_restore() -> Check {
+    let mut lost = Store::default();
+    for second in 1..20 {
+        grant(&mut lost, second);
+    }
+    let mut restored = Store::default();
+    grant(&mut restored, 25);
+    let (before, after) = (lost.last_token(), restored.last_token());
+    ensure(after > before, "I6 tokens rise", || format!("{after} is granted after {before}"))
+}
+
+/// The role goes to somebody else, at this second by the wall.
+fn grant(store: &mut Store, second: u64) {
+    let (instance, ttl) = (format!("i{second}").into(), Span::millis(1_000));
+    let claim = store::Claim { instance, ttl, address: None, metadata: None };
+    let operation = LeaseOperation::Acquire { role: "r".into(), claim: claim.into(), elect: true };
+    let command = store::Command::Single(Operation::Lease(operation.into()));
+    let position = Position::new(Epoch::new(1, NodeId(1)), store.applied().index + 1);
+    let stamp = Stamp { wall: WallTime(1_700_000_000_000_000 + second), cluster: Span(second) };
+    let record = Record { position, stamp, entry: Entry::Client(command.to_payload(None)) };
+    let applied = store.apply(&record).expect("a record of this scenario");
+    assert!(applied.outcome.is_ok(), "nothing speaks against it");
+}
+
+#[test]
+fn a_hold_of_the_service_breaks_a_restore_off() {
+    assert_eq!(crate::guarded::guarded(service_goes_down_half_way), Ok(()));
+}
