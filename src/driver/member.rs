@@ -48,7 +48,10 @@ mod tests {
         assert_eq!(at("10.0.0.4:9000").as_deref(), Some("http://10.0.0.4:9000"));
         assert_eq!(at("[::1]:9000").as_deref(), Some("http://[::1]:9000"));
         assert_eq!(at("n4.example:80").as_deref(), Some("http://n4.example:80"));
-        for wrong in ["", "n4", ":9000", "n4:", "n4:99999", "a b:1", "a|b:1", "a/b:1", "a?b:1", "a#b:1", "u@n4:1", "<>:1", "[::g]:1"] {
+        for wrong in [
+            "", "n4", ":9000", "n4:", "n4:99999", "a b:1", "a|b:1", "a/b:1", "a?b:1", "a#b:1", "u@n4:1",
+            "<>:1", "[::g]:1",
+        ] {
             assert_eq!(at(wrong), None, "{wrong:?}");
         }
     }

@@ -91,6 +91,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::RestoreForgetsKeys, Within(600), &["I7 applied once", "I3"]),
     (Mutant::FailedKeysForgotten, Within(200), &["P26 a snapshot"]),
     (Mutant::AckAllByMajority, Within(200), &["P15 all have it"]),
+    (Mutant::AckAllBeforeOwnDisk, Within(200), &["P15 all have it"]),
     (Mutant::AckAllWhenDeposed, Within(1_500), &["P15 all have it"]),
     (Mutant::TokenByCounter, In(crate::restores::tokens_after_a_restore), &["I6"]),
 ];

@@ -1,5 +1,5 @@
 //! P15: under `ack = all` a write is acknowledged only when every follower that the leader has heard of within `dead_after`
-//! has it on disk.
+//! has it on disk, and so has it itself.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl Answered {
             // A disk that has been lost since held it.
             let counts = answers
                 .is_some_and(|(at, disk)| *at + patience > now && *disk == host.disk.durable.incarnation);
-            counts && host.disk.durable.last() < index
+            (counts || host.id == leader.id) && host.disk.durable.last() < index
         };
         // Whoever only learns is nobody's follower yet (P43).
         let votes = |host: &&Host| leader.core().is_some_and(|core| core.is_voter(host.id));

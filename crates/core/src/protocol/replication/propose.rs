@@ -91,8 +91,8 @@ impl Node {
         self.decide_waiting(self.acknowledged());
     }
 
-    /// What a leader acknowledges: what is committed, under `ack = all` only once every follower that is not suspected has it
-    /// too.
+    /// What a leader acknowledges: what is committed, under `ack = all` only once it has it on its own disk, and so has every
+    /// follower that is not suspected.
     pub(in crate::protocol) fn acknowledged(&self) -> Index {
         match self.settings.ack {
             Ack::Majority => self.commit,
@@ -178,7 +178,11 @@ impl Leader<'_> {
             let heard = progress.answered_at.max(self.leading.since);
             heard + patience > now && !self.node.peers.is_refused(**node)
         });
-        alive.map(|(_, progress)| progress.matched).min().unwrap_or(Index::MAX)
+        let own = match mutant::is_on(Mutant::AckAllBeforeOwnDisk) {
+            true => Index::MAX,
+            false => self.node.disk.upto(),
+        };
+        alive.map(|(_, progress)| progress.matched).fold(own, Index::min)
     }
 
     fn lapsed_hold(self) -> Option<Owner> {
