@@ -25,8 +25,10 @@ pub struct Setup {
 impl Setup {
     /// The log says who belongs to the cluster. If the topology file says something else, people are told.
     pub fn follow(&self, cluster: ClusterId, members: &Members) {
+        let told = self.directory.disagreement();
         self.directory.follow(cluster, members);
-        if let Some(remark) = self.directory.disagreement() {
+        let now = self.directory.disagreement();
+        if let Some(remark) = now.as_ref().filter(|_| now != told) {
             tracing::warn!("{remark}");
         }
     }

@@ -66,6 +66,42 @@ async fn one_node_comes_and_another_goes() {
     }
 }
 
+/// As an operator types it; what it prints is what a script reads.
+#[tokio::test]
+async fn the_command_line_adds_moves_and_removes() {
+    let cluster = Plan::new(4).prepare();
+    for id in 1..=3 {
+        cluster.place(id, &cluster.topology().first(3));
+        cluster.start(id);
+    }
+    cluster.leader_among(&[1, 2, 3]).await;
+    let members = async |words: &str| {
+        let url = cluster.node(1).url();
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_eldest"));
+        command.arg("members").args(words.split(' ')).env("ELDEST_URL", url).kill_on_drop(true);
+        let output = command.output().await.expect("the binary runs");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).expect("text"))
+    };
+    let address = cluster.node(4).url().replace("http://", "");
+    cluster.start(4);
+    let (done, said) = members(&format!("add 4 {address} --wait")).await;
+    assert!(done && said.contains("node 4 votes"), "{said}");
+    let (done, said) = members("list").await;
+    assert!(done && said.starts_with("cluster ") && said.lines().count() == 6, "{said}");
+    let (done, said) = members("list --json").await;
+    let listed: Value = serde_json::from_str(&said).expect("JSON");
+    assert!(done && listed["members"][3]["votes"] == true, "{said}");
+    let (done, said) = members("move 4 127.0.0.1:9").await;
+    assert!(done && said.contains("node 4 is called at 127.0.0.1:9 from now on"), "{said}");
+    let (done, said) = members("remove 4").await;
+    assert!(done && said.contains("node 4 is removed"), "{said}");
+    let (done, said) = members("remove 9").await;
+    assert!(!done && said.contains("not_found"), "{said}");
+    let (done, said) = members("add 5 a/b:9000").await;
+    assert!(!done && said.contains("is no address of a node"), "{said}");
+}
+
 /// Five nodes; two come back with a file that names three, themselves among them.
 #[tokio::test]
 async fn a_smaller_topology_is_no_smaller_cluster() {
