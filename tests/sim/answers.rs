@@ -1,11 +1,12 @@
-//! Timelines of answers that a leader owes, and of who must have what it answers for (P15).
+//! Timelines of answers that a leader owes, of who must have what it answers for (P15), and of who hears of it (P7).
 
 use eldest::protocol::{Ack, Message};
 use eldest::replica::Call;
-use eldest::types::{NodeId, Span};
+use eldest::types::{Index, NodeId, Span};
 
 use crate::checks::{Check, ensure};
 use crate::stage::{MS, core, leads, linearizable, run, stage, write};
+use crate::world::World;
 
 /// The heir never hears of it, another node leads meanwhile and dies, and the one that handed over leads again: whoever asked
 /// for the hand-over is told that nobody knows what became of it.
@@ -57,4 +58,24 @@ pub fn late_word_of_a_wiped_disk() -> Check {
     write(&mut world, 1, 1);
     run(&mut world, 3_000)?;
     linearizable(&mut world)
+}
+
+/// Beats are far apart, one write comes between two of them, and nothing follows it: its followers hear of the commit.
+pub fn nothing_follows_a_write() -> Check {
+    let mut world = stage(3, 34, |settings| {
+        settings.timing.heartbeat = Span::millis(480);
+        settings.timing.lease = Span::millis(600);
+    })?;
+    let commits = |world: &World| -> Vec<Index> {
+        world.hosts.iter().filter_map(|host| Some(host.core()?.commit_index())).collect()
+    };
+    let before = commits(&world);
+    write(&mut world, 1, 1);
+    // Less than to the next beat: one was sent when n1's epoch opened, 500 ms ago.
+    run(&mut world, 300)?;
+    let after = commits(&world);
+    let told = before.iter().zip(&after).all(|(before, after)| after > before);
+    ensure(told, "P7 followers hear of a commit", || {
+        format!("{before:?}, and 300 ms after a write {after:?}")
+    })
 }

@@ -183,7 +183,7 @@ impl World {
         if at < host.tick_at {
             host.tick_at = at;
             let life = host.life;
-            self.at(at, Event::Tick { node, life });
+            self.at(at, Event::Tick { node, life, at });
         }
     }
 

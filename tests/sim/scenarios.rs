@@ -249,8 +249,10 @@ pub fn unready_elder() -> Check {
     link(&mut world, 1, 3, false);
     world.start(0)?;
     run(&mut world, 300)?;
-    world.crash(1, true);
+    // n1 and n3 have heard of each other when n2 dies.
     link(&mut world, 1, 3, true);
+    run(&mut world, 100)?;
+    world.crash(1, true);
     let opened = |world: &World| leads(world, 1) || leads(world, 3);
     world.run_until_true(world.now + 5_000 * MS, opened)?;
     ensure(leads(&world, 3), "P21 the ready go first", || "n1 leads from far behind".into())
@@ -354,6 +356,7 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("tokens_after_a_restore", crate::restores::tokens_after_a_restore),
     ("leads_again_before_its_heir", crate::answers::leads_again_before_its_heir),
     ("late_word_of_a_wiped_disk", crate::answers::late_word_of_a_wiped_disk),
+    ("nothing_follows_a_write", crate::answers::nothing_follows_a_write),
 ];
 
 #[test]

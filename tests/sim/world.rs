@@ -29,6 +29,7 @@ pub enum Event {
     Tick {
         node: usize,
         life: u64,
+        at: u64,
     },
     Disk {
         node: usize,
@@ -217,7 +218,10 @@ impl World {
         };
         match event {
             Event::Deliver { envelope, state } => self.deliver(envelope, state)?,
-            Event::Tick { node, life } if self.hosts[node].life == life => {
+            // An earlier one has taken its place otherwise, and what came of that has set the next.
+            Event::Tick { node, life, at }
+                if self.hosts[node].life == life && self.hosts[node].tick_at == at =>
+            {
                 self.hosts[node].tick_at = u64::MAX;
                 self.feed(node, In::Tick)?;
             }

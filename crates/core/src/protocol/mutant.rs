@@ -152,6 +152,8 @@ pub enum Mutant {
     AgedPromisedInFull,
     /// P15: under `ack = all` a write is acknowledged once it is committed.
     AckAllByMajority,
+    /// P7: a follower hears of a commit with the next append or beat only.
+    CommitUntold,
     /// P15: under `ack = all` a leader acknowledges what its own disk has not, once all others have it.
     AckAllBeforeOwnDisk,
     /// P15: under `ack = all` a leader that is deposed acknowledges what its successor commits.

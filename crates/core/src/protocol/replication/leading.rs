@@ -7,7 +7,15 @@ use crate::protocol::messages::{Cause, Checkpoint, Event, Message, Refusal, Term
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::reached_by;
 use crate::protocol::state::{Ballots, Leader, Leading, Node, Progress, Reads, Role, Seeking, relied_until};
-use crate::types::{ClusterId, Entry, Epoch, Founding, Incarnation, Index, NodeId, Position, Time, Vector};
+use crate::types::{
+    ClusterId, Entry, Epoch, Founding, Incarnation, Index, NodeId, Position, Span, Time, Vector,
+};
+
+/// How long a commit may wait for an append that carries it: under load one follows within this, and a beat a commit would
+/// cost as much as the writes.
+const TELL_COMMIT_AFTER: Span = Span::millis(10);
+/// Rounds whose answers are told apart: linear reads make as many as they like.
+const ROUNDS_MOST: usize = 65_536;
 
 impl Node {
     /// Becomes the leader of a claimed epoch, which opens when its first record is committed (P6).
@@ -52,6 +60,7 @@ impl Node {
             replaced: self.log.replaced_disks(),
             boundary: (0, 0),
             beat_wanted: false,
+            tell_at: Time::NEVER,
             next_poll: now,
             meeting: None,
             handing_in: None,
@@ -88,7 +97,27 @@ impl Node {
         self.settle_reads();
         self.settle_merging();
         self.replicate();
+        self.tell_commit();
         self.settle_hand_over();
+    }
+
+    /// A follower learns of a commit from the next append. If none follows soon the last beat is sent to it once more, so that
+    /// its own readers and its feed need not wait for the next one (P7).
+    fn tell_commit(&mut self) {
+        let (now, commit) = (self.mono(), self.commit);
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        let lacking = leading.progress.iter().filter(|(_, progress)| progress.lacks_the_news_only(commit));
+        let untold: Vec<NodeId> = lacking.map(|(node, _)| *node).collect();
+        if untold.is_empty() || mutant::is_on(Mutant::CommitUntold) {
+            leading.tell_at = Time::NEVER;
+        } else if leading.tell_at == Time::NEVER {
+            leading.tell_at = now + TELL_COMMIT_AFTER;
+        } else if now >= leading.tell_at {
+            leading.tell_at = Time::NEVER;
+            untold.into_iter().for_each(|to| self.beat_to(to));
+        }
     }
 
     fn beat_if_due(&mut self) {
@@ -130,7 +159,9 @@ impl Node {
         leading.next_beat = now + heartbeat;
         leading.sent.push_back((leading.round, now));
         // Later than this an answer proves nothing that is still of use.
-        while leading.sent.len() > 1 && leading.sent[0].1 + fresh.times(16) < now {
+        let of_use =
+            |sent: &VecDeque<(u64, Time)>| sent[0].1 + fresh.times(16) >= now && sent.len() <= ROUNDS_MOST;
+        while leading.sent.len() > 1 && !of_use(&leading.sent) {
             leading.sent.pop_front();
         }
         for to in self.others() {
@@ -154,6 +185,10 @@ impl Node {
             boundary: leading.boundary.0,
             vector: self.vector_to_send().filter(|_| !known),
         };
+        let commit = self.commit;
+        if let Some(progress) = self.follower_mut(to) {
+            progress.told = commit;
+        }
         self.send(to, beat);
     }
 
@@ -174,8 +209,7 @@ impl Node {
         let Some(leading) = self.leading_mut().filter(|leading| leading.term.epoch == epoch) else {
             return;
         };
-        let sent = leading.sent.iter().find(|(number, _)| *number == round);
-        let Some((_, sent)) = sent.copied() else {
+        let Some(sent) = leading.sent_at(round) else {
             return;
         };
         let Some(progress) = leading.progress.get_mut(&from) else {
@@ -339,6 +373,7 @@ impl Leader<'_> {
         let leading = self.leading;
         let handing = leading.handing.as_ref().map_or(Time::NEVER, |handing| handing.until);
         let periodic = leading.next_beat.min(leading.next_periodic_work);
-        periodic.min(self.stuck_at()).min(self.alone_at()).min(handing).min(self.merging_deadline())
+        let told = periodic.min(leading.tell_at);
+        told.min(self.stuck_at()).min(self.alone_at()).min(handing).min(self.merging_deadline())
     }
 }

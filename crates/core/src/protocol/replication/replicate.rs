@@ -77,6 +77,7 @@ impl Node {
         };
         if let Some(progress) = self.follower_mut(to) {
             progress.sent(prev.index + records.len() as Index, now);
+            progress.told = commit;
         }
         self.send(to, Message::Append { term, prev, records, commit });
     }

@@ -39,6 +39,8 @@ pub struct Leading {
     pub boundary: (Index, Index),
     /// Beats wanted now: a read waits for a round of its own.
     pub beat_wanted: bool,
+    /// When a beat tells followers what is committed, unless an append has told them before.
+    pub tell_at: Time,
     pub next_poll: Time,
     /// Available mode: another leader that is to be taken in, or has asked for what is here (P34).
     pub meeting: Option<Meeting>,
@@ -48,6 +50,13 @@ pub struct Leading {
 }
 
 impl Leading {
+    /// When this round was sent, if that is still of use. Rounds follow each other without a gap.
+    pub fn sent_at(&self, round: u64) -> Option<Time> {
+        let (oldest, _) = self.sent.front()?;
+        let place = usize::try_from(round.checked_sub(*oldest)?).ok()?;
+        self.sent.get(place).map(|(_, at)| *at)
+    }
+
     /// Whether another side is being taken in, or this one is handed in (P34).
     pub fn is_meeting(&self) -> bool {
         self.meeting.is_some() || self.handing_in.is_some()

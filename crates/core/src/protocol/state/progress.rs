@@ -21,6 +21,8 @@ pub struct Progress {
     /// When the newest round that it answered was sent: leases count from there (P11).
     pub answered_sent: Time,
     pub answered_at: Time,
+    /// The commit index that it was last sent.
+    pub told: Index,
     /// What it last said that it knows to match: less than `matched` if it has started anew since.
     pub reported: Index,
     pub full: bool,
@@ -62,6 +64,7 @@ impl Progress {
             answered_round: 0,
             answered_sent: Time::default(),
             answered_at: Time::default(),
+            told: 0,
             reported: 0,
             full: false,
             joined: false,
@@ -109,6 +112,11 @@ impl Progress {
             _ => self.inflight.clear(),
         }
         self.inflight.push_back(end);
+    }
+
+    /// It has all that is committed and does not know it: no append will bring it the news.
+    pub fn lacks_the_news_only(&self, commit: Index) -> bool {
+        self.told < commit && self.matched >= commit
     }
 
     /// It is on another side.
