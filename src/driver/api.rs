@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -12,7 +13,7 @@ use super::feed::{self, Feed};
 use super::pulse::Pulse;
 use super::replies::{Caller, Reply, To};
 pub use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
-use crate::protocol::{Envelope, MemberChange, ServiceChange};
+use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
 use crate::replica::{Call, CallId};
 pub use crate::replica::{Denied, LeaseTimes, Level, Opinion, View, Written};
 use crate::storage::Encoded;
@@ -24,6 +25,9 @@ use crate::wire::Parcel;
 
 /// Callers that have gone and of whom the loop has not heard yet. Beyond it the loop learns of it when it answers.
 const GONE_MOST: usize = 16_384;
+
+/// How long whoever asks for the leader waits for a lease that has lapsed to be proved anew.
+const PROOF_MOST: Duration = Duration::from_secs(1);
 
 /// How the outside reaches the loop. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -130,7 +134,7 @@ pub enum Ask {
         call: Call,
         to: To,
     },
-    IsLeader(oneshot::Sender<bool>),
+    IsLeader(oneshot::Sender<IsLeader>),
     Opinion {
         candidate: NodeId,
         reply: oneshot::Sender<Opinion>,
@@ -169,9 +173,16 @@ impl Handle {
         self.call(Call::Read(level), To::View).await
     }
 
-    /// Checked against the lease at the moment of answering.
+    /// Checked against the lease at the moment of answering. Where leases lapse between two beats a round proves it first.
     pub async fn is_leader(&self) -> bool {
-        self.tell(Ask::IsLeader).await.unwrap_or(false)
+        if self.whether_leader().await == IsLeader::Unproven {
+            let _ = tokio::time::timeout(PROOF_MOST, self.read(Level::Linear)).await;
+        }
+        self.whether_leader().await == IsLeader::Yes
+    }
+
+    async fn whether_leader(&self) -> IsLeader {
+        self.tell(Ask::IsLeader).await.unwrap_or(IsLeader::No)
     }
 
     /// Hands leadership to this node, or to the best heir; answers when that is done.

@@ -139,7 +139,7 @@ impl Engine {
                 self.replies.add(id, to);
                 return Some((id, call));
             }
-            Ask::IsLeader(reply) => drop(reply.send(self.replica.is_leader(now.mono))),
+            Ask::IsLeader(reply) => drop(reply.send(self.replica.whether_leader(now.mono))),
             Ask::Opinion { candidate, reply } => drop(reply.send(self.replica.opinion(candidate))),
             Ask::LeaseTimes { names, reply } => drop(reply.send(self.replica.lease_times(now, &names))),
             Ask::Status(reply) => drop(reply.send(self.status())),

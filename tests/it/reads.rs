@@ -1,8 +1,10 @@
 //! The three levels of reading, and what the probes of load balancers see.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
-use crate::harness::{Call, Cluster, problem, wait_for};
+use crate::harness::{Call, Cluster, Plan, problem, wait_for};
 
 #[tokio::test]
 async fn every_level_answers_on_every_node() {
@@ -95,4 +97,32 @@ async fn status_shows_every_member_from_this_nodes_view() {
     let dead = cluster.others(leader)[0];
     cluster.kill9(dead);
     cluster.sees(leader, dead, false).await;
+}
+
+/// A beat every 20 s, and a lease of half a second: nobody waits for a beat.
+#[tokio::test]
+async fn where_beats_are_rare_nobody_waits_for_one() {
+    let rare = "timing.heartbeat_ms = 20000\ntiming.dead_after_ms = 60000\ntiming.lease_ms = 500";
+    let cluster = Plan::new(3).config(rare).start().await;
+    // What a follower has is what it was told after the write; its feed goes by the same.
+    for number in 1..=3 {
+        cluster.write_doc("k", number).await;
+        for id in [2, 3] {
+            wait_for("the follower hears of it", async || {
+                (cluster.read_doc(id, "k", "local").await == Some(number)).then_some(())
+            })
+            .await;
+        }
+    }
+    // Through several leases, each of which lapses before the next beat.
+    let until = Instant::now() + Duration::from_millis(1_700);
+    while Instant::now() < until {
+        let told = cluster.answer(1, Call::post("/is_leader")).await;
+        assert_eq!(told.json(), json!(true));
+        assert_eq!(cluster.read_doc(1, "k", "leader").await, Some(3));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    cluster.kill9(1);
+    cluster.leader_among(&[2, 3]).await;
+    cluster.write_doc("k", 4).await;
 }

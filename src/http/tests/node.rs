@@ -21,7 +21,7 @@ use crate::driver::{Directory, Member, Setup};
 use crate::http::Context;
 use crate::http::serve;
 use crate::http::server::Front;
-use crate::protocol::{Mode, ServiceChange, Settings};
+use crate::protocol::{IsLeader, Mode, ServiceChange, Settings};
 use crate::replica::{Answer as ReplicaAnswer, Call};
 use crate::storage::files::Simulated;
 use crate::storage::snapshot::Snapshots;
@@ -266,7 +266,8 @@ impl Loop {
                 to.answer(answer);
             }
             Ask::IsLeader(reply) => {
-                let _ = reply.send(self.leader == Some(self.me));
+                let leads = self.leader == Some(self.me);
+                let _ = reply.send(if leads { IsLeader::Yes } else { IsLeader::No });
             }
             Ask::Opinion { candidate, reply } => {
                 let _ = reply.send(Opinion { approved: candidate == NodeId(2), reason: "because" });

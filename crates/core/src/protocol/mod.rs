@@ -37,7 +37,7 @@ mod view;
 
 pub use log::{After, BadLine, Holds, Log, Records, Roster, Seat, Seq, SnapshotMeta, Tail, judge};
 pub use messages::{
-    Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Input, MemberChange,
+    Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Input, IsLeader, MemberChange,
     MembersRefusal, Message, Output, Recovered, Refusal, ServiceChange, Standing, Term, Verdict, Vote, Write,
 };
 pub use quorum::majority;

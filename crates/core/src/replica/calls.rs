@@ -6,7 +6,7 @@ use super::answer::{Answer, CatchUp, Denied, Level, Written};
 use super::io::{CallId, End};
 use super::state::{Replica, Waiting};
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{Input, MemberChange, ServiceChange};
+use crate::protocol::{Input, IsLeader, MemberChange, ServiceChange};
 use crate::store::{Command, Judged};
 use crate::types::{Call, Index, NodeId, Record};
 
@@ -61,13 +61,14 @@ impl Replica {
     }
 
     pub(super) fn on_read(&mut self, id: CallId, level: Level) {
-        match level {
-            Level::Linear => self.confirm(Waiting::Read(id), 0),
-            Level::Leader if !self.core.is_leader(self.now.mono) => {
+        match (level, self.core.whether_leader(self.now.mono)) {
+            // A majority says that it leads, where its lease does not (P11).
+            (Level::Linear, _) | (Level::Leader, IsLeader::Unproven) => self.confirm(Waiting::Read(id), 0),
+            (Level::Leader, IsLeader::No) => {
                 let denied = self.not_leading();
                 self.deny(id, denied);
             }
-            Level::Leader | Level::Local => {
+            (Level::Leader, IsLeader::Yes) | (Level::Local, _) => {
                 let view = self.view(self.now.mono);
                 self.answer(id, Ok(Answer::View(view.into())));
             }

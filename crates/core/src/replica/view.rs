@@ -2,12 +2,17 @@
 
 use super::answer::{LeaseTimes, Opinion, View};
 use super::state::Replica;
+use crate::protocol::IsLeader;
 use crate::types::{LeaseName, NodeId, Now, Span, Time};
 
 impl Replica {
     /// Checked against the lease at the moment of asking.
     pub fn is_leader(&self, now: Time) -> bool {
         self.core.is_leader(now)
+    }
+
+    pub fn whether_leader(&self, now: Time) -> IsLeader {
+        self.core.whether_leader(now)
     }
 
     /// The committed state as it is shown to a reader.

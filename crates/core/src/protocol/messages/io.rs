@@ -272,6 +272,15 @@ pub enum Event {
     },
 }
 
+/// What a node may say of itself at this moment (P11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IsLeader {
+    Yes,
+    /// It leads, and its lease has lapsed since the last beat: a read that is confirmed proves it anew.
+    Unproven,
+    No,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     Started,

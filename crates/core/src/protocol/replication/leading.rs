@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::protocol::log::ClusterClock;
-use crate::protocol::messages::{Cause, Checkpoint, Event, Message, Refusal, Term, Verdict};
+use crate::protocol::messages::{Cause, Checkpoint, Event, IsLeader, Message, Refusal, Term, Verdict};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::reached_by;
 use crate::protocol::state::{Ballots, Leader, Leading, Node, Progress, Reads, Role, Seeking, relied_until};
@@ -231,8 +231,17 @@ impl Node {
 
     /// Whether this node may say, at this moment, that it is the leader (I4).
     pub fn is_leader(&self, now: Time) -> bool {
+        self.whether_leader(now) == IsLeader::Yes
+    }
+
+    pub fn whether_leader(&self, now: Time) -> IsLeader {
         let now = now.max(self.mono());
-        self.as_open_leader().is_some_and(|leader| leader.is_relied_on(now))
+        let lapses = self.settings.timing.leases_lapse();
+        match self.as_open_leader() {
+            Some(leader) if leader.is_relied_on(now) => IsLeader::Yes,
+            Some(leader) if lapses && now >= leader.leading.leases_until => IsLeader::Unproven,
+            _ => IsLeader::No,
+        }
     }
 
     fn reason_to_stop(&mut self) -> Option<Cause> {
