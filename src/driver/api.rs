@@ -84,6 +84,10 @@ impl Signs {
         let now = Leadership { leader, epoch };
         self.leadership.send_if_modified(|before| std::mem::replace(before, now) != now);
     }
+
+    pub fn advise(&self, advice: Option<String>) {
+        self.pulse.advise(advice);
+    }
 }
 
 impl Desk {

@@ -8,6 +8,7 @@ use super::answers::Answers;
 use super::api::{Ask, CatchUp, PeerAsk, PeerCall, PeerState, Signs};
 use super::disk::DiskEnd;
 use super::end::End;
+use super::remarks::Remarks;
 use super::replies::Replies;
 use super::setup::Setup;
 use super::snapshots::{SnapshotWriter, Taken};
@@ -33,7 +34,8 @@ pub struct Engine {
     pub(super) snapshot_writer: SnapshotWriter,
     /// What carrying out brought about: the replica hears of it next.
     pub(super) inputs: VecDeque<In>,
-    signs: Signs,
+    pub(super) signs: Signs,
+    pub(super) remarks: Remarks,
     /// Who reads along is told from here.
     pub(super) feed: feed::Writer,
     /// Records have been told since readers were last woken.
@@ -69,6 +71,7 @@ impl Engine {
             snapshot_writer,
             inputs: VecDeque::new(),
             signs,
+            remarks: Remarks::default(),
             feed,
             fed: false,
             channels,
@@ -118,7 +121,7 @@ impl Engine {
     }
 
     fn follow_members(&mut self, cluster: ClusterId, members: &Members) {
-        self.setup.follow(cluster, members);
+        self.setup.directory.follow(cluster, members);
         self.network.follow(&self.setup);
     }
 
@@ -243,6 +246,7 @@ impl Engine {
         if clock::now().mono >= self.replica.deadline() {
             self.handle(In::Tick);
         }
+        self.look_around();
     }
 
     /// Gives on what this round has brought together.

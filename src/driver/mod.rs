@@ -27,6 +27,7 @@ mod member;
 mod outputs;
 mod own_view;
 mod pulse;
+mod remarks;
 mod replies;
 mod run;
 mod sending;

@@ -34,7 +34,7 @@ impl Engine {
             heir: core.heir().map(|node| node.0),
             service_down: core.service_is_down(),
             disk_full: self.disk.full,
-            remark: setup.directory.disagreement(),
+            remark: self.remark(),
             members: known.members.iter().map(|member| self.member(member)).collect(),
         }
     }

@@ -1,6 +1,7 @@
 //! What every answer says about the node, kept where any thread reads it without asking the loop.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use crate::types::{Epoch, Index, NodeId};
 
@@ -12,6 +13,7 @@ pub struct Pulse {
     counter: AtomicU64,
     epoch_leader: AtomicU64,
     applied: AtomicU64,
+    advice: RwLock<Option<String>>,
 }
 
 impl Pulse {
@@ -29,6 +31,15 @@ impl Pulse {
 
     pub fn applied(&self) -> Index {
         self.applied.load(Ordering::Relaxed)
+    }
+
+    /// Why nobody leads and what to do, if that is more than an election under way.
+    pub fn advice(&self) -> Option<String> {
+        self.advice.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn advise(&self, advice: Option<String>) {
+        *self.advice.write().unwrap_or_else(PoisonError::into_inner) = advice;
     }
 
     pub(super) fn set(&self, leader: Option<NodeId>, epoch: Epoch, applied: Index) {

@@ -6,7 +6,7 @@ use super::directory::{Directory, Known};
 use super::member::Member;
 use super::wall::Wall;
 use crate::protocol::Settings;
-use crate::types::{ClusterId, Members, NodeId};
+use crate::types::NodeId;
 use crate::wire::{ClusterHead, Secret};
 
 /// Everything that the loop and the transport need of the configuration.
@@ -23,16 +23,6 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The log says who belongs to the cluster. If the topology file says something else, people are told.
-    pub fn follow(&self, cluster: ClusterId, members: &Members) {
-        let told = self.directory.disagreement();
-        self.directory.follow(cluster, members);
-        let now = self.directory.disagreement();
-        if let Some(remark) = now.as_ref().filter(|_| now != told) {
-            tracing::warn!("{remark}");
-        }
-    }
-
     pub fn known(&self) -> Arc<Known> {
         self.directory.known()
     }

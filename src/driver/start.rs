@@ -132,7 +132,7 @@ impl Parts {
         feed.open(replica.store.applied(), setup.settings.is_available()).map_err(StartError::Io)?;
         let roster = replica.roster();
         if let Some(members) = roster.members() {
-            setup.follow(roster.cluster(), members);
+            setup.directory.follow(roster.cluster(), members);
         }
         let (network, arrived) = Network::start(&setup).map_err(StartError::Network)?;
         let (told, taken) = mpsc::channel(1);

@@ -170,3 +170,36 @@ async fn the_disk_of_an_earlier_cluster_stays_out() {
     cluster.is_ready(3).await;
     cluster.equal_states(&[1, 2, 3]).await;
 }
+
+/// Whoever starts two of three is told what the cluster waits for, wherever they look.
+#[tokio::test]
+async fn a_cluster_that_waits_says_for_whom() {
+    let cluster = Plan::new(3).prepare();
+    let told = async |expected: &'static str| {
+        wait_for("the status tells", async || {
+            let remark = cluster.status(2).await?["remark"].as_str()?.to_string();
+            remark.contains(expected).then_some(())
+        })
+        .await;
+        wait_for("the refusal tells", async || {
+            let refused = cluster.answer(2, Call::put("/v1/docs/a").raw_json("1")).await;
+            assert_eq!(refused.status, 503, "{}", refused.show());
+            refused.json()["detail"].as_str()?.contains(expected).then_some(())
+        })
+        .await;
+        wait_for("the log tells", async || cluster.node(2).log_tail().contains(expected).then_some(())).await;
+    };
+    cluster.start(2);
+    cluster.start(3);
+    told("the cluster has never been formed and waits for node-1").await;
+    cluster.start(1);
+    cluster.leader_among(&[1]).await;
+    cluster.write_doc("a", 1).await;
+    wait_for("nothing is the matter any more", async || {
+        cluster.status(2).await?["remark"].is_null().then_some(())
+    })
+    .await;
+    cluster.kill9(1);
+    cluster.kill9(3);
+    told("2 of 3 nodes are needed").await;
+}

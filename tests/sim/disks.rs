@@ -2,13 +2,25 @@
 
 use eldest::protocol::{Message, Node, Timing};
 use eldest::replica::Call;
-use eldest::types::{Format, Incarnation, NodeId};
+use eldest::types::{Format, Incarnation, NodeId, Span};
 
 use crate::checks::{Check, Violation, ensure};
 use crate::commands::{Command, Tag};
 use crate::scenarios::{Scenario, deposed_meets_wiped};
 use crate::stage::{MS, core, leads, linearizable, link, run, stage};
 use crate::world::World;
+
+/// Leases of three seconds, and time to spare between them.
+fn patient() -> Timing {
+    Timing {
+        heartbeat: Span::millis(500),
+        dead_after: Span::millis(5_000),
+        declare: Span::millis(1_000),
+        lease: Span::millis(3_000),
+        window: Span::millis(5_000),
+        ..Timing::wan()
+    }
+}
 
 /// A node gets a blank disk, at once.
 fn replace_disk(world: &mut World, node: usize) -> Check {
@@ -20,7 +32,7 @@ fn replace_disk(world: &mut World, node: usize) -> Check {
 /// P11: n1 relies on n2 and n3, and is cut off. n2 leads, lets a new disk of n3 in and hands over; n4 is elected by n3 and n5
 /// while n1 still relies on what n3 has granted on the disk before.
 pub fn wiped_granter() -> Check {
-    let mut world = stage(5, 31, |settings| settings.timing = Timing::wan())?;
+    let mut world = stage(5, 31, |settings| settings.timing = patient())?;
     for far in [4, 5] {
         link(&mut world, 1, far, false);
     }
@@ -108,7 +120,7 @@ pub fn the_disk_before_comes_back() -> Check {
 
 /// P11: n1 leads and is cut off; another n1 starts, and its process is taken for the end of the one before.
 pub fn old_leader_lives_on() -> Check {
-    let mut world = stage(3, 42, |settings| settings.timing = Timing::wan())?;
+    let mut world = stage(3, 42, |settings| settings.timing = patient())?;
     run(&mut world, 2_000)?;
     let double = world.start_double(0, NEW)?;
     for peer in [2, 3] {

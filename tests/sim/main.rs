@@ -14,6 +14,7 @@ mod commands;
 mod crashes;
 mod disk;
 mod disks;
+mod distances;
 mod doubles;
 mod endurance;
 mod figures;

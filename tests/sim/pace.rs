@@ -22,7 +22,7 @@ impl Pace {
     pub fn of(seed: u64) -> Pace {
         let mut rng = Rng::new(seed ^ PACE);
         let (timing, factor) = match rng.below(100) {
-            0..10 => (Timing::wan(), 5),
+            0..10 => (Timing::wan(), 2),
             10..14 => (Timing::seed(), 45),
             _ => (Timing::lan(), 1),
         };

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use reqwest::Client;
 use tokio::sync::mpsc;
@@ -21,8 +20,6 @@ use crate::wire::Parcel;
 
 /// Small calls to one peer at a time: a second one, so that a beat does not wait for a lost one to time out.
 const CONTROL_CALLS: usize = 2;
-/// The longest that a dead peer's address is left alone before it is dialled again.
-const REST_MOST: Duration = Duration::from_millis(500);
 
 /// States that travel to a peer, one of each kind at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +59,10 @@ impl Link {
         tell: mpsc::Sender<Arrived>,
     ) -> (Arc<Link>, JoinSet<()>) {
         let timing = &setup.settings.timing;
-        let patience = Duration::from_micros(timing.fresh().0).min(REST_MOST);
         let link = Arc::new(Link {
             control: Outbox::default(),
             log: LogBox::new(setup.settings.limits.batch_bytes),
-            watch: Watch::new(member.id, member.authority(), patience, setup.wall.clone()),
+            watch: Watch::new(member.id, member.authority(), timing, setup.wall.clone()),
             poster: Poster::new(setup.clone(), member, client),
             busy: Default::default(),
             trouble: Mutex::default(),
@@ -97,7 +93,8 @@ impl Link {
     }
 
     async fn carry(&self, parcel: &Parcel) {
-        match self.poster.post(parcel).await {
+        let far = self.watch.round_trip().unwrap_or_default();
+        match self.poster.post(parcel, far).await {
             Ok(answer) => {
                 self.note(None);
                 if let Some(call) = answer {

@@ -21,6 +21,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -125,6 +126,11 @@ impl Network {
 
     pub fn is_reachable(&self, peer: NodeId) -> bool {
         self.link(peer).is_some_and(|link| link.watch.is_connected())
+    }
+
+    /// How long the last dial to that peer took, as far as one has succeeded.
+    pub fn round_trip(&self, peer: NodeId) -> Option<Duration> {
+        self.link(peer).and_then(|link| link.watch.round_trip())
     }
 
     /// Why calls to that peer are refused, in its own words.

@@ -20,8 +20,8 @@ pub struct Outbox {
 impl Outbox {
     pub fn push(&self, parcel: Parcel) {
         let mut queue = self.queue();
-        // Of what a newer one of its kind makes void, only the newest travels: beats, where a log stands, which
-        // side a node is on.
+        // Of what a newer one of its kind makes void, only the newest travels: beats, where a log stands, which side a node
+        // is on, whether it would do as a leader. To a peer that is far away more are said than calls can carry.
         if let Some(kind) = superseded_kind(&parcel.message) {
             queue.retain(|waiting| superseded_kind(&waiting.message) != Some(kind));
         }
@@ -57,5 +57,5 @@ impl Outbox {
 
 fn superseded_kind(message: &str) -> Option<&str> {
     let name = message.split(' ').next()?;
-    matches!(name, "heartbeat" | "appended" | "poll" | "side" | "meet").then_some(name)
+    matches!(name, "heartbeat" | "appended" | "poll" | "side" | "meet" | "willing").then_some(name)
 }

@@ -39,22 +39,24 @@ pub enum Fault {
     Unreadable(&'static str),
 }
 
-/// A connection may take two heartbeats; then it is tried anew (C30).
+/// A connection may take as long as a peer may be silent; then it is tried anew (C30).
 pub fn client(timing: &Timing) -> Result<Client, reqwest::Error> {
     Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())
-        .connect_timeout(patience(timing))
+        .connect_timeout(Duration::from_micros(timing.dead_after.0).max(PATIENCE_LEAST))
         .pool_max_idle_per_host(IDLE_MOST)
         .pool_idle_timeout(IDLE_FOR)
         .tcp_nodelay(true)
         .build()
 }
 
-fn patience(timing: &Timing) -> Duration {
-    Duration::from_micros(timing.fresh().0).max(PATIENCE_LEAST)
+/// Two heartbeats, and to a peer that is far away the round trips of a connection, a call and a packet that is lost: a call
+/// that is given up takes its connection with it, and the next one would come no further.
+fn patience(timing: &Timing, round_trip: Duration) -> Duration {
+    Duration::from_micros(timing.fresh().0).max(PATIENCE_LEAST) + round_trip * 3
 }
 
 #[derive(Debug)]
@@ -79,27 +81,28 @@ impl Poster {
     }
 
     /// Sends a parcel and returns what the response says.
-    pub async fn post(&self, parcel: &Parcel) -> Result<Option<PeerCall>, Fault> {
-        let posted = self.setup.wall.pass(self.to, self.patience(parcel), self.prove_and_post(parcel));
+    pub async fn post(&self, parcel: &Parcel, round_trip: Duration) -> Result<Option<PeerCall>, Fault> {
+        let patience = self.patience(parcel, round_trip);
+        let posted = self.setup.wall.pass(self.to, patience, self.prove_and_post(parcel, patience));
         posted.await.unwrap_or(Err(Fault::Swallowed))
     }
 
-    fn patience(&self, parcel: &Parcel) -> Duration {
+    fn patience(&self, parcel: &Parcel, round_trip: Duration) -> Duration {
         let extra = Duration::from_nanos(parcel.body.len() as u64 * NANOS_PER_BYTE);
-        patience(&self.setup.settings.timing) + extra
+        patience(&self.setup.settings.timing, round_trip) + extra
     }
 
-    async fn prove_and_post(&self, parcel: &Parcel) -> Result<Option<PeerCall>, Fault> {
-        match self.try_post(parcel).await {
+    async fn prove_and_post(&self, parcel: &Parcel, patience: Duration) -> Result<Option<PeerCall>, Fault> {
+        match self.try_post(parcel, patience).await {
             // A new process there does not know our session: its challenge has been taken, once more.
             Err(Fault::Refused(StatusCode::UNAUTHORIZED, _)) if self.has_session() => {
-                self.try_post(parcel).await
+                self.try_post(parcel, patience).await
             }
             other => other,
         }
     }
 
-    async fn try_post(&self, parcel: &Parcel) -> Result<Option<PeerCall>, Fault> {
+    async fn try_post(&self, parcel: &Parcel, patience: Duration) -> Result<Option<PeerCall>, Fault> {
         let from = parcel.sender.encode();
         let hello = Hello {
             path: parcel.route.path(),
@@ -115,7 +118,7 @@ impl Poster {
             .post(self.urls[parcel.route as usize].clone())
             .headers(headers)
             .body(Body::from(parcel.body.clone()))
-            .timeout(self.patience(parcel))
+            .timeout(patience)
             .send()
             .await
             .map_err(Fault::Unreachable)?;
@@ -132,7 +135,7 @@ impl Poster {
                 () = wall.rises(self.to) => Err(Fault::Swallowed),
             }
         };
-        let sent = wall.pass(self.to, patience(&self.setup.settings.timing), cut_short);
+        let sent = wall.pass(self.to, patience(&self.setup.settings.timing, Duration::ZERO), cut_short);
         sent.await.unwrap_or(Err(Fault::Swallowed))
     }
 

@@ -3,8 +3,8 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -13,15 +13,23 @@ use tokio::time::timeout;
 
 use super::super::wall::Wall;
 use super::arrived::Arrived;
+use crate::protocol::Timing;
 use crate::types::NodeId;
+
+/// The longest that a dead peer's address is left alone before it is dialled again.
+const REST_MOST: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Watch {
     peer: NodeId,
     address: String,
-    /// How long a dial may take, and how long to wait after one that failed.
+    /// How long to wait after a dial that failed, and how long the first one may take.
     patience: Duration,
+    /// How long a dial may take at most: each one that is met with silence doubles it, for the peer may be far away.
+    patience_most: Duration,
     wall: Arc<Wall>,
+    /// Of the last dial that succeeded, in microseconds; zero before.
+    round_trip: AtomicU64,
     connected: AtomicBool,
     wanted: Notify,
 }
@@ -33,8 +41,23 @@ enum Dialled {
 }
 
 impl Watch {
-    pub fn new(peer: NodeId, address: String, patience: Duration, wall: Arc<Wall>) -> Watch {
-        Watch { peer, address, patience, wall, connected: AtomicBool::new(false), wanted: Notify::new() }
+    pub fn new(peer: NodeId, address: String, timing: &Timing, wall: Arc<Wall>) -> Watch {
+        let patience = Duration::from_micros(timing.fresh().0).min(REST_MOST);
+        Watch {
+            peer,
+            address,
+            patience,
+            patience_most: Duration::from_micros(timing.dead_after.0).max(patience),
+            wall,
+            round_trip: AtomicU64::new(0),
+            connected: AtomicBool::new(false),
+            wanted: Notify::new(),
+        }
+    }
+
+    pub fn round_trip(&self) -> Option<Duration> {
+        let micros = self.round_trip.load(Ordering::Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
     }
 
     pub fn is_connected(&self) -> bool {
@@ -47,8 +70,13 @@ impl Watch {
     }
 
     pub async fn run(&self, tell: mpsc::Sender<Arrived>) {
+        let mut patience = self.patience;
         loop {
-            let dialled = self.dial().await;
+            let dialled = self.dial(patience).await;
+            patience = match dialled {
+                Dialled::Silent => (patience * 2).min(self.patience_most),
+                Dialled::Connected(_) | Dialled::Refused => self.patience,
+            };
             let connected = matches!(dialled, Dialled::Connected(_));
             self.connected.store(connected, Ordering::Relaxed);
             match dialled {
@@ -64,10 +92,15 @@ impl Watch {
         }
     }
 
-    async fn dial(&self) -> Dialled {
-        let dialling = timeout(self.patience, TcpStream::connect(&self.address));
-        match self.wall.pass(self.peer, self.patience, dialling).await {
-            Some(Ok(Ok(stream))) => Dialled::Connected(stream),
+    async fn dial(&self, patience: Duration) -> Dialled {
+        let began = Instant::now();
+        let dialling = timeout(patience, TcpStream::connect(&self.address));
+        match self.wall.pass(self.peer, patience, dialling).await {
+            Some(Ok(Ok(stream))) => {
+                let took = began.elapsed().as_micros().max(1);
+                self.round_trip.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+                Dialled::Connected(stream)
+            }
             Some(Ok(Err(error))) if error.kind() == ErrorKind::ConnectionRefused => Dialled::Refused,
             Some(_) | None => Dialled::Silent,
         }

@@ -153,6 +153,12 @@ impl Problem {
         Problem::new(Code::BadField, detail).with("field", field)
     }
 
+    /// Where more is known than the code says.
+    pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Problem {
+        self.0.detail = detail.into();
+        self
+    }
+
     /// A member of the body beyond the standard ones.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Problem {
         self.0.members.push((name, value.into()));

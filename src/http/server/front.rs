@@ -98,6 +98,11 @@ impl Front {
         let leader = leader.and_then(|leader| Some((leader, self.context.url(leader)?)));
         let request_id = id.to_str().unwrap_or_default();
         let leader = leader.as_ref().map(|(leader, url)| (*leader, url.as_str()));
+        let advice = matches!(problem.code(), Code::NoLeader | Code::NoQuorum)
+            .then(|| self.context.handle.pulse().advice())
+            .flatten();
+        let advised = advice.map(|advice| problem.clone().detail(advice));
+        let problem = advised.as_ref().unwrap_or(problem);
         let mut rendered = problem.render(Surroundings { request_id, leader });
         if let Some(allow) = response.headers().get(ALLOW) {
             rendered.headers_mut().insert(ALLOW, allow.clone());

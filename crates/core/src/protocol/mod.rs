@@ -35,6 +35,7 @@ mod settings;
 mod state;
 mod view;
 
+pub use election::Waits;
 pub use log::{After, BadLine, Holds, Log, Records, Roster, Seat, Seq, SnapshotMeta, Tail, judge};
 pub use messages::{
     Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Input, IsLeader, MemberChange,

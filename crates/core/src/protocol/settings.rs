@@ -114,15 +114,15 @@ impl Timing {
 
     pub fn wan() -> Timing {
         Timing {
-            heartbeat: Span::millis(500),
-            dead_after: Span::millis(5_000),
-            declare: Span::millis(1_000),
+            heartbeat: Span::millis(250),
+            dead_after: Span::millis(2_000),
+            declare: Span::millis(250),
             stagger: Span::millis(200),
-            lease: Span::millis(3_000),
-            window: Span::millis(5_000),
+            lease: Span::millis(1_500),
+            window: Span::millis(3_000),
             stable_for: Span::millis(30_000),
             hold: Span::millis(60_000),
-            poll: Span::millis(5_000),
+            poll: Span::millis(2_000),
             ..Timing::lan()
         }
     }

@@ -1,0 +1,44 @@
+//! Why nobody leads: whom a node waits for that looks for a leader, for people to see.
+
+use crate::protocol::state::{Node, Role};
+use crate::types::{NodeId, Time};
+
+/// Without these no election can be won.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// The cluster has never been formed, and takes every node for that (P9).
+    pub to_form: bool,
+    /// Of them nothing is heard.
+    pub silent: Vec<NodeId>,
+    /// They are heard, and what they answer comes too late to count (P4).
+    pub late: Vec<NodeId>,
+}
+
+impl Node {
+    /// None where a leader is known, an election is under way, or no majority is needed.
+    pub fn waits_for(&self, now: Time) -> Option<Waits> {
+        let Role::Seeking(seeking) = &self.role else {
+            return None;
+        };
+        if self.settings.is_available() || self.reaches_enough(now) {
+            return None;
+        }
+        let (fresh, patience) = (self.fresh(), self.settings.timing.dead_after);
+        let excused = self.forming_without.clone().unwrap_or_default();
+        let needed = self.other_voters().filter(|node| !excused.contains(node));
+        let missing = needed.filter(|node| seeking.answered_lately(*node, now, fresh).is_none());
+        let heard = |node: &NodeId| self.last_heard(*node).is_some_and(|at| at + patience >= now);
+        let (late, silent) = missing.partition(heard);
+        Some(Waits { to_form: self.is_blank(), silent, late })
+    }
+
+    fn reaches_enough(&self, now: Time) -> bool {
+        let Role::Seeking(seeking) = &self.role else {
+            return true;
+        };
+        if self.is_blank() {
+            return self.founders_agree(&seeking.hears(now, self.fresh()));
+        }
+        self.reaches_majority(now)
+    }
+}
