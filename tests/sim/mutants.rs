@@ -85,6 +85,8 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::ChangesOverlap, In(membership::two_changes_at_once), &["I2", "I3", "I4"]),
     (Mutant::ChangeUnderOldLease, In(membership::members_change_under_an_old_lease), &["I4"]),
     (Mutant::VotesUntaught, In(membership::who_is_added_learns_first), &["P43"]),
+    (Mutant::VotesUnseated, In(membership::who_is_added_holds_its_seat), &["P43"]),
+    (Mutant::LearnerLeads, In(membership::who_only_learns_leads_nobody), &["P43"]),
     (Mutant::AnyClusterCounts, In(membership::an_old_clusters_disk), &["P44", "I2", "I5"]),
     (Mutant::RestoreGoesOn, Within(200), &["I5 a restore"]),
     (Mutant::StagedIsLeft, In(crate::restores::service_goes_down_half_way), &["P26 nothing is left"]),

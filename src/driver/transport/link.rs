@@ -58,6 +58,7 @@ impl Link {
     pub fn start(
         setup: Arc<Setup>,
         member: &Member,
+        proves: bool,
         client: Client,
         tell: mpsc::Sender<Arrived>,
     ) -> (Arc<Link>, JoinSet<()>) {
@@ -66,7 +67,7 @@ impl Link {
         let link = Arc::new(Link {
             control: Outbox::default(),
             log: LogBox::new(setup.settings.limits.batch_bytes),
-            watch: Watch::new(member.id, member.authority(), patience, setup.wall.clone()),
+            watch: Watch::new(member.id, member.authority(), proves, patience, setup.wall.clone()),
             poster: Poster::new(setup.clone(), member, client),
             busy: Default::default(),
             trouble: Mutex::default(),

@@ -23,6 +23,8 @@ pub struct Watch {
     patience: Duration,
     wall: Arc<Wall>,
     connected: AtomicBool,
+    /// Whether that is where the peer belongs: that nobody listens elsewhere proves nothing.
+    proves: bool,
     wanted: Notify,
 }
 
@@ -33,8 +35,9 @@ enum Dialled {
 }
 
 impl Watch {
-    pub fn new(peer: NodeId, address: String, patience: Duration, wall: Arc<Wall>) -> Watch {
-        Watch { peer, address, patience, wall, connected: AtomicBool::new(false), wanted: Notify::new() }
+    pub fn new(peer: NodeId, address: String, proves: bool, patience: Duration, wall: Arc<Wall>) -> Watch {
+        let (connected, wanted) = (AtomicBool::new(false), Notify::new());
+        Watch { peer, address, patience, wall, connected, proves, wanted }
     }
 
     pub fn is_connected(&self) -> bool {
@@ -54,7 +57,7 @@ impl Watch {
             match dialled {
                 Dialled::Connected(stream) => self.wait_for_end(stream).await,
                 Dialled::Refused => {
-                    if tell.send(Arrived::Refused(self.peer)).await.is_err() {
+                    if self.proves && tell.send(Arrived::Refused(self.peer)).await.is_err() {
                         return;
                     }
                     self.rest().await;

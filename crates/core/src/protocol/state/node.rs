@@ -87,7 +87,9 @@ impl Node {
             let epoch = log.last().epoch;
             vote.promise = Term { epoch, claim: ClaimId::default() };
         }
-        let members = log.roster().members().unwrap_or(&settings.members).clone();
+        // In available mode the topology file says who belongs together, whatever the log says from before (P43).
+        let by_log = log.roster().members().filter(|_| !settings.is_available());
+        let members = by_log.unwrap_or(&settings.members).clone();
         let others = members.iter().map(|member| member.id).filter(|node| *node != settings.me);
         Node {
             boot: recovered.boot,
