@@ -28,6 +28,8 @@ pub enum Mutant {
     RejoinCountsItself,
     /// P9, C3: a majority of blank nodes forms a cluster.
     FormByMajority,
+    /// P9: a blank node founds a cluster without listening for one that has it already.
+    FormDeaf,
     /// P27, C4: a bad line is always taken for a torn write.
     CutDoubtfulTail,
     /// P11, C5: the leader counts its lease from the answer instead of from the question.
