@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use reqwest::Url;
+
 /// The management port of the seed.
 pub const DEFAULT_PORT: u16 = 9000;
 
@@ -29,7 +31,7 @@ impl Host {
         if let Ok(ip) = text.parse() {
             return Ok(Host::Ip(ip));
         }
-        if is_name(text) { Ok(Host::Name(text.to_lowercase())) } else { Err(hint(text)) }
+        if is_callable_name(text) { Ok(Host::Name(text.to_lowercase())) } else { Err(hint(text)) }
     }
 
     /// An address that others can call, not one that only stands for many in `bind`.
@@ -82,6 +84,12 @@ impl Address {
     pub fn url(&self) -> String {
         format!("http://{self}")
     }
+}
+
+/// As it is written, and what a URL takes for a name too: there `0x7f.1` is an address, and what follows `xn--` must check.
+fn is_callable_name(text: &str) -> bool {
+    let url = Url::parse(&format!("http://{text}/"));
+    is_name(text) && url.is_ok_and(|url| url.host_str().is_some_and(|host| host.eq_ignore_ascii_case(text)))
 }
 
 /// The last label is no number, or `10.0.0` would be one.
@@ -172,6 +180,10 @@ mod tests {
             "1.2.3.4:9000",
             "http://a",
             "fe80::1%eth0",
+            "0x7f.1",
+            "0xfffffffffff",
+            "a.0x100000000",
+            "xn--0",
             &too_long,
             &endless,
         ] {

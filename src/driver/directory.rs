@@ -12,7 +12,8 @@ pub struct Directory {
     /// The topology file's.
     founders: Vec<Member>,
     known: RwLock<Arc<Known>>,
-    /// Who has called and is no member by this node's log: the log may be the one that lags, and an answer must find its way.
+    /// Who has called and is not where this node's log has it, or no member at all: the log may be the one that lags, and an answer
+    /// must find its way.
     strangers: Mutex<BTreeMap<NodeId, Member>>,
 }
 
@@ -45,16 +46,33 @@ impl Directory {
 
     /// A node has called that says it is at this address.
     pub fn meet(&self, id: NodeId, at: &str) {
-        if self.known().member(id).is_some() {
+        if self.known().member(id).is_some_and(|member| member.authority() == at) {
+            return;
+        }
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        if strangers.get(&id).is_some_and(|stranger| stranger.authority() == at) {
             return;
         }
         let Some(stranger) = Member::at(id, &format!("node-{}", id.0), at) else {
             return;
         };
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.len() < STRANGERS_MOST || strangers.contains_key(&id) {
+        let most = STRANGERS_MOST + self.known().members.len();
+        if strangers.len() < most || strangers.contains_key(&id) {
             strangers.insert(id, stranger);
         }
+    }
+
+    /// Where a member may be: where it belongs, where the topology file has it, where it says that it is.
+    pub fn places(&self, id: NodeId) -> Vec<Member> {
+        let founder = self.founders.iter().find(|founder| founder.id == id).cloned();
+        let all = [self.known().member(id).cloned(), founder, self.stranger(id)];
+        let mut places: Vec<Member> = Vec::new();
+        for place in all.into_iter().flatten() {
+            if places.iter().all(|other| other.authority() != place.authority()) {
+                places.push(place);
+            }
+        }
+        places
     }
 
     pub fn stranger(&self, id: NodeId) -> Option<Member> {

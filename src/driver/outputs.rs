@@ -83,6 +83,7 @@ impl Engine {
                     None => Some(parcel),
                 };
                 if let Some(parcel) = left {
+                    self.network.look_elsewhere(&self.setup, parcel.sender.to);
                     self.network.send(parcel);
                 }
             }

@@ -1,8 +1,11 @@
 //! A node's own view of itself and of the cluster.
 
+use std::time::Duration;
+
 use super::clock;
 use super::engine::Engine;
 use super::member::Member;
+use super::remarks::{advise, too_far, too_late};
 use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use crate::protocol::{Mode, RoleName};
 use crate::types::NodeId;
@@ -37,6 +40,49 @@ impl Engine {
             remark: self.remark(),
             members: known.members.iter().map(|member| self.member(member)).collect(),
         }
+    }
+
+    /// Now and then: whoever calls is told why nobody leads, and the log what lasts.
+    pub fn look_around(&mut self) {
+        let now = clock::now().mono;
+        if !self.remarks.are_due(now) {
+            return;
+        }
+        let advice = self.advice();
+        self.signs.advise(advice.clone());
+        let seen = advice.into_iter().chain(self.other_remarks()).collect();
+        for remark in self.remarks.note(now, seen) {
+            tracing::warn!("{remark}");
+        }
+    }
+
+    fn remark(&self) -> Option<String> {
+        let all: Vec<String> = self.advice().into_iter().chain(self.other_remarks()).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// Why nobody leads, and what to do.
+    fn advice(&self) -> Option<String> {
+        let waits = self.replica.core().waits_for(clock::now().mono)?;
+        let known = self.setup.known();
+        let members = |ids: &[_]| -> Vec<Member> {
+            known.members.iter().filter(|member| ids.contains(&member.id)).cloned().collect()
+        };
+        let silent = advise(&waits, &members(&waits.silent), known.voters());
+        let late = members(&waits.late);
+        let fresh = Duration::from_micros(self.setup.settings.timing.fresh().0);
+        let late = (!late.is_empty()).then(|| too_late(&late, fresh));
+        Some(silent.into_iter().chain(late).collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
+    }
+
+    fn other_remarks(&self) -> impl Iterator<Item = String> {
+        let timing = &self.setup.settings.timing;
+        let heartbeat = Duration::from_micros(timing.heartbeat.0);
+        let takes = |member: &Member| self.network.round_trip(member.id).unwrap_or_default();
+        let far: Vec<Member> =
+            self.setup.others().into_iter().filter(|member| takes(member) > heartbeat).collect();
+        let far = (!far.is_empty()).then(|| too_far(&far, heartbeat));
+        far.into_iter().chain(self.setup.directory.disagreement())
     }
 
     fn member(&self, member: &Member) -> MemberStatus {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::clock;
-use super::engine::Engine;
 use super::member::Member;
 use crate::protocol::{Waits, majority};
 use crate::types::{Span, Time};
@@ -18,54 +16,22 @@ pub struct Remarks {
     told: Vec<String>,
 }
 
-impl Engine {
-    pub fn look_around(&mut self) {
-        let now = clock::now().mono;
-        if now < self.remarks.next_look {
-            return;
-        }
-        let advice = self.advice();
-        self.signs.advise(advice.clone());
-        let seen: Vec<String> = advice.into_iter().chain(self.other_remarks()).collect();
-        let Remarks { seen: before, told, .. } = &self.remarks;
-        let lasting: Vec<String> = seen.iter().filter(|remark| before.contains(remark)).cloned().collect();
-        for remark in lasting.iter().filter(|remark| !told.contains(remark)) {
-            tracing::warn!("{remark}");
-        }
-        self.remarks = Remarks { next_look: now + LOOK_EVERY, seen, told: lasting };
+impl Remarks {
+    /// Whether it is time to look again.
+    pub fn are_due(&self, now: Time) -> bool {
+        now >= self.next_look
     }
 
-    pub fn remark(&self) -> Option<String> {
-        let all: Vec<String> = self.advice().into_iter().chain(self.other_remarks()).collect();
-        (!all.is_empty()).then(|| all.join("; "))
-    }
-
-    /// Why nobody leads, and what to do.
-    fn advice(&self) -> Option<String> {
-        let waits = self.replica.core().waits_for(clock::now().mono)?;
-        let known = self.setup.known();
-        let members = |ids: &[_]| -> Vec<Member> {
-            known.members.iter().filter(|member| ids.contains(&member.id)).cloned().collect()
-        };
-        let silent = advise(&waits, &members(&waits.silent), known.voters());
-        let late = members(&waits.late);
-        let fresh = Duration::from_micros(self.setup.settings.timing.fresh().0);
-        let late = (!late.is_empty()).then(|| too_late(&late, fresh));
-        Some(silent.into_iter().chain(late).collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
-    }
-
-    fn other_remarks(&self) -> impl Iterator<Item = String> {
-        let timing = &self.setup.settings.timing;
-        let heartbeat = Duration::from_micros(timing.heartbeat.0);
-        let takes = |member: &Member| self.network.round_trip(member.id).unwrap_or_default();
-        let far: Vec<Member> =
-            self.setup.others().into_iter().filter(|member| takes(member) > heartbeat).collect();
-        let far = (!far.is_empty()).then(|| too_far(&far, heartbeat));
-        far.into_iter().chain(self.setup.directory.disagreement())
+    /// Takes what is seen now, and gives what is to be told.
+    pub fn note(&mut self, now: Time, seen: Vec<String>) -> Vec<String> {
+        let lasting: Vec<String> = seen.iter().filter(|remark| self.seen.contains(remark)).cloned().collect();
+        let new = lasting.iter().filter(|remark| !self.told.contains(remark)).cloned().collect();
+        *self = Remarks { next_look: now + LOOK_EVERY, seen, told: lasting };
+        new
     }
 }
 
-fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String> {
+pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String> {
     let them = match silent.len() {
         0 => return None,
         1 => "it",
@@ -96,7 +62,7 @@ fn names(members: &[Member]) -> String {
     names.join(" and ")
 }
 
-fn too_late(members: &[Member], fresh: Duration) -> String {
+pub fn too_late(members: &[Member], fresh: Duration) -> String {
     format!(
         "no leader can be elected: what {} answers takes longer than two heartbeats ({} ms), and does not count. Give all nodes \
          longer timings, as in config/wan.toml",
@@ -105,11 +71,33 @@ fn too_late(members: &[Member], fresh: Duration) -> String {
     )
 }
 
-fn too_far(members: &[Member], heartbeat: Duration) -> String {
+pub fn too_far(members: &[Member], heartbeat: Duration) -> String {
     format!(
         "a round trip to {} takes longer than a heartbeat ({} ms): leases lapse, and elections drag on. Give all nodes longer \
          timings, as in config/wan.toml",
         names(members),
         heartbeat.as_millis()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_told_once() {
+        let mut remarks = Remarks::default();
+        let mut look = |seconds: u64, seen: &[&str]| {
+            let now = Time(seconds * 1_000_000);
+            assert!(remarks.are_due(now));
+            remarks.note(now, seen.iter().map(|text| text.to_string()).collect())
+        };
+        assert_eq!(look(1, &["a"]), [""; 0]);
+        assert_eq!(look(2, &["a", "b"]), ["a"]);
+        assert_eq!(look(3, &["a", "b"]), ["b"]);
+        assert_eq!(look(4, &[]), [""; 0]);
+        assert_eq!(look(5, &["a"]), [""; 0]);
+        assert_eq!(look(6, &["a"]), ["a"]);
+        assert!(!remarks.are_due(Time(6_500_000)));
+    }
 }

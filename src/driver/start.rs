@@ -131,7 +131,8 @@ impl Parts {
         let Desk { asks, peers, signs, feed, channels, gone } = desk;
         feed.open(replica.store.applied(), setup.settings.is_available()).map_err(StartError::Io)?;
         let roster = replica.roster();
-        if let Some(members) = roster.members() {
+        let by_log = roster.members().filter(|_| !setup.settings.is_available());
+        if let Some(members) = by_log {
             setup.directory.follow(roster.cluster(), members);
         }
         let (network, arrived) = Network::start(&setup).map_err(StartError::Network)?;

@@ -230,6 +230,78 @@ pub fn who_is_added_learns_first() -> Check {
     comes(&mut world, 3_000, "a write", written)
 }
 
+/// P43: n4's disk takes seconds. In a young log it is near the end with nothing on it; it votes once it could.
+pub fn who_is_added_holds_its_seat() -> Check {
+    let mut world = three_and_one(37)?;
+    world.hosts[3].sync_us = 5_000 * MS;
+    world.order(0, Call::ChangeMembers(add(4)))?;
+    run(&mut world, 500)?;
+    world.crash(2, true);
+    for value in 0..24 {
+        let before = world.clients.writes.len();
+        write(&mut world, 1, value);
+        comes(&mut world, 500, "a write", |world| world.clients.writes.len() > before)?;
+        run(&mut world, 500)?;
+    }
+    Ok(())
+}
+
+/// P43: n1, which was cut off, is removed and added again, and answers one beat. n2 dies; of the voters that are left neither
+/// reaches the other, and both reach n1, whose log says that it votes until it has pulled.
+pub fn who_only_learns_leads_nobody() -> Check {
+    let mut world = stage(4, 38, |settings| settings.limits.keep = 1_000)?;
+    for other in [2, 3, 4] {
+        link(&mut world, 1, other, false);
+    }
+    comes(&mut world, 5_000, "n2 leads", |world| leads(world, 2))?;
+    run(&mut world, 1_000)?;
+    world.order(1, Call::ChangeMembers(MemberChange::Remove(NodeId(1))))?;
+    run(&mut world, 200)?;
+    world.order(1, Call::ChangeMembers(add(1)))?;
+    run(&mut world, 200)?;
+    for other in [2, 3, 4] {
+        link(&mut world, 1, other, true);
+    }
+    let follows = |world: &World| core(world, 1).is_some_and(|core| core.leader() == Some(NodeId(2)));
+    comes(&mut world, 500, "n1 hears n2", follows)?;
+    world.net.cut(NodeId(2), NodeId(1));
+    let let_in =
+        |world: &World| core(world, 2).is_some_and(|core| core.log().roster().seat(NodeId(1)).is_some());
+    comes(&mut world, 500, "n1 is let in", let_in)?;
+    run(&mut world, 8)?;
+    world.cut_off(1);
+    link(&mut world, 3, 4, false);
+    let learner_leads =
+        |world: &World| leader(world).is_some_and(|(node, core)| !core.is_voter(world.hosts[node].id));
+    let led = world.run_until_true(world.now + 4_000 * MS, learner_leads)?;
+    ensure(!led, "P43 who only learns leads nobody", || crate::run::states(&world))?;
+    world.net.heal();
+    comes(&mut world, 4_000, "n1 votes", |world| votes(world, 1))
+}
+
+/// P9: n1 founds a cluster alone; n2 and n3 are added. Its disk is replaced, and its topology file still names nobody else.
+pub fn a_grown_clusters_founder_is_wiped() -> Check {
+    let mut world = stage(1, 39, |_| {})?;
+    let settings = world.hosts[0].settings.clone();
+    let mut rng = Rng::new(39);
+    for id in [2, 3] {
+        let clock = Clock { offset: 1_000_000 * u64::from(id), rate_ppm: 0, wall_offset: 0 };
+        world.hosts.push(Host::new(spare(&settings, id), Disk::new(rng.next()), clock));
+        world.start(id as usize - 1)?;
+        world.order(0, Call::ChangeMembers(add(id)))?;
+        comes(&mut world, 3_000, "it votes", |world| votes(world, id))?;
+    }
+    write(&mut world, 1, 1);
+    run(&mut world, 100)?;
+    world.crash(0, true);
+    world.hosts[0].disk.wipe(0xF39);
+    comes(&mut world, 4_000, "n2 leads", |world| leads(world, 2))?;
+    world.start(0)?;
+    comes(&mut world, 4_000, "n1 is let in", |world| {
+        core(world, 1).is_some_and(|core| core.is_admitted() && core.leader() == Some(NodeId(2)))
+    })
+}
+
 /// P44: n1 and n2 lose their disks, and an operator forms a new cluster of them. Then n3 comes with the old cluster's disk.
 pub fn an_old_clusters_disk() -> Check {
     let mut world = stage(3, 36, |_| {})?;
@@ -263,6 +335,9 @@ pub const ALL: &[(&str, crate::scenarios::Scenario)] = &[
     ("two_changes_at_once", two_changes_at_once),
     ("members_change_under_an_old_lease", members_change_under_an_old_lease),
     ("who_is_added_learns_first", who_is_added_learns_first),
+    ("who_is_added_holds_its_seat", who_is_added_holds_its_seat),
+    ("who_only_learns_leads_nobody", who_only_learns_leads_nobody),
+    ("a_grown_clusters_founder_is_wiped", a_grown_clusters_founder_is_wiped),
     ("an_old_clusters_disk", an_old_clusters_disk),
 ];
 

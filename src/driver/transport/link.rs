@@ -55,6 +55,7 @@ impl Link {
     pub fn start(
         setup: Arc<Setup>,
         member: &Member,
+        proves: bool,
         client: Client,
         tell: mpsc::Sender<Arrived>,
     ) -> (Arc<Link>, JoinSet<()>) {
@@ -62,7 +63,7 @@ impl Link {
         let link = Arc::new(Link {
             control: Outbox::default(),
             log: LogBox::new(setup.settings.limits.batch_bytes),
-            watch: Watch::new(member.id, member.authority(), timing, setup.wall.clone()),
+            watch: Watch::new(member.id, member.authority(), proves, timing, setup.wall.clone()),
             poster: Poster::new(setup.clone(), member, client),
             busy: Default::default(),
             trouble: Mutex::default(),

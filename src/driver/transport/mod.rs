@@ -21,7 +21,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -38,6 +38,8 @@ pub use log::LogParcel;
 
 /// Messages from responses that wait for the loop. Beyond it the calls that bring them wait.
 const ARRIVED_MOST: usize = 1024;
+/// How long a peer is called in vain at one address before another one is tried.
+const ELSEWHERE_AFTER: Duration = Duration::from_secs(1);
 
 /// Every peer's links. Looked at by all, changed by the loop.
 #[derive(Debug)]
@@ -51,7 +53,11 @@ pub struct Network {
 #[derive(Debug)]
 struct Running {
     link: Arc<Link>,
+    /// Where the peer belongs.
+    home: String,
+    /// Where it is called now.
     authority: String,
+    since: Instant,
     _tasks: JoinSet<()>,
 }
 
@@ -70,26 +76,58 @@ impl Network {
         let members = setup.others();
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
         links.retain(|id, running| {
-            members.iter().any(|member| member.id == *id && member.authority() == running.authority)
+            members.iter().any(|member| member.id == *id && member.authority() == running.home)
         });
         for member in members {
-            links.entry(member.id).or_insert_with(|| self.start_link(setup, &member));
+            links.entry(member.id).or_insert_with(|| self.start_link(setup, &member, member.authority()));
         }
+    }
+
+    /// That peer is to be called and is not reached: it may be where the topology file has it, or where it says itself that it is.
+    /// An address in the log can be wrong, and putting it right takes a majority (P43).
+    pub fn look_elsewhere(&self, setup: &Arc<Setup>, peer: NodeId) {
+        let lost = |running: &Running| {
+            !running.link.watch.is_connected() && running.since.elapsed() > ELSEWHERE_AFTER
+        };
+        let links = self.links.read().unwrap_or_else(PoisonError::into_inner);
+        let Some((home, now)) = links
+            .get(&peer)
+            .filter(|running| lost(running))
+            .map(|running| (running.home.clone(), running.authority.clone()))
+        else {
+            return;
+        };
+        drop(links);
+        let places = setup.directory.places(peer);
+        let at = places.iter().position(|place| place.authority() == now).map_or(0, |at| at + 1);
+        let Some(next) = places.get(at).or(places.first()).filter(|next| next.authority() != now) else {
+            return;
+        };
+        tracing::debug!(
+            peer = peer.0,
+            not_at = now,
+            at = next.authority(),
+            "it is not reached, and called elsewhere"
+        );
+        let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
+        links.insert(peer, self.start_link(setup, next, home));
     }
 
     /// Somebody has called who is no member yet, by this node's log. Its link goes when the members change the next time.
     pub fn meet(&self, setup: &Arc<Setup>, stranger: &Member) {
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
-        links.entry(stranger.id).or_insert_with(|| self.start_link(setup, stranger));
+        links.entry(stranger.id).or_insert_with(|| self.start_link(setup, stranger, stranger.authority()));
     }
 
     pub fn knows(&self, node: NodeId) -> bool {
         self.links.read().unwrap_or_else(PoisonError::into_inner).contains_key(&node)
     }
 
-    fn start_link(&self, setup: &Arc<Setup>, member: &Member) -> Running {
-        let (link, tasks) = Link::start(setup.clone(), member, self.client.clone(), self.tell.clone());
-        Running { link, authority: member.authority(), _tasks: tasks }
+    fn start_link(&self, setup: &Arc<Setup>, member: &Member, home: String) -> Running {
+        let authority = member.authority();
+        let (client, tell) = (self.client.clone(), self.tell.clone());
+        let (link, tasks) = Link::start(setup.clone(), member, authority == home, client, tell);
+        Running { link, home, authority, since: Instant::now(), _tasks: tasks }
     }
 
     fn link(&self, to: NodeId) -> Option<Arc<Link>> {

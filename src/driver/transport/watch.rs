@@ -31,6 +31,8 @@ pub struct Watch {
     /// Of the last dial that succeeded, in microseconds; zero before.
     round_trip: AtomicU64,
     connected: AtomicBool,
+    /// Whether that is where the peer belongs: that nobody listens elsewhere proves nothing.
+    proves: bool,
     wanted: Notify,
 }
 
@@ -41,7 +43,7 @@ enum Dialled {
 }
 
 impl Watch {
-    pub fn new(peer: NodeId, address: String, timing: &Timing, wall: Arc<Wall>) -> Watch {
+    pub fn new(peer: NodeId, address: String, proves: bool, timing: &Timing, wall: Arc<Wall>) -> Watch {
         let patience = Duration::from_micros(timing.fresh().0).min(REST_MOST);
         Watch {
             peer,
@@ -51,6 +53,7 @@ impl Watch {
             wall,
             round_trip: AtomicU64::new(0),
             connected: AtomicBool::new(false),
+            proves,
             wanted: Notify::new(),
         }
     }
@@ -82,7 +85,7 @@ impl Watch {
             match dialled {
                 Dialled::Connected(stream) => self.wait_for_end(stream).await,
                 Dialled::Refused => {
-                    if tell.send(Arrived::Refused(self.peer)).await.is_err() {
+                    if self.proves && tell.send(Arrived::Refused(self.peer)).await.is_err() {
                         return;
                     }
                     self.rest().await;

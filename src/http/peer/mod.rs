@@ -147,8 +147,9 @@ impl PeerEndpoint {
         }
         // Once a log says who belongs to the cluster, no topology file does.
         let others = theirs.ids.is_some_and(|ids| Some(ids) != self.cluster.ids);
-        if others && !own.is_known() && !formed.is_known() {
-            let detail = "the caller's topology file and this node's name different nodes, and no cluster is formed yet";
+        let by_file = self.mode == Mode::Available || (!own.is_known() && !formed.is_known());
+        if others && by_file {
+            let detail = "the caller's topology file and this node's name different nodes, and no log says who is right";
             return Err(Problem::new(Code::ModeMismatch, detail));
         }
         Ok(())

@@ -1,7 +1,12 @@
 //! Timelines of disks that begin, or begin again, while others are out of hearing (P36).
 
-use super::stage::{counts, has, heal, led, set, split, stage, unformed};
-use crate::checks::Check;
+use eldest::protocol::{MemberChange, Mode};
+use eldest::replica::Call;
+use eldest::types::NodeId;
+
+use super::stage::{counts, has, heal, led, run, set, split, stage, unformed};
+use crate::checks::{Check, Checks, ensure};
+use crate::stage::{MS, leads};
 
 /// A wiped node begins alone, twice, and takes writes each time; then it meets the others.
 pub fn lone_beginner() -> Check {
@@ -61,6 +66,38 @@ pub fn three_beginnings() -> Check {
     counts(&world, 2)
 }
 
+/// P43: a cluster that was formed in safe mode, so that its log names its members, goes on in available mode. One side is told to
+/// remove the node that is the other side: there the topology file says who belongs together.
+pub fn formed_in_safe_mode() -> Check {
+    let mut world = unformed(3, 13);
+    world.hosts.iter_mut().for_each(|host| host.settings.mode = Mode::Safe);
+    for node in (0..3).rev() {
+        world.start(node)?;
+    }
+    let formed = world.run_until_true(10_000 * MS, |world| leads(world, 1))?;
+    ensure(formed, "stage", || "n1 does not lead".into())?;
+    run(&mut world, 500)?;
+    for node in 0..3 {
+        world.crash(node, false);
+        world.hosts[node].settings.mode = Mode::Available;
+    }
+    world.checks = Checks::default();
+    world.checks.lease.void = true;
+    for node in (0..3).rev() {
+        world.start(node)?;
+    }
+    led(&mut world, &[(1, &[2, 3])])?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    set(&mut world, 3, "own3", "1")?;
+    world.order(0, Call::ChangeMembers(MemberChange::Remove(NodeId(3))))?;
+    run(&mut world, 500)?;
+    set(&mut world, 1, "own1", "1")?;
+    heal(&mut world)?;
+    has(&world, "own1", Some("1"))?;
+    has(&world, "own3", Some("1"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::scenarios::passes;
@@ -73,6 +110,11 @@ mod tests {
     #[test]
     fn let_in_again() {
         passes(super::let_in_again);
+    }
+
+    #[test]
+    fn formed_in_safe_mode() {
+        passes(super::formed_in_safe_mode);
     }
 
     #[test]

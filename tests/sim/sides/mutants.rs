@@ -23,6 +23,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::AckAlone, In(stage::acknowledged_is_on_every_disk), &["P37"]),
     (Mutant::SlowIsOutOfStep, In(stage::a_slow_disk_is_waited_for), &["P37"]),
     (Mutant::StagedNotHandedIn, In(stage::a_document_is_staged), &["P34"]),
+    (Mutant::LogRulesSides, In(beginnings::formed_in_safe_mode), &["I12", "P34", "P43"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
 ];
 

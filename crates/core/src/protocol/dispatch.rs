@@ -50,6 +50,7 @@ impl Node {
         if self.settings.is_available() && !self.is_member(from) {
             return;
         }
+        self.hears_cluster |= envelope.cluster.is_known();
         if self.turns_away(from, &envelope.message) || !self.peers.know(from) {
             return;
         }

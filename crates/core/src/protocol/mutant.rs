@@ -28,6 +28,8 @@ pub enum Mutant {
     RejoinCountsItself,
     /// P9, C3: a majority of blank nodes forms a cluster.
     FormByMajority,
+    /// P9: a blank node founds a cluster without listening for one that has it already.
+    FormDeaf,
     /// P27, C4: a bad line is always taken for a torn write.
     CutDoubtfulTail,
     /// P11, C5: the leader counts its lease from the answer instead of from the question.
@@ -176,6 +178,12 @@ pub enum Mutant {
     RefusedUntilNamed,
     /// P43: whose votes count is what the topology file says, whatever the log does.
     MembersByFile,
+    /// P43: in available mode the log of a cluster that was formed in safe mode says who belongs together.
+    LogRulesSides,
+    /// P43: who is added votes before it holds the record that let it in.
+    VotesUnseated,
+    /// P43: who turns out to be a learner by what it pulled leads all the same.
+    LearnerLeads,
     /// P43: members change again before the change before is committed.
     ChangesOverlap,
     /// P43: members change while a leader before may still be relied on.

@@ -224,6 +224,13 @@ impl Node {
         if mutant::is_on(Mutant::FormByMajority) {
             return yes.len() + 1 >= self.quorum();
         }
+        // Whoever has added this node since need not stand in its topology file.
+        let by_order = self.forming_without.is_some() || mutant::is_on(Mutant::FormDeaf);
+        // Where others are to agree there is somebody who may have heard of it; alone nobody is asked.
+        let listens = self.members().len() == 1 && self.mono() < self.listens_until;
+        if !by_order && (self.hears_cluster || listens) {
+            return false;
+        }
         let excused = self.forming_without.clone().unwrap_or_default();
         self.others().all(|node| yes.contains(&node) || excused.contains(&node))
             && yes.len() + 1 >= self.quorum()

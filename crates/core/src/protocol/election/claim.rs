@@ -138,8 +138,9 @@ impl Node {
         if refused == Tally::Lost || !self.disk.is_met(claiming.stored_by) {
             return refused;
         }
-        if claiming.condition != Condition::Blank && !self.has_seat() {
-            // What it has pulled tells that another disk has its place (P10).
+        let votes = self.own_vote() == 1 || mutant::is_on(Mutant::LearnerLeads);
+        if claiming.condition != Condition::Blank && !(self.has_seat() && votes) {
+            // What it has pulled tells that another disk has its place (P10), or that it only learns (P43).
             return Tally::Lost;
         }
         let backing = self.backing(claiming);

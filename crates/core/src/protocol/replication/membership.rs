@@ -3,7 +3,7 @@
 use crate::protocol::messages::{MemberChange, MembersRefusal, Refusal, Verdict};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::majority;
-use crate::protocol::state::{Leader, Node};
+use crate::protocol::state::{Leader, Node, Peer};
 use crate::types::{Entry, Index, Member, Members, NodeId, RequestId, Text};
 
 /// A cluster of more is slow to agree, and nobody has tried one.
@@ -43,6 +43,9 @@ impl Node {
 impl Leader<'_> {
     /// The members after a change, or why there will be no such change.
     fn after(self, change: &MemberChange) -> Result<Members, MembersRefusal> {
+        if self.node.settings.is_available() && !mutant::is_on(Mutant::LogRulesSides) {
+            return Err(MembersRefusal::ByFile);
+        }
         if self.node.log.roster().members().is_none() {
             return Err(MembersRefusal::ByFile);
         }
@@ -95,11 +98,7 @@ impl Leader<'_> {
         if id == self.node.me() {
             return Err(MembersRefusal::IsLeader);
         }
-        let voters: Vec<NodeId> = self.node.voters().filter(|voter| *voter != id).collect();
-        let live = voters.iter().filter(|voter| self.is_live(**voter)).count();
-        if live < majority(voters.len()) {
-            return Err(MembersRefusal::WouldStall);
-        }
+        self.is_carried_without(id)?;
         Ok(self.node.members().iter().filter(|member| member.id != id).cloned().collect())
     }
 
@@ -117,13 +116,37 @@ impl Leader<'_> {
         Ok(self.node.members().iter().map(there).collect())
     }
 
+    /// Of the others a majority answers. A leader that has just begun has not heard everybody yet.
+    fn is_carried_without(self, id: NodeId) -> Result<(), MembersRefusal> {
+        let voters: Vec<NodeId> = self.node.voters().filter(|voter| *voter != id).collect();
+        let live = voters.iter().filter(|voter| self.is_live(**voter)).count();
+        let young = self.node.mono() < self.leading.since + self.node.settings.timing.dead_after;
+        match () {
+            () if live >= majority(voters.len()) => Ok(()),
+            () if young => Err(MembersRefusal::UnderWay),
+            () => Err(MembersRefusal::WouldStall),
+        }
+    }
+
     /// Whether that node's vote can be had now.
     fn is_live(self, node: NodeId) -> bool {
-        let patience = self.node.settings.timing.dead_after;
+        let (now, patience) = (self.node.mono(), self.node.settings.timing.dead_after);
+        let begun = self.leading.since + patience > now;
         let heard = self.leading.progress.get(&node).is_some_and(|progress| {
-            progress.answered_round > 0 && progress.answered_at + patience > self.node.mono()
+            let answers = progress.answered_round > 0 && progress.answered_at + patience > now;
+            // It has the record that opened this epoch, which is not older than that.
+            answers || (begun && progress.matched >= self.leading.open_index)
         });
         node == self.node.me() || (heard && self.node.peer_counts(node) && !self.node.peers.is_refused(node))
+    }
+
+    /// Its disk has been let in, and it knows: it would count at once. In a young log it is near the end with nothing on its disk.
+    fn is_seated(self, id: NodeId, peer: &Peer) -> bool {
+        let roster = self.node.log.roster();
+        let seat = roster.seat(id).filter(|_| roster.counts(id, peer.incarnation, self.node.commit));
+        let matched = self.leading.progress.get(&id).map_or(0, |progress| progress.matched);
+        let knows = seat.is_some_and(|seat| peer.admitted && matched >= seat.since);
+        knows || (seat.is_some() && mutant::is_on(Mutant::VotesUnseated))
     }
 
     fn caught_up_learner(self) -> Option<NodeId> {
@@ -133,8 +156,7 @@ impl Leader<'_> {
                 let answers = progress.answered_at + node.fresh() >= node.mono();
                 answers && !progress.full && progress.matched + CAUGHT_UP >= node.commit
             });
-            let incarnation = node.peers.get(*id).map(|peer| peer.incarnation);
-            near && incarnation.is_some_and(|disk| node.log.roster().counts(*id, disk, node.commit))
+            near && node.peers.get(*id).is_some_and(|peer| self.is_seated(*id, peer))
         };
         node.members().iter().filter(|member| !member.votes).map(|member| member.id).find(caught_up)
     }

@@ -12,7 +12,10 @@ use crate::types::{ClusterId, Index, Members, NodeId, Position};
 impl Node {
     /// As this node's log has it, committed or not; before there is any, and in available mode, as the topology file does.
     pub fn members(&self) -> &Members {
-        let by_file = mutant::is_on(Mutant::MembersByFile);
+        let by_file = match self.settings.is_available() {
+            true => !mutant::is_on(Mutant::LogRulesSides),
+            false => mutant::is_on(Mutant::MembersByFile),
+        };
         self.log.roster().members().filter(|_| !by_file).unwrap_or(&self.settings.members)
     }
 
@@ -119,6 +122,9 @@ impl Node {
         let (now, next) = (self.mono(), self.log.last().index + 1);
         match &mut self.role {
             Role::Leading(leading) => {
+                for gone in leading.progress.keys().filter(|node| !others.contains(node)) {
+                    leading.ballots.forget(*gone);
+                }
                 leading.progress.retain(|node, _| others.contains(node));
                 for node in &others {
                     leading.progress.entry(*node).or_insert_with(|| Progress::new(next, now));

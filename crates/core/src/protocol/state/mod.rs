@@ -27,6 +27,6 @@ pub use grants::relied_until;
 pub use leader::Leader;
 pub use leading::{HandingIn, HandingOver, Leading, Meeting, Reads, Waiting, Yielded};
 pub use node::{Node, Role, RoleName};
-pub use peers::Life;
+pub use peers::{Life, Peer};
 pub use progress::{Mode, Progress, Step};
 pub use seeking::{Approval, Claiming, Known, Opinion, Pending, Seeking};

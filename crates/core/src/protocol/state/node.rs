@@ -58,6 +58,10 @@ pub struct Node {
     pub(in crate::protocol) waiting: Waiting,
     pub(in crate::protocol) yielded: Option<Yielded>,
     pub(in crate::protocol) forming_without: Option<BTreeSet<NodeId>>,
+    /// Until then a blank node listens for a cluster that has it already (P9).
+    pub(in crate::protocol) listens_until: Time,
+    /// It has heard somebody of a cluster.
+    pub(in crate::protocol) hears_cluster: bool,
     pub(in crate::protocol) own_hold: Hold,
     /// When this node last claimed as the heir, without a dry run (P4).
     pub(in crate::protocol) claimed_as_heir: Option<Time>,
@@ -87,7 +91,9 @@ impl Node {
             let epoch = log.last().epoch;
             vote.promise = Term { epoch, claim: ClaimId::default() };
         }
-        let members = log.roster().members().unwrap_or(&settings.members).clone();
+        // In available mode the topology file says who belongs together, whatever the log says from before (P43).
+        let by_log = log.roster().members().filter(|_| !settings.is_available());
+        let members = by_log.unwrap_or(&settings.members).clone();
         let others = members.iter().map(|member| member.id).filter(|node| *node != settings.me);
         Node {
             boot: recovered.boot,
@@ -110,6 +116,8 @@ impl Node {
             waiting: Waiting::default(),
             yielded: None,
             forming_without: None,
+            listens_until: now.mono + settings.timing.fresh(),
+            hears_cluster: false,
             own_hold: Hold::default(),
             claimed_as_heir: None,
             checkpoints: Checkpoints::default(),
