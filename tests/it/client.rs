@@ -101,6 +101,18 @@ async fn processes_come_and_go() {
     second.set_role("master").await.expect("written");
     assert_eq!(first.by_role("master").await.expect("asked").len(), 2);
     second.set_role("slave").await.expect("written");
+    second.set_metadata(json!({"zone": 2})).await.expect("written");
+    match (events.next().await, events.next().await, events.next().await) {
+        (
+            Some(RegistryEvent::SlaveRemoved { id }),
+            Some(RegistryEvent::SlaveRegistered(came)),
+            Some(RegistryEvent::SlaveChanged(changed)),
+        ) => {
+            assert_eq!((id.as_str(), came.id.as_str(), changed.id.as_str()), ("p2", "p2", "p2"));
+            assert_eq!(changed.metadata, Some(json!({"zone": 2})));
+        }
+        others => panic!("{others:?}"),
+    }
 
     assert!(client(&cluster).remove_process("p2").await.expect("removed"));
     wait_for("it is told", async || match events.next().await {
