@@ -111,9 +111,14 @@ test('registry: processes come, are found, and go', async () => {
   assert.equal(await reader.slaveCount(), 1);
   assert.equal((await reader.byCapability('gpu'))[0].id, slave.id);
   await slave.heartbeat();
-  await slave.stop();
+  await slave.register({ role: 'master' });
   await until(() => heard.length === 2, 'slave_removed');
-  assert.deepEqual(heard[1], ['slave_removed', slave.id]);
+  await slave.register({ role: 'slave' });
+  await until(() => heard.length === 3, 'slave_registered');
+  assert.deepEqual([heard[1], heard[2][0], heard[2][2]], [['slave_removed', slave.id], 'slave_registered', 'master']);
+  await slave.stop();
+  await until(() => heard.length === 4, 'slave_removed');
+  assert.deepEqual(heard[3], ['slave_removed', slave.id]);
   assert.equal(await reader.slave(slave.id), null);
   await watching.stop();
 });
