@@ -130,6 +130,21 @@ async fn processes_come_and_go() {
     assert_eq!(first.leader_of("lead").await.expect("asked").expect("registered").id, "p1");
 }
 
+/// As a process that died: nothing renews its entry.
+#[tokio::test]
+async fn a_slave_that_says_nothing_more_is_removed() {
+    let cluster = Cluster::of(3).await;
+    let master = Registry::builder(client(&cluster), "cms-backend").role("master").register().await;
+    let master = master.expect("registered");
+    let mut events = master.events();
+    let silent = Registry::builder(client(&cluster), "cms-backend").id("p2").ttl(S).heartbeat_every(60 * S);
+    let silent = silent.register().await.expect("registered");
+    assert!(matches!(events.next().await, Some(RegistryEvent::SlaveRegistered(slave)) if slave.id == "p2"));
+    assert!(matches!(events.next().await, Some(RegistryEvent::SlaveRemoved { id }) if id == "p2"));
+    assert_eq!(master.slave_count().await.expect("asked"), 0);
+    drop(silent);
+}
+
 #[tokio::test]
 async fn brokers_take_turns_over_one_state() {
     let cluster = Cluster::of(3).await;
