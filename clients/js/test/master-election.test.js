@@ -177,6 +177,16 @@ test('stop during start leaves no leader behind', async (t) => {
   assert.ok(heard.length >= 1);
 });
 
+test('the defaults: lockName, lockTtl, checkInterval, identifier', async (t) => {
+  const { cluster, first, second } = await pair(t);
+  await first.start();
+  await second.start();
+  const asked = () => cluster.calls.filter((call) => call.path === '/v1/roles/master-election/acquire').map((call) => call.body);
+  await until(() => asked().length === 3, 'the wait of the second');
+  assert.deepEqual(asked().map((body) => [body.ttl_ms, body.wait_ms ?? 0]), [[30_000, 0], [30_000, 0], [30_000, 5_000]]);
+  assert.equal(second.getIdentifier(), 'cms-backend');
+});
+
 test('waitForElectionComplete waits for a start that nobody awaited', async (t) => {
   const { first } = await pair(t);
   const starting = first.start();

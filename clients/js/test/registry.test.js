@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Registry } from '../src/index.js';
+import { ManualClock } from '../src/memory.js';
 import { removeProcess, tellReaders } from './fake.js';
 import { event, fake, recorded, until } from './help.js';
 
@@ -43,6 +45,24 @@ test('heartbeats go on, and register anew after a 404', async (t) => {
   const made = beats();
   await client.docs.put('something', 1);
   assert.equal(beats(), made);
+});
+
+test('the defaults: an entry lives for 45 s, and a heartbeat is sent every 10 s', async () => {
+  const clock = new ManualClock();
+  const sent = [];
+  const processes = {
+    clock,
+    put: async (id, { role, ttlMs }) => sent.push(['put', role, ttlMs]),
+    heartbeat: async () => sent.push(['heartbeat', clock.now()]),
+    delete: async () => {},
+  };
+  const registry = new Registry({ processes });
+  await registry.register();
+  await clock.advance(9_999);
+  assert.deepEqual(sent, [['put', 'slave', 45_000]]);
+  await clock.advance(20_001);
+  assert.deepEqual(sent.slice(1), [10_000, 20_000, 30_000].map((at) => ['heartbeat', at]));
+  await registry.stop();
 });
 
 test('a heartbeat that fails is told of, and the next one follows', async (t) => {

@@ -31,6 +31,7 @@ test('commands: users are read back', async () => {
   const { result } = await client().command('CreateUser', { name, group: 'staff' });
   assert.equal(result.name, name);
   assert.equal((await client(1).users.get(name)).group, 'staff');
+  assert.deepEqual((await client(2).users.list({ prefix: name })).items.map((user) => user.name), [name]);
   assert.equal((await client().status()).cluster.length > 0, true);
 });
 
