@@ -26,8 +26,8 @@ Example:
   eldest feed --url http://10.0.0.1:9000,http://10.0.0.2:9000 | jq .key")]
 pub struct Args {
     /// Only these, separated by commas: change, new_leader, new_state, election_started, election_completed,
-    /// role_acquired, role_lost, process_registered, process_removed, conflict, service_down, service_up,
-    /// members_changed
+    /// role_acquired, role_lost, process_registered, process_changed, process_removed, conflict, service_down,
+    /// service_up, members_changed
     #[arg(long)]
     kinds: Option<String>,
     /// Only of keys and names that begin like this

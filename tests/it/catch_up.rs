@@ -1,5 +1,7 @@
 //! A node that was away comes back, by the log and by a snapshot.
 
+use serde_json::json;
+
 use crate::harness::{Call, Cluster, Plan, wait_for};
 
 /// Waits until the node has applied what the leader has.
@@ -91,4 +93,26 @@ async fn snapshots_fall_due_every_ten_records_and_carry_the_same_state() {
     assert!(status["snapshot_id"].as_u64() >= Some(4), "{status}");
     has_all(&cluster, 2, 47).await;
     cluster.equal_states(&[1, 2, 3]).await;
+}
+
+/// All data is replaced on every node; boundaries count anew from there, and what was before is told to nobody.
+#[tokio::test]
+async fn an_override_replaces_all_data_and_snapshots_count_anew() {
+    let cluster = Cluster::of(3).await;
+    write_many(&cluster, 0, 25).await;
+    let leader = cluster.leader().await;
+    let document = json!({"users": [{"name": "eve"}], "docs": [{"key": "k", "value": 1}]});
+    let answer = cluster.answer(leader, Call::post("/override_all_data").json(&document)).await.expect(200);
+    assert_eq!(answer.json()["snapshot_id"], 0);
+    cluster.equal_states(&[1, 2, 3]).await;
+    for id in cluster.ids() {
+        let users = cluster.answer(id, Call::get("/v1/users?level=local")).await.expect(200).json();
+        assert_eq!(users["items"], json!([{"name": "eve"}]), "n{id}");
+        let docs = cluster.answer(id, Call::get("/v1/docs?level=local")).await.expect(200).json();
+        assert_eq!(docs["items"].as_array().map(Vec::len), Some(1), "n{id}: {docs}");
+        assert_eq!(cluster.status_of(id, "snapshot_id").await, 0, "n{id}");
+    }
+    let told =
+        cluster.answer(leader, Call::post("/catch_up").json(&json!({"snapshot_id": 0}))).await.expect(200);
+    assert!(!told.text().contains("d/0003"), "{}", told.show());
 }

@@ -101,6 +101,18 @@ async fn processes_come_and_go() {
     second.set_role("master").await.expect("written");
     assert_eq!(first.by_role("master").await.expect("asked").len(), 2);
     second.set_role("slave").await.expect("written");
+    second.set_metadata(json!({"zone": 2})).await.expect("written");
+    match (events.next().await, events.next().await, events.next().await) {
+        (
+            Some(RegistryEvent::SlaveRemoved { id }),
+            Some(RegistryEvent::SlaveRegistered(came)),
+            Some(RegistryEvent::SlaveChanged(changed)),
+        ) => {
+            assert_eq!((id.as_str(), came.id.as_str(), changed.id.as_str()), ("p2", "p2", "p2"));
+            assert_eq!(changed.metadata, Some(json!({"zone": 2})));
+        }
+        others => panic!("{others:?}"),
+    }
 
     assert!(client(&cluster).remove_process("p2").await.expect("removed"));
     wait_for("it is told", async || match events.next().await {
@@ -116,6 +128,21 @@ async fn processes_come_and_go() {
     let lock = Lock::new(client(&cluster), "lead").instance_id("p1");
     let _held = lock.try_acquire().await.expect("asked").expect("free");
     assert_eq!(first.leader_of("lead").await.expect("asked").expect("registered").id, "p1");
+}
+
+/// As a process that died: nothing renews its entry.
+#[tokio::test]
+async fn a_slave_that_says_nothing_more_is_removed() {
+    let cluster = Cluster::of(3).await;
+    let master = Registry::builder(client(&cluster), "cms-backend").role("master").register().await;
+    let master = master.expect("registered");
+    let mut events = master.events();
+    let silent = Registry::builder(client(&cluster), "cms-backend").id("p2").ttl(S).heartbeat_every(60 * S);
+    let silent = silent.register().await.expect("registered");
+    assert!(matches!(events.next().await, Some(RegistryEvent::SlaveRegistered(slave)) if slave.id == "p2"));
+    assert!(matches!(events.next().await, Some(RegistryEvent::SlaveRemoved { id }) if id == "p2"));
+    assert_eq!(master.slave_count().await.expect("asked"), 0);
+    drop(silent);
 }
 
 #[tokio::test]

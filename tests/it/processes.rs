@@ -26,7 +26,7 @@ async fn get(cluster: &Cluster, node: u32, id: &str) -> Answer {
 }
 
 async fn process_events(cluster: &Cluster, node: u32) -> Events {
-    let path = "/v1/feed?kinds=process_registered,process_removed&prefix=w";
+    let path = "/v1/feed?kinds=process_registered,process_changed,process_removed&prefix=w";
     let mut events = cluster.events(node, path).await.expect("a feed");
     assert_eq!(events.event().await["kind"], "bookmark", "it begins here");
     events
@@ -73,11 +73,17 @@ async fn a_process_comes_and_goes() {
     for call in [Call::delete("/v1/processes/w1"), heartbeat("w1"), Call::get("/v1/processes/w1")] {
         problem(&cluster.answer(1, call).await, 404, "not_found");
     }
-    let (came, went) = (events.news().await, events.news().await);
+    // Two registrations that said the same, and two heartbeats, are no news.
+    let (came, turned, went) = (events.news().await, events.news().await, events.news().await);
     let expected = json!({
         "id": came["id"], "kind": "process_registered", "process": "w1", "identifier": "worker", "role": "slave",
     });
     assert_eq!(came, expected);
+    let expected = json!({
+        "id": turned["id"], "kind": "process_changed", "process": "w1", "identifier": "worker", "role": "master",
+        "previous_role": "slave",
+    });
+    assert_eq!(turned, expected);
     let expected = json!({
         "id": went["id"], "kind": "process_removed", "process": "w1", "identifier": "worker", "role": "master",
         "reason": "removed",

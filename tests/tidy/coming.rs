@@ -1,136 +1,128 @@
 //! Whoever comes from another system is told what each word of it is here, and which test shows it: no cell is empty, and
-//! each test that is named is there.
+//! every row of a part names a test that is there.
+
+mod cell;
+
+use cell::Named;
 
 pub const PAGE: &str = "docs/coming-from.md";
 
-/// Where the tests of a part of the page are, and how its last column names them.
-#[derive(Clone, Copy)]
-enum Part {
-    /// `module::name`
-    Rust,
-    /// `folder/file.py::name`
-    Python,
-    /// `folder/file.test.js`: the name; another name
-    JavaScript,
-}
+/// Parts of the page that show something; a part is what follows a heading of the second level.
+const PARTS: [&str; 4] = ["In Rust", "In Python", "In JavaScript", "Leader and Followers Cluster"];
 
 pub fn check(page: Option<&str>, texts: &[(String, String)]) -> Vec<String> {
     let Some(page) = page else {
         return vec![format!("{PAGE}:1: is missing")];
     };
-    let (mut part, mut heading) = (None, true);
+    let (mut shows, mut heading) = (false, true);
     let mut found = Vec::new();
     for (line, text) in (1..).zip(page.lines()) {
         if let Some(name) = text.strip_prefix("## ") {
-            part = match name {
-                "In Rust" => Some(Part::Rust),
-                "In Python" => Some(Part::Python),
-                "In JavaScript" => Some(Part::JavaScript),
-                _ => None,
-            };
+            shows = PARTS.contains(&name);
         }
         let cells = cells(text);
         // The first row of a table is its heading, and the second one only dashes.
         let is_row = !cells.is_empty() && !cells[0].starts_with("---") && !heading;
         heading = cells.is_empty();
         if is_row {
-            let complaints = row(&cells, part, texts);
+            let complaints = row(&cells, shows, texts);
             found.extend(complaints.into_iter().map(|what| format!("{PAGE}:{line}: {what}")));
         }
     }
+    let missing =
+        PARTS.iter().filter(|part| !page.lines().any(|line| line.strip_prefix("## ") == Some(part)));
+    found.extend(
+        missing.map(|part| format!("{PAGE}:1: has no part {part:?}; name it in PARTS as it is named there")),
+    );
     found
 }
 
-fn cells(line: &str) -> Vec<&str> {
+/// A bar within a cell is written `\|`.
+fn cells(line: &str) -> Vec<String> {
+    let line = line.replace("\\|", "\u{0}");
     let inner = line.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
-    inner.map(|inner| inner.split('|').map(str::trim).collect()).unwrap_or_default()
+    let cells = inner.map(|inner| inner.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect());
+    cells.unwrap_or_default()
 }
 
-fn row(cells: &[&str], part: Option<Part>, texts: &[(String, String)]) -> Vec<String> {
+fn row(cells: &[String], shows: bool, texts: &[(String, String)]) -> Vec<String> {
     let mut found = Vec::new();
     if cells.iter().any(|cell| cell.is_empty()) {
         found.push("a cell is empty; say what it is here".to_string());
     }
-    if let (Some(part), Some(named)) = (part, cells.last()) {
-        let missing = tests_in(named, part).into_iter().filter(|test| !is_there(test, part, texts));
-        found.extend(missing.map(|(_, name)| format!("no test {name}; name one that is there")));
+    let Some(last) = cells.last().filter(|_| shows) else {
+        return found;
+    };
+    let named = cell::read(last, texts);
+    if named.is_empty() {
+        found.push("no test is named; name one that shows it".to_string());
     }
+    let missing = named.into_iter().filter_map(|named| match named {
+        Named::Test => None,
+        Named::Nothing(name) => Some(format!("no test {name}; name one that is there")),
+    });
+    found.extend(missing);
     found
-}
-
-/// File, if it is named, and name.
-fn tests_in(cell: &str, part: Part) -> Vec<(String, String)> {
-    let quoted = || cell.split('`').skip(1).step_by(2);
-    match part {
-        Part::JavaScript => {
-            let (file, names) =
-                (quoted().next().unwrap_or_default(), cell.split_once("`: ").map(|(_, names)| names));
-            let names = names.unwrap_or_default().split("; ");
-            // A name that has a semicolon itself comes as two pieces, each of which is there.
-            names.map(|name| (file.to_string(), name.to_string())).collect()
-        }
-        Part::Python => quoted().map(|test| test.split_once("::").unwrap_or(("", test))).map(own).collect(),
-        Part::Rust => quoted()
-            .filter_map(|test| test.rsplit_once("::"))
-            .map(|(_, name)| (String::new(), name.to_string()))
-            .collect(),
-    }
-}
-
-fn own((file, name): (&str, &str)) -> (String, String) {
-    (file.to_string(), name.to_string())
-}
-
-fn is_there((file, name): &(String, String), part: Part, texts: &[(String, String)]) -> bool {
-    let has =
-        |path: String, wanted: &str| texts.iter().any(|(at, text)| *at == path && text.contains(wanted));
-    match part {
-        Part::Python => has(format!("clients/python/tests/{file}"), &format!("def {name}(")),
-        Part::JavaScript => !name.is_empty() && has(format!("clients/js/test/{file}"), name),
-        Part::Rust => {
-            let wanted = format!("fn {name}(");
-            let of_client =
-                |path: &str| path.starts_with("crates/client/src/") || path.starts_with("tests/it/client");
-            texts.iter().any(|(at, text)| of_client(at) && text.contains(&wanted))
-        }
-    }
 }
 
 mod tests {
     use super::*;
 
-    const TEXTS: [(&str, &str); 3] = [
-        ("crates/client/src/tests/locks.rs", "fn it_locks() {}"),
+    const TEXTS: [(&str, &str); 5] = [
+        ("crates/client/src/tests/locks.rs", "#[tokio::test]\nasync fn it_locks() {}\nfn help() {}"),
         ("clients/python/tests/unit/x.py", "def test_it(self):"),
-        ("clients/js/test/y.test.js", "test('it; and more', () => {})"),
+        ("clients/js/test/y.test.js", "test('it; and more', () => {})\ntest('it\\'s', () => {})"),
+        ("tests/it/z.rs", "#[test]\nfn it_runs() {}"),
+        ("tests/golden/scripts/calm.txt", ""),
     ];
 
-    fn complaints(page: &str) -> Vec<String> {
-        check(Some(page), &TEXTS.map(|(path, text)| (path.to_string(), text.to_string())))
+    fn complaints(part: &str, cell: &str) -> Vec<String> {
+        let others = PARTS.iter().filter(|other| **other != part).map(|other| format!("## {other}\n"));
+        let page = format!(
+            "## {part}\n| a | b | test |\n|---|---|---|\n| x | y \\| z | {cell} |\n\n{}",
+            others.collect::<String>()
+        );
+        check(Some(&page), &TEXTS.map(|(path, text)| (path.to_string(), text.to_string())))
     }
 
     #[test]
     fn what_is_there_passes() {
-        let table = "| a | b | test |\n|---|---|---|\n| x | y |";
-        let page = format!(
-            "## In Rust\n{table} `locks::it_locks` |\n\n## In Python\n{table} `unit/x.py::test_it` |\n\n"
-        );
-        assert_eq!(
-            complaints(&format!("{page}## In JavaScript\n{table} `y.test.js`: it; and more |\n")),
-            [""; 0]
-        );
+        for cell in [
+            "`locks::it_locks`",
+            "`unit/x.py::test_it`",
+            "`y.test.js`: it; and more",
+            "`y.test.js`: it's; it; and more; `locks::it_locks`",
+            "`tests/it/z.rs::it_runs`, `calm.txt`",
+        ] {
+            assert_eq!(complaints("In Rust", cell), [""; 0], "{cell}");
+        }
     }
 
     #[test]
     fn what_is_not_does_not() {
-        let table = "| a | b | test |\n|---|---|---|\n| x | y |";
-        let page = format!(
-            "## In Rust\n{table} `locks::gone` |\n\n## In Python\n{table} `unit/z.py::test_it` |\n\n"
-        );
-        let page = format!("{page}## In JavaScript\n{table} `y.test.js`: other |\n\n## In Rust\n{table} |\n");
-        let found = complaints(&page);
-        assert_eq!(found.len(), 4, "{found:?}");
-        assert!(found[0].starts_with("docs/coming-from.md:4: no test gone"), "{found:?}");
+        for (cell, what) in [
+            ("`locks::gone`", "no test locks::gone;"),
+            ("`calls::it_locks`", "no test calls::it_locks;"),
+            ("`locks::help`", "no test locks::help;"),
+            ("`unit/z.py::test_it`", "no test unit/z.py::test_it;"),
+            ("`y.test.js`: and more", "no test y.test.js: and more;"),
+            ("`y.test.js`", "no test y.test.js: ;"),
+            ("`tests/it/z.rs::it_stops`", "no test tests/it/z.rs::it_stops;"),
+            ("`storm.txt`", "no test storm.txt;"),
+            ("`calls`", "no test calls;"),
+            ("–", "no test is named;"),
+            ("all of them", "no test is named;"),
+            ("", "a cell is empty;"),
+        ] {
+            let found = complaints("In JavaScript", cell);
+            assert!(
+                found.first().is_some_and(|first| first.starts_with(&format!("{PAGE}:4: {what}"))),
+                "{cell}: {found:?}"
+            );
+        }
+        assert_eq!(complaints("What there is", "–"), [""; 0]);
+        let found = check(Some("## In Rust\n"), &[]);
+        assert_eq!(found.len(), PARTS.len() - 1, "{found:?}");
         assert_eq!(check(None, &[]).len(), 1);
     }
 }

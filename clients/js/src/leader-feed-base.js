@@ -39,6 +39,7 @@ export class LeaderFeedBase extends Emitter {
   #options;
   #clock;
   #status = 'stopped';
+  #starting = Promise.resolve();
   #state = 'follower';
   #leader = null;
   #until = -Infinity;
@@ -71,6 +72,12 @@ export class LeaderFeedBase extends Emitter {
   async #start(options) {
     if (this.#status !== 'stopped') throw new Error(`the leaderfeed is ${this.#status}`);
     this.#status = 'starting';
+    this.#starting = this.#prepare(options);
+    await this.#starting;
+    return this;
+  }
+
+  async #prepare(options) {
     try {
       await called((done) => this._start(options, done));
       if (this.#options.createIfMissing) await called((done) => this._create(done));
@@ -79,10 +86,11 @@ export class LeaderFeedBase extends Emitter {
       this.#status = 'stopped';
       throw error;
     }
+    // `stop` was called meanwhile: it ends what was begun.
+    if (this.#status !== 'starting') return;
     this.#status = 'started';
     this.emit('subscribe started');
     this.#await();
-    return this;
   }
 
   stop(callback) {
@@ -90,10 +98,16 @@ export class LeaderFeedBase extends Emitter {
   }
 
   async #stop() {
-    if (this.#status !== 'started') return;
+    if (this.#status !== 'started' && this.#status !== 'starting') return;
     this.#status = 'stopping';
     this.#become('follower');
     this.#cancelElection();
+    try {
+      await this.#starting;
+    } catch {
+      // Whoever called `start` is told; there is nothing to end.
+      return;
+    }
     try {
       await called((done) => this._unsubscribe(done));
     } finally {

@@ -28,6 +28,8 @@ export class MasterElection extends Emitter {
   #moves = Promise.resolve();
   #registered = false;
   #starting = null;
+  /** A master that has become a slave while this process was not master yet. */
+  #predecessor = null;
 
   constructor(
     client,
@@ -64,9 +66,23 @@ export class MasterElection extends Emitter {
     for (const role of ['leader_acquired', 'leader_lost']) this.#election.on(role, () => this.#moved());
     this.#election.on('election_completed', (isMaster) => this.emit('election-completed', isMaster));
     const master = (event, value) => this.getIsMaster() && this.emit(event, value);
-    this.#registry.on('slave_registered', (process) => master('slave-registered', slaveNode(process)));
-    this.#registry.on('slave_removed', (id) => master('slave-removed', id));
+    this.#registry.on('slave_registered', (process, before) => {
+      if (!this.getIsMaster() && before === 'master') this.#predecessor = process;
+      master('slave-registered', slaveNode(process));
+    });
+    this.#registry.on('slave_removed', (id) => {
+      if (this.#predecessor?.id === id) this.#predecessor = null;
+      master('slave-removed', id);
+    });
+    this.#election.on('leader_acquired', () => this.#tellPredecessor());
     for (const event of ['error', 'heartbeat_error']) this.#registry.on(event, (error) => this.emit('error', error));
+  }
+
+  /** It may have become a slave before this process knew that it is master, and is told of all the same. */
+  #tellPredecessor() {
+    const predecessor = this.#predecessor;
+    this.#predecessor = null;
+    if (predecessor) this.emit('slave-registered', slaveNode(predecessor));
   }
 
   /**

@@ -14,6 +14,12 @@ const BEAT_MOST_MS = 10_000;
 /** `stop` does not hang on a cluster that is away: the entry lapses by its ttl then. */
 const UNREGISTER_MS = 5_000;
 
+/** What the feed tells of processes. */
+const FEED_KINDS = ['process_registered', 'process_changed', 'process_removed'];
+
+/** What an entry says besides its role, to compare. */
+const saying = ({ identifier, capabilities, metadata }) => JSON.stringify([identifier, capabilities, metadata]);
+
 const path = (id, verb) => `/v1/processes/${segment(id, 'process')}${verb ? `/${verb}` : ''}`;
 
 /** The calls as they are; `Registry` is made of them. */
@@ -195,7 +201,7 @@ export class Registry extends Emitter {
   }
 
   /**
-   * Begins to tell of `slave_registered` and `slave_removed`. Resolves when it is known who is there, or when the first attempt to
+   * Begins to tell of `slave_registered`, `slave_changed` and `slave_removed`. Resolves when it is known who is there, or when the first attempt to
    * learn that has failed: whoever comes after it is known is told of. Goes on by itself at another node, until `stop`.
    */
   async watch() {
@@ -286,6 +292,7 @@ export class Registry extends Emitter {
       try {
         for await (const event of this.#events(signal, opened)) {
           if (event.kind === 'process_registered') await this.#came(event);
+          else if (event.kind === 'process_changed') await this.#changed(event);
           else if (event.kind === 'process_removed') this.#went(event.process);
           else await this.#compare(first);
           first &&= event.kind !== 'bookmark';
@@ -310,22 +317,36 @@ export class Registry extends Emitter {
       this.emit('error', error);
       failed();
     };
-    const kinds = ['process_registered', 'process_removed'];
-    for await (const event of this.#feed({ kinds, bookmarks: true, signal, onError })) {
+    for await (const event of this.#feed({ kinds: FEED_KINDS, bookmarks: true, signal, onError })) {
       if (event.kind !== 'bookmark' || !begun) yield event;
       begun = true;
     }
   }
 
-  async #came({ process: id, role }) {
+  async #came({ process: id, role, previous_role: before = null }) {
     if (role !== this.#options.slaveRole || this.#known.has(id)) return;
     const found = await this.slave(id);
-    if (found) this.#tellCame(found);
+    if (found) this.#tellCame(found, before);
   }
 
-  #tellCame(process) {
+  /** Who is a slave no longer, or none that the filter lets pass, has gone from among the slaves. */
+  async #changed(event) {
+    if (!this.#known.has(event.process)) return this.#came(event);
+    const found = event.role === this.#options.slaveRole ? await this.slave(event.process) : null;
+    if (found) this.#tellChanged(found);
+    else this.#went(event.process);
+  }
+
+  /** `before` is the role that it had, if it was there in another one. */
+  #tellCame(process, before) {
     this.#known.set(process.id, process);
-    this.emit('slave_registered', process);
+    this.emit('slave_registered', process, before);
+  }
+
+  #tellChanged(process) {
+    const before = this.#known.get(process.id);
+    this.#known.set(process.id, process);
+    if (saying(before) !== saying(process)) this.emit('slave_changed', process);
   }
 
   #went(id) {
@@ -339,6 +360,9 @@ export class Registry extends Emitter {
       return;
     }
     for (const id of [...this.#known.keys()]) if (!now.has(id)) this.#went(id);
-    for (const [id, process] of now) if (!this.#known.has(id)) this.#tellCame(process);
+    for (const [id, process] of now) {
+      if (this.#known.has(id)) this.#tellChanged(process);
+      else this.#tellCame(process, null);
+    }
   }
 }

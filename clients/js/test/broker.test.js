@@ -45,6 +45,23 @@ test('heartbeats keep it; a broker that is silent for 10 s is followed by anothe
   await b.stop();
 });
 
+test('tryElect: a broker whose own heartbeat is stale is elected anew', async () => {
+  const { clock, backend, a, b } = two();
+  await a.tryElect();
+  const { renew } = backend;
+  backend.renew = async () => {
+    throw new Indeterminate('cut off');
+  };
+  const lost = event(a, 'leader_lost');
+  await clock.advance(10_000);
+  await lost;
+  backend.renew = renew;
+  assert.deepEqual(await a.tryElect(), { status: 'elected' });
+  assert.equal(a.token, 2);
+  assert.deepEqual(await b.tryElect(), { status: 'other_leader', leader: '0.0.0.0:8080' });
+  await a.stop();
+});
+
 test('checkLeadership asks the cluster: who was replaced learns of it', async () => {
   const { backend, a } = two();
   await a.tryElect();

@@ -34,6 +34,18 @@ test('documents: all of a prefix, over pages', async (t) => {
   assert.equal(found.at(-1), 349);
 });
 
+test('users and elections: a list of those whose names begin so', async (t) => {
+  const { cluster, client } = await fake(t);
+  const asked = [];
+  cluster.fault = ({ path, query }) => {
+    asked.push(`${path}?${query}`);
+    return { status: 200, body: { items: [], next: null } };
+  };
+  assert.deepEqual(await client.users.list({ prefix: 'a&b', limit: 2, after: 'a' }), { items: [], next: null });
+  await client.elections.list({ prefix: 'board' });
+  assert.deepEqual(asked, ['/v1/users?prefix=a%26b&limit=2&after=a', '/v1/elections?prefix=board']);
+});
+
 test('commands: one, and a batch', async (t) => {
   const { cluster, client } = await fake(t);
   const { result } = await client.command('CreateUser', { name: 'ann' });

@@ -44,6 +44,22 @@ test('start: contested, it follows, and knows whom', async (t) => {
   assert.deepEqual(heard, [['election_started'], ['new_leader', 'a'], ['election_completed', false]]);
 });
 
+test('checkEveryMs: so long a follower waits at the cluster before it asks again; 5 s unless told', async (t) => {
+  for (const [options, every] of [[{}, 5_000], [{ checkEveryMs: 700 }, 700]]) {
+    const { clock, backend, stand } = stage(t);
+    await stand('a', { ttlMs: 60_000 }).start();
+    const asked = [];
+    const { acquire } = backend;
+    backend.acquire = (role, wanted) => {
+      asked.push([wanted.waitMs, clock.now()]);
+      return acquire.call(backend, role, wanted);
+    };
+    await stand('b', options).start();
+    await clock.advance(2 * every);
+    assert.deepEqual(asked, [[0, 0], [every, 0], [every, every], [every, 2 * every]]);
+  }
+});
+
 test('stop hands over at once to who waits, with a higher token', async (t) => {
   const { clock, stand } = stage(t);
   const [first, second] = [stand('a'), stand('b')];

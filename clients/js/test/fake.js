@@ -225,7 +225,12 @@ function processPut(state, id, body, found) {
   const nothing = { role: null, capabilities: null, metadata: null, ttl_ms: 45_000 };
   const process = { ...nothing, ...body, id, channel: `worker:slave:${id}`, registered_at: found?.registered_at ?? now, last_seen: now };
   state.processes.set(id, { ...process, expires_in_ms: process.ttl_ms });
-  if (!found) state.tell({ kind: 'process_registered', process: id, identifier: process.identifier, role: process.role });
+  const { identifier, role } = process;
+  const said = (one) => JSON.stringify([one.identifier, one.role, one.capabilities, one.metadata]);
+  if (!found) state.tell({ kind: 'process_registered', process: id, identifier, role });
+  else if (said(found) !== said(process)) {
+    state.tell({ kind: 'process_changed', process: id, identifier, role, previous_role: found.role });
+  }
   return { status: found ? 200 : 201, body: state.processes.get(id) };
 }
 

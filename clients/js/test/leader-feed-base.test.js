@@ -78,6 +78,54 @@ test('one of several elects itself after a silence, and stays', async () => {
   assert.deepEqual(leaders(feeds), [leader]);
 });
 
+test('status: starting, started, stopping, stopped', async () => {
+  const { feeds } = stage(1);
+  const [feed] = feeds;
+  const seen = [feed.status];
+  const starting = feed.start();
+  seen.push(feed.status);
+  await starting;
+  seen.push(feed.status);
+  const stopping = feed.stop();
+  seen.push(feed.status);
+  await stopping;
+  assert.deepEqual([...seen, feed.status], ['stopped', 'starting', 'started', 'stopping', 'stopped']);
+});
+
+test('stop during start leaves nothing behind', async () => {
+  const { clock, store, feeds } = stage(1);
+  const [feed] = feeds;
+  const heard = recorded(feed, ['subscribe started', 'new state']);
+  const starting = feed.start();
+  await feed.stop();
+  await starting;
+  await pass(clock, 20_000);
+  assert.deepEqual([feed.status, feed.isLeader, store.subscribers.size, heard], ['stopped', false, 0, []]);
+  await feed.start();
+  await feed.elect();
+  assert.equal(feed.isLeader, true);
+});
+
+test('what _subscribe emits: a heartbeat of another, a change, an error', async () => {
+  const { store, feeds } = stage(1);
+  const [feed] = feeds;
+  const heard = recorded(feed, ['change', 'new leader', 'new state', 'subscribe error']);
+  await feed.start();
+  await feed.elect();
+  store.publish('change', { id: 7 });
+  store.publish('heartbeat', 'another');
+  assert.equal(feed.isLeader, false);
+  await feed.elect();
+  const gone = new Error('gone');
+  store.publish('subscribe error', gone);
+  assert.equal(feed.isLeader, false);
+  const of = (names) => heard.filter(([name]) => names.includes(name));
+  assert.deepEqual(of(['change']), [['change', { id: 7 }]]);
+  assert.deepEqual(of(['new leader']), [['new leader', 'f0'], ['new leader', 'another'], ['new leader', 'f0']]);
+  assert.deepEqual(of(['subscribe error']), [['subscribe error', gone]]);
+  assert.deepEqual(of(['new state']).map(([, state]) => state), ['leader', 'follower', 'leader', 'follower']);
+});
+
 test('stop: another one leads; status on the way', async () => {
   const { clock, feeds } = stage(2);
   for (const feed of feeds) await feed.start();

@@ -21,6 +21,19 @@ test('start, status, isLeader, id, new state, new leader', async (t) => {
   assert.ok(feedA.token >= 1);
 });
 
+test('status: starting, started, stopping, stopped', async (t) => {
+  const { feedA } = await feeds(t);
+  const seen = [feedA.status];
+  const starting = feedA.start({ table: 't' });
+  seen.push(feedA.status);
+  await starting;
+  seen.push(feedA.status);
+  const stopping = feedA.stop();
+  seen.push(feedA.status);
+  await stopping;
+  assert.deepEqual([...seen, feedA.status], ['stopped', 'starting', 'started', 'stopping', 'stopped']);
+});
+
 test('start and stop take callbacks', async (t) => {
   const { feedA } = await feeds(t);
   const started = await new Promise((resolve, reject) => {

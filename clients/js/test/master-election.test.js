@@ -88,6 +88,49 @@ test('slaves: registered and removed are told to the master', async (t) => {
   assert.deepEqual(unheard, []);
 });
 
+/** `second` is named in place of `first`, whose next entry in the registry is written once `when` resolves. */
+async function replaced({ cluster, client, first, second }, when) {
+  const entry = `/v1/processes/${first.getNodeId()}`;
+  cluster.fault = async (call) => {
+    if (call.method === 'PUT' && call.path === entry) await when;
+  };
+  const lost = event(first, 'master-lost');
+  await client.roles.elect('master-election', { instanceId: second.getNodeId() });
+  await lost;
+}
+
+test('a master that turns slave is told to the next master as slave-registered, which is itself a slave no more', async (t) => {
+  const all = await pair(t);
+  const { first, second } = all;
+  await first.start();
+  await second.start();
+  const heard = recorded(second, ['slave-registered', 'slave-removed']);
+  await replaced(all, event(second, 'master-acquired'));
+  // What it hears late of its own registration as a slave is over then, too.
+  const told = (name, id) => heard.some(([is, value]) => is === name && (value.nodeId ?? value) === id);
+  await until(() => told('slave-registered', first.getNodeId()) && told('slave-removed', second.getNodeId()), 'both');
+  assert.equal(await second.getSlaveCount(), 1);
+});
+
+test('a master that turns slave before the next one knows that it is master is told to it all the same', async (t) => {
+  const all = await pair(t);
+  const { cluster, client, first, second } = all;
+  await first.start();
+  await second.start();
+  const order = recorded(second, ['master-acquired', 'slave-registered']);
+  // Somebody who is not there is named: for as long as it holds the lock nobody is master.
+  const lost = event(first, 'master-lost');
+  await client.roles.elect('master-election', { instanceId: 'nobody', ttlMs: 3_600_000 });
+  await lost;
+  await until(async () => (await second.getSlaves()).some((slave) => slave.nodeId === first.getNodeId()), 'the registry');
+  const read = (call) => call.method === 'GET' && call.path === `/v1/processes/${first.getNodeId()}`;
+  await until(() => cluster.calls.some(read), 'the second one to have heard of it');
+  assert.deepEqual(order, []);
+  await client.roles.elect('master-election', { instanceId: second.getNodeId() });
+  await until(() => order.length === 2, 'both');
+  assert.deepEqual([order[0], order[1][1].nodeId], [['master-acquired'], first.getNodeId()]);
+});
+
 test('elections of other names are apart', async (t) => {
   const { client, first } = await pair(t);
   const other = new MasterElection(client, 'other');
@@ -132,6 +175,16 @@ test('stop during start leaves no leader behind', async (t) => {
   await first.start();
   assert.equal(first.getIsMaster(), true);
   assert.ok(heard.length >= 1);
+});
+
+test('the defaults: lockName, lockTtl, checkInterval, identifier', async (t) => {
+  const { cluster, first, second } = await pair(t);
+  await first.start();
+  await second.start();
+  const asked = () => cluster.calls.filter((call) => call.path === '/v1/roles/master-election/acquire').map((call) => call.body);
+  await until(() => asked().length === 3, 'the wait of the second');
+  assert.deepEqual(asked().map((body) => [body.ttl_ms, body.wait_ms ?? 0]), [[30_000, 0], [30_000, 0], [30_000, 5_000]]);
+  assert.equal(second.getIdentifier(), 'cms-backend');
 });
 
 test('waitForElectionComplete waits for a start that nobody awaited', async (t) => {

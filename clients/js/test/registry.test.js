@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Registry } from '../src/index.js';
+import { ManualClock } from '../src/memory.js';
 import { removeProcess, tellReaders } from './fake.js';
 import { event, fake, recorded, until } from './help.js';
 
@@ -45,6 +47,24 @@ test('heartbeats go on, and register anew after a 404', async (t) => {
   assert.equal(beats(), made);
 });
 
+test('the defaults: an entry lives for 45 s, and a heartbeat is sent every 10 s', async () => {
+  const clock = new ManualClock();
+  const sent = [];
+  const processes = {
+    clock,
+    put: async (id, { role, ttlMs }) => sent.push(['put', role, ttlMs]),
+    heartbeat: async () => sent.push(['heartbeat', clock.now()]),
+    delete: async () => {},
+  };
+  const registry = new Registry({ processes });
+  await registry.register();
+  await clock.advance(9_999);
+  assert.deepEqual(sent, [['put', 'slave', 45_000]]);
+  await clock.advance(20_001);
+  assert.deepEqual(sent.slice(1), [10_000, 20_000, 30_000].map((at) => ['heartbeat', at]));
+  await registry.stop();
+});
+
 test('a heartbeat that fails is told of, and the next one follows', async (t) => {
   const { cluster, client } = await fake(t);
   const registry = client.registry({ id: 'p', heartbeatEveryMs: 5 });
@@ -75,18 +95,57 @@ test('slave_registered and slave_removed, once each, over a change of nodes', as
   await registry.stop();
 });
 
+test('a process that turns slave has come, one that turns from it has gone, and one that says something else has changed', async (t) => {
+  const { client } = await fake(t);
+  const registry = client.registry();
+  const heard = recorded(registry, ['slave_registered', 'slave_changed', 'slave_removed']);
+  await client.processes.put('p', { role: 'slave', metadata: 1 });
+  await registry.watch();
+  const steps = [
+    [{ role: 'slave', metadata: 2 }, ['slave_changed', 'p']],
+    [{ role: 'slave', metadata: 2 }, null],
+    [{ role: 'master', metadata: 3 }, ['slave_removed', 'p']],
+    [{ role: 'master', metadata: 4 }, null],
+    [{ role: 'slave', metadata: 4 }, ['slave_registered', 'p', 'master']],
+  ];
+  const expected = [];
+  for (const [entry, told] of steps) {
+    await client.processes.put('p', entry);
+    if (told) expected.push(told);
+    await until(() => heard.length === expected.length, `${told}`);
+  }
+  assert.deepEqual(heard.map(([name, value, ...more]) => [name, value.id ?? value, ...more]), expected);
+  await registry.stop();
+});
+
+test('a process that the filter lets pass no more has gone', async (t) => {
+  const { client } = await fake(t);
+  const registry = client.registry({ filter: (process) => process.metadata === 'mine' });
+  const heard = recorded(registry, ['slave_registered', 'slave_removed']);
+  await registry.watch();
+  await client.processes.put('p', { role: 'slave', metadata: 'mine' });
+  await until(() => heard.length === 1, 'slave_registered');
+  await client.processes.put('p', { role: 'slave', metadata: 'another' });
+  await until(() => heard.length === 2, 'slave_removed');
+  assert.deepEqual(heard[1], ['slave_removed', 'p']);
+  await registry.stop();
+});
+
 test('a state that has become another one is read anew', async (t) => {
   const { cluster, client } = await fake(t);
   const registry = client.registry();
-  const heard = recorded(registry, ['slave_registered', 'slave_removed']);
+  const heard = recorded(registry, ['slave_registered', 'slave_changed', 'slave_removed']);
   await client.processes.put('gone', { role: 'slave' });
+  await client.processes.put('other', { role: 'slave' });
   await registry.watch();
   const { processes } = cluster.state;
+  processes.set('other', { ...processes.get('other'), metadata: 2 });
   processes.set('new', { ...processes.get('gone'), id: 'new' });
   processes.delete('gone');
   tellReaders(cluster, { kind: 'new_state', reason: 'restored', changes_told: false });
-  await until(() => heard.length === 2, 'both');
-  assert.deepEqual(heard.map(([name, value]) => [name, value.id ?? value]), [['slave_removed', 'gone'], ['slave_registered', 'new']]);
+  await until(() => heard.length === 3, 'all of them');
+  const told = heard.map(([name, value]) => [name, value.id ?? value]);
+  assert.deepEqual(told, [['slave_removed', 'gone'], ['slave_registered', 'new'], ['slave_changed', 'other']]);
   await registry.stop();
 });
 

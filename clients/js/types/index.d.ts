@@ -374,7 +374,11 @@ export interface Processes {
 }
 
 export type RegistryEvents = {
-  slave_registered: [process: ProcessEntry];
+  /** It has come, or was there in the role `before`. */
+  slave_registered: [process: ProcessEntry, before: string | null];
+  /** It says something else of itself: its metadata, capabilities or identifier. */
+  slave_changed: [process: ProcessEntry];
+  /** It has gone, or is something else now. */
   slave_removed: [id: string];
   heartbeat_error: [error: Error];
   error: [error: Error];
@@ -493,6 +497,7 @@ export type FeedKind =
   | 'role_acquired'
   | 'role_lost'
   | 'process_registered'
+  | 'process_changed'
   | 'process_removed'
   | 'conflict'
   | 'service_down'

@@ -31,10 +31,12 @@ pub const MASTER: &str = "master";
 
 #[derive(Clone, Debug)]
 pub enum RegistryEvent {
+    /// It has come, or was something else before.
     SlaveRegistered(Box<Process>),
-    SlaveRemoved {
-        id: String,
-    },
+    /// It says something else of itself: its metadata, capabilities or identifier.
+    SlaveChanged(Box<Process>),
+    /// It has gone, or is something else now.
+    SlaveRemoved { id: String },
     /// A heartbeat or the feed failed; both go on.
     Error(Arc<Error>),
     /// This listener was too slow for as many events.
@@ -102,7 +104,7 @@ impl RegistryBuilder {
     pub async fn register(self) -> Result<Registry, Error> {
         let RegistryBuilder { client, id, about, heartbeat } = self;
         client.put_process(&id, &about).await?;
-        let kinds = ["process_registered", "process_removed"].map(str::to_string).to_vec();
+        let kinds = ["process_registered", "process_changed", "process_removed"].map(str::to_string).to_vec();
         let feed = client.feed(FeedOptions { kinds, ..FeedOptions::default() }).await?;
         let core = Arc::new(Core {
             client,
@@ -177,7 +179,7 @@ impl Registry {
     /// None if there is none of this id, or it is no slave.
     pub async fn slave(&self, id: &str) -> Result<Option<Process>, Error> {
         let process = self.core.client.process(id).await?;
-        Ok(process.filter(|process| process.role.as_deref() == Some(SLAVE)))
+        Ok(process.filter(is_slave))
     }
 
     pub async fn slave_count(&self) -> Result<usize, Error> {
@@ -270,19 +272,32 @@ async fn hear(core: Arc<Core>, mut feed: Feed) {
 }
 
 async fn heard(core: &Core, event: &FeedEvent) {
-    let slave = event.text("role") == Some(SLAVE);
-    let Some(id) = event.text("process").filter(|_| slave) else {
-        return;
+    let Some(id) = event.text("process") else { return };
+    let says = |member: &str| event.text(member) == Some(SLAVE);
+    let told = match (event.kind.as_str(), says("role")) {
+        ("process_registered", true) => slave(core, id, RegistryEvent::SlaveRegistered).await,
+        ("process_changed", true) if says("previous_role") => {
+            slave(core, id, RegistryEvent::SlaveChanged).await
+        }
+        ("process_changed", true) => slave(core, id, RegistryEvent::SlaveRegistered).await,
+        ("process_changed", false) if says("previous_role") => {
+            Some(RegistryEvent::SlaveRemoved { id: id.into() })
+        }
+        ("process_removed", true) => Some(RegistryEvent::SlaveRemoved { id: id.into() }),
+        _ => None,
     };
-    match event.kind.as_str() {
-        // Who has gone since is told of in a moment.
-        "process_registered" => match core.client.process(id).await {
-            Ok(Some(process)) => core.tell(RegistryEvent::SlaveRegistered(Box::new(process))),
-            Ok(None) => {}
-            Err(error) => core.tell(RegistryEvent::Error(Arc::new(error))),
-        },
-        "process_removed" => core.tell(RegistryEvent::SlaveRemoved { id: id.to_string() }),
-        _ => {}
+    told.into_iter().for_each(|event| core.tell(event));
+}
+
+fn is_slave(process: &Process) -> bool {
+    process.role.as_deref() == Some(SLAVE)
+}
+
+/// The whole entry. Who has gone since, or is no slave any more, is told of in a moment.
+async fn slave(core: &Core, id: &str, told: fn(Box<Process>) -> RegistryEvent) -> Option<RegistryEvent> {
+    match core.client.process(id).await {
+        Ok(process) => process.filter(is_slave).map(|process| told(Box::new(process))),
+        Err(error) => Some(RegistryEvent::Error(Arc::new(error))),
     }
 }
 

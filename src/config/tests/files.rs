@@ -9,7 +9,7 @@ use crate::config::keys;
 use crate::config::raw::{Raw, Table};
 use crate::config::{Config, Flags, Sources, load};
 use crate::protocol::{Settings, Timing};
-use crate::types::NodeId;
+use crate::types::{NodeId, Span};
 
 const DEFAULT: &str = include_str!("../../../config/default.toml");
 const SEED: &str = include_str!("../../../config/seed.toml");
@@ -49,6 +49,16 @@ fn the_other_files_are_their_profiles() {
     }
     assert_eq!(Start::default().good().timing, Timing::lan());
     assert_eq!(Start::config(DEFAULT).good().timing, Timing::lan());
+}
+
+/// Heartbeats, the time until a leader counts as dead, declarations, an election, and the look for other leaders.
+#[test]
+fn the_numbers_of_the_original_design() {
+    let config = Start::config(SEED).good();
+    let timing = config.timing;
+    let spans = [timing.heartbeat, timing.dead_after, timing.declare, timing.window, timing.poll];
+    assert_eq!(spans, [30, 60, 5, 30, 60].map(|seconds| Span::millis(seconds * 1000)));
+    assert_eq!((config.snapshot_every, config.listen.port), (10, 9000));
 }
 
 #[test]

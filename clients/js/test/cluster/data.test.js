@@ -31,6 +31,7 @@ test('commands: users are read back', async () => {
   const { result } = await client().command('CreateUser', { name, group: 'staff' });
   assert.equal(result.name, name);
   assert.equal((await client(1).users.get(name)).group, 'staff');
+  assert.deepEqual((await client(2).users.list({ prefix: name })).items.map((user) => user.name), [name]);
   assert.equal((await client().status()).cluster.length > 0, true);
 });
 
@@ -111,9 +112,14 @@ test('registry: processes come, are found, and go', async () => {
   assert.equal(await reader.slaveCount(), 1);
   assert.equal((await reader.byCapability('gpu'))[0].id, slave.id);
   await slave.heartbeat();
-  await slave.stop();
+  await slave.register({ role: 'master' });
   await until(() => heard.length === 2, 'slave_removed');
-  assert.deepEqual(heard[1], ['slave_removed', slave.id]);
+  await slave.register({ role: 'slave' });
+  await until(() => heard.length === 3, 'slave_registered');
+  assert.deepEqual([heard[1], heard[2][0], heard[2][2]], [['slave_removed', slave.id], 'slave_registered', 'master']);
+  await slave.stop();
+  await until(() => heard.length === 4, 'slave_removed');
+  assert.deepEqual(heard[3], ['slave_removed', slave.id]);
   assert.equal(await reader.slave(slave.id), null);
   await watching.stop();
 });

@@ -37,7 +37,8 @@ export async function others(): Promise<void> {
   const result = await broker.tryElect();
   if (result.status === 'other_leader') result.leader?.toUpperCase();
   const registry = client.registry({ identifier: 'backend', capabilities: ['scan'] });
-  registry.on('slave_registered', (process) => process.channel.length);
+  registry.on('slave_registered', (process, before) => process.channel.length + (before?.length ?? 0));
+  registry.on('slave_changed', (process) => process.channel.length);
   const count: number = await registry.slaveCount();
   const doc = client.stateDoc<{ jobs: number[] }>('queue', { initial: { jobs: [] } });
   await doc.update((state) => ({ jobs: [...state.jobs, count] }));

@@ -43,6 +43,8 @@ class Documents(RealCluster):
         with self.assertRaises(Problem) as caught:
             await client.command("CreateUser", {"name": name})
         self.assertEqual((caught.exception.code, caught.exception.status), ("exists", 409))
+        found = await client.read("/v1/users", prefix=name)
+        self.assertEqual(found["items"], [{"name": name}])
 
 
 class Feeds(RealCluster):

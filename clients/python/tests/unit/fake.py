@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from .fake_state import Answer, State, problem
 
-Kind = Literal["cut_before", "cut_after", "refuse_503", "refuse_429", "refuse_421", "lost_504", "done_504", "hang", "garbage"]
+Kind = Literal["cut_before", "cut_after", "refuse_503", "refuse_429", "refuse_421", "lost_504", "done_504", "hang", "hang_after", "garbage"]
 
 #: A node breaks silences as the real one does, only sooner.
 SILENCE_S = 0.2
@@ -129,11 +129,11 @@ class _Node(BaseHTTPRequestHandler):
             self.fail(fault.kind, seen)
 
     def fail(self, kind: Kind, seen: Seen) -> None:
-        if kind in ("cut_after", "done_504"):
+        if kind in ("cut_after", "done_504", "hang_after"):
             self.ask(seen)
         if kind.startswith("cut"):
             self.close_connection = True
-        elif kind == "hang":
+        elif kind.startswith("hang"):
             self.cluster.hanging.wait(30)
             self.close_connection = True
         elif kind == "garbage":

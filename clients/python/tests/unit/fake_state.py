@@ -168,7 +168,7 @@ class State:
 
     def register(self, name: str, body: dict[str, Any]) -> Answer:
         self.expire()
-        status = 200 if name in self.processes else 201
+        before = self.processes.get(name)
         ttl_ms = body.get("ttl_ms", 45000)
         self.processes[name] = {
             "id": name, "identifier": body["identifier"], "role": body.get("role"), "capabilities": body.get("capabilities"),
@@ -176,8 +176,13 @@ class State:
             "registered_at": "2026-01-02T03:04:05Z", "last_seen": "2026-01-02T03:04:05Z", "expires_in_ms": ttl_ms,
             "until": time.monotonic() + ttl_ms / 1000,
         }
-        self.tell("process_registered", process=name, identifier=body["identifier"], role=body.get("role"))
-        return status, self.shown(name)
+        members = {"process": name, "identifier": body["identifier"], "role": body.get("role")}
+        said = ("role", "capabilities", "metadata", "identifier")
+        if before is None:
+            self.tell("process_registered", **members)
+        elif any(before[member] != self.processes[name][member] for member in said):
+            self.tell("process_changed", **members, previous_role=before["role"])
+        return (201 if before is None else 200), self.shown(name)
 
     def shown(self, name: str) -> dict[str, Any]:
         return {member: value for member, value in self.processes[name].items() if member != "until"}

@@ -92,6 +92,38 @@ class Cases:
             self.assertIsNone((await self.backend.role("r")).leader)
             await election.stop()
 
+    async def test_status_has_four_values(self: Any) -> None:
+        election = self.election()
+        seen = [election.status]
+        for step in (election.start, election.stop):
+            under_way = asyncio.create_task(step())
+            await asyncio.sleep(0)  # its first step is done
+            seen.append(election.status)
+            await under_way
+            seen.append(election.status)
+        self.assertEqual(seen, ["stopped", "starting", "started", "stopping", "stopped"])
+
+    async def test_a_stop_during_the_start_leaves_no_leader_behind(self: Any) -> None:
+        for steps in range(12):
+            election = self.election(instance_id=f"a{steps}")
+            starting = asyncio.create_task(election.start())
+            for _ in range(steps + 1):
+                await asyncio.sleep(0)
+            await election.stop()
+            await starting
+            self.assertEqual((election.is_leader, election.status), (False, "stopped"), f"after {steps} steps")
+            self.assertIsNone((await self.backend.role("r")).leader, f"after {steps} steps")
+            await election.start()
+            self.assertTrue(election.is_leader, f"after {steps} steps")
+            await election.stop()
+
+    async def test_wait_for_election_waits_for_a_start_that_nobody_awaited(self: Any) -> None:
+        election = self.election()
+        starting = asyncio.create_task(election.start())
+        self.assertTrue(await election.wait_for_election())
+        await starting
+        await election.stop()
+
     async def test_it_can_be_started_again(self: Any) -> None:
         async with self.started() as (election, _):
             await election.stop()
@@ -298,6 +330,19 @@ class OverHttp(Cases, ClusterCase):
         async with self.started() as (election, _):
             self.assertTrue(election.is_leader)
             self.assertEqual([kind for _, kind, _ in self.cluster.state.events], ["role_acquired"])
+
+    async def test_a_stop_while_a_grant_is_on_its_way_leaves_no_leader_behind(self) -> None:
+        self.cluster.fail("hang_after", "POST", "/acquire")
+        election = self.election()
+        starting = asyncio.create_task(election.start())
+        await self.seen("POST", "/acquire")
+        async with asyncio.timeout(PATIENCE):
+            while (await self.backend.role("r")).leader is None:
+                await asyncio.sleep(0.005)
+        await election.stop()
+        await starting
+        self.assertFalse(election.is_leader)
+        self.assertIsNone((await self.backend.role("r")).leader)
 
     async def test_no_cluster_at_the_start_is_an_error_and_no_leader(self) -> None:
         down = self.cluster.fail("refuse_503", "POST", "/acquire", times=1000)

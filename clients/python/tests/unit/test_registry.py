@@ -70,6 +70,36 @@ class Registered(ClusterCase):
             self.assertEqual(await heard.until_heard("slave_removed"), ("slave_removed", "b"))
             self.assertEqual(len(heard.events), 2)
 
+    async def test_who_turns_into_a_slave_has_come_and_who_turns_from_one_has_gone(self) -> None:
+        client = self.client()
+        async with self.registry(client, "a", role="master") as a:
+            heard = Heard(a, ["slave_registered", "slave_changed", "slave_removed"])
+            await self.seen("GET", "/v1/feed")
+            steps = [("master", 1, None), ("slave", 1, "slave_registered"), ("slave", 2, "slave_changed"), ("slave", 2, None)]
+            for role, zone, told in [*steps, ("master", 3, "slave_removed"), ("master", 4, None), ("slave", 4, "slave_registered")]:
+                before = len(heard.events)
+                await client.register("b", "cms-b", role=role, metadata={"zone": zone})
+                if told is not None:
+                    await heard.until(lambda before=before: len(heard.events) > before)
+                    self.assertEqual(heard.names[-1], told)
+            self.assertEqual(heard.names, ["slave_registered", "slave_changed", "slave_removed", "slave_registered"])
+            self.assertEqual([heard.events[1][1].metadata, heard.events[2][1]], [{"zone": 2}, "b"])
+
+    async def test_a_master_that_turns_slave_is_told_to_the_next_one(self) -> None:
+        client = self.client()
+        first, second = Election(client, "r"), Election(client, "r")
+        await first.start()
+        await second.start()
+        async with Registry(client, election=first) as one, Registry(client, election=second) as two:
+            heard = Heard(two, ["slave_registered", "slave_removed"])
+            await self.seen("GET", "/v1/feed", 2)
+            await second.elect()
+            await heard.until(lambda: len(heard.events) == 2)
+            self.assertEqual((await heard.until_heard("slave_registered"))[1].id, one.id)
+            self.assertEqual(await heard.until_heard("slave_removed"), ("slave_removed", two.id))
+        await first.stop()
+        await second.stop()
+
     async def test_a_process_that_died_is_told(self) -> None:
         client = self.client()
         async with self.registry(client, "a", role="master") as a:

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::fake::{Fake, Reply, closed, problem};
-use crate::{Acquire, Backend, Client, Error, Hold, If, Level, StateDoc};
+use crate::{Acquire, Backend, Broker, BrokerTried, Client, Error, Hold, If, Level, StateDoc};
 
 const SHORT: Duration = Duration::from_millis(600);
 
@@ -200,6 +200,46 @@ async fn a_state_is_read_again_when_somebody_was_faster() {
     assert_eq!(seen[3].body, json!(11));
     let revisions: Vec<_> = seen.iter().filter_map(|seen| seen.header("if-match")).collect();
     assert_eq!(revisions, ["\"7\"", "\"9\""]);
+}
+
+/// Of two that find nothing one creates it, and the other changes what that one made.
+#[tokio::test]
+async fn a_state_that_is_not_there_is_created_once() {
+    let missing = || problem(404, "not_found", json!({}));
+    let written = |rev: &str, created| Reply::Json(200, json!({"key": "k", "rev": rev, "created": created}));
+    let node = Fake::script(vec![
+        missing(),
+        written("7", true),
+        missing(),
+        problem(412, "precondition_failed", json!({"current_rev": "7"})),
+        Reply::Tagged(200, json!(1), "7"),
+        written("9", false),
+    ])
+    .await;
+    let state: StateDoc<u64> = StateDoc::new(client(&[&node.url]), "k");
+    let add = |value: Option<u64>| Some(value.unwrap_or_default() + 1);
+    assert_eq!(state.update(add).await.expect("created"), Some(1));
+    assert_eq!(state.update(add).await.expect("changed"), Some(2));
+    let seen = node.seen();
+    let conditions: Vec<_> =
+        seen.iter().map(|seen| (seen.header("if-none-match"), seen.header("if-match"))).collect();
+    let (read, create, change) = ((None, None), (Some("*"), None), (None, Some("\"7\"")));
+    assert_eq!(conditions, [read, create, read, create, read, change]);
+}
+
+/// Free when the call arrived, and granted to another before it was applied.
+#[tokio::test]
+async fn a_broker_is_told_of_a_conflict() {
+    let other = json!({"instance_id": "b", "address": "0.0.0.0:8081", "metadata": null});
+    let members =
+        json!({"outcome": "conflict", "role": "queue", "leader": other, "token": 7, "expires_in_ms": 10_000});
+    let node = Fake::script(vec![problem(409, "role_held", members)]).await;
+    let mut broker = Broker::new(client(&[&node.url]), "queue", "0.0.0.0:8080");
+    match broker.try_elect().await.expect("asked") {
+        BrokerTried::Conflict { leader } => assert_eq!(leader.address.as_deref(), Some("0.0.0.0:8081")),
+        tried => panic!("{tried:?}"),
+    }
+    assert!(!broker.is_leader());
 }
 
 #[tokio::test]

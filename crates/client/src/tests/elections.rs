@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{advance, sleep};
 
 use crate::{Backend, ELECTION_WAIT, Election, ElectionEvent, ElectionEvents, Error, Memory, Role, Status};
 
@@ -90,6 +90,94 @@ async fn a_leader_that_is_cut_off_ends_before_the_next_one_leads() {
     memory.mend("a");
     sleep(100 * S).await;
     assert!(b.is_leader() && !a.is_leader() && a.leader().as_deref() == Some("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_that_fails_is_told_and_the_lead_goes_on() {
+    let memory = Memory::new();
+    let a = Election::builder(memory.clone(), "r").instance_id("a").ttl(3 * S).renew_every(S);
+    let a = a.build().expect("good options");
+    a.start();
+    assert!(a.wait_for_election(ELECTION_WAIT).await);
+    let mut events = a.events();
+    memory.cut("a");
+    assert!(matches!(events.next().await, Some(ElectionEvent::HeartbeatError(_))));
+    assert!(a.is_leader(), "its lease lasts");
+    memory.mend("a");
+    sleep(10 * S).await;
+    let words = told(&mut events).await;
+    assert!(a.is_leader() && words.iter().all(|word| word == "heartbeat error"), "{words:?}");
+}
+
+/// Nothing of this process runs while the time passes, as in a machine that was suspended.
+#[tokio::test(start_paused = true)]
+async fn is_leader_asks_the_clock_at_each_call() {
+    let memory = Memory::new();
+    let a = election(&memory, "a");
+    a.start();
+    assert!(a.wait_for_election(ELECTION_WAIT).await);
+    advance(Duration::from_millis(29_690)).await;
+    assert_eq!((a.is_leader(), a.token()), (false, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_listener_hears_what_happens_while_it_listens() {
+    let memory = Memory::new();
+    let a = election(&memory, "a");
+    let (mut first, gone) = (a.events(), a.events());
+    drop(gone);
+    a.start();
+    assert!(a.wait_for_election(ELECTION_WAIT).await);
+    let mut late = a.events();
+    a.stop().await;
+    let words = told(&mut first).await;
+    assert!(
+        words.contains(&"acquired 1".to_string())
+            && words.ends_with(&["lost".into(), "state follower".into()])
+    );
+    let words: Vec<_> = told(&mut late).await.into_iter().filter(|word| word != "subscribed").collect();
+    assert_eq!(words, ["lost", "state follower"]);
+    drop(a);
+    assert!(late.next().await.is_none(), "nothing follows");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_has_four_values() {
+    let memory = Memory::new();
+    let a = election(&memory, "a");
+    assert_eq!(a.status(), Status::Stopped);
+    memory.cut("a");
+    a.start();
+    assert_eq!(a.status(), Status::Starting);
+    memory.mend("a");
+    assert!(a.wait_for_election(ELECTION_WAIT).await);
+    assert_eq!(a.status(), Status::Started);
+    let mut stopping = Box::pin(a.stop());
+    tokio::select! {
+        biased;
+        () = &mut stopping => panic!("the role is given back first"),
+        () = async {} => assert_eq!(a.status(), Status::Stopping),
+    }
+    stopping.await;
+    assert_eq!(a.status(), Status::Stopped);
+}
+
+/// Stopped after any number of steps of the start: nobody is left who leads, and it can stand again.
+#[tokio::test(start_paused = true)]
+async fn a_stop_during_the_start_leaves_no_leader_behind() {
+    for steps in 0..12 {
+        let memory = Memory::new();
+        let a = election(&memory, "a");
+        a.start();
+        for _ in 0..steps {
+            tokio::task::yield_now().await;
+        }
+        a.stop().await;
+        assert_eq!((a.is_leader(), a.status()), (false, Status::Stopped), "after {steps} steps");
+        assert!(memory.holder("r").await.expect("asked").leader.is_none(), "after {steps} steps");
+        a.start();
+        assert!(a.wait_for_election(ELECTION_WAIT).await, "after {steps} steps");
+    }
 }
 
 /// Renewals happen and nobody is told: each answer that does come proves the lease again.

@@ -151,3 +151,16 @@ async fn brokers_are_told_one_of_four_things() {
     second.stop().await.expect("given back");
     assert_eq!(first.try_elect().await.expect("asked"), BrokerTried::Elected { token: 3 });
 }
+
+/// Nobody has taken its place, and its lease has ended all the same.
+#[tokio::test(start_paused = true)]
+async fn a_broker_whose_own_heartbeat_is_stale_is_elected_anew() {
+    let memory = Memory::new();
+    let mut broker = Broker::new(memory.clone(), "queue", "0.0.0.0:8080");
+    assert_eq!(broker.try_elect().await.expect("asked"), BrokerTried::Elected { token: 1 });
+    memory.cut(broker.id());
+    sleep(11 * S).await;
+    assert!(!broker.is_leader());
+    memory.mend(broker.id());
+    assert_eq!(broker.try_elect().await.expect("asked"), BrokerTried::Elected { token: 2 });
+}

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::fake::{Fake, Reply, Request, problem};
-use crate::{Acquire, Backend, Client, Election, Error, Grant, Hold, Lock, Memory, Outcome, Renewal};
+use crate::{
+    Acquire, Backend, Client, Election, ElectionEvent, Error, Grant, Hold, Lock, Memory, Outcome, Renewal,
+};
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug)]
@@ -182,4 +184,64 @@ async fn a_grant_that_was_waited_for_is_proved_first() {
     assert!(second.is_held());
     let last = node.seen().last().cloned().expect("calls");
     assert!(last.path.ends_with("/renew") && last.body["token"] == json!(second.token()), "{last:?}");
+}
+
+/// The role was granted, and the election is stopped before it hears of that: whoever asks finds out, and gives it back.
+#[tokio::test]
+async fn a_stop_while_a_grant_is_on_its_way_leaves_no_leader_behind() {
+    let memory = Memory::new();
+    let kept = memory.clone();
+    let node = Fake::start(Arc::new(move |request| {
+        let memory = kept.clone();
+        Box::pin(async move {
+            let reply = answer(&memory, &request).await;
+            if request.path.ends_with("/acquire") { Reply::Silence } else { reply }
+        })
+    }))
+    .await;
+    let a = election(&node, "a");
+    a.start();
+    until(|| node.seen().iter().any(|seen| seen.path.ends_with("/acquire"))).await;
+    while memory.holder("r").await.expect("asked").leader.is_none() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    a.stop().await;
+    assert!(!a.is_leader());
+    assert!(memory.holder("r").await.expect("asked").leader.is_none(), "given back");
+}
+
+/// The feed breaks off; the lease goes on, and so does the feed.
+#[tokio::test]
+async fn a_feed_that_breaks_is_told_and_taken_up_again() {
+    let memory = Memory::new();
+    let opened = Arc::new(AtomicUsize::new(0));
+    let node = Fake::start(Arc::new(move |request| {
+        let (memory, opened) = (memory.clone(), opened.clone());
+        Box::pin(async move {
+            if !request.path.starts_with("/v1/feed") {
+                return answer(&memory, &request).await;
+            }
+            match opened.fetch_add(1, Ordering::SeqCst) {
+                // What is no event ends the subscription.
+                0 => Reply::Lines(vec![json!("nonsense")]),
+                _ => Reply::Lines(vec![json!({"id": "1", "kind": "bookmark"})]),
+            }
+        })
+    }))
+    .await;
+    let a = election(&node, "a");
+    let mut events = a.events();
+    a.start();
+    for wanted in ["started", "error", "started"] {
+        loop {
+            match events.next().await.expect("it goes on") {
+                ElectionEvent::SubscribeStarted if wanted == "started" => break,
+                ElectionEvent::SubscribeError(_) if wanted == "error" => break,
+                ElectionEvent::LeaderLost => panic!("nothing was lost"),
+                _ => {}
+            }
+        }
+    }
+    assert!(a.wait_for_election(crate::ELECTION_WAIT).await);
+    a.stop().await;
 }

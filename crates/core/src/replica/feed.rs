@@ -16,6 +16,7 @@ pub enum Kind {
     RoleAcquired,
     RoleLost,
     ProcessRegistered,
+    ProcessChanged,
     ProcessRemoved,
     Conflict,
     ServiceDown,
@@ -171,6 +172,7 @@ fn lease(event: &LeaseEvent) -> Draft {
         LeaseEvent::RoleAcquired { .. } => Kind::RoleAcquired,
         LeaseEvent::RoleLost { .. } => Kind::RoleLost,
         LeaseEvent::ProcessRegistered { .. } => Kind::ProcessRegistered,
+        LeaseEvent::ProcessChanged { .. } => Kind::ProcessChanged,
         LeaseEvent::ProcessRemoved { .. } => Kind::ProcessRemoved,
     };
     Draft::rare(kind, Some(event.name().clone()), event.members())
@@ -208,7 +210,7 @@ impl Draft {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Change,
         Kind::NewLeader,
         Kind::NewState,
@@ -217,6 +219,7 @@ impl Kind {
         Kind::RoleAcquired,
         Kind::RoleLost,
         Kind::ProcessRegistered,
+        Kind::ProcessChanged,
         Kind::ProcessRemoved,
         Kind::Conflict,
         Kind::ServiceDown,
@@ -234,6 +237,7 @@ impl Kind {
             Kind::RoleAcquired => "role_acquired",
             Kind::RoleLost => "role_lost",
             Kind::ProcessRegistered => "process_registered",
+            Kind::ProcessChanged => "process_changed",
             Kind::ProcessRemoved => "process_removed",
             Kind::Conflict => "conflict",
             Kind::ServiceDown => "service_down",
@@ -249,7 +253,9 @@ impl Kind {
     /// Whether its events are about something that has a name.
     pub fn is_named(self) -> bool {
         use Kind::*;
-        matches!(self, Change | RoleAcquired | RoleLost | ProcessRegistered | ProcessRemoved | Conflict)
+        let of_lease =
+            matches!(self, RoleAcquired | RoleLost | ProcessRegistered | ProcessChanged | ProcessRemoved);
+        of_lease || matches!(self, Change | Conflict)
     }
 }
 

@@ -20,8 +20,9 @@ __all__ = ["HEARTBEAT_EVERY_S", "MASTER", "PROCESS_TTL_S", "SLAVE", "Registry"]
 
 PROCESS_TTL_S = 45.0
 HEARTBEAT_EVERY_S = 10.0
+FEED_KINDS = ["process_registered", "process_changed", "process_removed"]
 MASTER, SLAVE = "master", "slave"
-EVENTS = ("slave_registered", "slave_removed", "heartbeat_error", "error")
+EVENTS = ("slave_registered", "slave_changed", "slave_removed", "heartbeat_error", "error")
 
 
 class Registry(Emitter):
@@ -184,7 +185,7 @@ class Registry(Emitter):
         backoff = Backoff(random.Random())
         while True:
             try:
-                async with self._client.feed(["process_registered", "process_removed"]) as feed:
+                async with self._client.feed(FEED_KINDS) as feed:
                     async for event in feed:
                         await self._saw(event)
             except FeedCompacted as error:  # what was missed cannot be told; what comes can
@@ -195,9 +196,13 @@ class Registry(Emitter):
 
     async def _saw(self, event: FeedEvent) -> None:
         process = event.data.get("process")
-        if event.data.get("role") != SLAVE or not isinstance(process, str):
+        if not isinstance(process, str):
             return
+        role, before = event.data.get("role"), event.data.get("previous_role")
         if event.kind == "process_removed":
+            role, before = None, role
+        if role == SLAVE:  # who has gone since, or is no slave any more, is told of in a moment
+            if (entry := await self.slave(process)) is not None:
+                self.emit("slave_changed" if before == SLAVE else "slave_registered", entry)
+        elif before == SLAVE:
             self.emit("slave_removed", process)
-        elif event.kind == "process_registered" and (entry := await self.get(process)) is not None:
-            self.emit("slave_registered", entry)

@@ -9,12 +9,13 @@ use crate::store::state::Store;
 use crate::store::tables::{Key, Role};
 use crate::types::{LeaseName, Text};
 
-/// What became of leases, for those who are told one by one.
+/// What became of leases, for those who are told one by one. `before` is what a process said of itself until now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseEvent {
     RoleAcquired { role: Text, instance: Text, token: u64 },
     RoleLost { role: Text, instance: Text, token: u64, why: Ended },
     ProcessRegistered { id: Text, process: Arc<NewProcess> },
+    ProcessChanged { id: Text, process: Arc<NewProcess>, before: Arc<NewProcess> },
     ProcessRemoved { id: Text, process: Arc<NewProcess>, why: Ended },
 }
 
@@ -59,11 +60,15 @@ impl LeaseEvent {
                 text("instance_id", instance);
             }
             LeaseEvent::ProcessRegistered { id, process }
+            | LeaseEvent::ProcessChanged { id, process, .. }
             | LeaseEvent::ProcessRemoved { id, process, .. } => {
                 text("process", id);
                 text("identifier", &process.identifier);
                 process.role.iter().for_each(|role| text("role", role));
             }
+        }
+        if let LeaseEvent::ProcessChanged { before, .. } = self {
+            before.role.iter().for_each(|role| text("previous_role", role));
         }
         let rest = match self {
             LeaseEvent::RoleAcquired { token, .. } => format!(",\"token\":{token}"),
@@ -71,6 +76,7 @@ impl LeaseEvent {
                 format!(",\"token\":{token},\"reason\":\"{}\"", why.name())
             }
             LeaseEvent::ProcessRegistered { .. } => String::new(),
+            LeaseEvent::ProcessChanged { process, .. } => about(process),
             LeaseEvent::ProcessRemoved { why, .. } => format!(",\"reason\":\"{}\"", why.name()),
         };
         out + &rest
@@ -80,9 +86,24 @@ impl LeaseEvent {
     pub fn name(&self) -> &Text {
         match self {
             LeaseEvent::RoleAcquired { role, .. } | LeaseEvent::RoleLost { role, .. } => role,
-            LeaseEvent::ProcessRegistered { id, .. } | LeaseEvent::ProcessRemoved { id, .. } => id,
+            LeaseEvent::ProcessRegistered { id, .. }
+            | LeaseEvent::ProcessChanged { id, .. }
+            | LeaseEvent::ProcessRemoved { id, .. } => id,
         }
     }
+}
+
+/// What it can do and what else it says of itself: JSON already.
+fn about(process: &NewProcess) -> String {
+    let given = [("capabilities", &process.capabilities), ("metadata", &process.metadata)];
+    given.iter().filter_map(|(name, json)| Some(format!(",\"{name}\":{}", json.as_ref()?))).collect()
+}
+
+/// A process that registers again. What only its lease is about, its ttl, is news to nobody.
+pub(super) fn changed(id: &Text, before: &Arc<NewProcess>, now: &Arc<NewProcess>) -> Option<LeaseEvent> {
+    let same_but_for_its_ttl = **before == NewProcess { ttl: before.ttl, ..NewProcess::clone(now) };
+    let (id, process, before) = (id.clone(), now.clone(), before.clone());
+    (!same_but_for_its_ttl).then_some(LeaseEvent::ProcessChanged { id, process, before })
 }
 
 impl Store {
@@ -97,9 +118,15 @@ impl Store {
             if token(before) != token(self) {
                 events.extend(before.lost(&name));
                 events.extend(self.got(&name));
+            } else if let LeaseName::Process(id) = &name {
+                events.extend(self.changed_since(before, id));
             }
         }
         events
+    }
+
+    fn changed_since(&self, before: &Store, id: &Text) -> Option<LeaseEvent> {
+        changed(id, &before.processes.get(id)?.new, &self.processes.get(id)?.new)
     }
 
     fn lost(&self, name: &LeaseName) -> Option<LeaseEvent> {

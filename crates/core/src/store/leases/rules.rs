@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::events::{Ended, LeaseEvent};
+use super::events::{Ended, LeaseEvent, changed};
 use crate::protocol::mutant::{self, Mutant};
 use crate::store::command::{Claim, LeaseOperation, NewProcess, Reason, Thing};
 use crate::store::encoding::TOKENS_END;
@@ -119,7 +119,11 @@ impl Store {
 
     fn register(&mut self, id: &Text, process: &Arc<NewProcess>, effects: &mut Effects) {
         let (token, since, new) = match self.processes.get(id) {
-            Some(there) => (there.token, there.since, process_after(&there.new, process)),
+            Some(there) => {
+                let now = process_after(&there.new, process);
+                effects.events.extend(changed(id, &there.new, &now));
+                (there.token, there.since, now)
+            }
             None => {
                 let event = LeaseEvent::ProcessRegistered { id: id.clone(), process: process.clone() };
                 effects.events.push(event);

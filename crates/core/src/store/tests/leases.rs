@@ -147,7 +147,7 @@ fn a_process_keeps_its_place_when_it_comes_again() {
     assert!(matches!(&events[..], [LeaseEvent::ProcessRegistered { .. }]));
     assert_eq!(bench.lease(&register("p", "cms")), Err(Reason::Unchanged));
     let before = bench.store.process("p").cloned().expect("there");
-    assert_eq!(bench.lease(&register("p", "other")), Ok(Vec::new()));
+    bench.lease(&register("p", "other")).expect("another name");
     let now = bench.store.process("p").cloned().expect("there");
     assert_eq!((now.token, now.since), (before.token, before.since));
     assert_eq!(&*now.new.identifier, "other");
@@ -155,6 +155,38 @@ fn a_process_keeps_its_place_when_it_comes_again() {
     assert!(matches!(&events[..], [LeaseEvent::ProcessRemoved { why: Ended::Removed, .. }]));
     let missing = bench.lease(&Command::remove_process(text("p")));
     assert!(matches!(missing, Err(Reason::NotFound { thing: Thing::Process, .. })));
+}
+
+fn describe(role: Option<&str>, metadata: &str, ttl_ms: u64) -> Arc<NewProcess> {
+    let (capabilities, metadata) = (Some(text(r#"["gpu"]"#)), Some(text(metadata)));
+    let (identifier, ttl) = (text("cms"), Span::millis(ttl_ms));
+    NewProcess { identifier, role: role.map(text), capabilities, metadata, ttl }.into()
+}
+
+#[test]
+fn a_process_that_says_something_else_of_itself_is_news() {
+    let mut bench = Bench::new();
+    let mut register = |process: Arc<NewProcess>| {
+        bench.lease(&lease_command(LeaseOperation::Register { id: text("p"), process }))
+    };
+    register(describe(Some("master"), "1", 45_000)).expect("new");
+    // Nothing that others would ask for has changed.
+    assert_eq!(register(describe(Some("master"), "1", 60_000)), Ok(Vec::new()));
+    let told = |events: Result<Vec<LeaseEvent>, Reason>| match &events.expect("changed")[..] {
+        [event @ LeaseEvent::ProcessChanged { .. }] => event.members(),
+        events => panic!("{events:?}"),
+    };
+    assert_eq!(
+        told(register(describe(Some("slave"), "1", 60_000))),
+        r#","process":"p","identifier":"cms","role":"slave","previous_role":"master","capabilities":["gpu"],"metadata":1"#
+    );
+    assert_eq!(
+        told(register(describe(None, r#"{"n":2}"#, 60_000))),
+        r#","process":"p","identifier":"cms","previous_role":"slave","capabilities":["gpu"],"metadata":{"n":2}"#
+    );
+    let (identifier, ttl) = (text("other"), Span::millis(60_000));
+    let bare = NewProcess { identifier, role: None, capabilities: None, metadata: None, ttl };
+    assert_eq!(told(register(bare.into())), r#","process":"p","identifier":"other""#);
 }
 
 /// Processes live on, whatever becomes of the data.
@@ -279,6 +311,22 @@ fn what_a_meeting_decided_about_a_lease_is_told_to_all() {
     meet(&mut sides, 0, 1);
     assert_eq!(sides[0].holder("r"), sides[1].holder("r"));
     assert_eq!(sides[0].store.digest(), sides[1].store.digest());
+}
+
+/// Two sides let a process of before their split register as different things.
+#[test]
+fn a_process_that_a_meeting_changed_is_news() {
+    let as_role = |role| {
+        lease_command(LeaseOperation::Register { id: text("p"), process: describe(Some(role), "1", 45_000) })
+    };
+    let mut sides = Side::group(&[1, 2], |side| drop(side.lease(&as_role("slave"))));
+    sides[0].lease(&as_role("master"));
+    let before = sides[1].store.clone();
+    meet(&mut sides, 0, 1);
+    let key = [Key::Process(text("p"))];
+    let events = sides[1].store.lease_events_since(&before, &key);
+    assert!(matches!(&events[..], [LeaseEvent::ProcessChanged { .. }]), "{events:?}");
+    assert_eq!(sides[1].store.lease_events_since(&sides[0].store, &key), []);
 }
 
 /// Parts and meetings at random: nodes agree to the bit, and no token is given twice.
