@@ -16,6 +16,7 @@ use super::lease::{Belief, RENEWALS, Term};
 use super::pauses::Pauses;
 use super::random;
 use super::seat::Seat;
+use super::ties::HeldBy;
 
 /// A lease lasts as long as this unless told.
 pub const TTL: Duration = Duration::from_secs(30);
@@ -41,6 +42,7 @@ impl<B: Backend> Lock<B> {
             renew_every: TTL / RENEWALS,
             priority: 0,
             address: None,
+            held_by: HeldBy::default(),
         };
         Lock { seat, renew_every: None, metadata: None }
     }
@@ -70,6 +72,12 @@ impl<B: Backend> Lock<B> {
 
     pub fn address(mut self, address: impl Into<String>) -> Lock<B> {
         self.seat.address = Some(address.into());
+        self
+    }
+
+    /// A connection besides the lease, unless told.
+    pub fn held_by(mut self, held_by: HeldBy) -> Lock<B> {
+        self.seat.held_by = held_by;
         self
     }
 

@@ -1,0 +1,180 @@
+//! A lease that ends with a connection (P44 of the protocol): a stream to one node is kept open beside the renewals, and when this
+//! process dies, that node frees the role. The lease itself goes on as ever.
+//!
+//! ```text
+//!   opened ── the node names the tie in a renewal of its own ──▶ tied
+//!   tied ──── the connection breaks ──▶ in doubt: the belief lasts for half of the grace, unless a renewal under the next
+//!             number proves that the lease goes on; from then on the old connection ends nothing, and the next one is opened
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::backend::{Backend, Hold, TieNews};
+use super::error::Error;
+use super::lease::Term;
+use super::pauses::Pauses;
+use super::random;
+use super::seat::Seat;
+
+/// With what a role is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeldBy {
+    /// A lease, and a connection: when this process dies, the role is free within a second or so.
+    #[default]
+    Connection,
+    /// A lease alone: when this process dies, the role is free when its ttl is over.
+    Lease,
+}
+
+/// The node waits this long after the connection has closed. Whoever lives and has lost it stops to believe after half of that: the
+/// rest is for the two to hear of it at different moments.
+const GRACE_MAX: Duration = Duration::from_secs(1);
+
+/// News that wait for a holder that is about to renew.
+const NEWS_MAX: usize = 8;
+
+pub fn grace(ttl: Duration) -> Duration {
+    GRACE_MAX.min(ttl / 4)
+}
+
+/// What the holder learns of its ties.
+#[derive(Debug)]
+pub enum Tying {
+    /// There is one; that was a renewal.
+    Proved(Term),
+    /// To be renewed now.
+    Renew,
+    /// It is gone, and the node may free the role.
+    Broken,
+}
+
+/// The ties of one grant, one after the other. Dropped, the last one goes too.
+#[derive(Debug)]
+pub struct Ties {
+    number: Option<Arc<AtomicU64>>,
+    proved: Arc<Notify>,
+    news: mpsc::Receiver<Tying>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Ties {
+    pub fn begin<B: Backend>(seat: &Seat<B>, token: u64) -> Ties {
+        let (tell, news) = mpsc::channel(NEWS_MAX);
+        let proved = Arc::new(Notify::new());
+        if seat.held_by == HeldBy::Lease {
+            return Ties { number: None, proved, news, task: None };
+        }
+        let number = Arc::new(AtomicU64::new(random::rising()));
+        let tying = TyingTask { seat: seat.clone(), token, number: number.clone(), proved: proved.clone(), tell };
+        let task = Some(tokio::spawn(tying.run()));
+        Ties { number: Some(number), proved, news, task }
+    }
+
+    /// What the next renewal names.
+    pub fn number(&self) -> Option<u64> {
+        self.number.as_ref().map(|number| number.load(Ordering::SeqCst))
+    }
+
+    /// A renewal under the present number: whatever was before ends nothing, and another tie may be opened.
+    pub fn proved(&self) {
+        self.proved.notify_one();
+    }
+
+    /// Never, if there is no tie to be had.
+    pub async fn next(&mut self) -> Tying {
+        match self.news.recv().await {
+            Some(news) => news,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Ties {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+struct TyingTask<B> {
+    seat: Seat<B>,
+    token: u64,
+    number: Arc<AtomicU64>,
+    proved: Arc<Notify>,
+    tell: mpsc::Sender<Tying>,
+}
+
+impl<B: Backend> TyingTask<B> {
+    async fn run(self) {
+        let mut pauses = Pauses::new();
+        loop {
+            match self.seat.backend.tie(&self.hold(), grace(self.seat.ttl)).await {
+                Ok(Some(tied)) => {
+                    pauses = Pauses::new();
+                    let Hold { token, ttl, .. } = self.hold();
+                    let term = Term::new(token, tied.renewal.sent, ttl, tied.renewal.expires_in);
+                    let mut said = self.say(Tying::Proved(term)).await;
+                    // Kept until the holder has proved that it goes on without it.
+                    let mut news = tied.news;
+                    while said {
+                        match news.recv().await {
+                            Some(TieNews::Renew) => said = self.say(Tying::Renew).await,
+                            Some(TieNews::Let) => {
+                                said = self.go_on(Tying::Renew).await;
+                                break;
+                            }
+                            Some(TieNews::Broken) | None => {
+                                said = self.go_on(Tying::Broken).await;
+                                break;
+                            }
+                        }
+                    }
+                    if !said {
+                        return;
+                    }
+                }
+                // Perhaps it is open, over there.
+                Err(Error::Indeterminate { .. }) => {
+                    if !self.go_on(Tying::Broken).await {
+                        return;
+                    }
+                }
+                Err(Error::Unavailable { .. }) => {}
+                Err(error) if error.is_lease_lost() => {
+                    self.say(Tying::Renew).await;
+                    return;
+                }
+                // There is no such thing here, or not for this holder: the lease alone holds.
+                Ok(None) | Err(_) => return,
+            }
+            sleep(pauses.next()).await;
+        }
+    }
+
+    fn hold(&self) -> Hold {
+        Hold { tie: Some(self.number.load(Ordering::SeqCst)), ..self.seat.hold(self.token) }
+    }
+
+    /// The next number, told to the holder, and proved by it.
+    async fn go_on(&self, what: Tying) -> bool {
+        // A permit of an earlier renewal says nothing of this number.
+        let _ = tokio::time::timeout(Duration::ZERO, self.proved.notified()).await;
+        self.number.fetch_add(1, Ordering::SeqCst);
+        let said = self.say(what).await;
+        if said {
+            self.proved.notified().await;
+        }
+        said
+    }
+
+    async fn say(&self, what: Tying) -> bool {
+        self.tell.send(what).await.is_ok()
+    }
+}
