@@ -40,7 +40,7 @@ const GRACE_MAX: Duration = Duration::from_secs(1);
 const NEWS_MAX: usize = 8;
 
 pub fn grace(ttl: Duration) -> Duration {
-    GRACE_MAX.min(ttl / 4)
+    GRACE_MAX.min(ttl / 2)
 }
 
 /// What the holder learns of its ties.
