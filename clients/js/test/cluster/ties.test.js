@@ -25,8 +25,19 @@ test('a holder that is killed: another one leads long before the ttl is over', a
 test('a program that is done ends, though it holds a lock by a connection', async () => {
   const role = unique('done');
   const script = `import { client } from ${JSON.stringify(new URL('stage.js', import.meta.url).href)};
-    const guard = await client(0).lock(${JSON.stringify(role)}, { ttlMs: 3_600_000 });
-    console.log(guard.token);`;
+    const store = client(0);
+    const tie = store.backend.tie.bind(store.backend);
+    const tied = new Promise((resolve) => {
+      store.backend.tie = async (...asked) => {
+        const line = await tie(...asked);
+        resolve();
+        return line;
+      };
+    });
+    await store.lock(${JSON.stringify(role)}, { ttlMs: 3_600_000 });
+    const alive = setInterval(() => {}, 1000);
+    await tied;
+    clearInterval(alive);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'ignore', 'inherit'] });
   assert.deepEqual(await once(child, 'exit'), [0, null]);
   const taken = await client(1).lock(role, { waitMs: 20_000 });
