@@ -101,7 +101,7 @@ impl<B: Backend> Seat<B> {
                 renewed = renewed => match renewed {
                     Some(Ok(proof)) => {
                         belief.prove(proof);
-                        ties.proved();
+                        ties.proved(hold.tie);
                         at_once = false;
                     }
                     Some(Err(why)) => break why,

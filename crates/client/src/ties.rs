@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -58,7 +58,7 @@ pub enum Tying {
 #[derive(Debug)]
 pub struct Ties {
     number: Option<Arc<AtomicU64>>,
-    proved: Arc<Notify>,
+    proved: watch::Sender<u64>,
     news: mpsc::Receiver<Tying>,
     task: Option<JoinHandle<()>>,
 }
@@ -66,12 +66,12 @@ pub struct Ties {
 impl Ties {
     pub fn begin<B: Backend>(seat: &Seat<B>, token: u64) -> Ties {
         let (tell, news) = mpsc::channel(NEWS_MAX);
-        let proved = Arc::new(Notify::new());
+        let proved = watch::Sender::new(0);
         if seat.held_by == HeldBy::Lease {
             return Ties { number: None, proved, news, task: None };
         }
         let number = Arc::new(AtomicU64::new(random::rising()));
-        let tying = TyingTask { seat: seat.clone(), token, number: number.clone(), proved: proved.clone(), tell };
+        let tying = TyingTask { seat: seat.clone(), token, number: number.clone(), proved: proved.subscribe(), tell };
         let task = Some(tokio::spawn(tying.run()));
         Ties { number: Some(number), proved, news, task }
     }
@@ -81,9 +81,9 @@ impl Ties {
         self.number.as_ref().map(|number| number.load(Ordering::SeqCst))
     }
 
-    /// A renewal under the present number: whatever was before ends nothing, and another tie may be opened.
-    pub fn proved(&self) {
-        self.proved.notify_one();
+    /// A renewal that named this number has come through: whatever was before ends nothing.
+    pub fn proved(&self, number: Option<u64>) {
+        self.proved.send_replace(number.unwrap_or_default());
     }
 
     /// Never, if there is no tie to be had.
@@ -107,12 +107,12 @@ struct TyingTask<B> {
     seat: Seat<B>,
     token: u64,
     number: Arc<AtomicU64>,
-    proved: Arc<Notify>,
+    proved: watch::Receiver<u64>,
     tell: mpsc::Sender<Tying>,
 }
 
 impl<B: Backend> TyingTask<B> {
-    async fn run(self) {
+    async fn run(mut self) {
         let mut pauses = Pauses::new();
         loop {
             match self.seat.backend.tie(&self.hold(), grace(self.seat.ttl)).await {
@@ -163,15 +163,9 @@ impl<B: Backend> TyingTask<B> {
     }
 
     /// The next number, told to the holder, and proved by it.
-    async fn go_on(&self, what: Tying) -> bool {
-        // A permit of an earlier renewal says nothing of this number.
-        let _ = tokio::time::timeout(Duration::ZERO, self.proved.notified()).await;
-        self.number.fetch_add(1, Ordering::SeqCst);
-        let said = self.say(what).await;
-        if said {
-            self.proved.notified().await;
-        }
-        said
+    async fn go_on(&mut self, what: Tying) -> bool {
+        let number = self.number.fetch_add(1, Ordering::SeqCst) + 1;
+        self.say(what).await && self.proved.wait_for(|proved| *proved >= number).await.is_ok()
     }
 
     async fn say(&self, what: Tying) -> bool {
