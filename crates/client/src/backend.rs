@@ -115,11 +115,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Ties the lease to a connection to one node, which frees the role when `grace` has passed after this process has closed it,
     /// unless a renewal has named a greater number by then. None where leases are all there is; [`Error::Indeterminate`] if it may be
     /// open all the same.
-    fn tie(
-        &self,
-        hold: &Hold,
-        grace: Duration,
-    ) -> impl Future<Output = Result<Option<Tied>, Error>> + Send {
+    fn tie(&self, hold: &Hold, grace: Duration) -> impl Future<Output = Result<Option<Tied>, Error>> + Send {
         let _ = (hold, grace);
         async { Ok(None) }
     }

@@ -59,7 +59,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, Tied, TieNews, Watch, Watched};
+pub use backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, TieNews, Tied, Watch, Watched};
 pub use broker::{Broker, Tried as BrokerTried};
 pub use call_error::CallError;
 pub use channels::{Heard, Subscription};

@@ -75,7 +75,7 @@ impl<B: Backend> Seat<B> {
     /// What fails on the way is told to `note`, and tried again until the belief's own time is over.
     pub async fn keep(&self, belief: &Belief, mut note: impl FnMut(Error)) -> Error {
         let clock = self.backend.clock();
-        let mut ties = belief.token().map(|token| Ties::begin(self, token));
+        let mut ties = belief.token().map(|token| Ties::begin(&self.backend, self.hold(token), self.held_by));
         let mut at_once = false;
         let why = loop {
             let (Some(term), Some(ties)) = (belief.term(), &mut ties) else {

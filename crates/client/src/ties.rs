@@ -1,4 +1,4 @@
-//! A lease that ends with a connection (P44 of the protocol): a stream to one node is kept open beside the renewals, and when this
+//! A lease that ends with a connection (P45 of the protocol): a stream to one node is kept open beside the renewals, and when this
 //! process dies, that node frees the role. The lease itself goes on as ever.
 //!
 //! ```text
@@ -15,12 +15,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::backend::{Backend, Hold, TieNews};
+use super::backend::{Backend, Hold, Renewal, TieNews};
 use super::error::Error;
 use super::lease::Term;
 use super::pauses::Pauses;
 use super::random;
-use super::seat::Seat;
 
 /// With what a role is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,14 +63,16 @@ pub struct Ties {
 }
 
 impl Ties {
-    pub fn begin<B: Backend>(seat: &Seat<B>, token: u64) -> Ties {
+    /// Of this hold, whose number is drawn here.
+    pub fn begin<B: Backend>(backend: &B, hold: Hold, held_by: HeldBy) -> Ties {
         let (tell, news) = mpsc::channel(NEWS_MAX);
         let proved = watch::Sender::new(0);
-        if seat.held_by == HeldBy::Lease {
+        if held_by == HeldBy::Lease {
             return Ties { number: None, proved, news, task: None };
         }
         let number = Arc::new(AtomicU64::new(random::rising()));
-        let tying = TyingTask { seat: seat.clone(), token, number: number.clone(), proved: proved.subscribe(), tell };
+        let (backend, proved_number) = (backend.clone(), proved.subscribe());
+        let tying = TyingTask { backend, hold, number: number.clone(), proved: proved_number, tell };
         let task = Some(tokio::spawn(tying.run()));
         Ties { number: Some(number), proved, news, task }
     }
@@ -103,9 +104,12 @@ impl Drop for Ties {
     }
 }
 
+/// The grant is over.
+struct NobodyListens;
+
 struct TyingTask<B> {
-    seat: Seat<B>,
-    token: u64,
+    backend: B,
+    hold: Hold,
     number: Arc<AtomicU64>,
     proved: watch::Receiver<u64>,
     tell: mpsc::Sender<Tying>,
@@ -115,60 +119,65 @@ impl<B: Backend> TyingTask<B> {
     async fn run(mut self) {
         let mut pauses = Pauses::new();
         loop {
-            match self.seat.backend.tie(&self.hold(), grace(self.seat.ttl)).await {
+            // Kept, where there is one, until the holder has proved that it goes on without it.
+            let mut line = None;
+            let over = match self.backend.tie(&self.hold(), grace(self.hold.ttl)).await {
                 Ok(Some(tied)) => {
                     pauses = Pauses::new();
-                    let Hold { token, ttl, .. } = self.hold();
-                    let term = Term::new(token, tied.renewal.sent, ttl, tied.renewal.expires_in);
-                    let mut said = self.say(Tying::Proved(term)).await;
-                    // Kept until the holder has proved that it goes on without it.
-                    let mut news = tied.news;
-                    while said {
-                        match news.recv().await {
-                            Some(TieNews::Renew) => said = self.say(Tying::Renew).await,
-                            Some(TieNews::Let) => {
-                                said = self.go_on(Tying::Renew).await;
-                                break;
-                            }
-                            Some(TieNews::Broken) | None => {
-                                said = self.go_on(Tying::Broken).await;
-                                break;
-                            }
-                        }
-                    }
-                    if !said {
-                        return;
-                    }
+                    self.listen(tied.renewal, line.insert(tied.news)).await
                 }
                 // Perhaps it is open, over there.
-                Err(Error::Indeterminate { .. }) => {
-                    if !self.go_on(Tying::Broken).await {
-                        return;
-                    }
-                }
-                Err(Error::Unavailable { .. }) => {}
+                Err(Error::Indeterminate { .. }) => Ok(Some(Tying::Broken)),
+                Err(Error::Unavailable { .. }) => Ok(None),
                 Err(error) if error.is_lease_lost() => {
-                    self.say(Tying::Renew).await;
+                    let _ = self.say(Tying::Renew).await;
                     return;
                 }
                 // There is no such thing here, or not for this holder: the lease alone holds.
                 Ok(None) | Err(_) => return,
+            };
+            let gone_on = match over {
+                Ok(Some(what)) => self.go_on(what).await,
+                Ok(None) => Ok(()),
+                Err(NobodyListens) => return,
+            };
+            if gone_on.is_err() {
+                return;
             }
+            drop(line);
             sleep(pauses.next()).await;
         }
     }
 
+    /// What is to be told of the end of one that is open.
+    async fn listen(
+        &self,
+        renewal: Renewal,
+        line: &mut mpsc::Receiver<TieNews>,
+    ) -> Result<Option<Tying>, NobodyListens> {
+        let Hold { token, ttl, .. } = self.hold;
+        self.say(Tying::Proved(Term::new(token, renewal.sent, ttl, renewal.expires_in))).await?;
+        loop {
+            match line.recv().await {
+                Some(TieNews::Renew) => self.say(Tying::Renew).await?,
+                Some(TieNews::Let) => return Ok(Some(Tying::Renew)),
+                Some(TieNews::Broken) | None => return Ok(Some(Tying::Broken)),
+            }
+        }
+    }
+
     fn hold(&self) -> Hold {
-        Hold { tie: Some(self.number.load(Ordering::SeqCst)), ..self.seat.hold(self.token) }
+        Hold { tie: Some(self.number.load(Ordering::SeqCst)), ..self.hold.clone() }
     }
 
     /// The next number, told to the holder, and proved by it.
-    async fn go_on(&mut self, what: Tying) -> bool {
+    async fn go_on(&mut self, what: Tying) -> Result<(), NobodyListens> {
         let number = self.number.fetch_add(1, Ordering::SeqCst) + 1;
-        self.say(what).await && self.proved.wait_for(|proved| *proved >= number).await.is_ok()
+        self.say(what).await?;
+        self.proved.wait_for(|proved| *proved >= number).await.map(drop).map_err(|_| NobodyListens)
     }
 
-    async fn say(&self, what: Tying) -> bool {
-        self.tell.send(what).await.is_ok()
+    async fn say(&self, what: Tying) -> Result<(), NobodyListens> {
+        self.tell.send(what).await.map_err(|_| NobodyListens)
     }
 }

@@ -1,5 +1,5 @@
 //! A lease that ends with a connection: the holder renews it as any holder does, and keeps this stream open besides. When the
-//! holder's process dies, its kernel closes the connection, and this node says so to the leader (P44).
+//! holder's process dies, its kernel closes the connection, and this node says so to the leader (P45).
 //!
 //! ```text
 //!  the connection is closed by the holder's side ── grace ──▶ `untie`: the lease ends, unless the holder has named another tie
@@ -179,7 +179,8 @@ impl Tied {
 
 /// Another leader may take it.
 fn may_pass(status: StatusCode) -> bool {
-    status.is_server_error() || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST)
+    status.is_server_error()
+        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST)
 }
 
 impl Drop for Tied {

@@ -298,7 +298,7 @@ impl Loop {
             Call::Service(ServiceChange::Up { owner }) => self.note(format!("up {owner:?}")),
             Call::Form { without } => self.note(format!("form without {without:?}")),
             Call::ChangeMembers(change) => self.note(format!("members {change:?}")),
-            Call::Read(_) | Call::Acquire(_) | Call::Renew(_) | Call::Untie(_) | Call::Register(_) | Call::Stop => {}
+            _ => {}
         }
     }
 

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import { until } from '../help.js';
+import { Client } from '../../src/index.js';
 import { client, nodes, unique, Way } from './stage.js';
 
 test('a holder that is killed: another one leads long before the ttl is over', async (t) => {
@@ -47,8 +48,7 @@ test('a program that is done ends, though it holds a lock by a connection', asyn
 test('the way to the node that it is tied to is cut: it holds on, under the same token', async (t) => {
   const role = unique('cut');
   const way = await Way.to(nodes[1], t);
-  const holder = client(0, {});
-  const { Client } = await import('../../src/index.js');
+  const holder = client(0);
   const tied = new Client([nodes[0], way.url], { token: process.env.ELDEST_TOKEN });
   const guard = await tied.lock(role, { ttlMs: 3_600_000 });
   await until(() => way.connections > 0, 'it is tied');
@@ -58,4 +58,26 @@ test('the way to the node that it is tied to is cut: it holds on, under the same
   assert.equal(guard.held, true);
   assert.equal((await holder.roles.get(role)).token, guard.token);
   await guard.release();
+});
+
+test('cut off from all nodes: it has stopped believing when another one has the role', async (t) => {
+  const role = unique('cut-off');
+  const way = await Way.to(nodes[0], t);
+  const store = new Client([way.url]);
+  const tie = store.backend.tie.bind(store.backend);
+  const tied = new Promise((resolve) => {
+    store.backend.tie = async (...asked) => {
+      const line = await tie(...asked);
+      resolve();
+      return line;
+    };
+  });
+  const guard = await store.lock(role, { ttlMs: 3_600_000 });
+  await tied;
+  assert.equal(guard.held, true);
+  way.close();
+  const taken = await client(1).lock(role, { waitMs: 20_000 });
+  assert.equal(guard.held, false);
+  assert.ok(taken.token > guard.token);
+  await taken.release();
 });

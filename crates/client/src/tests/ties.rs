@@ -159,7 +159,11 @@ async fn doubt_about_an_attempt_is_cleared_away_first() {
     wired.refusals.lock().expect("nobody panics").extend([Error::Unavailable { tried: Vec::new() }, unclear]);
     let guard = wired.lock(HeldBy::Connection).await;
     let seen = wired.sees(|seen| seen.opened.len() == 1).await;
-    assert_eq!(seen.renewed, [Some(seen.opened[0])], "what may be open is worth nothing, what is surely not needs no proof");
+    assert_eq!(
+        seen.renewed,
+        [Some(seen.opened[0])],
+        "what may be open is worth nothing, what is surely not needs no proof"
+    );
     assert!(guard.is_held());
 }
 

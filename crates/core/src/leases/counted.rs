@@ -24,7 +24,7 @@
 //! the next one ends the lease after `T/2`.
 //!
 //! A holder may agree to less: it names a *tie* with its renewals, the number of a connection of its own, and whoever serves that
-//! connection says when it has closed ([`CountedLease::untie`], P44). Whoever goes on without it names a greater number first, or none, and
+//! connection says when it has closed ([`CountedLease::untie`], P45). Whoever goes on without it names a greater number first, or none, and
 //! from then on the old one ends nothing. A later leader knows of no tie until the holder's next renewal.
 //!
 //! It takes one more rule of the log: a record may lengthen the ttl of a token, never shorten it. Otherwise the next leader

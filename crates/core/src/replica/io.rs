@@ -89,7 +89,7 @@ pub enum Call {
     ChangeMembers(MemberChange),
     Acquire(Box<Acquire>),
     Renew(Renewal),
-    /// The connection that a role's holder relies on has closed (P44).
+    /// The connection that a role's holder relies on has closed (P45).
     Untie(Untie),
     Register(Registration),
     /// Hand over if leading; the answer is the end.

@@ -46,7 +46,7 @@ mod view;
 pub use answer::{Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Opinion, View, Written};
 pub use feed::{Draft, Fact, FeedEvent, Kind, Kinds, quoted};
 pub use io::{
-    Acquire, Brought, Call, CallId, DiskWrite, End, In, Out, Outgoing, Registration, Renewal, SnapshotOrder, Untie,
-    StateTransfer,
+    Acquire, Brought, Call, CallId, DiskWrite, End, In, Out, Outgoing, Registration, Renewal, SnapshotOrder,
+    StateTransfer, Untie,
 };
 pub use state::{Replica, Start};

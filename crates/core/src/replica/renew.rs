@@ -5,7 +5,7 @@ use super::io::{CallId, Registration, Renewal, Untie};
 use super::state::{Renewing, Replica, Turn, Waiting, What};
 use crate::leases::Judged as Standing;
 use crate::protocol::Verdict;
-use crate::store::{Command, Judged, LeaseOperation, Operation, Reason, Thing};
+use crate::store::{Command, Judged, LeaseOperation, Operation, Reason, Role, Tenure, Thing};
 use crate::types::{Lease, LeaseName, Position};
 
 impl Replica {
@@ -115,7 +115,7 @@ impl Replica {
     fn lease_of(&self, renewing: &Renewing, name: &LeaseName) -> Option<Lease> {
         let store = self.committed();
         if let What::Role { role, tenure } = &renewing.what {
-            store.role(role).filter(|held| tenure.is_of(held))?;
+            store.role(role).filter(|held| holds(tenure, held))?;
         }
         store.lease(name)
     }
@@ -146,7 +146,7 @@ impl Replica {
         }
         let Untie { role, tenure, tie } = untie;
         let name = LeaseName::Role(role.clone());
-        let held = self.committed().role(&role).is_some_and(|held| tenure.is_of(held));
+        let held = self.committed().role(&role).is_some_and(|held| holds(&tenure, held));
         if held && self.roles.leases.untie(self.now.mono, &name, tenure.token, tie) {
             self.answer(call, Ok(Answer::Done));
         } else {
@@ -173,4 +173,9 @@ impl Replica {
         let rejection = Reason::NotFound { thing: Thing::Process, name }.into();
         self.deny(renewing.call, Denied::Rejected(rejection));
     }
+}
+
+/// Whether it is this one that holds the role.
+fn holds(tenure: &Tenure, held: &Role) -> bool {
+    held.claim.instance == tenure.instance && held.token == tenure.token
 }

@@ -1,4 +1,4 @@
-//! Leases that end with a connection (P44).
+//! Leases that end with a connection (P45).
 
 use super::super::{Judged, Leases, Outcome};
 use super::{TTL, at, ends, fresh, leader_of, renewed, role};

@@ -6,7 +6,6 @@ use super::leases::{Claim, LeaseOperation, NewProcess, ttl};
 use super::operations::{Command, Operation};
 use super::parse::BadCommand;
 use crate::store::encoding::{BadField, Fields, NAME_MOST, PRIORITY_MOST, ROLE_TTL, WAIT_MOST, fields};
-use crate::store::Role;
 use crate::types::{Span, Text};
 
 /// `{"instance_id", "ttl_ms"?, "address"?, "metadata"?, "priority"?, "wait_ms"?}`
@@ -23,7 +22,7 @@ pub struct Tenure {
     pub instance: Text,
     pub token: u64,
     pub ttl: Option<Span>,
-    /// The number of the connection that the lease is to end with (P44).
+    /// The number of the connection that the lease is to end with (P45).
     pub tie: Option<u64>,
 }
 
@@ -62,11 +61,6 @@ impl Tenure {
         let tie = fields.given("tie").map(|_| fields.token("tie")).transpose()?;
         let (instance, token) = (fields.name("instance_id")?, fields.token("token")?);
         Ok(Tenure { instance, token, ttl: asked, tie })
-    }
-
-    /// Whether it is this one that holds the role.
-    pub fn is_of(&self, held: &Role) -> bool {
-        held.claim.instance == self.instance && held.token == self.token
     }
 
     /// What gives the role back.
