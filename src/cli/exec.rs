@@ -19,11 +19,11 @@ mod signals;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use serde_json::json;
 
 use super::exit::Failure;
-use crate::client::{Client, Lock, LockGuard};
+use crate::client::{Client, HeldBy, Lock, LockGuard};
 use end::ExecEnd;
 use give_up::GiveUp;
 use group::Group;
@@ -65,6 +65,10 @@ pub struct Args {
     /// How long the role stays with a holder that is not heard of
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
     ttl: Duration,
+    /// What holds the role: a connection besides the lease, with which it is free a second after this program was killed; or the
+    /// lease alone, with which it is free when the ttl is over
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "connection")]
+    held_by: By,
     /// One life of a process; a random name unless given
     #[arg(long, value_name = "ID")]
     instance_id: Option<String>,
@@ -83,6 +87,21 @@ pub struct Args {
     /// What to run, and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    Connection,
+    Lease,
+}
+
+impl From<By> for HeldBy {
+    fn from(by: By) -> HeldBy {
+        match by {
+            By::Connection => HeldBy::Connection,
+            By::Lease => HeldBy::Lease,
+        }
+    }
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -126,7 +145,7 @@ fn lock(args: &Args) -> Result<Lock, crate::client::Error> {
     let client = Client::new(args.nodes.clone())?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
     let about = json!({"command": name, "pid": std::process::id()});
-    let lock = Lock::new(client, &args.role).ttl(args.ttl).metadata(about);
+    let lock = Lock::new(client, &args.role).ttl(args.ttl).held_by(args.held_by.into()).metadata(about);
     Ok(match &args.instance_id {
         Some(id) => lock.instance_id(id),
         None => lock,
@@ -156,7 +175,10 @@ async fn run_with(guard: LockGuard, command: &[OsString], signals: &mut Signals)
         (ExecEnd::Lost { .. }, _) => {}
         (_, true) => GiveUp::release(guard).await,
         // Something of it may still be at work: the role is kept from others until the lease lapses.
-        (_, false) => super::out::note("children of the command cannot be killed; the role lapses by itself"),
+        (_, false) => {
+            super::out::note("children of the command cannot be killed; the role lapses by itself");
+            GiveUp::lapse(guard).await;
+        }
     }
     end
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::api::{Ask, Denied, Handle};
 use super::clock;
 use super::replies::To;
-use crate::replica::{Acquire, Call, Granted, LeaseTimes, Registration, Renewal};
+use crate::replica::{Acquire, Call, Granted, LeaseTimes, Registration, Renewal, Untie};
 use crate::store::{Claim, NewProcess, Process, Role, Tenure};
 use crate::types::{self, LeaseName, Span, Text};
 
@@ -37,8 +37,12 @@ impl Handle {
     }
 
     pub async fn renew_role(&self, role: Text, tenure: Tenure) -> Result<Granted<Role>, Denied> {
-        let Tenure { instance, token, ttl } = tenure;
-        self.call(Call::Renew(Renewal::Role { role, instance, token, ttl }), To::Role).await
+        self.call(Call::Renew(Renewal::Role { role, tenure }), To::Role).await
+    }
+
+    /// The connection that the holder relies on has closed.
+    pub async fn untie_role(&self, role: Text, tenure: Tenure, tie: u64) -> Result<(), Denied> {
+        self.call(Call::Untie(Untie { role, tenure, tie }), To::Done).await
     }
 
     pub async fn renew_process(&self, id: Text) -> Result<Granted<Process>, Denied> {

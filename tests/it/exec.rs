@@ -111,6 +111,22 @@ async fn is_free(cluster: &Cluster) {
     wait_for("the role is free", async || role(cluster).await["leader"].is_null().then_some(())).await;
 }
 
+/// Nobody is left to give it back: the kernel closes the connection that the role is held by.
+#[tokio::test]
+async fn the_next_one_runs_long_before_the_ttl_of_one_that_was_killed_is_over() {
+    let cluster = Cluster::of(3).await;
+    let place = Place::of(&cluster, "killed");
+    let first = place.start(&["--instance-id", "a", "--ttl", "1h"], "echo $ELDEST_TOKEN > a; exec sleep 100");
+    let token: u64 = place.written("a").await.parse().expect("a token");
+    let options = ["--instance-id", "b", "--ttl", "1h", "--wait"];
+    let mut next = place.start(&options, "echo $ELDEST_TOKEN > b");
+    wait_for("it waits", async || (role(&cluster).await["waiting"] == 1).then_some(())).await;
+    first.signal(Signal::KILL);
+    let later: u64 = place.written("b").await.parse().expect("a token");
+    assert!(later > token);
+    assert_eq!(next.code().await, 0);
+}
+
 /// Which needs no cluster.
 #[tokio::test]
 async fn what_it_ends_with_when_nobody_is_there() {

@@ -7,6 +7,7 @@ mod hold;
 mod refusals;
 mod shell;
 mod splits;
+mod ties;
 mod waits;
 
 pub use asks::{Asks, LONG, acquire, grant, renew, role, role_events, until};

@@ -5,6 +5,7 @@ import { Emitter } from './emitter.js';
 import { FeedCompacted, Indeterminate, Problem } from './errors.js';
 import { Lease, RENEW_EVERY_MS, TTL_MS } from './lease.js';
 import { asyncDispose, linked, randomId } from './signals.js';
+import { heldBy } from './ties.js';
 
 const CHECK_EVERY_MS = 5_000;
 /** A call that waits longer than this is cut off by more gateways than it is worth. */
@@ -51,6 +52,7 @@ export class Election extends Emitter {
       watch: options.watch ?? true,
       changes: options.changes ?? null,
       attemptTimeoutMs: options.attemptTimeoutMs,
+      heldBy: heldBy(options.heldBy),
       onHeartbeatError: (error) => this.emit('heartbeat_error', error),
     };
     if (this.#options.renewEveryMs >= this.#options.ttlMs) throw new RangeError('renewEveryMs must be less than ttlMs');

@@ -20,11 +20,11 @@ export class LeaderFeed extends Emitter {
   #election = null;
   #table = null;
 
-  /** `options`: `heartbeatIntervalMs`, `electionTimeoutMinMs`, `electionTimeoutMaxMs`, `createIfMissing`, `id`. */
+  /** `options`: `heartbeatIntervalMs`, `electionTimeoutMinMs`, `electionTimeoutMaxMs`, `createIfMissing`, `id`, `heldBy`. */
   constructor(client, options = {}) {
     super();
     this.#client = client;
-    this.#options = timings(options);
+    this.#options = { ...timings(options), heldBy: options.heldBy };
     this.id = options.id ?? randomId();
   }
 
@@ -38,7 +38,7 @@ export class LeaderFeed extends Emitter {
     const name = table ?? collection ?? channel;
     if (!name) throw new TypeError('name a table, a collection or a channel');
     this.#table = name;
-    const { heartbeatIntervalMs, electionTimeoutMinMs, electionTimeoutMaxMs } = this.#options;
+    const { heartbeatIntervalMs, electionTimeoutMinMs, electionTimeoutMaxMs, heldBy } = this.#options;
     // A silent leader is followed by another one within the longest election timeout; a lease lasts 1 s at least.
     const ttlMs = Math.max(electionTimeoutMaxMs, 1000);
     this.#election = new Election(this.#client, name, {
@@ -46,6 +46,7 @@ export class LeaderFeed extends Emitter {
       ttlMs,
       renewEveryMs: Math.min(heartbeatIntervalMs, ttlMs / 2),
       checkEveryMs: Math.max(electionTimeoutMinMs, 1000),
+      heldBy,
       changes: channel === undefined ? `${name}/` : null,
     });
     for (const [from, to] of Object.entries(EVENTS)) this.#election.on(from, (value) => this.emit(to, value));

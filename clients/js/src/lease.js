@@ -3,6 +3,7 @@
 import { LeaseLost } from './errors.js';
 import { rest } from './clock.js';
 import { linked } from './signals.js';
+import { graceMs, Ties } from './ties.js';
 
 /** By how much clocks of two machines may differ in pace, and how coarse a timer may be. */
 const DRIFT = 0.01;
@@ -26,6 +27,10 @@ export function believable(ttlMs, expiresInMs) {
 export class Lease {
   #backend;
   #until = -Infinity;
+  /** What was sent before proves nothing. */
+  #doubtedAt = -Infinity;
+  #ties = null;
+  #hurry = new AbortController();
   #ended = new AbortController();
   #attemptMs;
   #cancelExpiry = () => {};
@@ -38,6 +43,9 @@ export class Lease {
     this.ttlMs = options.ttlMs;
     this.renewEveryMs = options.renewEveryMs;
     this.token = token;
+    // A store of roles in memory has no connections.
+    const tied = options.heldBy !== 'lease' && backend.tie !== undefined;
+    if (tied) this.#ties = new Ties(backend, this, this.#told());
     this.#attemptMs = options.attemptTimeoutMs ?? 3000;
     this.onHeartbeatError = options.onHeartbeatError ?? (() => {});
   }
@@ -64,7 +72,7 @@ export class Lease {
   async begin(grant, signal) {
     if (!grant.waited) this.#believe(grant);
     if (this.leftMs < believable(this.ttlMs, this.ttlMs) / 2) await this.#confirm(signal);
-    if (this.held) this.#work = this.#keep();
+    if (this.held) this.#work = Promise.all([this.#keep(), this.#ties?.run(this.lost)]);
     else this.end(new Error('the grant was over before it could be confirmed'));
     return this.held;
   }
@@ -88,8 +96,25 @@ export class Lease {
     }
   }
 
+  #told() {
+    const hurry = () => this.#hurry.abort();
+    const broken = () => {
+      const { clock } = this.#backend;
+      this.#doubtedAt = clock.now();
+      // The node may take this process for dead, and end the lease once its grace is over.
+      this.#expire(Math.min(this.#until, clock.now() + graceMs(this.ttlMs) / 2));
+      hurry();
+    };
+    return { proof: (renewal) => this.#believe(renewal), renew: hurry, broken };
+  }
+
   #believe({ sentAt, expiresInMs }) {
-    this.#until = sentAt + believable(this.ttlMs, expiresInMs);
+    if (sentAt < this.#doubtedAt || this.lost.aborted) return;
+    this.#expire(sentAt + believable(this.ttlMs, expiresInMs));
+  }
+
+  #expire(until) {
+    this.#until = until;
     this.#cancelExpiry();
     const { clock } = this.#backend;
     const over = () => this.end(new Error('no renewal came through in time'));
@@ -108,12 +133,21 @@ export class Lease {
   async #keep() {
     const { clock } = this.#backend;
     for (let pause = this.renewEveryMs; this.held; ) {
-      await rest(clock, Math.min(pause, this.leftMs), this.lost, { background: true });
+      await this.#rest(Math.min(pause, this.leftMs));
       if (!this.held) break;
-      const renewed = await this.#renew(this.leftMs);
-      pause = renewed ? this.renewEveryMs : Math.max(RETRY_LEAST_MS, this.leftMs * RETRY_PART);
+      const hurry = (this.#hurry = new AbortController());
+      // What is under way when a tie breaks is worth nothing: it names the old number.
+      const renewed = await this.#renew(this.leftMs, hurry.signal);
+      if (hurry.signal.aborted) pause = 0;
+      else pause = renewed ? this.renewEveryMs : Math.max(RETRY_LEAST_MS, this.leftMs * RETRY_PART);
     }
     this.end(new Error('no renewal came through in time'));
+  }
+
+  async #rest(ms) {
+    const early = linked(this.lost, this.#hurry.signal);
+    await rest(this.#backend.clock, ms, early.signal, { background: true });
+    early.dispose();
   }
 
   /** Whether it was renewed. Anything but `LeaseLost` leaves what is believed as it was. */
@@ -121,10 +155,12 @@ export class Lease {
     const { role, instanceId, token, ttlMs } = this;
     const attemptTimeoutMs = Math.max(ATTEMPT_LEAST_MS, Math.min(this.#attemptMs, withinMs * ATTEMPT_PART));
     const link = linked(this.lost, outer);
+    const tie = this.#ties?.number;
     try {
-      const options = { instanceId, token, ttlMs, signal: link.signal, deadlineMs: withinMs, attemptTimeoutMs };
+      const options = { instanceId, token, ttlMs, tie, signal: link.signal, deadlineMs: withinMs, attemptTimeoutMs };
       const renewal = await this.#backend.renew(role, options);
-      if (!this.lost.aborted) this.#believe(renewal);
+      this.#believe(renewal);
+      this.#ties?.proved(tie);
       return true;
     } catch (error) {
       if (link.signal.aborted) return false;

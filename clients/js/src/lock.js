@@ -3,6 +3,7 @@
 import { RoleHeld } from './errors.js';
 import { Lease, RENEW_EVERY_MS, TTL_MS } from './lease.js';
 import { asyncDispose, randomId } from './signals.js';
+import { heldBy } from './ties.js';
 
 export class LockGuard {
   #lease;
@@ -16,7 +17,7 @@ export class LockGuard {
     const backend = store.backend ?? store;
     const ttlMs = options.ttlMs ?? TTL_MS;
     const renewEveryMs = options.renewEveryMs ?? Math.min(RENEW_EVERY_MS, ttlMs / 3);
-    const wanted = { ...options, role, ttlMs, renewEveryMs, instanceId: options.instanceId ?? randomId() };
+    const wanted = { ...options, heldBy: heldBy(options.heldBy), role, ttlMs, renewEveryMs, instanceId: options.instanceId ?? randomId() };
     const grant = await backend.acquire(role, wanted);
     if (grant.outcome === 'other_leader' || grant.outcome === 'conflict') throw held(role, grant);
     const lease = new Lease(backend, wanted, grant.token);

@@ -38,6 +38,7 @@ export class MasterElection extends Emitter {
     heartbeatInterval = 10_000,
     checkInterval = 5_000,
     identifier = 'cms-backend',
+    heldBy = 'connection',
   ) {
     super();
     this.#client = client;
@@ -49,6 +50,7 @@ export class MasterElection extends Emitter {
       ttlMs: lockTtl,
       renewEveryMs: heartbeatInterval,
       checkEveryMs: checkInterval,
+      heldBy,
     });
     this.#registry = new Registry(client, {
       id: this.#nodeId,

@@ -47,12 +47,24 @@ export class Roles {
   }
 
   /** Renews, or throws `LeaseLost`. It has no idempotency key: an earlier renewal's answer would be of no use. */
-  async renew(role, { instanceId, token: held, ttlMs, signal, deadlineMs, attemptTimeoutMs }) {
-    const body = { instance_id: instanceId, token: held, ttl_ms: ttlMs };
+  async renew(role, { instanceId, token: held, ttlMs, tie, signal, deadlineMs, attemptTimeoutMs }) {
+    const body = { instance_id: instanceId, token: held, ttl_ms: ttlMs, tie };
     const spec = { method: 'POST', path: path(role, 'renew'), body, signal, deadlineMs, attemptTimeoutMs };
     const answer = await this.#transport.call(spec);
     const { expires_in_ms } = object(answer.body, 'renew');
     return { expiresInMs: span(expires_in_ms, 'renew'), sentAt: answer.sentAt };
+  }
+
+  /**
+   * Ties the lease to a connection to one node, under a number: when this process has closed it, and `graceMs` are over, the node ends
+   * the lease, unless a renewal has named a greater number. `{events, close}`: first `tied`, with the renewal that this was; then `renew`,
+   * when a new leader is to be told, and `stopping`, when the node lets go.
+   */
+  async tie(role, { instanceId, token: held, ttlMs, tie, graceMs, signal }) {
+    const query = { instance_id: instanceId, token: held, ttl_ms: ttlMs, tie, grace_ms: graceMs };
+    const { clock } = this.#transport;
+    const { body, sentAt, close } = await this.#transport.line({ method: 'POST', path: path(role, 'tie'), query, signal });
+    return { events: ties(body, clock, sentAt), close };
   }
 
   /** Gives the role up, or throws `LeaseLost`. One that is lost after an attempt of unknown outcome was that attempt's work. */
@@ -113,6 +125,15 @@ export class Roles {
   }
 }
 
+async function* ties(body, clock, sentAt) {
+  for await (const frame of frames(body, clock)) {
+    const value = object(json(frame), 'tie');
+    if (frame.event === 'tied') yield { kind: 'tied', renewal: { sentAt, expiresInMs: span(value.expires_in_ms, 'tie') } };
+    else yield { kind: frame.event === 'error' ? value.code : frame.event };
+    if (frame.event === 'error') return;
+  }
+}
+
 /** What `Election` and `LockGuard` need of a store of roles; `MemoryBackend` is the other one. */
 export class HttpBackend {
   #roles;
@@ -136,6 +157,10 @@ export class HttpBackend {
 
   renew(role, options) {
     return this.#roles.renew(role, options);
+  }
+
+  tie(role, options) {
+    return this.#roles.tie(role, options);
   }
 
   release(role, options) {

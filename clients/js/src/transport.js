@@ -2,6 +2,7 @@
 
 import { Backoff, rest, systemClock } from './clock.js';
 import { BadAnswer, Indeterminate, Unavailable, problem } from './errors.js';
+import { openLine } from './line.js';
 import { linked, randomId } from './signals.js';
 
 /** One call, all its attempts and pauses included; a call that waits has its wait besides. */
@@ -30,6 +31,8 @@ class TimedOut extends Error {}
 export class Transport {
   #bases;
   #at = 0;
+  #beside = 0;
+  #ownFetch;
   #headers;
   #fetch;
 
@@ -38,6 +41,7 @@ export class Transport {
     this.#bases = list.map((node) => new URL(String(node).trim()).href.replace(/\/+$/, ''));
     if (this.#bases.length === 0) throw new TypeError('name at least one node, as http://host:9000');
     this.#headers = new Headers(options.token ? { authorization: `Bearer ${options.token}` } : {});
+    this.#ownFetch = options.fetch !== undefined;
     this.#fetch = options.fetch ?? ((...request) => globalThis.fetch(...request));
     this.clock = options.clock ?? systemClock;
     this.deadlineMs = options.deadlineMs ?? DEADLINE_MS;
@@ -105,6 +109,35 @@ export class Transport {
     } catch (error) {
       link.dispose();
       spec.signal?.throwIfAborted();
+      throw error;
+    } finally {
+      cancel();
+    }
+  }
+
+  /**
+   * One attempt at a stream that is to outlive the node which answers calls: at another one, if there is one, each time the next.
+   * An error that tells that nothing was opened has `neverOpen`.
+   */
+  async line(spec) {
+    const request = this.#request(spec);
+    const count = this.#bases.length;
+    this.#beside = (this.#beside + 1) % count;
+    if (this.#beside === this.#at) this.#beside = (this.#beside + 1) % count;
+    const link = linked(spec.signal);
+    const cancel = this.clock.after(this.attemptTimeoutMs, () => link.controller.abort(new TimedOut('no answer')), { background: true });
+    const close = () => (link.dispose(), link.controller.abort());
+    try {
+      const sentAt = this.clock.now();
+      const { method, headers, target } = request;
+      const url = this.#bases[this.#beside] + target;
+      const answer = await openLine(this.#fetch, this.#ownFetch, url, { method, headers, signal: link.signal });
+      if (answer.status === 200) return { body: answer.body, sentAt, close };
+      const refused = refusal(answer.status, JSON.parse(await bounded(answer)), request).error;
+      throw Object.assign(refused, { neverOpen: true });
+    } catch (error) {
+      close();
+      if (neverSent(error)) error.neverOpen = true;
       throw error;
     } finally {
       cancel();

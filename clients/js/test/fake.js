@@ -173,9 +173,10 @@ function page(all, by, query) {
 
 const grantBody = ({ outcome, role, leader, token, expiresInMs }) => ({ outcome, role, leader, token, expires_in_ms: expiresInMs });
 
-async function roles({ state, name, verb, method, body, query, signal }) {
+async function roles({ state, name, verb, method, body, query, signal, response }) {
   const { roles: backend } = state;
   if (method === 'GET') return roleRead(backend, name, verb, query);
+  if (verb === 'tie') return tie(backend, name, query, response);
   const { instance_id: instanceId, ttl_ms: ttlMs = 30_000, wait_ms: waitMs, ...rest } = body;
   const options = { instanceId, ttlMs, waitMs, signal, ...rest };
   if (verb === 'acquire') {
@@ -190,6 +191,15 @@ async function roles({ state, name, verb, method, body, query, signal }) {
   }
   await backend.release(name, options);
   return { status: 200, body: { role: name, token: body.token, released: true } };
+}
+
+/** Open until the test ends it: what is told when it closes is for real nodes. */
+async function tie(backend, name, query, response) {
+  const token = Number(query.get('token'));
+  const { expiresInMs } = await backend.renew(name, { instanceId: query.get('instance_id'), token });
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  send(response, 'tied', { kind: 'tied', role: name, token, expires_in_ms: expiresInMs });
+  return null;
 }
 
 async function roleRead(backend, name, verb, query) {

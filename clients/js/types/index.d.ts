@@ -173,6 +173,8 @@ export interface RenewOptions extends CallOptions {
   instanceId: string;
   token: number;
   ttlMs?: number;
+  /** The number of the connection that the lease is to end with; they rise. */
+  tie?: number;
   attemptTimeoutMs?: number;
 }
 
@@ -180,6 +182,24 @@ export interface ReleaseOptions extends CallOptions {
   instanceId: string;
   token: number;
 }
+
+export interface TieOptions {
+  instanceId: string;
+  token: number;
+  ttlMs?: number;
+  tie: number;
+  graceMs?: number;
+  signal?: AbortSignal;
+}
+
+export interface Tie {
+  /** First `tied`, with a renewal; `renew` when the lease is to be renewed at once, `stopping` when the node lets go. */
+  events: AsyncIterable<{ kind: string; renewal?: Renewal }>;
+  close(): void;
+}
+
+/** A connection besides the lease, or the lease alone. */
+export type HeldBy = 'connection' | 'lease';
 
 export interface Renewal {
   expiresInMs: number;
@@ -189,6 +209,7 @@ export interface Renewal {
 export interface Roles {
   acquire(role: string, options: AcquireOptions): Promise<Grant>;
   renew(role: string, options: RenewOptions): Promise<Renewal>;
+  tie(role: string, options: TieOptions): Promise<Tie>;
   release(role: string, options: ReleaseOptions): Promise<void>;
   elect(role: string, options: AcquireOptions): Promise<Grant>;
   get(role: string, options?: CallOptions & { level?: Level }): Promise<RoleInfo>;
@@ -208,6 +229,8 @@ export interface Backend {
   readonly clock: Clock;
   acquire(role: string, options: AcquireOptions): Promise<Grant | Refusal>;
   renew(role: string, options: RenewOptions): Promise<Renewal>;
+  /** Leases are all there is, where it is missing. An error with `neverOpen` says that there surely is no connection. */
+  tie?(role: string, options: TieOptions): Promise<Tie>;
   release(role: string, options: ReleaseOptions): Promise<void>;
   elect(role: string, options: AcquireOptions): Promise<Grant>;
   get(role: string, options?: CallOptions): Promise<RoleInfo>;
@@ -248,6 +271,8 @@ export interface ElectionOptions {
   identifier?: string;
   /** 30 000. */
   ttlMs?: number;
+  /** `connection`: the role is free about a second after this process was killed. `lease`: when its ttl is over. */
+  heldBy?: HeldBy;
   /** 10 000, or a third of a shorter ttl. */
   renewEveryMs?: number;
   /** How long a follower's call waits for the role before it is made again: 5 000. */
@@ -315,6 +340,7 @@ export interface LockOptions {
   instanceId?: string;
   ttlMs?: number;
   renewEveryMs?: number;
+  heldBy?: HeldBy;
   waitMs?: number;
   priority?: number;
   address?: string | null;

@@ -1,4 +1,4 @@
-import { Client, Emitter, Status } from './index.js';
+import { Client, Emitter, HeldBy, Status } from './index.js';
 import { Callback, LeaderFeedEvents, LeaderFeedTimings } from './leader-feed-base.js';
 
 export interface LeaderFeedStart {
@@ -8,7 +8,7 @@ export interface LeaderFeedStart {
 }
 
 export declare class LeaderFeed extends Emitter<LeaderFeedEvents> {
-  constructor(client: Client, options?: LeaderFeedTimings);
+  constructor(client: Client, options?: LeaderFeedTimings & { heldBy?: HeldBy });
   readonly id: string;
   readonly status: Status;
   readonly isLeader: boolean;

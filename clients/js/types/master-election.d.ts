@@ -1,4 +1,4 @@
-import { Client, Emitter, Json } from './index.js';
+import { Client, Emitter, HeldBy, Json } from './index.js';
 
 export interface ProcessInfo {
   processId: string;
@@ -27,7 +27,14 @@ export type MasterElectionEvents = {
   error: [error: Error];
 };
 
-type Settings = [lockName?: string, lockTtl?: number, heartbeatInterval?: number, checkInterval?: number, identifier?: string];
+type Settings = [
+  lockName?: string,
+  lockTtl?: number,
+  heartbeatInterval?: number,
+  checkInterval?: number,
+  identifier?: string,
+  heldBy?: HeldBy,
+];
 
 export declare class MasterElection extends Emitter<MasterElectionEvents> {
   constructor(client: Client, ...settings: Settings);

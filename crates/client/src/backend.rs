@@ -38,6 +38,27 @@ pub struct Hold {
     pub instance_id: String,
     pub token: u64,
     pub ttl: Duration,
+    /// The number of the connection that the lease is to end with.
+    pub tie: Option<u64>,
+}
+
+/// A connection that the lease ends with.
+#[derive(Debug)]
+pub struct Tied {
+    /// Opening it renews the lease.
+    pub renewal: Renewal,
+    /// Dropped, the connection is closed.
+    pub news: mpsc::Receiver<TieNews>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TieNews {
+    /// Whoever counts the lease now has not heard of it yet.
+    Renew,
+    /// The node lets go: the lease goes on without it.
+    Let,
+    /// The connection is gone.
+    Broken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +111,14 @@ pub trait Backend: Clone + Send + Sync + 'static {
 
     /// [`Error::LeaseLost`] if the token is not the current one any more.
     fn renew(&self, hold: &Hold) -> impl Future<Output = Result<Renewal, Error>> + Send;
+
+    /// Ties the lease to a connection to one node, which frees the role when `grace` has passed after this process has closed it,
+    /// unless a renewal has named a greater number by then. None where leases are all there is; [`Error::Indeterminate`] if it may be
+    /// open all the same.
+    fn tie(&self, hold: &Hold, grace: Duration) -> impl Future<Output = Result<Option<Tied>, Error>> + Send {
+        let _ = (hold, grace);
+        async { Ok(None) }
+    }
 
     /// [`Error::LeaseLost`] if it was lost before.
     fn release(&self, hold: &Hold) -> impl Future<Output = Result<(), Error>> + Send;

@@ -11,6 +11,7 @@ use super::http::Client;
 use super::lock::LockGuard;
 use super::random;
 use super::seat::Seat;
+use super::ties::HeldBy;
 
 /// A broker that is not heard of for as long may be replaced.
 const TTL: Duration = Duration::from_secs(10);
@@ -54,6 +55,7 @@ impl<B: Backend> Broker<B> {
             renew_every: HEARTBEAT,
             priority: 0,
             address: Some(address.into()),
+            held_by: HeldBy::default(),
         };
         Broker { seat, guard: None }
     }

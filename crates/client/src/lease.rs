@@ -92,6 +92,17 @@ impl Belief {
         });
     }
 
+    /// From now on only what is sent later counts as a proof, and this much is believed without one.
+    pub fn doubt(&self, now: Moment, span: Duration) {
+        self.term.send_if_modified(|term| match term {
+            Some(known) if !known.is_over(now) => {
+                *known = Term { sent: now, renew_at: now, until: known.until.min(now.plus(span)), ..*known };
+                true
+            }
+            _ => false,
+        });
+    }
+
     pub fn end(&self) {
         self.term.send_replace(None);
     }
@@ -166,6 +177,25 @@ mod tests {
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!belief.is_held());
         belief.lost().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn doubt_shortens_a_belief_until_a_later_proof() {
+        let clock = Clock::runtime();
+        let begun = clock.now();
+        let belief = Belief::in_term(clock, Term::new(7, begun, 10 * S, 10 * S));
+        tokio::time::advance(S).await;
+        belief.doubt(clock.now(), S);
+        assert_eq!(belief.term().map(|term| term.until), Some(begun.plus(2 * S)));
+        belief.prove(Term::new(7, begun.plus(S / 2), 10 * S, 10 * S));
+        assert_eq!(belief.term().map(|term| term.until), Some(begun.plus(2 * S)), "it was sent before");
+        tokio::time::advance(S / 10).await;
+        belief.doubt(clock.now(), 99 * S);
+        assert_eq!(belief.term().map(|term| term.until), Some(begun.plus(2 * S)), "doubt adds nothing");
+        tokio::time::advance(S / 10).await;
+        let proof = Term::new(7, clock.now(), 10 * S, 10 * S);
+        belief.prove(proof);
+        assert_eq!(belief.term(), Some(proof));
     }
 
     #[tokio::test(start_paused = true)]

@@ -52,12 +52,14 @@ mod registry;
 mod roles;
 mod seat;
 mod state_doc;
+mod tied;
+mod ties;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, Watch, Watched};
+pub use backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, TieNews, Tied, Watch, Watched};
 pub use broker::{Broker, Tried as BrokerTried};
 pub use call_error::CallError;
 pub use channels::{Heard, Subscription};
@@ -81,3 +83,4 @@ pub use registry::{MASTER, Registry, RegistryBuilder, RegistryEvent, RegistryEve
 pub use reqwest::{Method, StatusCode, header::HeaderMap};
 pub use roles::Check;
 pub use state_doc::StateDoc;
+pub use ties::HeldBy;

@@ -16,6 +16,7 @@ use super::lease::{Belief, RENEWALS, Term};
 use super::pauses::Pauses;
 use super::random;
 use super::seat::Seat;
+use super::ties::HeldBy;
 
 /// A lease lasts as long as this unless told.
 pub const TTL: Duration = Duration::from_secs(30);
@@ -41,6 +42,7 @@ impl<B: Backend> Lock<B> {
             renew_every: TTL / RENEWALS,
             priority: 0,
             address: None,
+            held_by: HeldBy::default(),
         };
         Lock { seat, renew_every: None, metadata: None }
     }
@@ -70,6 +72,12 @@ impl<B: Backend> Lock<B> {
 
     pub fn address(mut self, address: impl Into<String>) -> Lock<B> {
         self.seat.address = Some(address.into());
+        self
+    }
+
+    /// A connection besides the lease, unless told.
+    pub fn held_by(mut self, held_by: HeldBy) -> Lock<B> {
+        self.seat.held_by = held_by;
         self
     }
 
@@ -198,6 +206,14 @@ impl<B: Backend> LockGuard<B> {
         self.belief.watch()
     }
 
+    /// Keeps the role from others for as long as the lease lasts, though nobody holds it here any more: something that was done under it
+    /// may still be at work.
+    pub async fn lapse(self) -> Result<(), Error> {
+        self.belief.end();
+        // The lease ends with no connection from now on; the guard's own is closed when that is known.
+        self.seat.backend.renew(&self.seat.hold(self.token)).await.map(drop)
+    }
+
     /// Gives the role back at once; [`Error::LeaseLost`] if it was lost before.
     pub async fn release(self) -> Result<(), Error> {
         // Nobody may act on it from here on, whatever becomes of the call.
@@ -207,7 +223,7 @@ impl<B: Backend> LockGuard<B> {
     }
 }
 
-/// Without a release the role lapses after its ttl.
+/// Without a release the role is free once the connection that it is held by is closed, or lapses after its ttl.
 impl<B: Backend> Drop for LockGuard<B> {
     fn drop(&mut self) {
         self.renewing.abort();

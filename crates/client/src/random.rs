@@ -2,11 +2,19 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// 128 bits, as text: no two calls, programs or machines draw the same.
 pub fn id() -> String {
     format!("{:016x}{:016x}", bits(), bits())
+}
+
+/// A number below 2^53 that is above those drawn before, here or by an earlier process, as far as the wall clock goes forward; and that
+/// nobody else has drawn, most likely. There is room above it to count on.
+pub fn rising() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let millis = since.as_millis() as u64 % (1 << 42);
+    (millis << 10) + (bits() & 0x3ff)
 }
 
 /// Between half of it and all of it, so that those who failed together do not come back together.

@@ -6,12 +6,13 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, Watch};
+use super::backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, Tied, Watch};
 use super::clock::Clock;
 use super::error::Error;
 use super::holder::{Leader, RoleState};
 use super::http::{Answer, Call, Client, Page, query, segment};
 use super::lease::{Term, millis};
+use super::tied;
 use super::watch;
 
 /// Whether a token is the current one.
@@ -75,14 +76,21 @@ impl Backend for Client {
 
     /// Without a key: a second attempt must be judged by what is then, and not told of the first.
     async fn renew(&self, hold: &Hold) -> Result<Renewal, Error> {
-        let body = json!({
+        let mut body = json!({
             "instance_id": hold.instance_id, "token": hold.token, "ttl_ms": millis(hold.ttl),
         });
+        if let Some(tie) = hold.tie {
+            body["tie"] = json!(tie);
+        }
         let path = format!("/v1/roles/{}/renew", segment("role", &hold.role)?);
         let call = Call::harmless(Method::POST, path).json(&body)?.attempt(self.attempt_within(hold.ttl));
         let answer = self.send(&call).await?;
         let Renewed { expires_in_ms } = answer.json()?;
         Ok(Renewal { sent: answer.sent, expires_in: Duration::from_millis(expires_in_ms) })
+    }
+
+    async fn tie(&self, hold: &Hold, grace: Duration) -> Result<Option<Tied>, Error> {
+        tied::open(self, hold, grace).await.map(Some)
     }
 
     async fn release(&self, hold: &Hold) -> Result<(), Error> {

@@ -9,6 +9,7 @@ use super::backend::{Acquire, Backend, Grant, Hold};
 use super::error::Error;
 use super::lease::{Belief, Term};
 use super::pauses::Pauses;
+use super::ties::{HeldBy, Ties, Tying, grace};
 
 /// What the cluster takes.
 const TTL_LEAST: Duration = Duration::from_secs(1);
@@ -23,6 +24,7 @@ pub struct Seat<B> {
     pub renew_every: Duration,
     pub priority: i64,
     pub address: Option<String>,
+    pub held_by: HeldBy,
 }
 
 impl<B: Backend> Seat<B> {
@@ -55,7 +57,7 @@ impl<B: Backend> Seat<B> {
 
     pub fn hold(&self, token: u64) -> Hold {
         let (role, instance_id) = (self.role.clone(), self.instance_id.clone());
-        Hold { role, instance_id, token, ttl: self.ttl }
+        Hold { role, instance_id, token, ttl: self.ttl, tie: None }
     }
 
     /// A grant that was waited for may be old by the time it is told: it is proved before anybody believes it.
@@ -73,15 +75,38 @@ impl<B: Backend> Seat<B> {
     /// What fails on the way is told to `note`, and tried again until the belief's own time is over.
     pub async fn keep(&self, belief: &Belief, mut note: impl FnMut(Error)) -> Error {
         let clock = self.backend.clock();
+        let mut ties = belief.token().map(|token| Ties::begin(&self.backend, self.hold(token), self.held_by));
+        let mut at_once = false;
         let why = loop {
-            let Some(term) = belief.term() else {
+            let (Some(term), Some(ties)) = (belief.term(), &mut ties) else {
                 break self.lost();
             };
-            clock.sleep_until(term.until.min(term.sent.plus(self.renew_every))).await;
-            match clock.before(term.until, self.proof(term.token, &mut note)).await {
-                Some(Ok(proof)) => belief.prove(proof),
-                Some(Err(why)) => break why,
-                None => break self.lost(),
+            let renew_at = if at_once { term.sent } else { term.sent.plus(self.renew_every) };
+            let hold = Hold { tie: ties.number(), ..self.hold(term.token) };
+            let renewed = async {
+                clock.sleep_until(term.until.min(renew_at)).await;
+                clock.before(term.until, self.proof(&hold, &mut note)).await
+            };
+            // What is under way when a tie breaks is worth nothing: it names the old number.
+            tokio::select! {
+                biased;
+                news = ties.next() => match news {
+                    Tying::Proved(proof) => belief.prove(proof),
+                    Tying::Renew => at_once = true,
+                    Tying::Broken => {
+                        belief.doubt(clock.now(), grace(self.ttl) / 2);
+                        at_once = true;
+                    }
+                },
+                renewed = renewed => match renewed {
+                    Some(Ok(proof)) => {
+                        belief.prove(proof);
+                        ties.proved(hold.tie);
+                        at_once = false;
+                    }
+                    Some(Err(why)) => break why,
+                    None => break self.lost(),
+                },
             }
         };
         belief.end();
@@ -89,11 +114,11 @@ impl<B: Backend> Seat<B> {
     }
 
     /// Tries until the cluster says yes, or that the lease is lost.
-    async fn proof(&self, token: u64, note: &mut impl FnMut(Error)) -> Result<Term, Error> {
+    async fn proof(&self, hold: &Hold, note: &mut impl FnMut(Error)) -> Result<Term, Error> {
         let mut pauses = Pauses::new();
         loop {
-            match self.backend.renew(&self.hold(token)).await {
-                Ok(renewal) => return Ok(Term::new(token, renewal.sent, self.ttl, renewal.expires_in)),
+            match self.backend.renew(hold).await {
+                Ok(renewal) => return Ok(Term::new(hold.token, renewal.sent, self.ttl, renewal.expires_in)),
                 Err(error) if error.is_lease_lost() => return Err(error),
                 Err(error) => note(error),
             }

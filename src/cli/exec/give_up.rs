@@ -17,6 +17,10 @@ impl GiveUp {
         let _ = timeout(RELEASE_MOST, lock.abandon()).await;
     }
 
+    pub async fn lapse(guard: LockGuard) {
+        let _ = timeout(RELEASE_MOST, guard.lapse()).await;
+    }
+
     pub async fn release(guard: LockGuard) {
         let _ = timeout(RELEASE_MOST, guard.release()).await;
     }

@@ -30,6 +30,9 @@ pub struct ConnectionTimeouts {
     head: AtomicU64,
     /// What is written from now on is to be acknowledged within so many milliseconds; zero: as the system has it.
     unheard: AtomicU32,
+    /// The peer has ended the connection in order, as a kernel does for a process that has died. A reset says less: whatever is in
+    /// between may have sent it.
+    closed_by_peer: AtomicBool,
 }
 
 /// What to do about a connection now.
@@ -55,6 +58,7 @@ impl ConnectionTimeouts {
             moved: AtomicU64::new(0),
             head: AtomicU64::new(0),
             unheard: AtomicU32::new(0),
+            closed_by_peer: AtomicBool::new(false),
         }
     }
 
@@ -69,6 +73,14 @@ impl ConnectionTimeouts {
             0 => None,
             _ => Some(self.unheard.swap(0, Ordering::Relaxed)),
         }
+    }
+
+    pub fn peer_closed(&self) {
+        self.closed_by_peer.store(true, Ordering::Relaxed);
+    }
+
+    pub fn was_closed_by_peer(&self) -> bool {
+        self.closed_by_peer.load(Ordering::Relaxed)
     }
 
     pub fn read_some(&self) {

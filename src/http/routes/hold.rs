@@ -8,29 +8,20 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::request::Parts;
-use axum::http::{Method, Response, StatusCode, Uri};
-use axum::response::IntoResponse;
+use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use http_body_util::BodyExt;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Duration, Instant, sleep, timeout};
+use tokio::time::{Duration, sleep, timeout};
 
-use super::roles;
+use super::role_calls::{Calls, head};
 use crate::client::{Clock, Moment, Term};
-use crate::driver;
 use crate::driver::api::{Denied, Leadership};
-use crate::http::answer::lease::millis;
+use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::answer::{JSON, Problem};
-use crate::http::dispatch::{self, Settled};
-use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, IDEMPOTENCY_KEY, Kind, Query, url};
-use crate::protocol::Mode;
-use crate::store::{Acquisition, ROLE_TTL, Role, Tenure};
+use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Query};
+use crate::store::{ROLE_TTL, Tenure};
 use crate::types::Text;
 
 /// What the stream takes from the query: the body of `acquire`, for a tool that has no body to send.
@@ -51,13 +42,6 @@ const UNHEARD_MOST: Duration = Duration::from_secs(10);
 
 /// What a node that ends takes to give the role back: the drain of its connections lasts longer.
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// What a grant and a renewal have in common.
-#[derive(Debug, Deserialize)]
-struct Granted {
-    token: u64,
-    expires_in_ms: u64,
-}
 
 /// A role held here for a client.
 struct Holding {
@@ -121,7 +105,7 @@ pub async fn hold(
     let members = json!({"role": calls.role, "instance_id": instance, "token": token, "ttl_ms": ttl_ms});
     let term = Term::new(token, if waited { CLOCK.now() } else { sent }, ttl, granted.expires_in());
     let mut holding = Holding {
-        tenure: Tenure { instance: instance.into(), token, ttl: None },
+        tenure: Tenure { instance: instance.into(), token, ttl: None, tie: None },
         ttl,
         renew_at: term.renew_at,
         term,
@@ -256,103 +240,4 @@ impl Drop for Holding {
             tokio::spawn(self.release());
         }
     }
-}
-
-/// What is asked for the client, of this node's loop or of the leader.
-struct Calls {
-    context: Arc<Context>,
-    /// The same caller's, for another call.
-    head: Parts,
-    mode: Mode,
-    role: Text,
-}
-
-/// An answer that is passed on as it is.
-struct Refused {
-    status: StatusCode,
-    response: Response<Body>,
-}
-
-impl From<Problem> for Refused {
-    fn from(problem: Problem) -> Refused {
-        Refused::of(problem.into_response())
-    }
-}
-
-impl Refused {
-    fn of(response: Response<Body>) -> Refused {
-        Refused { status: response.status(), response }
-    }
-}
-
-impl Calls {
-    async fn acquire(&self, claim: Value) -> Result<Granted, Refused> {
-        let asked = self.asked("acquire", &claim)?;
-        let acquisition = Acquisition::read(asked.raw()?).map_err(Problem::from)?;
-        let taken = roles::acquired(&self.context, asked, false, &self.role, acquisition);
-        granted(taken.await?).await
-    }
-
-    async fn renew(&self, tenure: &Tenure) -> Result<Granted, Refused> {
-        let asked = self.asked("renew", &said_of(tenure))?;
-        granted(roles::renewed(&self.context, &asked, false, &self.role, tenure).await?).await
-    }
-
-    async fn release(&self, tenure: &Tenure) -> Result<(), Refused> {
-        let asked = self.asked("release", &said_of(tenure))?;
-        let taken = dispatch::settle(&self.context, &asked, Kind::Write, false, || async {
-            let release = tenure.clone().release(self.role.clone());
-            Ok(self.context.handle.write(release, None).await?)
-        });
-        match taken.await? {
-            Settled::Here(_) => Ok(()),
-            Settled::Elsewhere(response) if response.status() == StatusCode::OK => Ok(()),
-            Settled::Elsewhere(response) => Err(Refused::of(response)),
-        }
-    }
-
-    /// The call as the leader gets it if that is another node.
-    fn asked(&self, order: &str, body: &Value) -> Result<ClientRequest, Problem> {
-        let target = format!("{}{}/{order}", roles::PREFIX, url::encode(&self.role));
-        let uri: Uri = target.parse().map_err(|_| Problem::field("role", "the role cannot be passed on"))?;
-        let mut parts = self.head.clone();
-        parts.uri = uri;
-        let deadline = Instant::now() + self.context.limits.request_timeout;
-        Ok(ClientRequest { parts, body: body.to_string().into(), deadline, mode: self.mode })
-    }
-}
-
-async fn granted(taken: Settled<driver::Granted<Role>>) -> Result<Granted, Refused> {
-    let response = match taken {
-        Settled::Here(granted) => {
-            let (token, expires_in_ms) = (granted.what.token, millis(granted.expires_in));
-            return Ok(Granted { token, expires_in_ms });
-        }
-        Settled::Elsewhere(response) => response,
-    };
-    if response.status() != StatusCode::OK {
-        return Err(Refused::of(response));
-    }
-    let bytes = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    Ok(serde_json::from_slice(&bytes).map_err(Problem::from)?)
-}
-
-impl Granted {
-    fn expires_in(&self) -> Duration {
-        Duration::from_millis(self.expires_in_ms)
-    }
-}
-
-fn said_of(tenure: &Tenure) -> Value {
-    json!({"instance_id": *tenure.instance, "token": tenure.token})
-}
-
-/// What belonged to the first body goes.
-fn head(asked: &ClientRequest) -> Parts {
-    let mut parts = asked.parts.clone();
-    parts.method = Method::POST;
-    parts.headers.remove(CONTENT_LENGTH);
-    parts.headers.remove(IDEMPOTENCY_KEY);
-    parts.headers.insert(CONTENT_TYPE, JSON);
-    parts
 }

@@ -11,7 +11,9 @@ mod operators;
 mod probes;
 mod processes;
 mod restore;
+mod role_calls;
 mod roles;
+mod tie;
 
 use std::sync::Arc;
 
@@ -87,15 +89,18 @@ fn operators() -> Router<Arc<Context>> {
         .route("/v1/members", get(members::list).post(members::change))
 }
 
-/// `…/{role}/hold` answers with a stream, the others with one response.
+/// `…/{role}/hold` and `…/{role}/tie` answer with a stream, the others with one response.
 async fn role_operation(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    match request.path().strip_suffix("/hold") {
-        Some(path) => {
-            let role = roles::role_in(path)?;
-            hold::hold(context, &request, role).await
-        }
-        None => roles::answered(&context, request).await,
+    let path = request.path();
+    if let Some(path) = path.strip_suffix("/hold") {
+        let role = roles::role_in(path)?;
+        return hold::hold(context, &request, role).await;
     }
+    if let Some(path) = path.strip_suffix("/tie") {
+        let role = roles::role_in(path)?;
+        return tie::tie(context, &request, role).await;
+    }
+    roles::answered(&context, request).await
 }
 
 async fn not_found(uri: Uri) -> Problem {

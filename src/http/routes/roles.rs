@@ -41,6 +41,7 @@ pub async fn answered(context: &Arc<Context>, request: ClientRequest) -> Answer 
         "acquire" => acquire(context, request, role_in(path)?).await,
         "renew" => renew(context, &request, role_in(path)?).await,
         "release" => release(context, &request).await,
+        "untie" => untie(context, &request, role_in(path)?).await,
         "elect" => elect(context, &request, role_in(path)?).await,
         _ => Err(unknown_route(request.path())),
     }
@@ -137,6 +138,32 @@ pub async fn renewed(
 ) -> Result<Settled<Granted<Role>>, Problem> {
     dispatch::settle(context, request, Kind::Read, no_forward, || async {
         Ok(context.handle.renew_role(role.clone(), tenure.clone()).await?)
+    })
+    .await
+}
+
+/// The connection that the holder relies on has closed; whoever served it says so.
+async fn untie(context: &Context, request: &ClientRequest, role: Text) -> Answer {
+    let no_forward = request.no_forward()?;
+    request.check_media_type()?;
+    let tenure = Tenure::read(request.raw()?)?;
+    match untied(context, request, no_forward, &role, &tenure).await? {
+        Settled::Here(()) => Ok(answer::data(&Released { role: &role, token: tenure.token, released: true })),
+        Settled::Elsewhere(response) => Ok(response),
+    }
+}
+
+/// It may be repeated as it is: whoever goes on without that connection has named another one.
+pub async fn untied(
+    context: &Context,
+    request: &ClientRequest,
+    no_forward: bool,
+    role: &Text,
+    tenure: &Tenure,
+) -> Result<Settled<()>, Problem> {
+    let tie = tenure.tie.ok_or_else(|| Problem::field("tie", "tie is missing"))?;
+    dispatch::settle(context, request, Kind::Read, no_forward, || async {
+        Ok(context.handle.untie_role(role.clone(), tenure.clone(), tie).await?)
     })
     .await
 }

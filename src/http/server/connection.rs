@@ -116,6 +116,8 @@ impl AsyncRead for Watched {
         let polled = Pin::new(&mut self.stream).poll_read(task, buf);
         if buf.filled().len() > before {
             self.timeouts.read_some();
+        } else if matches!(polled, Poll::Ready(Ok(()))) && buf.remaining() > 0 {
+            self.timeouts.peer_closed();
         }
         polled
     }

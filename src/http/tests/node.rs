@@ -299,7 +299,7 @@ impl Loop {
             Call::Service(ServiceChange::Up { owner }) => self.note(format!("up {owner:?}")),
             Call::Form { without } => self.note(format!("form without {without:?}")),
             Call::ChangeMembers(change) => self.note(format!("members {change:?}")),
-            Call::Read(_) | Call::Acquire(_) | Call::Renew(_) | Call::Register(_) | Call::Stop => {}
+            _ => {}
         }
     }
 
@@ -318,7 +318,9 @@ impl Loop {
                 Ok(ReplicaAnswer::Done)
             }
             // Nobody here holds anything.
-            Call::Acquire(_) | Call::Renew(_) | Call::Register(_) | Call::Stop => Err(Denied::Unknown),
+            Call::Acquire(_) | Call::Renew(_) | Call::Untie(_) | Call::Register(_) | Call::Stop => {
+                Err(Denied::Unknown)
+            }
         }
     }
 

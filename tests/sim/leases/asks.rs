@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use eldest::replica::{self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, Registration, Renewal};
-use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation};
+use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Tenure};
 use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
 
 use crate::calls::{Waiting, hint};
@@ -114,7 +114,8 @@ impl Wish {
                 replica::Call::Acquire(Acquire { role, claim, elect, priority, until, key }.into())
             }
             Wish::Renew { role, instance, token, ttl } => {
-                replica::Call::Renew(Renewal::Role { role, instance, token, ttl })
+                let tenure = Tenure { instance, token, ttl, tie: None };
+                replica::Call::Renew(Renewal::Role { role, tenure })
             }
             Wish::Heartbeat { id } => replica::Call::Renew(Renewal::Process { id }),
             Wish::Register { id, process, call: key } => {

@@ -2,7 +2,7 @@
 //! die; nodes hear them whatever links are cut.
 
 use eldest::replica::{self, Acquire, Answer, Denied, Renewal};
-use eldest::store::{Applied, Claim, Command, LeaseEvent, LeaseOperation, Operation};
+use eldest::store::{Applied, Claim, Command, LeaseEvent, LeaseOperation, Operation, Tenure};
 use eldest::types::{Epoch, Position, Span, Text};
 
 use super::clients::Event as Side;
@@ -169,7 +169,10 @@ impl World {
                 let acquire = Acquire { role, claim, elect: false, priority: 0, until, key: None };
                 replica::Call::Acquire(acquire.into())
             }
-            Wish::Renew { token } => replica::Call::Renew(Renewal::Role { role, instance, token, ttl: None }),
+            Wish::Renew { token } => {
+                let tenure = Tenure { instance, token, ttl: None, tie: None };
+                replica::Call::Renew(Renewal::Role { role, tenure })
+            }
             Wish::Release { token } => {
                 // It was asked under the name that it had before.
                 let instance = self.checks.tokens.instance(token).unwrap_or(instance);

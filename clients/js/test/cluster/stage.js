@@ -52,6 +52,10 @@ export class Way {
     });
   }
 
+  get connections() {
+    return this.#sockets.size;
+  }
+
   close() {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();

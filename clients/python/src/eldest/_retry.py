@@ -68,6 +68,7 @@ class NodeRing:
         if not self._urls:
             raise ValueError("name at least one node's URL")
         self._preferred = 0
+        self._beside = 0
 
     def __len__(self) -> int:
         return len(self._urls)
@@ -75,6 +76,13 @@ class NodeRing:
     @property
     def preferred(self) -> str:
         return self._urls[self._preferred]
+
+    def beside(self) -> str:
+        """Another one than is asked first, if there is one, each time the next: what is held open there outlives that node."""
+        self._beside = (self._beside + 1) % len(self._urls)
+        if self._beside == self._preferred:
+            self._beside = (self._beside + 1) % len(self._urls)
+        return self._urls[self._beside]
 
     def prefer(self, url: str) -> bool:
         """False for a URL that this client was not given: credentials go to no other."""

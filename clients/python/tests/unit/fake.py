@@ -165,6 +165,8 @@ class _Node(BaseHTTPRequestHandler):
         match (seen.method, parts[1], parts[2:]):
             case ("POST", "roles", [role, "acquire"]):
                 return (*self.state.acquire(role, body, self.caller_has_gone), {})
+            case ("POST", "roles", [role, "tie"]):
+                return self.tie(role, query)
             case ("POST", "roles", [role, verb]):
                 acts = {"renew": self.state.renew, "release": self.state.release, "elect": self.state.elect}
                 return (*acts[verb](role, body), {})
@@ -289,6 +291,19 @@ class _Node(BaseHTTPRequestHandler):
                 if (kinds is None or kind in kinds) and _named(data).startswith(query.get("prefix", "")):
                     self.piece(_event(kind, data))
             self.piece(_event("bookmark", {"id": str(at), "kind": "bookmark"}))
+
+    def tie(self, role: str, query: dict[str, str]) -> tuple[int, dict[str, Any], dict[str, str]]:
+        status, body = self.state.renew(role, {"instance_id": query["instance_id"], "token": int(query["token"])})
+        return (status, body, {}) if status != 200 else self.stream(lambda: self.tied(body))
+
+    def tied(self, body: dict[str, Any]) -> None:
+        """Open until the server ends: what becomes of a lease when it closes is for real nodes."""
+        self.begin()
+        self.piece(_event("tied", {"kind": "tied", **body}))
+        while not cast(_Server, self.server).dead:
+            with self.state.changed:
+                self.state.changed.wait_for(lambda: cast(_Server, self.server).dead, SILENCE_S)
+            self.piece(":\n\n")
 
     def listen(self, name: str) -> None:
         with self.state.changed:

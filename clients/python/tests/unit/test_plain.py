@@ -201,8 +201,8 @@ class SameVerbs(unittest.TestCase):
     """Whatever one form has the other one has, with the same names and defaults."""
 
     #: Of the asyncio form alone: what makes a backend of it, and what only an event loop needs.
-    ALONE = {"Client": {"now", "watch"}, "Election": {"role_was_acquired", "role_was_lost", "look_again", "emit", "told"}}
-    PARAMETERS_ALONE = {"clock", "deadline", "on_open", "instance_id"}
+    ALONE = {"Client": {"now", "watch", "tie"}, "Election": {"role_was_acquired", "role_was_lost", "look_again", "emit", "told"}}
+    PARAMETERS_ALONE = {"clock", "deadline", "on_open", "instance_id", "tie"}
 
     def verbs(self, kind: type) -> set[str]:
         return {name for name in dir(kind) if not name.startswith("_")} - {"aio"}

@@ -12,6 +12,7 @@ use crate::lease::RENEWALS;
 use crate::lock::TTL;
 use crate::random;
 use crate::seat::Seat;
+use crate::ties::HeldBy;
 
 /// How long a follower waits at the cluster for the role before it asks again.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
@@ -49,6 +50,7 @@ impl<B: Backend> ElectionBuilder<B> {
             renew_every: TTL / RENEWALS,
             priority: 0,
             address: None,
+            held_by: HeldBy::default(),
         };
         ElectionBuilder {
             seat,
@@ -98,6 +100,12 @@ impl<B: Backend> ElectionBuilder<B> {
     /// Where others find the leader.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.seat.address = Some(address.into());
+        self
+    }
+
+    /// A connection besides the lease, unless told.
+    pub fn held_by(mut self, held_by: HeldBy) -> Self {
+        self.seat.held_by = held_by;
         self
     }
 

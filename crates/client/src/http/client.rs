@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::{Method, Url};
 use tokio::time::timeout;
 
 use super::answer::Answer;
 use super::call::Call;
-use super::exchange::{root_of, whole};
+use super::exchange::{Broken, prepared, whole};
 use super::lines::Lines;
 use super::nodes::Nodes;
 use super::pool::{Http, connections};
@@ -96,20 +97,36 @@ impl Client {
 
     /// An answer without an end, from one node: the one that is called now.
     pub(crate) async fn open(&self, path: &str) -> Result<Lines, Error> {
-        let Http { client, nodes, credential, attempt, .. } = self.http();
-        let url = nodes.current();
-        let unavailable = |why: String| {
-            nodes.failed(&url);
-            Error::Unavailable { tried: vec![Tried { url: url.to_string(), why }] }
-        };
-        let address = url.join(path).map_err(|error| unavailable(error.to_string()))?;
-        let mut request = client.get(address);
-        if let Some(credential) = credential {
-            request = request.bearer_auth(credential);
+        let url = self.http().nodes.current();
+        let opened = self.open_at(&url, Method::GET, path).await;
+        if let Err(Error::Unavailable { .. } | Error::Indeterminate { .. }) = &opened {
+            self.http().nodes.failed(&url);
         }
-        let response = timeout(*attempt, request.send()).await;
-        let response = response.map_err(|_| unavailable("no answer in time".to_string()))?;
-        let response = response.map_err(|error| unavailable(root_of(&error)))?;
+        opened.map_err(|error| match error {
+            // Nothing happens by listening.
+            Error::Indeterminate { tried } => Error::Unavailable { tried },
+            error => error,
+        })
+    }
+
+    /// An answer without an end, from this node.
+    pub(crate) async fn open_at(&self, url: &Url, method: Method, path: &str) -> Result<Lines, Error> {
+        let Http { client, credential, attempt, .. } = self.http();
+        let tried = |why: String| vec![Tried { url: url.to_string(), why }];
+        let unavailable = |why: String| Error::Unavailable { tried: tried(why) };
+        let indeterminate = |why: &str| Error::Indeterminate { tried: tried(why.to_string()) };
+        let address = url.join(path).map_err(|error| unavailable(error.to_string()))?;
+        let request = prepared(client, credential.as_deref(), &method, address, &[], &None);
+        let response = match timeout(*attempt, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                return Err(match Broken::of(&error) {
+                    Broken::NotSent { why } => unavailable(why),
+                    Broken::NoAnswer { why } | Broken::TooLarge { why } => indeterminate(&why),
+                });
+            }
+            Err(_) => return Err(indeterminate("no answer in time")),
+        };
         let status = response.status();
         if status.is_success() {
             return Ok(Lines::new(url.to_string(), response));

@@ -15,6 +15,7 @@ pub struct Nodes {
 #[derive(Debug, Default)]
 struct Place {
     at: usize,
+    beside: usize,
     /// Named by a node, and perhaps under an address that this client was not told.
     leader: Option<Url>,
 }
@@ -40,6 +41,17 @@ impl Nodes {
         place.leader.clone().unwrap_or_else(|| self.urls[place.at].clone())
     }
 
+    /// Another one than calls go to, each time the next: what is held open there outlives the node that answers.
+    pub fn beside(&self) -> Url {
+        let mut place = self.place();
+        place.beside = (place.beside + 1) % self.urls.len();
+        let current = place.leader.clone().unwrap_or_else(|| self.urls[place.at].clone());
+        if self.urls[place.beside] == current {
+            place.beside = (place.beside + 1) % self.urls.len();
+        }
+        self.urls[place.beside].clone()
+    }
+
     /// The next call goes elsewhere, unless it does already.
     pub fn failed(&self, url: &Url) {
         let mut place = self.place();
@@ -58,7 +70,7 @@ impl Nodes {
         };
         let mut place = self.place();
         match self.urls.iter().position(|known| *known == url) {
-            Some(at) => *place = Place { at, leader: None },
+            Some(at) => (place.at, place.leader) = (at, None),
             None => place.leader = Some(url),
         }
     }

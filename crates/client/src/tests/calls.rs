@@ -98,7 +98,7 @@ async fn a_message_is_never_sent_twice() {
 }
 
 fn hold() -> Hold {
-    Hold { role: "r".into(), instance_id: "me".into(), token: 7, ttl: Duration::from_secs(30) }
+    Hold { role: "r".into(), instance_id: "me".into(), token: 7, ttl: Duration::from_secs(30), tie: None }
 }
 
 #[tokio::test]

@@ -7,3 +7,4 @@ mod fake;
 mod locks;
 mod over_http;
 mod streams;
+mod ties;

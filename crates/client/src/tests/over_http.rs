@@ -63,7 +63,8 @@ async fn answer(memory: &Memory, request: &Request) -> Reply {
     let number = |name: &str| body[name].as_u64().unwrap_or_default();
     let ttl = Duration::from_millis(number("ttl_ms"));
     let instance_id = body["instance_id"].as_str().unwrap_or_default().to_string();
-    let hold = Hold { role: "r".into(), instance_id: instance_id.clone(), token: number("token"), ttl };
+    let hold =
+        Hold { role: "r".into(), instance_id: instance_id.clone(), token: number("token"), ttl, tie: None };
     match order {
         "acquire" => {
             let wait = Duration::from_millis(number("wait_ms"));

@@ -23,6 +23,10 @@
 //! *Without rule 4:* the lease is aged, a renewal is promised `T`, the leader dies before the un-ageing is committed, and
 //! the next one ends the lease after `T/2`.
 //!
+//! A holder may agree to less: it names a *tie* with its renewals, the number of a connection of its own, and whoever serves that
+//! connection says when it has closed ([`CountedLease::untie`], P45). Whoever goes on without it names a greater number first, or none, and
+//! from then on the old one ends nothing. A later leader knows of no tie until the holder's next renewal.
+//!
 //! It takes one more rule of the log: a record may lengthen the ttl of a token, never shorten it. Otherwise the next leader
 //! gives less than was promised. Who wants less asks for less with each renewal, which needs no record. And it takes
 //! majorities: in available mode two sides of a split count each for itself.
@@ -52,13 +56,15 @@ pub(super) struct CountedLease {
     pub proposed: Option<Act>,
     /// Granted under this leader, and nobody has been promised anything but what came with the grant.
     fresh: bool,
+    /// The newest connection that its holder named, if the lease is to end with it.
+    tie: Option<u64>,
 }
 
 impl CountedLease {
     /// Inherited by a leader whose term begins now.
     pub fn anew(now: Time, lease: Lease) -> CountedLease {
         let end = now + if lease.aged { half(lease.ttl) } else { lease.ttl };
-        CountedLease { lease, end, counted: now, renewed: None, proposed: None, fresh: false }
+        CountedLease { lease, end, counted: now, renewed: None, proposed: None, fresh: false, tie: None }
     }
 
     /// Granted just now.
@@ -72,6 +78,21 @@ impl CountedLease {
         if self.fresh || mutant::is_on(Mutant::GiveUpWhatWasTold) {
             self.end = now;
         }
+    }
+
+    /// What a renewal said. Numbers only rise, so that a renewal that comes late takes nothing back; none is for a holder that
+    /// relies on no connection, or not any more.
+    pub fn name_tie(&mut self, tie: Option<u64>) {
+        self.tie = tie.map(|tie| self.tie.map_or(tie, |known| known.max(tie)));
+    }
+
+    /// That connection has closed, and its holder with it: the lease is over. False if the holder relies on another one by now.
+    pub fn untie(&mut self, now: Time, tie: u64) -> bool {
+        let tied = self.tie == Some(tie);
+        if tied {
+            self.end = now;
+        }
+        tied
     }
 
     /// Anew, and not worse off than before: this leader's own promises hold, and its record is still under way.
@@ -96,6 +117,9 @@ impl CountedLease {
         }
         if !self.may_be_aged() {
             self.renewed = None;
+        }
+        if !lease.aged && !decided {
+            self.tie = None;
         }
         if !lease.aged && !decided && self.proposed != Some(Act::End) {
             self.count(now, self.promise());

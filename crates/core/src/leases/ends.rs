@@ -116,6 +116,22 @@ impl Leases {
         }
     }
 
+    /// What a renewal said of the connection that the lease is to end with.
+    pub fn name_tie(&mut self, name: &LeaseName, token: u64, tie: Option<u64>) {
+        if self.renewal(name, token) == Judged::Renewable {
+            self.update(name, |counted| counted.name_tie(tie));
+        }
+    }
+
+    /// The holder's connection of this number has closed: the lease's end is due, unless its holder has named another one since.
+    pub fn untie(&mut self, now: Time, name: &LeaseName, token: u64, tie: u64) -> bool {
+        match self.renewal(name, token) {
+            Judged::Renewable => self.update(name, |counted| counted.untie(now, tie)).unwrap_or_default(),
+            Judged::Ending => true,
+            Judged::Lost => false,
+        }
+    }
+
     /// What the next record is to say; it is under way from now on, and nothing else is due until it is `settled`. One
     /// record says ends only, as long as there are any, or ages and refreshes.
     pub fn due(&mut self, now: Time) -> Due {

@@ -73,6 +73,7 @@ impl Replica {
             Call::ChangeMembers(change) => self.on_change_members(id, change),
             Call::Acquire(acquire) => self.on_acquire(id, *acquire),
             Call::Renew(renewal) => self.on_renew(id, renewal),
+            Call::Untie(untie) => self.on_untie(id, untie),
             Call::Register(registration) => self.on_register(id, registration),
             Call::Stop => self.on_stop(),
         }

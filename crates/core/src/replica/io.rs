@@ -9,8 +9,8 @@ use crate::protocol::{
     After, Envelope, Event, Fault, MemberChange, Message, Records, Seq, ServiceChange, SnapshotMeta, Term,
     Vote,
 };
-use crate::store::{Claim, Command, Difference, Key, NewProcess, Store, Unreadable};
-use crate::types::{self, ClusterId, Index, Members, NodeId, Payload, Span, Text, Time};
+use crate::store::{Claim, Command, Difference, Key, NewProcess, Store, Tenure, Unreadable};
+use crate::types::{self, ClusterId, Index, Members, NodeId, Payload, Text, Time};
 
 /// A caller, for as long as it waits for its answer. The driver numbers them and never uses a number twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,6 +89,8 @@ pub enum Call {
     ChangeMembers(MemberChange),
     Acquire(Box<Acquire>),
     Renew(Renewal),
+    /// The connection that a role's holder relies on has closed (P45).
+    Untie(Untie),
     Register(Registration),
     /// Hand over if leading; the answer is the end.
     Stop,
@@ -118,8 +120,16 @@ pub struct Acquire {
 /// A holder goes on.
 #[derive(Clone, Debug)]
 pub enum Renewal {
-    Role { role: Text, instance: Text, token: u64, ttl: Option<Span> },
+    Role { role: Text, tenure: Tenure },
     Process { id: Text },
+}
+
+/// The lease ends, unless its holder has named another tie since.
+#[derive(Clone, Debug)]
+pub struct Untie {
+    pub role: Text,
+    pub tenure: Tenure,
+    pub tie: u64,
 }
 
 /// A process says what it is. One that says the same again only renews.

@@ -47,6 +47,6 @@ pub use answer::{Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Op
 pub use feed::{Draft, Fact, FeedEvent, Kind, Kinds, quoted};
 pub use io::{
     Acquire, Brought, Call, CallId, DiskWrite, End, In, Out, Outgoing, Registration, Renewal, SnapshotOrder,
-    StateTransfer,
+    StateTransfer, Untie,
 };
 pub use state::{Replica, Start};

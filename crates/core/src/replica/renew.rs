@@ -1,17 +1,17 @@
 //! Who goes on holding what: answered after a round that started after the call arrived, and in no record (P39).
 
 use super::answer::{Answer, Denied, Granted};
-use super::io::{CallId, Registration, Renewal};
+use super::io::{CallId, Registration, Renewal, Untie};
 use super::state::{Renewing, Replica, Turn, Waiting, What};
 use crate::leases::Judged as Standing;
 use crate::protocol::Verdict;
-use crate::store::{Command, Judged, LeaseOperation, Operation, Reason, Thing};
+use crate::store::{Command, Judged, LeaseOperation, Operation, Reason, Role, Tenure, Thing};
 use crate::types::{Lease, LeaseName, Position};
 
 impl Replica {
     pub(super) fn on_renew(&mut self, call: CallId, renewal: Renewal) {
         let what = match renewal {
-            Renewal::Role { role, instance, token, ttl } => What::Role { role, instance, token, ttl },
+            Renewal::Role { role, tenure } => What::Role { role, tenure },
             Renewal::Process { id } => What::Process { id },
         };
         self.roles.add_turn(Turn::Renew(Renewing { call, what }));
@@ -114,8 +114,8 @@ impl Replica {
     /// The lease, if it is still that of the one who asks.
     fn lease_of(&self, renewing: &Renewing, name: &LeaseName) -> Option<Lease> {
         let store = self.committed();
-        if let What::Role { role, instance, token, .. } = &renewing.what {
-            store.role(role).filter(|held| held.claim.instance == *instance && held.token == *token)?;
+        if let What::Role { role, tenure } = &renewing.what {
+            store.role(role).filter(|held| holds(tenure, held))?;
         }
         store.lease(name)
     }
@@ -123,6 +123,7 @@ impl Replica {
     fn renewed(&mut self, renewing: &Renewing, name: &LeaseName, token: u64) {
         let renewed = self.roles.leases.renew(self.now.mono, name, token, renewing.asked());
         let expires_in = renewed.map(|renewed| renewed.expires_in).unwrap_or_default();
+        self.roles.leases.name_tie(name, token, renewing.tie());
         let store = self.committed();
         let (position, new, waited, acks) = (store.applied(), false, false, None);
         let answer = match name {
@@ -135,6 +136,23 @@ impl Replica {
             }),
         };
         self.answer(renewing.call, answer.ok_or(Denied::Unknown));
+    }
+
+    /// Needs no round: by a leader that was deposed nothing ends, since the end is a record.
+    pub(super) fn on_untie(&mut self, call: CallId, untie: Untie) {
+        if !self.core.is_open() {
+            let denied = self.not_leading();
+            return self.deny(call, denied);
+        }
+        let Untie { role, tenure, tie } = untie;
+        let name = LeaseName::Role(role.clone());
+        let held = self.committed().role(&role).is_some_and(|held| holds(&tenure, held));
+        if held && self.roles.leases.untie(self.now.mono, &name, tenure.token, tie) {
+            self.answer(call, Ok(Answer::Done));
+        } else {
+            let held = self.held_by(&role, false);
+            self.deny(call, Denied::LeaseLost(held));
+        }
     }
 
     fn tell_lost(&mut self, renewing: Renewing) {
@@ -155,4 +173,9 @@ impl Replica {
         let rejection = Reason::NotFound { thing: Thing::Process, name }.into();
         self.deny(renewing.call, Denied::Rejected(rejection));
     }
+}
+
+/// Whether it is this one that holds the role.
+fn holds(tenure: &Tenure, held: &Role) -> bool {
+    held.claim.instance == tenure.instance && held.token == tenure.token
 }

@@ -10,6 +10,7 @@ from typing import Self
 
 from .. import aio
 from ..aio._transport import DEADLINE_S
+from ..aio._ties import HeldBy
 from ..models import Applied, Doc, Grant, Json, Level, Page, Process, Renewal, RoleState, Written
 from ._portal import portal
 from .lock import LockGuard
@@ -111,8 +112,17 @@ class Client:
     def check(self, role: str, token: int) -> bool:
         return portal.run(self.aio.check(role, token))
 
-    def lock(self, name: str, *, timeout: float = 0.0, ttl: float = 30.0, priority: int = 0, metadata: Json = None) -> LockGuard:
-        return LockGuard(self, name, timeout=timeout, ttl=ttl, priority=priority, metadata=metadata)
+    def lock(
+        self,
+        name: str,
+        *,
+        timeout: float = 0.0,
+        ttl: float = 30.0,
+        priority: int = 0,
+        metadata: Json = None,
+        held_by: HeldBy = "connection",
+    ) -> LockGuard:
+        return LockGuard(self, name, timeout=timeout, ttl=ttl, priority=priority, metadata=metadata, held_by=held_by)
 
     # Processes
 

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from .. import aio
 from ..aio._leader_only import nodes_of_environment
+from ..aio._ties import HeldBy
 from ..aio.election import CHECK_EVERY_S, WAIT_FOR_ELECTION_S, Status
 from ..models import Json
 from ._portal import portal
@@ -39,6 +40,7 @@ class Election(Events):
         address: str | None = None,
         changes: str | None = None,
         watch: bool = True,
+        held_by: HeldBy = "connection",
     ) -> None:
         self.aio = aio.Election(
             backend.aio,
@@ -53,6 +55,7 @@ class Election(Events):
             address=address,
             changes=changes,
             watch=watch,
+            held_by=held_by,
         )
         super().__init__(self.aio)
         self.role = role

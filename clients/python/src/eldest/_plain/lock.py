@@ -7,6 +7,7 @@ from typing import Self
 
 from .. import aio
 from ..aio._events import within
+from ..aio._ties import HeldBy
 from ..models import Json
 from ._portal import portal
 from ._sides import Plain
@@ -16,10 +17,18 @@ class LockGuard:
     """`with client.lock("name", timeout=10) as guard:`. `RoleHeld` where it is not free in time."""
 
     def __init__(
-        self, backend: Plain, name: str, *, timeout: float = 0.0, ttl: float = 30.0, priority: int = 0, metadata: Json = None
+        self,
+        backend: Plain,
+        name: str,
+        *,
+        timeout: float = 0.0,
+        ttl: float = 30.0,
+        priority: int = 0,
+        metadata: Json = None,
+        held_by: HeldBy = "connection",
     ) -> None:
         self._aio = aio.LockGuard(
-            backend.aio, name, timeout=timeout, ttl=ttl, priority=priority, metadata=metadata
+            backend.aio, name, timeout=timeout, ttl=ttl, priority=priority, metadata=metadata, held_by=held_by
         )
         self.name = name
         self.id = self._aio.id

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import cast
 
 from .._lease import Lease
 from .._retry import BACKOFF_FIRST_S, BACKOFF_MOST_S
 from ..backend import Backend
 from ..errors import EldestError, LeaseLost
-from ..models import Grant, Json
+from ..models import Grant, Json, Renewal
+from ._ties import HeldBy, Ties, Tying, grace
 
 TTL_S = 30.0
 RENEW_EVERY_S = 10.0
@@ -30,7 +32,10 @@ class Keeper:
         ttl: float = TTL_S,
         renew_every: float | None = None,
         on_renewal_error: Callable[[Exception], None] | None = None,
+        held_by: HeldBy = "connection",
     ) -> None:
+        if held_by not in ("connection", "lease"):
+            raise ValueError(f"held_by is connection or lease, not {held_by!r}")
         if not TTL_LEAST_S <= ttl <= TTL_MOST_S:
             raise ValueError(f"a ttl is {TTL_LEAST_S:g} s to {TTL_MOST_S:g} s, not {ttl:g} s")
         self.backend = backend
@@ -42,6 +47,11 @@ class Keeper:
             raise ValueError(f"renew_every has to be less than half of the ttl, not {self.renew_every:g} s of {ttl:g} s")
         self._on_renewal_error = on_renewal_error
         self._lease: Lease | None = None
+        # A backend in memory has no connections.
+        self._tied = held_by == "connection" and hasattr(backend, "tie")
+        self._ties: Ties | None = None
+        self._at_once = False
+        self._under_way: asyncio.Timeout | None = None
         self._poke = asyncio.Event()
 
     # Read from any thread: one load of a value that never changes.
@@ -80,11 +90,53 @@ class Keeper:
 
     async def keep(self) -> None:
         """Renews until the lease is lost: refused, run out, or dropped. It is not believed when this returns."""
+        tying = self._tie()
+        try:
+            await self._keep()
+        finally:
+            self._ties = None
+            if tying is not None:
+                tying.cancel()
+        self.drop()
+
+    async def _keep(self) -> None:
         pause = 0.0
         while (lease := self._lease) is not None and (left := lease.left(self.backend.now())) > 0:
-            await self._rest(min(pause or self.renew_every, left if pause else left / 2))
+            if not self._at_once:
+                await self._rest(min(pause or self.renew_every, left if pause else left / 2))
+            self._at_once = False
             pause = await self._renew(pause)
-        self.drop()
+
+    # The connection that the lease ends with
+
+    def _tie(self) -> asyncio.Task[None] | None:
+        lease = self._lease
+        if not self._tied or lease is None:
+            return None
+        self._ties = Ties(
+            cast(Tying, self.backend), self.role, self.instance_id, lease.token, self.ttl,
+            on_proof=self._tie_proved, on_renew=self._renew_at_once, on_broken=self._tie_broken,
+        )  # fmt: skip
+        return asyncio.get_running_loop().create_task(self._ties.run())
+
+    def _tie_proved(self, renewal: Renewal) -> None:
+        lease = self._lease
+        after = Lease.counted_from(renewal.sent_at, renewal.token, self.ttl, renewal.expires_in)
+        if lease is not None and lease.token == after.token and lease.until < after.until:
+            self._prolong(lease, after)
+
+    def _tie_broken(self) -> None:
+        """The node may take this process for dead. A renewal that is under way names the old number, and is worth nothing."""
+        lease, now = self._lease, self.backend.now()
+        if lease is not None:
+            self._lease = Lease(lease.token, min(lease.until, now + grace(self.ttl) / 2))
+        self._renew_at_once()
+
+    def _renew_at_once(self) -> None:
+        self._at_once = True
+        self._poke.set()
+        if self._under_way is not None:
+            self._under_way.reschedule(asyncio.get_running_loop().time())
 
     async def _rest(self, seconds: float) -> None:
         self._poke.clear()
@@ -97,19 +149,27 @@ class Keeper:
         lease = self._lease
         if lease is None or (left := lease.left(self.backend.now())) <= 0:
             return 0.0
+        number = self._ties.number if self._ties is not None else None
+        named = {} if number is None else {"tie": number}
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(left) as self._under_way:
                 renewal = await self.backend.renew(
-                    self.role, self.instance_id, lease.token, ttl=self.ttl, deadline=left
+                    self.role, self.instance_id, lease.token, ttl=self.ttl, deadline=left, **named
                 )
         except LeaseLost:
             self.drop(lease)
         except (EldestError, TimeoutError) as error:
+            if self._at_once:
+                return pause
             if self._on_renewal_error is not None:
                 self._on_renewal_error(error)
             return min(pause * 2 or BACKOFF_FIRST_S, BACKOFF_MOST_S)
         else:
             self._prolong(lease, Lease.counted_from(renewal.sent_at, renewal.token, self.ttl, renewal.expires_in))
+            if self._ties is not None and number is not None:
+                self._ties.proved(number)
+        finally:
+            self._under_way = None
         return 0.0
 
     def _prolong(self, before: Lease, after: Lease) -> None:

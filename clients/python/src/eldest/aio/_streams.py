@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 from urllib.parse import quote, urlencode
@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 from .._http import Request
 from .._sse import SseEvent, SseParser, TooLong
 from ..errors import BadAnswer, EldestError, Problem
-from ..models import FeedEvent, Json
+from ..models import FeedEvent, Fields, Json, Renewal
 from ._transport import StreamBroken, Transport
 
 T = TypeVar("T")
@@ -182,6 +182,27 @@ class Channel(Stream[Json]):
         if event.kind == "error":
             raise StreamBroken(str(data))
         return [data]
+
+
+@asynccontextmanager
+async def tied(transport: Transport, request: Request, token: int) -> AsyncIterator[AsyncIterator[Renewal | str]]:
+    """The stream that a lease ends with: the renewal that opening it was, then what the node says."""
+    async with transport.line(request) as (sent_at, pieces):
+        yield _ties(pieces, sent_at, token)
+
+
+async def _ties(pieces: AsyncIterator[bytes], sent_at: float, token: int) -> AsyncIterator[Renewal | str]:
+    parser = SseParser()
+    async for piece in pieces:
+        for event in parser.feed(piece):
+            data = _json(event.data)
+            if event.kind == "tied":
+                yield Renewal(token, Fields(data).seconds("expires_in_ms"), sent_at)
+            elif event.kind == "error":
+                yield Fields(data).text("code")
+                return
+            else:
+                yield event.kind
 
 
 def _json(text: str) -> Json:

@@ -15,8 +15,8 @@ from typing import Any
 
 from .._http import Head, Request
 from .._lease import steady_now
-from .._retry import MAYBE_APPLIED, NOT_APPLIED, After, Attempt, Backoff, Course, NodeRing
-from ..errors import BadAnswer, EldestError, problem
+from .._retry import ATTEMPT_TIMEOUT_S, MAYBE_APPLIED, NOT_APPLIED, After, Attempt, Backoff, Course, NodeRing
+from ..errors import BadAnswer, EldestError, Unavailable, problem
 from ._connection import Address, Connection, Lost, NotConnected, Pool
 
 DEADLINE_S = 10.0
@@ -141,6 +141,27 @@ class Transport:
         replayed = head.headers.get("idempotency-replayed") == "true"
         sent_at = sending.first if replayed else sending.last
         return Response(head.status, head.headers, body, sent_at, after_unknown=False)
+
+    @asynccontextmanager
+    async def line(self, request: Request) -> AsyncIterator[tuple[float, AsyncIterator[bytes]]]:
+        """A stream beside the node that answers calls, and when it was asked for. `Unavailable` if it surely was not opened."""
+        node = self.ring.beside()
+        headers = self._common | {"Accept": "text/event-stream"} | dict(request.headers)
+        try:
+            connection = await self._pool.take(node)
+        except NotConnected as error:
+            raise Unavailable(f"nothing was opened: {error}") from error
+        try:
+            sent_at = self.clock()
+            async with asyncio.timeout(ATTEMPT_TIMEOUT_S):
+                head = await connection.exchange(replace(request, headers=headers))
+                if head.status != 200:
+                    raise problem(head.status, _document(await connection.whole_body()))
+            yield sent_at, _pieces(connection)
+        except Lost as error:
+            raise StreamBroken(str(error)) from error
+        finally:
+            self._pool.give_back(node, connection)
 
     @asynccontextmanager
     async def stream(self, node: str, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:

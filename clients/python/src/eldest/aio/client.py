@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
@@ -16,7 +17,8 @@ from ..models import (
     Applied, Doc, Fields, FeedEvent, Grant, Json, Level, Page, Process, Renewal, RoleState, Written,
     doc_of, grant_of, page_of, process_of, role_of,
 )
-from ._streams import Channel, Feed
+from ._streams import Channel, Feed, tied
+from ._ties import HeldBy
 from ._transport import DEADLINE_S, Response, Transport
 from .lock import LockGuard
 
@@ -126,12 +128,32 @@ class Client:
         return grant_of(answer.json(), answer.sent_at)
 
     async def renew(
-        self, role: str, instance_id: str, token: int, *, ttl: float = 30.0, deadline: float | None = None
+        self,
+        role: str,
+        instance_id: str,
+        token: int,
+        *,
+        ttl: float = 30.0,
+        deadline: float | None = None,
+        tie: int | None = None,
     ) -> Renewal:
-        body = {"instance_id": instance_id, "token": token, "ttl_ms": _ms(ttl)}
+        body = {"instance_id": instance_id, "token": token, "ttl_ms": _ms(ttl)} | _given(tie=tie)
         answer = await self._write("POST", _role(role, "renew"), body, deadline=deadline)
         fields = Fields(answer.json())
         return Renewal(fields.whole("token"), fields.seconds("expires_in_ms"), answer.sent_at)
+
+    def tie(
+        self, role: str, instance_id: str, token: int, *, tie: int, ttl: float = 30.0, grace: float = 1.0
+    ) -> AbstractAsyncContextManager[AsyncIterator[Renewal | str]]:
+        """Ties the lease to a connection to one node, under a number, for the length of an `async with`.
+
+        When it has been closed for `grace` seconds the node ends the lease, unless a renewal has named a greater number.
+        """
+        query = {
+            "instance_id": instance_id, "token": token, "tie": tie, "ttl_ms": _ms(ttl), "grace_ms": _ms(grace),
+        }  # fmt: skip
+        path = f"{_role(role, 'tie')}?{urlencode(query, quote_via=quote)}"
+        return tied(self._transport, Request("POST", path), token)
 
     async def release(self, role: str, instance_id: str, token: int, *, deadline: float | None = None) -> None:
         body = {"instance_id": instance_id, "token": token}
@@ -162,9 +184,18 @@ class Client:
         """Whether that token is the one of the role's holder now."""
         return Fields((await self._read(_role(role, "check"), token=token)).json()).true("valid")
 
-    def lock(self, name: str, *, timeout: float = 0.0, ttl: float = 30.0, priority: int = 0, metadata: Json = None) -> LockGuard:
+    def lock(
+        self,
+        name: str,
+        *,
+        timeout: float = 0.0,
+        ttl: float = 30.0,
+        priority: int = 0,
+        metadata: Json = None,
+        held_by: HeldBy = "connection",
+    ) -> LockGuard:
         """`async with client.lock("name", timeout=10) as guard:`"""
-        return LockGuard(self, name, timeout=timeout, ttl=ttl, priority=priority, metadata=metadata)
+        return LockGuard(self, name, timeout=timeout, ttl=ttl, priority=priority, metadata=metadata, held_by=held_by)
 
     # Processes
 

@@ -17,6 +17,7 @@ from ..errors import EldestError, LeaseLost, RoleHeld
 from ..models import Grant, Json
 from ._events import Emitter, log, within
 from ._keeper import TTL_S, WAIT_MOST_S, Keeper
+from ._ties import HeldBy
 from ._watcher import Watcher
 
 __all__ = ["CHECK_EVERY_S", "EVENTS", "Election", "Status"]
@@ -72,6 +73,7 @@ class Election(Emitter):
         address: str | None = None,
         changes: str | None = None,
         watch: bool = True,
+        held_by: HeldBy = "connection",
     ) -> None:
         super().__init__(EVENTS)
         self._backend = backend
@@ -86,7 +88,7 @@ class Election(Emitter):
         if self._wait <= 0:
             raise ValueError("check_every has to be more than nothing")
         self._keeper = Keeper(
-            backend, role, self.id, ttl=ttl, renew_every=renew_every, on_renewal_error=self._renewal_failed
+            backend, role, self.id, ttl=ttl, renew_every=renew_every, on_renewal_error=self._renewal_failed, held_by=held_by
         )
         self._watcher = Watcher(self, backend, role, changes) if watch else None
         self._status: Status = "stopped"

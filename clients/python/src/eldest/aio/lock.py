@@ -14,6 +14,7 @@ from ..errors import LeaseLost, RoleHeld
 from ..models import Json
 from ._events import log
 from ._keeper import TTL_S, WAIT_MOST_S, Keeper
+from ._ties import HeldBy
 
 __all__ = ["LockGuard"]
 
@@ -35,6 +36,7 @@ class LockGuard:
         priority: int = 0,
         metadata: Json = None,
         instance_id: str | None = None,
+        held_by: HeldBy = "connection",
     ) -> None:
         self.name = name
         self.id = instance_id or str(uuid.uuid4())
@@ -42,7 +44,7 @@ class LockGuard:
         self._timeout = timeout
         self._priority = priority
         self._metadata = metadata
-        self._keeper = Keeper(backend, name, self.id, ttl=ttl)
+        self._keeper = Keeper(backend, name, self.id, ttl=ttl, held_by=held_by)
         self._keeping: asyncio.Task[None] | None = None
 
     @property

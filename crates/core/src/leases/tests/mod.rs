@@ -4,6 +4,7 @@ mod ageing;
 mod ends;
 mod game;
 mod records;
+mod ties;
 mod waiters;
 
 use super::{Due, Leases, Outcome, Renewed};

@@ -1,6 +1,7 @@
 //! A call that keeps something up.
 
 use crate::replica::io::{CallId, Registration};
+use crate::store::Tenure;
 use crate::types::{LeaseName, Span, Text};
 
 /// A call that keeps something up, and what is known of it by now.
@@ -14,9 +15,7 @@ pub(in crate::replica) struct Renewing {
 pub(in crate::replica) enum What {
     Role {
         role: Text,
-        instance: Text,
-        token: u64,
-        ttl: Option<Span>,
+        tenure: Tenure,
     },
     Process {
         id: Text,
@@ -43,9 +42,17 @@ impl Renewing {
     /// How much the holder asks for, if not for all that it was granted.
     pub fn asked(&self) -> Option<Span> {
         match &self.what {
-            What::Role { ttl, .. } => *ttl,
+            What::Role { tenure, .. } => tenure.ttl,
             What::Process { .. } => None,
             What::Register { registration, .. } => Some(registration.process.ttl),
+        }
+    }
+
+    /// The connection that its holder relies on, if any.
+    pub fn tie(&self) -> Option<u64> {
+        match &self.what {
+            What::Role { tenure, .. } => tenure.tie,
+            What::Process { .. } | What::Register { .. } => None,
         }
     }
 

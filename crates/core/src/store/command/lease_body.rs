@@ -16,12 +16,14 @@ pub struct Acquisition {
     pub wait: Span,
 }
 
-/// `{"instance_id", "token", "ttl_ms"?}`
+/// `{"instance_id", "token", "ttl_ms"?, "tie"?}`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenure {
     pub instance: Text,
     pub token: u64,
     pub ttl: Option<Span>,
+    /// The number of the connection that the lease is to end with (P45).
+    pub tie: Option<u64>,
 }
 
 impl Acquisition {
@@ -54,9 +56,11 @@ impl NewProcess {
 impl Tenure {
     pub fn read(body: &RawValue) -> Result<Tenure, BadCommand> {
         let fields = Fields::read(body)?;
-        fields.only(&["instance_id", "token", "ttl_ms"])?;
+        fields.only(&["instance_id", "token", "ttl_ms", "tie"])?;
         let asked = fields.given("ttl_ms").map(|_| ttl(&fields, ROLE_TTL)).transpose()?;
-        Ok(Tenure { instance: fields.name("instance_id")?, token: fields.token("token")?, ttl: asked })
+        let tie = fields.given("tie").map(|_| fields.token("tie")).transpose()?;
+        let (instance, token) = (fields.name("instance_id")?, fields.token("token")?);
+        Ok(Tenure { instance, token, ttl: asked, tie })
     }
 
     /// What gives the role back.

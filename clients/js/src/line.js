@@ -1,0 +1,25 @@
+// The connection that a lease ends with. Under Node it is one of its own that does not keep the process from ending: a program that is
+// done ends, as it did when there was a lease alone, and the role is free.
+
+/** `{status, body, close}`: the body a web stream. Throws what the connection throws. */
+export async function openLine(fetch, ownFetch, url, { method, headers, signal }) {
+  if (!ownFetch && globalThis.process?.versions?.node) return overNode(url, { method, headers, signal });
+  const response = await fetch(url, { method, headers, signal, cache: 'no-store' });
+  return { status: response.status, body: response.body };
+}
+
+async function overNode(url, { method, headers, signal }) {
+  const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http');
+  const { Readable } = await import('node:stream');
+  return new Promise((resolve, reject) => {
+    const sending = request(url, { method, headers: Object.fromEntries(headers), signal, agent: false });
+    sending.on('socket', (socket) => socket.unref());
+    sending.on('error', reject);
+    sending.on('response', (incoming) => {
+      // What breaks off later is told by the body.
+      incoming.on('error', () => {});
+      resolve({ status: incoming.statusCode, body: Readable.toWeb(incoming) });
+    });
+    sending.end();
+  });
+}

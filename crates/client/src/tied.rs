@@ -1,0 +1,83 @@
+//! The stream that a lease ends with, as a node serves it.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::backend::{Hold, Renewal, TieNews, Tied};
+use super::error::Error;
+use super::http::{Client, Lines, query, segment};
+use super::lease::millis;
+
+/// They come one by one, and are read at once.
+const NEWS_MAX: usize = 8;
+
+/// What the stream says; whatever else it may say one day is passed over.
+#[derive(Deserialize)]
+struct Event {
+    kind: String,
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    expires_in_ms: Option<u64>,
+}
+
+/// Opens it, at another node than calls go to if there is one.
+pub async fn open(client: &Client, hold: &Hold, grace: Duration) -> Result<Tied, Error> {
+    let asked = [
+        ("instance_id", Some(hold.instance_id.clone())),
+        ("token", Some(hold.token.to_string())),
+        ("tie", hold.tie.map(|tie| tie.to_string())),
+        ("ttl_ms", Some(millis(hold.ttl).to_string())),
+        ("grace_ms", Some(millis(grace).to_string())),
+        ("format", Some("ndjson".to_string())),
+    ];
+    let path = format!("/v1/roles/{}/tie{}", segment("role", &hold.role)?, query(asked));
+    let url = client.http().nodes.beside();
+    let sent = client.http().clock.now();
+    let mut lines = client.open_at(&url, Method::POST, &path).await?;
+    let expires_in = match first(&mut lines).await {
+        Some(Event { kind, expires_in_ms: Some(left), .. }) if kind == "tied" => Duration::from_millis(left),
+        _ => {
+            return Err(Error::Indeterminate { tried: Vec::new() });
+        }
+    };
+    let (tell, news) = mpsc::channel(NEWS_MAX);
+    tokio::spawn(listen(lines, tell));
+    Ok(Tied { renewal: Renewal { sent, expires_in }, news })
+}
+
+async fn first(lines: &mut Lines) -> Option<Event> {
+    serde_json::from_str(&lines.next().await.ok()?).ok()
+}
+
+/// Until the stream ends, or nobody wants to know; and the connection stays open until then.
+async fn listen(mut lines: Lines, tell: mpsc::Sender<TieNews>) {
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => line,
+            () = tell.closed() => return,
+        };
+        let event = line.map(|line| serde_json::from_str::<Event>(&line));
+        let news = match event {
+            Ok(Ok(event)) => match (event.kind.as_str(), event.code.as_deref()) {
+                ("renew", _) => TieNews::Renew,
+                ("error", Some("stopping")) => TieNews::Let,
+                ("error", _) => TieNews::Broken,
+                _ => continue,
+            },
+            Ok(Err(_)) | Err(_) => TieNews::Broken,
+        };
+        let over = news != TieNews::Renew;
+        if tell.send(news).await.is_err() {
+            return;
+        }
+        if over {
+            // Open, if it still is, until the holder goes on without it: closing it could free the role.
+            tell.closed().await;
+            return;
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A lease that ends with a connection (P45 of the protocol): a stream to one node is kept open beside the renewals, and when this
+//! process dies, that node frees the role. The lease itself goes on as ever.
+//!
+//! ```text
+//!   opened ── the node names the tie in a renewal of its own ──▶ tied
+//!   tied ──── the connection breaks ──▶ in doubt: the belief lasts for half of the grace, unless a renewal under the next
+//!             number proves that the lease goes on; from then on the old connection ends nothing, and the next one is opened
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::backend::{Backend, Hold, Renewal, TieNews};
+use super::error::Error;
+use super::lease::Term;
+use super::pauses::Pauses;
+use super::random;
+
+/// With what a role is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeldBy {
+    /// A lease, and a connection: when this process dies, the role is free within a second or so.
+    #[default]
+    Connection,
+    /// A lease alone: when this process dies, the role is free when its ttl is over.
+    Lease,
+}
+
+/// The node waits this long after the connection has closed. Whoever lives and has lost it stops to believe after half of that: the
+/// rest is for the two to hear of it at different moments.
+const GRACE_MAX: Duration = Duration::from_secs(1);
+
+/// News that wait for a holder that is about to renew.
+const NEWS_MAX: usize = 8;
+
+pub fn grace(ttl: Duration) -> Duration {
+    GRACE_MAX.min(ttl / 2)
+}
+
+/// What the holder learns of its ties.
+#[derive(Debug)]
+pub enum Tying {
+    /// There is one; that was a renewal.
+    Proved(Term),
+    /// To be renewed now.
+    Renew,
+    /// It is gone, and the node may free the role.
+    Broken,
+}
+
+/// The ties of one grant, one after the other. Dropped, the last one goes too.
+#[derive(Debug)]
+pub struct Ties {
+    number: Option<Arc<AtomicU64>>,
+    proved: watch::Sender<u64>,
+    news: mpsc::Receiver<Tying>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Ties {
+    /// Of this hold, whose number is drawn here.
+    pub fn begin<B: Backend>(backend: &B, hold: Hold, held_by: HeldBy) -> Ties {
+        let (tell, news) = mpsc::channel(NEWS_MAX);
+        let proved = watch::Sender::new(0);
+        if held_by == HeldBy::Lease {
+            return Ties { number: None, proved, news, task: None };
+        }
+        let number = Arc::new(AtomicU64::new(random::rising()));
+        let (backend, proved_number) = (backend.clone(), proved.subscribe());
+        let tying = TyingTask { backend, hold, number: number.clone(), proved: proved_number, tell };
+        let task = Some(tokio::spawn(tying.run()));
+        Ties { number: Some(number), proved, news, task }
+    }
+
+    /// What the next renewal names.
+    pub fn number(&self) -> Option<u64> {
+        self.number.as_ref().map(|number| number.load(Ordering::SeqCst))
+    }
+
+    /// A renewal that named this number has come through: whatever was before ends nothing.
+    pub fn proved(&self, number: Option<u64>) {
+        self.proved.send_replace(number.unwrap_or_default());
+    }
+
+    /// Never, if there is no tie to be had.
+    pub async fn next(&mut self) -> Tying {
+        match self.news.recv().await {
+            Some(news) => news,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Ties {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// The grant is over.
+struct NobodyListens;
+
+struct TyingTask<B> {
+    backend: B,
+    hold: Hold,
+    number: Arc<AtomicU64>,
+    proved: watch::Receiver<u64>,
+    tell: mpsc::Sender<Tying>,
+}
+
+impl<B: Backend> TyingTask<B> {
+    async fn run(mut self) {
+        let mut pauses = Pauses::new();
+        loop {
+            // Kept, where there is one, until the holder has proved that it goes on without it.
+            let mut line = None;
+            let over = match self.backend.tie(&self.hold(), grace(self.hold.ttl)).await {
+                Ok(Some(tied)) => {
+                    pauses = Pauses::new();
+                    self.listen(tied.renewal, line.insert(tied.news)).await
+                }
+                // Perhaps it is open, over there.
+                Err(Error::Indeterminate { .. }) => Ok(Some(Tying::Broken)),
+                Err(Error::Unavailable { .. }) => Ok(None),
+                Err(error) if error.is_lease_lost() => {
+                    let _ = self.say(Tying::Renew).await;
+                    return;
+                }
+                // There is no such thing here, or not for this holder: the lease alone holds.
+                Ok(None) | Err(_) => return,
+            };
+            let gone_on = match over {
+                Ok(Some(what)) => self.go_on(what).await,
+                Ok(None) => Ok(()),
+                Err(NobodyListens) => return,
+            };
+            if gone_on.is_err() {
+                return;
+            }
+            drop(line);
+            sleep(pauses.next()).await;
+        }
+    }
+
+    /// What is to be told of the end of one that is open.
+    async fn listen(
+        &self,
+        renewal: Renewal,
+        line: &mut mpsc::Receiver<TieNews>,
+    ) -> Result<Option<Tying>, NobodyListens> {
+        let Hold { token, ttl, .. } = self.hold;
+        self.say(Tying::Proved(Term::new(token, renewal.sent, ttl, renewal.expires_in))).await?;
+        loop {
+            match line.recv().await {
+                Some(TieNews::Renew) => self.say(Tying::Renew).await?,
+                Some(TieNews::Let) => return Ok(Some(Tying::Renew)),
+                Some(TieNews::Broken) | None => return Ok(Some(Tying::Broken)),
+            }
+        }
+    }
+
+    fn hold(&self) -> Hold {
+        Hold { tie: Some(self.number.load(Ordering::SeqCst)), ..self.hold.clone() }
+    }
+
+    /// The next number, told to the holder, and proved by it.
+    async fn go_on(&mut self, what: Tying) -> Result<(), NobodyListens> {
+        let number = self.number.fetch_add(1, Ordering::SeqCst) + 1;
+        self.say(what).await?;
+        self.proved.wait_for(|proved| *proved >= number).await.map(drop).map_err(|_| NobodyListens)
+    }
+
+    async fn say(&self, what: Tying) -> Result<(), NobodyListens> {
+        self.tell.send(what).await.map_err(|_| NobodyListens)
+    }
+}

@@ -1,0 +1,145 @@
+//! What a node asks about a role for a client whose stream it serves: of its own loop, or of the leader, as for any client.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{Method, Response, StatusCode, Uri};
+use axum::response::IntoResponse;
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant};
+
+use super::roles;
+use crate::driver;
+use crate::http::answer::lease::millis;
+use crate::http::answer::{JSON, Problem};
+use crate::http::dispatch::{self, Settled};
+use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, Kind, url};
+use crate::protocol::Mode;
+use crate::store::{Acquisition, Role, Tenure};
+use crate::types::Text;
+
+/// What a grant and a renewal have in common.
+#[derive(Debug, Deserialize)]
+pub struct Granted {
+    pub token: u64,
+    expires_in_ms: u64,
+}
+
+/// What is asked for the client, of this node's loop or of the leader.
+pub struct Calls {
+    pub context: Arc<Context>,
+    /// The same caller's, for another call.
+    pub head: Parts,
+    pub mode: Mode,
+    pub role: Text,
+}
+
+/// An answer that is passed on as it is.
+pub struct Refused {
+    pub status: StatusCode,
+    pub response: Response<Body>,
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Refused {
+        Refused::of(problem.into_response())
+    }
+}
+
+impl Refused {
+    fn of(response: Response<Body>) -> Refused {
+        Refused { status: response.status(), response }
+    }
+}
+
+impl Calls {
+    pub async fn acquire(&self, claim: Value) -> Result<Granted, Refused> {
+        let asked = self.asked("acquire", &claim)?;
+        let acquisition = Acquisition::read(asked.raw()?).map_err(Problem::from)?;
+        let taken = roles::acquired(&self.context, asked, false, &self.role, acquisition);
+        granted(taken.await?).await
+    }
+
+    pub async fn renew(&self, tenure: &Tenure) -> Result<Granted, Refused> {
+        let asked = self.asked("renew", &said_of(tenure))?;
+        granted(roles::renewed(&self.context, &asked, false, &self.role, tenure).await?).await
+    }
+
+    pub async fn release(&self, tenure: &Tenure) -> Result<(), Refused> {
+        let asked = self.asked("release", &said_of(tenure))?;
+        let taken = dispatch::settle(&self.context, &asked, Kind::Write, false, || async {
+            let release = tenure.clone().release(self.role.clone());
+            Ok(self.context.handle.write(release, None).await?)
+        });
+        match taken.await? {
+            Settled::Here(_) => Ok(()),
+            Settled::Elsewhere(response) if response.status() == StatusCode::OK => Ok(()),
+            Settled::Elsewhere(response) => Err(Refused::of(response)),
+        }
+    }
+
+    pub async fn untie(&self, tenure: &Tenure) -> Result<(), Refused> {
+        let asked = self.asked("untie", &said_of(tenure))?;
+        match roles::untied(&self.context, &asked, false, &self.role, tenure).await? {
+            Settled::Here(()) => Ok(()),
+            Settled::Elsewhere(response) if response.status() == StatusCode::OK => Ok(()),
+            Settled::Elsewhere(response) => Err(Refused::of(response)),
+        }
+    }
+
+    /// The call as the leader gets it if that is another node.
+    fn asked(&self, order: &str, body: &Value) -> Result<ClientRequest, Problem> {
+        let target = format!("{}{}/{order}", roles::PREFIX, url::encode(&self.role));
+        let uri: Uri = target.parse().map_err(|_| Problem::field("role", "the role cannot be passed on"))?;
+        let mut parts = self.head.clone();
+        parts.uri = uri;
+        let deadline = Instant::now() + self.context.limits.request_timeout;
+        Ok(ClientRequest { parts, body: body.to_string().into(), deadline, mode: self.mode })
+    }
+}
+
+async fn granted(taken: Settled<driver::Granted<Role>>) -> Result<Granted, Refused> {
+    let response = match taken {
+        Settled::Here(granted) => {
+            let (token, expires_in_ms) = (granted.what.token, millis(granted.expires_in));
+            return Ok(Granted { token, expires_in_ms });
+        }
+        Settled::Elsewhere(response) => response,
+    };
+    if response.status() != StatusCode::OK {
+        return Err(Refused::of(response));
+    }
+    let bytes = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    Ok(serde_json::from_slice(&bytes).map_err(Problem::from)?)
+}
+
+impl Granted {
+    pub fn expires_in(&self) -> Duration {
+        Duration::from_millis(self.expires_in_ms)
+    }
+}
+
+fn said_of(tenure: &Tenure) -> Value {
+    let mut said = json!({"instance_id": *tenure.instance, "token": tenure.token});
+    if let Some(ttl) = tenure.ttl {
+        said["ttl_ms"] = json!(ttl.0 / 1000);
+    }
+    if let Some(tie) = tenure.tie {
+        said["tie"] = json!(tie);
+    }
+    said
+}
+
+/// What belonged to the first body goes.
+pub fn head(asked: &ClientRequest) -> Parts {
+    let mut parts = asked.parts.clone();
+    parts.method = Method::POST;
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.remove(IDEMPOTENCY_KEY);
+    parts.headers.insert(CONTENT_TYPE, JSON);
+    parts
+}

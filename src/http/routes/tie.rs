@@ -1,0 +1,193 @@
+//! A lease that ends with a connection: the holder renews it as any holder does, and keeps this stream open besides. When the
+//! holder's process dies, its kernel closes the connection, and this node says so to the leader (P45).
+//!
+//! ```text
+//!  the connection is closed by the holder's side ── grace ──▶ `untie`: the lease ends, unless the holder has named another tie
+//!  it breaks off otherwise, or this node ends     ─────────▶ nothing: the lease goes on, and lapses if nobody renews it
+//! ```
+//!
+//! The grace is for a holder that lives and has lost this connection to something in between: it has that long to name
+//! another tie, at whichever node, and stops to believe before it is over.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Duration, Instant, sleep, timeout};
+
+use super::role_calls::{Calls, head};
+use crate::driver::api::{Denied, Leadership};
+use crate::http::answer::Problem;
+use crate::http::answer::stream::{self, Format};
+use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Query};
+use crate::store::Tenure;
+use crate::types::{Span, Text};
+
+/// The body of `renew`, for which there is no room beside a stream, and the grace.
+const PARAMETERS: [&str; 6] = ["instance_id", "token", "tie", "ttl_ms", "grace_ms", "format"];
+
+const GRACE: Duration = Duration::from_secs(1);
+/// Longer than the longest lease, it would be none.
+const GRACE_MOST_MS: u64 = 60_000;
+
+/// A holder's host that acknowledges nothing for so long has no use for this stream. Its lease goes on.
+const UNHEARD_MOST: Duration = Duration::from_secs(10);
+
+/// Between two tries to tell the leader.
+const AGAIN: Duration = Duration::from_millis(250);
+/// A cluster that takes longer to elect than this has other worries; the lease lapses.
+const TELL_MOST: Duration = Duration::from_secs(30);
+
+/// A stream under way.
+struct Tied {
+    calls: Arc<Calls>,
+    tenure: Tenure,
+    grace: Duration,
+    first: Option<Bytes>,
+    format: Format,
+    silence: Duration,
+    ended: bool,
+    /// Tells of new leaders; closed when the node ends.
+    leadership: watch::Receiver<Leadership>,
+    connection: Option<Arc<ConnectionTimeouts>>,
+    _seat: OwnedSemaphorePermit,
+}
+
+pub async fn tie(
+    context: Arc<Context>,
+    asked: &ClientRequest,
+    role: Text,
+) -> Result<Response<Body>, Problem> {
+    let query = asked.query(&PARAMETERS)?;
+    let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
+    let tenure = tenure(&query)?;
+    let grace_ms = number(&query, "grace_ms")?.unwrap_or(GRACE.as_millis() as u64);
+    if grace_ms > GRACE_MOST_MS {
+        return Err(Problem::field("grace_ms", format!("is 0 to {GRACE_MOST_MS}")));
+    }
+    let Ok(seat) = context.holds.clone().try_acquire_owned() else {
+        return Err(Denied::TooMany { bound: "roles held by streams of this node" }.into());
+    };
+    let connection = asked.parts.extensions.get::<Arc<ConnectionTimeouts>>().cloned();
+    if let Some(connection) = &connection {
+        connection.end_unheard(UNHEARD_MOST);
+    }
+    let mut leadership = context.handle.leadership();
+    leadership.mark_unchanged();
+    let calls = Arc::new(Calls { context, head: head(asked), mode: asked.mode, role });
+    let renewed = match calls.renew(&tenure).await {
+        Ok(renewed) => renewed,
+        Err(refused) => return Ok(refused.response),
+    };
+    let members = json!({
+        "role": calls.role, "instance_id": *tenure.instance, "token": tenure.token, "tie": tenure.tie,
+        "expires_in_ms": renewed.expires_in().as_millis() as u64,
+    });
+    let tied = Tied {
+        silence: stream::silence(&calls.context.limits),
+        calls,
+        tenure,
+        grace: Duration::from_millis(grace_ms),
+        first: Some(format.event("tied", None, members)),
+        format,
+        ended: false,
+        leadership,
+        connection,
+        _seat: seat,
+    };
+    Ok(stream::response(format, unfold(tied, next)))
+}
+
+fn tenure(query: &Query) -> Result<Tenure, Problem> {
+    let needed = |name: &'static str| -> Result<u64, Problem> {
+        number(query, name)?.ok_or_else(|| Problem::field(name, format!("{name} is missing")))
+    };
+    let instance = query.more("instance_id").filter(|id| !id.is_empty());
+    let instance = instance.ok_or_else(|| Problem::field("instance_id", "instance_id is missing"))?;
+    Ok(Tenure {
+        instance: instance.into(),
+        token: needed("token")?,
+        ttl: number(query, "ttl_ms")?.map(Span::millis),
+        tie: Some(needed("tie")?),
+    })
+}
+
+fn number(query: &Query, name: &'static str) -> Result<Option<u64>, Problem> {
+    /// Greater ones are not the same to everybody who reads JSON.
+    const MOST: u64 = 1 << 53;
+    let Some(text) = query.more(name) else {
+        return Ok(None);
+    };
+    match text.parse::<u64>() {
+        Ok(number) if number < MOST => Ok(Some(number)),
+        _ => Err(Problem::field(name, "is no whole number")),
+    }
+}
+
+async fn next(mut tied: Tied) -> Option<(Result<Bytes, Infallible>, Tied)> {
+    if let Some(first) = tied.first.take() {
+        return Some((Ok(first), tied));
+    }
+    if tied.ended {
+        return None;
+    }
+    let piece = tied.go_on().await;
+    Some((Ok(piece), tied))
+}
+
+impl Tied {
+    /// What is to be said next.
+    async fn go_on(&mut self) -> Bytes {
+        let speak_at = Instant::now() + self.silence;
+        loop {
+            let left = speak_at.saturating_duration_since(Instant::now());
+            match timeout(left, self.leadership.changed()).await {
+                Err(_) => return self.format.sign_of_life(),
+                Ok(Err(_)) => {
+                    self.ended = true;
+                    let detail = "this node is about to end; the lease goes on: tie it at another node";
+                    return self.format.end("stopping", detail);
+                }
+                // A new leader has heard of no tie yet: the holder's next renewal tells it.
+                Ok(Ok(())) if self.leadership.borrow_and_update().leader.is_some() => {
+                    return self.format.event("renew", None, json!({"role": self.calls.role}));
+                }
+                Ok(Ok(())) => {}
+            }
+        }
+    }
+
+    fn untie(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (calls, tenure, grace) = (self.calls.clone(), self.tenure.clone(), self.grace);
+        async move {
+            sleep(grace).await;
+            let until = Instant::now() + TELL_MOST;
+            while Instant::now() < until {
+                match calls.untie(&tenure).await {
+                    Err(refused) if may_pass(refused.status) => sleep(AGAIN).await,
+                    Ok(()) | Err(_) => break,
+                }
+            }
+        }
+    }
+}
+
+/// Another leader may take it.
+fn may_pass(status: StatusCode) -> bool {
+    status.is_server_error()
+        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST)
+}
+
+impl Drop for Tied {
+    fn drop(&mut self) {
+        let closed = self.connection.as_ref().is_some_and(|connection| connection.was_closed_by_peer());
+        if closed && !self.ended {
+            tokio::spawn(self.untie());
+        }
+    }
+}
