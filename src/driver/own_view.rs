@@ -4,6 +4,7 @@ use super::clock;
 use super::engine::Engine;
 use super::member::Member;
 use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
+use super::told;
 use crate::protocol::{Mode, RoleName};
 use crate::types::NodeId;
 
@@ -34,9 +35,19 @@ impl Engine {
             heir: core.heir().map(|node| node.0),
             service_down: core.service_is_down(),
             disk_full: self.disk.full,
-            remark: setup.directory.disagreement(),
+            remark: self.remark(),
             members: known.members.iter().map(|member| self.member(member)).collect(),
         }
+    }
+
+    fn remark(&self) -> Option<String> {
+        let name = |node| self.setup.member(node).map_or("?".to_string(), |member| member.name);
+        let impasses = self.replica.core().impasses();
+        let impasses = impasses.map(|(other, why)| {
+            format!("this side and that of {} do not become one: {}", name(other), told::in_words(why))
+        });
+        let remarks: Vec<String> = self.setup.directory.disagreement().into_iter().chain(impasses).collect();
+        (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 
     fn member(&self, member: &Member) -> MemberStatus {

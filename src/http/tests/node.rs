@@ -39,6 +39,8 @@ const PATIENCE: Span = Span::millis(60_000);
 pub enum Control {
     /// The next calls are denied with these, one each.
     Deny(Vec<Denied>),
+    /// An earlier attempt of every call stands in the log.
+    Doubt,
     /// Nothing is answered any more.
     FallSilent,
     Show(Option<NodeId>),
@@ -210,6 +212,7 @@ struct Loop {
     /// Calls that are never answered.
     silent: Vec<Ask>,
     quiet: bool,
+    doubt: bool,
     seen: Seen,
     leader: Option<NodeId>,
 }
@@ -218,7 +221,8 @@ impl Loop {
     fn new(me: NodeId, desk: Desk, seen: Seen, mode: Mode) -> Loop {
         let store = if mode == Mode::Available { Store::mergeable() } else { Store::default() };
         let (denials, silent) = (VecDeque::new(), Vec::new());
-        Loop { me, mode, desk, store, denials, silent, quiet: false, seen, leader: None }
+        let (quiet, doubt, leader) = (false, false, None);
+        Loop { me, mode, desk, store, denials, silent, quiet, doubt, seen, leader }
     }
 
     async fn run(mut self, mut controls: mpsc::Receiver<(Control, oneshot::Sender<()>)>) {
@@ -241,6 +245,7 @@ impl Loop {
     fn control(&mut self, control: Control) {
         match control {
             Control::Deny(denials) => self.denials.extend(denials),
+            Control::Doubt => self.doubt = true,
             Control::FallSilent => self.quiet = true,
             Control::Show(leader) => {
                 self.leader = leader;
@@ -265,20 +270,17 @@ impl Loop {
                 let answer = self.denied().map_or_else(|| self.decide(call), Err);
                 to.answer(answer);
             }
-            Ask::IsLeader(reply) => {
-                let _ = reply.send(self.leader == Some(self.me));
-            }
+            Ask::IsLeader(reply) => drop(reply.send(self.leader == Some(self.me))),
             Ask::Opinion { candidate, reply } => {
                 let _ = reply.send(Opinion { approved: candidate == NodeId(2), reason: "because" });
             }
+            Ask::MayHaveBeen { reply, .. } => drop(reply.send(self.doubt)),
             Ask::CatchUp { snapshot_id, reply } => {
                 let _ = reply.send(self.denied().map_or_else(|| Ok(self.catch_up(snapshot_id)), Err));
             }
             // Nobody here holds anything.
             Ask::LeaseTimes { reply, .. } => drop(reply),
-            Ask::Status(reply) => {
-                let _ = reply.send(self.status());
-            }
+            Ask::Status(reply) => drop(reply.send(self.status())),
         }
     }
 
