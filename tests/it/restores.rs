@@ -1,5 +1,5 @@
-//! All data is replaced by a document, or one is merged in, while something else happens (P45); and what a reader is given
-//! that has nothing (P46).
+//! All data is replaced by a document, or one is merged in, while something else happens (P46); and what a reader is given
+//! that has nothing (P47).
 
 use std::sync::Arc;
 

@@ -114,9 +114,9 @@ impl World {
         self.checks.returned.leader_changed();
     }
 
-    /// Whoever has nothing, and asks from the beginning, is given all that there is (P46).
+    /// Whoever has nothing, and asks from the beginning, is given all that there is (P47).
     pub fn blank_readers_get_all(&mut self) -> Check {
-        const NAME: &str = "P46 a blank reader gets everything";
+        const NAME: &str = "P47 a blank reader gets everything";
         for host in &self.hosts {
             let Some(replica) = host.replica.as_ref().filter(|replica| replica.core().is_open()) else {
                 continue;
@@ -202,7 +202,7 @@ pub fn a_restore_takes_too_long() -> Check {
     let owed = |world: &World| !world.hosts[0].calls.is_empty();
     ensure(owed(&world), "stage", || "it ends too early".into())?;
     run(&mut world, 2 * 60 * 1_000)?;
-    ensure(!owed(&world), "P45 an attempt has an end", || "nobody gives it up".into())?;
+    ensure(!owed(&world), "P46 an attempt has an end", || "nobody gives it up".into())?;
     world.no_restore_is_left()
 }
 

@@ -1,4 +1,4 @@
-//! Documents that are taken in while sides meet (P45).
+//! Documents that are taken in while sides meet (P46).
 
 use eldest::protocol::ServiceChange;
 use eldest::replica::Call;
@@ -52,12 +52,12 @@ pub fn documents_are_merged_in() -> Check {
         for mark in ["m1", "m2"] {
             let found = ["a", "b"].map(|key| get(&world, 1, &format!("{mark}/{key}")).is_some());
             let user = world.side(0).store.user(mark).is_some();
-            ensure(found == [user, user], "P45 a document is whole", || {
+            ensure(found == [user, user], "P46 a document is whole", || {
                 format!("{mark}: {found:?}, {user}")
             })?;
         }
         let owed = world.hosts.iter().find(|host| !host.calls.is_empty()).map(|host| host.id);
-        ensure(owed.is_none(), "P45 an attempt has an end", || format!("{owed:?} owes an answer"))?;
+        ensure(owed.is_none(), "P46 an attempt has an end", || format!("{owed:?} owes an answer"))?;
     }
     Ok(())
 }

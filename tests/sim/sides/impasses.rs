@@ -1,4 +1,4 @@
-//! Two sides that hear each other and cannot become one: clients are served on both, and an operator is told why (P47).
+//! Two sides that hear each other and cannot become one: clients are served on both, and an operator is told why (P48).
 
 use eldest::protocol::{Impasse, Message, Node};
 use eldest::types::NodeId;
@@ -8,7 +8,7 @@ use crate::checks::{Check, Violation, ensure};
 use crate::stage::{MS, core, run};
 use crate::world::World;
 
-const SERVED: &str = "P47 both sides serve their clients";
+const SERVED: &str = "P48 both sides serve their clients";
 
 /// n1, and n2 with n3; three keys are written on both, and one on each.
 fn apart(adjust: impl Fn(&mut eldest::protocol::Limits)) -> Result<World, Violation> {
@@ -80,7 +80,7 @@ pub fn journal_is_full() -> Check {
     let mut world = apart(|limits| limits.conflicts = 2)?;
     come_to_nothing(&mut world, 1, |why| matches!(why, Impasse::JournalFull { entries: 3, .. }))?;
     let kept = (0..3).all(|node| world.side(node).store.conflict_count() <= 2);
-    ensure(kept, "P47 the journal has a bound", || "it has more entries than it may".into())?;
+    ensure(kept, "P48 the journal has a bound", || "it has more entries than it may".into())?;
     restart_with(&mut world, |limits| limits.conflicts = 3)?;
     heal(&mut world)?;
     let entries = world.side(0).store.conflict_count();

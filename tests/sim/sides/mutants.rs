@@ -23,8 +23,8 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::NextMayBeOwn, In(begins_below_its_former_life), &["I1 "]),
     (Mutant::AckAlone, In(stage::acknowledged_is_on_every_disk), &["P37"]),
     (Mutant::SlowIsOutOfStep, In(stage::a_slow_disk_is_waited_for), &["P37"]),
-    (Mutant::MeetsForEver, In(impasses::nothing_comes), &["P47"]),
-    (Mutant::JournalUnbounded, In(impasses::journal_is_full), &["P47"]),
+    (Mutant::MeetsForEver, In(impasses::nothing_comes), &["P48"]),
+    (Mutant::JournalUnbounded, In(impasses::journal_is_full), &["P48"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
 ];
 

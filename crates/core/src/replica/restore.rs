@@ -1,4 +1,4 @@
-//! All data is replaced by a document, or one is merged in: record after record, each when the one before is committed (P45).
+//! All data is replaced by a document, or one is merged in: record after record, each when the one before is committed (P46).
 //!
 //! ```text
 //!   Call::Restore ──► part ──► part ──► end ──► what it came to when it was applied ──► the caller
@@ -84,7 +84,7 @@ impl Replica {
         }
     }
 
-    /// Whether the next step would overrule more than the journal has room for (P47).
+    /// Whether the next step would overrule more than the journal has room for (P48).
     fn is_beyond_journal(&self) -> bool {
         let limits = &self.core.settings().limits;
         let step = self.restoring.as_ref().and_then(|restoring| restoring.steps.front());

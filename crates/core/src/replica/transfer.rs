@@ -36,7 +36,7 @@ impl Replica {
     }
 
     /// Finds out beforehand what a merge comes to: once the core has merged there is no way back. False if it must not take place,
-    /// because the journal has no room for what it would override (P47).
+    /// because the journal has no room for what it would override (P48).
     pub(super) fn prepare_merge(&mut self, envelope: &Envelope) -> bool {
         let Message::Merge { .. } = &envelope.message else { return true };
         let Some(Brought::Difference(sent)) = &self.brought else { return true };

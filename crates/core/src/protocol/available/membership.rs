@@ -70,7 +70,7 @@ impl Node {
     }
 
     /// A leader that knows that nothing comes of a merge with that side does not answer it, so that the other one, too, stops
-    /// holding its service for it (P47).
+    /// holding its service for it (P48).
     pub(in crate::protocol) fn say_side(&mut self, to: NodeId) {
         if self.leading().is_some() && !self.impasses.may_try(to, self.mono()) {
             return;

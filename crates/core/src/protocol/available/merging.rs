@@ -110,7 +110,7 @@ impl Node {
         self.settings.timing.dead_after.times(30)
     }
 
-    /// Nothing comes of the merge with that side: both go on for themselves, and try again later (P47).
+    /// Nothing comes of the merge with that side: both go on for themselves, and try again later (P48).
     pub(in crate::protocol) fn call_off(&mut self, other: NodeId, why: Impasse) {
         let (now, first) = (self.mono(), self.first_patience());
         let Some(leading) = self.leading_mut() else { return };

@@ -53,14 +53,14 @@ pub enum Input {
     Digest(Checkpoint),
     /// The disk has no room for another segment, or has room again (P24).
     DiskFull(bool),
-    /// What this side or that one has cannot be merged as things are (P47).
+    /// What this side or that one has cannot be merged as things are (P48).
     MergeFails {
         other: NodeId,
         why: Impasse,
     },
 }
 
-/// Why two sides do not become one (P47).
+/// Why two sides do not become one (P48).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Impasse {
     /// The other side was heard, and handed in nothing that could be taken.
@@ -294,7 +294,7 @@ pub enum Event {
         with: NodeId,
         index: Index,
     },
-    /// They do not become one, and both go on as before for a while (P47).
+    /// They do not become one, and both go on as before for a while (P48).
     Impasse {
         other: NodeId,
         why: Impasse,

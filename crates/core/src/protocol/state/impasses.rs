@@ -1,4 +1,4 @@
-//! Merges that do not come off, and how long they are left alone (P47).
+//! Merges that do not come off, and how long they are left alone (P48).
 
 use std::collections::BTreeMap;
 

@@ -104,7 +104,7 @@ pub struct Meeting {
     pub next_send: Time,
     /// Given up if nothing is heard of the other until then.
     pub until: Time,
-    /// Called off then, whatever is heard (P47).
+    /// Called off then, whatever is heard (P48).
     pub comes_off_by: Time,
 }
 

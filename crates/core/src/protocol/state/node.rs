@@ -65,7 +65,7 @@ pub struct Node {
     pub(in crate::protocol) checkpoints: Checkpoints,
     /// Which disk it has said to have taken its place (P10).
     pub(in crate::protocol) told_replaced: Option<Incarnation>,
-    /// Merges that do not come off (P47).
+    /// Merges that do not come off (P48).
     pub(in crate::protocol) impasses: Impasses,
     pub(in crate::protocol) full: bool,
     pub(in crate::protocol) stopped: bool,

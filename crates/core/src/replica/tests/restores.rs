@@ -1,4 +1,4 @@
-//! A document takes the place of all data, or surely does not (P45).
+//! A document takes the place of all data, or surely does not (P46).
 
 use super::*;
 use crate::protocol::ServiceChange;

@@ -166,7 +166,7 @@ impl Store {
     }
 
     /// What the journal would come to by this step, in entries and bytes, if the step adds to it: the leader asks before it writes
-    /// the record (P47). What is in the log is applied.
+    /// the record (P48). What is in the log is applied.
     pub fn journal_after(&self, step: &Payload) -> Option<(usize, usize)> {
         if step.kind != MERGE || !self.is_mergeable() {
             return None;

@@ -122,7 +122,7 @@ impl MergeMetadata {
         }
     }
 
-    /// The oldest rivals go where there are more than `most` (P47).
+    /// The oldest rivals go where there are more than `most` (P48).
     pub fn bound_rivals(&mut self, most: usize, changes: &mut Vec<Key>) {
         let over = self.rivals.len().saturating_sub(most);
         if over == 0 {
