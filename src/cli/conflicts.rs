@@ -1,5 +1,6 @@
 //! `eldest conflicts`: what merges overrode, one value at a time: looked at, put back, or let go.
 
+mod drop_many;
 mod list;
 mod view;
 
@@ -19,6 +20,7 @@ Example:
   eldest conflicts show doc:app/config:8.2@41
   eldest conflicts apply doc:app/config:8.2@41
   eldest conflicts drop doc:app/config:8.2@41
+  eldest conflicts drop --all --kind doc --prefix app/
 
 In available mode two sides of a split may change the same thing. When they meet, one of the two values stays, and the
 other is kept here until it is put back or dropped.")]
@@ -48,10 +50,20 @@ enum Order {
         #[command(flatten)]
         target: Target,
     },
-    /// Forget the value that lost
+    /// Forget the value that lost, or many of them
     Drop {
         /// As `list` shows it
-        id: String,
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        id: Option<String>,
+        /// All of them: what was kept everywhere stays
+        #[arg(long)]
+        all: bool,
+        /// Of all, only those of this kind: doc, user, election or vote
+        #[arg(long, requires = "all")]
+        kind: Option<String>,
+        /// Of that kind, only of keys and names that begin like this
+        #[arg(long, requires = "kind")]
+        prefix: Option<String>,
         #[command(flatten)]
         target: Target,
     },
@@ -71,9 +83,13 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
             order(id, "apply", target).await?;
             print("the value is back in its place, and the conflict is gone")
         }
-        Order::Drop { id, target } => {
+        Order::Drop { id: Some(id), target, .. } => {
             order(id, "drop", target).await?;
             print("the conflict is gone; what was kept stays")
+        }
+        Order::Drop { kind, prefix, target, .. } => {
+            let gone = drop_many::run(kind.as_deref(), prefix.as_deref(), target).await?;
+            print(&format!("{gone} conflicts are gone; what was kept stays"))
         }
     }
 }

@@ -32,7 +32,7 @@ const HEAD_BYTES_MOST: u64 = 1 << 20;
 const CONNECTIONS_MOST: u64 = 1_000_000;
 
 /// Every number among the settings, with its least and its most value. Zero where it is a way to say "none".
-pub const RANGES: [(&str, u64, u64); 29] = [
+pub const RANGES: [(&str, u64, u64); 32] = [
     ("snapshot_every", 1, ENTRIES_MOST),
     ("timing.heartbeat_ms", 1, MS_MOST),
     ("timing.dead_after_ms", 1, MS_MOST),
@@ -54,6 +54,9 @@ pub const RANGES: [(&str, u64, u64); 29] = [
     ("limits.keep", 0, ENTRIES_MOST),
     ("limits.keep_bytes", 0, MEMORY_BYTES_MOST),
     ("limits.ready_lag", 0, ENTRIES_MOST),
+    ("limits.merge_bytes", 1024, MEMORY_BYTES_MOST),
+    ("limits.conflicts", 1, ENTRIES_MOST),
+    ("limits.conflict_bytes", 1024, MEMORY_BYTES_MOST),
     ("limits.connections", 1, CONNECTIONS_MOST),
     ("limits.requests", 1, CONNECTIONS_MOST),
     ("limits.body_bytes", BODY_BYTES_LEAST, MESSAGE_BYTES_MOST),

@@ -64,6 +64,9 @@ pub struct RawLimits {
     pub keep: u64,
     pub keep_bytes: u64,
     pub ready_lag: u64,
+    pub merge_bytes: u64,
+    pub conflicts: u64,
+    pub conflict_bytes: u64,
     pub connections: u64,
     pub requests: u64,
     pub body_bytes: u64,
@@ -153,6 +156,9 @@ impl RawLimits {
             keep: limits.keep,
             keep_bytes: limits.keep_bytes as u64,
             ready_lag: limits.ready_lag,
+            merge_bytes: limits.merge_bytes,
+            conflicts: limits.conflicts as u64,
+            conflict_bytes: limits.conflict_bytes as u64,
             connections: http.connections as u64,
             requests: http.requests as u64,
             body_bytes: http.body_bytes as u64,
@@ -175,6 +181,9 @@ impl RawLimits {
             keep: self.keep,
             keep_bytes: size(self.keep_bytes),
             ready_lag: self.ready_lag,
+            merge_bytes: self.merge_bytes,
+            conflicts: size(self.conflicts),
+            conflict_bytes: size(self.conflict_bytes),
         }
     }
 

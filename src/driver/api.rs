@@ -139,6 +139,11 @@ pub enum Ask {
         to: To,
     },
     IsLeader(oneshot::Sender<IsLeader>),
+    /// Whether an earlier attempt of a call stands in the log, or was carried out.
+    MayHaveBeen {
+        call: types::Call,
+        reply: oneshot::Sender<bool>,
+    },
     Opinion {
         candidate: NodeId,
         reply: oneshot::Sender<Opinion>,
@@ -169,8 +174,8 @@ impl Handle {
     }
 
     /// Replaces all data by what these steps say. A restore that fails half-way leaves everything as it was.
-    pub async fn restore(&self, steps: Vec<Payload>, give_up: Payload) -> Result<Written, Denied> {
-        self.call(Call::Restore { steps, give_up }, To::Written).await
+    pub async fn restore(&self, steps: Vec<Payload>) -> Result<Written, Denied> {
+        self.call(Call::Restore { steps }, To::Written).await
     }
 
     pub async fn read(&self, level: Level) -> Result<View, Denied> {
@@ -187,6 +192,11 @@ impl Handle {
 
     async fn whether_leader(&self) -> IsLeader {
         self.tell(Ask::IsLeader).await.unwrap_or(IsLeader::No)
+    }
+
+    /// Whether an earlier attempt of this call may have been carried out, or may yet be. If nobody can say, it may.
+    pub async fn may_have_been(&self, call: types::Call) -> bool {
+        self.tell(|reply| Ask::MayHaveBeen { call, reply }).await.unwrap_or(true)
     }
 
     /// Hands leadership to this node, or to the best heir; answers when that is done.

@@ -143,6 +143,7 @@ impl Engine {
                 return Some((id, call));
             }
             Ask::IsLeader(reply) => drop(reply.send(self.replica.whether_leader(now.mono))),
+            Ask::MayHaveBeen { call, reply } => drop(reply.send(self.replica.may_have_been(call))),
             Ask::Opinion { candidate, reply } => drop(reply.send(self.replica.opinion(candidate))),
             Ask::LeaseTimes { names, reply } => drop(reply.send(self.replica.lease_times(now, &names))),
             Ask::Status(reply) => drop(reply.send(self.status())),
@@ -208,6 +209,7 @@ impl Engine {
     pub fn arrived(&mut self, arrived: Arrived) {
         match arrived {
             Arrived::Call(call) => self.peer_says(*call),
+            Arrived::TooLarge { to, bytes } => self.handle(In::StateTooLarge { to, bytes }),
             Arrived::Refused(peer) => self.handle(In::PeerRefused(peer)),
         }
     }

@@ -7,6 +7,7 @@ use super::engine::Engine;
 use super::member::Member;
 use super::remarks::{advise, too_far, too_late};
 use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
+use super::told;
 use crate::protocol::{Mode, RoleName};
 use crate::types::NodeId;
 
@@ -82,7 +83,14 @@ impl Engine {
         let far: Vec<Member> =
             self.setup.others().into_iter().filter(|member| takes(member) > heartbeat).collect();
         let far = (!far.is_empty()).then(|| too_far(&far, heartbeat));
-        far.into_iter().chain(self.setup.directory.disagreement())
+        far.into_iter().chain(self.impasses()).chain(self.setup.directory.disagreement())
+    }
+
+    fn impasses(&self) -> impl Iterator<Item = String> {
+        let name = |node| self.setup.member(node).map_or("?".to_string(), |member| member.name);
+        self.replica.core().impasses().map(move |(other, why)| {
+            format!("this side and that of {} do not become one: {}", name(other), told::in_words(why))
+        })
     }
 
     fn member(&self, member: &Member) -> MemberStatus {

@@ -34,9 +34,9 @@ impl Engine {
         let Some(lane) = self.network.lane(share.parcel.sender.to, share.freight) else {
             return;
         };
-        let snapshots = self.snapshots.clone();
+        let (snapshots, most) = (self.snapshots.clone(), self.setup.settings.limits.merge_bytes);
         tokio::spawn(async move {
-            let packed = tokio::task::spawn_blocking(move || share.pack(&snapshots)).await;
+            let packed = tokio::task::spawn_blocking(move || share.pack(&snapshots, most)).await;
             lane.send_packed(packed).await;
         });
     }

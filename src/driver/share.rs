@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::transport::{Cargo, Freight, Packed};
 use crate::storage::Boundary;
-use crate::storage::node::{DIFFERENCE_BYTES_MOST, Handed};
+use crate::storage::node::Handed;
 use crate::storage::snapshot::Snapshots;
 use crate::store::Store;
 use crate::types::Vector;
@@ -24,7 +24,7 @@ pub struct Share {
 
 impl Share {
     /// Finds out what to send. This takes a while, and must not keep the loop.
-    pub fn pack(self, snapshots: &Mutex<Snapshots>) -> Packed {
+    pub fn pack(self, snapshots: &Mutex<Snapshots>, most: u64) -> Packed {
         let Share { parcel, base, boundary, store, instead, .. } = self;
         let difference = match (store.difference(&base), &instead) {
             (Some(difference), _) => difference,
@@ -35,7 +35,7 @@ impl Share {
         let cargo = Cargo::difference(handed);
         match instead {
             // Nobody would take it; a snapshot is not held in memory as text.
-            Some(parcel) if cargo.length() > DIFFERENCE_BYTES_MOST => newest(snapshots, parcel),
+            Some(parcel) if cargo.length() > most => newest(snapshots, parcel),
             _ => Ok(Some((parcel, cargo))),
         }
     }

@@ -1,7 +1,7 @@
 //! What people read in the log of a node at three in the morning.
 
 use super::setup::Setup;
-use crate::protocol::{Cause, Event};
+use crate::protocol::{Cause, Event, Impasse};
 
 pub fn event(setup: &Setup, event: Event) {
     let name = |node| setup.member(node).map_or("?".to_string(), |member| member.name);
@@ -30,9 +30,33 @@ pub fn event(setup: &Setup, event: Event) {
         Event::Merged { with, index } => {
             tracing::warn!(with = with.0, name = name(with), index, "two sides are one");
         }
+        Event::Impasse { other, why } => {
+            let (name, why) = (name(other), in_words(&why));
+            tracing::error!(other = other.0, name, "two sides do not become one: {why}");
+        }
         Event::Overridden { index } => tracing::warn!(index, "the state is brought up to the merged one"),
         Event::Diverged { index } => {
             tracing::error!(index, "states differ between nodes, and no majority says which is right");
         }
+    }
+}
+
+/// Why two sides do not become one, and what to do about it.
+pub fn in_words(why: &Impasse) -> String {
+    match why {
+        Impasse::NothingComes => {
+            "the other one hands in nothing that could be taken; its own log says why. Both serve their \
+             clients, and try again"
+                .to_string()
+        }
+        Impasse::TooLarge { bytes, most } => format!(
+            "it would have to hand in {bytes} bytes, and a node takes {most}: raise limits.merge_bytes on all nodes and \
+             restart them. Both serve their clients until then"
+        ),
+        Impasse::JournalFull { entries, bytes } => format!(
+            "the journal of conflicts would have {entries} entries and {bytes} bytes: settle those that it has (`eldest \
+             conflicts`), or raise limits.conflicts and limits.conflict_bytes on all nodes and restart them. Both sides \
+             serve their clients until then"
+        ),
     }
 }

@@ -75,6 +75,7 @@ impl Trace {
             Event::SteppedDown { epoch, cause } => format!("stops leading {epoch} ({cause:?})"),
             Event::Admitted { incarnation } => format!("is admitted as {incarnation}"),
             Event::Replaced { by } => format!("is replaced by {by}"),
+            Event::Impasse { other, why } => format!("does not merge with {other}: {why:?}"),
             Event::Met { other } => format!("meets {other}"),
             Event::Merged { with, index } => format!("has merged {with} as of {index}"),
             Event::Overridden { index } => format!("is brought up to {index}"),

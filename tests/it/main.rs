@@ -34,6 +34,7 @@ mod pauses;
 mod processes;
 mod reads;
 mod refusals;
+mod restores;
 mod roles;
 mod rolling;
 mod secret;

@@ -90,7 +90,7 @@ impl World {
                 })?;
             }
             Some(Waiting::Nobody) => {}
-            Some(Waiting::Client(call)) => self.client_answered(call, answer)?,
+            Some(Waiting::Client(call)) => self.client_answered(node, call, answer)?,
             Some(Waiting::Holder(asked)) => self.holder_answered(node, asked, &answer),
             Some(Waiting::Side(asked)) => self.side_answered(node, &asked, answer)?,
             Some(Waiting::Operator(number)) => self.operator_answered(number, &answer)?,
@@ -115,7 +115,7 @@ impl World {
         self.checks.answered.acknowledges(host, epoch, at.index, now, &self.hosts)
     }
 
-    fn client_answered(&mut self, call: Call, answer: Result<Answered, Denied>) -> Check {
+    fn client_answered(&mut self, node: usize, call: Call, answer: Result<Answered, Denied>) -> Check {
         let answer = match (answer, call.ask) {
             (Ok(Answered::Written(written)), Ask::Command(command)) => {
                 if let Command::Restore { .. } = command {
@@ -131,6 +131,8 @@ impl World {
             (Err(Denied::Rejected(_)), Ask::Command(Command::Delete { .. })) => Answer::Missing,
             (Err(Denied::Rejected(_)), _) => Answer::Mismatch,
             (Err(Denied::Unknown) | Ok(_), _) => Answer::Unknown,
+            // The attempt is refused; of the call nobody knows.
+            (Err(denied), Ask::Command(_)) if self.may_have_been(node, call, &denied)? => Answer::Unknown,
             (Err(denied), ask) => {
                 if matches!(ask, Ask::Command(_)) {
                     self.checks.refused.refused(call.tag)?;
@@ -140,6 +142,23 @@ impl World {
         };
         self.reply(call, answer);
         Ok(())
+    }
+
+    /// Whether the node must say of a refused call that it may happen yet (P15). One that is told where to go is not refused.
+    fn may_have_been(&self, node: usize, call: Call, denied: &Denied) -> Result<bool, Violation> {
+        let (host, key) = (&self.hosts[node], commands::key(call.tag));
+        let has_one = match call.ask {
+            Ask::Command(command) => !command.is_restore() && hint(denied).is_none(),
+            _ => false,
+        };
+        let Some(replica) = host.replica.as_ref().filter(|_| has_one) else { return Ok(false) };
+        let is_its = |record: &Record| commands::tag_of(record).is_some_and(|tag| tag.op == call.tag.op);
+        let stands_there = replica.core().log().records().any(is_its);
+        let told = replica.may_have_been(key);
+        ensure(told || !stands_there, "P15 a retry is not refused", || {
+            format!("{} refuses {:?}, an attempt of which is in its log", host.id, call.tag)
+        })?;
+        Ok(told)
     }
 
     fn client_reads(&mut self, store: &eldest::store::Store, ask: Ask) -> Result<Answer, Violation> {

@@ -75,13 +75,13 @@ impl Command {
                 text: format!("{{\"restore\":{number},\"parts\":0}}").into(),
             };
             let number = tag.op * ATTEMPTS + u64::from(tag.attempt);
-            return replica::Call::Restore { steps: vec![step(number)], give_up: step(0) };
+            return replica::Call::Restore { steps: vec![step(number)] };
         }
         if let Command::Restore { .. } = self {
             return restores::call(&self.document(tag), restore_number(tag));
         }
         let command = Box::new(self.order(tag));
-        replica::Call::Write { command, key: Some(Key { key: u128::from(tag.op), body: tag.op }) }
+        replica::Call::Write { command, key: Some(key(tag)) }
     }
 
     fn order(self, tag: Tag) -> Order {
@@ -158,6 +158,11 @@ pub fn read_pair(store: &Store, key: u32) -> [Option<u64>; 2] {
 
 fn numbers(value: &str) -> Vec<u64> {
     serde_json::from_str(value).expect("a value of these clients")
+}
+
+/// Of all attempts of an operation.
+pub fn key(tag: Tag) -> Key {
+    Key { key: u128::from(tag.op), body: tag.op }
 }
 
 /// Which attempt wrote this record, if it says so.

@@ -192,7 +192,10 @@ impl World {
             Out::Write { seq, write } => self.write(node, seq, write)?,
             Out::Send { envelope, after } => self.send(node, envelope, None, after)?,
             Out::SendSnapshot { to, term, after } => self.send_snapshot(node, to, term, after)?,
-            Out::SendState(outgoing) => self.send_state(node, *outgoing)?,
+            Out::SendState(outgoing) => match self.too_large(node, &outgoing) {
+                Some(too_large) => inputs.push_back(too_large),
+                None => self.send_state(node, *outgoing)?,
+            },
             Out::Probe(peer) => {
                 let machine = &self.hosts[self.machine(node, peer)];
                 if !machine.is_up() && machine.powered {

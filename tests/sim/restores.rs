@@ -1,16 +1,17 @@
 //! Restores by clients and operators: all data is replaced by a document, step by step.
 
 use eldest::protocol::ServiceChange;
-use eldest::replica::{Answer, Call, Denied};
-use eldest::store::{self, LeaseOperation, Operation, Store, give_up_restore, restore_steps};
-use eldest::types::{Entry, Epoch, NodeId, Owner, Position, Record, Span, Stamp, WallTime};
+use eldest::replica::{Answer, Call, CatchUp, Denied};
+use eldest::store::{self, LeaseOperation, Operation, Store, restore_steps};
+use eldest::types::{Entry, Epoch, Format, NodeId, Owner, Payload, Position, Record, Span, Stamp, WallTime};
 
 use crate::calls::Waiting;
+use crate::checks::restored::content;
 use crate::checks::{Check, ensure};
 use crate::commands::{Ask, END_OF_RESTORE, PART_OF_RESTORE};
 use crate::membership;
 use crate::rng::Rng;
-use crate::stage::{run, stage};
+use crate::stage::{MS, run, stage};
 use crate::world::{Event, World};
 
 /// An operator who replaces all data now and then, in seeds whose clients do not.
@@ -39,7 +40,7 @@ pub fn document(mark: u64, docs: &[String]) -> String {
 
 pub fn call(document: &str, number: u64) -> Call {
     let steps = restore_steps(document, number).expect("a document of these clients");
-    Call::Restore { steps, give_up: give_up_restore(number) }
+    Call::Restore { steps }
 }
 
 /// Which restore a step belongs to.
@@ -113,6 +114,28 @@ impl World {
         self.checks.returned.leader_changed();
     }
 
+    /// Whoever has nothing, and asks from the beginning, is given all that there is (P47).
+    pub fn blank_readers_get_all(&mut self) -> Check {
+        const NAME: &str = "P47 a blank reader gets everything";
+        for host in &self.hosts {
+            let Some(replica) = host.replica.as_ref().filter(|replica| replica.core().is_open()) else {
+                continue;
+            };
+            let Ok(CatchUp { snapshot, records }) = replica.catch_up(0) else { continue };
+            let mergeable = replica.core().settings().is_available();
+            let nothing = if mergeable { Store::mergeable() } else { Store::default() };
+            let mut store = snapshot.map_or(nothing, |(_, store)| store);
+            for record in &records {
+                let follows = record.index() == store.applied().index + 1;
+                ensure(follows, NAME, || format!("{} gives {record} after {}", host.id, store.applied()))?;
+                store.apply(record).expect("a record that this replica has applied");
+            }
+            let (given, all) = (content(&store), content(replica.committed()));
+            ensure(given == all, NAME, || format!("{} gives {given:?} and has {all:?}", host.id))?;
+        }
+        Ok(())
+    }
+
     /// Once everything is answered nothing is half-way.
     pub fn no_restore_is_left(&mut self) -> Check {
         let is_left = |world: &World, node: &usize| {
@@ -138,9 +161,48 @@ pub fn service_goes_down_half_way() -> Check {
     let restore = (Waiting::Operator(1), call(&text, 1));
     world.calls(0, vec![restore, (Waiting::Nobody, Call::Service(down))])?;
     run(&mut world, 100)?;
-    let half_way = world.hosts[0].state.store.is_restoring();
-    ensure(half_way, "stage", || "the service came too late, or too early".into())?;
+    let began = world.hosts[0].core().is_some_and(|core| core.log().records().any(is_step));
+    ensure(began, "stage", || "the service came too early".into())?;
     run(&mut world, 1_000)?;
+    world.no_restore_is_left()
+}
+
+/// The service goes down half-way and stays down: what is staged goes all the same.
+pub fn service_stays_down() -> Check {
+    let mut world = stage(3, 1, |_| {})?;
+    let text = document(1, &[]);
+    world.restore_is_asked(1, &text);
+    let down = ServiceChange::Down { owner: Owner::Operator, ttl: Span::millis(60_000), reason: "".into() };
+    let restore = (Waiting::Operator(1), call(&text, 1));
+    world.calls(0, vec![restore, (Waiting::Nobody, Call::Service(down))])?;
+    run(&mut world, 100)?;
+    let began = world.hosts[0].core().is_some_and(|core| core.log().records().any(is_step));
+    ensure(began, "stage", || "the service came too early".into())?;
+    world.no_restore_is_left()?;
+    let down = world.hosts[0].core().is_some_and(|core| core.service_is_down());
+    ensure(down, "stage", || "the service is up".into())
+}
+
+/// Disks are slow, and the document has many parts: after ten minutes the caller learns that nothing is replaced, and nothing is.
+pub fn a_restore_takes_too_long() -> Check {
+    const PARTS: usize = 900;
+    let mut world = stage(3, 1, |_| {})?;
+    for node in [1, 2] {
+        (world.hosts[node].sync_us, world.hosts[node].steady) = (800 * MS, true);
+    }
+    let step = |kind: u16, text: String| Payload { kind, format: Format(1), call: None, text: text.into() };
+    let part = |number: usize| {
+        let data = format!("{{\"docs\":[{{\"key\":\"k{number}\",\"value\":1}}]}}");
+        step(PART_OF_RESTORE, format!("{{\"restore\":1,\"part\":{number},\"data\":{data}}}"))
+    };
+    let end = step(END_OF_RESTORE, format!("{{\"restore\":1,\"parts\":{PARTS}}}"));
+    let steps = (0..PARTS).map(part).chain([end]).collect();
+    world.calls(0, vec![(Waiting::Operator(1), Call::Restore { steps })])?;
+    run(&mut world, 9 * 60 * 1_000)?;
+    let owed = |world: &World| !world.hosts[0].calls.is_empty();
+    ensure(owed(&world), "stage", || "it ends too early".into())?;
+    run(&mut world, 2 * 60 * 1_000)?;
+    ensure(!owed(&world), "P46 an attempt has an end", || "nobody gives it up".into())?;
     world.no_restore_is_left()
 }
 
@@ -172,4 +234,10 @@ fn grant(store: &mut Store, second: u64) {
 #[test]
 fn a_hold_of_the_service_breaks_a_restore_off() {
     assert_eq!(crate::guarded::guarded(service_goes_down_half_way), Ok(()));
+    assert_eq!(crate::guarded::guarded(service_stays_down), Ok(()));
+}
+
+#[test]
+fn a_restore_has_an_end() {
+    assert_eq!(crate::guarded::guarded(a_restore_takes_too_long), Ok(()));
 }

@@ -111,6 +111,7 @@ pub fn agrees(world: &mut World) -> Result<(), Violation> {
     })?;
     ensure(came, "I5 all nodes agree in the end", || states(world))?;
     world.no_restore_is_left()?;
+    world.blank_readers_get_all()?;
     everybody_is_answered(world)
 }
 

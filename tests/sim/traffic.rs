@@ -1,10 +1,10 @@
 //! Messages on their way out of a node, over the net, and in; and who can be reached.
 
-use eldest::protocol::{Ack, After, Envelope, Message, Term};
+use eldest::protocol::{Ack, After, Envelope, Limits, Message, Term};
 use eldest::replica::{Brought, In, Outgoing};
 use eldest::types::NodeId;
 use eldest_storage::Boundary;
-use eldest_storage::node::{LoadError, load};
+use eldest_storage::node::{Handed, LoadError, load};
 use eldest_storage::snapshot::SnapshotError;
 
 use crate::checks::{Check, Violation, durable, ensure};
@@ -30,6 +30,18 @@ impl World {
         };
         let envelope = core.envelope(to, Message::Snapshot { term, meta: boundary.meta.clone() });
         self.send(node, envelope, Some(Transfer { state, boundary, files: Some(bytes.into()) }), after)
+    }
+
+    /// What a node's transport says of a difference that nobody would take, before it sends anything.
+    pub fn too_large(&self, node: usize, outgoing: &Outgoing) -> Option<In> {
+        let most = self.hosts[node].settings.limits.merge_bytes;
+        if !outgoing.is_merge() || most == Limits::default().merge_bytes {
+            return None;
+        }
+        let store = &outgoing.store;
+        let difference = store.difference(&outgoing.base()).unwrap_or_else(|| store.whole());
+        let bytes = Handed { boundary: Default::default(), digest: store.digest(), difference }.length();
+        (bytes > most).then_some(In::StateTooLarge { to: outgoing.envelope.to, bytes })
     }
 
     pub fn send_state(&mut self, node: usize, outgoing: Outgoing) -> Check {

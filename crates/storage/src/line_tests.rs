@@ -56,6 +56,22 @@ fn the_lines_are_these() {
     }
 }
 
+/// Each type of a record has one meaning: no command and no step of a document is taken for one of the protocol's own.
+#[test]
+fn what_clients_write_has_types_of_its_own() {
+    use crate::store::{Kind, give_up_restore, merge_steps, restore_steps};
+    let document = r#"{"users":[{"name":"u"}]}"#;
+    let steps = [restore_steps(document, 1), merge_steps(document, 1)].map(|steps| steps.unwrap());
+    let steps: Vec<Payload> = steps.concat().into_iter().chain([give_up_restore(1)]).collect();
+    assert!(Kind::ALL.iter().all(|kind| !steps.iter().any(|step| step.kind == kind.number())));
+    let commands = Kind::ALL.map(|kind| Payload { kind: kind.number(), ..steps[0].clone() });
+    for payload in commands.into_iter().chain(steps) {
+        assert!(!own::is_own(payload.kind), "{}", payload.kind);
+        let record = record(7, 12, Entry::Client(payload));
+        assert_eq!(decode(&encoded(&record), CHAIN).map(|(read, _)| read), Ok(record));
+    }
+}
+
 #[test]
 fn a_line_follows_one_other_only() {
     let line = encoded(&record(7, 12, payload("{}")));

@@ -7,6 +7,8 @@ use crate::types::NodeId;
 pub enum Arrived {
     /// A message in a response.
     Call(Box<PeerCall>),
+    /// A side's difference is more than that peer takes.
+    TooLarge { to: NodeId, bytes: u64 },
     /// Nothing listens where that peer should: its process is dead.
     Refused(NodeId),
 }

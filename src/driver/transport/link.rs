@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use reqwest::Client;
+use reqwest::{Client, StatusCode};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
@@ -37,6 +37,7 @@ pub type Packed = Result<Option<(Parcel, Cargo)>, SnapshotError>;
 pub struct Lane {
     link: Arc<Link>,
     freight: Freight,
+    merge_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub struct Link {
     pub log: LogBox,
     pub watch: Watch,
     poster: Poster,
+    /// What a peer takes of what another side hands in.
+    merge_bytes: u64,
     /// Of each freight, whether it is on its way.
     busy: [AtomicBool; 3],
     trouble: Mutex<Option<String>>,
@@ -65,6 +68,7 @@ impl Link {
             log: LogBox::new(setup.settings.limits.batch_bytes),
             watch: Watch::new(member.id, member.authority(), proves, timing, setup.wall.clone()),
             poster: Poster::new(setup.clone(), member, client),
+            merge_bytes: setup.settings.limits.merge_bytes,
             busy: Default::default(),
             trouble: Mutex::default(),
             tell: tell.clone(),
@@ -143,7 +147,7 @@ impl Link {
 
     pub fn lane(self: &Arc<Link>, freight: Freight) -> Option<Lane> {
         let taken = self.busy[freight as usize].swap(true, Ordering::Relaxed);
-        (!taken).then(|| Lane { link: self.clone(), freight })
+        (!taken).then(|| Lane { link: self.clone(), freight, merge_bytes: self.merge_bytes })
     }
 }
 
@@ -151,6 +155,12 @@ impl Lane {
     /// Sends what could be brought together, and tells people if it could not.
     pub async fn send_packed(self, packed: Result<Packed, JoinError>) {
         match packed {
+            // Nobody would take it.
+            Ok(Ok(Some((_, cargo))))
+                if self.freight == Freight::Merge && cargo.length() > self.merge_bytes =>
+            {
+                self.tell_too_large(cargo.length()).await;
+            }
             Ok(Ok(Some((parcel, cargo)))) => self.send(&parcel, cargo).await,
             Ok(Ok(None)) => tracing::error!("a peer needs a snapshot, and there is none"),
             Ok(Err(error)) => tracing::error!(%error, "the newest snapshot cannot be read"),
@@ -164,8 +174,19 @@ impl Lane {
         tracing::info!(peer, bytes, ?what, "sending a state");
         match bulk::send(&self.link.poster, parcel, cargo).await {
             Ok(()) => tracing::info!(peer, bytes, ?what, "the state has arrived"),
-            Err(fault) => self.link.failed(&fault),
+            Err(fault) => {
+                self.link.failed(&fault);
+                let too_large = matches!(&fault, Fault::Refused(StatusCode::PAYLOAD_TOO_LARGE, _));
+                if too_large && what == Freight::Merge {
+                    self.tell_too_large(bytes).await;
+                }
+            }
         }
+    }
+
+    async fn tell_too_large(&self, bytes: u64) {
+        let to = self.link.poster.peer();
+        let _ = self.link.tell.send(Arrived::TooLarge { to, bytes }).await;
     }
 }
 

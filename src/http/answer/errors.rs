@@ -96,6 +96,7 @@ impl From<Denied> for Problem {
                 let detail = format!("this token of the role {:?} has ended", held.role);
                 with_holder(Problem::new(Code::LeaseLost, detail), &held)
             }
+            Denied::GivenUp { why } => given_up(why),
             Denied::Rejected(rejection) => rejection.into(),
             Denied::Stopping => Problem::new(Code::NoLeader, "this node is about to end; call another one"),
             Denied::Unknown => outcome_unknown("the node lost sight of the call"),
@@ -143,6 +144,13 @@ fn with_holder(problem: Problem, held: &HeldBy) -> Problem {
         .with("expires_in_ms", held.by.as_ref().and(held.expires_in).map(millis))
 }
 
+fn given_up(why: &str) -> Problem {
+    Problem::new(
+        Code::RestoreGivenUp,
+        format!("the document is not taken in, and nothing of it stays: {why}"),
+    )
+}
+
 fn service_down(reason: &str) -> Problem {
     let detail = match reason {
         "" => "client writes are held until /service_up, or until the hold lapses".to_string(),
@@ -178,6 +186,7 @@ impl From<Rejection> for Problem {
             // Whoever is told so has what was asked for.
             Reason::Unchanged => Problem::new(Code::Exists, detail),
             Reason::KeyReused => key_reused(),
+            Reason::NotStaged => given_up("not all of its parts are there"),
         };
         match rejection.operation {
             Some(number) => problem.with("operation", number),

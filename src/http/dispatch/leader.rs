@@ -20,7 +20,7 @@ use tokio::time::{Duration, Instant, sleep, timeout_at};
 
 use super::forward::{self, Forwarded};
 use crate::driver::api::Denied;
-use crate::http::answer::{Answer, Failure, Problem};
+use crate::http::answer::{Answer, Failure, Problem, outcome_unknown};
 use crate::http::request::{ClientRequest, Context, Kind};
 
 /// How long to wait before looking again, if no change of leadership is seen: a hand-over that is given up shows none.
@@ -53,6 +53,38 @@ where
 
 /// The same where what `local` comes to is not an answer yet.
 pub async fn settle<T, H, F>(
+    context: &Context,
+    request: &ClientRequest,
+    kind: Kind,
+    no_forward: bool,
+    local: H,
+) -> Result<Settled<T>, Problem>
+where
+    H: Fn() -> F,
+    F: Future<Output = Result<T, Failure>>,
+{
+    match find(context, request, kind, no_forward, local).await {
+        Err(problem) if kind == Kind::Write => Err(doubted(context, request, problem).await),
+        settled => settled,
+    }
+}
+
+/// A refusal says: surely not applied. Of an attempt that is true; of the call it is not, where an earlier attempt with the same
+/// key may yet be applied (P15). Who is told where to go is not refused.
+async fn doubted(context: &Context, request: &ClientRequest, problem: Problem) -> Problem {
+    let refused = matches!(problem.code().status().as_u16(), 429 | 503);
+    let Ok(Some(call)) = request.idempotent_call() else { return problem };
+    if !refused {
+        return problem;
+    }
+    // Whom nobody answers does not know.
+    match timeout_at(request.deadline, context.handle.may_have_been(call)).await.unwrap_or(true) {
+        true => outcome_unknown("an earlier attempt of this call has reached a log"),
+        false => problem,
+    }
+}
+
+async fn find<T, H, F>(
     context: &Context,
     request: &ClientRequest,
     kind: Kind,

@@ -196,7 +196,8 @@ impl PeerEndpoint {
             let problem = Problem::new(Code::TooManyRequests, "another node's state is being taken in");
             return Err(problem.with("bound", "differences of states at a time"));
         };
-        let handed = transfer::difference(body, proof.as_ref().map(|proof| *proof.key())).await?;
+        let (key, most) = (proof.as_ref().map(|proof| *proof.key()), self.setup.settings.limits.merge_bytes);
+        let handed = transfer::difference(body, key, most).await?;
         let attached = wire::Attached::Difference(handed.boundary.meta.clone());
         let message = wire::decode(request.message, attached).map_err(unreadable)?;
         self.deliver(request, message, PeerState::Difference(Box::new(handed)), proof.as_ref()).await

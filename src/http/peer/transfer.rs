@@ -12,7 +12,7 @@ use tokio::time::{Duration, timeout};
 
 use crate::http::answer::{Code, Problem};
 use crate::protocol::Mode;
-use crate::storage::node::{self, DIFFERENCE_BYTES_MOST, Handed, LoadError, Receiving};
+use crate::storage::node::{self, Handed, LoadError, Receiving};
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError};
 use crate::store::Store;
 use crate::wire::body_mac;
@@ -45,9 +45,9 @@ pub async fn snapshot(
     finishing.await.map_err(|_| broken("it could not be read"))?
 }
 
-pub async fn difference(body: Body, key: Option<[u8; 32]>) -> Result<Handed, Problem> {
+pub async fn difference(body: Body, key: Option<[u8; 32]>, most: u64) -> Result<Handed, Problem> {
     let (pieces, arriving) = mpsc::channel::<Bytes>(AHEAD);
-    let reading = tokio::task::spawn_blocking(move || read(arriving, DIFFERENCE_BYTES_MOST));
+    let reading = tokio::task::spawn_blocking(move || read(arriving, most));
     let arrived = verify(body, key, pieces).await;
     // What was read ends with the pieces, whole or not.
     let read = reading.await.map_err(|_| broken("it could not be read"))?;

@@ -13,7 +13,7 @@ use tokio::time::{Duration, Instant};
 use crate::driver::api::Written;
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
 use crate::http::request::{Context, check_media_type, read_body};
-use crate::store::{BadDocument, give_up_restore, merge_steps, restore_steps};
+use crate::store::{BadDocument, merge_steps, restore_steps};
 use crate::types::Payload;
 
 /// The largest document: it is held in memory while it is cut into steps.
@@ -69,7 +69,7 @@ async fn carry_out(context: Arc<Context>, body: Body, steps: Steps) -> Result<Wr
     let text = read_body(body, DOCUMENT_BYTES_MOST, Instant::now() + ARRIVES_WITHIN).await?;
     let number = context.unique_number();
     let steps = cut(text, number, steps).await?;
-    Ok(context.handle.restore(steps, give_up_restore(number)).await?)
+    Ok(context.handle.restore(steps).await?)
 }
 
 async fn cut(text: Bytes, number: u64, steps: Steps) -> Result<Vec<Payload>, Problem> {

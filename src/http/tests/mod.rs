@@ -10,6 +10,7 @@ mod proofs;
 mod reads;
 mod refusals;
 mod serving;
+mod setups;
 mod steering;
 mod streams;
 mod writes;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,33 +11,29 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::setups::{desk, setup};
 use super::{Answer, request};
 use crate::config::HttpLimits;
 use crate::driver::api::{
-    Ask, CatchUp, Denied, Desk, Handle, LeaderStatus, NodeStatus, Opinion, Status, View, Written, channel,
+    Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Written,
 };
-use crate::driver::{Directory, Member, Setup};
 use crate::http::Context;
 use crate::http::serve;
 use crate::http::server::Front;
-use crate::protocol::{IsLeader, Mode, ServiceChange, Settings};
+use crate::protocol::{IsLeader, Mode, ServiceChange};
 use crate::replica::{Answer as ReplicaAnswer, Call};
-use crate::storage::files::Simulated;
-use crate::storage::snapshot::Snapshots;
 use crate::store::{Command, Judged, Store};
 use crate::types::{self, Entry, Epoch, NodeId, Payload, Position, Record, Span, Stamp};
-use crate::wire::ClusterHead;
 
 pub const TOKEN: &str = "correct horse battery staple";
-
-/// How long a call waits for a hand-over: longer than a busy machine keeps a test waiting.
-const PATIENCE: Span = Span::millis(60_000);
 
 /// What a test tells the loop.
 #[derive(Debug)]
 pub enum Control {
     /// The next calls are denied with these, one each.
     Deny(Vec<Denied>),
+    /// An earlier attempt of every call stands in the log.
+    Doubt,
     /// Nothing is answered any more.
     FallSilent,
     Show(Option<NodeId>),
@@ -166,34 +161,6 @@ impl Node {
     }
 }
 
-pub fn desk() -> (Handle, Desk) {
-    let files = Simulated::new(1).files();
-    let (snapshots, _) = Snapshots::open(&files, Path::new("/snapshots")).expect("a folder can be made");
-    // The handle wants one; no test writes into it.
-    channel(64, Arc::new(Mutex::new(snapshots)))
-}
-
-pub fn setup(me: NodeId, addresses: &[SocketAddr], elsewhere: Option<&str>) -> Setup {
-    let member = |(id, address): (u32, &SocketAddr)| {
-        let host = elsewhere.filter(|_| NodeId(id) != me);
-        let host = host.map_or_else(|| address.ip().to_string(), str::to_string);
-        Member { id: NodeId(id), name: format!("node-{id}"), host, port: address.port(), votes: true }
-    };
-    let members: Vec<_> = (1..).zip(addresses).map(member).collect();
-    let ids = members.iter().map(|member| member.id).collect();
-    let cluster = ClusterHead {
-        name: "test".to_string(),
-        mode: "safe".to_string(),
-        settings: 1,
-        ids: Some(1),
-        at: String::new(),
-    };
-    let mut settings = Settings::lan(me, ids);
-    settings.timing.window = PATIENCE;
-    let directory = Directory::new(members);
-    Setup { settings, cluster, directory, snapshot_every: 10, secret: None, wall: Default::default() }
-}
-
 fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Safe => "safe",
@@ -210,6 +177,7 @@ struct Loop {
     /// Calls that are never answered.
     silent: Vec<Ask>,
     quiet: bool,
+    doubt: bool,
     seen: Seen,
     leader: Option<NodeId>,
 }
@@ -218,7 +186,8 @@ impl Loop {
     fn new(me: NodeId, desk: Desk, seen: Seen, mode: Mode) -> Loop {
         let store = if mode == Mode::Available { Store::mergeable() } else { Store::default() };
         let (denials, silent) = (VecDeque::new(), Vec::new());
-        Loop { me, mode, desk, store, denials, silent, quiet: false, seen, leader: None }
+        let (quiet, doubt, leader) = (false, false, None);
+        Loop { me, mode, desk, store, denials, silent, quiet, doubt, seen, leader }
     }
 
     async fn run(mut self, mut controls: mpsc::Receiver<(Control, oneshot::Sender<()>)>) {
@@ -241,6 +210,7 @@ impl Loop {
     fn control(&mut self, control: Control) {
         match control {
             Control::Deny(denials) => self.denials.extend(denials),
+            Control::Doubt => self.doubt = true,
             Control::FallSilent => self.quiet = true,
             Control::Show(leader) => {
                 self.leader = leader;
@@ -272,14 +242,13 @@ impl Loop {
             Ask::Opinion { candidate, reply } => {
                 let _ = reply.send(Opinion { approved: candidate == NodeId(2), reason: "because" });
             }
+            Ask::MayHaveBeen { reply, .. } => drop(reply.send(self.doubt)),
             Ask::CatchUp { snapshot_id, reply } => {
                 let _ = reply.send(self.denied().map_or_else(|| Ok(self.catch_up(snapshot_id)), Err));
             }
             // Nobody here holds anything.
             Ask::LeaseTimes { reply, .. } => drop(reply),
-            Ask::Status(reply) => {
-                let _ = reply.send(self.status());
-            }
+            Ask::Status(reply) => drop(reply.send(self.status())),
         }
     }
 

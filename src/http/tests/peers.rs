@@ -8,7 +8,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 
 use super::Answer;
-use super::node::{desk, limits, setup};
+use super::node::limits;
+use super::setups::{desk, setup};
 use crate::driver::Setup;
 use crate::driver::api::{Desk, Handle, PeerAsk, PeerState};
 use crate::http::Context;

@@ -173,6 +173,29 @@ async fn nobody_leads() {
     }
 }
 
+/// The attempt surely is not applied; of the call nobody can say that (P15).
+#[tokio::test]
+async fn a_refused_retry_of_what_may_have_happened_is_unknown() {
+    let key = [("idempotency-key", "k1")];
+    for denied in [Denied::DiskFull, Denied::CatchingUp, Denied::TooMany { bound: "records under way" }] {
+        let node = Node::leader().await;
+        node.control(Control::Doubt).await;
+        node.deny([denied.clone(), denied.clone()]).await;
+        let answer = node.call("PUT /v1/docs/a", &key, "1").await;
+        assert_eq!(answer.problem(), (504, "outcome_unknown".to_string()), "{denied:?}");
+        // Without a key every call is one of its own.
+        let answer = node.call("PUT /v1/docs/a", &[], "1").await;
+        assert_ne!(answer.problem().0, 504, "{denied:?}");
+    }
+    let node = Node::leader().await;
+    node.deny([Denied::DiskFull]).await;
+    assert_eq!(node.call("PUT /v1/docs/a", &key, "1").await.problem(), (503, "disk_full".to_string()));
+    node.control(Control::Doubt).await;
+    node.control(Control::Show(Some(NodeId(3)))).await;
+    let answer = node.call("PUT /v1/docs/a?forward=no", &key, "1").await;
+    assert_eq!(answer.problem(), (421, "not_leader".to_string()), "it is told where to go");
+}
+
 #[tokio::test]
 async fn who_does_not_want_to_be_forwarded_is_told_where_to_go() {
     let node = Node::leader().await;
@@ -205,6 +228,8 @@ fn refusals() -> Vec<(Denied, u16, &'static str)> {
         (Denied::NotAnHeir, 409, "rule_violated"),
         (Denied::Stopping, 503, "no_leader"),
         (Denied::Unknown, 504, "outcome_unknown"),
+        (Denied::GivenUp { why: "it took too long" }, 503, "restore_given_up"),
+        (rejected(Reason::NotStaged), 503, "restore_given_up"),
         (rejected(Reason::KeyReused), 422, "idempotency_key_reused"),
     ]
 }

@@ -59,6 +59,7 @@ fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
     plan.mend_all(world)?;
     let resumed = everything_is_held(world)?;
     world.no_restore_is_left()?;
+    world.blank_readers_get_all()?;
     everything_ends(world)?;
     Ok(resumed)
 }

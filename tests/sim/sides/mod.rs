@@ -12,8 +12,10 @@
 mod beginnings;
 mod clients;
 mod crashes;
+mod documents;
 mod driver;
 mod end;
+mod impasses;
 mod mutants;
 mod plan;
 mod roles;

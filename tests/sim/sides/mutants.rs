@@ -3,6 +3,7 @@
 use eldest::protocol::mutant::Mutant;
 
 use super::beginnings;
+use super::impasses;
 use super::run::run;
 use super::scenarios as stage;
 use crate::checks::Check;
@@ -22,8 +23,9 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::NextMayBeOwn, In(begins_below_its_former_life), &["I1 "]),
     (Mutant::AckAlone, In(stage::acknowledged_is_on_every_disk), &["P37"]),
     (Mutant::SlowIsOutOfStep, In(stage::a_slow_disk_is_waited_for), &["P37"]),
-    (Mutant::StagedNotHandedIn, In(stage::a_document_is_staged), &["P34"]),
     (Mutant::LogRulesSides, In(beginnings::formed_in_safe_mode), &["I12", "P34", "P43"]),
+    (Mutant::MeetsForEver, In(impasses::nothing_comes), &["P48"]),
+    (Mutant::JournalUnbounded, In(impasses::journal_is_full), &["P48"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
 ];
 

@@ -1,18 +1,15 @@
 //! Timelines of available mode. Each sets the stage for one rule, ends with every link mended, and the checkers look on.
 
-use eldest::protocol::{Message, ServiceChange};
-use eldest::replica::Call;
-use eldest::types::{NodeId, Owner, Span};
+use eldest::protocol::Message;
+use eldest::types::NodeId;
 
 use super::clients::{election, one, user, vote};
 use super::end::leaders;
 use super::stage::{
     ask, conflicts, counts, data, get, has, heal, led, remove, replace, run, set, split, stage,
 };
-use crate::calls::Waiting;
 use crate::calm::for_all;
 use crate::checks::{Check, Violation, ensure};
-use crate::restores;
 use crate::stage::{MS, link};
 use crate::world::World;
 
@@ -37,27 +34,6 @@ pub fn one_against_two() -> Check {
     counts(&world, 1)?;
     let votes = world.side(2).store.election("e0").map(|election| election.votes());
     ensure(votes == Some(3), "C23 each vote counts once", || format!("{votes:?}"))
-}
-
-/// The younger side has staged a part of a document when the service goes down and the sides meet: the hold of the merge
-/// keeps it from being given up, and must not wait for that.
-pub fn a_document_is_staged() -> Check {
-    let mut world = stage(3, 1)?;
-    split(&mut world, &[&[1], &[2, 3]]);
-    led(&mut world, &[(1, &[]), (2, &[3])])?;
-    set(&mut world, 1, "own1", "1")?;
-    set(&mut world, 2, "own2", "2")?;
-    let text = restores::document(1, &[]);
-    world.restore_is_asked(1, &text);
-    let down = ServiceChange::Down { owner: Owner::Operator, ttl: Span::millis(3_000), reason: "".into() };
-    let calls = [restores::call(&text, 1), Call::Service(down)];
-    world.calls(1, calls.map(|call| (Waiting::Nobody, call)).into())?;
-    run(&mut world, 100)?;
-    let staged = world.side(2).store.is_restoring();
-    ensure(staged, "stage", || "the service came too late, or too early".into())?;
-    heal(&mut world)?;
-    has(&world, "own1", Some("1"))?;
-    has(&world, "own2", Some("2"))
 }
 
 /// Three sides of one node each, that have all written the same key and one of their own.
@@ -188,7 +164,7 @@ pub fn late_merge() -> Check {
     heal(&mut world)
 }
 
-fn split_in_two(seed: u64) -> Result<World, Violation> {
+pub fn split_in_two(seed: u64) -> Result<World, Violation> {
     let mut world = stage(3, seed)?;
     set(&mut world, 1, "k", "0")?;
     set(&mut world, 1, "gone", "0")?;
@@ -385,7 +361,7 @@ macro_rules! tests {
 }
 
 tests! {
-    one_against_two a_document_is_staged three_sides_meet_in_any_order the_third_hears_only_one returning_elder
+    one_against_two three_sides_meet_in_any_order the_third_hears_only_one returning_elder
     returning_youngest data_arrives_again late_merge repeated_splits delete_against_change delete_survives
     heard_one_way acknowledged_is_on_every_disk
     a_slow_disk_is_waited_for override_of_another_history

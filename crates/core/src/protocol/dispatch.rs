@@ -38,6 +38,7 @@ impl Node {
             Input::SnapshotTaken(index) => self.on_snapshot_taken(index),
             Input::Digest(checkpoint) => self.on_digest(checkpoint),
             Input::DiskFull(full) => self.full = full,
+            Input::MergeFails { other, why } => self.call_off(other, why),
         }
     }
 

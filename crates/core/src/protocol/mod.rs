@@ -38,8 +38,9 @@ mod view;
 pub use election::Waits;
 pub use log::{After, BadLine, Holds, Log, Records, Roster, Seat, Seq, SnapshotMeta, Tail, judge};
 pub use messages::{
-    Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Input, IsLeader, MemberChange,
-    MembersRefusal, Message, Output, Recovered, Refusal, ServiceChange, Standing, Term, Verdict, Vote, Write,
+    Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Impasse, Input, IsLeader,
+    MemberChange, MembersRefusal, Message, Output, Proposal, Recovered, Refusal, ServiceChange, Standing,
+    Term, Verdict, Vote, Write,
 };
 pub use quorum::majority;
 pub use settings::{Ack, Limits, Mode, Settings, Takeover, Timing};

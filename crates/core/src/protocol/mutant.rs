@@ -192,14 +192,24 @@ pub enum Mutant {
     VotesUntaught,
     /// P44: the disk of another cluster of the same name is one of this.
     AnyClusterCounts,
-    /// P15: a restore goes on in a later epoch, in which what it had staged is gone.
+    /// P15, P46: a restore goes on in a later epoch, in which what it had staged is gone, and is acknowledged for its last step.
     RestoreGoesOn,
     /// P26: what a restore has staged stays where the record that gives it up was refused.
     StagedIsLeft,
+    /// P46: what gives a restore up is refused like a client's write.
+    GiveUpIsRefused,
+    /// P46: a restore has all the time in the world.
+    RestoreNeverGivenUp,
+    /// P47: a blank reader is given the lines after an override, and not what it left.
+    BlankReaderGetsLines,
+    /// P15: a call whose earlier attempt may yet be applied is refused like any other.
+    RetryIsRefused,
+    /// P48: two sides of which nothing comes hold the service for as long as they hear each other.
+    MeetsForEver,
+    /// P48: the journal of conflicts has no bound.
+    JournalUnbounded,
     /// P37: a follower whose acknowledgement takes longer than an append's patience is not waited for.
     SlowIsOutOfStep,
-    /// P34: a side that has staged a part of a document hands nothing in.
-    StagedNotHandedIn,
 }
 
 #[cfg(feature = "mutants")]

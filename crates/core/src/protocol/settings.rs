@@ -77,6 +77,12 @@ pub struct Limits {
     pub keep_bytes: usize,
     /// How far behind the newest position a node may be and still count as ready (P21).
     pub ready_lag: u64,
+    /// What a side hands in to be merged, in bytes: it is held in memory where it is taken in (P48).
+    pub merge_bytes: u64,
+    /// Entries of the journal of conflicts; a merge that would make more does not take place (P48).
+    pub conflicts: usize,
+    /// The same in bytes of text.
+    pub conflict_bytes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -194,6 +200,9 @@ impl Default for Limits {
             keep: 10_000,
             keep_bytes: 64 << 20,
             ready_lag: 10_000,
+            merge_bytes: 1 << 30,
+            conflicts: 250_000,
+            conflict_bytes: 1 << 30,
         }
     }
 }

@@ -79,6 +79,10 @@ pub enum Denied {
     LeaseLost(Box<HeldBy>),
     /// The rules say no; judged against committed state only (P14).
     Rejected(Rejection),
+    /// A document is not taken in.
+    GivenUp {
+        why: &'static str,
+    },
     /// The process is about to end.
     Stopping,
     /// It may or may not have happened (P15).

@@ -8,7 +8,7 @@ use super::state::{Replica, Waiting};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Input, IsLeader, MemberChange, ServiceChange};
 use crate::store::{Command, Judged};
-use crate::types::{Call, Index, NodeId, Record};
+use crate::types::{Call, Entry, Index, NodeId, Record};
 
 impl Replica {
     pub(super) fn on_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
@@ -114,16 +114,28 @@ impl Replica {
         }
         let origin = self.versions.origin();
         let from = snapshot_id.saturating_mul(self.versions.every()).saturating_add(origin);
-        let from = from.min(self.core.commit_index());
-        if from >= self.core.log().base().index {
+        // Whoever asks from the beginning has nothing, and the log is not where everything began.
+        let is_blank = snapshot_id == 0 && origin > 0 && !mutant::is_on(Mutant::BlankReaderGetsLines);
+        // A boundary that has not been is one of other numbers: those of before an override, or of another side.
+        let has_been = from <= self.core.commit_index();
+        if has_been && !is_blank && from >= self.core.log().base().index {
             return Ok(CatchUp { snapshot: None, records: self.committed_above(from) });
         }
-        let (index, store) = match self.snapshots.boundary() {
-            Some((index, store)) => (index, store.clone()),
-            None => (self.committed().applied().index, self.committed().clone()),
-        };
-        let snapshot = Some((self.versions.snapshot_id(index), store));
+        let (index, store) = self.snapshots.boundary();
+        let snapshot = Some((self.versions.snapshot_id(index), store.clone()));
         Ok(CatchUp { snapshot, records: self.committed_above(index) })
+    }
+
+    /// Whether an earlier attempt of this call has been carried out, or may yet be: it stands in this node's log. Whoever asks again is
+    /// not to hear then that it surely is not applied (P15).
+    pub fn may_have_been(&self, call: Call) -> bool {
+        let committed = self.committed();
+        let above = committed.applied().index + 1..=self.core.last().index;
+        let is_it =
+            |record: &Record| matches!(&record.entry, Entry::Client(payload) if payload.call == Some(call));
+        let mut uncommitted = above.filter_map(|index| self.core.log().get(index));
+        let told_apart = !mutant::is_on(Mutant::RetryIsRefused);
+        told_apart && (committed.remembers(call) || uncommitted.any(is_it))
     }
 
     fn committed_above(&self, above: Index) -> Vec<Record> {

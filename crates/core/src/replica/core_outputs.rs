@@ -102,7 +102,7 @@ impl Replica {
             }
             (Waiting::Acquire(acquiring), verdict) => self.acquire_verdict(acquiring, verdict),
             (Waiting::Renew(renewing), verdict) => self.renew_verdict(renewing, verdict),
-            (Waiting::Restore(restoring), verdict) => self.restore_verdict(restoring, verdict),
+            (Waiting::Restore { call, outcome }, verdict) => self.restore_verdict(call, outcome, verdict),
             (Waiting::Leases(record), verdict) => self.leases_verdict(record, &verdict),
             (Waiting::Farewell, _) => self.end(End::Asked),
             (waiting, verdict) => {

@@ -3,7 +3,7 @@
 use super::answer::Denied;
 use super::io::{Call, CallId, In, Out};
 use super::state::{Replica, Turn};
-use crate::protocol::Input;
+use crate::protocol::{Impasse, Input};
 use crate::types::{Now, Time};
 
 impl Replica {
@@ -28,8 +28,14 @@ impl Replica {
             In::Tick => self.tick(),
             In::Message(envelope, brought) => {
                 self.brought = brought;
-                self.tell_core(Input::Message(*envelope));
-                self.brought = None;
+                if self.prepare_merge(&envelope) {
+                    self.tell_core(Input::Message(*envelope));
+                }
+                (self.brought, self.prepared) = (None, None);
+            }
+            In::StateTooLarge { to, bytes } => {
+                let most = self.core.settings().limits.merge_bytes;
+                self.tell_core(Input::MergeFails { other: to, why: Impasse::TooLarge { bytes, most } });
             }
             In::Durable(seq) => self.tell_core(Input::Durable(seq)),
             In::Promised(seq) => self.tell_core(Input::Promised(seq)),
@@ -45,8 +51,6 @@ impl Replica {
     }
 
     fn tick(&mut self) {
-        // First: now every restore that goes on waits for a verdict.
-        self.clear_staged();
         if self.now.mono >= self.core.deadline() {
             self.tell_core(Input::Tick);
         }
@@ -65,7 +69,7 @@ impl Replica {
         }
         match call {
             Call::Write { command, key } => self.on_write(id, &command, key),
-            Call::Restore { steps, give_up } => self.on_restore(id, steps, give_up),
+            Call::Restore { steps } => self.on_restore(id, steps),
             Call::Read(level) => self.on_read(id, level),
             Call::HandOver { to } => self.on_hand_over(id, to),
             Call::Service(change) => self.on_service(id, change),
@@ -85,6 +89,8 @@ impl Replica {
             self.follow_leadership();
             if let Some(turn) = self.roles.next_turn() {
                 self.take_turn(turn);
+            } else if self.settle_restore() {
+                continue;
             } else if !self.round.is_empty() {
                 self.propose_round();
             } else if let Some(input) = self.inputs.pop_front() {
@@ -104,7 +110,6 @@ impl Replica {
             Turn::Acquire(acquiring) => self.take_acquire(acquiring),
             Turn::Renew(renewing) => self.take_renewal(renewing),
             Turn::Freed(role) => self.take_freed(&role),
-            Turn::Restore(restoring) => self.take_restore(restoring),
         }
     }
 
@@ -131,6 +136,7 @@ impl Replica {
         if self.has_ended() {
             return Time::NEVER;
         }
-        self.core.deadline().min(self.next_snapshot()).min(self.roles.deadline())
+        let own = self.next_snapshot().min(self.roles.deadline()).min(self.restore_deadline());
+        self.core.deadline().min(own)
     }
 }

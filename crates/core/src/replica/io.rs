@@ -35,6 +35,8 @@ pub enum In {
     Calls(Vec<(CallId, Call)>),
     /// Nobody waits for this answer any more, or nobody was there to hear it.
     Gone(CallId),
+    /// What was to be handed in to that node is more than it takes.
+    StateTooLarge { to: NodeId, bytes: u64 },
     /// The snapshot under way reached this index; none if it failed and its changes are still to be written.
     SnapshotEnded(Option<Index>),
 }
@@ -71,10 +73,9 @@ pub enum Call {
         /// Its idempotency key.
         key: Option<types::Call>,
     },
-    /// All data is replaced by these records, or a document is merged in; `give_up` clears away what stands half-way.
+    /// All data is replaced by these records, or a document is merged in.
     Restore {
         steps: Vec<Payload>,
-        give_up: Payload,
     },
     Read(Level),
     HandOver {

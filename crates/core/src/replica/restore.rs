@@ -1,77 +1,158 @@
-//! All data is replaced by a document, or one is merged in: record after record, each when the one before is committed.
+//! All data is replaced by a document, or one is merged in: record after record, each when the one before is committed (P46).
+//!
+//! ```text
+//!   Call::Restore ──► part ──► part ──► end ──► what it came to when it was applied ──► the caller
+//!                      │        │        └─ no verdict ─────────────────────────────► unknown
+//!                      └────────┴─ refused, deposed, too late ──► surely nothing ───► the caller
+//!                                                └──► a record that clears away what is staged
+//! ```
+//!
+//! Until the last step is proposed, nothing can come of an attempt; so whatever breaks it off before is a sure answer. What is left
+//! staged is cleared away by whoever leads: by the record that opens the next epoch, or by one of this leader's own, which is due
+//! whenever something is staged and nobody goes on with it.
 
 use super::answer::{Answer, Denied, Written};
 use super::io::CallId;
-use super::state::{Replica, Restoring, Turn, Waiting};
-use crate::protocol::Verdict;
+use super::state::{Outcome, Replica, Restoring, Waiting};
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::{Reply, give_up_restore};
-use crate::types::Payload;
+use crate::protocol::{Refusal, Verdict};
+use crate::store::{Reason, Reply, Rule, give_up_restore};
+use crate::types::{Entry, Epoch, Payload, Span, Time};
 
+/// While it goes on no snapshot is taken, and what it stages is held in memory. The largest document has a thousand steps, and
+/// over slow links a step takes less than half a second.
+const WITHIN: Span = Span::millis(10 * 60 * 1000);
 /// The number of no restore: what is given up may be any.
 const NONE: u64 = 0;
 
 impl Replica {
-    pub(super) fn on_restore(&mut self, call: CallId, steps: Vec<Payload>, give_up: Payload) {
-        let restoring =
-            Restoring { call, steps: steps.into(), give_up, epoch: None, reply: None, failed: None };
-        self.roles.add_turn(Turn::Restore(restoring.into()));
+    pub(super) fn on_restore(&mut self, call: CallId, steps: Vec<Payload>) {
+        let denied = match self.leads_in() {
+            _ if self.restoring.is_some() => Denied::TooMany { bound: "documents at a time" },
+            None => self.not_leading(),
+            Some(epoch) => {
+                let endless = mutant::is_on(Mutant::RestoreNeverGivenUp);
+                let until = if endless { Time::NEVER } else { self.now.mono + WITHIN };
+                let steps = steps.into();
+                self.restoring = Some(Restoring { call, steps, epoch, until, waits: false });
+                return;
+            }
+        };
+        self.deny(call, denied);
     }
 
-    /// The next step, or the last word.
-    pub(super) fn take_restore(&mut self, mut restoring: Box<Restoring>) {
-        if !self.core.is_open() || !self.goes_on(&mut restoring) || !self.look_ahead() {
-            let denied = restoring.failed.take().unwrap_or_else(|| self.not_leading());
-            return self.deny(restoring.call, denied);
+    fn leads_in(&self) -> Option<Epoch> {
+        self.core.is_open().then(|| self.core.vote().promise.epoch)
+    }
+
+    /// Goes on with the restore, gives it up, or clears up behind one. False if there is nothing to do now.
+    pub(super) fn settle_restore(&mut self) -> bool {
+        let Some(restoring) = &self.restoring else {
+            return self.clear_staged();
+        };
+        // Another epoch has begun, be it this node's own: what was staged is gone (P15).
+        let goes_on = self.leads_in() == Some(restoring.epoch) || mutant::is_on(Mutant::RestoreGoesOn);
+        let late = self.now.mono >= restoring.until;
+        match restoring.is_in_doubt() {
+            true if late => self.end_restore(Err(Denied::Unknown)),
+            true => return false,
+            false if !goes_on => self.end_restore(Err(self.not_leading())),
+            false if late => {
+                self.end_restore(Err(Denied::GivenUp { why: "it took longer than ten minutes" }));
+            }
+            false if restoring.waits => return false,
+            false => self.take_step(),
         }
-        let step = match &restoring.failed {
-            Some(_) => Some(restoring.give_up.clone()),
-            None => restoring.steps.pop_front(),
-        };
-        let Some(step) = step else {
-            return self.deny(restoring.call, Denied::Unknown);
-        };
-        self.propose(step, Waiting::Restore(restoring));
+        true
     }
 
-    /// A step may be committed in a later epoch of this very node. What it had staged is gone by then, and its last step,
-    /// which was never proposed, would put nothing in place and be acknowledged (P15).
-    fn goes_on(&self, restoring: &mut Restoring) -> bool {
-        let epoch = self.core.vote().promise.epoch;
-        *restoring.epoch.get_or_insert(epoch) == epoch || mutant::is_on(Mutant::RestoreGoesOn)
+    fn take_step(&mut self) {
+        if !self.look_ahead() {
+            return;
+        }
+        if self.is_beyond_journal() {
+            return self.end_restore(Err(Denied::Rejected(Reason::RuleViolated(Rule::JournalFull).into())));
+        }
+        let Some(restoring) = &mut self.restoring else { return };
+        let call = restoring.call;
+        match restoring.steps.pop_front() {
+            Some(step) => {
+                restoring.waits = true;
+                self.propose(step, Waiting::Restore { call, outcome: Ok(Reply::none()) });
+            }
+            None => self.end_restore(Err(Denied::GivenUp { why: "it has no steps" })),
+        }
     }
 
-    /// A step was refused, and so was the record that gives the restore up. It is written once this leader can: no snapshot
-    /// is taken while anything is staged (P26).
-    pub(super) fn clear_staged(&mut self) {
-        let is_left = |this: &Replica| this.versions.newest().is_restoring() && !this.pending.is_restoring();
+    /// Whether the next step would overrule more than the journal has room for (P48).
+    fn is_beyond_journal(&self) -> bool {
+        let limits = &self.core.settings().limits;
+        let step = self.restoring.as_ref().and_then(|restoring| restoring.steps.front());
+        let journal = step.and_then(|step| self.versions.newest().journal_after(step));
+        let over = |(entries, bytes)| entries > limits.conflicts || bytes > limits.conflict_bytes;
+        journal.is_some_and(over) && !mutant::is_on(Mutant::JournalUnbounded)
+    }
+
+    pub(super) fn restore_verdict(&mut self, call: CallId, outcome: Outcome, verdict: Verdict) {
+        let Some(restoring) = self.restoring.as_mut().filter(|restoring| restoring.call == call) else {
+            // It has been given up, and its caller been told.
+            return;
+        };
+        restoring.waits = false;
+        let was_last = restoring.steps.is_empty();
+        match (verdict, outcome) {
+            (Verdict::Written { .. }, _) if !was_last => {}
+            (Verdict::Written { position, acks }, Ok(reply)) => {
+                let written = Written { position, acks: Some(acks), reply };
+                self.end_restore(Ok(Answer::Written(written)));
+            }
+            (Verdict::Written { position, acks }, Err(_)) if mutant::is_on(Mutant::RestoreGoesOn) => {
+                let written = Written { position, acks: Some(acks), reply: Reply::none() };
+                self.end_restore(Ok(Answer::Written(written)));
+            }
+            (Verdict::Written { .. }, Err(rejection)) => self.end_restore(Err(Denied::Rejected(rejection))),
+            (verdict @ Verdict::Refused(_), _) => {
+                let denied = self.denied(&verdict);
+                self.end_restore(Err(denied));
+            }
+            // A part may be in some log. The end is in none, and never will be.
+            (_, _) if !was_last => {
+                let denied = self.not_leading();
+                self.end_restore(Err(denied));
+            }
+            (_, _) => self.end_restore(Err(Denied::Unknown)),
+        }
+    }
+
+    fn end_restore(&mut self, answer: Result<Answer, Denied>) {
+        if let Some(restoring) = self.restoring.take() {
+            self.answer(restoring.call, answer);
+        }
+    }
+
+    /// Something is staged and nobody goes on with it. No snapshot is taken while that is so (P26).
+    fn clear_staged(&mut self) -> bool {
+        let is_left = |this: &Replica| this.versions.newest().is_restoring();
         let nobody_clears = mutant::is_on(Mutant::StagedIsLeft);
-        if !nobody_clears && self.core.is_open() && is_left(self) && self.look_ahead() && is_left(self) {
-            self.propose(give_up_restore(NONE), Waiting::Nobody);
+        if nobody_clears || !self.core.is_open() || !is_left(self) || !self.look_ahead() || !is_left(self) {
+            return false;
         }
+        let give_up = give_up_restore(NONE);
+        // What refuses this, leadership being handed over or a full disk, ends by itself, or with this leader.
+        let refused = self.refusal_of_clearing(&give_up).is_some();
+        if !refused {
+            self.propose_clearing(give_up);
+        }
+        !refused
     }
 
-    pub(super) fn restore_verdict(&mut self, mut restoring: Box<Restoring>, verdict: Verdict) {
-        if let Some(denied) = restoring.failed.take() {
-            return self.deny(restoring.call, denied);
-        }
-        match verdict {
-            Verdict::Written { position, acks } if restoring.steps.is_empty() => {
-                let reply = restoring.reply.unwrap_or_else(Reply::none);
-                self.answer(
-                    restoring.call,
-                    Ok(Answer::Written(Written { position, acks: Some(acks), reply })),
-                );
-            }
-            Verdict::Written { .. } => self.roles.add_turn(Turn::Restore(restoring)),
-            // Whoever leads next clears away what is staged.
-            Verdict::Unknown | Verdict::Done | Verdict::Readable { .. } => {
-                self.deny(restoring.call, Denied::Unknown)
-            }
-            Verdict::Refused(_) => {
-                restoring.failed = Some(self.denied(&verdict));
-                self.roles.add_turn(Turn::Restore(restoring));
-            }
-        }
+    fn refusal_of_clearing(&self, give_up: &Payload) -> Option<Refusal> {
+        let entry = Entry::Client(give_up.clone());
+        self.core.refusal(&entry, true, self.round.entries.len() as u64, self.round.bytes)
+    }
+
+    /// When a restore is to be given up.
+    pub(super) fn restore_deadline(&self) -> Time {
+        self.restoring.as_ref().map_or(Time::NEVER, |restoring| restoring.until)
     }
 }

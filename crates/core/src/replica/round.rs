@@ -4,7 +4,7 @@ use super::answer::Denied;
 use super::io::End;
 use super::state::{Replica, Round, Waiting};
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{Input, Verdict};
+use crate::protocol::{Input, Proposal, Verdict};
 use crate::types::{Entry, Index, Payload, Position, Record};
 
 /// Records of one round, in bytes: so much is copied and sent as one batch before the next begins.
@@ -18,9 +18,18 @@ impl Replica {
 
     /// Adds a record that the newest version accepts. What the protocol would refuse never enters the round.
     pub(super) fn propose(&mut self, payload: Payload, waiting: Waiting) {
+        self.add_to_round(payload, false, waiting);
+    }
+
+    /// The same with what takes back what was left half-way: nobody waits for it.
+    pub(super) fn propose_clearing(&mut self, payload: Payload) {
+        self.add_to_round(payload, true, Waiting::Nobody);
+    }
+
+    fn add_to_round(&mut self, payload: Payload, clears_up: bool, waiting: Waiting) {
         let entry = Entry::Client(payload);
         let before = self.round.entries.len() as Index;
-        if let Some(refusal) = self.core.refusal(&entry, before, self.round.bytes) {
+        if let Some(refusal) = self.core.refusal(&entry, clears_up, before, self.round.bytes) {
             return self.decided(waiting, Verdict::Refused(refusal));
         }
         let position = Position::new(self.core.vote().promise.epoch, self.last_index() + 1);
@@ -35,7 +44,7 @@ impl Replica {
         };
         let request = self.pending.add(waiting.with_outcome(outcome));
         self.round.bytes += record.entry.size();
-        self.round.entries.push((request, record.entry));
+        self.round.entries.push(Proposal { request, entry: record.entry, clears_up });
         self.move_waiters(position.index);
         if self.round.bytes >= BYTES_MOST {
             self.propose_round();

@@ -4,15 +4,12 @@ use super::feed;
 use super::io::{Brought, DiskWrite, End, Out, Outgoing, SnapshotOrder, StateTransfer};
 use super::state::{Rebase, Replica};
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{After, Fault, Message, SnapshotMeta, Term};
-use crate::store::{Key, Store};
+use crate::protocol::{After, Envelope, Fault, Impasse, Input, Message, SnapshotMeta, Term};
+use crate::store::{Key, Merged, Store};
 use crate::types::{NodeId, Vector};
 
 impl Replica {
     pub(super) fn send_merge(&mut self, to: NodeId, base: Vector, after: After) {
-        if self.committed().is_restoring() && mutant::is_on(Mutant::StagedNotHandedIn) {
-            return;
-        }
         let epoch = self.core.vote().promise.epoch;
         let meta = self.versions.meta().clone();
         self.send_state(to, Message::Merge { epoch, base, meta }, None, after);
@@ -38,12 +35,43 @@ impl Replica {
         self.out.push(Out::SendState(Box::new(outgoing)));
     }
 
+    /// Finds out beforehand what a merge comes to: once the core has merged there is no way back. False if it must not take place,
+    /// because the journal has no room for what it would override (P48).
+    pub(super) fn prepare_merge(&mut self, envelope: &Envelope) -> bool {
+        let Message::Merge { .. } = &envelope.message else { return true };
+        let Some(Brought::Difference(sent)) = &self.brought else { return true };
+        let Some((own, theirs, meta)) = self.core.would_merge(self.now, envelope) else { return true };
+        let merged = self.committed().merged(&own, &sent.difference, &theirs, meta.at, meta.stamp);
+        // What cannot be read is said when it is merged.
+        let Ok(merged) = merged else { return true };
+        if let Some(why) = self.journal_is_over(&merged) {
+            self.inputs.push_back(Input::MergeFails { other: envelope.from, why });
+            return false;
+        }
+        self.prepared = Some((meta, merged));
+        true
+    }
+
+    fn journal_is_over(&self, merged: &Merged) -> Option<Impasse> {
+        let limits = &self.core.settings().limits;
+        let (entries, bytes) = (merged.store.conflict_count(), merged.store.conflict_bytes());
+        let over = entries > limits.conflicts || bytes > limits.conflict_bytes;
+        // Where a merge adds nothing to the journal, there is nothing to wait for.
+        let more = merged.conflicts > 0 && !mutant::is_on(Mutant::JournalUnbounded);
+        (over && more).then_some(Impasse::JournalFull { entries, bytes })
+    }
+
     /// The elder takes the younger's data in.
     pub(super) fn merge(&mut self, own: &Vector, theirs: &Vector, meta: SnapshotMeta) {
         let Some(sent) = self.take_transfer() else {
             return;
         };
-        match self.committed().merged(own, &sent.difference, theirs, meta.at, meta.stamp) {
+        let prepared = self.prepared.take().filter(|(at, _)| *at == meta).map(|(_, merged)| merged);
+        let merged = match prepared {
+            Some(merged) => Ok(merged),
+            None => self.committed().merged(own, &sent.difference, theirs, meta.at, meta.stamp),
+        };
+        match merged {
             // The sides agree on what comes from here on only: a chain of checksums of their own begins.
             Ok(merged) => {
                 let origin = meta.index();
@@ -109,7 +137,7 @@ impl Replica {
             self.end(End::Broken("a snapshot to install that nobody sent"));
             return None;
         };
-        self.snapshots.installed(meta.index());
+        self.snapshots.installed(meta.index(), (*store).clone());
         self.versions.replace(*store, meta, origin);
         self.roles.start_over();
         Some(DiskWrite::Install)

@@ -72,10 +72,10 @@ impl Store {
     }
 
     fn apply_step(&mut self, record: &Record, step: &Payload) -> Result<Applied, Unreadable> {
-        let Restored { reply, changes, restored } = self.apply_restore(record, step)?;
+        let Restored { outcome, changes, restored } = self.apply_restore(record, step)?;
         self.applied = record.position;
         self.stamp = record.stamp;
-        Ok(Applied { outcome: Ok(reply), changes, events: Vec::new(), restored })
+        Ok(Applied { outcome, changes, events: Vec::new(), restored })
     }
 
     fn forget_old_calls(&mut self, changes: &mut Vec<Key>) {
@@ -127,6 +127,11 @@ impl Store {
                 self.clone().run_batch(operations, next, wall, &mut Changes::default())
             }
         }
+    }
+
+    /// Whether this very call has been carried out, as far as that is still known.
+    pub fn remembers(&self, call: Call) -> bool {
+        self.idempotency_keys.get(call.key).is_some_and(|first| first.body == call.body)
     }
 
     /// The answer to an earlier call with the same key.

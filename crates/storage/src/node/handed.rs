@@ -23,10 +23,6 @@ const PART: &str = "part";
 /// As in a snapshot: no call that a node takes comes near it.
 const LINE_BYTES_MOST: usize = 64 << 20;
 
-/// The text of one difference, which is held in memory where it arrives: more than the state of a cluster that has its
-/// nodes' memory to live in.
-pub const DIFFERENCE_BYTES_MOST: u64 = 1 << 30;
-
 /// A difference, and what the sender's state is with it.
 #[derive(Debug)]
 pub struct Handed {

@@ -17,6 +17,6 @@ mod snapshots;
 
 pub use disk_state::DiskState;
 pub use encoder::Encoder;
-pub use handed::{BadHanded, DIFFERENCE_BYTES_MOST, Handed, Receiving};
+pub use handed::{BadHanded, Handed, Receiving};
 pub use load::{LoadError, load, starting};
 pub use snapshots::{lock, merge_once, take};

@@ -69,7 +69,12 @@ impl Node {
         }
     }
 
+    /// A leader that knows that nothing comes of a merge with that side does not answer it, so that the other one, too, stops
+    /// holding its service for it (P48).
     pub(in crate::protocol) fn say_side(&mut self, to: NodeId) {
+        if self.leading().is_some() && !self.impasses.may_try(to, self.mono()) {
+            return;
+        }
         let leader = match &self.role {
             Role::Following(following) if following.tentative.is_none() => Some(following.leader),
             Role::Leading(_) => Some(self.me()),

@@ -15,10 +15,10 @@
 //! meet again, and what one of them has already taken in is not handed in again.
 
 use crate::protocol::log::SnapshotMeta;
-use crate::protocol::messages::{Cause, Event, Message, Output, Term, Write};
+use crate::protocol::messages::{Cause, Envelope, Event, Impasse, Input, Message, Output, Term, Write};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{HandingIn, Leader, Meeting, Node, Progress};
-use crate::types::{Entry, Epoch, NodeId, Owner, Position, Span, Stamp, Time, Vector};
+use crate::types::{Entry, Epoch, NodeId, Now, Owner, Position, Span, Stamp, Time, Vector};
 
 impl Node {
     /// How long the service may stay down for a coordinator that has died.
@@ -32,6 +32,10 @@ impl Node {
         if other < self.me() || self.own_vector().includes(vector) || self.full {
             return;
         }
+        if !self.impasses.may_try(other, now) {
+            return;
+        }
+        let comes_off_by = now + self.impasses.patience(other, self.first_patience());
         let Some(leading) = self.leading_mut().filter(|leading| leading.opened && leading.handing.is_none())
         else {
             return;
@@ -40,14 +44,15 @@ impl Node {
             Some(meeting) if meeting.other == other => meeting.until = now + patience,
             Some(_) => {}
             None => {
-                leading.meeting = Some(Meeting { other, next_send: now, until: now + patience });
+                leading.meeting =
+                    Some(Meeting { other, next_send: now, until: now + patience, comes_off_by });
                 self.event(Event::Met { other });
             }
         }
     }
 
     pub(in crate::protocol) fn on_meet(&mut self, from: NodeId, term: Term, vector: &Vector) {
-        if term.epoch.leader != from {
+        if term.epoch.leader != from || !self.impasses.may_try(from, self.mono()) {
             return;
         }
         self.say_side(from);
@@ -68,6 +73,8 @@ impl Node {
 
     /// What the meetings of this leader are due to do now.
     pub(in crate::protocol) fn settle_merging(&mut self) {
+        let now = self.mono();
+        self.impasses.forget_old(now);
         let Some(leading) = self.leading().filter(|leading| leading.opened) else {
             return;
         };
@@ -85,10 +92,48 @@ impl Node {
 
     fn drop_lapsed_meetings(&mut self) {
         let now = self.mono();
+        let late = |meeting: &&Meeting| now >= meeting.comes_off_by && now < meeting.until;
+        let late = self.leading().and_then(|leading| leading.meeting.as_ref()).filter(late);
+        if let Some(other) = late.map(|meeting| meeting.other)
+            && !mutant::is_on(Mutant::MeetsForEver)
+        {
+            self.call_off(other, Impasse::NothingComes);
+        }
         if let Some(leading) = self.leading_mut() {
             leading.meeting.take_if(|meeting| now >= meeting.until);
             leading.handing_in.take_if(|handing| now >= handing.until);
         }
+    }
+
+    /// What a merge may take the first time, holding the service: a gigabyte has arrived by then where links are as they should be.
+    fn first_patience(&self) -> Span {
+        self.settings.timing.dead_after.times(30)
+    }
+
+    /// Nothing comes of the merge with that side: both go on for themselves, and try again later (P48).
+    pub(in crate::protocol) fn call_off(&mut self, other: NodeId, why: Impasse) {
+        let (now, first) = (self.mono(), self.first_patience());
+        let Some(leading) = self.leading_mut() else { return };
+        let met = leading.meeting.take_if(|meeting| meeting.other == other).is_some();
+        let handing_in = leading.handing_in.take_if(|handing| handing.to == other).is_some();
+        if met || handing_in {
+            self.impasses.failed(other, why, now, first);
+            self.event(Event::Impasse { other, why });
+        }
+    }
+
+    /// Merges that do not come off, and why, as far as this node knows.
+    pub fn impasses(&self) -> impl Iterator<Item = (NodeId, &Impasse)> {
+        self.impasses.iter()
+    }
+
+    /// What would be merged with what, and where the merged state would stand, if this came now.
+    pub fn would_merge(&self, now: Now, envelope: &Envelope) -> Option<(Vector, Vector, SnapshotMeta)> {
+        let outputs = self.clone().handle(now, Input::Message(envelope.clone()));
+        outputs.into_iter().find_map(|output| match output {
+            Output::Merge { own, theirs, meta } => Some((own, theirs, meta)),
+            _ => None,
+        })
     }
 
     /// Nothing is acknowledged that the other side would not learn of. The hold is renewed while the meeting goes on.
@@ -159,6 +204,7 @@ impl Node {
         self.out.push(Output::Merge { own, theirs, meta: meta.clone() });
         self.go_on_from(meta, Write::Rebase);
         self.event(Event::Merged { with, index });
+        self.impasses.over(with);
         let now = self.mono();
         self.lead(term, None, now);
         self.find_out_where_all_stand();
@@ -223,6 +269,7 @@ impl Node {
             self.go_on_from(meta, Write::Rebase);
             self.note_formed();
             self.event(Event::Overridden { index });
+            self.impasses.all_over();
             self.decide_waiting(index);
         }
         self.note_brought_up_to(from, term.epoch, index);

@@ -23,7 +23,7 @@ pub enum Input {
     /// The peer's connection broke and its port refuses: that process is dead (P3).
     PeerRefused(NodeId),
     /// Client commands, in this order; each gets a verdict of its own.
-    Propose(Vec<(RequestId, Entry)>),
+    Propose(Vec<Proposal>),
     /// May a read be answered? `at_least` names a record that it was judged against (P14).
     Read {
         request: RequestId,
@@ -53,6 +53,38 @@ pub enum Input {
     Digest(Checkpoint),
     /// The disk has no room for another segment, or has room again (P24).
     DiskFull(bool),
+    /// What this side or that one has cannot be merged as things are (P48).
+    MergeFails {
+        other: NodeId,
+        why: Impasse,
+    },
+}
+
+/// Why two sides do not become one (P48).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Impasse {
+    /// The other side was heard, and handed in nothing that could be taken.
+    NothingComes,
+    /// What this side has to hand in is more than a node takes.
+    TooLarge { bytes: u64, most: u64 },
+    /// The journal of conflicts would have more entries than it may, or more text.
+    JournalFull { entries: usize, bytes: usize },
+}
+
+/// A record that somebody waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Proposal {
+    pub request: RequestId,
+    pub entry: Entry,
+    /// It takes back what was left half-way. No hold of the service refuses that, nor any bound on what clients may ask for:
+    /// whatever refused the rest would keep what is half-way there.
+    pub clears_up: bool,
+}
+
+impl Proposal {
+    pub fn new(request: RequestId, entry: Entry) -> Proposal {
+        Proposal { request, entry, clears_up: false }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -261,6 +293,11 @@ pub enum Event {
     Merged {
         with: NodeId,
         index: Index,
+    },
+    /// They do not become one, and both go on as before for a while (P48).
+    Impasse {
+        other: NodeId,
+        why: Impasse,
     },
     /// The state was brought up to that of a side that includes it, as of this index.
     Overridden {

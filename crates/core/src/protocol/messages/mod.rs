@@ -5,7 +5,7 @@ mod message;
 mod notation;
 
 pub use io::{
-    Cause, Event, Fault, Input, IsLeader, MemberChange, MembersRefusal, Output, Recovered, Refusal,
-    ServiceChange, Verdict, Vote, Write,
+    Cause, Event, Fault, Impasse, Input, IsLeader, MemberChange, MembersRefusal, Output, Proposal, Recovered,
+    Refusal, ServiceChange, Verdict, Vote, Write,
 };
 pub use message::{Certificate, Checkpoint, Claim, Condition, Envelope, Message, Standing, Term};

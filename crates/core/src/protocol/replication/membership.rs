@@ -1,6 +1,6 @@
 //! Who belongs to the cluster changes by a record, one change at a time (P43).
 
-use crate::protocol::messages::{MemberChange, MembersRefusal, Refusal, Verdict};
+use crate::protocol::messages::{MemberChange, MembersRefusal, Proposal, Refusal, Verdict};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::majority;
 use crate::protocol::state::{Leader, Node, Peer};
@@ -21,7 +21,7 @@ impl Node {
         match leader.after(change) {
             // It is so already: a call that is tried again.
             Ok(members) if members == *self.members() => self.on_read(request, self.log.last().index),
-            Ok(members) => self.on_propose(vec![(request, Entry::Members { members })]),
+            Ok(members) => self.on_propose(vec![Proposal::new(request, Entry::Members { members })]),
             Err(refusal) => self.verdict(request, Verdict::Refused(Refusal::Members(refusal))),
         }
     }

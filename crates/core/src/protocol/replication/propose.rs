@@ -1,7 +1,7 @@
 //! A client's write goes from a proposal to its verdict (P12, P15, P22, P23).
 
 use crate::protocol::log::Records;
-use crate::protocol::messages::{Refusal, ServiceChange, Verdict};
+use crate::protocol::messages::{Proposal, Refusal, ServiceChange, Verdict};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::settings::Ack;
 use crate::protocol::state::{Leader, Node};
@@ -10,10 +10,11 @@ use crate::types::{Entry, Format, Incarnation, Index, NodeId, Owner, Position, R
 impl Node {
     /// Each entry becomes one record, or is refused and surely never applied. Those that are taken
     /// go to disk and to the followers as one batch.
-    pub(in crate::protocol) fn on_propose(&mut self, entries: Vec<(RequestId, Entry)>) {
+    pub(in crate::protocol) fn on_propose(&mut self, proposals: Vec<Proposal>) {
         let (mut taken, mut bytes) = (Vec::new(), 0);
-        for (request, entry) in entries {
-            match self.refusal(&entry, taken.len() as Index, bytes) {
+        for proposal in proposals {
+            let Proposal { request, entry, clears_up } = proposal;
+            match self.refusal(&entry, clears_up, taken.len() as Index, bytes) {
                 Some(refusal) => self.verdict(request, Verdict::Refused(refusal)),
                 None => {
                     bytes += entry.size();
@@ -30,18 +31,20 @@ impl Node {
 
     /// Why a proposal would be refused now, behind so many records and bytes that are proposed with it. It does not change
     /// while nothing else happens.
-    pub fn refusal(&self, entry: &Entry, records: Index, bytes: usize) -> Option<Refusal> {
+    pub fn refusal(&self, entry: &Entry, clears_up: bool, records: Index, bytes: usize) -> Option<Refusal> {
         let Some(leading) = self.leading().filter(|leading| leading.opened) else {
             return Some(Refusal::NotLeader { leader: self.leader() });
         };
         let limits = &self.settings.limits;
         let many = self.log.last().index + records - self.commit >= limits.uncommitted;
         let large = leading.uncommitted_bytes + bytes >= limits.uncommitted_bytes;
+        let is_clients = !clears_up || mutant::is_on(Mutant::GiveUpIsRefused);
+        let is_held = self.service_is_down() && matches!(entry, Entry::Client(_));
         match () {
             () if leading.handing.is_some() => Some(Refusal::HandingOver),
             () if self.full => Some(Refusal::DiskFull),
-            () if many || large => Some(Refusal::TooMany),
-            () if self.service_is_down() && matches!(entry, Entry::Client(_)) => Some(Refusal::ServiceDown),
+            () if is_clients && (many || large) => Some(Refusal::TooMany),
+            () if is_clients && is_held => Some(Refusal::ServiceDown),
             () if entry.format() > self.shared_format() => Some(Refusal::FormatNotShared),
             () => None,
         }
@@ -146,7 +149,7 @@ impl Node {
             ServiceChange::Up { .. } if self.is_open() => return self.on_read(request, 0),
             ServiceChange::Up { owner } => Entry::ServiceUp { owner },
         };
-        self.on_propose(vec![(request, entry)]);
+        self.on_propose(vec![Proposal::new(request, entry)]);
     }
 
     /// Lifts a hold whose ttl has passed: a dead coordinator cannot keep the cluster down (P22).

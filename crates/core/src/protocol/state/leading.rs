@@ -113,6 +113,8 @@ pub struct Meeting {
     pub next_send: Time,
     /// Given up if nothing is heard of the other until then.
     pub until: Time,
+    /// Called off then, whatever is heard (P48).
+    pub comes_off_by: Time,
 }
 
 impl Meeting {

@@ -6,6 +6,7 @@
 //! - `members` are who belongs to the cluster, and whose votes count.
 //! - `peers` are the other nodes' processes and disks, `grants` the leases that this node has given, `admission` says whose word
 //!   counts.
+//! - `impasses` are merges that do not come off.
 //! - `effects` writes, promises, sends and commits: what must be durable before a message leaves is decided there alone.
 
 mod admission;
@@ -13,6 +14,7 @@ mod ballots;
 mod effects;
 mod following;
 mod grants;
+mod impasses;
 mod leader;
 mod leading;
 mod members;

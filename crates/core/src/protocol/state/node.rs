@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::ballots::Checkpoints;
 use super::following::Following;
 use super::grants::Grants;
+use super::impasses::Impasses;
 use super::leading::{Leading, Yielded};
 use super::peers::{Hold, Peers};
 use super::seeking::{Pending, Seeking};
@@ -68,6 +69,8 @@ pub struct Node {
     pub(in crate::protocol) checkpoints: Checkpoints,
     /// Which disk it has said to have taken its place (P10).
     pub(in crate::protocol) told_replaced: Option<Incarnation>,
+    /// Merges that do not come off (P48).
+    pub(in crate::protocol) impasses: Impasses,
     pub(in crate::protocol) full: bool,
     pub(in crate::protocol) stopped: bool,
 }
@@ -122,6 +125,7 @@ impl Node {
             claimed_as_heir: None,
             checkpoints: Checkpoints::default(),
             told_replaced: None,
+            impasses: Impasses::default(),
             full: false,
             stopped: false,
             settings,

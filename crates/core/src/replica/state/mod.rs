@@ -11,7 +11,7 @@ mod snapshots;
 mod versions;
 
 pub(super) use acquiring::Acquiring;
-pub(super) use pending::Waiting;
+pub(super) use pending::{Outcome, Waiting};
 pub(super) use renewing::{Renewing, What};
 pub(super) use replica::Rebase;
 pub use replica::{Replica, Start};

@@ -6,7 +6,6 @@ use std::mem;
 
 use super::acquiring::Acquiring;
 use super::renewing::Renewing;
-use super::restoring::Restoring;
 use crate::replica::answer::{Denied, Written};
 use crate::replica::io::CallId;
 use crate::store::{self, Rejection};
@@ -38,8 +37,11 @@ pub(in crate::replica) enum Waiting {
     Acquire(Box<Acquiring>),
     /// A renewal, or a registration.
     Renew(Renewing),
-    /// A step of a restore, or what gives it up.
-    Restore(Box<Restoring>),
+    /// A step of a restore, with what it comes to.
+    Restore {
+        call: CallId,
+        outcome: Outcome,
+    },
     /// The replica's own record about leases; nobody waits for it.
     Leases(u64),
     /// A hand-over, or a change of the service's holds.
@@ -59,10 +61,6 @@ impl Pending {
 
     pub fn take(&mut self, request: RequestId) -> Option<Waiting> {
         self.waiting.remove(&request)
-    }
-
-    pub fn is_restoring(&self) -> bool {
-        self.waiting.values().any(|waiting| matches!(waiting, Waiting::Restore(_)))
     }
 
     /// What each of them is about follows from its number, and its outcome from the version that it made.
@@ -87,7 +85,8 @@ impl Waiting {
             Waiting::Read(call) | Waiting::Admin(call) => Some(*call),
             Waiting::Acquire(acquiring) => Some(acquiring.call),
             Waiting::Renew(renewing) => Some(renewing.call),
-            Waiting::Restore(restoring) => Some(restoring.call),
+            // Its caller is told by the restore itself.
+            Waiting::Restore { .. } => None,
             Waiting::Leases(_) | Waiting::Farewell | Waiting::Nobody => None,
         }
     }
@@ -101,10 +100,7 @@ impl Waiting {
     pub fn with_outcome(self, known: Outcome) -> Waiting {
         match self {
             Waiting::Write { call, .. } => Waiting::Write { call, outcome: known },
-            Waiting::Restore(mut restoring) => {
-                known.into_iter().for_each(|reply| restoring.came_to(reply));
-                Waiting::Restore(restoring)
-            }
+            Waiting::Restore { call, .. } => Waiting::Restore { call, outcome: known },
             other => other,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::pending::Pending;
+use super::restoring::Restoring;
 use super::roles::Roles;
 use super::round::Round;
 use super::snapshots::SnapshotPlan;
@@ -10,7 +11,7 @@ use super::versions::Versions;
 use crate::protocol::{Input, Node, Recovered, Roster, Settings, SnapshotMeta};
 use crate::replica::answer::{Answer, Denied};
 use crate::replica::io::{Brought, CallId, End, Out};
-use crate::store::Store;
+use crate::store::{Merged, Store};
 use crate::types::{Index, NodeId, Now, Time};
 
 /// What a node begins with: its settings, and what it found on its disk.
@@ -54,9 +55,13 @@ pub struct Replica {
     pub(in crate::replica) round: Round,
     pub(in crate::replica) pending: Pending,
     pub(in crate::replica) roles: Roles,
+    /// One document at a time.
+    pub(in crate::replica) restoring: Option<Restoring>,
     pub(in crate::replica) snapshots: SnapshotPlan,
     /// The state that came with the message being handled.
     pub(in crate::replica) brought: Option<Brought>,
+    /// What the merge comes to that the message being handled brings about, and where it stands.
+    pub(in crate::replica) prepared: Option<(SnapshotMeta, Merged)>,
     /// What the state has just become by a merge or an override; the disk is yet to be told.
     pub(in crate::replica) rebase: Option<Rebase>,
     /// Whether an election that the feed was told of is still under way.
@@ -78,12 +83,14 @@ impl Replica {
         Replica {
             core,
             now,
-            versions: Versions::new(store, meta, origin, snapshot_every),
+            versions: Versions::new(store.clone(), meta, origin, snapshot_every),
             round: Round::default(),
             pending: Pending::default(),
             roles: Roles::default(),
-            snapshots: SnapshotPlan::new(snapshot_index),
+            restoring: None,
+            snapshots: SnapshotPlan::new(snapshot_index, store),
             brought: None,
+            prepared: None,
             rebase: None,
             electing: false,
             inputs: VecDeque::new(),
@@ -108,6 +115,11 @@ impl Replica {
             return;
         }
         self.ended = Some(why);
+        // Of a restore whose last step has not been proposed, nothing comes.
+        if let Some(restoring) = self.restoring.take() {
+            let denied = if restoring.is_in_doubt() { Denied::Unknown } else { Denied::Stopping };
+            self.deny(restoring.call, denied);
+        }
         for waiting in self.pending.drain().collect::<Vec<_>>() {
             if let Some(call) = waiting.call() {
                 let denied = if waiting.changes_nothing() { Denied::Stopping } else { Denied::Unknown };

@@ -2,28 +2,25 @@
 
 use std::collections::VecDeque;
 
-use crate::replica::answer::Denied;
 use crate::replica::io::CallId;
-use crate::store::Reply;
-use crate::types::{Epoch, Payload};
+use crate::types::{Epoch, Payload, Time};
 
-/// A restore on its way.
+/// One attempt: all of its steps belong to one epoch of this node, or nothing comes of them.
 #[derive(Clone, Debug)]
 pub(in crate::replica) struct Restoring {
     pub call: CallId,
+    /// What has yet to be proposed.
     pub steps: VecDeque<Payload>,
-    pub give_up: Payload,
-    /// In which its first step was proposed.
-    pub epoch: Option<Epoch>,
-    /// What the last step came to.
-    pub reply: Option<Reply>,
-    /// Why it is being given up.
-    pub failed: Option<Denied>,
+    pub epoch: Epoch,
+    /// It is given up then.
+    pub until: Time,
+    /// A step waits for its verdict.
+    pub waits: bool,
 }
 
 impl Restoring {
-    /// The outcome of its newest step.
-    pub fn came_to(&mut self, reply: Reply) {
-        self.reply = Some(reply);
+    /// Its last step may be in a log: only the verdict says what becomes of it.
+    pub fn is_in_doubt(&self) -> bool {
+        self.waits && self.steps.is_empty()
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::acquiring::Acquiring;
 use super::renewing::Renewing;
-use super::restoring::Restoring;
 use crate::leases::{Leases, Waiters};
 use crate::replica::io::CallId;
 use crate::types::{Epoch, LeaseName, Span, Text, Time};
@@ -40,7 +39,6 @@ pub(in crate::replica) enum Turn {
     Renew(Renewing),
     /// Somebody gave it back, or it ended.
     Freed(Text),
-    Restore(Box<Restoring>),
 }
 
 impl Roles {
@@ -113,7 +111,6 @@ impl Turn {
         match self {
             Turn::Acquire(acquiring) => Some(acquiring.call),
             Turn::Renew(renewing) => Some(renewing.call),
-            Turn::Restore(restoring) => Some(restoring.call),
             Turn::Freed(_) => None,
         }
     }

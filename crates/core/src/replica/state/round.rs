@@ -1,10 +1,11 @@
 //! A round: the records and questions of one input.
 
-use crate::types::{Entry, Index, RequestId};
+use crate::protocol::Proposal;
+use crate::types::{Index, RequestId};
 
 #[derive(Clone, Debug, Default)]
 pub(in crate::replica) struct Round {
-    pub entries: Vec<(RequestId, Entry)>,
+    pub entries: Vec<Proposal>,
     pub bytes: usize,
     /// Reads, each with the record that its answer was judged by.
     pub reads: Vec<(RequestId, Index)>,

@@ -18,8 +18,8 @@ const PAUSE: Span = Span::millis(100);
 pub(in crate::replica) struct SnapshotPlan {
     /// The index of the newest finished snapshot.
     newest: Index,
-    /// The newest boundary's state.
-    boundary: Option<(Index, Store)>,
+    /// The newest boundary's state, or what this node began with: that is one, too.
+    boundary: (Index, Store),
     /// The newest boundary that has no snapshot yet.
     due: Option<(SnapshotMeta, Index, Store)>,
     /// Keys changed since the newest snapshot, up to the boundary that is due, and beyond it.
@@ -34,8 +34,8 @@ pub(in crate::replica) struct SnapshotPlan {
 }
 
 impl SnapshotPlan {
-    pub fn new(newest: Index) -> SnapshotPlan {
-        SnapshotPlan { newest, ..SnapshotPlan::default() }
+    pub fn new(newest: Index, store: Store) -> SnapshotPlan {
+        SnapshotPlan { newest, boundary: (newest, store), ..SnapshotPlan::default() }
     }
 
     pub fn newest(&self) -> Index {
@@ -43,8 +43,8 @@ impl SnapshotPlan {
     }
 
     /// The newest boundary's state, for whoever catches up.
-    pub fn boundary(&self) -> Option<(Index, &Store)> {
-        self.boundary.as_ref().map(|(index, store)| (*index, store))
+    pub fn boundary(&self) -> (Index, &Store) {
+        (self.boundary.0, &self.boundary.1)
     }
 
     pub fn changed(&mut self, keys: Vec<Key>) {
@@ -53,7 +53,7 @@ impl SnapshotPlan {
 
     /// A boundary has been reached.
     pub fn due(&mut self, meta: SnapshotMeta, origin: Index, store: Store) {
-        self.boundary = Some((meta.index(), store.clone()));
+        self.boundary = (meta.index(), store.clone());
         self.upto_due.append(&mut self.beyond);
         self.due = Some((meta, origin, store));
     }
@@ -103,15 +103,15 @@ impl SnapshotPlan {
         keys.extend(self.running.iter().flat_map(|running| running.iter().cloned()));
         self.forget();
         self.newest = at;
-        self.boundary = Some((at, store));
+        self.boundary = (at, store);
         (keys, whole)
     }
 
     /// A snapshot from a peer has replaced the state, and is on disk already.
-    pub fn installed(&mut self, at: Index) {
+    pub fn installed(&mut self, at: Index, store: Store) {
         self.forget();
         self.newest = at;
-        self.boundary = None;
+        self.boundary = (at, store);
     }
 
     /// A restore has replaced the state: the next snapshot starts a chain of its own.

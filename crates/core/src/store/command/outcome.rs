@@ -111,6 +111,8 @@ pub enum Reason {
     Unchanged,
     /// The idempotency key was used for another call.
     KeyReused,
+    /// The end of a document of which not all parts are staged: nothing is put in place.
+    NotStaged,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +131,8 @@ pub enum Rule {
     GroupNotAdmitted,
     AlreadyVoted,
     ElectionOver,
+    /// A document that is merged in would overrule more than the journal of conflicts has room for.
+    JournalFull,
 }
 
 impl Rejection {
@@ -143,6 +147,7 @@ impl Rejection {
             Reason::LeaseLost { .. } => "lease_lost",
             Reason::Unchanged => "unchanged",
             Reason::KeyReused => "idempotency_key_reused",
+            Reason::NotStaged => "restore_given_up",
         }
     }
 }
@@ -161,6 +166,7 @@ impl Rule {
             Rule::GroupNotAdmitted => "group_not_admitted",
             Rule::AlreadyVoted => "already_voted",
             Rule::ElectionOver => "election_over",
+            Rule::JournalFull => "journal_full",
         }
     }
 }
@@ -188,6 +194,7 @@ impl fmt::Display for Reason {
             Reason::LeaseLost { role } => write!(f, "this token of the role {role:?} has ended"),
             Reason::Unchanged => write!(f, "it is so already"),
             Reason::KeyReused => write!(f, "this idempotency key belongs to another call"),
+            Reason::NotStaged => write!(f, "not all parts of the document are there"),
         }
     }
 }
@@ -222,6 +229,9 @@ impl fmt::Display for Rule {
             Rule::GroupNotAdmitted => "the election does not admit the voter's group",
             Rule::AlreadyVoted => "the voter has voted in this election already",
             Rule::ElectionOver => "the election is over",
+            Rule::JournalFull => {
+                "the journal of conflicts has no room for what this would overrule: settle some of its entries first"
+            }
         };
         write!(f, "{text}")
     }

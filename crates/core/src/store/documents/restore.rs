@@ -5,7 +5,7 @@
 //! 113|{"restore":7,"part":0,"data":{"users":[…]}}    113|{"restore":7,"part":1,"data":{"docs":[…]}}    114|{"restore":7,"parts":2}
 //! ```
 //!
-//! In available mode a document can also be added to what is there (`union`): the last step is `116|{"merge":7,"parts":2}` then.
+//! In available mode a document can also be added to what is there (`union`): the last step is `109|{"merge":7,"parts":2}` then.
 //!
 //! What is staged is no part of the state: it is in no digest and no snapshot, so none may be taken while it is there, and a
 //! change of leader, which nobody finishes the steps of, clears it away.
@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::document::BadDocument;
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::command::{Reply, Unreadable};
+use crate::store::command::{Reason, Rejection, Reply, Unreadable};
 use crate::store::encoding::{Fields, Problem, compact, fields};
 use crate::store::state::{Loader, Staged, Store};
 use crate::store::tables::Key;
@@ -26,7 +26,7 @@ use crate::types::{Format, Payload, Position, Record, Stamp};
 
 const PART: u16 = 113;
 const END: u16 = 114;
-const MERGE: u16 = 116;
+const MERGE: u16 = 109;
 
 /// The size of a part: small enough to apply between two beats, large enough that a record's cost does not matter. An
 /// item that is larger is a part of its own.
@@ -149,7 +149,7 @@ fn united(changes: &[Key]) -> String {
 
 /// What a step came to.
 pub struct Restored {
-    pub reply: Reply,
+    pub outcome: Result<Reply, Rejection>,
     pub changes: Vec<Key>,
     /// All data has been replaced.
     pub restored: bool,
@@ -165,13 +165,27 @@ impl Store {
         self.staged.is_some()
     }
 
+    /// What the journal would come to by this step, in entries and bytes, if the step adds to it: the leader asks before it writes
+    /// the record (P48). What is in the log is applied.
+    pub fn journal_after(&self, step: &Payload) -> Option<(usize, usize)> {
+        if step.kind != MERGE || !self.is_mergeable() {
+            return None;
+        }
+        let (mut then, mut changes) = (self.clone(), Vec::new());
+        let end: MergeEnd = serde_json::from_str(&step.text).ok()?;
+        let staged = then.take_staged(end.merge, end.parts)?;
+        then.unite(&staged.store, self.applied, self.stamp, &mut changes);
+        let more = then.conflict_count() > self.conflict_count();
+        more.then(|| (then.conflict_count(), then.conflict_bytes()))
+    }
+
     pub(in crate::store) fn apply_restore(
         &mut self,
         record: &Record,
         step: &Payload,
     ) -> Result<Restored, Unreadable> {
         let mut changes = Vec::new();
-        let mut reply = Reply::none();
+        let mut outcome = Ok(Reply::none());
         let restored = match step.kind {
             PART => {
                 let part: Part<'_> = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(PART))?;
@@ -182,18 +196,25 @@ impl Store {
             MERGE => {
                 let end: MergeEnd = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(MERGE))?;
                 let staged = self.take_staged(end.merge, end.parts);
-                let staged = staged.filter(|_| self.is_mergeable());
-                staged
-                    .inspect(|staged| self.unite(&staged.store, record.position, record.stamp, &mut changes));
-                reply.json = united(&changes).into();
+                outcome = match staged.filter(|_| self.is_mergeable()) {
+                    Some(staged) => {
+                        self.unite(&staged.store, record.position, record.stamp, &mut changes);
+                        Ok(Reply { json: united(&changes).into(), ..Reply::none() })
+                    }
+                    None => Err(Reason::NotStaged.into()),
+                };
                 false
             }
             _ => {
                 let end: End = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(END))?;
-                self.end_restore(&end, record.position)
+                let restored = self.end_restore(&end, record.position);
+                if !restored && end.parts > 0 {
+                    outcome = Err(Reason::NotStaged.into());
+                }
+                restored
             }
         };
-        Ok(Restored { reply, changes, restored })
+        Ok(Restored { outcome, changes, restored })
     }
 
     /// A part that does not follow the one before it belongs to a restore that was given up.

@@ -49,6 +49,11 @@ pub const CONFLICT_ID_MOST: usize = 2048;
 /// oldest go, and a node that was away for so long is given the whole state.
 pub const TOMBSTONES_MOST: usize = 65_536;
 
+/// Values that lost in a merge and that are remembered beside the ones that won, while a node of the topology may not know of them:
+/// at most one of a key for each disk. Beyond this the oldest go: what they said is in the journal, and in later merges it
+/// counts as known.
+pub const RIVALS_MOST: usize = 1_000_000;
+
 /// A lease's ttl. Below a second a failover or a busy disk would end it; beyond an hour a dead holder blocks a role
 /// for longer than anybody watches.
 pub const TTL_LEAST: Span = Span::millis(1000);

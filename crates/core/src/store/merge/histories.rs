@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::transfer::Difference;
 use crate::store::command::Unreadable;
+use crate::store::encoding::RIVALS_MOST;
 use crate::store::state::Store;
 use crate::store::tables::{Age, Conflict, Key, MergeMetadata, Version, in_order_of_merit, lost_id};
 use crate::types::{Position, Stamp, Vector, WallTime};
@@ -172,6 +173,7 @@ impl Store {
                 merging.settle(other.bounds.settled, changes);
             }
             merging.bound_tombstones(changes);
+            merging.bound_rivals(RIVALS_MOST, changes);
         }
     }
 }

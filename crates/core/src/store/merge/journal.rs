@@ -52,21 +52,18 @@ impl Store {
         let Some(merging) = &self.merging else {
             return Page { items: Vec::new(), next: None };
         };
-        let size = |id: &Text, conflict: &Conflict| {
-            let version = [&conflict.lost, &conflict.kept];
-            id.len()
-                + version
-                    .iter()
-                    .filter_map(|version| version.value.as_ref())
-                    .map(|value| value.len())
-                    .sum::<usize>()
-        };
         let (rows, next) = merging.conflicts.page(prefix, after, limit, size);
         let view = |(id, conflict): (Text, Conflict)| {
             let (key, _) = lost_parts(&id)?;
             Some(ConflictView { id, key, conflict })
         };
         Page { items: rows.into_iter().filter_map(view).collect(), next }
+    }
+
+    /// How much text the journal keeps: names, and the two values of each entry.
+    pub fn conflict_bytes(&self) -> usize {
+        let entries = self.merging.iter().flat_map(|merging| merging.conflicts.iter());
+        entries.map(|(id, conflict)| size(id, conflict)).sum()
     }
 
     /// How many entries the journal has.
@@ -101,6 +98,11 @@ impl Json for ConflictView {
         }
         write!(out, ",\"merged_at\":\"{at}\",\"at\":\"{}\"}}", date::text(*wall))
     }
+}
+
+fn size(id: &Text, conflict: &Conflict) -> usize {
+    let values = [&conflict.lost, &conflict.kept].into_iter().filter_map(|version| version.value.as_ref());
+    id.len() + values.map(|value| value.len()).sum::<usize>()
 }
 
 fn write_member(out: &mut dyn Write, name: &str, text: &str) -> fmt::Result {

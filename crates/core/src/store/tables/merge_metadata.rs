@@ -122,6 +122,20 @@ impl MergeMetadata {
         }
     }
 
+    /// The oldest rivals go where there are more than `most` (P48).
+    pub fn bound_rivals(&mut self, most: usize, changes: &mut Vec<Key>) {
+        let over = self.rivals.len().saturating_sub(most);
+        if over == 0 {
+            return;
+        }
+        let mut by_age: Vec<_> = self.rivals.iter().map(|(id, rival)| (rival.at, id.clone())).collect();
+        by_age.sort_unstable();
+        for (_, id) in by_age.into_iter().take(over) {
+            self.rivals.remove(&id);
+            changes.push(Key::Rival(id));
+        }
+    }
+
     /// Every disk of the topology has had everything up to here: no need to tell it anybody.
     pub fn settle(&mut self, upto: Position, changes: &mut Vec<Key>) {
         if upto <= self.bounds.settled {

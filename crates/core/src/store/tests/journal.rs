@@ -108,6 +108,47 @@ fn an_operators_document_adds_what_is_absent() {
 }
 
 #[test]
+fn what_a_document_does_to_the_journal_is_known_before() {
+    let mut sides = quarrelled();
+    let mut steps = merge_steps(DOCUMENT, 7).expect("a good document");
+    let last = steps.pop().expect("an end");
+    for step in steps {
+        sides[0].apply(Entry::Client(step));
+    }
+    let expected = sides[0].store.journal_after(&last);
+    sides[0].apply(Entry::Client(last));
+    let store = &sides[0].store;
+    assert_eq!(expected, Some((store.conflict_count(), store.conflict_bytes())));
+}
+
+/// A rival that was forgotten is in the journal, and does not come back.
+#[test]
+fn forgotten_rivals_stay_lost() {
+    let mut sides = Side::group(&[1, 2, 3], |side| side.put("k", "0"));
+    for (side, value) in sides.iter_mut().zip(["1", "2", "3"]) {
+        side.put("k", value);
+        side.put(&format!("own{value}"), value);
+    }
+    let third = sides[2].clone();
+    meet(&mut sides, 0, 2);
+    meet(&mut sides, 0, 1);
+    let (mut changes, before) = (Vec::new(), sides[0].store.conflict_count());
+    sides[0].store.merging_mut().expect("available").bound_rivals(1, &mut changes);
+    assert_eq!(changes.len(), 1);
+    sides[0].reflect(&changes);
+    sides[0].check();
+    let leader = sides[0].clone();
+    sides[1] = third.fork(2);
+    sides[1].follow(&leader);
+    sides[2] = third;
+    sides[2].put("more", "1");
+    meet(&mut sides, 0, 2);
+    sides[0].check();
+    assert_eq!(sides[0].doc("k").as_deref(), Some("1"));
+    assert_eq!(sides[0].store.conflict_count(), before);
+}
+
+#[test]
 fn an_operators_document_is_given_up_like_a_restore() {
     let mut sides = quarrelled();
     let before = sides[0].data();
@@ -115,7 +156,9 @@ fn an_operators_document_is_given_up_like_a_restore() {
         sides[0].apply(Entry::Client(step));
     }
     let last = merge_steps(DOCUMENT, 7).expect("good").pop().expect("an end");
-    sides[0].apply(Entry::Client(last));
+    assert_eq!(sides[0].store.journal_after(&last), None);
+    let outcome = sides[0].apply(Entry::Client(last)).0.outcome;
+    assert_eq!(outcome, Err(Reason::NotStaged.into()), "whoever waits for it learns that nothing came of it");
     assert!(!sides[0].store.is_restoring());
     assert_eq!(sides[0].data(), before);
 }

@@ -1,0 +1,118 @@
+//! A document takes the place of all data, or surely does not (P46).
+
+use super::*;
+use crate::protocol::ServiceChange;
+use crate::store::{Reason, merge_steps, restore_steps};
+use crate::types::{Owner, Payload};
+
+const DOCUMENT: &str = r#"{"users":[{"name":"u"}],"docs":[{"key":"k","value":1}]}"#;
+
+fn steps() -> Vec<Payload> {
+    restore_steps(DOCUMENT, 7).expect("a good document")
+}
+
+fn restore(steps: Vec<Payload>) -> Call {
+    Call::Restore { steps }
+}
+
+impl Solo {
+    /// Whether the document is in place.
+    fn is_restored(&self) -> bool {
+        self.replica.committed().doc("k").is_some()
+    }
+
+    /// Until the disk has nothing more to do.
+    fn rest(&mut self) {
+        let mut before = Seq(0);
+        while before < self.given {
+            before = self.given;
+            self.sync();
+        }
+    }
+}
+
+#[test]
+fn a_document_is_put_in_place_by_its_last_step() {
+    let mut solo = Solo::open();
+    let call = solo.call(restore(steps()));
+    assert!(solo.answer(call).is_none() && !solo.is_restored());
+    solo.rest();
+    assert!(matches!(solo.answer(call), Some(Ok(Answer::Written(_)))));
+    assert!(solo.is_restored());
+}
+
+#[test]
+fn one_document_at_a_time() {
+    let mut solo = Solo::open();
+    let calls = solo.round(vec![restore(steps()), restore(steps())]);
+    assert!(matches!(solo.answer(calls[1]), Some(Err(Denied::TooMany { .. }))));
+    solo.rest();
+    assert!(matches!(solo.answer(calls[0]), Some(Ok(Answer::Written(_)))));
+}
+
+/// The answer is what the last record came to, and not that it was written.
+#[test]
+fn an_end_without_all_parts_puts_nothing_in_place() {
+    for all in [steps(), merge_steps(DOCUMENT, 7).expect("a good document")] {
+        let mut solo = Solo::open();
+        let call = solo.call(restore(all[1..].to_vec()));
+        solo.rest();
+        let answer = solo.answer(call);
+        let nothing =
+            |denied: &Denied| matches!(denied, Denied::Rejected(why) if why.reason == Reason::NotStaged);
+        assert!(matches!(&answer, Some(Err(denied)) if nothing(denied)), "{answer:?}");
+        assert!(!solo.is_restored() && !solo.replica.committed().is_restoring());
+    }
+}
+
+#[test]
+fn a_hold_breaks_it_off_and_nothing_is_left() {
+    let mut solo = Solo::open();
+    let down = ServiceChange::Down { owner: Owner::Operator, ttl: Span::millis(600_000), reason: "".into() };
+    let calls = solo.round(vec![restore(steps()), Call::Service(down)]);
+    solo.rest();
+    assert!(matches!(solo.answer(calls[0]), Some(Err(Denied::ServiceDown { .. }))));
+    assert!(solo.replica.core().service_is_down());
+    assert!(
+        !solo.is_restored() && !solo.replica.committed().is_restoring(),
+        "giving up is no client's write"
+    );
+}
+
+#[test]
+fn a_bound_that_is_reached_breaks_it_off_and_nothing_is_left() {
+    let mut solo = Solo::open_with(|settings| settings.limits.uncommitted = 2);
+    let write = |key: &str| put(key, "1", Condition::None);
+    let call = solo.call(restore(steps()));
+    // As the part is committed, two more are under way.
+    let others = [solo.call(write("a")), solo.call(write("b"))];
+    solo.rest();
+    let answer = solo.answer(call);
+    let done = matches!(answer, Some(Ok(Answer::Written(_))));
+    let refused = matches!(answer, Some(Err(Denied::TooMany { .. })));
+    assert!(done == solo.is_restored() && (done || refused), "{answer:?}");
+    assert!(others.into_iter().any(|other| solo.answer(other).is_some()));
+    assert!(!solo.replica.committed().is_restoring());
+}
+
+#[test]
+fn an_attempt_has_an_end() {
+    let mut solo = Solo::open();
+    let call = solo.call(restore(steps()));
+    solo.now += Span::millis(10 * 60 * 1_000).0;
+    // The disk has been slow: the part is written, and it is too late for the rest.
+    solo.rest();
+    let answer = solo.answer(call);
+    assert!(
+        matches!(answer, Some(Err(Denied::GivenUp { .. } | Denied::NoLeader | Denied::NoQuorum))),
+        "{answer:?}"
+    );
+    assert!(!solo.is_restored());
+}
+
+#[test]
+fn who_ends_in_the_middle_says_what_is_sure() {
+    let mut solo = Solo::open();
+    let calls = solo.round(vec![restore(steps()), Call::Stop]);
+    assert!(matches!(solo.answer(calls[0]), Some(Err(Denied::Stopping))), "its end is in no log");
+}

@@ -1,0 +1,178 @@
+//! All data is replaced by a document, or one is merged in, while something else happens (P46); and what a reader is given
+//! that has nothing (P47).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Call, Cluster, PATIENT, Plan, problem, wait_for};
+
+const AVAILABLE: &str =
+    "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"\n";
+
+/// Of a few hundred parts.
+fn large() -> Value {
+    let value = "v".repeat(64 << 10);
+    let docs = (0..1_000).map(|number| json!({"key": format!("new/{number:04}"), "value": value}));
+    json!({"users": [{"name": "eve"}], "docs": docs.collect::<Vec<_>>()})
+}
+
+async fn index(cluster: &Cluster, id: u32) -> u64 {
+    cluster.status_of(id, "last_index").await.as_u64().expect("an index")
+}
+
+/// Sends the document to the leader, and does that once a few of its parts are in the log.
+async fn in_the_middle<F: Future>(
+    cluster: &Arc<Cluster>,
+    leader: u32,
+    route: &'static str,
+    what: impl FnOnce() -> F,
+) -> Answer {
+    let before = index(cluster, leader).await;
+    let (sending, document) = (cluster.clone(), large());
+    let restoring =
+        tokio::spawn(async move { sending.answer(leader, Call::post(route).json(&document)).await });
+    wait_for("parts of the document are in the log", async || {
+        (index(cluster, leader).await >= before + 3).then_some(())
+    })
+    .await;
+    what().await;
+    restoring.await.expect("it ends")
+}
+
+async fn docs_of_the_document(cluster: &Cluster, id: u32) -> usize {
+    let answer = cluster.answer(id, Call::get("/v1/docs?prefix=new/&limit=1")).await.expect(200);
+    answer.json()["items"].as_array().map_or(0, Vec::len)
+}
+
+/// The answer is what has come of it; snapshots go on; and it can be tried again.
+async fn is_all_or_nothing(cluster: &Cluster, answer: &Answer, route: &'static str) {
+    println!("{}", answer.show());
+    assert!([200, 421, 503, 504].contains(&answer.status), "{}", answer.show());
+    let leader = cluster.leader().await;
+    let there = docs_of_the_document(cluster, leader).await > 0;
+    assert!(there || answer.status != 200, "acknowledged, and not in place");
+    assert!(!there || [200, 504].contains(&answer.status), "refused, and in place");
+    let before = cluster.status_of(leader, "snapshot_id").await.as_u64();
+    for number in 0..25 {
+        cluster.write_doc(&format!("later/{number}"), number).await;
+    }
+    wait_for("snapshots go on", async || {
+        (cluster.status_of(leader, "snapshot_id").await.as_u64() > before).then_some(())
+    })
+    .await;
+    let again = cluster.answer(cluster.leader().await, Call::post(route).json(&large())).await;
+    assert!(again.ok(), "{}", again.show());
+    assert!(docs_of_the_document(cluster, cluster.leader().await).await > 0);
+    let all: Vec<u32> = cluster.ids().collect();
+    cluster.equal_states(&all).await;
+}
+
+async fn hand_over(cluster: &Cluster, heir: u32) {
+    wait_for("leadership is handed over", async || {
+        let elect = Call::post("/elect").json(&json!({"node_idx": heir}));
+        cluster.answer(1, elect).await.ok().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn leadership_changes_and_comes_back_in_the_middle() {
+    for (config, route) in
+        [(PATIENT.to_string(), "/override_all_data"), (format!("{AVAILABLE}{PATIENT}"), "/merge_conflict")]
+    {
+        let cluster = Arc::new(Plan::new(3).config(&config).start().await);
+        cluster.write_doc("old", 1).await;
+        let leader = cluster.leader().await;
+        let answer = in_the_middle(&cluster, leader, route, async || {
+            for heir in [cluster.others(leader)[0], leader] {
+                hand_over(&cluster, heir).await;
+            }
+        })
+        .await;
+        is_all_or_nothing(&cluster, &answer, route).await;
+    }
+}
+
+#[tokio::test]
+async fn the_service_goes_down_in_the_middle_and_stays_down() {
+    for (config, route) in
+        [(PATIENT.to_string(), "/override_all_data"), (format!("{AVAILABLE}{PATIENT}"), "/merge_conflict")]
+    {
+        let cluster = Arc::new(Plan::new(3).config(&config).start().await);
+        cluster.write_doc("old", 1).await;
+        let leader = cluster.leader().await;
+        let answer = in_the_middle(&cluster, leader, route, async || {
+            let down = Call::post("/service_down").json(&json!({"ttl_ms": 3_600_000}));
+            cluster.answer(leader, down).await.expect(200);
+        })
+        .await;
+        if answer.status != 200 {
+            problem(&answer, 503, "service_down");
+        }
+        cluster.answer(leader, Call::post("/service_up")).await.expect(200);
+        is_all_or_nothing(&cluster, &answer, route).await;
+    }
+}
+
+#[tokio::test]
+async fn the_leader_dies_in_the_middle() {
+    let cluster = Arc::new(Plan::new(3).config(PATIENT).start().await);
+    cluster.write_doc("old", 1).await;
+    let leader = cluster.leader().await;
+    let before = index(&cluster, leader).await;
+    let (sending, document) = (cluster.clone(), large());
+    let restoring = tokio::spawn(async move {
+        let call = Call::post("/override_all_data").json(&document);
+        sending.ask(leader, &call).await.ok().map(|answer| answer.status)
+    });
+    wait_for("parts of the document are in the log", async || {
+        (index(&cluster, leader).await >= before + 3).then_some(())
+    })
+    .await;
+    cluster.kill9(leader);
+    let told = restoring.await.expect("it ends");
+    let next = cluster.leader().await;
+    let there = docs_of_the_document(&cluster, next).await > 0;
+    assert!(there || told != Some(200), "acknowledged, and not in place");
+    cluster.start(leader);
+    cluster.is_ready(leader).await;
+    let again = cluster.answer(next, Call::post("/override_all_data").json(&large())).await;
+    assert!(again.ok(), "{}", again.show());
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
+/// After an override the lines of the log are not all that there is.
+#[tokio::test]
+async fn a_reader_that_has_nothing_is_given_everything() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("old", 1).await;
+    let leader = cluster.leader().await;
+    let document = json!({"users": [{"name": "eve"}], "docs": [{"key": "k", "value": 1}]});
+    cluster.answer(leader, Call::post("/override_all_data").json(&document)).await.expect(200);
+    cluster.write_doc("later", 2).await;
+    let ask = |id: u64| Call::post("/catch_up").json(&json!({"snapshot_id": id}));
+    let given = cluster.answer(leader, ask(0)).await.expect(200).json();
+    assert_eq!(given["snapshot_id"], 0, "{given}");
+    assert_eq!(given["snapshot"]["users"], json!([{"name": "eve"}]));
+    let keys = given["snapshot"]["docs"].as_array().expect("a list").iter().map(|doc| doc["key"].clone());
+    assert_eq!(keys.collect::<Vec<_>>(), [json!("k")]);
+    let lines = given["logs"].to_string();
+    assert!(lines.contains("later") && !lines.contains("eve"), "{lines}");
+    // A boundary that has not been is one of other numbers.
+    let given = cluster.answer(leader, ask(1_000)).await.expect(200).json();
+    assert!(given["snapshot"].is_object(), "{given}");
+    for number in 0..30 {
+        cluster.write_doc(&format!("d/{number}"), number).await;
+    }
+    let given = cluster.answer(leader, ask(1)).await.expect(200).json();
+    assert!(given.get("snapshot").is_none(), "its lines are there: {given}");
+    // Also from a process that has only its disk to tell it.
+    cluster.kill9(leader);
+    cluster.start(leader);
+    cluster.is_ready(leader).await;
+    let leader = cluster.leader().await;
+    let given = cluster.answer(leader, ask(0)).await.expect(200).json();
+    let text = given.to_string();
+    assert!(given["snapshot"].is_object() && text.contains("eve") && text.contains("d/29"), "{text}");
+}
