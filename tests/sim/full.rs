@@ -1,6 +1,7 @@
 //! Disks without room, where records wait, and promises and answers do not (P24, C32); and a slow one (P26).
 
 use eldest::protocol::Node;
+use eldest::replica::Call;
 use eldest::types::{Format, NodeId};
 
 use crate::calls::Waiting;
@@ -94,9 +95,31 @@ pub fn installs_slowly() -> Check {
     ensure(led > 5, "stage", || format!("n1 led {led} times"))
 }
 
+/// P26: the disk of n3 syncs slowly. It follows a new leader, hears of commits beyond a boundary, and loses its power before its
+/// promise is on the disk: nothing that was written beside it looks newer.
+pub fn promises_slowly() -> Check {
+    for seed in 80..90 {
+        let mut world = stage(3, seed, |_| {})?;
+        world.hosts[2].sync_us = 400 * MS;
+        world.order(0, Call::HandOver { to: Some(NodeId(2)) })?;
+        let led = world.run_until_true(world.now + 2_000 * MS, |world| leads(world, 2))?;
+        ensure(led, "stage", || "n2 does not lead".into())?;
+        for value in 0..24 {
+            write(&mut world, 2, value + 10);
+            run(&mut world, 5)?;
+        }
+        run(&mut world, 150)?;
+        world.crash(2, true);
+        world.start(2)?;
+        run(&mut world, 1_000)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_full_disk_answers_and_promises() {
     assert_eq!(crate::guarded::guarded(full_follower_answers), Ok(()));
     assert_eq!(crate::guarded::guarded(full_follower_promises), Ok(()));
     assert_eq!(crate::guarded::guarded(installs_slowly), Ok(()));
+    assert_eq!(crate::guarded::guarded(promises_slowly), Ok(()));
 }

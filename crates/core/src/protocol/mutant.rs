@@ -114,6 +114,8 @@ pub enum Mutant {
     SnapshotGoesBack,
     /// P26: a snapshot is taken while an older one waits to be installed, which then replaces it.
     SnapshotBeforeInstalled,
+    /// P26: a snapshot is written before the promise of the epoch that its records are of.
+    SnapshotBeforePromise,
     /// P16, C15: idempotency keys are lost with a snapshot.
     KeysForgotten,
     /// I7, C16: all data is replaced by a document, and with it the memory of the calls that were carried out.

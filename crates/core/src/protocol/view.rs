@@ -77,6 +77,11 @@ impl Node {
         self.disk.is_installing()
     }
 
+    /// Whether the disk has what this node has promised last.
+    pub fn promise_is_durable(&self) -> bool {
+        self.disk.is_met(self.disk.vote())
+    }
+
     pub fn is_stopped(&self) -> bool {
         self.stopped
     }

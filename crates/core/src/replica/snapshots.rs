@@ -15,10 +15,12 @@ impl Replica {
         }
     }
 
-    /// When the next snapshot may start. One that is still to be installed would take the place of a newer one.
+    /// When the next snapshot may start. One that is still to be installed would take the place of a newer one; and beside a
+    /// disk that does not have this node's promise yet, records of that epoch would look as if the disk had lost it.
     pub(super) fn next_snapshot(&self) -> Time {
-        let waits = self.core.is_installing() && !mutant::is_on(Mutant::SnapshotBeforeInstalled);
-        if waits { Time::NEVER } else { self.snapshots.deadline() }
+        let installs = self.core.is_installing() && !mutant::is_on(Mutant::SnapshotBeforeInstalled);
+        let promises = !self.core.promise_is_durable() && !mutant::is_on(Mutant::SnapshotBeforePromise);
+        if installs || promises { Time::NEVER } else { self.snapshots.deadline() }
     }
 }
 
