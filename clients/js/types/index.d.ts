@@ -242,10 +242,12 @@ export type Store = Client | Backend;
 
 // Events.
 
+type Listeners<Events extends { [name: string]: any[] }> = { [Name in keyof Events]: (...values: Events[Name]) => void };
+
 export declare class Emitter<Events extends { [name: string]: any[] }> {
-  on<Name extends keyof Events>(event: Name, listener: (...values: Events[Name]) => void): this;
-  once<Name extends keyof Events>(event: Name, listener: (...values: Events[Name]) => void): this;
-  off<Name extends keyof Events>(event: Name, listener: (...values: Events[Name]) => void): this;
+  on<Name extends keyof Events>(event: Name, listener: Listeners<Events>[Name]): this;
+  once<Name extends keyof Events>(event: Name, listener: Listeners<Events>[Name]): this;
+  off<Name extends keyof Events>(event: Name, listener: Listeners<Events>[Name]): this;
   emit<Name extends keyof Events>(event: Name, ...values: Events[Name]): boolean;
 }
 
