@@ -88,7 +88,7 @@ pub fn renew(world: &mut World, who: usize, node: u32) -> u64 {
     let role = role_of(world, who);
     let contender = world.contender(who);
     let (instance, token) = (contender.instance.clone(), contender.token.unwrap_or_default());
-    let wish = Wish::Renew { role, instance, token, ttl: None };
+    let wish = Wish::Renew { role, instance, token, ttl: None, tie: None };
     world.asks(who, node as usize - 1, wish, 60_000 * MS)
 }
 
