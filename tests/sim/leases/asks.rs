@@ -154,6 +154,11 @@ impl Wish {
             && matches!(self, Wish::Acquire { role, claim, .. } if role == wanted && claim.instance == *by)
     }
 
+    /// The leader forgets the tie that was named before.
+    pub fn unties(&self) -> bool {
+        matches!(self, Wish::Acquire { .. } | Wish::Renew { tie: None, .. })
+    }
+
     /// Whoever waited renews before it believes.
     pub fn waits(&self) -> bool {
         matches!(self, Wish::Acquire { wait, .. } if *wait > Span::ZERO)
@@ -287,6 +292,7 @@ impl World {
         if let Told::Yours { token, .. } = told {
             // Counted, whether or not anybody is there to hear it.
             self.checks.late.renewed(token);
+            self.line_is_answered(asked);
         }
         if self.is_gone(asked) {
             return Ok(false);

@@ -61,7 +61,7 @@ impl World {
             }
         }
         let steady = self.lessees_mut().steady;
-        let in_doubt = self.contender(who).tying.renews_now;
+        let in_doubt = self.contender(who).tying.in_doubt;
         let act = match self.contender(who).token {
             None => return self.wants(who),
             Some(_) if steady || in_doubt => Act::Renew,

@@ -246,9 +246,10 @@ impl World {
         if *asked.wish.instance() != contender.instance {
             return Ok(None);
         }
-        if asked.sent < contender.tying.broke_at {
+        if !self.trusts(asked) {
             return Ok(None);
         }
+        let contender = self.contender(who);
         if contender.token != Some(token) {
             self.lets_go(who);
             let contender = self.contender(who);

@@ -42,6 +42,8 @@ pub struct Line {
     node: usize,
     /// Of the node's process, once it has heard of it.
     life: Option<u64>,
+    /// The leader has said that it is a renewal; before that there is nothing to close.
+    answered: bool,
 }
 
 /// What a holder makes of them.
@@ -55,8 +57,10 @@ pub struct Tying {
     line: Option<u64>,
     /// Answers to what was sent before are worth nothing.
     pub broke_at: u64,
-    /// It is in doubt, and renews before it does anything else.
-    pub renews_now: bool,
+    /// Its node has told it that the connection is open.
+    heard: bool,
+    /// It has lost one, and renews under the next number before it does anything else.
+    pub in_doubt: bool,
 }
 
 impl Ties {
@@ -97,17 +101,17 @@ impl World {
             return (None, false);
         }
         self.notices_dead_node(who);
-        let (turns, opens) = (self.tie_chance(60), self.tie_chance(600));
+        let (turns, opens) = (self.tie_chance(60), self.tie_chance(900));
         let tying = &mut self.contender(who).tying;
         match (tying.plain, turns) {
-            (false, true) => tying.plain = true,
+            // Whoever is in doubt, or does not know whether it is tied, must name one.
+            (false, true) if tying.line.is_some() && tying.heard => tying.plain = true,
             (true, true) if tying.line.is_none() => {
                 tying.plain = false;
                 tying.number += 1;
             }
             _ => {}
         }
-        tying.renews_now = false;
         let named = (!tying.plain).then_some(tying.number);
         (named, named.is_some() && tying.line.is_none() && opens)
     }
@@ -117,7 +121,8 @@ impl World {
         let Wish::Renew { role, instance, token, tie: Some(number), .. } = wish.clone() else { return };
         let grace = grace(self.contender(who).ttl);
         self.contender(who).tying.line = Some(id);
-        let line = Line { who, role, instance, token, number, grace, node, life: None };
+        let line = Line { who, role, instance, token, number, grace, node, life: None, answered: false };
+        self.contender(who).tying.heard = false;
         self.ties().map(|ties| ties.lines.insert(id, line));
     }
 
@@ -130,11 +135,17 @@ impl World {
         }
     }
 
+    pub fn line_is_answered(&mut self, asked: &Asked) {
+        if let Some(line) = self.ties().and_then(|ties| ties.lines.get_mut(&asked.id)) {
+            line.answered = true;
+        }
+    }
+
     /// Some renewals take long: by then their holder has gone on under another number.
     pub fn straggles(&mut self, wish: &Wish) -> u64 {
         let tied = matches!(wish, Wish::Renew { tie: Some(_), .. });
-        match tied && self.tie_chance(40) {
-            true => self.ties().map_or(0, |ties| ties.rng.skewed(50_000, 4_000_000)),
+        match tied && self.tie_chance(80) {
+            true => self.ties().map_or(0, |ties| ties.rng.range(50_000, 2_000_000)),
             false => 0,
         }
     }
@@ -144,7 +155,10 @@ impl World {
         let (who, id) = (asked.who, asked.id);
         if self.contender(who).tying.line == Some(id) {
             match told {
-                Told::Yours { .. } => self.line_may_break(who, id),
+                Told::Yours { .. } => {
+                    self.contender(who).tying.heard = true;
+                    self.line_may_break(who, id);
+                }
                 Told::Refused(_) => {
                     self.contender(who).tying.line = None;
                     self.ties().map(|ties| ties.lines.remove(&id));
@@ -154,12 +168,30 @@ impl World {
                 }
                 Told::Lost | Told::Done | Told::Held => {}
             }
-        } else if let (Told::Yours { .. }, Wish::Renew { tie: None, .. }) = (told, &asked.wish)
-            && self.contender(who).tying.plain
-        {
-            // It has proved that it goes on without it.
+        } else if matches!(told, Told::Yours { .. }) && asked.wish.unties() && self.hears_of_itself(asked) {
+            // It has proved that it goes on without it. Numbers rise past that.
             self.closes_line(who, 500_000);
+            let (now, tying) = (self.now, &mut self.contender(who).tying);
+            tying.number += 1;
+            tying.broke_at = tying.broke_at.max(now);
         }
+    }
+
+    /// Whether it may believe in an answer that says that the lease goes on: if it is in doubt, in that to a renewal under its
+    /// newest number alone.
+    pub fn trusts(&mut self, asked: &Asked) -> bool {
+        let tying = &mut self.contender(asked.who).tying;
+        let proves = matches!(asked.wish, Wish::Renew { tie, .. } if tie == Some(tying.number));
+        let trusts = asked.sent >= tying.broke_at && (proves || !tying.in_doubt);
+        tying.in_doubt &= !trusts;
+        trusts
+    }
+
+    /// Not of what it was before, or relied on before.
+    fn hears_of_itself(&mut self, asked: &Asked) -> bool {
+        let contender = self.contender(asked.who);
+        let current = asked.sent >= contender.tying.broke_at && *asked.wish.instance() == contender.instance;
+        current && contender.tying.line.is_some()
     }
 
     /// Nobody answers: perhaps it is open, over there.
@@ -174,7 +206,7 @@ impl World {
 
     /// Something on the way breaks it one day, though both ends live: in order for both, or for the holder alone.
     fn line_may_break(&mut self, who: usize, id: u64) {
-        if self.contender(who).idle || !self.tie_chance(350) {
+        if self.contender(who).idle || !self.tie_chance(500) {
             return;
         }
         let (ttl, grace) = (self.contender(who).ttl, grace(self.contender(who).ttl));
@@ -211,7 +243,8 @@ impl World {
         let (clock, half) = (contender.clock, Span(grace(contender.ttl) / 2));
         contender.tying.number += 1;
         contender.tying.broke_at = now;
-        contender.tying.renews_now = true;
+        contender.tying.in_doubt = true;
+        contender.tying.plain = false;
         contender.believes_until = contender.believes_until.min(clock.now(now).mono + half);
         let (until, idle) = (clock.truth_at(contender.believes_until), contender.idle);
         let open = contender.open.take();
@@ -230,7 +263,7 @@ impl World {
         let tying = &mut self.contender(who).tying;
         tying.number += 1;
         tying.plain = false;
-        tying.renews_now = false;
+        tying.in_doubt = false;
     }
 
     fn closes_line(&mut self, who: usize, within: u64) {
@@ -243,7 +276,7 @@ impl World {
     /// The node's end hears that the other one has closed it: once the grace is over it says so, whoever leads by then.
     pub fn line_closes(&mut self, id: u64) {
         let line = self.ties().and_then(|ties| ties.lines.remove(&id));
-        let Some(line) = line.filter(|line| line.life.is_some()) else { return };
+        let Some(line) = line.filter(|line| line.answered && line.life.is_some()) else { return };
         let late = match self.tie_chance(300) {
             true => self.ties().map_or(0, |ties| ties.rng.skewed(1_000, 3_000_000)),
             false => 0,

@@ -29,6 +29,8 @@ fn one_that_was_replaced_ends_nothing() {
     assert!(!leases.untie(at(1000), &role("a"), 1, 7), "a renewal that comes late takes nothing back");
     leases.name_tie(&role("a"), 1, None);
     assert!(!leases.untie(at(1000), &role("a"), 1, 8), "its holder relies on none any more");
+    leases.name_tie(&role("a"), 1, Some(8));
+    assert!(!leases.untie(at(1000), &role("a"), 1, 8), "nor does a renewal that comes later than that name it again");
     assert!(!leases.untie(at(1000), &role("a"), 2, 8), "another grant");
     assert!(!leases.untie(at(1000), &role("b"), 1, 8), "nobody's");
     assert!(leases.due(at(1000)).is_empty());
@@ -51,6 +53,19 @@ fn a_later_leader_knows_of_no_tie() {
     assert!(!leases.untie(at(1000), &role("a"), 1, 7));
     leases.name_tie(&role("a"), 1, Some(7));
     assert!(leases.untie(at(1001), &role("a"), 1, 7), "until the next renewal");
+}
+
+/// A restore: the same leader goes on, and what it was told it knows.
+#[test]
+fn whose_leader_goes_on_stays_tied() {
+    let mut leases = tied();
+    leases.lead(at(10), [(role("a"), fresh(1))].into_iter());
+    assert!(leases.untie(at(1000), &role("a"), 1, 7));
+    let mut leases = tied();
+    leases.name_tie(&role("a"), 1, None);
+    leases.lead(at(10), [(role("a"), fresh(1))].into_iter());
+    leases.name_tie(&role("a"), 1, Some(7));
+    assert!(!leases.untie(at(1000), &role("a"), 1, 7), "it comes late");
 }
 
 #[test]
