@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use eldest::replica::{self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, Registration, Renewal, Untie};
+use eldest::replica::{
+    self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, Registration, Renewal, Untie,
+};
 use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Tenure};
 use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
 
@@ -13,14 +15,44 @@ use crate::world::{Event as Happens, World};
 
 #[derive(Clone, Debug)]
 pub enum Wish {
-    Acquire { role: Text, claim: Arc<Claim>, wait: Span, priority: i64, elect: bool, call: Option<Call> },
-    Renew { role: Text, instance: Text, token: u64, ttl: Option<Span>, tie: Option<u64> },
+    Acquire {
+        role: Text,
+        claim: Arc<Claim>,
+        wait: Span,
+        priority: i64,
+        elect: bool,
+        call: Option<Call>,
+    },
+    Renew {
+        role: Text,
+        instance: Text,
+        token: u64,
+        ttl: Option<Span>,
+        tie: Option<u64>,
+    },
     /// By the node that served the connection of this number.
-    Untie { role: Text, instance: Text, token: u64, tie: u64 },
-    Release { role: Text, instance: Text, token: u64 },
-    Register { id: Text, process: Arc<NewProcess>, call: Option<Call> },
-    Heartbeat { id: Text },
-    Remove { id: Text },
+    Untie {
+        role: Text,
+        instance: Text,
+        token: u64,
+        tie: u64,
+    },
+    Release {
+        role: Text,
+        instance: Text,
+        token: u64,
+    },
+    Register {
+        id: Text,
+        process: Arc<NewProcess>,
+        call: Option<Call>,
+    },
+    Heartbeat {
+        id: Text,
+    },
+    Remove {
+        id: Text,
+    },
 }
 
 /// One attempt at a call.

@@ -230,7 +230,8 @@ impl World {
     fn notices_dead_node(&mut self, who: usize) {
         let Some(id) = self.contender(who).tying.line else { return };
         let line = self.ties().and_then(|ties| ties.lines.get(&id)).cloned();
-        let serves = |line: &Line| line.life == Some(self.hosts[line.node].life) && self.hosts[line.node].is_up();
+        let serves =
+            |line: &Line| line.life == Some(self.hosts[line.node].life) && self.hosts[line.node].is_up();
         if !line.as_ref().is_some_and(serves) {
             self.tie_breaks(who, id);
         }
