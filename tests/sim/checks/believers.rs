@@ -36,6 +36,13 @@ impl Believers {
         self.alone(now, role)
     }
 
+    /// It has lost the connection that it relies on.
+    pub fn shorten(&mut self, who: usize, until: u64) {
+        if let Some(belief) = self.beliefs.get_mut(&who) {
+            belief.until = belief.until.min(until);
+        }
+    }
+
     /// It has released the role, was told that it lost it, or is dead.
     pub fn forget(&mut self, who: usize) {
         self.beliefs.remove(&who);

@@ -2,22 +2,57 @@
 
 use std::sync::Arc;
 
-use eldest::replica::{self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, Registration, Renewal};
+use eldest::replica::{
+    self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, Registration, Renewal, Untie,
+};
 use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Tenure};
 use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
 
+use super::ties::Line;
 use crate::calls::{Waiting, hint};
 use crate::checks::{Check, Violation};
 use crate::world::{Event as Happens, World};
 
 #[derive(Clone, Debug)]
 pub enum Wish {
-    Acquire { role: Text, claim: Arc<Claim>, wait: Span, priority: i64, elect: bool, call: Option<Call> },
-    Renew { role: Text, instance: Text, token: u64, ttl: Option<Span> },
-    Release { role: Text, instance: Text, token: u64 },
-    Register { id: Text, process: Arc<NewProcess>, call: Option<Call> },
-    Heartbeat { id: Text },
-    Remove { id: Text },
+    Acquire {
+        role: Text,
+        claim: Arc<Claim>,
+        wait: Span,
+        priority: i64,
+        elect: bool,
+        call: Option<Call>,
+    },
+    Renew {
+        role: Text,
+        instance: Text,
+        token: u64,
+        ttl: Option<Span>,
+        tie: Option<u64>,
+    },
+    /// By the node that served the connection of this number.
+    Untie {
+        role: Text,
+        instance: Text,
+        token: u64,
+        tie: u64,
+    },
+    Release {
+        role: Text,
+        instance: Text,
+        token: u64,
+    },
+    Register {
+        id: Text,
+        process: Arc<NewProcess>,
+        call: Option<Call>,
+    },
+    Heartbeat {
+        id: Text,
+    },
+    Remove {
+        id: Text,
+    },
 }
 
 /// One attempt at a call.
@@ -79,6 +114,18 @@ pub enum Event {
         role: Text,
         token: u64,
     },
+    /// The connection that this call opened breaks, as its holder sees it.
+    TieBreaks {
+        who: usize,
+        id: u64,
+    },
+    /// The same, as the node sees it that serves it.
+    LineCloses {
+        id: u64,
+    },
+    Unties {
+        line: Box<Line>,
+    },
     Audit,
 }
 
@@ -88,6 +135,7 @@ impl Wish {
         match self {
             Wish::Acquire { claim, .. } => &claim.instance,
             Wish::Renew { instance, .. } | Wish::Release { instance, .. } => instance,
+            Wish::Untie { instance, .. } => instance,
             Wish::Register { id, .. } | Wish::Heartbeat { id } | Wish::Remove { id } => id,
         }
     }
@@ -98,7 +146,7 @@ impl Wish {
             Wish::Acquire { claim, .. } => Some(claim.ttl),
             Wish::Register { process, .. } => Some(process.ttl),
             Wish::Renew { ttl, .. } => *ttl,
-            Wish::Release { .. } | Wish::Heartbeat { .. } | Wish::Remove { .. } => None,
+            Wish::Untie { .. } | Wish::Release { .. } | Wish::Heartbeat { .. } | Wish::Remove { .. } => None,
         }
     }
 
@@ -113,9 +161,13 @@ impl Wish {
                 let until = now + wait;
                 replica::Call::Acquire(Acquire { role, claim, elect, priority, until, key }.into())
             }
-            Wish::Renew { role, instance, token, ttl } => {
-                let tenure = Tenure { instance, token, ttl, tie: None };
+            Wish::Renew { role, instance, token, ttl, tie } => {
+                let tenure = Tenure { instance, token, ttl, tie };
                 replica::Call::Renew(Renewal::Role { role, tenure })
+            }
+            Wish::Untie { role, instance, token, tie } => {
+                let tenure = Tenure { instance, token, ttl: None, tie: Some(tie) };
+                replica::Call::Untie(Untie { role, tenure, tie })
             }
             Wish::Heartbeat { id } => replica::Call::Renew(Renewal::Process { id }),
             Wish::Register { id, process, call: key } => {
@@ -132,6 +184,11 @@ impl Wish {
     fn waits_for(&self, wanted: &Text, by: &Text) -> bool {
         self.waits()
             && matches!(self, Wish::Acquire { role, claim, .. } if role == wanted && claim.instance == *by)
+    }
+
+    /// The leader forgets the tie that was named before.
+    pub fn unties(&self) -> bool {
+        matches!(self, Wish::Acquire { .. } | Wish::Renew { tie: None, .. })
     }
 
     /// Whoever waited renews before it believes.
@@ -156,6 +213,15 @@ impl World {
                 self.gone_at(id)
             }
             Event::Audit => self.audit(),
+            Event::TieBreaks { who, id } => {
+                self.tie_breaks(who, id);
+                Ok(())
+            }
+            Event::LineCloses { id } => {
+                self.line_closes(id);
+                Ok(())
+            }
+            Event::Unties { line } => self.unties(*line),
             Event::Uses { who, role, token } => self.uses(who, &role, token),
             Event::Answer { .. } | Event::GivesUp { .. } | Event::Wakes { .. } => self.contender_event(event),
         }
@@ -165,6 +231,7 @@ impl World {
         if !self.hosts[node].is_up() {
             return self.lease_reply_from(None, &asked, Told::Refused(None));
         }
+        self.line_arrives(node, &asked);
         if !self.is_open(node) && asked.via.is_none() {
             return self.pass_on(node, asked);
         }
@@ -257,6 +324,7 @@ impl World {
         if let Told::Yours { token, .. } = told {
             // Counted, whether or not anybody is there to hear it.
             self.checks.late.renewed(token);
+            self.line_is_answered(asked);
         }
         if self.is_gone(asked) {
             return Ok(false);
@@ -274,6 +342,8 @@ impl World {
             }
             _ => true,
         };
+        // The node that unties says so again, whatever it hears.
+        let arrives = arrives && !matches!(asked.wish, Wish::Untie { .. });
         let lost = self.lessees_mut().loses_answers;
         if arrives && !self.rng.chance(lost) {
             let delay = self.net.delay(&mut self.rng);

@@ -55,12 +55,16 @@ impl World {
             return Ok(());
         }
         if self.contender(who).dead {
-            self.contender(who).begin_anew(who);
+            match self.comes_back_as_before() {
+                true => self.contender(who).begin_again(),
+                false => self.contender(who).begin_anew(who),
+            }
         }
         let steady = self.lessees_mut().steady;
+        let in_doubt = self.contender(who).tying.in_doubt;
         let act = match self.contender(who).token {
             None => return self.wants(who),
-            Some(_) if steady => Act::Renew,
+            Some(_) if steady || in_doubt => Act::Renew,
             Some(_) => self.lessees_mut().rng.weighted(&ACTS),
         };
         self.note(|| format!("contender {who}: {act:?}"));
@@ -88,6 +92,7 @@ impl World {
             let delay = self.net.delay(&mut self.rng);
             self.after(delay, Happens::Lease(Event::Gone { id }));
         }
+        self.lets_go(who);
         self.checks.believers.forget(who);
         let back = self.lessees_mut().rng.skewed(10_000, 6_000_000);
         self.wakes_after(who, back);
@@ -143,6 +148,7 @@ impl World {
 
     fn renews(&mut self, who: usize, changes: bool) {
         let (half, metadata) = (self.lessees_mut().rng.chance(500), self.lessees_mut().rng.below(3));
+        let (tie, opens) = self.names_tie(who);
         let contender = self.contender(who);
         let (token, instance, ttl) =
             (contender.token.unwrap_or_default(), contender.instance.clone(), contender.ttl);
@@ -154,7 +160,7 @@ impl World {
                 let (wait, call) = (Span::ZERO, None);
                 Wish::Acquire { role, claim: claim.into(), wait, priority: 0, elect: false, call }
             }
-            Wants::Role(role) => Wish::Renew { role, instance, token, ttl: less.filter(|_| changes) },
+            Wants::Role(role) => Wish::Renew { role, instance, token, ttl: less.filter(|_| changes), tie },
             Wants::Process(process) if changes => {
                 let process =
                     eldest::store::NewProcess { metadata: Some(metadata.to_string().into()), ..process };
@@ -163,7 +169,10 @@ impl World {
             Wants::Process(_) => Wish::Heartbeat { id: instance },
         };
         let (node, patience) = (self.contender(who).target, self.patience());
-        self.asks(who, node, wish, patience);
+        let id = self.asks(who, node, wish.clone(), patience);
+        if opens {
+            self.opens_line(id, who, node, &wish);
+        }
     }
 
     /// Where it hurts: between the record that grants a role to whoever waits and its commit. The caller comes again at once.
@@ -190,6 +199,7 @@ impl World {
             Wants::Process(_) => Wish::Remove { id: instance },
         };
         contender.begin_anew(who);
+        self.lets_go(who);
         self.checks.believers.forget(who);
         let (node, patience) = (self.contender(who).target, self.patience());
         self.asks(who, node, wish, patience);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use eldest::store::NewProcess;
 use eldest::types::{Span, Text, Time};
 
+use super::ties::{Ties, Tying};
 use super::{Asked, Event, Told, Wish, Witness};
 use crate::checks::Check;
 use crate::host::Clock;
@@ -38,6 +39,7 @@ pub struct Contender {
     pub done_with: u64,
     /// The key of the acquisition under way, the same for all its attempts.
     pub key: Option<u128>,
+    pub tying: Tying,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +67,8 @@ pub struct Lessees {
     pub count_from_answers: bool,
     /// Everybody renews in time, and nobody dies.
     pub steady: bool,
+    /// In some seeds.
+    pub ties: Option<Ties>,
     pub witness: Witness,
 }
 
@@ -87,6 +91,7 @@ impl Contender {
             believes_until: Time::default(),
             done_with: 0,
             key: None,
+            tying: Tying::default(),
         }
     }
 
@@ -99,6 +104,13 @@ impl Contender {
         self.lives += 1;
         self.instance = format!("i{number}.{}", self.lives).into();
         self.forget();
+        self.dead = false;
+        self.key = None;
+    }
+
+    /// Another process in its place, under the same name: what was granted to the one before is its own.
+    pub fn begin_again(&mut self) {
+        self.done_with = self.done_with.saturating_sub(1);
         self.dead = false;
         self.key = None;
     }
@@ -123,6 +135,7 @@ impl Lessees {
             heard: Vec::new(),
             count_from_answers: false,
             steady: false,
+            ties: None,
             witness: Witness::default(),
         }
     }
@@ -176,7 +189,10 @@ impl World {
         lessees.all[who].open = Some(id);
         lessees.all[who].calls.push(id);
         let asked = Asked { id, who, sent: now, wish, via: None };
-        let delay = self.net.delay(&mut self.rng);
+        let delay = self.net.delay(&mut self.rng) + self.straggles(&asked.wish);
+        if let Wish::Renew { token, tie: Some(tie), .. } = asked.wish {
+            self.checks.early.names(token, tie, now);
+        }
         self.after(delay, Happens::Lease(Event::Call { node, asked }));
         self.after(patience, Happens::Lease(Event::GivesUp { who, id }));
         id
@@ -192,13 +208,14 @@ impl World {
         if lessees.all[who].dead {
             return Ok(());
         }
+        self.line_is_told(asked, told);
         match told {
             Told::Yours { token, expires_in, ttl } => {
                 pause = self.is_told_that_it_holds(asked, token, expires_in.min(ttl))?;
             }
             Told::Lost => {
                 // What an earlier attempt was granted is over: the next one is a new call.
-                lessees.all[who].key = None;
+                self.contender(who).key = None;
                 self.is_told_that_it_lost(asked);
             }
             Told::Refused(leader) if ours => {
@@ -229,11 +246,17 @@ impl World {
         if *asked.wish.instance() != contender.instance {
             return Ok(None);
         }
+        if !self.trusts(asked) {
+            return Ok(None);
+        }
+        let contender = self.contender(who);
         if contender.token != Some(token) {
+            self.lets_go(who);
+            let contender = self.contender(who);
             contender.token = Some(token);
             contender.believes_until = Time::default();
         }
-        contender.key = None;
+        self.contender(who).key = None;
         if asked.wish.waits() {
             return Ok(Some((1, 1_000)));
         }
@@ -248,7 +271,7 @@ impl World {
     }
 
     fn is_told_that_it_lost(&mut self, asked: &Asked) {
-        let contender = &mut self.lessees_mut().all[asked.who];
+        let contender = self.contender(asked.who);
         let this = match &asked.wish {
             Wish::Renew { token, .. } => Some(*token),
             Wish::Heartbeat { .. } => contender.token,
@@ -256,6 +279,7 @@ impl World {
         };
         if this.is_some() && contender.token == this {
             contender.forget();
+            self.lets_go(asked.who);
             self.checks.believers.forget(asked.who);
         }
     }
@@ -269,6 +293,9 @@ impl World {
         }
         self.contender(who).open = None;
         self.aim_contender(who, None);
+        if self.line_is_dropped(who, id) {
+            return;
+        }
         self.rests(who, Told::Unknown, None);
     }
 

@@ -2,6 +2,7 @@
 //!
 //! - `asks` carries calls to a node, on to the leader, and back; callers hang up.
 //! - `contenders` (and `conduct`) want roles and register processes: each has a clock of its own, dies, freezes, renews late, asks twice.
+//! - `ties` are connections that holders rely on besides, and what the nodes that serve them say of them.
 //! - `witness` sees what is committed, promised and believed; the checkers (`checks::believers`, `early`, `late`, `fenced`,
 //!   `returned`) judge it. `health` says when a lease must be coming to its end.
 //! - `plan` is what a seed means, `run` one seed from harm to verdict, `soak` many of them.
@@ -18,6 +19,7 @@ mod run;
 mod scenarios;
 mod soak;
 mod stage;
+mod ties;
 mod witness;
 
 pub use asks::{Asked, Event, Told, Wish};

@@ -19,6 +19,12 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::LeasesCarriedOver, In(scenarios::leads_again), &["C14 never early", "I13"]),
     (Mutant::TrimmedIsUnknown, In(scenarios::an_end_is_trimmed_before_all_have_it), &["C14 ends in time"]),
     (Mutant::GiveUpWhatWasTold, Within(300), &["C14 never early", "I13"]),
+    (Mutant::UntieAnyNumber, Within(100), &["C14 never early", "I13"]),
+    (Mutant::TieTakenBack, Within(300), &["C14 never early", "I13"]),
+    (Mutant::TieNamedAgain, Within(300), &["C14 never early", "I13"]),
+    (Mutant::PlainRenewalStaysTied, Within(100), &["C14 never early", "I13"]),
+    (Mutant::UntieAtOnce, In(scenarios::an_older_tie_is_named_to_the_next_leader), &["C14 never early", "I13"]),
+    (Mutant::AcquireStaysTied, Within(300), &["C14 never early", "I13"]),
     (Mutant::GrantToTheGone, In(scenarios::waiter_is_gone), &["C14 nothing for the gone"]),
 ];
 

@@ -6,6 +6,7 @@ use eldest::types::{Format, Span};
 
 use super::Event;
 use super::contenders::{Contender, Lessees, Wants};
+use super::ties::Ties;
 use crate::client::Clients;
 use crate::host::{Clock, Host};
 use crate::pace::Pace;
@@ -20,8 +21,9 @@ const PROCESSES: usize = 4;
 /// A holder takes off a hundredth of what it was promised. So any two clocks differ by no more than that.
 const RATE_MOST: i64 = 4_950;
 
-/// Drawn apart, so that the seeds in which nobody restores anything stay what they are.
+/// Drawn apart, so that the seeds in which nobody restores or ties anything stay what they are.
 const RESTORES: u64 = 0x4E57;
+const TIES: u64 = 0x71E5;
 
 pub fn world(seed: u64) -> (World, Plan) {
     let mut rng = Rng::new(seed);
@@ -43,6 +45,8 @@ pub fn world(seed: u64) -> (World, Plan) {
     plan::prepare(&mut world, &mut rng);
     let mut lessees = Lessees::new(everybody(&mut rng), rng.fork());
     lessees.loses_answers = *rng.pick(&[0, 5, 50]);
+    let mut ties = Rng::new(seed ^ TIES);
+    lessees.ties = ties.chance(500).then(|| Ties::new(ties, &mut lessees.all));
     world.lessees = Some(lessees);
     plan::draw_failing_snapshots(&mut world, seed);
     let mut restores = Rng::new(seed ^ RESTORES);

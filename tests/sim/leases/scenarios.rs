@@ -3,11 +3,11 @@
 use eldest::protocol::{Ack, Message};
 use eldest::types::NodeId;
 
-use super::Told;
 use super::stage::{
-    acquire, gets, hand_over, hang_up, register, release, renew, run, slow_answers, stage, stage_as, told,
-    wants,
+    acquire, gets, hand_over, hang_up, register, release, renew, renew_tied, run, slow_answers, stage,
+    stage_as, told, untie, wants,
 };
+use super::{Asked, Event, Told, Wish};
 use crate::checks::{Check, ensure};
 use crate::stage::{MS, leads};
 use crate::world::World;
@@ -167,6 +167,48 @@ pub fn an_end_is_trimmed_before_all_have_it() -> Check {
     ensure(left == 0, "C14 ends in time", || format!("{left} leases are left"))
 }
 
+/// A holder's process dies, and the node that served its connection says so to another one: whoever waits has the role long
+/// before its ttl is over, and what that node says again does nothing to it.
+pub fn a_tied_holder_dies() -> Check {
+    let mut world = stage(11, 2, 30_000)?;
+    gets(&mut world, 0, 1)?;
+    renew_tied(&mut world, 0, 3, 1);
+    let waits = acquire(&mut world, 1, 1, 20_000);
+    run(&mut world, 100)?;
+    world.contender_dies(0);
+    untie(&mut world, 0, 3, 1)?;
+    run(&mut world, 100)?;
+    let answer = told(&world, waits);
+    let served = matches!(answer, Some(Told::Yours { .. }));
+    ensure(served, "P45 ends with its tie", || format!("whoever waits was told {answer:?}"))?;
+    untie(&mut world, 1, 3, 1)?;
+    run(&mut world, 100)?;
+    ensure(is_held(&world), "P45 ends with its tie", || "of another grant".into())
+}
+
+/// A holder goes on under another number, and the leader that it has told of it is gone: a renewal that comes late names the
+/// first one to the next leader, and that one has closed.
+pub fn an_older_tie_is_named_to_the_next_leader() -> Check {
+    let mut world = stage(12, 1, 3_000)?;
+    gets(&mut world, 0, 1)?;
+    renew_tied(&mut world, 0, 1, 1);
+    run(&mut world, 100)?;
+    renew_tied(&mut world, 0, 1, 2);
+    run(&mut world, 100)?;
+    hand_over(&mut world, 2)?;
+    let role = world.witness().store.role("r").cloned();
+    let (token, instance) = role.map(|role| (role.token, role.claim.instance.clone())).unwrap_or_default();
+    let wish = Wish::Renew { role: "r".into(), instance, token, ttl: None, tie: Some(1) };
+    let asked = Asked { id: 1_000, who: 0, sent: world.now - 300 * MS, wish, via: None };
+    world.lease_event(Event::Call { node: 1, asked })?;
+    run(&mut world, 20)?;
+    untie(&mut world, 0, 2, 1)?;
+    run(&mut world, 200)?;
+    ensure(is_held(&world), "C14 never early", || "its holder believes".into())?;
+    run(&mut world, 6_000)?;
+    ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
+}
+
 /// A leader is cut off with an end under way, and leads again later.
 pub fn leads_again() -> Check {
     let mut world = stage(7, 1, 1_000)?;
@@ -209,7 +251,9 @@ fn frozen_holder(counts_from_answers: bool) -> Check {
 
 #[test]
 fn all_pass() {
-    let all: [(&str, crate::scenarios::Scenario); 10] = [
+    let all: [(&str, crate::scenarios::Scenario); 12] = [
+        ("a_tied_holder_dies", a_tied_holder_dies),
+        ("an_older_tie_is_named_to_the_next_leader", an_older_tie_is_named_to_the_next_leader),
         ("holder_is_frozen", holder_is_frozen),
         ("two_fall_free_at_once", two_fall_free_at_once),
         ("an_end_is_trimmed_before_all_have_it", an_end_is_trimmed_before_all_have_it),

@@ -43,9 +43,9 @@ fn everything_happens() {
     let sum = |of: fn(&super::Witness) -> usize| seen.iter().map(of).sum::<usize>();
     let (beliefs, expired) = (sum(|seen| seen.beliefs), sum(|seen| seen.expired));
     let (halved, gone) = (sum(|seen| seen.halved), sum(|seen| seen.gone));
-    let restored = sum(|seen| seen.restored);
+    let (restored, untied) = (sum(|seen| seen.restored), sum(|seen| seen.untied));
     println!(
-        "of {SEEDS} seeds: {beliefs} beliefs, {expired} ends, {halved} half promises, {gone} grants to the gone, {restored} restores"
+        "of {SEEDS} seeds: {beliefs} beliefs, {expired} ends, {halved} half promises, {gone} grants to the gone, {restored} restores, {untied} ends of ties"
     );
-    assert!(beliefs > 1000 && expired > 400 && halved > 40 && gone > 4 && restored > 20);
+    assert!(beliefs > 1000 && expired > 400 && halved > 40 && gone > 4 && restored > 20 && untied > 40);
 }

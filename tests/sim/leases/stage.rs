@@ -6,7 +6,7 @@ use eldest::types::{NodeId, Span, Text};
 
 use super::contenders::{Contender, Lessees, Wants};
 use super::plan::process;
-use super::{Event, Told, Wish};
+use super::{Asked, Event, Told, Wish};
 use crate::checks::{Check, Violation, ensure};
 use crate::client::Clients;
 use crate::disk::Disk;
@@ -88,8 +88,28 @@ pub fn renew(world: &mut World, who: usize, node: u32) -> u64 {
     let role = role_of(world, who);
     let contender = world.contender(who);
     let (instance, token) = (contender.instance.clone(), contender.token.unwrap_or_default());
-    let wish = Wish::Renew { role, instance, token, ttl: None };
+    let wish = Wish::Renew { role, instance, token, ttl: None, tie: None };
     world.asks(who, node as usize - 1, wish, 60_000 * MS)
+}
+
+/// It renews at this node, and names a connection.
+pub fn renew_tied(world: &mut World, who: usize, node: u32, tie: u64) -> u64 {
+    let role = role_of(world, who);
+    let contender = world.contender(who);
+    let (instance, token) = (contender.instance.clone(), contender.token.unwrap_or_default());
+    let wish = Wish::Renew { role, instance, token, ttl: None, tie: Some(tie) };
+    world.asks(who, node as usize - 1, wish, 60_000 * MS)
+}
+
+/// This node says that the connection of this number has closed, of whoever holds the role.
+pub fn untie(world: &mut World, who: usize, node: u32, tie: u64) -> Check {
+    let role = role_of(world, who);
+    let held = world.witness().store.role(&role).map(|held| (held.claim.instance.clone(), held.token));
+    let (instance, token) = held.unwrap_or_default();
+    world.checks.early.unties(token, tie);
+    let wish = Wish::Untie { role, instance, token, tie };
+    let asked = Asked { id: 1_000_000 + tie, who, sent: world.now, wish, via: None };
+    world.lease_event(Event::Call { node: node as usize - 1, asked })
 }
 
 pub fn release(world: &mut World, who: usize, node: u32) -> u64 {

@@ -19,6 +19,8 @@ pub struct Witness {
     pub answers: usize,
     pub beliefs: usize,
     pub expired: usize,
+    /// Ended before what had been promised, as the connection that their holders relied on had closed.
+    pub untied: usize,
     /// Renewals of what may be aged by the log.
     pub halved: usize,
     /// Grants to callers that had hung up.
@@ -88,6 +90,8 @@ impl World {
         match why {
             Some(Ended::Expired) => {
                 self.lessees_mut().witness.expired += 1;
+                let untied = self.checks.early.is_untied(now, token);
+                self.lessees_mut().witness.untied += usize::from(untied);
                 self.checks.early.expired(now, token)
             }
             _ => Ok(()),
@@ -115,7 +119,7 @@ impl World {
         }
         let clock = self.contender(asked.who).clock;
         let until = clock.now(asked.sent).mono + certain(expires_in.min(ttl));
-        self.checks.early.promised(token, clock.truth_at(until))
+        self.checks.early.promised(token, asked.sent, clock.truth_at(until))
     }
 
     pub fn witness_belief(&mut self, who: usize) -> Check {

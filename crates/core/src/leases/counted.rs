@@ -25,7 +25,8 @@
 //!
 //! A holder may agree to less: it names a *tie* with its renewals, the number of a connection of its own, and whoever serves that
 //! connection says when it has closed ([`CountedLease::untie`], P45). Whoever goes on without it names a greater number first, or none, and
-//! from then on the old one ends nothing. A later leader knows of no tie until the holder's next renewal.
+//! from then on the old one ends nothing. A later leader knows of no tie until the holder's next renewal; and as a late renewal may
+//! come before that one, an older tie ends nothing there until all is over that a leader before may have promised under the newer.
 //!
 //! It takes one more rule of the log: a record may lengthen the ttl of a token, never shorten it. Otherwise the next leader
 //! gives less than was promised. Who wants less asks for less with each renewal, which needs no record. And it takes
@@ -58,18 +59,35 @@ pub(super) struct CountedLease {
     fresh: bool,
     /// The newest connection that its holder named, if the lease is to end with it.
     tie: Option<u64>,
+    /// The greatest number that was named under this token.
+    named: Option<u64>,
+    /// What was promised until then stands, though a tie is named and its connection closes.
+    untied_until: Time,
+    /// Leaders before this one may have promised more, and been told greater numbers.
+    inherited: bool,
 }
 
 impl CountedLease {
     /// Inherited by a leader whose term begins now.
     pub fn anew(now: Time, lease: Lease) -> CountedLease {
         let end = now + if lease.aged { half(lease.ttl) } else { lease.ttl };
-        CountedLease { lease, end, counted: now, renewed: None, proposed: None, fresh: false, tie: None }
+        CountedLease {
+            lease,
+            end,
+            counted: now,
+            renewed: None,
+            proposed: None,
+            fresh: false,
+            tie: None,
+            named: None,
+            untied_until: end,
+            inherited: true,
+        }
     }
 
     /// Granted just now.
     pub fn granted(now: Time, lease: Lease) -> CountedLease {
-        CountedLease { fresh: true, ..CountedLease::anew(now, lease) }
+        CountedLease { fresh: true, untied_until: now, inherited: false, ..CountedLease::anew(now, lease) }
     }
 
     /// Whoever waited for it is not there to be told: it is over. Unless the same holder has asked by another way since, and
@@ -80,17 +98,35 @@ impl CountedLease {
         }
     }
 
-    /// What a renewal said. Numbers only rise, so that a renewal that comes late takes nothing back; none is for a holder that
-    /// relies on no connection, or not any more.
+    /// What a renewal said; none is for a holder that relies on no connection, or not any more. Numbers only rise, also past a
+    /// renewal that names none: one that comes late takes nothing back.
     pub fn name_tie(&mut self, tie: Option<u64>) {
-        self.tie = tie.map(|tie| self.tie.map_or(tie, |known| known.max(tie)));
+        let known = if mutant::is_on(Mutant::TieNamedAgain) { self.tie } else { self.named };
+        if tie.is_none() && !mutant::is_on(Mutant::PlainRenewalStaysTied) {
+            self.tie = None;
+            if self.inherited {
+                self.untied_until = self.end;
+            }
+        } else if tie > known || tie.is_some() && mutant::is_on(Mutant::TieTakenBack) {
+            (self.tie, self.named) = (tie, tie);
+        }
     }
 
-    /// That connection has closed, and its holder with it: the lease is over. False if the holder relies on another one by now.
+    /// Its holder has asked anew. It may be another process under the same name, which has named nothing yet: what it was promised
+    /// stands, whatever a late renewal of the one before names. Or the same one, which goes on under the number that it has.
+    pub fn forget_tie(&mut self) {
+        if !mutant::is_on(Mutant::AcquireStaysTied) {
+            (self.tie, self.named, self.untied_until) = (None, None, self.end);
+        }
+    }
+
+    /// That connection has closed, and its holder with it: the lease is over, but for what was promised without a tie, or by a
+    /// leader before, whom another number may have been named to. False if the holder relies on another one by now.
     pub fn untie(&mut self, now: Time, tie: u64) -> bool {
-        let tied = self.tie == Some(tie);
+        let tied = self.tie == Some(tie) || self.tie.is_some() && mutant::is_on(Mutant::UntieAnyNumber);
         if tied {
-            self.end = now;
+            let stands = if mutant::is_on(Mutant::UntieAtOnce) { now } else { self.untied_until };
+            self.end = now.max(stands);
         }
         tied
     }
@@ -102,7 +138,9 @@ impl CountedLease {
             return fresh;
         }
         let renewed = before.renewed.filter(|_| lease.aged);
-        CountedLease { end: fresh.end.max(before.end), renewed, proposed: before.proposed, ..fresh }
+        let CountedLease { proposed, tie, named, untied_until, inherited, .. } = *before;
+        let end = fresh.end.max(before.end);
+        CountedLease { end, renewed, proposed, tie, named, untied_until, inherited, ..fresh }
     }
 
     /// A record changed what the log says of this same lease. One that neither ages nor un-ages it is the holder's own, who
@@ -118,11 +156,9 @@ impl CountedLease {
         if !self.may_be_aged() {
             self.renewed = None;
         }
-        if !lease.aged && !decided {
-            self.tie = None;
-        }
         if !lease.aged && !decided && self.proposed != Some(Act::End) {
             self.count(now, self.promise());
+            self.forget_tie();
         }
     }
 

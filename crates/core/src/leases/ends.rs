@@ -123,6 +123,13 @@ impl Leases {
         }
     }
 
+    /// Its holder has asked for it anew, and has been told that it has it.
+    pub fn forget_tie(&mut self, name: &LeaseName, token: u64) {
+        if self.renewal(name, token) == Judged::Renewable {
+            self.update(name, CountedLease::forget_tie);
+        }
+    }
+
     /// The holder's connection of this number has closed: the lease's end is due, unless its holder has named another one since.
     pub fn untie(&mut self, now: Time, name: &LeaseName, token: u64, tie: u64) -> bool {
         match self.renewal(name, token) {

@@ -170,6 +170,18 @@ pub enum Mutant {
     GiveUpWhatWasTold,
     /// P41: a role goes to a waiter whose caller has hung up, and stays there.
     GrantToTheGone,
+    /// P45: a connection that has closed ends a lease whose holder has named another one since.
+    UntieAnyNumber,
+    /// P45: a renewal that comes late names an older connection again.
+    TieTakenBack,
+    /// P45: a renewal that comes late names a connection again that its holder has gone on without.
+    TieNamedAgain,
+    /// P45: who renews without a connection is still tied to the one that it named before.
+    PlainRenewalStaysTied,
+    /// P45: a connection that closes ends what a leader before has promised, to whom a greater number may have been named.
+    UntieAtOnce,
+    /// P45: who asks anew is tied to the connection of the process before it.
+    AcquireStaysTied,
     /// P15: a leader that leads again before its hand-over is decided forgets who asked for it.
     YieldedUnanswered,
     /// P15: under `ack = all` a follower on another disk counts as silent until it answers.

@@ -155,7 +155,7 @@ impl Replica {
             Standing::Renewable => {
                 let renewed = self.roles.leases.renew(self.now.mono, &name, held.token, ttl);
                 // Whoever asks anew may be another process under the same name: the connection of the one before ends nothing.
-                self.roles.leases.name_tie(&name, held.token, None);
+                self.roles.leases.forget_tie(&name, held.token);
                 let expires_in = renewed.map(|renewed| renewed.expires_in).unwrap_or_default();
                 let granted =
                     Granted { what: held, new: false, waited: false, expires_in, position, acks: None };

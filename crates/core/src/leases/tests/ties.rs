@@ -6,7 +6,8 @@ use crate::types::Lease;
 
 /// Tied to connection 7.
 fn tied() -> Leases {
-    let mut leases = leader_of(fresh(1));
+    let mut leases = Leases::default();
+    leases.changed(at(0), role("a"), Some(fresh(1)));
     leases.name_tie(&role("a"), 1, Some(7));
     leases
 }
@@ -29,6 +30,11 @@ fn one_that_was_replaced_ends_nothing() {
     assert!(!leases.untie(at(1000), &role("a"), 1, 7), "a renewal that comes late takes nothing back");
     leases.name_tie(&role("a"), 1, None);
     assert!(!leases.untie(at(1000), &role("a"), 1, 8), "its holder relies on none any more");
+    leases.name_tie(&role("a"), 1, Some(8));
+    assert!(
+        !leases.untie(at(1000), &role("a"), 1, 8),
+        "nor does a renewal that comes later than that name it again"
+    );
     assert!(!leases.untie(at(1000), &role("a"), 2, 8), "another grant");
     assert!(!leases.untie(at(1000), &role("b"), 1, 8), "nobody's");
     assert!(leases.due(at(1000)).is_empty());
@@ -51,6 +57,48 @@ fn a_later_leader_knows_of_no_tie() {
     assert!(!leases.untie(at(1000), &role("a"), 1, 7));
     leases.name_tie(&role("a"), 1, Some(7));
     assert!(leases.untie(at(1001), &role("a"), 1, 7), "until the next renewal");
+    assert!(
+        leases.due(at(1001)).is_empty(),
+        "which may come late: the one before may have been told 8, and promised its ttl"
+    );
+    assert_eq!(leases.due(at(10) + TTL), ends(&[("a", 1)]));
+}
+
+/// What its new leader is told is all that counts, once the promises of the one before are over.
+#[test]
+fn who_outlives_a_leader_is_tied_again() {
+    let mut leases = leader_of(fresh(1));
+    let later = at(100) + TTL;
+    leases.renew(at(1000), &role("a"), 1, None);
+    leases.name_tie(&role("a"), 1, Some(7));
+    assert!(leases.untie(later, &role("a"), 1, 7));
+    assert_eq!(leases.due(later), ends(&[("a", 1)]));
+}
+
+/// Its promise stands, whatever a renewal of the process before it names. After that, the tie that it names counts.
+#[test]
+fn what_was_promised_to_whoever_asked_anew_stands() {
+    let mut leases = tied();
+    leases.renew(at(1000), &role("a"), 1, None);
+    leases.forget_tie(&role("a"), 1);
+    assert!(!leases.untie(at(1001), &role("a"), 1, 7), "nothing is named");
+    leases.name_tie(&role("a"), 1, Some(7));
+    assert!(leases.untie(at(1002), &role("a"), 1, 7));
+    assert!(leases.due(at(1002)).is_empty());
+    assert_eq!(leases.due(at(1000) + TTL), ends(&[("a", 1)]));
+}
+
+/// A restore: the same leader goes on, and what it was told it knows.
+#[test]
+fn whose_leader_goes_on_stays_tied() {
+    let mut leases = tied();
+    leases.lead(at(10), [(role("a"), fresh(1))].into_iter());
+    assert!(leases.untie(at(1000), &role("a"), 1, 7));
+    let mut leases = tied();
+    leases.name_tie(&role("a"), 1, None);
+    leases.lead(at(10), [(role("a"), fresh(1))].into_iter());
+    leases.name_tie(&role("a"), 1, Some(7));
+    assert!(!leases.untie(at(1000), &role("a"), 1, 7), "it comes late");
 }
 
 #[test]
