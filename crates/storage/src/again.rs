@@ -43,7 +43,7 @@ pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, Stora
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Hand, Rng, TempDir, options, reopen, some_records, vote};
+    use crate::testing::{Dice, Hand, TempDir, options, reopen, some_records, vote};
     use crate::types::Position;
     use crate::writer::Job;
 
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(start_over(&options(dir.path()), "odd").unwrap(), None);
         let mut opened = reopen(dir.path());
         let mut hand = Hand::new(opened.disk);
-        let records = some_records(&mut Rng(1), Position::ZERO, 3, 20);
+        let records = some_records(&mut Dice::new(1), Position::ZERO, 3, 20);
         let lines = opened.lines.append(&records);
         hand.queue(Job::Vote(vote(3)));
         hand.queue(Job::Append { records: records.into(), lines });

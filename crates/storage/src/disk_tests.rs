@@ -7,7 +7,7 @@ use super::*;
 use crate::files::Simulated;
 use crate::protocol::Vote;
 use crate::recover::Opened;
-use crate::testing::{Rng, TempDir, is_doubtful, rebase, reopen, simulated, some_records, vote};
+use crate::testing::{Dice, TempDir, is_doubtful, rebase, reopen, simulated, some_records, vote};
 use crate::types::Position;
 use crate::vote::VoteFile;
 use crate::{Boundary, Idle, open};
@@ -38,7 +38,7 @@ fn durable(seq: u64) -> impl Fn(&Report) -> bool {
     move |report| matches!(report, Report::Durable(Seq(upto)) if *upto >= seq)
 }
 
-fn append(opened_lines: &mut crate::Lines, rng: &mut Rng, count: u64) -> Job {
+fn append(opened_lines: &mut crate::Lines, rng: &mut Dice, count: u64) -> Job {
     let after = Position::new(vote(3).promise.epoch, opened_lines.last());
     let records = some_records(rng, after, 3, count);
     let lines = opened_lines.append(&records);
@@ -48,7 +48,7 @@ fn append(opened_lines: &mut crate::Lines, rng: &mut Rng, count: u64) -> Job {
 #[test]
 fn what_is_reported_is_there() {
     let dir = TempDir::new();
-    let mut rng = Rng(1);
+    let mut rng = Dice::new(1);
     let Opened { disk, mut lines, .. } = reopen(dir.path());
     let (disk, reports) = running(disk);
     disk.submit(Seq(1), Job::Vote(vote(3)));
@@ -74,7 +74,7 @@ fn a_marker_comes_when_nothing_else_does() {
     let Opened { disk, mut lines, .. } = reopen(dir.path());
     let (disk, reports) = running(disk);
     disk.submit(Seq(1), Job::Vote(vote(3)));
-    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 2));
+    disk.submit(Seq(2), append(&mut lines, &mut Dice::new(1), 2));
     wait(&reports, durable(2));
     let began = Instant::now();
     while crate::read_dir(dir.path(), |_| {}).unwrap().synced < 2 {
@@ -87,7 +87,7 @@ fn a_marker_comes_when_nothing_else_does() {
 #[test]
 fn a_full_disk_waits_and_goes_on() {
     let machine = Simulated::new(1);
-    let mut rng = Rng(1);
+    let mut rng = Dice::new(1);
     let Opened { disk, mut lines, .. } = open(&simulated(&machine)).unwrap();
     machine.limit(Path::new("/"), 0);
     let (disk, reports) = running(disk);
@@ -122,10 +122,10 @@ fn a_promise_goes_ahead_of_what_finds_no_room() {
     let (disk, reports) = running(disk);
     let plain = |counter| Vote { formed: false, admitted: false, ..vote(counter) };
     disk.submit(Seq(1), Job::Vote(plain(3)));
-    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 50));
+    disk.submit(Seq(2), append(&mut lines, &mut Dice::new(1), 50));
     wait(&reports, |report| matches!(report, Report::Full(true)));
     disk.submit(Seq(3), Job::Vote(vote(4)));
-    disk.submit(Seq(4), append(&mut lines, &mut Rng(2), 1));
+    disk.submit(Seq(4), append(&mut lines, &mut Dice::new(2), 1));
     disk.submit(Seq(5), Job::Vote(vote(8)));
     let seen = wait(&reports, |report| matches!(report, Report::Promised(Seq(5))));
     assert!(!seen.iter().any(durable(2)), "{seen:?}");
@@ -146,7 +146,7 @@ fn a_full_disk_can_be_closed() {
     machine.limit(Path::new("/"), 0);
     let (disk, reports) = running(disk);
     disk.submit(Seq(1), Job::Vote(vote(3)));
-    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 50));
+    disk.submit(Seq(2), append(&mut lines, &mut Dice::new(1), 50));
     wait(&reports, |report| matches!(report, Report::Full(true)));
     drop(disk);
     machine.lift_limit();
@@ -162,7 +162,7 @@ fn a_rebase_without_room_is_tried_again() {
     let Opened { disk, mut lines, snapshots, .. } = open(&simulated(&machine)).unwrap();
     let (disk, reports) = running(disk);
     disk.submit(Seq(1), Job::Vote(vote(4)));
-    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 3));
+    disk.submit(Seq(2), append(&mut lines, &mut Dice::new(1), 3));
     wait(&reports, durable(2));
     machine.limit(Path::new("/node/snapshots"), 0);
     let mut boundary = Boundary { chain: 5, ..Boundary::default() };
@@ -184,11 +184,11 @@ fn after_a_failure_nothing_is_written() {
     let Opened { disk, mut lines, .. } = reopen(dir.path());
     let (disk, reports) = running(disk);
     disk.submit(Seq(1), Job::Vote(vote(3)));
-    disk.submit(Seq(2), append(&mut lines, &mut Rng(1), 2));
+    disk.submit(Seq(2), append(&mut lines, &mut Dice::new(1), 2));
     wait(&reports, durable(2));
     let log = dir.path().join("log");
     std::fs::rename(&log, dir.path().join("gone")).unwrap();
-    disk.submit(Seq(3), append(&mut lines, &mut Rng(1), 50));
+    disk.submit(Seq(3), append(&mut lines, &mut Dice::new(1), 50));
     wait(&reports, |report| matches!(report, Report::Failed(_)));
     disk.submit(Seq(4), Job::Vote(vote(9)));
     drop(disk);

@@ -6,7 +6,7 @@ use super::files::Simulated;
 use super::meta::Boundary;
 use super::recover::{Opened, Options, open};
 use super::snapshot::Snapshots;
-use super::testing::{Hand, NODE, Rng, simulated, some_records, vote};
+use super::testing::{Dice, Hand, NODE, simulated, some_records, vote};
 use super::writer::Job;
 use crate::protocol::{Mode, SnapshotMeta};
 use crate::types::{Epoch, Position, Vector};
@@ -22,7 +22,7 @@ fn write(opened: Opened, mut whole: SnapshotMeta) -> (Hand, Boundary, SnapshotMe
     hand.queue(Job::Vote(vote(9)));
     let mut at = SnapshotMeta::default();
     for (epoch, count) in [(3, 20), (5, 40)] {
-        for record in some_records(&mut Rng(epoch), whole.at, epoch, count) {
+        for record in some_records(&mut Dice::new(epoch), whole.at, epoch, count) {
             let lines = lines.append(std::slice::from_ref(&record));
             whole.absorb(&record);
             hand.queue(Job::Append { records: vec![record].into(), lines });

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batch::decode_all;
-use crate::testing::{Rng, any_entry, payload, record, some_records};
+use crate::testing::{Dice, any_entry, payload, record, some_records};
 use crate::types::{Founding, Member};
 
 const CHAIN: u32 = 0x0123_abcd;
@@ -116,7 +116,7 @@ fn a_newline_cannot_be_written() {
 
 #[test]
 fn everything_survives_its_line() {
-    let mut rng = Rng(1);
+    let mut rng = Dice::new(1);
     for index in 1..2_000 {
         let record = record(7, index, any_entry(&mut rng));
         let line = encoded(&record);
@@ -129,7 +129,7 @@ fn everything_survives_its_line() {
 /// Twenty thousand lines that are nearly right: an error, or the very record.
 #[test]
 fn damaged_lines_are_refused() {
-    let mut rng = Rng(2);
+    let mut rng = Dice::new(2);
     for round in 0..20_000 {
         let record = record(7, 1 + rng.below(1000), any_entry(&mut rng));
         let mut line = encoded(&record);
@@ -143,15 +143,15 @@ fn damaged_lines_are_refused() {
     }
 }
 
-fn damage(rng: &mut Rng, line: &mut Vec<u8>) {
+fn damage(rng: &mut Dice, line: &mut Vec<u8>) {
     for _ in 0..=rng.below(3) {
         let at = rng.below(line.len() as u64 + 1) as usize;
         match rng.below(6) {
             0 => line.truncate(at),
-            1 => line.insert(at, rng.next() as u8),
+            1 => line.insert(at, rng.roll() as u8),
             2 if at < line.len() => drop(line.remove(at)),
-            3 => line.extend_from_slice(&rng.next().to_le_bytes()),
-            4 => *line = (0..rng.below(80)).map(|_| rng.next() as u8).collect(),
+            3 => line.extend_from_slice(&rng.roll().to_le_bytes()),
+            4 => *line = (0..rng.below(80)).map(|_| rng.roll() as u8).collect(),
             _ if at < line.len() => line[at] ^= 1 << rng.below(8),
             _ => {}
         }
@@ -160,7 +160,7 @@ fn damage(rng: &mut Rng, line: &mut Vec<u8>) {
 
 #[test]
 fn a_batch_is_taken_whole_or_not_at_all() {
-    let mut rng = Rng(3);
+    let mut rng = Dice::new(3);
     let records = some_records(&mut rng, Position::ZERO, 7, 9);
     let mut bytes = Vec::new();
     let mut chain = CHAIN;

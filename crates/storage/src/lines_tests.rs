@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batch::decode_all;
-use crate::testing::{Rng, some_records};
+use crate::testing::{Dice, some_records};
 use crate::types::{Epoch, NodeId, Position};
 
 /// The same by the simplest means.
@@ -48,7 +48,7 @@ impl Plain {
 #[test]
 fn lines_are_what_a_plain_list_holds() {
     for seed in 0..200 {
-        let mut rng = Rng(seed);
+        let mut rng = Dice::new(seed);
         let mut lines = Lines::new(&Boundary { chain: 5, ..Boundary::default() });
         let mut plain = Plain { base: 0, chain: 5, lines: Vec::new(), epoch: 1 };
         for _ in 0..60 {
@@ -58,7 +58,7 @@ fn lines_are_what_a_plain_list_holds() {
     }
 }
 
-fn step(rng: &mut Rng, lines: &mut Lines, plain: &mut Plain) {
+fn step(rng: &mut Dice, lines: &mut Lines, plain: &mut Plain) {
     let held = plain.lines.len() as u64;
     match rng.below(8) {
         0 => {
@@ -75,7 +75,7 @@ fn step(rng: &mut Rng, lines: &mut Lines, plain: &mut Plain) {
             plain.base = upto;
         }
         2 if rng.one_in(4) => {
-            let mut boundary = Boundary { chain: rng.next() as u32, ..Boundary::default() };
+            let mut boundary = Boundary { chain: rng.roll() as u32, ..Boundary::default() };
             boundary.meta.at.index = rng.below(1000);
             lines.reset(&boundary);
             let (base, chain, epoch) = (boundary.index(), boundary.chain, plain.epoch + 1);
@@ -94,7 +94,7 @@ fn step(rng: &mut Rng, lines: &mut Lines, plain: &mut Plain) {
 }
 
 /// The batch as a leader sent it, perhaps with lines before that this node had already.
-fn receive(rng: &mut Rng, lines: &mut Lines, plain: &Plain, records: &[Record]) {
+fn receive(rng: &mut Dice, lines: &mut Lines, plain: &Plain, records: &[Record]) {
     let overlap = rng.below(plain.lines.len().min(3) as u64 + 1) as usize;
     let from = plain.lines.len() - overlap;
     let before = plain.chain_at(plain.base + from as u64).unwrap();
@@ -106,7 +106,7 @@ fn receive(rng: &mut Rng, lines: &mut Lines, plain: &Plain, records: &[Record]) 
     lines.receive(batch.encoded);
 }
 
-fn compare(rng: &mut Rng, lines: &Lines, plain: &Plain) {
+fn compare(rng: &mut Dice, lines: &Lines, plain: &Plain) {
     let last = plain.base + plain.lines.len() as u64;
     assert_eq!(lines.last(), last);
     for index in plain.base.saturating_sub(2)..last + 3 {
@@ -119,7 +119,7 @@ fn compare(rng: &mut Rng, lines: &Lines, plain: &Plain) {
 
 #[test]
 fn received_lines_are_not_copied() {
-    let mut rng = Rng(1);
+    let mut rng = Dice::new(1);
     let records = some_records(&mut rng, Position::ZERO, 1, 8);
     let mut leader = Lines::new(&Boundary::default());
     let sent = leader.append(&records);
@@ -133,7 +133,7 @@ fn received_lines_are_not_copied() {
 
 #[test]
 fn received_lines_of_another_history_are_not_used() {
-    let mut rng = Rng(1);
+    let mut rng = Dice::new(1);
     let records = some_records(&mut rng, Position::ZERO, 1, 3);
     let mut leader = Lines::new(&Boundary { chain: 9, ..Boundary::default() });
     let sent = leader.append(&records);

@@ -10,7 +10,7 @@ use super::read::{LogItem, read_dir};
 use super::recover::{Opened, SNAPSHOTS_DIR};
 use super::segment::list;
 use super::snapshot::Snapshots;
-use super::testing::{Hand, Rng, TempDir, incoming, rebase, reopen, some_records, vote};
+use super::testing::{Dice, Hand, TempDir, incoming, rebase, reopen, some_records, vote};
 use super::writer::Job;
 use crate::types::{Index, Position, Record};
 
@@ -49,7 +49,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn step(&mut self, rng: &mut Rng) {
+    fn step(&mut self, rng: &mut Dice) {
         let (last, first) = (self.plain.last().index, self.plain.snapshot.index());
         match rng.below(14) {
             0 => {
@@ -92,8 +92,8 @@ impl Pair {
         self.plain.snapshot = boundary;
     }
 
-    fn install(&mut self, rng: &mut Rng, at: Index) {
-        let mut boundary = Boundary { chain: rng.next() as u32, ..Boundary::default() };
+    fn install(&mut self, rng: &mut Dice, at: Index) {
+        let mut boundary = Boundary { chain: rng.roll() as u32, ..Boundary::default() };
         boundary.meta.at = Position::new(vote(self.plain.epoch).promise.epoch, at);
         let job = match rng.below(3) {
             0 => Job::Install(incoming(&self.snapshots.lock().unwrap(), &boundary).unwrap()),
@@ -149,7 +149,7 @@ fn compare_files(dir: &Path, plain: &Plain, what: &str) {
 fn a_disk_holds_what_a_list_holds() {
     for seed in 0..40 {
         let dir = TempDir::new();
-        let mut rng = Rng(seed);
+        let mut rng = Dice::new(seed);
         let Opened { disk, lines, snapshots, .. } = reopen(dir.path());
         let mut hand = Hand::new(disk);
         hand.queue(Job::Vote(vote(3)));

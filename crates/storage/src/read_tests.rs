@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::recover::Opened;
-use crate::testing::{Hand, Rng, TempDir, reopen, some_records, vote};
+use crate::testing::{Dice, Hand, TempDir, reopen, some_records, vote};
 use crate::writer::Job;
 
 fn make(dir: &Path) -> Vec<Record> {
     let Opened { disk, mut lines, .. } = reopen(dir);
     let mut hand = Hand::new(disk);
     hand.queue(Job::Vote(vote(3)));
-    let records = some_records(&mut Rng(1), Position::ZERO, 3, 30);
+    let records = some_records(&mut Dice::new(1), Position::ZERO, 3, 30);
     for batch in records.chunks(5) {
         let lines = lines.append(batch);
         hand.queue(Job::Append { records: batch.into(), lines });

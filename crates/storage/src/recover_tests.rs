@@ -7,7 +7,7 @@ use super::*;
 use crate::read_dir;
 use crate::segment::list;
 use crate::testing::{
-    Hand, Image, Rng, TempDir, image, incoming, is_doubtful, make_original, options, reopen, restore,
+    Dice, Hand, Image, TempDir, image, incoming, is_doubtful, make_original, options, reopen, restore,
     some_records, vote,
 };
 use crate::types::{Index, Position};
@@ -25,7 +25,7 @@ struct Sample {
 impl Sample {
     fn make(seed: u64, batches: u64) -> Sample {
         let dir = TempDir::new();
-        let mut rng = Rng(seed);
+        let mut rng = Dice::new(seed);
         let Opened { disk, mut lines, recovered, .. } = reopen(dir.path());
         let mut hand = Hand::new(disk);
         hand.queue(Job::Vote(vote(3)));
@@ -330,7 +330,7 @@ fn old_records_are_kept_within_a_bound() {
     let mut opened = open(&Options { segment_bytes: 1 << 20, ..options(dir.path()) }).unwrap();
     let mut hand = Hand::new(opened.disk);
     let count = crate::gather::RECORDS_KEPT_MAX + 500;
-    let records = some_records(&mut Rng(1), Position::ZERO, 3, count);
+    let records = some_records(&mut Dice::new(1), Position::ZERO, 3, count);
     hand.queue(Job::Vote(vote(3)));
     let lines = opened.lines.append(&records);
     hand.queue(Job::Append { records: records.clone().into(), lines });

@@ -1,4 +1,4 @@
-//! What the tests of this module share: a seeded generator, records, and directories of their own.
+//! What the tests of this module share: records, and directories of their own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::os::unix::fs::MetadataExt;
 
 use super::disk::Idle;
+pub use super::files::Dice;
 use super::files::Simulated;
 use super::finding::Finding;
 use super::identity::IDENTITY_FILE;
@@ -26,28 +27,6 @@ pub const CLUSTER: &str = "test";
 pub const NODE: NodeId = NodeId(1);
 /// Three to five records.
 pub const SMALL_SEGMENT: u64 = 640;
-
-/// SplitMix64: the same numbers for ever.
-#[derive(Clone, Debug)]
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// A directory that goes when the test ends. In memory where there is such a place: these tests sync a lot.
 #[derive(Debug)]
@@ -114,7 +93,7 @@ pub fn record(epoch: u64, index: Index, entry: Entry) -> Record {
 }
 
 /// One of everything that a log may hold.
-pub fn any_entry(rng: &mut Rng) -> Entry {
+pub fn any_entry(rng: &mut Dice) -> Entry {
     let node = NodeId(1 + rng.below(5) as u32);
     let owner = if rng.one_in(2) { Owner::Operator } else { Owner::Merge };
     match rng.below(12) {
@@ -122,11 +101,11 @@ pub fn any_entry(rng: &mut Rng) -> Entry {
         1 => {
             let founder = |node| (NodeId(node), Incarnation(u64::from(node) * 77));
             let members = rng.one_in(2).then(|| (1..=3).map(|node| Member::founder(NodeId(node))).collect());
-            let cluster = ClusterId(if members.is_some() { u128::from(rng.next()) } else { 0 });
+            let cluster = ClusterId(if members.is_some() { u128::from(rng.roll()) } else { 0 });
             let founders = (1..=3).map(founder).collect();
             Entry::Lead { founding: Some(Box::new(Founding { founders, cluster, members })) }
         }
-        2 => Entry::Rejoin { node, incarnation: Incarnation(rng.next()) },
+        2 => Entry::Rejoin { node, incarnation: Incarnation(rng.roll()) },
         5 => {
             let members =
                 (1..=node.0).map(|id| Member { votes: rng.one_in(2), ..Member::founder(NodeId(id)) });
@@ -142,17 +121,17 @@ pub fn any_entry(rng: &mut Rng) -> Entry {
     }
 }
 
-fn any_payload(rng: &mut Rng) -> Entry {
+fn any_payload(rng: &mut Dice) -> Entry {
     let format = Format(if rng.one_in(5) { 2 + rng.below(9) as u16 } else { 1 });
-    let key = u128::from(rng.next()) << 64 | u128::from(rng.next());
-    let call = rng.one_in(3).then(|| Call { key, body: rng.next() });
+    let key = u128::from(rng.roll()) << 64 | u128::from(rng.roll());
+    let call = rng.one_in(3).then(|| Call { key, body: rng.roll() });
     let kind = if rng.one_in(4) { 100 } else { 1 + rng.below(5) as u16 };
-    let text = format!("{{\"n\":{},\"s\":\"{}\"}}", rng.next(), "äß|= 1 x".repeat(rng.below(6) as usize));
+    let text = format!("{{\"n\":{},\"s\":\"{}\"}}", rng.roll(), "äß|= 1 x".repeat(rng.below(6) as usize));
     Entry::Client(Payload { kind, format, call, text: Text::from(text) })
 }
 
 /// Some records after this position, all of one epoch.
-pub fn some_records(rng: &mut Rng, after: Position, epoch: u64, count: u64) -> Vec<Record> {
+pub fn some_records(rng: &mut Dice, after: Position, epoch: u64, count: u64) -> Vec<Record> {
     (1..=count).map(|n| record(epoch, after.index + n, any_entry(rng))).collect()
 }
 

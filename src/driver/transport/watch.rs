@@ -39,6 +39,8 @@ pub struct Watch {
 enum Dialled {
     Connected(TcpStream),
     Refused,
+    /// Somebody was there, and is not any more: a process that dies closes its connections before its port.
+    Gone,
     Silent,
 }
 
@@ -74,23 +76,39 @@ impl Watch {
 
     pub async fn run(&self, tell: mpsc::Sender<Arrived>) {
         let mut patience = self.patience;
+        // Connections in a row that ended as soon as they began.
+        let mut brief = 0;
         loop {
             let dialled = self.dial(patience).await;
             patience = match dialled {
                 Dialled::Silent => (patience * 2).min(self.patience_most),
-                Dialled::Connected(_) | Dialled::Refused => self.patience,
+                Dialled::Connected(_) | Dialled::Refused | Dialled::Gone => self.patience,
             };
             let connected = matches!(dialled, Dialled::Connected(_));
             self.connected.store(connected, Ordering::Relaxed);
             match dialled {
-                Dialled::Connected(stream) => self.wait_for_end(stream).await,
+                Dialled::Connected(stream) => {
+                    let began = Instant::now();
+                    self.wait_for_end(stream).await;
+                    brief = if began.elapsed() < self.patience { brief + 1 } else { 0 };
+                }
+                Dialled::Gone => brief += 1,
                 Dialled::Refused => {
                     if self.proves && tell.send(Arrived::Refused(self.peer)).await.is_err() {
                         return;
                     }
+                    brief = 0;
                     self.rest().await;
                 }
-                Dialled::Silent => self.rest().await,
+                Dialled::Silent => {
+                    brief = 0;
+                    self.rest().await;
+                }
+            }
+            // The next dial says whether anybody listens. If it says nothing either, something on the way takes calls for whoever
+            // is not there.
+            if brief > 1 {
+                self.rest().await;
             }
         }
     }
@@ -105,6 +123,7 @@ impl Watch {
                 Dialled::Connected(stream)
             }
             Some(Ok(Err(error))) if error.kind() == ErrorKind::ConnectionRefused => Dialled::Refused,
+            Some(Ok(Err(error))) if error.kind() == ErrorKind::ConnectionReset => Dialled::Gone,
             Some(_) | None => Dialled::Silent,
         }
     }
@@ -124,5 +143,53 @@ impl Watch {
 
     async fn rest(&self) {
         let _ = timeout(self.patience, self.wanted.notified()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A proxy that takes calls for a node that is down, for a second: each is ended as soon as it is taken.
+    #[tokio::test]
+    async fn what_ends_at_once_is_not_dialled_without_a_rest() {
+        let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = proxy.local_addr().expect("an address").to_string();
+        let watch = Watch::new(NodeId(2), address, true, &Timing::lan(), Arc::default());
+        let (tell, _told) = mpsc::channel(1);
+        let dials = async {
+            let mut dials = 0;
+            let until = tokio::time::Instant::now() + Duration::from_secs(1);
+            while tokio::time::timeout_at(until, proxy.accept()).await.is_ok() {
+                dials += 1;
+            }
+            dials
+        };
+        tokio::select! {
+            () = watch.run(tell) => unreachable!("it watches for as long as somebody listens"),
+            dials = dials => assert!((2..=8).contains(&dials), "{dials} dials in a second"),
+        }
+    }
+
+    /// A process that dies closes its connections first: whoever dials in between is told of it at the next dial.
+    #[tokio::test]
+    async fn a_port_that_closes_after_its_connections_is_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let watch = Watch::new(NodeId(2), address, true, &Timing::lan(), Arc::default());
+        let (tell, mut told) = mpsc::channel(1);
+        let dies = async {
+            let first = listener.accept().await.expect("it dials");
+            drop(first);
+            // Waits in the backlog, and is reset with the port.
+            drop(listener);
+            told.recv().await
+        };
+        tokio::select! {
+            () = watch.run(tell) => unreachable!("it watches for as long as it is heard"),
+            told = dies => assert!(matches!(told, Some(Arrived::Refused(NodeId(2)))), "{told:?}"),
+        }
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Duration, sleep, timeout};
 
-use super::role_calls::{Calls, head};
+use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head};
 use crate::client::{Clock, Moment, Term};
 use crate::driver::api::{Denied, Leadership};
 use crate::http::answer::Problem;
@@ -33,12 +33,6 @@ const CLOCK: Clock = Clock::Boottime;
 /// Timers stand still while the machine is suspended. Looking at the clock this often, a stream notices soon after; more often
 /// would cost something where there are thousands of them.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// After a renewal that failed. The lease has most of its ttl left then.
-const AGAIN: Duration = Duration::from_millis(250);
-
-/// A client's host that acknowledges nothing for so long is gone: twice the silence between two signs of life.
-const UNHEARD_MOST: Duration = Duration::from_secs(10);
 
 /// What a node that ends takes to give the role back: the drain of its connections lasts longer.
 const FAREWELL: Duration = Duration::from_secs(1);

@@ -22,6 +22,12 @@ use crate::protocol::Mode;
 use crate::store::{Acquisition, Role, Tenure};
 use crate::types::Text;
 
+/// A client's host that acknowledges nothing for so long is gone: twice the silence between two signs of life.
+pub const UNHEARD_MOST: Duration = Duration::from_secs(10);
+
+/// After a call that failed and may pass another time. Most of a ttl is left then.
+pub const AGAIN: Duration = Duration::from_millis(250);
+
 /// What a grant and a renewal have in common.
 #[derive(Debug, Deserialize)]
 pub struct Granted {

@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Duration, Instant, sleep, timeout};
 
-use super::role_calls::{Calls, head};
+use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head};
 use crate::driver::api::{Denied, Leadership};
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
@@ -35,11 +35,6 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Longer than the longest lease, it would be none.
 const GRACE_MOST_MS: u64 = 60_000;
 
-/// A holder's host that acknowledges nothing for so long has no use for this stream. Its lease goes on.
-const UNHEARD_MOST: Duration = Duration::from_secs(10);
-
-/// Between two tries to tell the leader.
-const AGAIN: Duration = Duration::from_millis(250);
 /// A cluster that takes longer to elect than this has other worries; the lease lapses.
 const TELL_MOST: Duration = Duration::from_secs(30);
 

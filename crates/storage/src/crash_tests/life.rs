@@ -9,7 +9,7 @@ use crate::protocol::{Seq, Vote};
 use crate::recover::{Opened, open};
 use crate::snapshot::{Change, SnapshotError, Snapshots};
 use crate::step::DiskWriter;
-use crate::testing::{Rng, incoming, rebase, rows_at, simulated, some_records, vote};
+use crate::testing::{Dice, incoming, rebase, rows_at, simulated, some_records, vote};
 use crate::types::{Incarnation, Index, Position, Record, Vector};
 use crate::writer::{Job, Report};
 
@@ -74,7 +74,7 @@ pub struct Life {
     lines: Lines,
     /// Where the state of the newest job goes on from: what it absorbs is in its records.
     base: Boundary,
-    rng: Rng,
+    rng: Dice,
     jobs: Vec<(Seq, Job)>,
     /// The disk has refused something that a node does not go on after.
     ended: bool,
@@ -93,7 +93,17 @@ impl Life {
         let chain = lines.chain_at(recovered.base.index()).expect("it begins there");
         let base = Boundary { meta: recovered.base, chain, origin: 0 };
         let (machine, writer) = (machine.clone(), disk.into_writer());
-        Life { machine, told, snapshots, writer, lines, base, rng: Rng(seed), jobs: Vec::new(), ended: false }
+        Life {
+            machine,
+            told,
+            snapshots,
+            writer,
+            lines,
+            base,
+            rng: Dice::new(seed),
+            jobs: Vec::new(),
+            ended: false,
+        }
     }
 
     pub fn state(&self) -> &State {
@@ -146,7 +156,7 @@ impl Life {
     }
 
     fn boundary_ahead(&mut self, epoch: u64, ahead: u64) -> Boundary {
-        let mut base = Boundary { chain: self.rng.next() as u32, ..Boundary::default() };
+        let mut base = Boundary { chain: self.rng.roll() as u32, ..Boundary::default() };
         base.meta.at = Position::new(vote(epoch).promise.epoch, self.lines.last() + ahead);
         base
     }

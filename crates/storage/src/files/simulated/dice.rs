@@ -8,7 +8,7 @@ impl Dice {
         Dice(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,6 +18,17 @@ impl Dice {
 
     /// Below a bound that is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.roll() % bound
+    }
+
+    /// One of so many places.
+    #[cfg(test)]
+    pub fn place(&mut self, count: usize) -> usize {
+        self.below(count as u64) as usize
+    }
+
+    #[cfg(test)]
+    pub fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
     }
 }

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::access::Files;
 use super::system::{FileSystem, Handle, How, Lock, Look};
 use Operation::{Change, Read};
-use dice::Dice;
+pub use dice::Dice;
 use tree::{Inode, Tree};
 
 pub use loss::Loss;
@@ -293,7 +293,7 @@ impl FileSystem for Mounted {
     }
 
     fn draw(&self) -> io::Result<u64> {
-        self.run(Read, |machine| Ok(machine.dice.next()))
+        self.run(Read, |machine| Ok(machine.dice.roll()))
     }
 }
 

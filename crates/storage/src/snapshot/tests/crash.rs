@@ -8,7 +8,7 @@ use super::*;
 fn chain() -> (Folder, State) {
     let folder = Folder::new();
     let (mut snapshots, _) = folder.open();
-    let (mut state, mut rng) = (State::new(), Rng(5));
+    let (mut state, mut rng) = (State::new(), Dice::new(5));
     for to in 1..=9 {
         let changes = random_changes(&mut rng, 20, 5);
         add(&mut snapshots, to, &changes);
@@ -40,7 +40,7 @@ fn selections(paths: &[PathBuf]) -> impl Iterator<Item = Vec<&PathBuf>> {
 fn while_adding() {
     let (folder, state) = chain();
     let after = folder.copy();
-    add(&mut after.open().0, 10, &random_changes(&mut Rng(6), 20, 5));
+    add(&mut after.open().0, 10, &random_changes(&mut Dice::new(6), 20, 5));
     let bytes = fs::read(after.files().last().unwrap()).unwrap();
     for length in 0..=bytes.len() {
         let copy = folder.copy();
@@ -55,7 +55,7 @@ fn while_adding() {
 fn while_adding_a_whole_state() {
     let (folder, state) = chain();
     let after = folder.copy();
-    let changes = random_changes(&mut Rng(7), 20, 5);
+    let changes = random_changes(&mut Dice::new(7), 20, 5);
     let mut other = State::new();
     apply(&mut other, &changes);
     after.open().0.add(0, boundary(12), as_changes(&changes)).unwrap();
@@ -67,7 +67,7 @@ fn while_installing() {
     let (folder, state) = chain();
     let peer = Folder::new();
     let (mut sender, _) = peer.open();
-    let (mut other, mut rng) = (State::new(), Rng(8));
+    let (mut other, mut rng) = (State::new(), Dice::new(8));
     for to in [5, 7] {
         let changes = random_changes(&mut rng, 20, 5);
         add(&mut sender, to, &changes);

@@ -7,7 +7,7 @@ use crate::snapshot::{Why, inspect};
 fn small_chain() -> (Folder, BTreeMap<Index, State>) {
     let folder = Folder::new();
     let (mut snapshots, _) = folder.open();
-    let (mut state, mut rng, mut states) = (State::new(), Rng(3), BTreeMap::from([(0, State::new())]));
+    let (mut state, mut rng, mut states) = (State::new(), Dice::new(3), BTreeMap::from([(0, State::new())]));
     for to in [10, 20, 30] {
         let changes = random_changes(&mut rng, 3, 4);
         add(&mut snapshots, to, &changes);

@@ -16,21 +16,21 @@ fn place(key: usize) -> (String, String) {
     ("doc".to_string(), format!("key-{key:06}"))
 }
 
-fn ten_changes(rng: &mut Rng, mut pick: impl FnMut(&mut Rng) -> usize) -> Changes {
+fn ten_changes(rng: &mut Dice, mut pick: impl FnMut(&mut Dice) -> usize) -> Changes {
     let mut changes = Changes::new();
     while changes.len() < 10 {
-        changes.insert(place(pick(rng)), Some(value(rng.next())));
+        changes.insert(place(pick(rng)), Some(value(rng.roll())));
     }
     changes
 }
 
 /// How many times as much was written as has changed.
-fn amplification(deltas: u64, mut pick: impl FnMut(&mut Rng) -> usize) -> f64 {
+fn amplification(deltas: u64, mut pick: impl FnMut(&mut Dice) -> usize) -> f64 {
     let folder = Folder::new();
     let (mut snapshots, _) = folder.open();
     let store: Changes = (0..KEYS).map(|key| (place(key), Some(value(0)))).collect();
     add(&mut snapshots, 1, &store);
-    let (mut rng, mut changed, mut written) = (Rng(11), 0, 0);
+    let (mut rng, mut changed, mut written) = (Dice::new(11), 0, 0);
     for to in 2..deltas + 2 {
         add(&mut snapshots, to, &ten_changes(&mut rng, &mut pick));
         changed += snapshots.chain.last().unwrap().written.bytes;
@@ -47,9 +47,9 @@ fn amplification(deltas: u64, mut pick: impl FnMut(&mut Rng) -> usize) -> f64 {
 /// One for the change itself, about one a level of the deltas, and three for the whole state.
 #[test]
 fn writing_is_bounded_by_the_change() {
-    let spread = amplification(20_000, |rng| rng.below(KEYS));
+    let spread = amplification(20_000, |rng| rng.place(KEYS));
     assert!(spread < 6.0, "{spread}");
-    let hot = amplification(5_000, |rng| rng.below(50));
+    let hot = amplification(5_000, |rng| rng.place(50));
     assert!(hot < 2.5, "{hot}");
     println!("written for a byte changed: {spread:.2} spread over the store, {hot:.2} on a few keys");
 }
@@ -60,7 +60,7 @@ fn a_delta_costs_what_it_holds() {
     let folder = Folder::new();
     let (mut snapshots, _) = folder.open();
     add(&mut snapshots, 1, &(0..KEYS).map(|key| (place(key), Some(value(0)))).collect());
-    let changes = ten_changes(&mut Rng(12), |rng| rng.below(KEYS));
+    let changes = ten_changes(&mut Dice::new(12), |rng| rng.place(KEYS));
     add(&mut snapshots, 2, &changes);
     let bytes = fs::metadata(&folder.files()[1]).unwrap().len() as usize;
     assert!(bytes < 10 * (VALUE_BYTES + 40) + 300, "{bytes}");

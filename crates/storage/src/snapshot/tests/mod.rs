@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Change, Importer, Incoming, Opening, SnapshotError, Snapshots};
 use crate::Boundary;
-use crate::files::Files;
+use crate::files::{Dice, Files};
 use crate::protocol::SnapshotMeta;
 use crate::types::{Epoch, Index, NodeId, Position};
 
@@ -80,37 +80,19 @@ fn list(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// SplitMix64.
-#[derive(Debug)]
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
-
 fn boundary(index: Index) -> Boundary {
     let meta = SnapshotMeta { at: Position::new(Epoch::new(7, NodeId(1)), index), ..SnapshotMeta::default() };
     Boundary { meta, chain: 0x0102_0304, origin: 0 }
 }
 
 /// A few keys in two tables, awkward ones among them, a third of them deleted.
-fn random_changes(rng: &mut Rng, keys: usize, count: usize) -> Changes {
+fn random_changes(rng: &mut Dice, keys: usize, count: usize) -> Changes {
     let mut changes = Changes::new();
     for _ in 0..count {
-        let table = ["doc", "user_2"][rng.below(2)].to_string();
-        let odd = ["", "\n", "\"", "\\", "é", "\u{0}", " -"][rng.below(7)];
-        let key = format!("{odd}{}", rng.below(keys));
-        let value = (rng.below(3) > 0).then(|| format!("{{\"n\":{},\"t\":\"a b\\n\"}}", rng.next()));
+        let table = ["doc", "user_2"][rng.place(2)].to_string();
+        let odd = ["", "\n", "\"", "\\", "é", "\u{0}", " -"][rng.place(7)];
+        let key = format!("{odd}{}", rng.place(keys));
+        let value = (rng.place(3) > 0).then(|| format!("{{\"n\":{},\"t\":\"a b\\n\"}}", rng.roll()));
         changes.insert((table, key), value);
     }
     changes

@@ -7,7 +7,7 @@ use crate::snapshot::{CHAIN_FILES_MAX, Merged};
 
 #[derive(Debug)]
 struct Life {
-    rng: Rng,
+    rng: Dice,
     folder: Folder,
     snapshots: Snapshots,
     state: State,
@@ -21,12 +21,12 @@ impl Life {
         let folder = Folder::new();
         let (snapshots, opening) = folder.open();
         assert!(opening.newest.is_none() && opening.bad.is_empty());
-        let (rng, state) = (Rng(seed), State::new());
+        let (rng, state) = (Dice::new(seed), State::new());
         Life { rng, folder, snapshots, state, index: 0, merged: None }
     }
 
     fn step(&mut self) {
-        match self.rng.below(20) {
+        match self.rng.place(20) {
             0..=11 => self.add(),
             12 => self.add_whole(),
             13..=15 => self.run_merge(),
@@ -39,9 +39,9 @@ impl Life {
     }
 
     fn add(&mut self) {
-        let count = self.rng.below(12);
+        let count = self.rng.place(12);
         let changes = random_changes(&mut self.rng, 30, count);
-        self.index += 1 + self.rng.below(10) as u64;
+        self.index += 1 + self.rng.place(10) as u64;
         add(&mut self.snapshots, self.index, &changes);
         apply(&mut self.state, &changes);
     }
@@ -59,7 +59,7 @@ impl Life {
 
     /// By committing or by dropping it; the chain may be another by now.
     fn end_merge(&mut self) {
-        if let Some(merged) = self.merged.take().filter(|_| self.rng.below(4) > 0) {
+        if let Some(merged) = self.merged.take().filter(|_| self.rng.place(4) > 0) {
             self.snapshots.commit_merge(merged).unwrap();
         }
     }
@@ -78,12 +78,12 @@ impl Life {
             return;
         };
         let (state, index) = (self.state.clone(), self.index);
-        for _ in 0..self.rng.below(4) {
+        for _ in 0..self.rng.place(4) {
             self.add();
             merge_all(&mut self.snapshots);
         }
         let mut importer = self.snapshots.importer().unwrap();
-        let mut buffer = vec![0; 1 + self.rng.below(300)];
+        let mut buffer = vec![0; 1 + self.rng.place(300)];
         loop {
             match export.read(&mut buffer).unwrap() {
                 0 => break,
@@ -121,7 +121,7 @@ fn every_life_is_the_maps() {
 fn a_whole_state_holds_no_deletions() {
     let folder = Folder::new();
     let (mut snapshots, _) = folder.open();
-    let mut rng = Rng(1);
+    let mut rng = Dice::new(1);
     for to in 1..=9 {
         add(&mut snapshots, to, &random_changes(&mut rng, 5, 10));
     }

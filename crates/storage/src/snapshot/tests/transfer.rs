@@ -6,7 +6,7 @@ use crate::snapshot::Why;
 fn filled(to: Index) -> (Folder, Snapshots, State) {
     let folder = Folder::new();
     let (mut snapshots, _) = folder.open();
-    let (mut state, mut rng) = (State::new(), Rng(9));
+    let (mut state, mut rng) = (State::new(), Dice::new(9));
     for index in 1..=to {
         let changes = random_changes(&mut rng, 20, 5);
         add(&mut snapshots, index, &changes);
@@ -45,7 +45,7 @@ fn two_merges_at_once_share_no_file() {
     let (_folder, mut snapshots, mut state) = filled(9);
     let first = snapshots.plan_merge().unwrap().unwrap();
     assert!(snapshots.plan_merge().unwrap().is_none());
-    let changes = random_changes(&mut Rng(10), 20, 5);
+    let changes = random_changes(&mut Dice::new(10), 20, 5);
     for to in 10..18 {
         add(&mut snapshots, to, &changes);
     }
