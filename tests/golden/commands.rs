@@ -69,7 +69,11 @@ impl Play {
     /// `cluster 3 formed ack=all n3.format=2`: `formed` spares a script the first election.
     fn cluster(&mut self, count: &str, options: &[&str]) -> Shown {
         let members: Vec<NodeId> = (1..=parse(count)?).map(NodeId).collect();
-        let hosts = members.iter().map(|me| Host::new(Settings::lan(*me, members.clone()), NEVER));
+        let hosts = members.iter().map(|me| {
+            let mut settings = Settings::lan(*me, members.clone());
+            settings.timing.dead_after = Span::millis(1_000);
+            Host::new(settings, NEVER)
+        });
         let mut hosts: Vec<Host> = hosts.collect();
         for option in options.iter().filter(|option| **option != "formed") {
             for host in &mut hosts {

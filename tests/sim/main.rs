@@ -17,6 +17,7 @@ mod disks;
 mod distances;
 mod doubles;
 mod endurance;
+mod falters;
 mod figures;
 mod full;
 mod graphs;

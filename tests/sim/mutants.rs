@@ -23,6 +23,8 @@ use Caught::{In, Within};
 #[rustfmt::skip]
 const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::AppendKeepsPromise, In(stage::deposed_leader_finds_a_follower), &["I9"]),
+    (Mutant::FaltersForgotten, In(crate::falters::a_leader_that_falters), &["P3"]),
+    (Mutant::SleepIsSilence, In(crate::falters::a_leader_that_falters), &["P3"]),
     (Mutant::ApproveBeforeStore, In(stage::lowest_leads), &["I9"]),
     (Mutant::AckBeforeSync, In(stage::lowest_leads), &["I9"]),
     (Mutant::SameEpochTwice, Within(600), &["I1 "]),

@@ -1,6 +1,7 @@
 //! The one entrance: an input is dispatched to its rule, then everything that is due is settled.
 
 use super::messages::{Envelope, Input, Message, Output};
+use super::mutant::{self, Mutant};
 use super::state::{Leader, Node, Opinion, Role, Yielded};
 use crate::types::{Now, Time};
 
@@ -9,6 +10,9 @@ impl Node {
     pub fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
         if self.stopped {
             return Vec::new();
+        }
+        if self.has_slept(now.mono) && !mutant::is_on(Mutant::SleepIsSilence) {
+            self.woke_at = now.mono;
         }
         // A monotonic clock does not go back; if one does, time stands still until it has caught up.
         self.now = Now { mono: now.mono.max(self.now.mono), wall: now.wall };
@@ -20,6 +24,12 @@ impl Node {
             self.validate();
         }
         std::mem::take(&mut self.out)
+    }
+
+    /// It is called more than a beat after it asked to be: its machine stood still, or gave it no time.
+    fn has_slept(&self, now: Time) -> bool {
+        let beat = self.settings.timing.heartbeat;
+        now.since(self.now.mono) > beat && now.since(self.deadline()) > beat
     }
 
     fn dispatch(&mut self, input: Input) {
@@ -121,7 +131,7 @@ impl Node {
             return Time::NEVER;
         }
         let role = match &self.role {
-            Role::Following(following) => following.deadline(&self.settings.timing),
+            Role::Following(following) => self.following_deadline(following),
             Role::Seeking(seeking) => self.seeking_deadline(seeking),
             Role::Leading(leading) => Leader { node: self, leading }.deadline(),
         };

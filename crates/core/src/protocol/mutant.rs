@@ -6,6 +6,10 @@
 pub enum Mutant {
     /// P2, C1: a record of a later epoch is accepted without raising the promise.
     AppendKeepsPromise,
+    /// P3: a leader that falters is waited for no longer than one that never has.
+    FaltersForgotten,
+    /// P3: a node that has slept takes that for the silence of others.
+    SleepIsSilence,
     /// P2: an approval leaves before the promise is on disk.
     ApproveBeforeStore,
     /// P29: an acknowledgement leaves before the records are on disk.

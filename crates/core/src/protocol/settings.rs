@@ -105,7 +105,7 @@ impl Timing {
     pub fn lan() -> Timing {
         Timing {
             heartbeat: Span::millis(100),
-            dead_after: Span::millis(1_000),
+            dead_after: Span::millis(500),
             declare: Span::millis(50),
             stagger: Span::millis(20),
             lease: Span::millis(300),
@@ -152,6 +152,17 @@ impl Timing {
     /// The election time-out that liveness is counted in (I10).
     pub fn election_timeout(&self) -> Span {
         self.dead_after + self.window
+    }
+
+    /// How long a leader's oldest record may wait for a majority (P16): a disk that stalls for two seconds comes back, and
+    /// whoever took over would wait for it as well.
+    pub fn stuck_after(&self) -> Span {
+        self.dead_after + self.window.times(2)
+    }
+
+    /// How long a leader that has broken a silence is remembered to falter (P3).
+    pub fn falters_for(&self) -> Span {
+        self.hold.times(6)
     }
 
     /// Leases lapse between two beats: whoever wants to know has the leader ask for one (P11).

@@ -3,8 +3,8 @@
 
 use crate::protocol::messages::{Cause, Envelope, Event, Message, Output, Term};
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::state::{Life, Node, Role, Seeking};
-use crate::types::{Epoch, NodeId};
+use crate::protocol::state::{Following, Life, Node, Role, Seeking};
+use crate::types::{Epoch, NodeId, Time};
 
 impl Node {
     /// Takes note of who sent a message, and of whether that is still the process we knew.
@@ -18,7 +18,8 @@ impl Node {
         peer.incarnation = envelope.incarnation;
         peer.admitted = envelope.admitted || (peer.admitted && !replaced);
         peer.format = peer.format.max(envelope.format);
-        let life = peer.heard(envelope.boot, now, timing);
+        let leads = matches!(&self.role, Role::Following(following) if following.leader == from);
+        let life = peer.heard(envelope.boot, leads, now, timing);
         if replaced || life != Life::Known {
             self.forget_progress(from, replaced);
         }
@@ -30,6 +31,14 @@ impl Node {
             // A grant stands: the message may be a late one of an older life, and the process that relies on it may live.
             self.suspect_if_leader(from, Cause::NewProcess);
         }
+    }
+
+    /// When the leader is given up if nothing is heard of it.
+    pub(in crate::protocol) fn following_deadline(&self, following: &Following) -> Time {
+        let timing = &self.settings.timing;
+        let peer = self.peers.get(following.leader);
+        let patience = peer.map_or(timing.dead_after, |peer| peer.patience(self.mono(), timing));
+        following.deadline(self.woke_at, patience)
     }
 
     /// A port that refuses proves that no process listens. It does not prove that the old one has

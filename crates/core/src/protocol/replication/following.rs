@@ -11,7 +11,7 @@ impl Node {
         let Role::Following(following) = &self.role else {
             return;
         };
-        if self.mono() >= following.deadline(&self.settings.timing) {
+        if self.mono() >= self.following_deadline(following) {
             let cause = match following.tentative {
                 Some(_) => Cause::NoDecision,
                 None => Cause::Silence,

@@ -368,14 +368,15 @@ impl Leader<'_> {
     }
 
     fn stuck_at(self) -> Time {
-        let patience = self.node.settings.timing.dead_after;
+        let patience = self.node.settings.timing.stuck_after();
         self.leading.behind_since.map_or(Time::NEVER, |since| since + patience)
     }
 
     /// When no majority will have been heard for too long.
     fn alone_at(self) -> Time {
         let heard = self.reached(self.node.mono(), |progress| progress.answered_at);
-        heard.unwrap_or_default().max(self.leading.since) + self.node.settings.timing.dead_after
+        let since = heard.unwrap_or_default().max(self.leading.since).max(self.node.woke_at);
+        since + self.node.settings.timing.dead_after
     }
 
     pub(in crate::protocol) fn deadline(self) -> Time {

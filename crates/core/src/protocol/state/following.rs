@@ -1,7 +1,6 @@
 //! What a node remembers of the leader that it follows.
 
-use crate::protocol::settings::Timing;
-use crate::types::{Epoch, Index, NodeId, Position, Time};
+use crate::types::{Epoch, Index, NodeId, Position, Span, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Following {
@@ -27,10 +26,11 @@ impl Following {
         Following { leader: epoch.leader, epoch, heard: now, tentative, matched: 0, heir: None }
     }
 
-    pub fn deadline(&self, timing: &Timing) -> Time {
+    /// When it is given up if nothing is heard of it.
+    pub fn deadline(&self, woke_at: Time, patience: Span) -> Time {
         match self.tentative {
             Some(tentative) => tentative.until,
-            None => self.heard + timing.dead_after,
+            None => self.heard.max(woke_at) + patience,
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct Node {
     pub(in crate::protocol) boot: Boot,
     pub(in crate::protocol) incarnation: Incarnation,
     pub(in crate::protocol) now: Now,
+    /// When it last found that it had slept: the silence of others before that proves nothing (P3).
+    pub(in crate::protocol) woke_at: Time,
     pub(in crate::protocol) out: Vec<Output>,
     pub(in crate::protocol) vote: Vote,
     pub(in crate::protocol) disk: Durability,
@@ -102,6 +104,7 @@ impl Node {
             boot: recovered.boot,
             incarnation: recovered.incarnation,
             now,
+            woke_at: Time::default(),
             out: Vec::new(),
             disk: Durability::starting_at(log.last().index),
             commit: log.base().index,

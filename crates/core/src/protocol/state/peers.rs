@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::settings::Timing;
-use crate::types::{Boot, Format, Incarnation, NodeId, Time};
+use crate::types::{Boot, Format, Incarnation, NodeId, Span, Time};
 
 /// A whole cluster, and another one that has taken its place.
 const KNOWN_MOST: usize = 256;
+
+/// A leader that falters is waited for up to so many times `dead_after`.
+const PATIENCE_MOST: u64 = 4;
 
 /// Passes over an index that keeps dying, for a time that doubles (P20).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,6 +64,10 @@ pub struct Peer {
     /// When the life that we know of began, or when it last went silent.
     pub up_since: Time,
     pub last_message: Time,
+    /// Its last message, if this node followed it then.
+    beat_at: Option<Time>,
+    /// The longest silence as this node's leader that it has broken lately, and when.
+    faltered: (Span, Time),
     pub hold: Hold,
 }
 
@@ -123,12 +130,40 @@ impl Peers {
 }
 
 impl Peer {
-    /// Takes note of the process that a message came from.
-    pub fn heard(&mut self, boot: Boot, now: Time, timing: &Timing) -> Life {
+    /// A silence that no patience would have outlasted was a failure, and teaches nothing.
+    fn broke_silence(&mut self, silence: Span, now: Time, timing: &Timing) {
+        let ridden_out = silence <= timing.dead_after.times(PATIENCE_MOST);
+        if ridden_out && silence >= self.faltered(now, timing) {
+            self.faltered = (silence, now);
+        }
+    }
+
+    fn faltered(&self, now: Time, timing: &Timing) -> Span {
+        let (silence, at) = self.faltered;
+        if now.since(at) > timing.falters_for() { Span::ZERO } else { silence }
+    }
+
+    /// How long this node waits for it as its leader: twice as long as it has been seen to falter (P3).
+    pub fn patience(&self, now: Time, timing: &Timing) -> Span {
+        let most = timing.dead_after.times(PATIENCE_MOST);
+        if mutant::is_on(Mutant::FaltersForgotten) {
+            return timing.dead_after;
+        }
+        self.faltered(now, timing).times(2).clamp(timing.dead_after, most)
+    }
+
+    /// Takes note of the process that a message came from; `leads`, as far as this node knows.
+    pub fn heard(&mut self, boot: Boot, leads: bool, now: Time, timing: &Timing) -> Life {
         if now.since(self.last_message) > timing.dead_after {
             self.up_since = now;
         }
         self.last_message = now;
+        let beat_at = std::mem::replace(&mut self.beat_at, leads.then_some(now));
+        if boot == self.boot
+            && let Some(before) = beat_at
+        {
+            self.broke_silence(now.since(before), now, timing);
+        }
         if boot == self.boot || boot == self.boot_before {
             self.refused &= boot != self.boot;
             return Life::Known;

@@ -54,7 +54,8 @@ impl SnapshotPlan {
     /// A boundary has been reached.
     pub fn due(&mut self, meta: SnapshotMeta, origin: Index, store: Store) {
         self.boundary = (meta.index(), store.clone());
-        self.upto_due.append(&mut self.beyond);
+        // Not `append`, which builds the larger set anew for the few keys of one boundary.
+        self.upto_due.extend(std::mem::take(&mut self.beyond));
         self.due = Some((meta, origin, store));
     }
 
