@@ -12,6 +12,10 @@ from peers import packages
 NODES = (1, 2, 3)
 
 
+class Failed(Exception):
+    """A figure that could not be had; the others go on."""
+
+
 class System:
     """What all have in common. `speaks` is the name by which eldest-load knows the protocol."""
 
@@ -48,6 +52,18 @@ class System:
         for node in NODES:
             self.start(node)
         return began
+
+    def ports(self):
+        return range(self.base + 1, self.base + 40)
+
+    def check(self):
+        for node, process in self.processes.items():
+            if process.poll() is not None:
+                raise Failed(f"node {node} has ended: {self.last_words(node)}")
+
+    def last_words(self, node):
+        with open(os.path.join(self.folder, f"{node}.log"), errors="replace") as log:
+            return "".join(log.readlines()[-3:]).strip()
 
     def stop_all(self):
         for process in self.processes.values():

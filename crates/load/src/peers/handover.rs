@@ -11,14 +11,15 @@ use super::super::histogram::Histogram;
 use super::super::session::Trouble;
 use super::super::text::millis;
 use super::client::{Client, leader};
+use super::cluster::{Cluster, print};
 use super::op::Op;
-use super::{Cluster, print};
 
 /// Longer than any wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Until a waiter that has been sent off stands in line.
-const IN_LINE: Duration = Duration::from_millis(20);
+/// Until a waiter that has been sent off stands in line. etcd looks ten times a second for watchers that have come late, so
+/// that a shorter wait would measure that.
+const IN_LINE: Duration = Duration::from_millis(150);
 
 const LOCK: &str = "bench-handed";
 

@@ -19,9 +19,9 @@ use super::super::tasks::{failure, lock};
 use super::super::text::{millis, per_second};
 use super::super::workload::{push_json_text, stamp};
 use super::client::{Client, leader};
+use super::cluster::{Cluster, nothing, print};
 use super::cpu;
 use super::op::Op;
-use super::{Cluster, nothing};
 
 /// What one operation may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -130,7 +130,7 @@ pub async fn run(
     let span = began.elapsed();
     let cpu = cpu::of(&args.cluster.pids).saturating_sub(servers);
     let report = Report::new(&lock(&counted), span, cpu, own.percent_over(span));
-    super::print(&report, out)?;
+    print(&report, out)?;
     if report.count == 0 {
         return Err(nothing(&lock(&counted).errors));
     }
@@ -166,7 +166,8 @@ impl Worker {
         push_json_text(&mut value, args.size as usize, &mut rng);
         let keys = u64::from(args.keys);
         let fill = (number as u64..keys.max(number as u64)).step_by(args.connections.into());
-        let lock = format!("bench-lock-{number}");
+        // Of this run alone: what another one left behind may still be held.
+        let lock = format!("bench-lock-{}-{number}", std::process::id());
         Worker { work: args.work, client, rng, keys, value, lock, fill, counted }
     }
 

@@ -14,6 +14,7 @@
 //! servers and compares the results.
 
 mod client;
+mod cluster;
 mod cpu;
 mod eldest;
 mod etcd;
@@ -26,16 +27,12 @@ mod redis;
 mod stream;
 mod zookeeper;
 
-use std::io::Write;
-use std::net::SocketAddr;
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
 
-use serde::Serialize;
+use std::io::Write;
 
 use super::error::BenchError;
-use super::tally::Errors;
-use super::target::Target;
-use client::System;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct PeersArgs {
@@ -53,27 +50,6 @@ enum Measure {
     Outage(outage::OutageArgs),
 }
 
-/// Who is asked.
-#[derive(Clone, Debug, clap::Args)]
-struct Cluster {
-    #[arg(long)]
-    system: System,
-
-    /// Where clients connect
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', required = true)]
-    nodes: Vec<SocketAddr>,
-
-    /// The nodes' processes, in the same order
-    #[arg(long, value_name = "PID", value_delimiter = ',')]
-    pids: Vec<i32>,
-}
-
-impl Cluster {
-    fn targets(&self) -> Arc<[Target]> {
-        self.nodes.iter().copied().map(client::target).collect()
-    }
-}
-
 pub async fn run(
     args: &PeersArgs,
     stop: impl Future<Output = ()>,
@@ -84,14 +60,4 @@ pub async fn run(
         Measure::Handover(handover) => handover::run(handover, stop, out).await,
         Measure::Outage(outage) => outage::run(outage, stop, out).await,
     }
-}
-
-/// One line of JSON: scripts read it.
-fn print(report: &impl Serialize, out: &mut impl Write) -> Result<(), BenchError> {
-    let text = serde_json::to_string(report).unwrap_or_default();
-    writeln!(out, "{text}").map_err(BenchError::Output)
-}
-
-fn nothing(errors: &Errors) -> BenchError {
-    BenchError::NothingSucceeded { code: errors.most_frequent() }
 }

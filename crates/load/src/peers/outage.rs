@@ -22,8 +22,8 @@ use super::super::tasks::lock;
 use super::super::text::millis;
 use super::super::workload::push_json_text;
 use super::client::{Client, leader};
+use super::cluster::{Cluster, nothing, print};
 use super::op::Op;
-use super::{Cluster, nothing, print};
 
 /// For each node. A lane that waits in vain does not keep the others from trying.
 const LANES: usize = 4;
