@@ -1,16 +1,17 @@
 //! What a cluster does under load, in figures that anybody can make again with the same command.
 //!
-//! Six benchmarks share one client (`http`, `session`). Two are in the product, as `eldest bench` ([`Bench`]):
+//! Seven benchmarks share one client (`http`, `session`). Two are in the product, as `eldest bench` ([`Bench`]):
 //!
 //! - a closed loop of reads and writes (`load`): rate and latency;
 //! - `fill`: puts a given amount of data into the cluster first.
 //!
-//! Four are for those who work on Eldest, as `eldest-load` ([`Tool`]):
+//! Five are for those who work on Eldest, as `eldest-load` ([`Tool`]):
 //!
 //! - `gap`: how long writes are not acknowledged while somebody else kills nodes or hands leadership over;
 //! - `locks`: roles acquired, released, handed on and left to end;
 //! - `expiry`: thousands of leases that end in the same second;
-//! - `feed`: thousands of readers, and whether each had each of its events once.
+//! - `feed`: thousands of readers, and whether each had each of its events once;
+//! - `peers`: the same work for other systems, each in its own protocol.
 //!
 //! Client and servers often share one machine, so the client is built to cost little: one thread, prepared requests,
 //! an own parser, no allocation while an operation goes well. The report says how much of a core it took all the
@@ -27,6 +28,7 @@ mod http;
 mod load;
 mod locks;
 mod node_url;
+mod peers;
 mod progress;
 mod report;
 mod rng;
@@ -90,6 +92,8 @@ enum Generator {
     Expiry(expiry::ExpiryArgs),
     /// Read the feed thousands of times, and count what is missing
     Feed(feed::FeedArgs),
+    /// The same work for Eldest or another system; `scripts/bench-peers` compares them
+    Peers(peers::PeersArgs),
 }
 
 const TOOL_EXAMPLES: &str = "\
@@ -125,6 +129,7 @@ impl Tool {
             Generator::Locks(locks) => locks::run(locks, stop, out).await,
             Generator::Expiry(expiry) => expiry::run(expiry, stop, out).await,
             Generator::Feed(feed) => feed::run(feed, stop, out).await,
+            Generator::Peers(peers) => peers::run(peers, stop, out).await,
         }
     }
 }

@@ -77,7 +77,7 @@ impl Session {
 }
 
 impl Trouble {
-    fn of_answer(answer: Answer<'_>) -> Trouble {
+    pub fn of_answer(answer: Answer<'_>) -> Trouble {
         let fate = match answer.status {
             421 | 429 | 503 => Fate::NotApplied,
             500..=599 => Fate::Unknown,
@@ -88,7 +88,7 @@ impl Trouble {
         Trouble { fate, code, status: Some(answer.status) }
     }
 
-    fn of_failure(failure: Failure) -> Trouble {
+    pub fn of_failure(failure: Failure) -> Trouble {
         let fate = if failure.was_sent() { Fate::Unknown } else { Fate::NotApplied };
         Trouble { fate, code: failure.code().into(), status: None }
     }

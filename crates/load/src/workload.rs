@@ -129,6 +129,12 @@ pub fn push_json_text(text: &mut Vec<u8>, bytes: usize, rng: &mut Rng) {
     text.push(b'"');
 }
 
+/// Makes a text that has been pushed another one, as far as its size allows.
+pub fn stamp(text: &mut [u8], number: u64) {
+    let digits = STAMP_BYTES.min(text.len().saturating_sub(2));
+    text[1..1 + digits].copy_from_slice(&hexadecimal(number)[STAMP_BYTES - digits..]);
+}
+
 fn hexadecimal(number: u64) -> [u8; STAMP_BYTES] {
     std::array::from_fn(|at| b"0123456789abcdef"[(number >> (60 - 4 * at)) as usize & 15])
 }

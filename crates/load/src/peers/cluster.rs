@@ -1,0 +1,44 @@
+//! Who is asked, and how what was found out is told.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::super::error::BenchError;
+use super::super::tally::Errors;
+use super::super::target::Target;
+use super::client::{System, target};
+
+/// Who is asked.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Cluster {
+    #[arg(long)]
+    pub system: System,
+
+    /// Where clients connect
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', required = true)]
+    pub nodes: Vec<SocketAddr>,
+
+    /// The nodes' processes, in the same order
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pids: Vec<i32>,
+}
+
+impl Cluster {
+    pub fn targets(&self) -> Arc<[Target]> {
+        self.nodes.iter().copied().map(target).collect()
+    }
+}
+
+/// One line of JSON: scripts read it.
+pub fn print(report: &impl Serialize, out: &mut impl Write) -> Result<(), BenchError> {
+    let text = serde_json::to_string(report).unwrap_or_default();
+    writeln!(out, "{text}").map_err(BenchError::Output)
+}
+
+/// Why there is no figure.
+pub fn nothing(errors: &Errors) -> BenchError {
+    BenchError::NothingSucceeded { code: errors.most_frequent() }
+}

@@ -1,0 +1,260 @@
+//! The closed loop, the same for every system: so many connections, each with one operation under way, for so long.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::super::args::{VALUE_BYTES, parse_duration, parse_span};
+use super::super::error::BenchError;
+use super::super::histogram::Histogram;
+use super::super::report::CpuClock;
+use super::super::rng::Rng;
+use super::super::session::{Fate, RETRY_PAUSE, Trouble};
+use super::super::tally::{Errors, Kind};
+use super::super::tasks::{failure, lock};
+use super::super::text::{millis, per_second};
+use super::super::workload::{push_json_text, stamp};
+use super::client::{Client, leader};
+use super::cluster::{Cluster, nothing, print};
+use super::cpu;
+use super::op::Op;
+
+/// What one operation may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Work {
+    /// New values for random keys, at the leader
+    Write,
+    /// Reads that see every write acknowledged before, at the leader
+    Linear,
+    /// Reads of whatever a node has, at all nodes
+    Local,
+    /// Acquire and release, each connection its own lock, at the leader
+    Lock,
+    /// Write each key once, and end
+    Fill,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct LoadArgs {
+    #[command(flatten)]
+    cluster: Cluster,
+
+    #[arg(long)]
+    work: Work,
+
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    connections: u16,
+
+    /// How long operations are counted
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
+    duration: Duration,
+
+    /// How long they are not counted before
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    warmup: Duration,
+
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    keys: u32,
+
+    /// Bytes of a value, as JSON
+    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]
+    size: u32,
+
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    count: u64,
+    per_s: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+    errors: u64,
+    most_frequent_error: Option<String>,
+    /// Of all nodes.
+    server_cpu_s: f64,
+    server_cpu_s_per_10_000: f64,
+    client_cpu_percent: f64,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    done: Histogram,
+    errors: Errors,
+}
+
+/// Ends early, with what there is, once `stop` does.
+pub async fn run(
+    args: &LoadArgs,
+    stop: impl Future<Output = ()>,
+    out: &mut impl Write,
+) -> Result<(), BenchError> {
+    let targets = args.cluster.targets();
+    let first = leader(args.cluster.system, &targets).await;
+    let first = first.ok_or_else(|| BenchError::NoLeader { said: Vec::new() })?;
+    let counted = Arc::new(Mutex::new(Counted::default()));
+    let mut seeds = Rng::new(args.seed);
+    let mut workers = JoinSet::new();
+    for number in 0..usize::from(args.connections) {
+        let first = if args.work == Work::Local { number } else { first };
+        let client = Client::new(args.cluster.system, number, targets.clone(), first, PATIENCE);
+        let worker = Worker::new(args, number, client, seeds.next(), counted.clone());
+        workers.spawn(worker.work());
+    }
+    let (mut began, mut servers, mut own) = clocks(&args.cluster.pids);
+    let filling = args.work == Work::Fill;
+    let measuring = async {
+        if filling {
+            return while workers.join_next().await.is_some() {};
+        }
+        sleep(args.warmup).await;
+        *lock(&counted) = Counted::default();
+        (began, servers, own) = clocks(&args.cluster.pids);
+        tokio::select! {
+            () = sleep(args.duration) => (),
+            () = failure(&mut workers) => (),
+        }
+    };
+    tokio::select! {
+        () = measuring => (),
+        () = stop => (),
+    }
+    let span = began.elapsed();
+    let cpu = cpu::of(&args.cluster.pids).saturating_sub(servers);
+    let report = Report::new(&lock(&counted), span, cpu, own.percent_over(span));
+    print(&report, out)?;
+    if report.count == 0 {
+        return Err(nothing(&lock(&counted).errors));
+    }
+    Ok(())
+}
+
+fn clocks(pids: &[i32]) -> (Instant, Duration, CpuClock) {
+    (Instant::now(), cpu::of(pids), CpuClock::now())
+}
+
+/// One connection.
+struct Worker {
+    work: Work,
+    client: Client,
+    rng: Rng,
+    keys: u64,
+    value: Vec<u8>,
+    lock: String,
+    /// Its share, if each key is to be written once.
+    fill: std::iter::StepBy<std::ops::Range<u64>>,
+    counted: Arc<Mutex<Counted>>,
+}
+
+impl Worker {
+    fn new(
+        args: &LoadArgs,
+        number: usize,
+        client: Client,
+        seed: u64,
+        counted: Arc<Mutex<Counted>>,
+    ) -> Worker {
+        let (mut rng, mut value) = (Rng::new(seed), Vec::new());
+        push_json_text(&mut value, args.size as usize, &mut rng);
+        let keys = u64::from(args.keys);
+        let fill = (number as u64..keys.max(number as u64)).step_by(args.connections.into());
+        // Of this run alone: what another one left behind may still be held.
+        let lock = format!("bench-lock-{}-{number}", std::process::id());
+        Worker { work: args.work, client, rng, keys, value, lock, fill, counted }
+    }
+
+    async fn work(mut self) {
+        loop {
+            let next = if self.work == Work::Fill { self.fill.next() } else { None };
+            match (self.work, next) {
+                (Work::Fill, None) => return,
+                (Work::Lock, _) => self.cycle().await,
+                (_, Some(key)) => self.until_done(key).await,
+                (_, None) => {
+                    let key = self.rng.below(self.keys);
+                    self.once(key).await;
+                }
+            }
+        }
+    }
+
+    /// Latency counts from the first attempt. What may have happened is not repeated.
+    async fn once(&mut self, key: u64) {
+        let began = Instant::now();
+        loop {
+            let trouble = match self.ask(key).await {
+                Ok(()) => return lock(&self.counted).done.record(began.elapsed()),
+                Err(trouble) => trouble,
+            };
+            let again = trouble.fate == Fate::NotApplied;
+            self.count(&trouble, again).await;
+            if !again {
+                return;
+            }
+        }
+    }
+
+    async fn until_done(&mut self, key: u64) {
+        let began = Instant::now();
+        while let Err(trouble) = self.ask(key).await {
+            self.count(&trouble, true).await;
+        }
+        lock(&self.counted).done.record(began.elapsed());
+    }
+
+    async fn cycle(&mut self) {
+        let began = Instant::now();
+        let mut done = self.client.perform(&Op::Acquire { lock: &self.lock }).await;
+        if done.is_ok() {
+            done = self.client.perform(&Op::Release { lock: &self.lock }).await;
+        }
+        match done {
+            Ok(()) => lock(&self.counted).done.record(began.elapsed()),
+            Err(trouble) => self.count(&trouble, false).await,
+        }
+    }
+
+    async fn ask(&mut self, key: u64) -> Result<(), Trouble> {
+        let op = match self.work {
+            Work::Linear => Op::ReadLinear { key },
+            Work::Local => Op::ReadLocal { key },
+            Work::Write | Work::Fill | Work::Lock => {
+                stamp(&mut self.value, self.rng.next());
+                Op::Write { key, value: &self.value }
+            }
+        };
+        self.client.perform(&op).await
+    }
+
+    async fn count(&self, trouble: &Trouble, again: bool) {
+        lock(&self.counted).errors.count(Kind::Write, trouble, again);
+        sleep(RETRY_PAUSE).await;
+    }
+}
+
+impl Report {
+    fn new(counted: &Counted, span: Duration, cpu: Duration, client_cpu_percent: f64) -> Report {
+        let done = &counted.done;
+        let server_cpu_s = cpu.as_secs_f64();
+        Report {
+            count: done.count(),
+            per_s: per_second(done.count(), span),
+            p50_ms: millis(done.quantile(500)),
+            p99_ms: millis(done.quantile(990)),
+            max_ms: millis(done.max()),
+            errors: counted.errors.total(),
+            most_frequent_error: counted.errors.most_frequent(),
+            server_cpu_s,
+            server_cpu_s_per_10_000: server_cpu_s * 10_000.0 / done.count().max(1) as f64,
+            client_cpu_percent,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+"""The figures as a table, and as a page with a picture."""
+
+import datetime
+import os
+import platform
+import re
+import time
+
+from peers import picture, systems
+from peers.figures import Figures, short
+
+ENVIRONMENT = ("ROUNDS", "SECONDS_EACH", "RUNS", "KEYS")
+
+DIFFERENCES = """\
+- **Protocols.** Eldest takes JSON over HTTP/1.1, etcd protocol buffers over gRPC (and JSON by its gateway, a column of its own),
+  ZooKeeper and Redis binary protocols of their own over TCP. One generator speaks all of them: each connection has one operation
+  under way, with the same keys and values, and its own CPU time is small. It shares the machine with the servers.
+- **What an acknowledged write is worth.** Eldest, etcd and ZooKeeper answer when a majority has the write on disk. Redis has it on the
+  master's disk (`appendonly yes`, `appendfsync always`) and `WAIT 1` counts one replica's receipt: that is no promise of a majority, and
+  a failover may choose a replica that lacks it. The replicas sync files of their own here, too. Plain Redis elects nobody, so that its cells for a lost leader are empty.
+- **Files.** Eldest, etcd and ZooKeeper write into files that have their length already. Redis's file grows with every write, which makes
+  each sync dearer: one client alone waits for two of them, the master's and a replica's.
+- **Where clients connect.** Writes, linear reads and locks go to the leader, local reads to all nodes in turn. After the leader was
+  lost, writers try every node at once.
+- **Linear reads.** Eldest `level=linear`; etcd `serializable=false`; ZooKeeper has none, `sync` and a read behind it on the same
+  session come closest, because a leader that has been replaced may not know it yet; Redis has none.
+- **Local reads** may be old everywhere. Eldest `level=local`, etcd `serializable=true`, a plain read of ZooKeeper, `GET` at any Redis node.
+- **Locks.** Eldest's roles have a lease each, fencing tokens, and a line of those who wait. etcd: its Lock service, with one lease that a
+  client keeps for all cycles. ZooKeeper: the recipe with ephemeral sequential nodes, in one session. Redis: `SET NX PX`, a script that
+  deletes, `WAIT 1` behind both: no line to wait in, no token.
+- **A frozen leader** is noticed by silence: Eldest after 1 s, etcd after an election timeout of 1 s, ZooKeeper after five ticks of 2 s.
+  These are the defaults, and all can be set shorter. A killed one closes its connections: Eldest and ZooKeeper act on that, etcd waits.
+- **Start.** Redis delays the first copy to its replicas by 5 s (`repl-diskless-sync-delay`), and until then no `WAIT 1` is answered.
+- **Memory.** ZooKeeper runs with the heap of its own start script, `-Xmx1000m`, and takes of it what it is not forced to give back;
+  etcd keeps old revisions until they are compacted, and maps its file.
+- **Settings.** Everything else is the default: Eldest in safe mode, profile `lan`; etcd and Redis without a configuration file;
+  ZooKeeper with the ticks of the package's example, and without its limit of connections from one address."""
+
+
+class Page:
+    def __init__(self, run, versions):
+        self.run, self.versions = run, versions
+        self.figures = Figures(run.found, run.args.systems)
+        self.disk = disk(run.folder)
+
+    def titles(self):
+        return [systems.ALL[name].title for name in self.run.args.systems]
+
+    def table(self):
+        """For a terminal, which shows the page's table well enough."""
+        lines = []
+        for title, rows in self.figures.rows():
+            cells = [[title, *self.titles()]]
+            cells += [[label, *(self.figures.cell(system, name, decimals) for system in self.run.args.systems)] for name, label, decimals, _ in rows]
+            widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+            lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells] + [""]
+        lines.append("median (range), ×Eldest's figure divided by the peer's, in the same round")
+        return "\n".join(lines)
+
+    def write(self, folder):
+        svg = os.path.join(folder, "benchmarks.svg")
+        with open(svg, "w") as file:
+            file.write(picture.draw(self.figures, dict(zip(self.run.args.systems, self.titles()))))
+        page = os.path.join(folder, "benchmarks.md")
+        with open(page, "w") as file:
+            file.write(self.text())
+        print(f"wrote {page} and {svg}")
+
+    def text(self):
+        run, day = self.run, datetime.date.today()
+        parts = [
+            "# Eldest beside others\n",
+            f"Three nodes of each system and the generator of the load on one machine, fsync on, measured in turn: {run.rounds} "
+            f"round{'s' * (run.rounds > 1)} of {run.seconds} s for each figure, {run.keys:,} keys. "
+            "A cell has the median and the range over the rounds (for a lost leader: over all runs). `×` is Eldest's figure divided by the "
+            "peer's, in the same round: for rates more is better, for times, CPU and memory less. Other machines give other figures; "
+            "the same command gives yours.\n",
+            "![Eldest beside others](benchmarks.svg)\n", self.tables(), "## Where others are better\n", self.losses(),
+            "## What differs\n", DIFFERENCES + "\n", "## How it was measured\n",
+            f"{day.isoformat()}, {machine()}; the data on {self.disk}.\n",
+            "| system | version |\n|---|---|\n" + "\n".join(f"| {systems.ALL[name].title} | {version} |" for name, version in self.versions.items()) + "\n",
+            "The others' programs are Debian's packages, unpacked into a cache folder. `scripts/bench-peers --help` tells the workloads.\n",
+            f"```console\n$ {self.command()}\n…\n```\n",
+        ]
+        return "\n".join(parts)
+
+    def command(self):
+        names = [f"{name}={os.environ[name]}" for name in ENVIRONMENT if os.environ.get(name)]
+        systems_ = [] if self.run.args.systems == list(systems.ALL) else ["--systems", ",".join(self.run.args.systems)]
+        return " ".join([*names, "scripts/bench-peers", "--write", *systems_, *self.run.args.asked])
+
+    def tables(self):
+        parts = []
+        for title, rows in self.figures.rows():
+            parts.append(f"## {title}\n\n| | " + " | ".join(self.titles()) + " |\n|" + "---|" * (len(self.titles()) + 1))
+            for name, label, decimals, _ in rows:
+                cells = (self.figures.cell(system, name, decimals) for system in self.run.args.systems)
+                parts.append(f"| {label} | " + " | ".join(cells) + " |")
+            parts.append("")
+        return "\n".join(parts)
+
+    def losses(self):
+        lines = [f"- {label}: {systems.ALL[system].title} (×{short(ratio)})" for _, label, system, ratio in self.figures.lost()]
+        return "By more than a tenth:\n\n" + "\n".join(lines) + "\n" if lines else "In none of these figures by more than a tenth.\n"
+
+
+def machine():
+    with open("/proc/cpuinfo") as file:
+        model = re.search(r"model name\s*:\s*(.*)", file.read())
+    with open("/proc/meminfo") as file:
+        gigabytes = int(re.search(r"MemTotal:\s+(\d+)", file.read()).group(1)) / 2**20
+    name = model.group(1) if model else platform.machine()
+    return f"{os.cpu_count()} cores ({name}), {gigabytes:.0f} GB of memory, Linux {platform.release()}"
+
+
+def disk(folder):
+    """Its file system, and what a write to it takes that is to last."""
+    path = os.path.realpath(folder)
+    with open("/proc/mounts") as mounts:
+        found = [words for words in map(str.split, mounts) if path == words[1] or path.startswith(words[1].rstrip("/") + "/")]
+    kind = max(found, key=lambda words: len(words[1]))[2] if found else "an unknown file system"
+    took, name = [], os.path.join(folder, "probe")
+    file = os.open(name, os.O_CREAT | os.O_WRONLY)
+    for _ in range(200):
+        began = time.monotonic()
+        os.write(file, bytes(256))
+        os.fdatasync(file)
+        took.append(time.monotonic() - began)
+    os.close(file)
+    os.remove(name)
+    return f"{kind}, where 256 bytes appended with fdatasync take {sorted(took)[len(took) // 2] * 1000:.2f} ms (median)"
