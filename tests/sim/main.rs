@@ -18,6 +18,7 @@ mod distances;
 mod doubles;
 mod endurance;
 mod figures;
+mod founders;
 mod full;
 mod graphs;
 mod guarded;
