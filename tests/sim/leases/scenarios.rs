@@ -214,6 +214,21 @@ fn names_late(world: &mut World, node: usize) -> Check {
     world.lease_event(Event::Call { node, asked })
 }
 
+/// A holder goes on without its connection, and a renewal that comes late names it again.
+pub fn it_is_named_again_too_late() -> Check {
+    let mut world = stage(14, 1, 3_000)?;
+    gets(&mut world, 0, 1)?;
+    renew_tied(&mut world, 0, 1, 1);
+    run(&mut world, 100)?;
+    renew(&mut world, 0, 1);
+    run(&mut world, 100)?;
+    names_late(&mut world, 0)?;
+    run(&mut world, 20)?;
+    untie(&mut world, 0, 2, 1)?;
+    run(&mut world, 500)?;
+    ensure(is_held(&world), "C14 never early", || "its holder believes".into())
+}
+
 /// Another process asks for the role under the name of the one before it, and renews without a connection. Then a renewal of the
 /// one before comes, and word that its connection has closed.
 pub fn a_successor_relies_on_no_connection() -> Check {
@@ -274,7 +289,8 @@ fn frozen_holder(counts_from_answers: bool) -> Check {
 
 #[test]
 fn all_pass() {
-    let all: [(&str, crate::scenarios::Scenario); 13] = [
+    let all: [(&str, crate::scenarios::Scenario); 14] = [
+        ("it_is_named_again_too_late", it_is_named_again_too_late),
         ("a_successor_relies_on_no_connection", a_successor_relies_on_no_connection),
         ("a_tied_holder_dies", a_tied_holder_dies),
         ("an_older_tie_is_named_to_the_next_leader", an_older_tie_is_named_to_the_next_leader),
