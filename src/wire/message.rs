@@ -294,6 +294,7 @@ fn standing(fields: &Fields<'_>) -> Result<Standing, WireError> {
 fn condition(fields: &Fields<'_>) -> Result<Condition, WireError> {
     match fields.get("condition")? {
         "blank" => Ok(Condition::Blank),
+        "ordered" => Ok(Condition::Ordered),
         "recovering" => Ok(Condition::Recovering),
         "held" => Ok(Condition::Held),
         "fit" => Ok(Condition::Fit),
@@ -304,6 +305,7 @@ fn condition(fields: &Fields<'_>) -> Result<Condition, WireError> {
 fn condition_name(condition: Condition) -> &'static str {
     match condition {
         Condition::Blank => "blank",
+        Condition::Ordered => "ordered",
         Condition::Recovering => "recovering",
         Condition::Held => "held",
         Condition::Fit => "fit",

@@ -19,6 +19,7 @@ mod doubles;
 mod endurance;
 mod falters;
 mod figures;
+mod founders;
 mod full;
 mod graphs;
 mod guarded;

@@ -14,7 +14,7 @@ use crate::stage::{MS, core, leads, linearizable, link, read, run, stage, write}
 use crate::world::World;
 
 /// What a node is told that did not found the cluster: its own file names the founders and itself.
-fn spare(settings: &Settings, id: u32) -> Settings {
+pub fn spare(settings: &Settings, id: u32) -> Settings {
     let founders = settings.members.iter().cloned();
     let members = founders.chain([Member::founder(NodeId(id))]).collect();
     Settings { me: NodeId(id), members, ..settings.clone() }
@@ -103,13 +103,13 @@ fn three_and_one(seed: u64) -> Result<World, crate::checks::Violation> {
 }
 
 /// It votes, and that is committed: the next change may come.
-fn votes(world: &World, id: u32) -> bool {
+pub fn votes(world: &World, id: u32) -> bool {
     leader(world).is_some_and(|(_, core)| {
         core.is_voter(NodeId(id)) && core.log().roster().members_since() <= core.commit_index()
     })
 }
 
-fn comes(world: &mut World, ms: u64, what: &str, is_so: impl Fn(&World) -> bool) -> Check {
+pub fn comes(world: &mut World, ms: u64, what: &str, is_so: impl Fn(&World) -> bool) -> Check {
     let came = world.run_until_true(world.now + ms * MS, is_so)?;
     ensure(came, "P43 a change comes to its end", || format!("{what}: {}", crate::run::states(world)))
 }

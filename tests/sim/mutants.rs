@@ -4,6 +4,7 @@
 use eldest::protocol::mutant::{self, Mutant};
 
 use crate::checks::Violation;
+use crate::founders;
 use crate::guarded::guarded;
 use crate::late_words;
 use crate::membership;
@@ -90,6 +91,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::ChangeUnderOldLease, In(membership::members_change_under_an_old_lease), &["I4"]),
     (Mutant::VotesUntaught, In(membership::who_is_added_learns_first), &["P43"]),
     (Mutant::FormDeaf, In(membership::a_grown_clusters_founder_is_wiped), &["I1 ", "I2", "I4", "I5", "P9", "P43"]),
+    (Mutant::FoundsWithOthers, In(founders::one_founder_has_heard_of_it), &["I1 ", "I2", "I4", "I5", "P9"]),
     (Mutant::VotesUnseated, In(membership::who_is_added_holds_its_seat), &["P43"]),
     (Mutant::LearnerLeads, In(membership::who_only_learns_leads_nobody), &["P43"]),
     (Mutant::AnyClusterCounts, In(membership::an_old_clusters_disk), &["P44", "I2", "I5"]),

@@ -1,7 +1,8 @@
 //! Everything that goes to one peer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use reqwest::{Client, StatusCode};
 use tokio::sync::mpsc;
@@ -21,12 +22,29 @@ use crate::wire::Parcel;
 /// Small calls to one peer at a time: a second one, so that a beat does not wait for a lost one to time out.
 const CONTROL_CALLS: usize = 2;
 
+/// So many calls fail before nobody is there: one may be lost, and the next one may leave much later.
+const UNANSWERED_LEAST: u32 = 3;
+
 /// States that travel to a peer, one of each kind at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freight {
     Snapshot,
     Merge,
     Override,
+}
+
+/// Calls in a row that have brought nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unanswered {
+    since: Option<Instant>,
+    calls: u32,
+}
+
+impl Unanswered {
+    fn add(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+        self.calls = self.calls.saturating_add(1);
+    }
 }
 
 /// What is to be sent, if there is anything.
@@ -51,6 +69,7 @@ pub struct Link {
     /// Of each freight, whether it is on its way.
     busy: [AtomicBool; 3],
     trouble: Mutex<Option<String>>,
+    unanswered: Mutex<Unanswered>,
     tell: mpsc::Sender<Arrived>,
 }
 
@@ -71,6 +90,7 @@ impl Link {
             merge_bytes: setup.settings.limits.merge_bytes,
             busy: Default::default(),
             trouble: Mutex::default(),
+            unanswered: Mutex::default(),
             tell: tell.clone(),
         });
         let mut tasks = JoinSet::new();
@@ -102,6 +122,7 @@ impl Link {
         match self.poster.post(parcel, far).await {
             Ok(answer) => {
                 self.note(None);
+                *self.unanswered() = Unanswered::default();
                 if let Some(call) = answer {
                     // A loop that has ended takes nothing more; its process is about to end.
                     let _ = self.tell.send(Arrived::Call(Box::new(call))).await;
@@ -111,7 +132,19 @@ impl Link {
         }
     }
 
+    fn unanswered(&self) -> MutexGuard<'_, Unanswered> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the peer is there. Whoever else listens in its place takes connections, too, and says nothing or something else.
+    pub fn is_answered(&self, patience: Duration) -> bool {
+        let Unanswered { since, calls } = *self.unanswered();
+        let fails = since.is_some_and(|since| since.elapsed() > patience) && calls >= UNANSWERED_LEAST;
+        self.watch.is_connected() && !fails
+    }
+
     fn failed(&self, fault: &Fault) {
+        self.unanswered().add();
         match fault {
             Fault::Unreachable(error) => {
                 tracing::debug!(peer = self.poster.peer().0, %error, "call failed");

@@ -87,7 +87,7 @@ impl Network {
     /// An address in the log can be wrong, and putting it right takes a majority (P43).
     pub fn look_elsewhere(&self, setup: &Arc<Setup>, peer: NodeId) {
         let lost = |running: &Running| {
-            !running.link.watch.is_connected() && running.since.elapsed() > ELSEWHERE_AFTER
+            running.since.elapsed() > ELSEWHERE_AFTER && !running.link.is_answered(ELSEWHERE_AFTER)
         };
         let links = self.links.read().unwrap_or_else(PoisonError::into_inner);
         let Some((home, now)) = links

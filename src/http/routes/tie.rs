@@ -50,7 +50,8 @@ struct Tied {
     /// Tells of new leaders; closed when the node ends.
     leadership: watch::Receiver<Leadership>,
     connection: Option<Arc<ConnectionTimeouts>>,
-    _seat: OwnedSemaphorePermit,
+    /// Kept until this node has said its last word: what waits to be said is bounded like the streams.
+    seat: Arc<OwnedSemaphorePermit>,
 }
 
 pub async fn tie(
@@ -93,7 +94,7 @@ pub async fn tie(
         ended: false,
         leadership,
         connection,
-        _seat: seat,
+        seat: seat.into(),
     };
     Ok(stream::response(format, unfold(tied, next)))
 }
@@ -159,6 +160,7 @@ impl Tied {
 
     fn untie(&self) -> impl Future<Output = ()> + Send + use<> {
         let (calls, tenure, grace) = (self.calls.clone(), self.tenure.clone(), self.grace);
+        let seat = self.seat.clone();
         async move {
             sleep(grace).await;
             let until = Instant::now() + TELL_MOST;
@@ -168,6 +170,7 @@ impl Tied {
                     Ok(()) | Err(_) => break,
                 }
             }
+            drop(seat);
         }
     }
 }

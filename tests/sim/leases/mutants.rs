@@ -21,10 +21,11 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::GiveUpWhatWasTold, Within(300), &["C14 never early", "I13"]),
     (Mutant::UntieAnyNumber, Within(100), &["C14 never early", "I13"]),
     (Mutant::TieTakenBack, Within(300), &["C14 never early", "I13"]),
-    (Mutant::TieNamedAgain, Within(300), &["C14 never early", "I13"]),
+    (Mutant::TieNamedAgain, In(scenarios::it_is_named_again_too_late), &["C14 never early", "I13"]),
     (Mutant::PlainRenewalStaysTied, Within(100), &["C14 never early", "I13"]),
     (Mutant::UntieAtOnce, In(scenarios::an_older_tie_is_named_to_the_next_leader), &["C14 never early", "I13"]),
     (Mutant::AcquireStaysTied, Within(300), &["C14 never early", "I13"]),
+    (Mutant::SuccessorIsUntied, In(scenarios::a_successor_relies_on_no_connection), &["C14 never early", "I13"]),
     (Mutant::GrantToTheGone, In(scenarios::waiter_is_gone), &["C14 nothing for the gone"]),
 ];
 

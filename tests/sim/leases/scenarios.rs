@@ -196,16 +196,54 @@ pub fn an_older_tie_is_named_to_the_next_leader() -> Check {
     renew_tied(&mut world, 0, 1, 2);
     run(&mut world, 100)?;
     hand_over(&mut world, 2)?;
-    let role = world.witness().store.role("r").cloned();
-    let (token, instance) = role.map(|role| (role.token, role.claim.instance.clone())).unwrap_or_default();
-    let wish = Wish::Renew { role: "r".into(), instance, token, ttl: None, tie: Some(1) };
-    let asked = Asked { id: 1_000, who: 0, sent: world.now - 300 * MS, wish, via: None };
-    world.lease_event(Event::Call { node: 1, asked })?;
+    names_late(&mut world, 1)?;
     run(&mut world, 20)?;
     untie(&mut world, 0, 2, 1)?;
     run(&mut world, 200)?;
     ensure(is_held(&world), "C14 never early", || "its holder believes".into())?;
     run(&mut world, 6_000)?;
+    ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
+}
+
+/// A renewal that names the first connection, and was sent long ago, comes to this node.
+fn names_late(world: &mut World, node: usize) -> Check {
+    let role = world.witness().store.role("r").cloned();
+    let (token, instance) = role.map(|role| (role.token, role.claim.instance.clone())).unwrap_or_default();
+    let wish = Wish::Renew { role: "r".into(), instance, token, ttl: None, tie: Some(1) };
+    let asked = Asked { id: 1_000, who: 0, sent: world.now - 300 * MS, wish, via: None };
+    world.lease_event(Event::Call { node, asked })
+}
+
+/// A holder goes on without its connection, and a renewal that comes late names it again.
+pub fn it_is_named_again_too_late() -> Check {
+    let mut world = stage(14, 1, 3_000)?;
+    gets(&mut world, 0, 1)?;
+    renew_tied(&mut world, 0, 1, 1);
+    run(&mut world, 100)?;
+    renew(&mut world, 0, 1);
+    run(&mut world, 100)?;
+    names_late(&mut world, 0)?;
+    run(&mut world, 20)?;
+    untie(&mut world, 0, 2, 1)?;
+    run(&mut world, 500)?;
+    ensure(is_held(&world), "C14 never early", || "its holder believes".into())
+}
+
+/// Another process asks for the role under the name of the one before it, and renews without a connection. Then a renewal of the
+/// one before comes, and word that its connection has closed.
+pub fn a_successor_relies_on_no_connection() -> Check {
+    let mut world = stage(13, 1, 3_000)?;
+    gets(&mut world, 0, 1)?;
+    acquire(&mut world, 0, 1, 0);
+    run(&mut world, 1_400)?;
+    renew(&mut world, 0, 1);
+    run(&mut world, 50)?;
+    names_late(&mut world, 0)?;
+    run(&mut world, 20)?;
+    untie(&mut world, 0, 2, 1)?;
+    run(&mut world, 2_000)?;
+    ensure(is_held(&world), "C14 never early", || "its holder believes".into())?;
+    run(&mut world, 4_000)?;
     ensure(!is_held(&world), "C14 ends in time", || "nobody renewed it since".into())
 }
 
@@ -251,7 +289,9 @@ fn frozen_holder(counts_from_answers: bool) -> Check {
 
 #[test]
 fn all_pass() {
-    let all: [(&str, crate::scenarios::Scenario); 12] = [
+    let all: [(&str, crate::scenarios::Scenario); 14] = [
+        ("it_is_named_again_too_late", it_is_named_again_too_late),
+        ("a_successor_relies_on_no_connection", a_successor_relies_on_no_connection),
         ("a_tied_holder_dies", a_tied_holder_dies),
         ("an_older_tie_is_named_to_the_next_leader", an_older_tie_is_named_to_the_next_leader),
         ("holder_is_frozen", holder_is_frozen),

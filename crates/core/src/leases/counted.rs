@@ -63,8 +63,8 @@ pub(super) struct CountedLease {
     named: Option<u64>,
     /// What was promised until then stands, though a tie is named and its connection closes.
     untied_until: Time,
-    /// Leaders before this one may have promised more, and been told greater numbers.
-    inherited: bool,
+    /// Others may have named numbers under this token: its holder to leaders before this one, or the process before its holder.
+    may_be_older: bool,
 }
 
 impl CountedLease {
@@ -81,13 +81,13 @@ impl CountedLease {
             tie: None,
             named: None,
             untied_until: end,
-            inherited: true,
+            may_be_older: true,
         }
     }
 
     /// Granted just now.
     pub fn granted(now: Time, lease: Lease) -> CountedLease {
-        CountedLease { fresh: true, untied_until: now, inherited: false, ..CountedLease::anew(now, lease) }
+        CountedLease { fresh: true, untied_until: now, may_be_older: false, ..CountedLease::anew(now, lease) }
     }
 
     /// Whoever waited for it is not there to be told: it is over. Unless the same holder has asked by another way since, and
@@ -104,7 +104,7 @@ impl CountedLease {
         let known = if mutant::is_on(Mutant::TieNamedAgain) { self.tie } else { self.named };
         if tie.is_none() && !mutant::is_on(Mutant::PlainRenewalStaysTied) {
             self.tie = None;
-            if self.inherited {
+            if self.may_be_older {
                 self.untied_until = self.end;
             }
         } else if tie > known || tie.is_some() && mutant::is_on(Mutant::TieTakenBack) {
@@ -117,6 +117,7 @@ impl CountedLease {
     pub fn forget_tie(&mut self) {
         if !mutant::is_on(Mutant::AcquireStaysTied) {
             (self.tie, self.named, self.untied_until) = (None, None, self.end);
+            self.may_be_older |= !mutant::is_on(Mutant::SuccessorIsUntied);
         }
     }
 
@@ -138,9 +139,9 @@ impl CountedLease {
             return fresh;
         }
         let renewed = before.renewed.filter(|_| lease.aged);
-        let CountedLease { proposed, tie, named, untied_until, inherited, .. } = *before;
+        let CountedLease { proposed, tie, named, untied_until, may_be_older, .. } = *before;
         let end = fresh.end.max(before.end);
-        CountedLease { end, renewed, proposed, tie, named, untied_until, inherited, ..fresh }
+        CountedLease { end, renewed, proposed, tie, named, untied_until, may_be_older, ..fresh }
     }
 
     /// A record changed what the log says of this same lease. One that neither ages nor un-ages it is the holder's own, who

@@ -34,6 +34,8 @@ pub enum Mutant {
     FormByMajority,
     /// P9: a blank node founds a cluster without listening for one that has it already.
     FormDeaf,
+    /// P9: a blank node that has heard of a cluster lets others found another one with it.
+    FoundsWithOthers,
     /// P27, C4: a bad line is always taken for a torn write.
     CutDoubtfulTail,
     /// P11, C5: the leader counts its lease from the answer instead of from the question.
@@ -186,6 +188,8 @@ pub enum Mutant {
     UntieAtOnce,
     /// P45: who asks anew is tied to the connection of the process before it.
     AcquireStaysTied,
+    /// P45: a connection of the process before it ends what was promised to whoever has asked anew and renews without one.
+    SuccessorIsUntied,
     /// P15: a leader that leads again before its hand-over is decided forgets who asked for it.
     YieldedUnanswered,
     /// P15: under `ack = all` a follower on another disk counts as silent until it answers.

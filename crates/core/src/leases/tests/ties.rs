@@ -88,6 +88,19 @@ fn what_was_promised_to_whoever_asked_anew_stands() {
     assert_eq!(leases.due(at(1000) + TTL), ends(&[("a", 1)]));
 }
 
+/// Also what it was promised later, when it renewed: it names no connection.
+#[test]
+fn what_is_promised_to_whoever_asked_anew_and_names_none_stands() {
+    let mut leases = tied();
+    leases.forget_tie(&role("a"), 1);
+    leases.renew(at(10_000), &role("a"), 1, None);
+    leases.name_tie(&role("a"), 1, None);
+    leases.name_tie(&role("a"), 1, Some(7));
+    assert!(leases.untie(at(10_001), &role("a"), 1, 7));
+    assert!(leases.due(at(1000) + TTL).is_empty(), "that was the connection of the process before it");
+    assert_eq!(leases.due(at(10_000) + TTL), ends(&[("a", 1)]));
+}
+
 /// A restore: the same leader goes on, and what it was told it knows.
 #[test]
 fn whose_leader_goes_on_stays_tied() {

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::protocol::messages::Condition;
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{Known, Node, Seeking};
 use crate::types::{BEGINNING, NodeId};
@@ -24,7 +23,7 @@ impl Node {
     fn hears_of_a_history(&self, seeking: &Seeking) -> bool {
         let (now, fresh) = (self.mono(), self.fresh());
         let mut known = self.others().filter_map(|node| seeking.answered_lately(node, now, fresh));
-        known.any(|known| known.standing.condition != Condition::Blank)
+        known.any(|known| !known.standing.condition.is_blank())
     }
 
     fn is_accounted_for(&self, node: NodeId, seeking: &Seeking) -> bool {

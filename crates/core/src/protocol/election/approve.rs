@@ -14,7 +14,7 @@ enum Consent {
 impl Node {
     /// The dry run's answer: would this node approve a claim of `candidate` now, its turn apart (P4)?
     pub(in crate::protocol) fn would_approve(&self, candidate: NodeId, condition: Condition) -> bool {
-        if !self.may_vote() {
+        if !self.may_vote() || (self.is_blank() && !self.may_found(condition)) {
             return false;
         }
         match &self.role {
@@ -56,8 +56,8 @@ impl Node {
             return self.approve_again(from, &claim);
         }
         // A cluster is formed once (P9); an epoch is approved for one claim only (P2).
-        let founding_again = claim.condition == Condition::Blank && !self.is_blank();
-        let founding_again = founding_again || !self.is_of_one_history(claim.vector.as_ref());
+        let founding_again =
+            !self.may_found(claim.condition) || !self.is_of_one_history(claim.vector.as_ref());
         if epoch <= promise || founding_again || !self.may_vote() {
             return self.refuse(from, &claim);
         }

@@ -84,6 +84,7 @@ impl Node {
 
     pub(in crate::protocol) fn condition(&self) -> Condition {
         match () {
+            () if self.is_blank() && self.forming_without.is_some() => Condition::Ordered,
             () if self.is_blank() => Condition::Blank,
             () if !self.may_vote() => Condition::Recovering,
             () if self.full || self.own_hold.lasts(self.mono()) || self.is_on_hold_for_others() => {
@@ -213,7 +214,7 @@ impl Node {
     /// the log knows (P9, P10).
     fn is_of_use(&self, node: NodeId, known: &Known) -> bool {
         if self.is_blank() {
-            return known.standing.condition == Condition::Blank;
+            return known.standing.condition.is_blank();
         }
         let peer = self.peers.get(node);
         peer.is_some_and(|peer| self.vote_counts(node, peer.incarnation, peer.admitted))
@@ -234,6 +235,14 @@ impl Node {
         let excused = self.forming_without.clone().unwrap_or_default();
         self.others().all(|node| yes.contains(&node) || excused.contains(&node))
             && yes.len() + 1 >= self.quorum()
+    }
+
+    /// Whether this node, if it is blank, lets others found a cluster with it: what it has heard they may not have. An operator's order
+    /// is above that (P9).
+    pub(in crate::protocol) fn may_found(&self, condition: Condition) -> bool {
+        let unasked = self.settings.is_available() || mutant::is_on(Mutant::FoundsWithOthers);
+        let by_order = condition == Condition::Ordered || self.forming_without.is_some();
+        !condition.is_blank() || (self.is_blank() && (by_order || unasked || !self.hears_cluster))
     }
 
     /// When this candidate's turn comes: each rank waits one stagger longer (P4). Where nothing has ever been served nobody

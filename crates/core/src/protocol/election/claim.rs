@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::log::{After, Records};
-use crate::protocol::messages::{Cause, Certificate, Claim, Condition, Event, Message, Term};
+use crate::protocol::messages::{Cause, Certificate, Claim, Event, Message, Term};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::{Tally, tally};
 use crate::protocol::state::{Approval, Claiming, Node, Role, Seeking};
@@ -139,17 +139,16 @@ impl Node {
             return refused;
         }
         let votes = self.own_vote() == 1 || mutant::is_on(Mutant::LearnerLeads);
-        if claiming.condition != Condition::Blank && !(self.has_seat() && votes) {
+        if !claiming.condition.is_blank() && !(self.has_seat() && votes) {
             // What it has pulled tells that another disk has its place (P10), or that it only learns (P43).
             return Tally::Lost;
         }
         let backing = self.backing(claiming);
-        let won = match claiming.condition {
-            Condition::Blank => {
-                let others = backing.voters.keys().copied().filter(|node| *node != self.me());
-                self.founders_agree(&others.collect())
-            }
-            _ => backing.voters.keys().filter(|node| self.is_voter(**node)).count() >= quorum,
+        let won = if claiming.condition.is_blank() {
+            let others = backing.voters.keys().copied().filter(|node| *node != self.me());
+            self.founders_agree(&others.collect())
+        } else {
+            backing.voters.keys().filter(|node| self.is_voter(**node)).count() >= quorum
         };
         if won { Tally::Won } else { Tally::Pending }
     }
@@ -187,7 +186,7 @@ impl Node {
     }
 
     fn approval_counts(&self, node: NodeId, approval: &Approval, claiming: &Claiming) -> bool {
-        claiming.condition == Condition::Blank
+        claiming.condition.is_blank()
             || self.settings.is_available()
             || self.vote_counts(node, approval.incarnation, approval.admitted)
     }
@@ -201,7 +200,7 @@ impl Node {
         let backing = self.backing(claiming);
         let term = claiming.term;
         if backing.newest == self.log.last() || mutant::is_on(Mutant::LeadWithoutPull) {
-            let founders = (claiming.condition == Condition::Blank).then_some(backing.voters);
+            let founders = claiming.condition.is_blank().then_some(backing.voters);
             let approved: Vec<NodeId> = claiming.approvals.keys().copied().collect();
             self.lead(term, founders, backing.leases_until);
             return self.count_on(&approved);

@@ -181,11 +181,19 @@ pub struct Standing {
 pub enum Condition {
     /// Never part of a cluster (P9).
     Blank,
+    /// The same, and an operator has ordered that it forms one.
+    Ordered,
     /// Its disk forgot something: neither votes nor counts (P10).
     Recovering,
     /// Fit, but passed over for a while (P20), or without room on its disk (P24).
     Held,
     Fit,
+}
+
+impl Condition {
+    pub fn is_blank(self) -> bool {
+        matches!(self, Condition::Blank | Condition::Ordered)
+    }
 }
 
 /// A request for a promise (P8).
