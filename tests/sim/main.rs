@@ -18,6 +18,7 @@ mod distances;
 mod doubles;
 mod endurance;
 mod figures;
+mod founding;
 mod full;
 mod graphs;
 mod guarded;

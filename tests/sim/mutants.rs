@@ -4,6 +4,7 @@
 use eldest::protocol::mutant::{self, Mutant};
 
 use crate::checks::Violation;
+use crate::founding;
 use crate::guarded::guarded;
 use crate::late_words;
 use crate::membership;
@@ -87,7 +88,10 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::ChangesOverlap, In(membership::two_changes_at_once), &["I2", "I3", "I4"]),
     (Mutant::ChangeUnderOldLease, In(membership::members_change_under_an_old_lease), &["I4"]),
     (Mutant::VotesUntaught, In(membership::who_is_added_learns_first), &["P43"]),
-    (Mutant::FormDeaf, In(membership::a_grown_clusters_founder_is_wiped), &["I1 ", "I2", "I4", "I5", "P9", "P43"]),
+    (Mutant::FormDeaf, In(founding::a_grown_clusters_founder_is_wiped), &["I1 ", "I2", "I4", "I5", "P9", "P43"]),
+    (Mutant::FoundersDeaf, In(founding::a_grown_clusters_founders_are_wiped), &["I1 ", "P9"]),
+    (Mutant::FoundWithoutListening, In(founding::a_wiped_founder_asks_a_removed_one), &["I1 ", "P9"]),
+    (Mutant::AgreeWithoutListening, In(founding::a_removed_founder_asks_a_wiped_one), &["I1 ", "P9"]),
     (Mutant::VotesUnseated, In(membership::who_is_added_holds_its_seat), &["P43"]),
     (Mutant::LearnerLeads, In(membership::who_only_learns_leads_nobody), &["P43"]),
     (Mutant::AnyClusterCounts, In(membership::an_old_clusters_disk), &["P44", "I2", "I5"]),

@@ -30,6 +30,12 @@ pub enum Mutant {
     FormByMajority,
     /// P9: a blank node founds a cluster without listening for one that has it already.
     FormDeaf,
+    /// P9: founders listen only where the topology file names nobody else.
+    FoundersDeaf,
+    /// P9: a blank candidate whose topology file names two founders does not listen first.
+    FoundWithoutListening,
+    /// P9: a blank node agrees to a founding before it has listened.
+    AgreeWithoutListening,
     /// P27, C4: a bad line is always taken for a torn write.
     CutDoubtfulTail,
     /// P11, C5: the leader counts its lease from the answer instead of from the question.
