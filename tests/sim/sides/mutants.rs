@@ -25,6 +25,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::SlowIsOutOfStep, In(stage::a_slow_disk_is_waited_for), &["P37"]),
     (Mutant::LogRulesSides, In(beginnings::formed_in_safe_mode), &["I12", "P34", "P43"]),
     (Mutant::MeetsForEver, In(impasses::nothing_comes), &["P48"]),
+    (Mutant::CalledOffUntold, In(impasses::too_large), &["P48"]),
     (Mutant::JournalUnbounded, In(impasses::journal_is_full), &["P48"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
 ];

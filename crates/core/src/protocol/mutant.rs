@@ -226,6 +226,8 @@ pub enum Mutant {
     RetryIsRefused,
     /// P48: two sides of which nothing comes hold the service for as long as they hear each other.
     MeetsForEver,
+    /// P48: readers of the feed do not hear that a merge is called off.
+    CalledOffUntold,
     /// P48: the journal of conflicts has no bound.
     JournalUnbounded,
     /// P37: a follower whose acknowledgement takes longer than an append's patience is not waited for.
