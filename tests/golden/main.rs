@@ -89,6 +89,7 @@ scripts! {
     divergence_cured
     divergence_undecided
     odd_leader
+    two_blank_nodes
     two_nodes
     minority_leader
     odd_answers_first

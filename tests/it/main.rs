@@ -27,6 +27,7 @@ mod forwarding;
 mod full_disk;
 mod garbage;
 mod idempotency;
+mod impasses;
 mod linearizable;
 mod members;
 mod partitions;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::{Call, Cluster, Network, Plan, wait_for};
 use crate::load::Load;
 
-const CONFIG: &str =
+pub const CONFIG: &str =
     "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"";
 
 pub async fn cluster_on(network: &Network) -> Arc<Cluster> {
@@ -18,7 +18,7 @@ pub async fn cluster_on(network: &Network) -> Arc<Cluster> {
 }
 
 /// This node's side takes a write, which its own leader acknowledges.
-async fn put(cluster: &Cluster, id: u32, key: &str, value: u32) {
+pub async fn put(cluster: &Cluster, id: u32, key: &str, value: u32) {
     wait_for("a side takes writes", async || {
         let put = Call::put(format!("/v1/docs/{key}")).raw_json(&value.to_string());
         cluster.ask(id, &put).await.ok().filter(|answer| answer.ok())
@@ -76,7 +76,7 @@ async fn json_of(cluster: &Cluster, id: u32, path: &str) -> Value {
     .await
 }
 
-async fn conflicts(cluster: &Cluster, id: u32) -> Vec<Value> {
+pub async fn conflicts(cluster: &Cluster, id: u32) -> Vec<Value> {
     json_of(cluster, id, "/v1/conflicts").await["items"].as_array().expect("a list").clone()
 }
 

@@ -1,4 +1,4 @@
-//! A crash between any two outputs: of a failover, a hand-over, a rejoin and the forming of a cluster,
+//! A crash between any two outputs: of a failover, a hand-over, a rejoin, a change of members and the forming of a cluster,
 //! every node dies right before every output of any node, its process or its whole machine, and comes
 //! back at once or after a while.
 //!
@@ -82,6 +82,14 @@ fn crashes_during_a_rejoin() {
     explore(Operation::Rejoin, 3, usize::MAX);
     explore(Operation::RejoinBySnapshot, 3, usize::MAX);
     explore(Operation::RejoinWiped, 3, usize::MAX);
+}
+
+#[test]
+fn crashes_while_members_change() {
+    explore(Operation::Adding, 4, 300);
+    explore(Operation::Removing, 4, 300);
+    explore(Operation::Adding, 3, 150);
+    explore(Operation::Removing, 3, 150);
 }
 
 #[test]

@@ -30,3 +30,12 @@ pub fn guarded<T>(run: impl FnOnce() -> Result<T, Violation>) -> Result<T, Viola
     GUARDED.set(outer);
     outcome.unwrap_or_else(|_| Err(Violation { checker: "validation", what: PANIC.take() }))
 }
+
+pub fn each_holds(scenarios: &[(&str, crate::scenarios::Scenario)]) {
+    let broken = scenarios.iter().filter_map(|(name, scenario)| {
+        let violation = guarded(*scenario).err()?;
+        Some(format!("{name}: {}: {}", violation.checker, violation.what))
+    });
+    let broken: Vec<String> = broken.collect();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}

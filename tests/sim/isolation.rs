@@ -1,4 +1,4 @@
-//! Every single node isolated at every step of an election, a catch-up and a hand-over: both ways, only
+//! Every single node isolated at every step of an election, a catch-up, a hand-over and a change of members: both ways, only
 //! inwards, only outwards; healed at the instant the operation would have ended, or long after.
 //!
 //! `SIM_FULL=1` runs every one of them; otherwise a fixed sample.
@@ -114,6 +114,14 @@ fn isolated_during_a_catch_up() {
 fn isolated_during_a_hand_over() {
     explore(Operation::HandOver, 3, 400);
     explore(Operation::HandOver, 5, 150);
+}
+
+#[test]
+fn isolated_while_members_change() {
+    explore(Operation::Adding, 4, 300);
+    explore(Operation::Removing, 4, 300);
+    explore(Operation::Adding, 3, 150);
+    explore(Operation::Removing, 3, 150);
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod doubles;
 mod endurance;
 mod falters;
 mod figures;
-mod founders;
+mod founding;
 mod full;
 mod graphs;
 mod guarded;

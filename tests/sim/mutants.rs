@@ -4,7 +4,7 @@
 use eldest::protocol::mutant::{self, Mutant};
 
 use crate::checks::Violation;
-use crate::founders;
+use crate::founding;
 use crate::guarded::guarded;
 use crate::late_words;
 use crate::membership;
@@ -28,6 +28,8 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::SleepIsSilence, In(crate::falters::a_leader_that_falters), &["P3"]),
     (Mutant::ApproveBeforeStore, In(stage::lowest_leads), &["I9"]),
     (Mutant::AckBeforeSync, In(stage::lowest_leads), &["I9"]),
+    (Mutant::BeatsCountUnsynced, Within(200), &["I9", "P5", "I2"]),
+    (Mutant::BeatsWaitForRecords, In(crate::falters::disks_that_stall), &["P29"]),
     (Mutant::SameEpochTwice, Within(600), &["I1 "]),
     (Mutant::AcceptBelowPromise, In(stage::deposed_leader_finds_a_follower), &["I2", "no node stops"]),
     (Mutant::AnyIncarnationCounts, In(stage::wiped_disk_rejoins_a_deposed_leader), &["I2"]),
@@ -73,7 +75,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::HoldForEver, Within(400), &["I10"]),
     (Mutant::NewFormatAtOnce, Within(400), &["no node stops"]),
     (Mutant::AckWhenFull, Within(200), &["P24"]),
-    (Mutant::FullWaitsForRoom, In(crate::full::full_follower_answers), &["P24 who"]),
+    (Mutant::FullWaitsForRoom, In(crate::full::full_follower_promises), &["P24 a promise", "I10"]),
     (Mutant::FullTellsAll, In(crate::full::full_follower_promises), &["I9"]),
     (Mutant::PromiseWaitsForRoom, In(crate::full::full_follower_promises), &["P24 a promise"]),
     (Mutant::LeaderIsNeverOdd, In(stage::odd_leader), &["no node stops"]),
@@ -90,8 +92,11 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::ChangesOverlap, In(membership::two_changes_at_once), &["I2", "I3", "I4"]),
     (Mutant::ChangeUnderOldLease, In(membership::members_change_under_an_old_lease), &["I4"]),
     (Mutant::VotesUntaught, In(membership::who_is_added_learns_first), &["P43"]),
-    (Mutant::FormDeaf, In(membership::a_grown_clusters_founder_is_wiped), &["I1 ", "I2", "I4", "I5", "P9", "P43"]),
-    (Mutant::FoundsWithOthers, In(founders::one_founder_has_heard_of_it), &["I1 ", "I2", "I4", "I5", "P9"]),
+    (Mutant::FormDeaf, In(founding::a_grown_clusters_founder_is_wiped), &["I1 ", "I2", "I4", "I5", "P9", "P43"]),
+    (Mutant::FoundersDeaf, In(founding::a_grown_clusters_founders_are_wiped), &["I1 ", "P9"]),
+    (Mutant::FoundWithoutListening, In(founding::a_wiped_founder_asks_a_removed_one), &["I1 ", "P9"]),
+    (Mutant::AgreeWithoutListening, In(founding::a_removed_founder_asks_a_wiped_one), &["I1 ", "P9"]),
+    (Mutant::FoundsWithOthers, In(founding::one_founder_has_heard_of_it), &["I1 ", "I2", "I4", "I5", "P9"]),
     (Mutant::VotesUnseated, In(membership::who_is_added_holds_its_seat), &["P43"]),
     (Mutant::LearnerLeads, In(membership::who_only_learns_leads_nobody), &["P43"]),
     (Mutant::AnyClusterCounts, In(membership::an_old_clusters_disk), &["P44", "I2", "I5"]),

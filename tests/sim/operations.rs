@@ -1,10 +1,15 @@
 //! What a cluster goes through when leaders change and nodes come back: each from the instant before it
 //! begins to its end, so that it can be disturbed anywhere in between.
 
+use eldest::protocol::MemberChange;
+use eldest::replica::Call;
 use eldest::types::NodeId;
 
 use crate::calm::{MS, SECOND, Shape, bound, hand_over, is_settled, leader, start_all, wake_clients};
 use crate::checks::{Check, Violation, ensure};
+use crate::disk::Disk;
+use crate::host::{Clock, Host};
+use crate::membership::{self, add, spare, votes};
 use crate::run::states;
 use crate::world::World;
 
@@ -23,6 +28,10 @@ pub enum Operation {
     RejoinBySnapshot,
     /// It comes back with an empty disk, and must be let in again.
     RejoinWiped,
+    /// The youngest node, which did not found the cluster, is added: it learns, is let in and votes (P43).
+    Adding,
+    /// The youngest node is removed (P43).
+    Removing,
 }
 
 /// What one undisturbed run of an operation took.
@@ -43,6 +52,9 @@ impl Operation {
     pub fn before(self, count: u32) -> Result<World, Violation> {
         if self == Operation::Forming {
             return Ok(self.shape(count).unformed());
+        }
+        if self == Operation::Adding {
+            return with_a_spare(self.shape(count - 1).formed()?);
         }
         let mut world = self.shape(count).formed()?;
         let youngest = count as usize - 1;
@@ -74,6 +86,11 @@ impl Operation {
             Operation::Failover => world.crash(0, false),
             Operation::SilentFailover => {}
             Operation::HandOver => hand_over(world, NodeId(2))?,
+            Operation::Adding => world.order(0, Call::ChangeMembers(add(world.hosts.len() as u32)))?,
+            Operation::Removing => {
+                let youngest = NodeId(world.hosts.len() as u32);
+                world.order(0, Call::ChangeMembers(MemberChange::Remove(youngest)))?;
+            }
             _ => {
                 let youngest = world.hosts.len() - 1;
                 world.start(youngest)?;
@@ -83,11 +100,20 @@ impl Operation {
     }
 
     fn is_over(self, world: &World) -> bool {
+        let youngest = world.hosts.len() as u32;
+        if self == Operation::Removing {
+            // It is told later.
+            return membership::leader(world).is_some_and(|(_, core)| {
+                let decided = core.log().roster().members_since() <= core.commit_index();
+                decided && !core.is_member(NodeId(youngest))
+            });
+        }
         let led = match self {
             Operation::Forming => leader(world).is_some(),
             Operation::Failover | Operation::SilentFailover | Operation::HandOver => {
                 leader(world).is_some_and(|leader| leader != NodeId(1))
             }
+            Operation::Adding => votes(world, youngest),
             _ => true,
         };
         led && is_settled(world, None)
@@ -103,6 +129,18 @@ impl Operation {
         ensure(over, "stage", || format!("{self:?} does not end: {}", states(&world)))?;
         Ok(Extent { steps: world.steps - steps, outputs: world.outputs - outputs, us: world.now - began })
     }
+}
+
+/// One more machine runs, that nobody knows of yet.
+fn with_a_spare(mut world: World) -> Result<World, Violation> {
+    let id = world.hosts.len() as u32 + 1;
+    let settings = spare(&world.hosts[0].settings, id);
+    let clock = Clock { offset: SECOND / 2, rate_ppm: 0, wall_offset: 0 };
+    world.hosts.push(Host::new(settings, Disk::new(u64::from(id)), clock));
+    world.start(id as usize - 1)?;
+    let until = world.now + 100 * MS;
+    world.run_until(until)?;
+    Ok(world)
 }
 
 fn someone_seeks(world: &World) -> bool {

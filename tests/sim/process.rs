@@ -240,6 +240,9 @@ impl World {
     fn told(&mut self, node: usize, told: Told) -> Check {
         let id = self.hosts[node].id;
         self.note(|| format!("{id} {told:?}"));
+        if let Told::Impasse { .. } = told {
+            self.checks.told.called_off(id)?;
+        }
         if let Told::Opened { epoch } = told {
             self.openings.push((self.now, id));
             self.witness_opening();

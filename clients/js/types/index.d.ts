@@ -530,7 +530,8 @@ export type FeedKind =
   | 'conflict'
   | 'service_down'
   | 'service_up'
-  | 'members_changed';
+  | 'members_changed'
+  | 'merge_called_off';
 
 /** Members besides `id` and `kind` are the kind's own. */
 export interface FeedEvent {

@@ -10,24 +10,25 @@ const GIVEN_BACK: u64 = 300_000;
 #[derive(Debug, Default)]
 pub struct Returned {
     owed: BTreeMap<u64, u64>,
-    /// Their holders know of them.
-    told: BTreeSet<u64>,
+    /// Their holders know of them, or they are over: a leader that has slept learns of the grant when others have ended it.
+    settled: BTreeSet<u64>,
 }
 
 impl Returned {
     pub fn owes(&mut self, token: u64) {
-        if !self.told.contains(&token) {
+        if !self.settled.contains(&token) {
             self.owed.insert(token, 0);
         }
     }
 
     pub fn ended(&mut self, token: u64) {
+        self.settled.insert(token);
         self.owed.remove(&token);
     }
 
     /// The same instance asked by another way, and was told that it has it.
     pub fn told(&mut self, token: u64) {
-        self.told.insert(token);
+        self.settled.insert(token);
         self.owed.remove(&token);
     }
 

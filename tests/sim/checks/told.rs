@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eldest::replica::{Draft, FeedEvent};
+use eldest::replica::{Draft, FeedEvent, Kind};
 use eldest::types::{Index, NodeId, Position};
 
 use super::{Check, ensure};
@@ -15,6 +15,8 @@ pub struct Told {
     upto: BTreeMap<(NodeId, u64), Position>,
     drafts: BTreeMap<Position, Vec<Draft>>,
     by_index: BTreeMap<Index, Position>,
+    /// How many merges were called off for the readers of each node that have not been for its operators yet.
+    called_off: BTreeMap<NodeId, usize>,
 }
 
 impl Told {
@@ -39,7 +41,18 @@ impl Told {
                 *upto = *at;
                 ensure(at.index >= before.index, NAME, || format!("{node} goes from {before} to {at}"))
             }
-            FeedEvent::Passing(_) => Ok(()),
+            FeedEvent::Passing(draft) => {
+                *self.called_off.entry(node).or_default() += usize::from(draft.kind == Kind::MergeCalledOff);
+                Ok(())
+            }
         }
+    }
+
+    /// The log for people says that a merge is called off.
+    pub fn called_off(&mut self, node: NodeId) -> Check {
+        let told = self.called_off.remove(&node);
+        ensure(told == Some(1), "P48 readers hear of it", || {
+            format!("{node} calls a merge off, of which its readers hear {} times", told.unwrap_or_default())
+        })
     }
 }

@@ -134,10 +134,10 @@ pub fn two_fall_free_at_once() -> Check {
     wants(&mut world, 3, "s");
     gets(&mut world, 0, 1)?;
     gets(&mut world, 1, 1)?;
-    acquire(&mut world, 2, 1, 600);
+    acquire(&mut world, 2, 1, 800);
     let waits = acquire(&mut world, 3, 1, 10_000);
-    run(&mut world, 550)?;
-    world.hosts[0].paused_until = world.now + 600 * MS;
+    run(&mut world, 750)?;
+    world.hosts[0].paused_until = world.now + 350 * MS;
     run(&mut world, 1_100)?;
     let answer = told(&world, waits);
     let served = matches!(answer, Some(Told::Yours { .. }));

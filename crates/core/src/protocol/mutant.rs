@@ -14,6 +14,10 @@ pub enum Mutant {
     ApproveBeforeStore,
     /// P29: an acknowledgement leaves before the records are on disk.
     AckBeforeSync,
+    /// P29: the answer to a beat counts records that are not on disk.
+    BeatsCountUnsynced,
+    /// P29: the answer to a beat waits until the disk has all records.
+    BeatsWaitForRecords,
     /// P2, C11: after a restart the old counter is claimed again.
     SameEpochTwice,
     /// P2: a message below the promise is accepted.
@@ -36,6 +40,12 @@ pub enum Mutant {
     FormDeaf,
     /// P9: a blank node that has heard of a cluster lets others found another one with it.
     FoundsWithOthers,
+    /// P9: founders listen only where the topology file names nobody else.
+    FoundersDeaf,
+    /// P9: a blank candidate whose topology file names two founders does not listen first.
+    FoundWithoutListening,
+    /// P9: a blank node agrees to a founding before it has listened.
+    AgreeWithoutListening,
     /// P27, C4: a bad line is always taken for a torn write.
     CutDoubtfulTail,
     /// P11, C5: the leader counts its lease from the answer instead of from the question.
@@ -228,6 +238,8 @@ pub enum Mutant {
     RetryIsRefused,
     /// P48: two sides of which nothing comes hold the service for as long as they hear each other.
     MeetsForEver,
+    /// P48: readers of the feed do not hear that a merge is called off.
+    CalledOffUntold,
     /// P48: the journal of conflicts has no bound.
     JournalUnbounded,
     /// P37: a follower whose acknowledgement takes longer than an append's patience is not waited for.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::protocol::Event;
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::{Event, Impasse};
 use crate::store::{Applied, Key, LeaseEvent, Store};
 use crate::types::{Entry, Epoch, Member, NodeId, Owner, Position, Record, Text};
 
@@ -22,6 +23,7 @@ pub enum Kind {
     ServiceDown,
     ServiceUp,
     MembersChanged,
+    MergeCalledOff,
 }
 
 /// Some kinds.
@@ -97,6 +99,8 @@ pub(super) fn of_protocol(event: &Event, me: NodeId, electing: &mut bool) -> Opt
             let told = std::mem::take(electing);
             told.then(|| Draft::of(Kind::ElectionCompleted, Fact::Leader { epoch: *epoch }))
         }
+        Event::Impasse { .. } if mutant::is_on(Mutant::CalledOffUntold) => None,
+        Event::Impasse { other, why } => Some(called_off(me, *other, why)),
         _ => None,
     };
     draft.map(FeedEvent::Passing)
@@ -109,6 +113,22 @@ fn started(me: NodeId, lost: Option<NodeId>, electing: &mut bool) -> Option<Draf
     }
     let lost = lost.map_or("null".to_string(), |lost| lost.0.to_string());
     Some(Draft::rare(Kind::ElectionStarted, None, format!(",\"node\":{},\"lost_leader\":{lost}", me.0)))
+}
+
+/// Two sides do not become one for now (P48).
+fn called_off(me: NodeId, other: NodeId, why: &Impasse) -> Draft {
+    let why = match why {
+        Impasse::NothingComes => "\"nothing_comes\"".to_string(),
+        Impasse::TooLarge { bytes, most } => format!("\"too_large\",\"bytes\":{bytes},\"most\":{most}"),
+        Impasse::JournalFull { entries, bytes } => {
+            format!("\"journal_full\",\"entries\":{entries},\"bytes\":{bytes}")
+        }
+    };
+    Draft::rare(
+        Kind::MergeCalledOff,
+        None,
+        format!(",\"node\":{},\"with\":{},\"reason\":{why}", me.0, other.0),
+    )
 }
 
 /// The protocol's own records.
@@ -210,7 +230,7 @@ impl Draft {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Change,
         Kind::NewLeader,
         Kind::NewState,
@@ -225,6 +245,7 @@ impl Kind {
         Kind::ServiceDown,
         Kind::ServiceUp,
         Kind::MembersChanged,
+        Kind::MergeCalledOff,
     ];
 
     pub fn name(self) -> &'static str {
@@ -243,6 +264,7 @@ impl Kind {
             Kind::ServiceDown => "service_down",
             Kind::ServiceUp => "service_up",
             Kind::MembersChanged => "members_changed",
+            Kind::MergeCalledOff => "merge_called_off",
         }
     }
 

@@ -23,7 +23,7 @@ use crate::types::{Entry, Epoch, NodeId, Now, Owner, Position, Span, Stamp, Time
 impl Node {
     /// How long the service may stay down for a coordinator that has died.
     fn merge_hold(&self) -> Span {
-        self.settings.timing.dead_after.times(2)
+        self.settings.timing.window.times(2)
     }
 
     /// That node leads too, and has this much. The elder of the two takes it in; one at a time.
@@ -107,7 +107,7 @@ impl Node {
 
     /// What a merge may take the first time, holding the service: a gigabyte has arrived by then where links are as they should be.
     fn first_patience(&self) -> Span {
-        self.settings.timing.dead_after.times(30)
+        self.settings.timing.window.times(30)
     }
 
     /// Nothing comes of the merge with that side: both go on for themselves, and try again later (P48).

@@ -14,7 +14,8 @@ enum Consent {
 impl Node {
     /// The dry run's answer: would this node approve a claim of `candidate` now, its turn apart (P4)?
     pub(in crate::protocol) fn would_approve(&self, candidate: NodeId, condition: Condition) -> bool {
-        if !self.may_vote() || (self.is_blank() && !self.may_found(condition)) {
+        let founds = self.may_found(condition) && !self.founds_too_early(condition);
+        if !self.may_vote() || (self.is_blank() && !founds) {
             return false;
         }
         match &self.role {
@@ -25,6 +26,12 @@ impl Node {
                 None => self.mono() >= seeking.quiet_until,
             },
         }
+    }
+
+    /// Founders agree once each has listened: the candidate may have been removed since, and hear nobody (P9).
+    fn founds_too_early(&self, condition: Condition) -> bool {
+        let founds = condition == Condition::Blank && !self.settings.is_available();
+        founds && self.listens_for_a_cluster() && !mutant::is_on(Mutant::AgreeWithoutListening)
     }
 
     /// One follows whom one follows; from a candidate that has not opened its epoch one may turn to
@@ -93,6 +100,7 @@ impl Node {
         let rank = self.rank_of(from, seeking, claim.condition);
         let turn = seeking.since + self.settings.timing.stagger.times(rank);
         let early = now < turn && !mutant::is_on(Mutant::NoRankWait);
+        let early = early || self.founds_too_early(claim.condition);
         match early || now < seeking.quiet_until {
             true => Consent::NotYet,
             false => Consent::Yes,

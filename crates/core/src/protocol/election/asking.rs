@@ -8,6 +8,10 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{Known, Node, Opinion, Role, Seeking};
 use crate::types::{NodeId, Span, Time};
 
+/// So few founders listen first (P9): of a cluster of five two disks may be lost at a time. Three founders would have to be lost
+/// out of seven.
+const LISTENING_FOUNDERS: usize = 2;
+
 impl Node {
     pub(in crate::protocol) fn settle_seeking(&mut self) {
         self.note_whether_winnable();
@@ -227,8 +231,7 @@ impl Node {
         }
         // Whoever has added this node since need not stand in its topology file.
         let by_order = self.forming_without.is_some() || mutant::is_on(Mutant::FormDeaf);
-        // Where others are to agree there is somebody who may have heard of it; alone nobody is asked.
-        let listens = self.members().len() == 1 && self.mono() < self.listens_until;
+        let listens = self.listens_for_a_cluster() && !mutant::is_on(Mutant::FoundWithoutListening);
         if !by_order && (self.hears_cluster || listens) {
             return false;
         }
@@ -243,6 +246,12 @@ impl Node {
         let unasked = self.settings.is_available() || mutant::is_on(Mutant::FoundsWithOthers);
         let by_order = condition == Condition::Ordered || self.forming_without.is_some();
         !condition.is_blank() || (self.is_blank() && (by_order || unasked || !self.hears_cluster))
+    }
+
+    /// Whether a cluster that these founders have formed before, and that has grown since, may yet be about to speak (P9).
+    pub(in crate::protocol) fn listens_for_a_cluster(&self) -> bool {
+        let listening = if mutant::is_on(Mutant::FoundersDeaf) { 1 } else { LISTENING_FOUNDERS };
+        self.is_blank() && self.members().len() <= listening && self.mono() < self.listens_until
     }
 
     /// When this candidate's turn comes: each rank waits one stagger longer (P4). Where nothing has ever been served nobody

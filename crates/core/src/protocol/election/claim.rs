@@ -139,7 +139,8 @@ impl Node {
             return refused;
         }
         let votes = self.own_vote() == 1 || mutant::is_on(Mutant::LearnerLeads);
-        if !claiming.condition.is_blank() && !(self.has_seat() && votes) {
+        let may_lead = claiming.condition.is_blank() || (self.has_seat() && votes);
+        if !may_lead {
             // What it has pulled tells that another disk has its place (P10), or that it only learns (P43).
             return Tally::Lost;
         }

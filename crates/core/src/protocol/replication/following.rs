@@ -1,6 +1,6 @@
 //! A follower hears its leader, takes its records, and grants it a lease.
 
-use crate::protocol::log::Records;
+use crate::protocol::log::{After, Records};
 use crate::protocol::messages::{Cause, Event, Fault, Message, Term, Write};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{Following, Node, Role};
@@ -98,20 +98,32 @@ impl Node {
             following.heir = heir;
         }
         self.commit_as_follower(commit);
-        let (last, after) = match mutant::is_on(Mutant::AckBeforeSync) {
-            true => (self.log.last(), Default::default()),
-            false => self.told_end(),
-        };
+        let (matched, last, after) = self.beat_end();
         let reply = Message::HeartbeatReply {
             epoch: term.epoch,
             round,
-            matched: self.matched().min(last.index),
+            matched,
             last,
             full: self.full,
             digest: self.checkpoints.at(boundary),
             vector: self.vector_to_send().filter(|_| self.matched() == 0),
         };
         self.send_after(from, reply, after);
+    }
+
+    /// What the answer to a beat says of this log: how much of it counts, where it ends, and what must be on disk before the answer
+    /// leaves. It does not wait for records (P29): what counts is on disk, and the end only tells the leader where to go on.
+    fn beat_end(&self) -> (Index, Position, After) {
+        if mutant::is_on(Mutant::AckBeforeSync) {
+            return (self.matched(), self.log.last(), After::default());
+        }
+        let waits = self.settings.is_available() || self.disk.is_installing();
+        if waits || mutant::is_on(Mutant::BeatsWaitForRecords) {
+            let (last, after) = self.told_end();
+            return (self.matched().min(last.index), last, after);
+        }
+        let counts = if mutant::is_on(Mutant::BeatsCountUnsynced) { Index::MAX } else { self.disk.upto() };
+        (self.matched().min(counts), self.log.last(), self.disk.vote())
     }
 
     fn matched(&self) -> Index {

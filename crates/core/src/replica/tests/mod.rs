@@ -1,6 +1,7 @@
 //! One replica alone, whose disk is as fast as the test wants.
 
 mod ends;
+mod merges;
 mod restores;
 mod rounds;
 mod waits;
