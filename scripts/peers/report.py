@@ -28,7 +28,7 @@ DIFFERENCES = """\
 - **Locks.** Eldest's roles have a lease each, fencing tokens, and a line of those who wait. etcd: its Lock service, with one lease that a
   client keeps for all cycles. ZooKeeper: the recipe with ephemeral sequential nodes, in one session. Redis: `SET NX PX`, a script that
   deletes, `WAIT 1` behind both: no line to wait in, no token.
-- **A frozen leader** is noticed by silence: Eldest after 1 s, etcd after an election timeout of 1 s, ZooKeeper after five ticks of 2 s.
+- **A frozen leader** is noticed by silence: Eldest after 0.5 s, etcd after an election timeout of 1 s, ZooKeeper after five ticks of 2 s.
   These are the defaults, and all can be set shorter. A killed one closes its connections: Eldest and ZooKeeper act on that, etcd waits.
 - **Start.** Redis delays the first copy to its replicas by 5 s (`repl-diskless-sync-delay`), and until then no `WAIT 1` is answered.
 - **Memory.** ZooKeeper runs with the heap of its own start script, `-Xmx1000m`, and takes of it what it is not forced to give back;

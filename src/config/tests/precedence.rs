@@ -28,10 +28,10 @@ fn each_layer_overrules_the_ones_below() {
     let file = Start::config(FILE);
     let with_env = Start { env: env(), ..file.clone() };
     let with_flags = Start { flags: flags(), ..with_env.clone() };
-    assert_eq!(seen(Start::default()), ("data".to_string(), LogLevel::Info, [100, 300, 1000]));
-    assert_eq!(seen(file), ("file".to_string(), LogLevel::Warn, [110, 310, 1000]));
-    assert_eq!(seen(with_env), ("env".to_string(), LogLevel::Debug, [110, 320, 1000]));
-    assert_eq!(seen(with_flags), ("flag".to_string(), LogLevel::Error, [110, 320, 1000]));
+    assert_eq!(seen(Start::default()), ("data".to_string(), LogLevel::Info, [100, 300, 500]));
+    assert_eq!(seen(file), ("file".to_string(), LogLevel::Warn, [110, 310, 500]));
+    assert_eq!(seen(with_env), ("env".to_string(), LogLevel::Debug, [110, 320, 500]));
+    assert_eq!(seen(with_flags), ("flag".to_string(), LogLevel::Error, [110, 320, 500]));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::{Judged, Leases, Outcome};
 use super::{TTL, at, ends, fresh, leader_of, renewed, role};
-use crate::types::Lease;
+use crate::types::{Lease, Span};
 
 /// Tied to connection 7.
 fn tied() -> Leases {
@@ -97,7 +97,8 @@ fn what_is_promised_to_whoever_asked_anew_and_names_none_stands() {
     leases.name_tie(&role("a"), 1, None);
     leases.name_tie(&role("a"), 1, Some(7));
     assert!(leases.untie(at(10_001), &role("a"), 1, 7));
-    assert!(leases.due(at(1000) + TTL).is_empty(), "that was the connection of the process before it");
+    let left = leases.left(&role("a"), at(1000) + TTL);
+    assert_eq!(left, Some(Span::millis(9_000)), "that was the connection of the process before it");
     assert_eq!(leases.due(at(10_000) + TTL), ends(&[("a", 1)]));
 }
 
