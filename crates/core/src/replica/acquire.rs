@@ -32,7 +32,7 @@ impl Replica {
             Judged::Accept => {
                 let held = self.versions.newest().role(&acquiring.wanted.role);
                 acquiring.again = held.is_some_and(|held| acquiring.is_by(held));
-                self.propose(command.to_payload(acquiring.wanted.key), Waiting::Acquire(acquiring));
+                self.propose(&command, acquiring.wanted.key, Waiting::Acquire(acquiring));
             }
             Judged::Rejected(rejection) => match rejection.reason {
                 Reason::RoleHeld { .. } if self.may_wait(&acquiring) => self.stand_in_line(acquiring),

@@ -41,13 +41,12 @@ impl Replica {
             && mutant::is_on(Mutant::SplitBatch)
         {
             for operation in operations.iter().skip(1) {
-                let payload = Command::Single(operation.clone()).to_payload(None);
-                self.propose(payload, Waiting::Nobody);
+                self.propose(&Command::Single(operation.clone()), None, Waiting::Nobody);
             }
             let first = operations.first().cloned().map(Command::Single);
-            return self.propose(first.as_ref().unwrap_or(command).to_payload(key), waiting(id));
+            return self.propose(first.as_ref().unwrap_or(command), key, waiting(id));
         }
-        self.propose(command.to_payload(key), waiting(id));
+        self.propose(command, key, waiting(id));
     }
 
     /// What was judged by records that are not committed yet, or by a leader that may have been deposed, leaves only once

@@ -71,6 +71,7 @@ impl Replica {
                 let checkpoint = Checkpoint { index: record.index(), digest: store.digest() };
                 self.inputs.push_back(Input::Digest(checkpoint));
                 self.snapshots.due(self.versions.meta().clone(), self.versions.origin(), store);
+                self.versions.settle(self.snapshots.boundary_mut());
             }
         }
     }

@@ -31,7 +31,7 @@ impl Replica {
         let open = self.core.is_open() && self.look_ahead();
         if open && self.judge(&command, None) == Judged::Accept {
             self.roles.record += 1;
-            self.propose(command.to_payload(None), Waiting::Leases(self.roles.record));
+            self.propose(&command, None, Waiting::Leases(self.roles.record));
         } else {
             // Another record about them stands in the log already.
             self.roles.leases.settled(self.now.mono, Outcome::Refused);

@@ -204,7 +204,8 @@ pub struct SnapshotOrder {
     pub meta: SnapshotMeta,
     pub origin: Index,
     pub store: Store,
-    pub keys: Arc<BTreeSet<Key>>,
+    /// What has changed since the newest snapshot, in no order.
+    pub keys: Arc<Vec<Key>>,
     /// It begins a chain of its own, with every entry.
     pub whole: bool,
 }

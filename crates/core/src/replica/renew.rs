@@ -47,7 +47,7 @@ impl Replica {
             Judged::Accept => {
                 let new = self.versions.newest().process(&registration.id).is_none();
                 let renewing = renewing(registration, new, false);
-                self.propose(command.to_payload(key), Waiting::Renew(renewing));
+                self.propose(&command, key, Waiting::Renew(renewing));
             }
             Judged::Rejected(rejection) if rejection.reason != Reason::Unchanged => {
                 self.deny(call, Denied::Rejected(rejection));

@@ -78,7 +78,7 @@ impl Replica {
         match restoring.steps.pop_front() {
             Some(step) => {
                 restoring.waits = true;
-                self.propose(step, Waiting::Restore { call, outcome: Ok(Reply::none()) });
+                self.propose_step(step, Waiting::Restore { call, outcome: Ok(Reply::none()) });
             }
             None => self.end_restore(Err(Denied::GivenUp { why: "it has no steps" })),
         }

@@ -5,7 +5,8 @@ use super::io::End;
 use super::state::{Replica, Round, Waiting};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Input, Proposal, Verdict};
-use crate::types::{Entry, Index, Payload, Position, Record};
+use crate::store::Command;
+use crate::types::{Call, Entry, Index, Payload, Position, Record};
 
 /// Records of one round, in bytes: so much is copied and sent as one batch before the next begins.
 const BYTES_MOST: usize = 1 << 20;
@@ -16,17 +17,28 @@ impl Replica {
         self.core.last().index + self.round.entries.len() as Index
     }
 
-    /// Adds a record that the newest version accepts. What the protocol would refuse never enters the round.
-    pub(super) fn propose(&mut self, payload: Payload, waiting: Waiting) {
-        self.add_to_round(payload, false, waiting);
+    /// Adds a command that the newest version accepts. What the protocol would refuse never enters the round.
+    pub(super) fn propose(&mut self, command: &Command, key: Option<Call>, waiting: Waiting) {
+        self.add_to_round(command.to_payload(key), Some(command), false, waiting);
+    }
+
+    /// The same with a step of a restore.
+    pub(super) fn propose_step(&mut self, step: Payload, waiting: Waiting) {
+        self.add_to_round(step, None, false, waiting);
     }
 
     /// The same with what takes back what was left half-way: nobody waits for it.
     pub(super) fn propose_clearing(&mut self, payload: Payload) {
-        self.add_to_round(payload, true, Waiting::Nobody);
+        self.add_to_round(payload, None, true, Waiting::Nobody);
     }
 
-    fn add_to_round(&mut self, payload: Payload, clears_up: bool, waiting: Waiting) {
+    fn add_to_round(
+        &mut self,
+        payload: Payload,
+        command: Option<&Command>,
+        clears_up: bool,
+        waiting: Waiting,
+    ) {
         let entry = Entry::Client(payload);
         let before = self.round.entries.len() as Index;
         if let Some(refusal) = self.core.refusal(&entry, clears_up, before, self.round.bytes) {
@@ -35,7 +47,7 @@ impl Replica {
         let position = Position::new(self.core.vote().promise.epoch, self.last_index() + 1);
         let stamp = self.core.stamp(self.now).unwrap_or_default();
         let record = Record { position, stamp, entry };
-        let outcome = match self.versions.push(&record) {
+        let outcome = match self.versions.push(&record, command) {
             Ok(effect) => effect.applied.outcome.clone(),
             Err(error) => {
                 waiting.call().into_iter().for_each(|call| self.deny(call, Denied::Stopping));

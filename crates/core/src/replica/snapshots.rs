@@ -34,7 +34,9 @@ impl SnapshotOrder {
                 self.store.entries().filter(move |(key, _)| kept(key)).map(|(key, value)| (key, Some(value))),
             );
         }
-        let keys = self.keys.iter().filter(move |key| kept(key));
-        Box::new(keys.map(|key| (key.clone(), self.store.entry(key))))
+        let mut keys: Vec<&Key> = self.keys.iter().filter(|key| kept(key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        Box::new(keys.into_iter().map(|key| (key.clone(), self.store.entry(key))))
     }
 }

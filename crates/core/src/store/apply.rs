@@ -1,5 +1,7 @@
 //! From a record to the next state, and the leader's question beforehand: what would come of a command?
 
+use std::borrow::Cow;
+
 use super::command::{Command, Created, Operation, Reason, Rejection, Reply, Unreadable};
 use super::documents::{Restored, is_step};
 use super::leases::{Effects, LeaseEvent};
@@ -48,13 +50,18 @@ impl Store {
     /// Applies the next record. An unreadable one leaves the state as it was; one that the rules reject changes no
     /// data, on every node alike.
     pub fn apply(&mut self, record: &Record) -> Result<Applied, Unreadable> {
+        self.apply_read(record, None)
+    }
+
+    /// The same where somebody has the record's command at hand already.
+    pub fn apply_read(&mut self, record: &Record, command: Option<&Command>) -> Result<Applied, Unreadable> {
         assert_eq!(record.index(), self.applied.index + 1, "applied with a gap (I5)");
         if let Entry::Lead { .. } = &record.entry {
             self.staged = None;
         }
         let command = match &record.entry {
             Entry::Client(payload) if is_step(payload) => return self.apply_step(record, payload),
-            Entry::Client(payload) => Some((Command::from_payload(payload)?, payload.call)),
+            Entry::Client(payload) => Some((read(payload, command)?, payload.call)),
             Entry::Lead { .. } | Entry::Rejoin { .. } | Entry::Members { .. } => None,
             Entry::ServiceDown { .. } | Entry::ServiceUp { .. } | Entry::Settled { .. } => None,
         };
@@ -229,4 +236,14 @@ impl Store {
             operation => self.check_data(operation, wall),
         }
     }
+}
+
+fn read<'a>(payload: &Payload, command: Option<&'a Command>) -> Result<Cow<'a, Command>, Unreadable> {
+    let Some(command) = command else { return Command::from_payload(payload).map(Cow::Owned) };
+    debug_assert_eq!(
+        Command::from_payload(payload).ok().as_ref(),
+        Some(command),
+        "every node reads the same"
+    );
+    Ok(Cow::Borrowed(command))
 }

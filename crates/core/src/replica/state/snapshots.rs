@@ -1,7 +1,6 @@
 //! When a snapshot is due, and what it must hold: one at every boundary, at most one on its way, the newest due one next
 //! (P26).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::protocol::SnapshotMeta;
@@ -14,6 +13,10 @@ use crate::types::{Index, Span, Time};
 /// costs a sync of the disk that writes wait for.
 const PAUSE: Span = Span::millis(100);
 
+/// Keys noted before those that are there several times are put together: a slow disk does not let them grow beyond twice
+/// what has changed.
+const PUT_TOGETHER_FROM: usize = 8192;
+
 #[derive(Clone, Debug, Default)]
 pub(in crate::replica) struct SnapshotPlan {
     /// The index of the newest finished snapshot.
@@ -21,12 +24,12 @@ pub(in crate::replica) struct SnapshotPlan {
     /// The newest boundary's state, or what this node began with: that is one, too.
     boundary: (Index, Store),
     /// The newest boundary that has no snapshot yet.
-    due: Option<(SnapshotMeta, Index, Store)>,
+    due: Option<(SnapshotMeta, Index)>,
     /// Keys changed since the newest snapshot, up to the boundary that is due, and beyond it.
-    upto_due: BTreeSet<Key>,
-    beyond: BTreeSet<Key>,
+    upto_due: Keys,
+    beyond: Vec<Key>,
     /// What is on its way: if it fails, its keys are still to be written.
-    running: Option<Arc<BTreeSet<Key>>>,
+    running: Option<Arc<Vec<Key>>>,
     started: Time,
     /// The next snapshot is of the whole state: a restore has replaced it.
     whole: bool,
@@ -47,16 +50,19 @@ impl SnapshotPlan {
         (self.boundary.0, &self.boundary.1)
     }
 
+    pub fn boundary_mut(&mut self) -> &mut Store {
+        &mut self.boundary.1
+    }
+
     pub fn changed(&mut self, keys: Vec<Key>) {
         self.beyond.extend(keys);
     }
 
     /// A boundary has been reached.
     pub fn due(&mut self, meta: SnapshotMeta, origin: Index, store: Store) {
-        self.boundary = (meta.index(), store.clone());
-        // Not `append`, which builds the larger set anew for the few keys of one boundary.
-        self.upto_due.extend(std::mem::take(&mut self.beyond));
-        self.due = Some((meta, origin, store));
+        self.boundary = (meta.index(), store);
+        self.upto_due.extend(self.beyond.drain(..));
+        self.due = Some((meta, origin));
     }
 
     /// When the next snapshot may start, if one is due.
@@ -72,8 +78,9 @@ impl SnapshotPlan {
         if now < self.deadline() {
             return None;
         }
-        let (meta, origin, store) = self.due.take()?;
-        let keys = Arc::new(std::mem::take(&mut self.upto_due));
+        let (meta, origin) = self.due.take()?;
+        let store = self.boundary.1.clone();
+        let keys = Arc::new(self.upto_due.take());
         self.started = now;
         self.running = Some(keys.clone());
         self.running_whole = self.whole;
@@ -96,8 +103,8 @@ impl SnapshotPlan {
 
     /// The state has become another one, which somebody else writes down at once: the keys that are in no snapshot yet, or
     /// that it must be everything.
-    pub fn hand_over(&mut self, at: Index, store: Store) -> (BTreeSet<Key>, bool) {
-        let mut keys = std::mem::take(&mut self.upto_due);
+    pub fn hand_over(&mut self, at: Index, store: Store) -> (Vec<Key>, bool) {
+        let mut keys = self.upto_due.take();
         let whole = self.whole;
         keys.append(&mut self.beyond);
         // What is on its way may yet fail.
@@ -125,8 +132,31 @@ impl SnapshotPlan {
 
     fn forget(&mut self) {
         self.due = None;
-        self.upto_due.clear();
+        self.upto_due = Keys::default();
         self.beyond.clear();
         self.whole = false;
+    }
+}
+
+/// Keys in no order, some of them several times: whoever writes them down sorts them, on a thread that nobody waits for.
+#[derive(Clone, Debug, Default)]
+struct Keys {
+    noted: Vec<Key>,
+    /// How many there were when they had been put together last.
+    different: usize,
+}
+
+impl Keys {
+    fn extend(&mut self, keys: impl IntoIterator<Item = Key>) {
+        self.noted.extend(keys);
+        if self.noted.len() >= PUT_TOGETHER_FROM.max(2 * self.different) {
+            self.noted.sort_unstable();
+            self.noted.dedup();
+            self.different = self.noted.len();
+        }
+    }
+
+    fn take(&mut self) -> Vec<Key> {
+        std::mem::take(self).noted
     }
 }

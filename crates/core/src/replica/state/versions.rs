@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::protocol::{Log, SnapshotMeta};
 use crate::replica::feed::{self, Draft};
-use crate::store::{Applied, Store, Unreadable};
+use crate::store::{Applied, Command, Store, Unreadable};
 use crate::types::{Index, Lease, LeaseName, Position, Record};
 
 #[derive(Clone, Debug)]
@@ -93,15 +93,15 @@ impl Versions {
         effects.take_while(|effect| effect.at.index >= index).find(|effect| effect.at.index == index)
     }
 
-    /// Applies the record that is to follow the newest version.
-    pub fn push(&mut self, record: &Record) -> Result<&Effect, Unreadable> {
+    /// Applies the record that is to follow the newest version. `command` is what it says, where that is at hand.
+    pub fn push(&mut self, record: &Record, command: Option<&Command>) -> Result<&Effect, Unreadable> {
         if !self.ahead.back().is_some_and(|version| version.grows) {
             let (store, last) = (self.newest().clone(), self.newest().applied());
             let origin = self.ahead.back().map_or(self.origin, |version| version.origin);
             self.ahead.push_back(Version { store, effects: VecDeque::new(), last, origin, grows: true });
         }
         let version = self.ahead.back_mut().expect("there is one that grows");
-        let effect = apply(&mut version.store, record)?;
+        let effect = apply(&mut version.store, record, command)?;
         version.last = record.position;
         if effect.applied.restored {
             version.origin = record.index();
@@ -127,7 +127,7 @@ impl Versions {
         for index in from + 1..=log.last().index {
             // Below the base everything is committed and comes by `commit`.
             if let Some(record) = log.get(index) {
-                self.push(record)?;
+                self.push(record, None)?;
             }
         }
         self.seal();
@@ -148,9 +148,9 @@ impl Versions {
             // A part of its version only: the rest may never come.
             Some(version) => {
                 version.effects.pop_front();
-                apply(&mut self.committed, record)?
+                apply(&mut self.committed, record, None)?
             }
-            None => apply(&mut self.committed, record)?,
+            None => apply(&mut self.committed, record, None)?,
         };
         self.meta.absorb(record);
         if effect.applied.restored {
@@ -158,6 +158,13 @@ impl Versions {
         }
         let boundary = self.boundary_at(record.index());
         Ok(Committed { effect, boundary })
+    }
+
+    /// Settles the rows of all states that have grown out of `oldest`.
+    pub fn settle(&mut self, oldest: &mut Store) {
+        let ahead = self.ahead.iter_mut().map(|version| &mut version.store);
+        let mut states: Vec<_> = [oldest, &mut self.committed].into_iter().chain(ahead).collect();
+        Store::settle(&mut states);
     }
 
     /// The state is replaced by another, which stands at `meta`.
@@ -223,8 +230,8 @@ fn fingerprint(store: &Store, state: &mut impl Hasher) {
     (store.applied(), store.stamp(), store.digest()).hash(state);
 }
 
-fn apply(store: &mut Store, record: &Record) -> Result<Effect, Unreadable> {
-    let applied = store.apply(record)?;
+fn apply(store: &mut Store, record: &Record, command: Option<&Command>) -> Result<Effect, Unreadable> {
+    let applied = store.apply_read(record, command)?;
     let names = applied.changes.iter().filter_map(|key| key.lease());
     let leases = names.map(|name| (name.clone(), store.lease(&name))).collect();
     let drafts = feed::of_record(store, record, &applied);

@@ -58,7 +58,7 @@ fn the_feed_tells_each_record_as_it_was() {
 fn orders(solo: &mut Solo) -> Vec<(u64, usize, bool)> {
     let outs = std::mem::take(&mut solo.outs);
     let orders = outs.into_iter().filter_map(|out| match out {
-        Out::Snapshot(order) => Some((order.meta.index(), order.keys.len(), order.whole)),
+        Out::Snapshot(order) => Some((order.meta.index(), order.rows(false).count(), order.whole)),
         _ => None,
     });
     orders.collect()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::store::encoding::{Hash, Mix};
 use crate::store::tables::{
-    Doc, Election, IdempotencyKeys, MergeMetadata, Process, Role, Table, User, Votes,
+    Doc, Election, IdempotencyKeys, MergeMetadata, Process, Role, Row, Table, User, Votes,
 };
 use crate::types::{Position, Stamp, Text};
 
@@ -47,6 +47,18 @@ impl Store {
     #[cfg(feature = "mutants")]
     pub fn damage(&mut self) {
         self.last_token ^= 1 << 40;
+    }
+
+    /// Settles the rows that the first of these states has written since it did so last: the others have grown out of it. No
+    /// state changes, but what stood in several of them stands in one place again.
+    pub fn settle(states: &mut [&mut Store]) {
+        settle(states, |state| &mut state.users);
+        settle(states, |state| &mut state.elections);
+        settle(states, |state| state.votes.table_mut());
+        settle(states, |state| &mut state.docs);
+        settle(states, |state| &mut state.roles);
+        settle(states, |state| &mut state.processes);
+        settle(states, |state| state.idempotency_keys.table_mut());
     }
 
     pub fn is_mergeable(&self) -> bool {
@@ -101,6 +113,16 @@ impl Store {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+fn settle<K: Ord + Clone + Mix, V: Row>(
+    states: &mut [&mut Store],
+    table: impl Fn(&mut Store) -> &mut Table<K, V>,
+) {
+    if states.first_mut().is_some_and(|oldest| !table(oldest).is_settled()) {
+        let mut tables: Vec<_> = states.iter_mut().map(|state| table(state)).collect();
+        Table::settle(&mut tables);
     }
 }
 

@@ -37,6 +37,10 @@ impl IdempotencyKeys {
         &self.table
     }
 
+    pub fn table_mut(&mut self) -> &mut Table<u128, Remembered> {
+        &mut self.table
+    }
+
     pub fn get(&self, key: u128) -> Option<&Remembered> {
         self.table.get(key)
     }

@@ -20,6 +20,6 @@ pub use idempotency::{Age, IdempotencyKeys, Remembered};
 pub use key::{Key, LAST, SIDE, TABLES, ballot, ballot_parts, call_named, lost_id, lost_ids_of, lost_parts};
 pub use leases::{Process, Role};
 pub use merge_metadata::{Bounds, MergeMetadata, Written};
-pub use table::{Page, Table};
+pub use table::{Page, Row, Table};
 pub use version::{Conflict, Tombstone, Version, in_order_of_merit};
 pub use votes::{Tally, Votes};

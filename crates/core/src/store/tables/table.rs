@@ -2,14 +2,27 @@
 //!
 //! The digest is the wrapping sum of one hash an entry: it follows a change at the price of that entry, and does not
 //! depend on the order in which entries came.
+//!
+//! It has two levels. Most rows are settled: states that follow one another share them. What has been written since is in a
+//! small map above them, and only that is copied when a state and its successor part. Now and then all states let go of the
+//! settled rows together, and these take in what the oldest state has written, in place.
 
 use std::fmt::{self, Write};
+use std::iter::Peekable;
+use std::mem;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use imbl::OrdMap;
 
 use crate::store::encoding::{Hash, Json, Mix, PAGE_BYTES_MOST, PAGE_MOST, write_list, write_text};
 use crate::types::Text;
+
+/// Rows written since the others were settled: enough that settling them costs little a row, few enough that they stay in a
+/// processor's cache. Tests settle more often than they could with their few rows otherwise.
+const SETTLED_FROM: usize = if cfg!(debug_assertions) { 8 } else { 256 };
+/// A state in the making, which settles with no other, settles alone beyond this.
+const RECENT_MOST: usize = 16 * SETTLED_FROM;
 
 /// What a table holds.
 pub trait Row: Clone + Mix {
@@ -17,15 +30,28 @@ pub trait Row: Clone + Mix {
     const TABLE: &'static str;
 }
 
-#[derive(Clone, PartialEq, Eq)]
-pub struct Table<K: Ord, V> {
-    rows: OrdMap<K, V>,
+#[derive(Clone)]
+pub struct Table<K, V> {
+    settled: Arc<OrdMap<K, V>>,
+    recent: OrdMap<K, Recent<V>>,
+    len: usize,
     digest: u64,
+    /// Counts what was written, in this state and those before it.
+    writes: u64,
+}
+
+/// What was written last under a key.
+#[derive(Clone)]
+struct Recent<V> {
+    /// Which of the table's writes it was.
+    number: u64,
+    /// None: the row is gone.
+    row: Option<V>,
 }
 
 impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.len
     }
 
     pub fn digest(&self) -> u64 {
@@ -33,49 +59,152 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.rows.iter()
+        Rows { settled: self.settled.iter().peekable(), recent: self.recent.iter().peekable() }
     }
 
     /// What stood there before.
     pub fn insert(&mut self, key: K, row: V) -> Option<V> {
         let added = hash(&key, &row);
-        let before = self.rows.insert(key.clone(), row);
+        let before = self.put(&key, Some(row));
         let removed = before.as_ref().map_or(0, |before| hash(&key, before));
+        self.len += usize::from(before.is_none());
         self.digest = self.digest.wrapping_add(added).wrapping_sub(removed);
         before
     }
 
     pub fn at(&self, key: &K) -> Option<&V> {
-        self.rows.get(key)
+        match self.recent.get(key) {
+            Some(recent) => recent.row.as_ref(),
+            None => self.settled.get(key),
+        }
     }
 
     pub fn take(&mut self, key: &K) -> Option<V> {
-        let row = self.rows.remove(key)?;
+        self.at(key)?;
+        let row = self.put(key, None)?;
+        self.len -= 1;
         self.digest = self.digest.wrapping_sub(hash(key, &row));
         Some(row)
     }
 
+    /// Whether so little has been written that it can stay where it is.
+    pub fn is_settled(&self) -> bool {
+        self.recent.len() < SETTLED_FROM
+    }
+
+    /// Settles what the first of these tables has written; the others follow it. Each row moves once, and none is copied
+    /// unless somebody else still reads.
+    pub fn settle(tables: &mut [&mut Table<K, V>]) {
+        let Some((oldest, rest)) = tables.split_first_mut() else { return };
+        let shared = mem::take(&mut oldest.settled);
+        let mut followers: Vec<_> =
+            rest.iter_mut().filter(|table| Arc::ptr_eq(&table.settled, &shared)).collect();
+        followers.iter_mut().for_each(|table| table.settled = Arc::default());
+        let mut settled = Arc::unwrap_or_clone(shared);
+        move_down(&mut settled, mem::take(&mut oldest.recent));
+        oldest.settled = Arc::new(settled);
+        for table in followers {
+            table.settled = oldest.settled.clone();
+            let recent = mem::take(&mut table.recent);
+            table.recent = recent.into_iter().filter(|(_, recent)| recent.number > oldest.writes).collect();
+            debug_assert!(table.is_sound(), "no state has lost a row by settling");
+        }
+        debug_assert!(oldest.is_sound(), "no state has lost a row by settling");
+    }
+
+    /// What stood there before. Rows that nobody shares are changed in place.
+    fn put(&mut self, key: &K, row: Option<V>) -> Option<V> {
+        self.writes += 1;
+        if self.recent.len() >= RECENT_MOST {
+            self.settled = Arc::new(OrdMap::clone(&self.settled));
+        }
+        if let Some(settled) = Arc::get_mut(&mut self.settled) {
+            move_down(settled, mem::take(&mut self.recent));
+            return match row {
+                Some(row) => settled.insert(key.clone(), row),
+                None => settled.remove(key),
+            };
+        }
+        match self.recent.insert(key.clone(), Recent { number: self.writes, row }) {
+            Some(before) => before.row,
+            None => self.settled.get(key).cloned(),
+        }
+    }
+
+    /// Whether it is what it says: for small tables, where that is quickly found out.
+    fn is_sound(&self) -> bool {
+        self.settled.len() > 4 * SETTLED_FROM
+            || (self.digest_anew() == self.digest && self.iter().count() == self.len)
+    }
+
     /// The digest as it would be if it were not kept up.
-    #[cfg(test)]
     pub fn digest_anew(&self) -> u64 {
-        self.rows.iter().fold(0, |sum, (key, row)| sum.wrapping_add(hash(key, row)))
+        self.iter().fold(0, |sum, (key, row)| sum.wrapping_add(hash(key, row)))
+    }
+}
+
+fn move_down<K: Ord + Clone, V: Clone>(settled: &mut OrdMap<K, V>, recent: OrdMap<K, Recent<V>>) {
+    for (key, recent) in recent {
+        match recent.row {
+            Some(row) => drop(settled.insert(key, row)),
+            None => drop(settled.remove(&key)),
+        }
+    }
+}
+
+/// Both levels as one, in order.
+struct Rows<S: Iterator, R: Iterator> {
+    settled: Peekable<S>,
+    recent: Peekable<R>,
+}
+
+impl<'a, K, V, S, R> Iterator for Rows<S, R>
+where
+    K: Ord + 'a,
+    V: 'a,
+    S: Iterator<Item = (&'a K, &'a V)>,
+    R: Iterator<Item = (&'a K, &'a Recent<V>)>,
+{
+    type Item = (&'a K, &'a V);
+
+    fn next(&mut self) -> Option<(&'a K, &'a V)> {
+        loop {
+            let Some((newer, _)) = self.recent.peek() else { return self.settled.next() };
+            if let Some(row) = self.settled.next_if(|(key, _)| key < newer) {
+                return Some(row);
+            }
+            self.settled.next_if(|(key, _)| key == newer);
+            let (key, recent) = self.recent.next()?;
+            if let Some(row) = &recent.row {
+                return Some((key, row));
+            }
+        }
     }
 }
 
 impl<V: Row> Table<Text, V> {
     pub fn get(&self, key: &str) -> Option<&V> {
-        self.rows.get(key)
+        match self.recent.get(key) {
+            Some(recent) => recent.row.as_ref(),
+            None => self.settled.get(key),
+        }
     }
 
     pub fn remove(&mut self, key: &str) -> Option<V> {
-        let (key, row) = self.rows.remove_with_key(key)?;
-        self.digest = self.digest.wrapping_sub(hash(&key, &row));
-        Some(row)
+        let recent = || self.recent.get_key_value(key).map(|(key, _)| key);
+        let settled = || self.settled.get_key_value(key).map(|(key, _)| key);
+        let key = recent().or_else(settled)?.clone();
+        self.take(&key)
     }
 
     pub fn starting_with<'a>(&'a self, prefix: &str) -> impl Iterator<Item = (&'a Text, &'a V)> {
-        let from = (Bound::Included(prefix), Bound::Unbounded);
-        self.rows.range::<_, str>(from).take_while(move |(key, _)| key.starts_with(prefix))
+        self.from(Bound::Included(prefix)).take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    fn from<'a>(&'a self, from: Bound<&str>) -> impl Iterator<Item = (&'a Text, &'a V)> {
+        let range = (from, Bound::Unbounded);
+        let (settled, recent) = (self.settled.range::<_, str>(range), self.recent.range::<_, str>(range));
+        Rows { settled: settled.peekable(), recent: recent.peekable() }
     }
 
     /// The rows under `prefix` that follow the key `after`, and the key to go on after if there are more.
@@ -90,8 +219,7 @@ impl<V: Row> Table<Text, V> {
             Some(after) if after >= prefix => Bound::Excluded(after),
             _ => Bound::Included(prefix),
         };
-        let rows = self.rows.range::<_, str>((from, Bound::Unbounded));
-        let mut rows = rows.take_while(|(key, _)| key.starts_with(prefix)).peekable();
+        let mut rows = self.from(from).take_while(|(key, _)| key.starts_with(prefix)).peekable();
         let (mut items, mut bytes) = (Vec::new(), 0);
         while let Some((key, row)) = rows.peek() {
             bytes += size(key, row);
@@ -108,7 +236,7 @@ impl<V: Row> Table<Text, V> {
 
 impl<V: Row> Table<u128, V> {
     pub fn get(&self, key: u128) -> Option<&V> {
-        self.rows.get(&key)
+        self.at(&key)
     }
 
     pub fn remove(&mut self, key: u128) -> Option<V> {
@@ -126,14 +254,23 @@ fn hash<K: Mix, V: Row>(key: &K, row: &V) -> u64 {
 
 impl<K: Ord, V> Default for Table<K, V> {
     fn default() -> Table<K, V> {
-        Table { rows: OrdMap::default(), digest: 0 }
+        Table { settled: Arc::default(), recent: OrdMap::default(), len: 0, digest: 0, writes: 0 }
     }
 }
+
+/// What is settled already makes no difference.
+impl<K: Ord + Clone + Mix, V: Row + PartialEq> PartialEq for Table<K, V> {
+    fn eq(&self, other: &Table<K, V>) -> bool {
+        self.len == other.len && self.digest == other.digest && self.iter().eq(other.iter())
+    }
+}
+
+impl<K: Ord + Clone + Mix, V: Row + Eq> Eq for Table<K, V> {}
 
 /// A million rows are no help to anybody.
 impl<K: Ord, V> fmt::Debug for Table<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} rows, digest {:016x}", self.rows.len(), self.digest)
+        write!(f, "{} rows, digest {:016x}", self.len, self.digest)
     }
 }
 

@@ -54,6 +54,10 @@ impl Votes {
         &self.table
     }
 
+    pub fn table_mut(&mut self) -> &mut Table<Text, Vote> {
+        &mut self.table
+    }
+
     /// Starts the count of a new election, and counts what is there.
     pub fn open(&mut self, election: &NewElection) {
         let counts = election.choices.iter().map(|choice| (choice.clone(), 0_u64)).collect();

@@ -16,6 +16,7 @@ mod restore;
 mod rng;
 mod rules;
 mod sides;
+mod tables;
 mod views;
 
 use serde_json::value::RawValue;
