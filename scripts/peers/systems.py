@@ -20,6 +20,7 @@ class System:
     """What all have in common. `speaks` is the name by which eldest-load knows the protocol."""
 
     title = speaks = package = ""
+    nodes = NODES
 
     def __init__(self, folder, base_port):
         self.folder = folder
@@ -49,7 +50,7 @@ class System:
         os.makedirs(self.folder)
         self.prepare()
         began = time.time()
-        for node in NODES:
+        for node in self.nodes:
             self.start(node)
         return began
 
@@ -107,7 +108,7 @@ class Eldest(System):
     program = None
 
     def prepare(self):
-        nodes = [{"name": f"node-{node}", "ip": "127.0.0.1", "id": node, "port": self.client_port(node)} for node in NODES]
+        nodes = [{"name": f"node-{node}", "ip": "127.0.0.1", "id": node, "port": self.client_port(node)} for node in self.nodes]
         with open(os.path.join(self.folder, "topology.json"), "w") as topology:
             json.dump({"cluster": "bench", "clusters": nodes}, topology)
 

@@ -6,7 +6,7 @@ use super::super::args::{Choice, Common, VALUE_BYTES, parse_duration, parse_span
 use super::super::workload::Level;
 
 /// More would need more files than a process may usually open.
-const CONNECTIONS_MAX: i64 = 1000;
+const CONNECTIONS_MAX: i64 = 5000;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct LoadArgs {

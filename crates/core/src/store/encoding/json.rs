@@ -52,18 +52,32 @@ pub fn compact(json: &RawValue) -> Result<String, Problem> {
     if out.len() > VALUE_MOST { Err(Problem::TooLarge { most: VALUE_MOST }) } else { Ok(out) }
 }
 
+/// How many bytes at least are nothing to stop at inside a string. Sixteen at a time are looked at as one.
+fn plain_length(bytes: &[u8]) -> usize {
+    let (chunks, _) = bytes.as_chunks::<16>();
+    let is_plain = |chunk: &&[u8; 16]| {
+        !chunk.iter().fold(false, |found, byte| found | matches!(byte, b'"' | b'\\' | 0x7f | 0xc2))
+    };
+    16 * chunks.iter().take_while(is_plain).count()
+}
+
 /// Behind the closing quote of the string that begins at `at`. Notes whether control characters may be in it: JSON
 /// forbids the old ones in strings, but neither delete nor those of U+0080 to U+009F, which begin with C2 in UTF-8.
 fn string_end(bytes: &[u8], at: usize, controls: &mut bool) -> usize {
     let mut at = at + 1;
     while at < bytes.len() {
-        match bytes[at] {
-            b'"' => return at + 1,
-            b'\\' => at += 1,
-            0x7f | 0xc2 => *controls = true,
-            _ => {}
+        at += plain_length(&bytes[at..]);
+        // Something is in the next sixteen, or fewer are left.
+        let upto = bytes.len().min(at + 16);
+        while at < upto {
+            match bytes[at] {
+                b'"' => return at + 1,
+                b'\\' => at += 1,
+                0x7f | 0xc2 => *controls = true,
+                _ => {}
+            }
+            at += 1;
         }
-        at += 1;
     }
     bytes.len()
 }
