@@ -22,11 +22,8 @@ impl Replica {
             return;
         }
         let Due { end, age, refresh } = due;
-        let operation = if end.is_empty() {
-            LeaseOperation::Age { aged: age, renewed: refresh }
-        } else {
-            LeaseOperation::End { leases: end }
-        };
+        let operation =
+            if end.is_empty() { LeaseOperation::age(age, refresh) } else { LeaseOperation::end(end) };
         let command = Command::Single(Operation::Lease(operation.into()));
         let open = self.core.is_open() && self.look_ahead();
         if open && self.judge(&command, None) == Judged::Accept {

@@ -99,6 +99,14 @@ fn described(fields: &Fields, field: &str) -> Result<Option<Text>, BadField> {
 }
 
 impl LeaseOperation {
+    pub fn end(leases: Leases) -> LeaseOperation {
+        LeaseOperation::End { leases: as_recorded(leases) }
+    }
+
+    pub fn age(aged: Leases, renewed: Leases) -> LeaseOperation {
+        LeaseOperation::Age { aged: as_recorded(aged), renewed: as_recorded(renewed) }
+    }
+
     pub fn kind(&self) -> Kind {
         match self {
             LeaseOperation::Acquire { .. } => Kind::AcquireRole,
@@ -246,6 +254,12 @@ fn read_register(fields: &Fields) -> Result<LeaseOperation, BadField> {
     fields.only(&["id", "identifier", "role", "capabilities", "metadata", "ttl_ms"])?;
     let process = NewProcess::read(fields)?.into();
     Ok(LeaseOperation::Register { id: fields.name("id")?, process })
+}
+
+/// A record lists roles before processes, and who reads it goes by that order.
+fn as_recorded(mut leases: Leases) -> Leases {
+    leases.sort_by_key(|(name, _)| matches!(name, LeaseName::Process(_)));
+    leases
 }
 
 fn read_leases(fields: &Fields) -> Result<Leases, BadField> {
