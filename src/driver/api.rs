@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::channels::{self, Channels};
+use super::chunks::{CHUNKS_MOST, Chunk, Gathering, Keyed, Verdicts};
 use super::feed::{self, Feed};
 use super::pulse::Pulse;
 use super::replies::{Caller, Reply, To};
@@ -33,6 +34,9 @@ const PROOF_MOST: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) asks: mpsc::Sender<Ask>,
+    pub(super) chunks: mpsc::Sender<Chunk>,
+    /// For chunks that are not decided.
+    room: Arc<Semaphore>,
     /// Peers' messages, on a queue of their own: clients never keep them waiting.
     pub(super) peers: mpsc::Sender<PeerAsk>,
     pub(super) pulse: Arc<Pulse>,
@@ -49,6 +53,7 @@ pub struct Handle {
 #[derive(Debug)]
 pub struct Desk {
     pub asks: mpsc::Receiver<Ask>,
+    pub chunks: mpsc::Receiver<Chunk>,
     pub peers: mpsc::Receiver<PeerAsk>,
     pub signs: Signs,
     pub feed: feed::Writer,
@@ -66,15 +71,28 @@ pub struct Signs {
 /// A handle and the desk where its calls arrive; `room` of each kind may wait there.
 pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) {
     let (asks, asked) = mpsc::channel(room);
+    let (chunks, gathered) = mpsc::channel(CHUNKS_MOST);
     let (peers, called) = mpsc::channel(room);
     let (tell, leadership) = watch::channel(Leadership::default());
     let pulse = Arc::new(Pulse::default());
     let ((feed, writer), (channels, keeper)) = (feed::feed(), channels::channels());
     let signs = Signs { pulse: pulse.clone(), leadership: tell };
     let (gone, departed) = mpsc::channel(GONE_MOST);
-    let desk = Desk { asks: asked, peers: called, signs, feed: writer, channels: keeper, gone: departed };
+    let desk = Desk {
+        asks: asked,
+        chunks: gathered,
+        peers: called,
+        signs,
+        feed: writer,
+        channels: keeper,
+        gone: departed,
+    };
     let last_call = Arc::default();
-    (Handle { asks, peers, pulse, leadership, snapshots, feed, channels, gone, last_call }, desk)
+    let room = Arc::new(Semaphore::new(CHUNKS_MOST));
+    (
+        Handle { asks, chunks, room, peers, pulse, leadership, snapshots, feed, channels, gone, last_call },
+        desk,
+    )
 }
 
 impl Signs {
@@ -171,6 +189,35 @@ impl Handle {
     /// Proposes a command and waits for a majority.
     pub async fn write(&self, command: Command, key: Option<types::Call>) -> Result<Written, Denied> {
         self.call(Call::Write { command: Box::new(command), key }, To::Written).await
+    }
+
+    /// Proposes commands in their order, once there is room for them: before whatever is proposed after this returns. They are no
+    /// transaction: each has a verdict of its own.
+    pub async fn propose(&self, writes: Vec<Keyed>) -> Verdicts {
+        let count = writes.len();
+        // It is never closed.
+        let Ok(room) = self.room.clone().acquire_owned().await else {
+            return Verdicts::new(count, Err(Denied::Stopping));
+        };
+        let (reply, answer) = oneshot::channel();
+        let call = |(command, key)| Call::Write { command: Box::new(command), key };
+        let chunk = Chunk {
+            first: self.next_calls(count),
+            calls: writes.into_iter().map(call).collect(),
+            gathering: Gathering::new(count, reply, room),
+        };
+        let sent = self.chunks.try_send(chunk).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                Denied::TooMany { bound: "chunks of lines waiting for the node" }
+            }
+            mpsc::error::TrySendError::Closed(_) => Denied::Stopping,
+        });
+        Verdicts::new(count, sent.map(|()| answer))
+    }
+
+    /// Returns when the loop has ended.
+    pub async fn ended(&self) {
+        self.chunks.closed().await;
     }
 
     /// Replaces all data by what these steps say. A restore that fails half-way leaves everything as it was.
@@ -276,7 +323,12 @@ impl Handle {
     }
 
     fn next_call(&self) -> CallId {
-        CallId(self.last_call.fetch_add(1, Ordering::Relaxed) + 1)
+        self.next_calls(1)
+    }
+
+    /// The first of so many numbers in a row.
+    pub(super) fn next_calls(&self, count: usize) -> CallId {
+        CallId(self.last_call.fetch_add(count as u64, Ordering::Relaxed) + 1)
     }
 
     /// A call that the replica decides.

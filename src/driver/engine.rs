@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::answers::Answers;
 use super::api::{Ask, CatchUp, PeerAsk, PeerCall, PeerState, Signs};
+use super::chunks::Chunk;
 use super::disk::DiskEnd;
 use super::end::End;
 use super::remarks::Remarks;
@@ -126,8 +127,12 @@ impl Engine {
     }
 
     /// All calls that wait: what the replica decides is one round.
-    pub fn asked(&mut self, asks: impl Iterator<Item = Ask>) {
-        let calls: Vec<(CallId, Call)> = asks.filter_map(|ask| self.look_or_call(ask)).collect();
+    pub fn asked(&mut self, asks: impl Iterator<Item = Ask>, chunk: Option<Chunk>) {
+        let mut calls: Vec<(CallId, Call)> = asks.filter_map(|ask| self.look_or_call(ask)).collect();
+        if let Some(Chunk { first, calls: more, gathering }) = chunk {
+            self.replies.add_chunk(first, gathering);
+            calls.extend((first.0..).map(CallId).zip(more));
+        }
         if !calls.is_empty() {
             self.handle(In::Calls(calls));
         }

@@ -1,7 +1,7 @@
 //! The thin driver around the core: one loop that feeds it inputs and carries out its outputs.
 //!
 //! ```text
-//!   http ── Ask ────────┐
+//!   http ── Ask, Chunk ─┐
 //!   http ── PeerAsk ────┤                       ┌─► storage's writer ── DiskState ─┐
 //!   network ─ Arrived ──┼─► Engine ── outputs ──┼─► transport ── POST ─► peers     │
 //!   snapshots ─ Taken ──┤     ▲                 ├─► snapshots' thread              │
@@ -15,6 +15,7 @@
 mod answers;
 pub mod api;
 pub mod channels;
+mod chunks;
 mod clock;
 mod directory;
 mod disk;
@@ -44,6 +45,7 @@ mod wall;
 
 pub use crate::replica::{Granted, HeldBy, LeaseTimes};
 pub use api::Handle;
+pub use chunks::{Chunk, Verdicts};
 pub use directory::{Directory, Known};
 pub use end::End;
 pub use incoming::decode;

@@ -1,9 +1,10 @@
 //! Where the answers of calls go, by the number of each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::chunks::Gathering;
 use crate::replica::{Answer, CallId, Denied, Granted, View, Written};
 use crate::store::{Process, Role};
 
@@ -57,22 +58,50 @@ impl To {
 
 /// Bounded by what the replica lets wait.
 #[derive(Debug, Default)]
-pub struct Replies(HashMap<CallId, To>);
+pub struct Replies {
+    single: HashMap<CallId, To>,
+    /// Each under the number of its first call.
+    chunks: BTreeMap<CallId, Gathering>,
+}
 
 impl Replies {
     pub fn add(&mut self, call: CallId, to: To) {
-        self.0.insert(call, to);
+        self.single.insert(call, to);
     }
 
-    /// Whether somebody was there to hear it.
+    pub fn add_chunk(&mut self, first: CallId, gathering: Gathering) {
+        self.chunks.insert(first, gathering);
+    }
+
+    /// Whether somebody was there to hear it. Of a chunk nobody needs to know: a write waits for no turn.
     pub fn answer(&mut self, call: CallId, answer: Result<Answer, Denied>) -> bool {
-        self.0.remove(&call).is_none_or(|to| to.answer(answer))
+        let Some((first, number)) = self.place_in_chunk(call) else {
+            return self.single.remove(&call).is_none_or(|to| to.answer(answer));
+        };
+        if let Some(gathering) = self.chunks.get_mut(&first) {
+            gathering.add(number, answer);
+            if gathering.is_whole()
+                && let Some(whole) = self.chunks.remove(&first)
+            {
+                whole.tell();
+            }
+        }
+        true
+    }
+
+    fn place_in_chunk(&self, call: CallId) -> Option<(CallId, usize)> {
+        let (first, gathering) = self.chunks.range(..=call).next_back()?;
+        let number = (call.0 - first.0) as usize;
+        (number < gathering.len()).then_some((*first, number))
     }
 
     /// The loop ends: whatever has reached the log may yet be applied.
     pub fn end(&mut self) {
-        for (_, to) in self.0.drain() {
+        for (_, to) in self.single.drain() {
             to.answer(Err(Denied::Unknown));
+        }
+        for (_, gathering) in std::mem::take(&mut self.chunks) {
+            gathering.tell();
         }
     }
 }

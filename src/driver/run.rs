@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::api::{Ask, PeerAsk};
+use super::chunks::Chunk;
 use super::clock;
 use super::end::End;
 use super::engine::Engine;
@@ -17,13 +18,15 @@ use crate::types::Time;
 /// Calls on their way to the loop, as many as it handles in a few milliseconds, of clients and of peers each. Beyond it
 /// clients are refused at once (429), and peers' calls wait, which slows the sender down.
 pub const ASKS_MOST: usize = 4096;
-/// Calls handled before the loop looks at the disk and at peers again.
+/// Calls handled before the loop looks at the disk and at peers again; besides them one chunk of a stream, so that neither kind
+/// of client keeps the other waiting for long.
 const TAKEN_AT_ONCE: usize = 64;
 
 /// Everything that the loop listens to.
 #[derive(Debug)]
 pub struct Sources {
     pub asks: mpsc::Receiver<Ask>,
+    pub chunks: mpsc::Receiver<Chunk>,
     pub gone: mpsc::Receiver<CallId>,
     pub peers: mpsc::Receiver<PeerAsk>,
     pub arrived: mpsc::Receiver<Arrived>,
@@ -55,7 +58,10 @@ pub async fn run(mut engine: Engine, mut sources: Sources) -> End {
             Some(arrived) = sources.arrived.recv() => engine.arrived(arrived),
             Some(taken) = sources.taken.recv() => engine.snapshot_taken(taken),
             Some(call) = sources.gone.recv() => engine.gone(call),
-            _ = sources.asks.recv_many(&mut asks, TAKEN_AT_ONCE) => engine.asked(asks.drain(..)),
+            _ = sources.asks.recv_many(&mut asks, TAKEN_AT_ONCE) => {
+                engine.asked(asks.drain(..), sources.chunks.try_recv().ok());
+            }
+            Some(chunk) = sources.chunks.recv() => engine.asked([].into_iter(), Some(chunk)),
             () = tokio::time::sleep(due) => {}
         }
         engine.tick();

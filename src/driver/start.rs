@@ -128,7 +128,7 @@ struct Parts {
 impl Parts {
     fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
         let Parts { setup, disk, lines, snapshots, replica } = self;
-        let Desk { asks, peers, signs, feed, channels, gone } = desk;
+        let Desk { asks, chunks, peers, signs, feed, channels, gone } = desk;
         feed.open(replica.store.applied(), setup.settings.is_available()).map_err(StartError::Io)?;
         let roster = replica.roster();
         let by_log = roster.members().filter(|_| !setup.settings.is_available());
@@ -154,7 +154,7 @@ impl Parts {
         let network = Arc::new(network);
         let wiring = Wiring { setup, network, snapshots, snapshot_writer, signs, feed, channels };
         let engine = Engine::new(Replica::new(replica, clock::now()), disk_end, wiring);
-        Ok((engine, Sources { asks, gone, peers, arrived, taken, disk: reports }))
+        Ok((engine, Sources { asks, chunks, gone, peers, arrived, taken, disk: reports }))
     }
 }
 

@@ -13,6 +13,7 @@ mod load;
 mod malformed;
 
 mod batches;
+mod bulk;
 mod catch_up;
 mod channels;
 mod client;

@@ -1,6 +1,7 @@
 // The client: everything that a cluster is asked for, at whichever of its nodes.
 
 import { Broker } from './broker.js';
+import { bulk } from './bulk.js';
 import { BadAnswer } from './errors.js';
 import { Election } from './election.js';
 import { Feed, Listener } from './feed.js';
@@ -46,6 +47,15 @@ export class Client {
   /** A list of `{storage_cmd, payload}`; all apply or none: `{index, epoch, results}`. */
   batch(commands, options = {}) {
     return this.#commands(commands, options);
+  }
+
+  /**
+   * A list of `{storage_cmd, payload}`, each by itself, in their order: a list of what became of each, `{index, epoch, result}` or an
+   * error. What is refused does not stop what follows, and one that has to be tried again may come after some that follow it. They
+   * travel a thousand at a time, and each thousand has the time of one call; once that has run out, nothing more is sent.
+   */
+  bulk(commands, options = {}) {
+    return bulk(this.#transport, commands, options);
   }
 
   async #commands(body, { idempotencyKey, deadlineMs, signal } = {}) {

@@ -17,6 +17,9 @@ const STREAM_HEAD_MS = 12_000;
 /** The biggest answer is a page of 4 MiB; a multiple of it, in case that limit rises. */
 const ANSWER_BYTES_MOST = 32 << 20;
 
+/** One JSON text a line. */
+const LINES = 'application/x-ndjson';
+
 /** Errors that tell that no byte of the request has left: its connection was never made. */
 const CONNECTING = new Set(['connect', 'getaddrinfo']);
 
@@ -158,8 +161,8 @@ export class Transport {
     const write = method !== 'GET' && spec.write !== false;
     const key = spec.keyed ? (spec.idempotencyKey ?? randomId()) : null;
     if (key !== null) headers.set('idempotency-key', key);
-    const body = spec.body === undefined ? undefined : JSON.stringify(spec.body);
-    if (body !== undefined) headers.set('content-type', 'application/json');
+    const body = spec.lines ?? (spec.body === undefined ? undefined : JSON.stringify(spec.body));
+    if (body !== undefined) headers.set('content-type', spec.lines === undefined ? 'application/json' : LINES);
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(spec.query ?? {})) {
       if (value !== undefined && value !== null && value !== '') query.set(name, String(value));
@@ -215,7 +218,9 @@ async function read(response, request) {
   const { status, headers } = response;
   let body = null;
   try {
-    if (text !== '') body = JSON.parse(text);
+    const lines = headers.get('content-type') === LINES;
+    if (lines) body = text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+    else if (text !== '') body = JSON.parse(text);
   } catch (cause) {
     if (status < 400) {
       const error = new BadAnswer(`${request.method} ${request.target}: an answer that is not JSON`, { cause });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Indeterminate, PreconditionFailed, RoleHeld, LeaseLost } from '../src/index.js';
+import { Indeterminate, PreconditionFailed, RoleHeld, LeaseLost, Unavailable } from '../src/index.js';
 import { systemClock } from '../src/clock.js';
 import { fake, until } from './help.js';
 
@@ -53,6 +53,28 @@ test('commands: one, and a batch', async (t) => {
   const { results } = await client.batch([{ storage_cmd: 'CreateUser', payload: { name: 'bob' } }]);
   assert.deepEqual(results, [{ name: 'bob' }]);
   assert.deepEqual(cluster.calls[0].body, { storage_cmd: 'CreateUser', payload: { name: 'ann' } });
+});
+
+test('commands: many at once', async (t) => {
+  const { cluster, client } = await fake(t);
+  const names = Array.from({ length: 2400 }, (_, n) => ['Put', 'Fly', 'Busy', 'Lost'][n % 4]);
+  const told = await client.bulk(names.map((storage_cmd, n) => ({ storage_cmd, payload: { n } })));
+  for (const [n, said] of told.entries()) {
+    if (names[n] === 'Fly') assert.equal(said.code, 'unknown_command');
+    else assert.deepEqual(said.result, { n });
+  }
+  // Three thousands, the last one shorter, and each again for what was refused.
+  assert.equal(cluster.calls.length, 6);
+  assert.deepEqual(await client.bulk([]), []);
+});
+
+test('commands: what is left of many when the time is over', async (t) => {
+  const { cluster, client } = await fake(t);
+  cluster.fault = () => 'cut';
+  const commands = Array.from({ length: 1025 }, () => ({ storage_cmd: 'Put', payload: {} }));
+  const told = await client.bulk(commands, { deadlineMs: 500 });
+  assert.ok(told[0] instanceof Indeterminate);
+  assert.ok(told[1024] instanceof Unavailable);
 });
 
 test('roles: the calls as they are', async (t) => {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { MemoryBackend } from '../src/memory.js';
 
-const problem = (status, code, members = {}) => ({ status, body: { code, detail: code, retryable: status >= 500, ...members } });
+const problem = (status, code, members = {}) => ({ status, body: { status, code, detail: code, retryable: status >= 500, ...members } });
 
 /** The state that all nodes serve. */
 class State {
@@ -104,7 +104,7 @@ export class FakeCluster {
       query: url.searchParams,
       key: request.headers['idempotency-key'] ?? null,
       headers: request.headers,
-      body: text === '' ? null : JSON.parse(text),
+      body: parsed(text, request.headers['content-type']),
     };
     this.calls.push(call);
     const fault = await this.fault(call);
@@ -136,9 +136,17 @@ export class FakeCluster {
   }
 }
 
+const LINES = 'application/x-ndjson';
+
+function parsed(text, type) {
+  if (type === LINES) return text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  return text === '' ? null : JSON.parse(text);
+}
+
 function answer(response, { status, body, headers = {} }) {
   const type = status >= 400 ? 'application/problem+json' : 'application/json';
   response.writeHead(status, { 'content-type': type, ...headers });
+  if (headers['content-type'] === LINES) return response.end(body.map((line) => `${JSON.stringify(line)}\n`).join(''));
   response.end(body === undefined ? '' : JSON.stringify(body));
 }
 
@@ -296,7 +304,22 @@ async function channels({ state, method, name, body, response, signal }) {
   return null;
 }
 
-async function commands({ state, body }) {
+/** `Fly` is no command, `Busy` is refused once and `Lost` is unknown once; all else is applied, once for each key. */
+function line(state, { storage_cmd, payload, idempotency_key: key }) {
+  if (storage_cmd === 'Fly') return problem(400, 'unknown_command').body;
+  const known = state.remembered.get(key);
+  if (known) return known;
+  const said = { index: Number(state.tell({ kind: 'command' })), epoch: '1.1', result: payload };
+  state.remembered.set(key, said);
+  if (storage_cmd === 'Busy') return problem(503, 'no_leader').body;
+  if (storage_cmd === 'Lost') return problem(504, 'outcome_unknown').body;
+  return said;
+}
+
+async function commands({ state, body, headers }) {
+  if (headers['content-type'] === LINES) {
+    return { status: 200, body: body.map((command) => line(state, command)), headers: { 'content-type': LINES } };
+  }
   const index = Number(state.tell({ kind: 'command' }));
   const result = (command) => ({ name: command.payload.name });
   return { status: 200, body: Array.isArray(body) ? { index, epoch: '1.1', results: body.map(result) } : { index, epoch: '1.1', result: result(body) } };

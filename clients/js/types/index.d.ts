@@ -59,6 +59,9 @@ export interface Applied {
   epoch: string;
 }
 
+/** Of a batch, `results` in the place of `result`. */
+export type BulkApplied = Applied & { result?: any; results?: any[] };
+
 export declare class Client {
   constructor(nodes: string | Iterable<string>, options?: ClientOptions);
   readonly nodes: string[];
@@ -73,6 +76,7 @@ export declare class Client {
   readonly backend: Backend;
   command(storageCmd: string, payload: Json | string, options?: WriteOptions): Promise<Applied & { result: any }>;
   batch(commands: Command[], options?: WriteOptions): Promise<Applied & { results: any[] }>;
+  bulk(commands: Command[], options?: { deadlineMs?: number; signal?: AbortSignal }): Promise<(BulkApplied | Error)[]>;
   status(): Promise<any>;
   feed(options?: FeedOptions): Feed;
   election(role: string, options?: ElectionOptions): Election;

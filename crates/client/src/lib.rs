@@ -8,7 +8,7 @@
 //!                    trait Backend                       │        │
 //!                     ┌────┴─────┐                       │        │
 //!                  Memory      Client ───────────────────┴────────┘
-//!                     roles, processes, documents, channels, feed
+//!                     roles, processes, documents, bulk, channels, feed
 //!                                │
 //!      http/  retry: attempts of one call ── nodes: whom to ask
 //!                                │
@@ -31,6 +31,7 @@
 
 mod backend;
 mod broker;
+mod bulk;
 mod call_error;
 mod channels;
 mod clock;
@@ -61,6 +62,7 @@ mod tests;
 
 pub use backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, TieNews, Tied, Watch, Watched};
 pub use broker::{Broker, Tried as BrokerTried};
+pub use bulk::Applied;
 pub use call_error::CallError;
 pub use channels::{Heard, Subscription};
 pub use clock::{Clock, Moment};

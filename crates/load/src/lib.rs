@@ -72,6 +72,7 @@ const BENCH_EXAMPLES: &str = "\
 Examples:
   eldest bench --url http://127.0.0.1:9000 --connections 64 --size 256 --duration 10s
   eldest bench --read 90 --level linear --json
+  eldest bench --stream 4
   eldest bench fill --docs 100000";
 
 /// Load generators for those who work on Eldest; `scripts/bench` runs them.

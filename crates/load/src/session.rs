@@ -78,14 +78,27 @@ impl Session {
 
 impl Trouble {
     pub fn of_answer(answer: Answer<'_>) -> Trouble {
-        let fate = match answer.status {
+        Trouble::told(answer.status, answer.body)
+    }
+
+    pub fn told(status: u16, problem: &[u8]) -> Trouble {
+        let fate = match status {
             421 | 429 | 503 => Fate::NotApplied,
             500..=599 => Fate::Unknown,
             _ => Fate::Rejected,
         };
-        let code = problem_code(answer.body);
-        let code = code.unwrap_or_else(|| format!("http_{}", answer.status).into());
-        Trouble { fate, code, status: Some(answer.status) }
+        let code = problem_code(problem).unwrap_or_else(|| format!("http_{status}").into());
+        Trouble { fate, code, status: Some(status) }
+    }
+
+    /// A problem that stands in a stream of answers.
+    pub fn of_line(line: &[u8]) -> Trouble {
+        #[derive(Deserialize)]
+        struct Problem {
+            status: u16,
+        }
+        let status = serde_json::from_slice(line).map_or(0, |Problem { status }| status);
+        Trouble::told(status, line)
     }
 
     pub fn of_failure(failure: Failure) -> Trouble {

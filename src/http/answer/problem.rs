@@ -167,6 +167,12 @@ impl Problem {
         self
     }
 
+    /// Of one line of a stream: its number there, in the place of any that counts within the line.
+    pub fn at_line(mut self, number: u64) -> Problem {
+        self.0.members.retain(|(name, _)| *name != "line");
+        self.with("line", number)
+    }
+
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Problem {
         self.0.headers.push((name, value));
         self

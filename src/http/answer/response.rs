@@ -20,6 +20,8 @@ pub const ACKS: HeaderName = HeaderName::from_static("eldest-acks");
 pub const AGE: HeaderName = HeaderName::from_static("eldest-age-ms");
 /// An earlier call with the same key was answered; this is its answer.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// So many lines at the end of a chunk were not taken: another node leads. One node says it to another.
+pub const NOT_TAKEN: HeaderName = HeaderName::from_static("eldest-not-taken");
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -44,6 +46,17 @@ pub fn data(value: &impl Serialize) -> Response<Body> {
 /// Of anything in the store that writes itself as JSON.
 pub fn stored(value: &impl Json) -> Response<Body> {
     json(StatusCode::OK, value.to_json())
+}
+
+/// Where a command stands in the log, and what came of it.
+pub fn push_command(text: &mut String, written: &Written) {
+    let (position, reply) = (written.position, &written.reply.json);
+    // A batch's result is the array of its operations' results; a single one is an object.
+    let name = if reply.starts_with('[') { "results" } else { "result" };
+    let begin = format_args!("{{\"index\":{},\"epoch\":\"{}\",\"{name}\":", position.index, position.epoch);
+    std::fmt::Write::write_fmt(text, begin).unwrap_or_default();
+    text.push_str(reply);
+    text.push('}');
 }
 
 /// Of a command's result by itself.

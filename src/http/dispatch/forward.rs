@@ -13,12 +13,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::driver::Setup;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
-use crate::http::request::{ClientRequest, Context, FORWARDED, IDEMPOTENCY_KEY, Kind, url_safe};
+use crate::http::request::{ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, Kind, url_safe};
 use crate::types::NodeId;
 
 /// What goes along, besides the body. The rest is between the client and this node.
-const PASSED_ON: [HeaderName; 7] =
-    [ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, IDEMPOTENCY_KEY, REQUEST_ID];
+const PASSED_ON: [HeaderName; 8] =
+    [ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, IDEMPOTENCY_KEY, FIRST_LINE, REQUEST_ID];
 
 /// What is between the leader and this node.
 const KEPT_BACK: [HeaderName; 3] = [CONNECTION, TRANSFER_ENCODING, HeaderName::from_static("keep-alive")];

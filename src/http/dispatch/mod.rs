@@ -1,10 +1,14 @@
 //! Dispatch: a client's call is answered here or by the leader.
 
+mod chunk;
 mod forward;
 mod leader;
+mod pipeline;
 mod read;
 mod write;
 
+pub use chunk::{Decided, decide};
 pub use leader::{Settled, at_leader, settle};
+pub use pipeline::Pipeline;
 pub use read::{LeaseRead, Page, read, read_leases};
 pub use write::{granted, write};

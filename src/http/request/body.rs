@@ -1,8 +1,8 @@
 //! Bodies are read within a size and a time, and parsed as JSON.
 
 use axum::body::Body;
-use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
@@ -68,12 +68,24 @@ fn too_large(most: usize) -> Problem {
     Problem::new(Code::BodyTooLarge, format!("the body has more than {most} bytes")).with("most", most)
 }
 
+/// A stream of commands.
+pub fn is_ndjson(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| essence(value).eq_ignore_ascii_case(b"application/x-ndjson"))
+}
+
+/// A media type without its parameters.
+fn essence(value: &HeaderValue) -> &[u8] {
+    value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
+}
+
 /// JSON by its name, or what a plain `curl -d` calls it, or not called anything.
 pub fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Ok(());
     };
-    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let essence = essence(value);
     let ends_in_json = essence.len() > 5 && essence[essence.len() - 5..].eq_ignore_ascii_case(b"+json");
     let known = [b"application/json".as_slice(), b"application/x-www-form-urlencoded"];
     if ends_in_json || essence.is_empty() || known.iter().any(|known| essence.eq_ignore_ascii_case(known)) {
@@ -110,8 +122,6 @@ pub fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     #[derive(Debug, serde::Deserialize)]

@@ -12,6 +12,7 @@ use super::admission::Admission;
 use super::auth::AdminAuth;
 use crate::config::HttpLimits;
 use crate::driver::{Handle, Member, Setup};
+use crate::http::answer::{Code, Problem, Surroundings};
 use crate::protocol::Timing;
 use crate::types::NodeId;
 
@@ -26,6 +27,10 @@ const WAITING_MOST: usize = 1024;
 
 /// Streams that hold roles: as many as there may be readers of the feed, each a connection and a renewal now and then.
 const HOLDS_MOST: usize = 12_000;
+
+/// Streams of commands, each of which holds a body's worth of a line and some chunks of lines. All of them together take turns with the
+/// loop, so that more of them are no faster.
+const STREAMS_MOST: usize = 64;
 
 /// How long a call waits while nobody leads. A failover takes some milliseconds, or the time until death is certain; a
 /// client is told no rather than kept waiting for longer than it would wait before it tries again.
@@ -44,6 +49,8 @@ pub struct Context {
     pub restores: Admission,
     /// Roles that are held by open streams.
     pub holds: Arc<Semaphore>,
+    /// Streams of commands that clients have open.
+    pub streams: Arc<Semaphore>,
     /// For calls that another node answers.
     pub client: reqwest::Client,
     node: HeaderValue,
@@ -68,6 +75,7 @@ impl Context {
             waiting: Admission::new(WAITING_MOST),
             restores: Admission::new(1),
             holds: Arc::new(Semaphore::new(HOLDS_MOST)),
+            streams: Arc::new(Semaphore::new(STREAMS_MOST)),
             node: HeaderValue::from(setup.settings.me.0),
             tag: getrandom::u32().unwrap_or_else(|_| std::process::id()),
             made: AtomicU64::new(0),
@@ -92,6 +100,23 @@ impl Context {
     /// The leader, if it is another node.
     pub fn other_leader(&self) -> Option<NodeId> {
         self.handle.pulse().leader().filter(|leader| *leader != self.me())
+    }
+
+    /// A problem with what is known around it: who leads, and what an operator should do where nobody can.
+    pub fn explain<T>(
+        &self,
+        problem: &Problem,
+        request_id: &str,
+        write: impl FnOnce(&Problem, Surroundings) -> T,
+    ) -> T {
+        let pulse = self.handle.pulse();
+        let leader = problem.named_leader().or_else(|| pulse.leader());
+        let leader = leader.and_then(|leader| Some((leader, self.url(leader)?)));
+        let leader = leader.as_ref().map(|(leader, url)| (*leader, url.as_str()));
+        let advice =
+            matches!(problem.code(), Code::NoLeader | Code::NoQuorum).then(|| pulse.advice()).flatten();
+        let advised = advice.map(|advice| problem.clone().detail(advice));
+        write(advised.as_ref().unwrap_or(problem), Surroundings { request_id, leader })
     }
 
     /// A number that no other process draws.

@@ -16,6 +16,8 @@ use crate::types::Call;
 /// The node that passed a client's call on; it is never passed on again.
 pub const FORWARDED: HeaderName = HeaderName::from_static("eldest-forwarded");
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The number of the first line of a chunk, where one node passes a part of a stream on to another.
+pub const FIRST_LINE: HeaderName = HeaderName::from_static("eldest-first-line");
 
 /// A line's worth: clients send random numbers, or names of their own jobs.
 const KEY_MOST: usize = 255;
@@ -130,12 +132,26 @@ pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<Call>, Probl
         return Ok(None);
     };
     let key = key.as_bytes();
-    let printable = key.iter().all(|byte| (b' '..=b'~').contains(byte));
-    if keys.next().is_some() || !printable || !(1..=KEY_MOST).contains(&key.len()) {
+    if keys.next().is_some() || !is_key(key) {
         let detail = format!("send one Idempotency-Key of 1 to {KEY_MOST} printable ASCII characters");
         return Err(Problem::field("Idempotency-Key", detail));
     }
     Ok(Some(Call { key: hash(&[key]), body: hash_of_call(parts, body) }))
+}
+
+fn is_key(key: &[u8]) -> bool {
+    let printable = key.iter().all(|byte| (b' '..=b'~').contains(byte));
+    printable && (1..=KEY_MOST).contains(&key.len())
+}
+
+/// A line of a stream of commands names its key itself, and is known again by its text.
+pub fn call_of_line(key: &str, text: &[u8]) -> Result<Call, Problem> {
+    if !is_key(key.as_bytes()) {
+        let detail = format!("write 1 to {KEY_MOST} printable ASCII characters");
+        return Err(Problem::field("idempotency_key", detail));
+    }
+    let body = hash(&[b"line of /v1/commands", text]) as u64;
+    Ok(Call { key: hash(&[key.as_bytes()]), body })
 }
 
 /// The path is decoded first: on its way through another node its percent signs may have changed.

@@ -1,57 +1,31 @@
-//! `POST /v1/commands` runs one command, or an array of them as one atomic batch; users and elections, which commands
+//! `POST /v1/commands` runs one command, or an array of them as one atomic batch, or a stream of them; users and elections, which commands
 //! write, are read here too.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{FromRequest, Request, State};
 use axum::http::{Response, StatusCode};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
+use super::bulk;
 use crate::driver::api::Written;
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, name_after, object};
-use crate::store::Command;
+use crate::http::request::{ClientRequest, Context, command, is_ndjson, name_after};
 
-/// `{"storage_cmd", "payload"}`, borrowed from the body.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Single<'a> {
-    #[serde(borrow)]
-    storage_cmd: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow)]
-    payload: Option<&'a RawValue>,
-}
-
-pub async fn run(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    request.check_media_type()?;
-    dispatch::write(&context, &request, parse, show).await
-}
-
-fn parse(request: &ClientRequest) -> Result<Command, Problem> {
-    let raw = request.raw()?;
-    if raw.get().starts_with('[') {
-        return Ok(Command::parse_batch(raw)?);
+pub async fn run(State(context): State<Arc<Context>>, request: Request) -> Answer {
+    if is_ndjson(request.headers()) {
+        return bulk::run(context, request).await;
     }
-    let single: Single = object(raw.get().as_bytes())?;
-    let missing = |field| Problem::field(field, format!("{field} is missing"));
-    let storage_cmd = single.storage_cmd.ok_or_else(|| missing("storage_cmd"))?;
-    let payload = single.payload.ok_or_else(|| missing("payload"))?;
-    Ok(Command::parse(&storage_cmd, payload)?)
+    let request = ClientRequest::from_request(request, &context).await?;
+    request.check_media_type()?;
+    dispatch::write(&context, &request, |request| command(&request.body), show).await
 }
 
 fn show(written: &Written) -> Response<Body> {
     const REST: usize = 96;
-    let (position, reply) = (written.position, &written.reply.json);
-    // A batch's result is the array of its operations' results; a single one is an object.
-    let name = if reply.starts_with('[') { "results" } else { "result" };
-    let mut json = String::with_capacity(reply.len() + REST);
-    let begin = format_args!("{{\"index\":{},\"epoch\":\"{}\",\"{name}\":", position.index, position.epoch);
-    std::fmt::Write::write_fmt(&mut json, begin).unwrap_or_default();
-    json.push_str(reply);
-    json.push('}');
+    let mut json = String::with_capacity(written.reply.json.len() + REST);
+    answer::push_command(&mut json, written);
     answer::json(StatusCode::OK, json)
 }
 

@@ -1,5 +1,6 @@
 //! The router: it says which handler answers which route.
 
+mod bulk;
 mod channels;
 mod commands;
 mod conflicts;

@@ -12,9 +12,7 @@ use axum::http::{HeaderMap, Response, StatusCode};
 use axum::response::IntoResponse;
 use tower::Service;
 
-use crate::http::answer::{
-    Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, Surroundings, set_leader, set_view, value_of,
-};
+use crate::http::answer::{Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, set_leader, set_view, value_of};
 use crate::http::peer::PeerEndpoint;
 use crate::http::request::{Context, Permit, has_dot_segments};
 use crate::http::routes;
@@ -94,16 +92,8 @@ impl Front {
     }
 
     fn render(&self, problem: &Problem, response: &Response<Body>, id: &HeaderValue) -> Response<Body> {
-        let leader = problem.named_leader().or_else(|| self.context.handle.pulse().leader());
-        let leader = leader.and_then(|leader| Some((leader, self.context.url(leader)?)));
         let request_id = id.to_str().unwrap_or_default();
-        let leader = leader.as_ref().map(|(leader, url)| (*leader, url.as_str()));
-        let advice = matches!(problem.code(), Code::NoLeader | Code::NoQuorum)
-            .then(|| self.context.handle.pulse().advice())
-            .flatten();
-        let advised = advice.map(|advice| problem.clone().detail(advice));
-        let problem = advised.as_ref().unwrap_or(problem);
-        let mut rendered = problem.render(Surroundings { request_id, leader });
+        let mut rendered = self.context.explain(problem, request_id, Problem::render);
         if let Some(allow) = response.headers().get(ALLOW) {
             rendered.headers_mut().insert(ALLOW, allow.clone());
         }

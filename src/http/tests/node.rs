@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use super::setups::{desk, setup};
 use super::{Answer, request};
 use crate::config::HttpLimits;
+use crate::driver::Chunk;
 use crate::driver::api::{
     Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Written,
 };
@@ -176,6 +177,7 @@ struct Loop {
     denials: VecDeque<Denied>,
     /// Calls that are never answered.
     silent: Vec<Ask>,
+    unanswered: Vec<Chunk>,
     quiet: bool,
     doubt: bool,
     seen: Seen,
@@ -185,9 +187,9 @@ struct Loop {
 impl Loop {
     fn new(me: NodeId, desk: Desk, seen: Seen, mode: Mode) -> Loop {
         let store = if mode == Mode::Available { Store::mergeable() } else { Store::default() };
-        let (denials, silent) = (VecDeque::new(), Vec::new());
+        let (denials, silent, unanswered) = (VecDeque::new(), Vec::new(), Vec::new());
         let (quiet, doubt, leader) = (false, false, None);
-        Loop { me, mode, desk, store, denials, silent, quiet, doubt, seen, leader }
+        Loop { me, mode, desk, store, denials, silent, unanswered, quiet, doubt, seen, leader }
     }
 
     async fn run(mut self, mut controls: mpsc::Receiver<(Control, oneshot::Sender<()>)>) {
@@ -201,6 +203,10 @@ impl Loop {
                 Some(ask) = self.desk.asks.recv() => match self.quiet {
                     true => self.silent.push(ask),
                     false => self.answer(ask),
+                },
+                Some(chunk) = self.desk.chunks.recv() => match self.quiet {
+                    true => self.unanswered.push(chunk),
+                    false => self.answer_chunk(chunk),
                 },
                 else => return,
             }
@@ -229,7 +235,10 @@ impl Loop {
 
     fn answer(&mut self, ask: Ask) {
         match ask {
-            Ask::Call { call: Call::Stop, .. } => self.desk.asks.close(),
+            Ask::Call { call: Call::Stop, .. } => {
+                self.desk.asks.close();
+                self.desk.chunks.close();
+            }
             Ask::Call { call, to, .. } => {
                 self.note_call(&call);
                 let answer = self.denied().map_or_else(|| self.decide(call), Err);
@@ -250,6 +259,16 @@ impl Loop {
             Ask::LeaseTimes { reply, .. } => drop(reply),
             Ask::Status(reply) => drop(reply.send(self.status())),
         }
+    }
+
+    fn answer_chunk(&mut self, chunk: Chunk) {
+        let Chunk { calls, mut gathering, .. } = chunk;
+        for (number, call) in calls.into_iter().enumerate() {
+            self.note_call(&call);
+            let answer = self.denied().map_or_else(|| self.decide(call), Err);
+            gathering.add(number, answer);
+        }
+        gathering.tell();
     }
 
     fn note_call(&self, call: &Call) {

@@ -145,7 +145,7 @@ class _Node(BaseHTTPRequestHandler):
             leader = {"id": 3, "url": self.cluster.urls[-1]} if status == 421 else None
             self.answer(*problem(status, code, leader_node=leader), {})
 
-    def ask(self, seen: Seen) -> tuple[int, dict[str, Any], dict[str, str]]:
+    def ask(self, seen: Seen) -> tuple[int, Any, dict[str, str]]:
         """As the cluster would: a call with a key that was answered is told the same again."""
         key = seen.headers.get("idempotency-key")
         split = urlsplit(seen.path)
@@ -160,8 +160,9 @@ class _Node(BaseHTTPRequestHandler):
                 self.state.replies[key] = (status, body, headers)
             return status, body, headers
 
-    def route(self, seen: Seen, parts: list[str], query: dict[str, str]) -> tuple[int, dict[str, Any], dict[str, str]]:
-        body = json.loads(seen.body) if seen.body else None
+    def route(self, seen: Seen, parts: list[str], query: dict[str, str]) -> tuple[int, Any, dict[str, str]]:
+        lines = seen.headers.get("content-type") == "application/x-ndjson"
+        body = json.loads(seen.body) if seen.body and not lines else None
         match (seen.method, parts[1], parts[2:]):
             case ("POST", "roles", [role, "acquire"]):
                 return (*self.state.acquire(role, body, self.caller_has_gone), {})
@@ -184,11 +185,29 @@ class _Node(BaseHTTPRequestHandler):
                 self.state.messages.append((name, body))
                 self.state.changed.notify_all()
                 return 200, {"delivered": self.state.listeners.get(name, 0)}, {}
+            case ("POST", "commands", []) if lines:
+                return 200, b"".join(self.line(json.loads(line)) for line in seen.body.splitlines()), {}
             case ("POST", "commands", []):
                 return 200, {"index": 1, "epoch": "1.1", "results" if isinstance(body, list) else "result": body}, {}
             case ("GET", "status", []):
                 return 200, {"cluster": "fake"}, {}
         return (*problem(404, "not_found"), {})
+
+    def line(self, line: dict[str, Any]) -> bytes:
+        """`Fly` is no command, `Busy` is refused once and `Lost` is unknown once; all else is applied, once for each key."""
+        key, name = line["idempotency_key"], line["storage_cmd"]
+        said: dict[str, Any] = {"index": len(self.state.replies) + 1, "epoch": "1.1", "result": line["payload"]}
+        if name == "Fly":
+            said = problem(400, "unknown_command")[1]
+        elif key in self.state.replies:
+            said = self.state.replies[key][1]
+        else:
+            self.state.replies[key] = (200, said, {})
+            if name == "Busy":
+                said = problem(503, "no_leader")[1]
+            elif name == "Lost":
+                said = problem(504, "outcome_unknown")[1]
+        return json.dumps(said).encode() + b"\n"
 
     def roles(self, rest: list[str], query: dict[str, str]) -> Answer:
         match rest:
@@ -254,7 +273,7 @@ class _Node(BaseHTTPRequestHandler):
         if status == -1:
             body["run"]()
             return
-        data = json.dumps(body).encode()
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(name, value)

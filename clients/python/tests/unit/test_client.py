@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eldest import Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, Unavailable, aio
+from eldest import Applied, Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, Unavailable, aio
 from eldest.errors import BadAnswer
 
 from .support import ClusterCase
@@ -42,6 +42,30 @@ class Documents(ClusterCase):
         self.assertEqual((await client.command("CreateUser", {"name": "ada"}))["payload"], {"name": "ada"})
         applied = await client.batch([("CreateUser", {"name": "b"}), ("PutDoc", {"key": "k", "value": 1})])
         self.assertEqual(len(applied.results), 2)
+
+
+    async def test_many_commands_at_once(self) -> None:
+        client = self.client()
+        names = ["Put", "Fly", "Busy", "Lost"] * 600
+        told = await client.bulk([(name, {"n": number}) for number, name in enumerate(names)])
+        for number, (name, said) in enumerate(zip(names, told, strict=True)):
+            if name == "Fly":
+                assert isinstance(said, Problem)
+                self.assertEqual(said.code, "unknown_command")
+            else:
+                assert isinstance(said, Applied)
+                self.assertEqual(said.results, [{"n": number}])
+        self.assertEqual(len(self.cluster.state.replies), 1800)
+        # Three thousands, the last one shorter, and each again for what was refused.
+        self.assertEqual(len(self.cluster.calls("POST", "/v1/commands")), 6)
+        self.assertEqual(await client.bulk([]), [])
+
+    async def test_what_is_left_of_many_when_the_time_is_over(self) -> None:
+        client = self.client(deadline=0.5)
+        self.cluster.fail("cut_before", "POST", "/v1/commands", times=1000)
+        told = await client.bulk([("Put", {})] * 1025)
+        self.assertIsInstance(told[0], Indeterminate)
+        self.assertIsInstance(told[1024], Unavailable)
 
 
 class Failures(ClusterCase):

@@ -67,6 +67,12 @@ impl Call {
         Ok(self)
     }
 
+    /// Commands, one a line, each of which the cluster knows again by itself.
+    pub fn lines(path: &str, body: String) -> Call {
+        let call = Call::harmless(Method::POST, path.to_string());
+        Call { body: Some(body.into()), ..call }.header("content-type", "application/x-ndjson".to_string())
+    }
+
     pub fn header(mut self, name: &'static str, value: String) -> Call {
         self.headers.push((name, value));
         self

@@ -30,7 +30,9 @@ pub fn prepared(
     for (name, value) in headers {
         request = request.header(*name, value);
     }
+    let is_named = headers.iter().any(|(name, _)| *name == "content-type");
     match body {
+        Some(body) if is_named => request.body(body.clone()),
         Some(body) => request.header("content-type", "application/json").body(body.clone()),
         None => request,
     }

@@ -1,5 +1,6 @@
 //! The client against memory, whose clock stands still until everybody waits, and against servers that misbehave.
 
+mod bulk;
 mod caller;
 mod calls;
 mod elections;

@@ -13,7 +13,9 @@ mod head;
 mod request;
 mod response;
 
+pub use chunked::Chunks;
 pub use connection::Connection;
 pub use failure::Failure;
+pub use head::{find_end, parse};
 pub use request::Request;
 pub use response::Answer;

@@ -8,6 +8,12 @@ use super::super::workload::Level;
 /// More would need more files than a process may usually open.
 const CONNECTIONS_MAX: i64 = 5000;
 
+/// A node takes no more.
+const STREAMS_MAX: i64 = 64;
+
+/// More are held in buffers on the way, and measure those.
+const WINDOW_MAX: i64 = 1 << 20;
+
 #[derive(Clone, Debug, clap::Args)]
 pub struct LoadArgs {
     #[command(flatten)]
@@ -19,6 +25,14 @@ pub struct LoadArgs {
     /// Connections, each with one request at a time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=CONNECTIONS_MAX))]
     pub connections: u16,
+
+    /// Streams of commands, one a line, instead of connections with one request at a time
+    #[arg(long, value_name = "N", conflicts_with_all = ["connections", "read", "idempotent"], value_parser = clap::value_parser!(u16).range(1..=STREAMS_MAX))]
+    pub stream: Option<u16>,
+
+    /// Lines of a stream that may be unanswered
+    #[arg(long, value_name = "LINES", default_value_t = 2048, requires = "stream", value_parser = clap::value_parser!(u32).range(1..=WINDOW_MAX))]
+    pub window: u32,
 
     /// Bytes of a value, as JSON
     #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(VALUE_BYTES))]

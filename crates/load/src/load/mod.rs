@@ -5,6 +5,7 @@
 
 mod args;
 mod report;
+mod stream;
 mod worker;
 
 pub use args::LoadArgs;
@@ -28,6 +29,7 @@ use super::tasks::{failure, lock};
 use super::text::{grouped, millis, per_second};
 use super::workload::{Mix, Workload};
 use report::{Measured, Report};
+use stream::{Plan, Stream};
 use worker::Worker;
 
 /// Ends early, with what there is, once `stop` does.
@@ -61,7 +63,10 @@ async fn measure(args: &LoadArgs, targets: &Arc<[Target]>, stop: impl Future<Out
     let (mut began, mut cpu) = (Instant::now(), CpuClock::now());
     let progress = Progress::on_stderr();
     // Ends the workers when it is dropped.
-    let mut workers = start(args, targets, &tally);
+    let mut workers = match args.stream {
+        Some(streams) => start_streams(args, streams, targets, &tally),
+        None => start(args, targets, &tally),
+    };
     let measuring = async {
         if !args.warmup.is_zero() {
             sleep(args.warmup).await;
@@ -100,6 +105,28 @@ fn start(args: &LoadArgs, targets: &Arc<[Target]>, tally: &Arc<Mutex<Tally>>) ->
         let session = Session::new(targets.clone(), first, args.timeout);
         let workload = Workload::new(mix.clone(), seeds.next());
         workers.spawn(Worker::new(session, workload, args.idempotent, tally.clone()).work());
+    }
+    workers
+}
+
+fn start_streams(
+    args: &LoadArgs,
+    streams: u16,
+    targets: &Arc<[Target]>,
+    tally: &Arc<Mutex<Tally>>,
+) -> JoinSet<()> {
+    let plan = Plan {
+        keys: u64::from(args.keys),
+        value_bytes: args.size as usize,
+        window: args.window as usize,
+        headers: args.common.header_lines(),
+        patience: args.timeout,
+    };
+    let mut seeds = Rng::new(args.seed);
+    let mut workers = JoinSet::new();
+    for at in 0..usize::from(streams) {
+        let first = if args.choice.spread { at } else { 0 };
+        workers.spawn(Stream::new(plan.clone(), targets.clone(), first, seeds.next(), tally.clone()).work());
     }
     workers
 }

@@ -28,6 +28,9 @@ pub struct Report<'a> {
     target: &'static str,
     urls: Vec<&'a str>,
     connections: u16,
+    /// Streams in the place of connections, and how many lines of each may be unanswered.
+    streams: Option<u16>,
+    window: Option<u32>,
     value_bytes: u32,
     keys: u32,
     read_percent: u8,
@@ -61,7 +64,9 @@ impl<'a> Report<'a> {
             benchmark: "load",
             target: if args.choice.spread { "spread" } else { "leader" },
             urls: targets.iter().map(|target| target.url.as_str()).collect(),
-            connections: args.connections,
+            connections: args.stream.map_or(args.connections, |_| 0),
+            streams: args.stream,
+            window: args.stream.map(|_| args.window),
             value_bytes: args.size,
             keys: args.keys,
             read_percent: args.read,
@@ -94,7 +99,12 @@ impl<'a> Report<'a> {
         };
         let (connections, bytes, keys) = (self.connections, self.value_bytes, grouped(self.keys.into()));
         let seconds = self.measured_ms as f64 / 1000.0;
-        let mut text = format!("{connections} connections to {asked}\n");
+        let mut text = match (self.streams, self.window) {
+            (Some(streams), Some(window)) => {
+                format!("{streams} streams to {asked}, each with up to {window} lines under way\n")
+            }
+            _ => format!("{connections} connections to {asked}\n"),
+        };
         text += &format!("values of {bytes} bytes under {keys} keys, for {seconds:.1} s\n\n");
         let rows = [("writes", &self.writes), ("reads", &self.reads)];
         let wanted = [self.read_percent < 100, self.read_percent > 0];

@@ -11,6 +11,7 @@ from typing import Self
 from .. import aio
 from ..aio._transport import DEADLINE_S
 from ..aio._ties import HeldBy
+from ..errors import EldestError
 from ..models import Applied, Doc, Grant, Json, Level, Page, Process, Renewal, RoleState, Written
 from ._portal import portal
 from .lock import LockGuard
@@ -67,6 +68,9 @@ class Client:
 
     def batch(self, commands: Sequence[tuple[str, Mapping[str, Json]]]) -> Applied:
         return portal.run(self.aio.batch(commands))
+
+    def bulk(self, commands: Sequence[tuple[str, Mapping[str, Json]]]) -> list[Applied | EldestError]:
+        return portal.run(self.aio.bulk(commands))
 
     def read(self, path: str, *, level: Level | None = None, **query: str | int | None) -> Json:
         return portal.run(self.aio.read(path, level=level, **query))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -10,9 +11,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
+from .._bulk import Line, chunks, take
 from .._http import Request
 from .._lease import steady_now
-from ..errors import BadAnswer, LeaseLost, NotFound
+from ..errors import BadAnswer, EldestError, LeaseLost, NotFound, Problem, Unavailable
 from ..models import (
     Applied, Doc, Fields, FeedEvent, Grant, Json, Level, Page, Process, Renewal, RoleState, Written,
     doc_of, grant_of, page_of, process_of, role_of,
@@ -27,6 +29,7 @@ __all__ = ["Client"]
 T = TypeVar("T")
 PAGE_ITEMS = 100
 _JSON = {"Content-Type": "application/json"}
+_NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 class Client:
@@ -98,6 +101,40 @@ class Client:
         body = [{"storage_cmd": name, "payload": payload} for name, payload in commands]
         fields = Fields((await self._write("POST", "/v1/commands", body)).json())
         return Applied(fields.whole("index"), fields.text("epoch"), fields.items("results"))
+
+    async def bulk(self, commands: Sequence[tuple[str, Mapping[str, Json]]]) -> list[Applied | EldestError]:
+        """Each command by itself, in their order: what became of each, in their order. `results` has one item where it is no batch.
+
+        They are no transaction: what is refused does not stop what follows, and one that has to be tried again may come
+        after some that follow it. They travel a thousand at a time, and each thousand has the time of one call; once
+        that has run out, nothing more is sent.
+        """
+        told: list[Applied | EldestError] = [Unavailable("it was not sent")] * len(commands)
+        for chunk in chunks(commands):
+            left, backoff, ends = chunk, self._transport.backoff(), self.now() + self._transport.deadline
+            while left := await self._send_lines(left, told):
+                delay = backoff.delay()
+                if self.now() + delay >= ends:
+                    for line in left:
+                        told[line.place] = line.give_up()
+                    return told
+                await asyncio.sleep(delay)
+        return told
+
+    async def _send_lines(self, lines: list[Line], told: list[Applied | EldestError]) -> list[Line]:
+        request = Request("POST", "/v1/commands", _NDJSON, b"".join(line.text for line in lines))
+        try:
+            # Each line has its key: twice is the same as once.
+            answer = (await self._transport.call(request, write=False)).checked()
+        except Unavailable as error:
+            for line in lines:
+                line.unknown, line.last = True, error
+            return lines
+        except Problem as error:
+            for line in lines:
+                told[line.place] = error
+            return []
+        return take(lines, answer.body, told)
 
     async def read(self, path: str, *, level: Level | None = None, **query: str | int | None) -> Json:
         """Any other thing to be read: `read("/v1/users/ada")`, `read("/v1/conflicts", kind="doc")`."""

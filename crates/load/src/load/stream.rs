@@ -1,0 +1,198 @@
+//! A stream of commands: lines go out while not too many are unanswered, and answers belong to them by their order.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::super::http::{Chunks, Failure, find_end, parse};
+use super::super::rng::Rng;
+use super::super::session::{RETRY_PAUSE, Trouble};
+use super::super::tally::{Kind, Tally};
+use super::super::target::Target;
+use super::super::tasks::lock;
+use super::super::workload::{push_json_text, stamp};
+
+/// Lines that are made and sent at once.
+const LINES_AT_ONCE: usize = 256;
+
+/// What one read takes: the answers to a chunk of lines.
+const ROOM_BYTES: usize = 256 << 10;
+
+/// Answers that have come and are not counted yet. One is as long as a key.
+const ANSWERS_MAX: usize = 16 << 20;
+
+/// What all streams do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub keys: u64,
+    pub value_bytes: usize,
+    /// Lines of one stream that may be unanswered.
+    pub window: usize,
+    pub headers: Vec<u8>,
+    /// Between two answers.
+    pub patience: Duration,
+}
+
+#[derive(Debug)]
+pub struct Stream {
+    plan: Plan,
+    targets: Arc<[Target]>,
+    at: usize,
+    rng: Rng,
+    value: Vec<u8>,
+    tally: Arc<Mutex<Tally>>,
+}
+
+/// What is under way on one connection.
+#[derive(Debug, Default)]
+struct Traffic {
+    /// Made and not sent yet.
+    out: Vec<u8>,
+    sent: usize,
+    coded: Vec<u8>,
+    chunks: Chunks,
+    answers: Vec<u8>,
+    /// When so many lines were made.
+    waiting: VecDeque<(Instant, usize)>,
+    unanswered: usize,
+}
+
+/// Why a stream has ended.
+#[derive(Debug)]
+struct Broken(Trouble);
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Broken {
+        Broken(Trouble::of_failure(failure))
+    }
+}
+
+impl Stream {
+    pub fn new(
+        plan: Plan,
+        targets: Arc<[Target]>,
+        first: usize,
+        seed: u64,
+        tally: Arc<Mutex<Tally>>,
+    ) -> Stream {
+        let (mut rng, mut value) = (Rng::new(seed), Vec::new());
+        push_json_text(&mut value, plan.value_bytes, &mut rng);
+        let at = first % targets.len();
+        Stream { plan, targets, at, rng, value, tally }
+    }
+
+    /// Until nobody wants it any longer. A stream that breaks begins anew at the next node.
+    pub async fn work(mut self) {
+        loop {
+            let Err(Broken(trouble)) = self.run().await;
+            lock(&self.tally).trouble.count(Kind::Write, &trouble, false);
+            self.at = (self.at + 1) % self.targets.len();
+            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    async fn run(&mut self) -> Result<Infallible, Broken> {
+        let lost = |error: io::Error| Failure::Lost(error.kind());
+        let mut stream = self.open().await?;
+        let (mut reading, mut writing) = stream.split();
+        let mut traffic = Traffic::default();
+        let mut has_head = false;
+        loop {
+            if traffic.out.is_empty() && traffic.unanswered < self.plan.window {
+                self.make_lines(&mut traffic);
+            }
+            traffic.coded.reserve(ROOM_BYTES);
+            let moved = async {
+                tokio::select! {
+                    wrote = writing.write(&traffic.out[traffic.sent..]), if !traffic.out.is_empty() => {
+                        traffic.sent += wrote.map_err(lost)?;
+                        Ok(true)
+                    }
+                    read = reading.read_buf(&mut traffic.coded) => match read.map_err(lost)? {
+                        0 => Err(Failure::Lost(io::ErrorKind::UnexpectedEof)),
+                        _ => Ok(false),
+                    },
+                }
+            };
+            if timeout(self.plan.patience, moved).await.map_err(|_| Failure::Timeout)?? {
+                if traffic.sent == traffic.out.len() {
+                    traffic.out.clear();
+                    traffic.sent = 0;
+                }
+                continue;
+            }
+            if !has_head {
+                let Some(end) = find_end(&traffic.coded, 0).map_err(Failure::from)? else { continue };
+                let head = parse(&traffic.coded[..end]).map_err(Failure::from)?;
+                if head.status != 200 {
+                    return Err(Broken(Trouble::told(head.status, &traffic.coded[end..])));
+                }
+                traffic.coded.drain(..end);
+                has_head = true;
+            }
+            self.count(&mut traffic)?;
+        }
+    }
+
+    async fn open(&self) -> Result<TcpStream, Failure> {
+        let target = &self.targets[self.at];
+        let connected = timeout(self.plan.patience, TcpStream::connect(target.address)).await;
+        let stream = connected.map_err(|_| Failure::ConnectTimeout)?;
+        let mut stream = stream.map_err(|error| Failure::Connect(error.kind()))?;
+        stream.set_nodelay(true).map_err(|error| Failure::Connect(error.kind()))?;
+        let line = format!("POST /v1/commands HTTP/1.1\r\nHost: {}\r\n", target.host);
+        let rest = b"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let head = [line.as_bytes(), &self.plan.headers, rest].concat();
+        stream.write_all(&head).await.map_err(|error| Failure::Lost(error.kind()))?;
+        Ok(stream)
+    }
+
+    fn make_lines(&mut self, traffic: &mut Traffic) {
+        let count = LINES_AT_ONCE.min(self.plan.window - traffic.unanswered);
+        let mut lines = Vec::with_capacity(count * (self.value.len() + 96));
+        for _ in 0..count {
+            let key = self.rng.below(self.plan.keys);
+            stamp(&mut self.value, self.rng.next());
+            lines.extend_from_slice(b"{\"storage_cmd\":\"PutDoc\",\"payload\":{\"key\":\"bench/");
+            lines.extend_from_slice(key.to_string().as_bytes());
+            lines.extend_from_slice(b"\",\"value\":");
+            lines.extend_from_slice(&self.value);
+            lines.extend_from_slice(b"}}\n");
+        }
+        traffic.out = [format!("{:x}\r\n", lines.len()).as_bytes(), &lines, b"\r\n"].concat();
+        traffic.waiting.push_back((Instant::now(), count));
+        traffic.unanswered += count;
+    }
+
+    /// Takes the answers that have come whole.
+    fn count(&self, traffic: &mut Traffic) -> Result<(), Failure> {
+        let ended = traffic.chunks.advance(&traffic.coded, &mut traffic.answers, ANSWERS_MAX)?;
+        traffic.coded.drain(..traffic.chunks.taken);
+        traffic.chunks.taken = 0;
+        let mut tally = lock(&self.tally);
+        let mut begins = 0;
+        while let Some(length) = traffic.answers[begins..].iter().position(|byte| *byte == b'\n') {
+            let line = &traffic.answers[begins..begins + length];
+            begins += length + 1;
+            let Some((made, left)) = traffic.waiting.front_mut() else { break };
+            if line.starts_with(b"{\"index\":") {
+                tally.succeeded(Kind::Write, made.elapsed());
+            } else {
+                tally.trouble.count(Kind::Write, &Trouble::of_line(line), false);
+            }
+            *left -= 1;
+            if *left == 0 {
+                traffic.waiting.pop_front();
+            }
+            traffic.unanswered -= 1;
+        }
+        traffic.answers.drain(..begins);
+        if ended { Err(Failure::Lost(io::ErrorKind::UnexpectedEof)) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,247 @@
+//! A chunk of a stream is decided as a single write is: here, at the leader, or a moment later.
+//!
+//! Its lines are judged in their order, as one round. If leadership changes meanwhile, some lines at its end may have been refused,
+//! surely not to be applied: they are judged anew, after those before them, and nothing that has left is sent again (C7, P15).
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Response, StatusCode};
+use serde_json::{Map, Value};
+use tokio::time::{Duration, Instant, timeout};
+
+use super::leader::{Settled, settle};
+use crate::driver::Verdicts;
+use crate::driver::api::{Denied, Written};
+use crate::http::answer::{Code, Failure, NOT_TAKEN, Problem, REQUEST_ID, outcome_unknown, push_command};
+use crate::http::request::{Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, Kind, line, read_body};
+
+/// What another node says of a chunk: its lines' results, or problems that name their fields.
+const ANSWER_MOST: usize = 16 << 20;
+
+/// Whom the loop does not answer for so long does not know whether an earlier attempt has happened.
+const DOUBT_MOST: Duration = Duration::from_secs(1);
+
+pub type Verdict = Result<Written, Failure>;
+
+/// What is said of a chunk.
+#[derive(Debug, Default)]
+pub struct Decided {
+    /// One line for each of the chunk's, in their order.
+    pub text: String,
+    /// Of a chunk that another node has passed on: so many lines at its end were not taken, and why.
+    pub not_taken: Option<(usize, Problem)>,
+}
+
+/// Always comes to an end: all attempts together have the time of one call.
+pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk: Chunk) -> Decided {
+    let mut decided = Decided::default();
+    let deadline = Instant::now() + context.limits.request_timeout;
+    let passed_on = head.headers.contains_key(FORWARDED);
+    while !chunk.is_empty() {
+        let request = request(context, head, &chunk, deadline);
+        let here = async || judge(context, &chunk).await;
+        let said = match settle(context, &request, Kind::Write, no_forward, here).await {
+            Ok(Settled::Here(verdicts)) => {
+                let count = verdicts.len();
+                decided.say_all(context, head, &chunk, verdicts).await;
+                count
+            }
+            Ok(Settled::Elsewhere(response)) => repeat(context, head, &chunk, response, &mut decided).await,
+            Err(problem) if passed_on && problem.code() == Code::NotLeader => {
+                decided.not_taken = Some((chunk.len(), problem));
+                return decided;
+            }
+            Err(problem) => {
+                for (number, text) in chunk.lines() {
+                    let problem = doubted(context, text, problem.clone()).await;
+                    decided.say_problem(context, head, problem, number);
+                }
+                chunk.len()
+            }
+        };
+        chunk = chunk.after(said);
+    }
+    decided
+}
+
+/// The chunk as a call of its own, for whoever decides it.
+fn request(context: &Context, head: &Parts, chunk: &Chunk, deadline: Instant) -> ClientRequest {
+    let mut parts = head.clone();
+    parts.headers.insert(FIRST_LINE, HeaderValue::from(chunk.first()));
+    ClientRequest { parts, body: chunk.text().clone(), deadline, mode: context.setup.settings.mode }
+}
+
+/// Of as many lines as are decided. If this node leads no more, and nothing of the chunk has reached a log, that is the failure.
+async fn judge(context: &Context, chunk: &Chunk) -> Result<Vec<Verdict>, Failure> {
+    let mut verdicts = Proposed::new(context, chunk).await.verdicts().await;
+    let Some(first_open) = verdicts.iter().position(is_open) else {
+        return Ok(verdicts);
+    };
+    match decided(&verdicts) {
+        0 => Err(verdicts.swap_remove(first_open).err().unwrap_or(Failure::Denied(Denied::Unknown))),
+        decided => {
+            verdicts.truncate(decided);
+            Ok(verdicts)
+        }
+    }
+}
+
+/// A chunk that this node's loop has.
+#[derive(Debug)]
+pub struct Proposed {
+    count: usize,
+    wrong: Vec<(usize, Problem)>,
+    /// Of the other lines.
+    verdicts: Verdicts,
+}
+
+impl Proposed {
+    /// Before whatever is proposed once this has returned.
+    pub async fn new(context: &Context, chunk: &Chunk) -> Proposed {
+        let (mut writes, mut wrong) = (Vec::with_capacity(chunk.len()), Vec::new());
+        for (place, (_, text)) in chunk.lines().enumerate() {
+            match line(text) {
+                Ok(write) => writes.push(write),
+                Err(problem) => wrong.push((place, problem)),
+            }
+        }
+        let verdicts = match writes.is_empty() {
+            true => Verdicts::none(),
+            false => context.handle.propose(writes).await,
+        };
+        Proposed { count: chunk.len(), wrong, verdicts }
+    }
+
+    /// One for each line, once. Who stops to wait may ask again.
+    pub async fn verdicts(&mut self) -> Vec<Verdict> {
+        let mut answers = self.verdicts.wait().await.into_iter();
+        let mut wrong = std::mem::take(&mut self.wrong).into_iter().peekable();
+        let verdict = |place| match wrong.next_if(|(at, _)| *at == place) {
+            Some((_, problem)) => Some(Err(problem.into())),
+            None => Some(answers.next()?.map_err(Failure::from)),
+        };
+        (0..self.count).map_while(verdict).collect()
+    }
+}
+
+/// The line may be judged anew.
+pub fn is_open(verdict: &Verdict) -> bool {
+    matches!(verdict, Err(Failure::Denied(denied)) if is_of_leadership(denied))
+}
+
+/// How many lines there are up to the last one that is decided: of those behind it nothing has reached a log.
+pub fn decided(verdicts: &[Verdict]) -> usize {
+    let is_wrong = |verdict: &Verdict| matches!(verdict, Err(Failure::Problem(_)));
+    let last = verdicts.iter().rposition(|verdict| !is_open(verdict) && !is_wrong(verdict));
+    last.map_or(0, |last| last + 1)
+}
+
+/// Why a call is judged anew.
+fn is_of_leadership(denied: &Denied) -> bool {
+    matches!(denied, Denied::NotLeader { .. } | Denied::NoLeader | Denied::NoQuorum | Denied::HandingOver)
+}
+
+/// A refusal says: surely not applied. Of a line with a key that is not true if an earlier attempt may yet be (P15).
+async fn doubted(context: &Context, text: &[u8], problem: Problem) -> Problem {
+    if !matches!(problem.code().status().as_u16(), 429 | 503) {
+        return problem;
+    }
+    let Ok((_, Some(call))) = line(text) else { return problem };
+    match timeout(DOUBT_MOST, context.handle.may_have_been(call)).await.unwrap_or(true) {
+        true => outcome_unknown("an earlier attempt of this line has reached a log"),
+        false => problem,
+    }
+}
+
+/// Says what the leader has said, of as many lines as it has taken.
+async fn repeat(
+    context: &Context,
+    head: &Parts,
+    chunk: &Chunk,
+    response: Response<Body>,
+    decided: &mut Decided,
+) -> usize {
+    let (parts, body) = response.into_parts();
+    let body = read_body(body, ANSWER_MOST, Instant::now() + context.limits.request_timeout).await;
+    let text = body.ok().and_then(|body| String::from_utf8(body.into()).ok()).unwrap_or_default();
+    let not_taken = parts.headers.get(NOT_TAKEN).and_then(|value| value.to_str().ok()?.parse().ok());
+    let taken = chunk.len().saturating_sub(not_taken.unwrap_or(0));
+    if parts.status == StatusCode::OK && taken > 0 && text.lines().count() == taken {
+        decided.text.push_str(&text);
+        return taken;
+    }
+    let refusal: Option<Map<String, Value>> = match parts.status {
+        StatusCode::OK => None,
+        _ => serde_json::from_str(&text).ok(),
+    };
+    let unknown = outcome_unknown("the leader took the line, and its answer cannot be read");
+    for (number, _) in chunk.lines() {
+        match refusal.clone() {
+            Some(mut problem) => {
+                problem.insert("line".to_string(), number.into());
+                decided.say(&Value::Object(problem).to_string());
+            }
+            None => decided.say_problem(context, head, unknown.clone(), number),
+        }
+    }
+    chunk.len()
+}
+
+impl Decided {
+    /// A problem of one line, on one line.
+    pub fn say_problem(&mut self, context: &Context, head: &Parts, problem: Problem, number: u64) {
+        let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let text = context.explain(&problem.at_line(number), id, |problem, around| {
+            serde_json::to_string(&problem.document(around)).unwrap_or_default()
+        });
+        self.say(&text);
+    }
+
+    /// Of the first lines of a chunk.
+    pub async fn say_all(&mut self, context: &Context, head: &Parts, chunk: &Chunk, verdicts: Vec<Verdict>) {
+        for (verdict, (number, text)) in verdicts.into_iter().zip(chunk.lines()) {
+            match verdict {
+                Ok(written) => self.say_written(&written),
+                Err(failure) => {
+                    let problem = doubted(context, text, failure.into()).await;
+                    self.say_problem(context, head, problem, number);
+                }
+            }
+        }
+    }
+
+    fn say_written(&mut self, written: &Written) {
+        push_command(&mut self.text, written);
+        self.text.push('\n');
+    }
+
+    fn say(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many lines are decided; in words: `x` unknown, `r` refused for a bound, `n` nobody leads, `b` no command.
+    fn count(words: &str) -> usize {
+        let verdict = |word| match word {
+            'x' => Err(Denied::Unknown.into()),
+            'r' => Err(Denied::DiskFull.into()),
+            'n' => Err(Denied::NoLeader.into()),
+            _ => Err(Problem::new(Code::BadJson, "bad").into()),
+        };
+        decided(&words.chars().map(verdict).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn only_the_end_of_a_chunk_is_judged_anew() {
+        for (words, wanted) in
+            [("xxr", 3), ("xxnn", 2), ("nnx", 3), ("nxnbn", 2), ("xb", 1), ("bb", 0), ("nn", 0), ("bnb", 0)]
+        {
+            assert_eq!(count(words), wanted, "{words}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Several chunks of a stream under way at once, where this node leads: while one waits for disks and followers, the next is judged.
+//!
+//! ```text
+//!   chunk ─► proposed, proposed, proposed ─► verdicts, from the first on ─► answers
+//!               │ one was refused for a change of leadership
+//!               ▼
+//!            wait for all that are under way ─► what is behind the last decided line: one after the other, wherever the leader is
+//! ```
+//!
+//! So lines keep their order. Where another node leads, chunks go there one after the other.
+
+use std::collections::VecDeque;
+
+use axum::http::request::Parts;
+use tokio::time::{Instant, timeout_at};
+
+use super::chunk::{Decided, Proposed, Verdict, decide, decided, is_open};
+use crate::driver::api::Denied;
+use crate::http::answer::Failure;
+use crate::http::request::{Chunk, Context};
+
+/// Chunks of one stream: one is being judged, one is on its way to disks and followers, one comes back from there, and one has
+/// just come.
+const UNDER_WAY_MOST: usize = 4;
+
+/// A chunk that has fewer lines waits until nothing else is under way: a round of a few lines costs as much as one of many.
+const LINES_LEAST: usize = 256;
+
+pub struct Pipeline<'a> {
+    context: &'a Context,
+    head: &'a Parts,
+    no_forward: bool,
+    under_way: VecDeque<UnderWay>,
+}
+
+struct UnderWay {
+    chunk: Chunk,
+    proposed: Proposed,
+    /// Afterwards nobody knows.
+    until: Instant,
+    verdicts: Option<Vec<Verdict>>,
+}
+
+impl Pipeline<'_> {
+    pub fn new<'a>(context: &'a Context, head: &'a Parts, no_forward: bool) -> Pipeline<'a> {
+        Pipeline { context, head, no_forward, under_way: VecDeque::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Whether so many lines, to which more may be added if they are not `full`, are to be decided now.
+    pub fn wants(&self, lines: usize, full: bool) -> bool {
+        let enough = full || lines >= LINES_LEAST;
+        lines > 0 && (self.is_empty() || enough && self.under_way.len() < UNDER_WAY_MOST)
+    }
+
+    /// Takes a chunk, and says what is decided by then.
+    pub async fn add(&mut self, chunk: Chunk) -> String {
+        if self.context.other_leader().is_some() {
+            let mut text = self.finish().await;
+            text.push_str(&self.decide(chunk).await);
+            return text;
+        }
+        let until = Instant::now() + self.context.limits.request_timeout;
+        match timeout_at(until, Proposed::new(self.context, &chunk)).await {
+            Ok(proposed) => {
+                self.under_way.push_back(UnderWay { chunk, proposed, until, verdicts: None });
+                String::new()
+            }
+            Err(_) => {
+                let mut text = self.finish().await;
+                text.push_str(&self.refuse(&chunk).await);
+                text
+            }
+        }
+    }
+
+    /// There was no room for it in all that time: surely not applied.
+    async fn refuse(&self, chunk: &Chunk) -> String {
+        let denied = || Denied::TooMany { bound: "lines of streams that are not decided" };
+        let verdicts = (0..chunk.len()).map(|_| Err(Failure::Denied(denied()))).collect();
+        let mut said = Decided::default();
+        said.say_all(self.context, self.head, chunk, verdicts).await;
+        said.text
+    }
+
+    /// Until the first chunk has its verdicts. Nothing is lost if its caller stops to wait.
+    pub async fn ready(&mut self) {
+        if let Some(first) = self.under_way.front_mut() {
+            first.ready().await;
+        }
+    }
+
+    /// Says what became of the first chunk; if leadership has changed, of all.
+    pub async fn next(&mut self) -> String {
+        let Some(mut first) = self.under_way.pop_front() else { return String::new() };
+        let verdicts = first.verdicts().await;
+        if verdicts.iter().any(is_open) {
+            self.under_way.push_front(UnderWay { verdicts: Some(verdicts), ..first });
+            return self.judge_anew().await;
+        }
+        let mut said = Decided::default();
+        said.say_all(self.context, self.head, &first.chunk, verdicts).await;
+        said.text
+    }
+
+    async fn finish(&mut self) -> String {
+        let mut text = String::new();
+        while !self.is_empty() {
+            text.push_str(&self.next().await);
+        }
+        text
+    }
+
+    async fn judge_anew(&mut self) -> String {
+        let (mut chunks, mut all) = (Vec::new(), Vec::new());
+        for mut under_way in std::mem::take(&mut self.under_way) {
+            all.extend(under_way.verdicts().await);
+            chunks.push(under_way.chunk);
+        }
+        let mut left = decided(&all);
+        let (mut said, mut all) = (Decided::default(), all.into_iter());
+        for chunk in chunks {
+            let done = left.min(chunk.len());
+            left -= done;
+            let verdicts: Vec<Verdict> = all.by_ref().take(done).collect();
+            said.say_all(self.context, self.head, &chunk, verdicts).await;
+            if done < chunk.len() {
+                said.text.push_str(&self.decide(chunk.after(done)).await);
+            }
+        }
+        said.text
+    }
+
+    async fn decide(&self, chunk: Chunk) -> String {
+        decide(self.context, self.head, self.no_forward, chunk).await.text
+    }
+}
+
+impl UnderWay {
+    async fn ready(&mut self) {
+        if self.verdicts.is_none() {
+            let waited = timeout_at(self.until, self.proposed.verdicts()).await;
+            let unknown = |_| (0..self.chunk.len()).map(|_| Err(Failure::Denied(Denied::Unknown))).collect();
+            self.verdicts = Some(waited.unwrap_or_else(unknown));
+        }
+    }
+
+    async fn verdicts(&mut self) -> Vec<Verdict> {
+        self.ready().await;
+        self.verdicts.take().unwrap_or_default()
+    }
+}

@@ -1,0 +1,69 @@
+//! Commands as `POST /v1/commands` takes them: a body of one, or a line of a stream.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::body::{object, raw};
+use super::headers::call_of_line;
+use crate::http::answer::Problem;
+use crate::store::Command;
+use crate::types::Call;
+
+/// `{"storage_cmd", "payload"}`, borrowed from the body.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Single<'a> {
+    #[serde(borrow)]
+    storage_cmd: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+}
+
+/// The same in a stream, where there is no header to name the key.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    #[serde(borrow)]
+    storage_cmd: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+    #[serde(borrow)]
+    idempotency_key: Option<Cow<'a, str>>,
+}
+
+/// One command, or an array of them as one batch.
+pub fn command(body: &[u8]) -> Result<Command, Problem> {
+    let body = raw(body)?;
+    if body.get().starts_with('[') {
+        return Ok(Command::parse_batch(body)?);
+    }
+    let single: Single = object(body.get().as_bytes())?;
+    operation(single.storage_cmd.as_deref(), single.payload)
+}
+
+/// The same with the key that the line names. A line that is told from another by its key is the same text each time.
+pub fn line(text: &[u8]) -> Result<(Command, Option<Call>), Problem> {
+    let text = text.trim_ascii();
+    if text.first() == Some(&b'[') {
+        return Ok((Command::parse_batch(raw(text)?)?, None));
+    }
+    // Where a line is wrong, the second look says which field it is.
+    let line: Line = match serde_json::from_slice(text) {
+        Ok(line) => line,
+        Err(_) => {
+            raw(text)?;
+            object(text)?
+        }
+    };
+    let call = line.idempotency_key.as_deref().map(|key| call_of_line(key, text)).transpose()?;
+    Ok((operation(line.storage_cmd.as_deref(), line.payload)?, call))
+}
+
+fn operation(storage_cmd: Option<&str>, payload: Option<&RawValue>) -> Result<Command, Problem> {
+    let missing = |field| Problem::field(field, format!("{field} is missing"));
+    let storage_cmd = storage_cmd.ok_or_else(|| missing("storage_cmd"))?;
+    let payload = payload.ok_or_else(|| missing("payload"))?;
+    Ok(Command::parse(storage_cmd, payload)?)
+}

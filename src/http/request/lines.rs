@@ -1,0 +1,253 @@
+//! The body of a stream of commands, cut into lines, and lines into chunks.
+//!
+//! A line ends with a newline, or with the body. A chunk is what has arrived: as little as one line, so that nobody waits for more
+//! to come, and no more than what the leader's loop takes at once.
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use tokio::time::{Duration, Instant, timeout_at};
+
+use crate::http::answer::{Code, Problem};
+
+/// Lines in a chunk: the leader's loop handles so many in some milliseconds, in which it listens to nobody else.
+pub const CHUNK_LINES: usize = 1024;
+
+/// Bytes in a chunk, of more than one line: what a round has at most.
+pub const CHUNK_BYTES: usize = 1 << 20;
+
+/// Whole lines, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    text: Bytes,
+    /// Behind each line, its newline included.
+    ends: Vec<usize>,
+    /// The number of the first one in its stream, counted from one.
+    first: u64,
+}
+
+impl Chunk {
+    /// A body that came whole. None if it has more lines than a chunk.
+    pub fn whole(text: Bytes, first: u64) -> Option<Chunk> {
+        let newlines = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let mut ends: Vec<usize> = newlines.map(|(at, _)| at + 1).take(CHUNK_LINES + 1).collect();
+        if ends.last().copied().unwrap_or_default() < text.len() {
+            ends.push(text.len());
+        }
+        (ends.len() <= CHUNK_LINES).then_some(Chunk { text, ends, first })
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// As they came.
+    pub fn text(&self) -> &Bytes {
+        &self.text
+    }
+
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Each with its number in the stream, and without its newline.
+    pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        let lines = begins.zip(&self.ends).map(|(begin, end)| &self.text[begin..*end]);
+        (self.first..).zip(lines.map(|line| line.strip_suffix(b"\n").unwrap_or(line)))
+    }
+
+    /// What follows so many of its lines.
+    pub fn after(&self, count: usize) -> Chunk {
+        let Some(before) = count.checked_sub(1) else { return self.clone() };
+        let from = self.ends.get(before).copied().unwrap_or(self.text.len());
+        let ends = self.ends.iter().skip(count).map(|end| end - from).collect();
+        Chunk { text: self.text.slice(from..), ends, first: self.first + count as u64 }
+    }
+}
+
+/// Cuts what has come. It holds a chunk, or the beginning of one line, and a piece of the body besides.
+#[derive(Debug)]
+pub struct Splitter {
+    rest: BytesMut,
+    /// Of the lines of the next chunk.
+    ends: Vec<usize>,
+    searched: usize,
+    state: State,
+    /// The body has ended: what has no newline is a line, too.
+    closed: bool,
+    /// Of the next chunk's first line.
+    number: u64,
+    line_most: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// More may belong to the next chunk.
+    Open,
+    Full,
+    /// The line after the chunk is longer than lines may be.
+    Overlong,
+}
+
+impl Splitter {
+    pub fn new(line_most: usize) -> Splitter {
+        let (rest, ends) = (BytesMut::new(), Vec::new());
+        Splitter { rest, ends, searched: 0, state: State::Open, closed: false, number: 1, line_most }
+    }
+
+    pub fn push(&mut self, piece: &[u8]) {
+        self.rest.extend_from_slice(piece);
+        self.search();
+    }
+
+    pub fn finish(&mut self) {
+        self.closed = true;
+        self.search();
+    }
+
+    /// Nothing that follows belongs to the next chunk.
+    pub fn is_full(&self) -> bool {
+        self.closed || self.state != State::Open
+    }
+
+    pub fn is_overlong(&self) -> bool {
+        self.state == State::Overlong
+    }
+
+    pub fn has_lines(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// The lines that there are, if any.
+    pub fn take(&mut self) -> Option<Chunk> {
+        let upto = *self.ends.last()?;
+        let text = self.rest.split_to(upto).freeze();
+        let chunk = Chunk { text, ends: std::mem::take(&mut self.ends), first: self.number };
+        self.number += chunk.len() as u64;
+        self.searched -= upto;
+        if self.state == State::Full {
+            self.state = State::Open;
+        }
+        self.search();
+        Some(chunk)
+    }
+
+    fn search(&mut self) {
+        while self.state == State::Open {
+            let begins = self.ends.last().copied().unwrap_or_default();
+            let newline = self.rest[self.searched..].iter().position(|byte| *byte == b'\n');
+            let length = newline.map_or(self.rest.len(), |at| self.searched + at) - begins;
+            match newline {
+                _ if length > self.line_most => self.state = State::Overlong,
+                Some(_) => self.end_line(begins + length + 1),
+                None if self.closed && length > 0 => self.end_line(begins + length),
+                None => {
+                    self.searched = self.rest.len();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn end_line(&mut self, end: usize) {
+        if self.has_lines() && end > CHUNK_BYTES {
+            self.state = State::Full;
+            return;
+        }
+        self.ends.push(end);
+        self.searched = end;
+        if self.ends.len() == CHUNK_LINES || end >= CHUNK_BYTES {
+            self.state = State::Full;
+        }
+    }
+}
+
+/// The commands of a stream, as they come.
+#[derive(Debug)]
+pub struct Commands {
+    body: Body,
+    lines: Splitter,
+    /// How long no whole line may come, and when that was last so.
+    silence_most: Duration,
+    heard: Instant,
+}
+
+impl Commands {
+    pub fn new(body: Body, line_most: usize, silence_most: Duration) -> Commands {
+        Commands { body, lines: Splitter::new(line_most), silence_most, heard: Instant::now() }
+    }
+
+    /// Reads the next piece of the body. Nothing is lost if its caller stops to wait. To ask for the first piece is what brings
+    /// `100 Continue`.
+    pub async fn read(&mut self) -> Result<(), Problem> {
+        if self.lines.has_lines() {
+            return self.piece().await;
+        }
+        let until = self.heard + self.silence_most;
+        timeout_at(until, self.piece()).await.unwrap_or_else(|_| Err(silent()))
+    }
+
+    /// Nothing more is to be read before what there is has been taken.
+    pub fn is_full(&self) -> bool {
+        self.lines.is_full()
+    }
+
+    /// How many lines are there to be taken.
+    pub fn count(&self) -> usize {
+        self.lines.ends.len()
+    }
+
+    /// The lines that there are, if any. Silence counts from here.
+    pub fn take(&mut self) -> Option<Chunk> {
+        self.heard = Instant::now();
+        self.lines.take()
+    }
+
+    /// Silence counts from here: until now the client was not listened to.
+    pub fn listen_anew(&mut self) {
+        self.heard = Instant::now();
+    }
+
+    /// Why nothing more is read of a body that has not ended, if that is so and all lines before it were taken.
+    pub fn overlong(&self) -> Option<Problem> {
+        let most = self.lines.line_most;
+        let detail = format!("the line has more than {most} bytes; nothing that follows is read");
+        let is_next = self.lines.is_overlong() && !self.lines.has_lines();
+        is_next.then(|| Problem::new(Code::BodyTooLarge, detail).with("most", most))
+    }
+
+    /// The number of the first line that has not been taken.
+    pub fn number(&self) -> u64 {
+        self.lines.number
+    }
+
+    async fn piece(&mut self) -> Result<(), Problem> {
+        match self.body.frame().await {
+            None => {
+                self.lines.finish();
+                Ok(())
+            }
+            Some(Err(_)) => Err(Problem::new(Code::RequestTimeout, "the body broke off")),
+            Some(Ok(frame)) => {
+                // Trailers say nothing that we ask for.
+                if let Ok(data) = frame.into_data() {
+                    self.lines.push(&data);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn silent() -> Problem {
+    Problem::new(Code::RequestTimeout, "no whole line has come for too long; the stream ends here")
+}
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;

@@ -1,0 +1,155 @@
+//! A stream of commands: one a line, each answered by one line, in their order.
+//!
+//! ```text
+//!   body ─► Commands: the next chunk ─► Pipeline: chunks under way ─► answers ─► the client
+//! ```
+//!
+//! A client that reads no answers fills the last place, and then nothing more is decided, nor read of its body.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::EXPECT;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::driver::api::Denied;
+use crate::http::answer::stream::{self, Format};
+use crate::http::answer::{self, Answer, Code, NOT_TAKEN, Problem};
+use crate::http::dispatch::{Decided, Pipeline, decide};
+use crate::http::request::{
+    CHUNK_LINES, Chunk, ClientRequest, Commands, ConnectionTimeouts, Context, FIRST_LINE, FORWARDED,
+    IDEMPOTENCY_KEY, Query,
+};
+
+/// Answers to a chunk that wait for their reader, besides those on their way into the socket.
+const ANSWERS_MOST: usize = 1;
+
+pub async fn run(context: Arc<Context>, request: Request) -> Answer {
+    if request.headers().contains_key(IDEMPOTENCY_KEY) {
+        let detail = "each line has a key of its own: its member idempotency_key";
+        return Err(Problem::field("Idempotency-Key", detail));
+    }
+    if request.headers().contains_key(FORWARDED) {
+        return passed_on(&context, request).await;
+    }
+    let no_forward = Query::parse(request.uri().query(), &["forward"])?.no_forward;
+    if let Some(leader) = context.other_leader().filter(|_| no_forward) {
+        return Err(Denied::NotLeader { leader }.into());
+    }
+    let Ok(seat) = context.streams.clone().try_acquire_owned() else {
+        return Err(Denied::TooMany { bound: "streams of commands at this node" }.into());
+    };
+    let (head, body) = request.into_parts();
+    let mut commands = Commands::new(body, context.limits.body_bytes, context.limits.body_timeout);
+    if head.headers.contains_key(EXPECT) {
+        commands.read().await?;
+    }
+    let (tell, answers) = mpsc::channel(ANSWERS_MOST);
+    // The request goes on behind the head of its answer: what comes is no head of the next one.
+    let busy = head.extensions.get::<Arc<ConnectionTimeouts>>().map(|timeouts| timeouts.begin(head.version));
+    tokio::spawn(serve(context, head, no_forward, commands, tell, (seat, busy)));
+    let answers = unfold(answers, |mut answers| async move { Some((answers.recv().await?, answers)) });
+    Ok(stream::response(Format::Ndjson, answers))
+}
+
+/// What has come of a stream's body.
+enum Next {
+    Piece(Result<(), Problem>),
+    Verdicts,
+    /// The client takes no answers any more.
+    Gone,
+    /// The node ends.
+    Ended,
+}
+
+/// Until the body has ended, or the client has gone: what has reached the loop by then is decided without it.
+async fn serve(
+    context: Arc<Context>,
+    head: Parts,
+    no_forward: bool,
+    mut commands: Commands,
+    tell: mpsc::Sender<Result<Bytes, Infallible>>,
+    _held: impl Send,
+) {
+    let mut pipeline = Pipeline::new(&context, &head, no_forward);
+    let mut end = None;
+    while !(pipeline.is_empty() && (end.is_some() || commands.is_full() && commands.count() == 0)) {
+        let next = tokio::select! {
+            read = commands.read(), if end.is_none() && !commands.is_full() => Next::Piece(read),
+            () = pipeline.ready(), if !pipeline.is_empty() => Next::Verdicts,
+            () = tell.closed() => Next::Gone,
+            () = context.handle.ended(), if pipeline.is_empty() => Next::Ended,
+        };
+        let text = match next {
+            Next::Gone => return,
+            Next::Ended => {
+                end = Some(Denied::Stopping.into());
+                continue;
+            }
+            Next::Piece(Err(problem)) => {
+                end = Some(problem);
+                String::new()
+            }
+            Next::Piece(Ok(())) => String::new(),
+            Next::Verdicts => pipeline.next().await,
+        };
+        let has_news = !text.is_empty();
+        if !say(&context, &tell, text).await {
+            return;
+        }
+        if has_news {
+            commands.listen_anew();
+        }
+        while pipeline.wants(commands.count(), commands.is_full()) {
+            let Some(chunk) = commands.take() else { break };
+            let text = pipeline.add(chunk).await;
+            if !say(&context, &tell, text).await {
+                return;
+            }
+        }
+    }
+    if let Some(problem) = end.or(commands.overlong()) {
+        let mut last = Decided::default();
+        last.say_problem(&context, &head, problem, commands.number());
+        say(&context, &tell, last.text).await;
+    }
+}
+
+/// Whether the client takes it. One that takes nothing for as long as a connection may be idle has gone.
+async fn say(context: &Context, tell: &mpsc::Sender<Result<Bytes, Infallible>>, text: String) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let telling = tell.send(Ok(text.into()));
+    timeout(context.limits.idle_timeout, telling).await.is_ok_and(|told| told.is_ok())
+}
+
+/// A chunk that another node has of its client: a body that comes whole, and one answer.
+async fn passed_on(context: &Arc<Context>, request: Request) -> Answer {
+    let ClientRequest { parts, body, .. } = ClientRequest::from_request(request, context).await?;
+    let Some(chunk) = Chunk::whole(body, first_line(&parts.headers)) else {
+        let detail = format!("what is passed on has at most {CHUNK_LINES} lines");
+        return Err(Problem::new(Code::BodyTooLarge, detail).with("most", CHUNK_LINES));
+    };
+    let (count, decided) = (chunk.len(), decide(context, &parts, false, chunk).await);
+    let not_taken = match decided.not_taken {
+        Some((left, problem)) if left == count => return Err(problem),
+        Some((left, _)) => left,
+        None => 0,
+    };
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    let mut response: Response<Body> = answer::typed(StatusCode::OK, kind, decided.text);
+    response.headers_mut().insert(NOT_TAKEN, HeaderValue::from(not_taken));
+    Ok(response)
+}
+
+fn first_line(headers: &HeaderMap) -> u64 {
+    headers.get(FIRST_LINE).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(1)
+}
