@@ -99,6 +99,8 @@ struct Outcome {
 
 /// How long leaders are counted for, once the cluster has had the bound's time to settle.
 const WATCH: u64 = 4 * SECOND;
+/// How long clients think meanwhile.
+const IDLE: (u64, u64) = (200 * MS, 600 * MS);
 
 fn live(case: &Case) -> Result<Outcome, Violation> {
     let Case { graph, leader } = *case;
@@ -115,7 +117,10 @@ fn live(case: &Case) -> Result<Outcome, Violation> {
     ensure(resumed.is_some() || !graph.has_centre(), "I10 writes go on", || states(&world))?;
     world.run_until(settled)?;
     let settling = world.openings.len();
+    // What is looked at now is who leads, and clients make most of the events.
+    let busy = std::mem::replace(&mut world.clients.think, IDLE);
     world.run_until(settled + WATCH)?;
+    world.clients.think = busy;
     let later = world.openings.len() - settling;
     let resumed = resumed.map(|at| at - cut);
     let healed = ends_well(&mut world)?;

@@ -8,6 +8,9 @@ use crate::checks::Violation;
 use crate::operations::{Extent, Operation};
 use crate::world::World;
 
+/// How long clients think while an isolation lasts and lasts.
+const IDLE: (u64, u64) = (60 * MS, 200 * MS);
+
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Both,
@@ -75,7 +78,11 @@ fn live(case: &Case) -> Result<u64, Violation> {
         Heal::Prompt => began + case.lasts,
         Heal::Late => world.now + 2 * SECOND + 500 * MS,
     };
+    // Until the conclusions are drawn as many calls come as ever, and few while nothing else happens.
+    world.run_until(heal.clamp(world.now, world.now + SECOND))?;
+    let busy = std::mem::replace(&mut world.clients.think, IDLE);
     world.run_until(heal.max(world.now))?;
+    world.clients.think = busy;
     ends_well(&mut world)
 }
 

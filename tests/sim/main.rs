@@ -49,3 +49,6 @@ mod stored;
 mod succession;
 mod traffic;
 mod world;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,30 +1,27 @@
-//! The simulator's own randomness: stable over versions of every crate, so that a seed stays a seed.
+//! What the simulator draws. A seed stays a seed, whatever else changes.
 
-/// SplitMix64.
+use eldest_storage::files::Dice;
+
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(Dice);
 
 impl Rng {
     pub fn new(seed: u64) -> Rng {
-        Rng(seed ^ 0x5DEE_CE66_D1CE_4E5B)
+        Rng(Dice::new(seed ^ 0x5DEE_CE66_D1CE_4E5B))
     }
 
     /// Another stream, so that one concern's draws do not shift another's.
     pub fn fork(&mut self) -> Rng {
-        Rng(self.next())
+        Rng(Dice::new(self.next()))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.roll()
     }
 
     /// Below `bound`, which is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.0.below(bound)
     }
 
     /// From `low` to `high`, both included.
@@ -38,7 +35,7 @@ impl Rng {
     }
 
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len() as u64) as usize]
+        self.0.pick(items)
     }
 
     /// One of these, as often as its weight says.

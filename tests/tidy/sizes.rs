@@ -1,4 +1,4 @@
-//! Files and functions stay small. What is over the limit is listed with its size, and the list only goes down.
+//! Files stay small. What is over the limit is listed with its size, and the list only goes down. Of functions clippy says the same.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,6 @@ use crate::source::Source;
 pub const RATCHET: &str = "tests/tidy/sizes.txt";
 
 const FILE_LINES_MAX: usize = 400;
-const FUNCTION_LINES_MAX: usize = 70;
-
-#[derive(Debug)]
-struct Size {
-    lines: usize,
-    limit: usize,
-    /// `file:line` of what was measured.
-    place: String,
-}
 
 #[derive(Debug)]
 struct Listed {
@@ -28,30 +19,27 @@ pub fn check(sources: &[Source], ratchet: &str) -> Vec<String> {
     let sizes = measure(sources);
     let (listed, mut complaints) = parse(ratchet);
     for entry in &listed {
-        complaints.extend(compare(entry, sizes.get(&entry.name)));
+        complaints.extend(compare(entry, sizes.get(&entry.name).copied()));
     }
-    for (name, size) in &sizes {
-        let known = listed.iter().any(|entry| entry.name == *name);
-        if size.lines > size.limit && !known {
-            let Size { lines, limit, place } = size;
-            complaints.push(format!("{place}: {name} has {lines} lines, at most {limit}; split it"));
+    for (name, lines) in sizes {
+        let known = listed.iter().any(|entry| entry.name == name);
+        if lines > FILE_LINES_MAX && !known {
+            complaints.push(format!("{name}:1: {lines} lines, at most {FILE_LINES_MAX}; split it"));
         }
     }
     complaints
 }
 
-fn compare(entry: &Listed, size: Option<&Size>) -> Option<String> {
+fn compare(entry: &Listed, size: Option<usize>) -> Option<String> {
     let Listed { name, lines: listed, place } = entry;
     match size {
         None => Some(format!("{place}: {name} does not exist; remove the line")),
-        Some(size) if size.lines <= size.limit => {
-            Some(format!("{place}: {name} is within the limit of {}; remove the line", size.limit))
+        Some(lines) if lines <= FILE_LINES_MAX => {
+            Some(format!("{place}: {name} is within the limit of {FILE_LINES_MAX}; remove the line"))
         }
-        Some(size) if size.lines < *listed => {
-            Some(format!("{place}: {name} shrank; write `{name} {}`", size.lines))
-        }
-        Some(size) if size.lines > *listed => {
-            Some(format!("{}: {name} grew from {listed} to {} lines; split it", size.place, size.lines))
+        Some(lines) if lines < *listed => Some(format!("{place}: {name} shrank; write `{name} {lines}`")),
+        Some(lines) if lines > *listed => {
+            Some(format!("{name}:1: grew from {listed} to {lines} lines; split it"))
         }
         Some(_) => None,
     }
@@ -65,7 +53,7 @@ fn parse(ratchet: &str) -> (Vec<Listed>, Vec<String>) {
         let entry = line.split_once(' ').and_then(|(name, lines)| Some((name, lines.parse().ok()?)));
         match entry {
             _ if line.is_empty() || line.starts_with('#') => {}
-            None => complaints.push(format!("{place}: write `path lines` or `path::function lines`")),
+            None => complaints.push(format!("{place}: write `path lines`")),
             Some((name, _)) if listed.iter().any(|other| other.name == name) => {
                 complaints.push(format!("{place}: {name} is listed twice; remove a line"));
             }
@@ -75,23 +63,8 @@ fn parse(ratchet: &str) -> (Vec<Listed>, Vec<String>) {
     (listed, complaints)
 }
 
-/// The size of every file and function. Functions of one name in one file share an entry, the longest counts.
-fn measure(sources: &[Source]) -> BTreeMap<String, Size> {
-    let mut sizes = BTreeMap::new();
-    for source in sources {
-        let place = format!("{}:1", source.path);
-        let size = Size { lines: file_lines(source), limit: FILE_LINES_MAX, place };
-        sizes.insert(source.path.clone(), size);
-        for function in source.functions() {
-            let lines = function.lines.clone().count();
-            let place = format!("{}:{}", source.path, function.lines.start());
-            let name = format!("{}::{}", source.path, function.name);
-            if sizes.get(&name).is_none_or(|other: &Size| other.lines < lines) {
-                sizes.insert(name, Size { lines, limit: FUNCTION_LINES_MAX, place });
-            }
-        }
-    }
-    sizes
+fn measure(sources: &[Source]) -> BTreeMap<String, usize> {
+    sources.iter().map(|source| (source.path.clone(), file_lines(source))).collect()
 }
 
 /// Tests beside the code do not make the code longer; a file of tests counts whole.
@@ -110,28 +83,14 @@ mod tests {
         vec![Source::new("src/a.rs", &"// x\n".repeat(lines))]
     }
 
-    fn function(lines: usize) -> Vec<Source> {
-        vec![Source::new("src/a.rs", &format!("fn f() {{\n{}}}\n", "x();\n".repeat(lines - 2)))]
-    }
-
     #[test]
     fn small_things_pass() {
         assert_eq!(check(&file(FILE_LINES_MAX), "# nothing\n"), Vec::<String>::new());
-        assert_eq!(check(&function(FUNCTION_LINES_MAX), ""), Vec::<String>::new());
     }
 
     #[test]
     fn big_things_fail() {
-        assert_eq!(check(&file(401), ""), ["src/a.rs:1: src/a.rs has 401 lines, at most 400; split it"]);
-        assert_eq!(check(&function(71), ""), ["src/a.rs:1: src/a.rs::f has 71 lines, at most 70; split it"]);
-    }
-
-    #[test]
-    fn the_longest_of_one_name_counts() {
-        let sample = |lines| format!("fn f() {{\n{}}}\n", "x();\n".repeat(lines));
-        let text = [sample(1), sample(80), sample(2)].concat();
-        let found = check(&[Source::new("src/a.rs", &text)], "");
-        assert_eq!(found, ["src/a.rs:4: src/a.rs::f has 82 lines, at most 70; split it"]);
+        assert_eq!(check(&file(401), ""), ["src/a.rs:1: 401 lines, at most 400; split it"]);
     }
 
     #[test]
@@ -144,12 +103,12 @@ mod tests {
     #[test]
     fn the_ratchet_only_goes_down() {
         assert_eq!(check(&file(500), "src/a.rs 500\n"), Vec::<String>::new());
-        let grew = "src/a.rs:1: src/a.rs grew from 500 to 501 lines; split it";
+        let grew = "src/a.rs:1: grew from 500 to 501 lines; split it";
         assert_eq!(check(&file(501), "src/a.rs 500\n"), [grew]);
         let shrank = "tests/tidy/sizes.txt:1: src/a.rs shrank; write `src/a.rs 450`";
         assert_eq!(check(&file(450), "src/a.rs 500\n"), [shrank]);
-        let small = "tests/tidy/sizes.txt:1: src/a.rs::f is within the limit of 70; remove the line";
-        assert_eq!(check(&function(70), "src/a.rs::f 80\n"), [small]);
+        let small = "tests/tidy/sizes.txt:1: src/a.rs is within the limit of 400; remove the line";
+        assert_eq!(check(&file(400), "src/a.rs 480\n"), [small]);
     }
 
     #[test]

@@ -19,12 +19,6 @@ pub struct Source {
     pub only_for_tests: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function {
-    pub name: String,
-    pub lines: RangeInclusive<usize>,
-}
-
 impl Source {
     pub fn new(path: &str, text: &str) -> Source {
         let tokens = tokens(text);
@@ -100,19 +94,6 @@ impl Source {
         let child = |(_, end): (usize, usize)| format!("{}/{}", self.folder(), self.tokens[end - 1].text);
         items.filter(declares).map(child).collect()
     }
-
-    pub fn functions(&self) -> Vec<Function> {
-        let mut found = Vec::new();
-        for (at, token) in self.tokens.iter().enumerate().filter(|(_, token)| token.text == "fn") {
-            let named = self.tokens.get(at + 1).filter(|name| name.is_word());
-            let end = item_end(&self.tokens, at);
-            if let (Some(name), "}") = (named, text_at(&self.tokens, end)) {
-                let lines = token.line..=self.tokens[end].line;
-                found.push(Function { name: name.text.clone(), lines });
-            }
-        }
-        found
-    }
 }
 
 /// First and last token of each item under `#[cfg(test)]` or `#[cfg(all(test, …))]`.
@@ -174,14 +155,5 @@ mod tests {
         assert_eq!(known("src/a/mod.rs"), (module.clone(), 1));
         assert_eq!(known("src/a/b.rs"), (module.clone(), 2));
         assert_eq!(known("src/a/b/mod.rs"), (module, 2));
-    }
-
-    #[test]
-    fn functions_have_bodies_and_names() {
-        let text =
-            "trait T {\n fn a();\n fn b(f: fn(u8)) -> [u8; 2] {\n  x\n }\n}\nfn c<A>()\nwhere A: B {}\n";
-        let found = Source::new("src/a.rs", text).functions();
-        let names: Vec<_> = found.iter().map(|found| (found.name.as_str(), found.lines.clone())).collect();
-        assert_eq!(names, [("b", 3..=5), ("c", 7..=8)]);
     }
 }

@@ -21,10 +21,6 @@ pub fn prose(text: &str) -> String {
     keep(text, |kind| matches!(kind, Kind::Comment | Kind::Text))
 }
 
-pub fn comments(text: &str) -> String {
-    keep(text, |kind| kind == Kind::Comment)
-}
-
 fn keep(text: &str, wanted: impl Fn(Kind) -> bool) -> String {
     let chars: Vec<char> = text.chars().collect();
     let shown = |(&c, kind): (&char, Kind)| if c == '\n' || wanted(kind) { c } else { ' ' };
@@ -123,7 +119,7 @@ fn raw_body(body: &[char], hashes: usize) -> usize {
 }
 
 mod tests {
-    use super::{code, comments, prose};
+    use super::{code, prose};
 
     /// The words that remain; blanks say nothing.
     fn words(text: &str) -> String {
@@ -133,7 +129,6 @@ mod tests {
     #[test]
     fn line_comments_end_with_the_line() {
         assert_eq!(words(&code("a // b \"c\n d /// e")), "a d");
-        assert_eq!(words(&comments("a // b \"c\n d /// e")), "// b \"c /// e");
     }
 
     #[test]

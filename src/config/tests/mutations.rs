@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use eldest_storage::files::Dice;
+
 use super::{LOCAL, Start};
 use crate::config::files::File;
 use crate::config::mistakes::Findings;
@@ -43,44 +45,27 @@ const SCRAPS: [&str; 28] = [
     "$serde_json::private::RawValue",
 ];
 
-/// SplitMix64.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-}
-
 /// Cuts out, doubles, swaps or inserts a few times.
-fn mutated(text: &str, rng: &mut Rng) -> String {
+fn mutated(text: &str, rng: &mut Dice) -> String {
     let mut chars: Vec<char> = text.chars().collect();
-    for _ in 0..=rng.below(4) {
-        let at = rng.below(chars.len() + 1);
-        let end = (at + rng.below(12)).min(chars.len());
-        match rng.below(5) {
+    for _ in 0..=rng.place(4) {
+        let at = rng.place(chars.len() + 1);
+        let end = (at + rng.place(12)).min(chars.len());
+        match rng.place(5) {
             0 => drop(chars.drain(at..end)),
             1 => chars.splice(at..at, text.chars().skip(at).take(20)).for_each(drop),
-            2 => chars.truncate(rng.below(chars.len() * 8).max(at)),
+            2 => chars.truncate(rng.place((chars.len() * 8).max(1)).max(at)),
             3 => chars[at..end].reverse(),
-            _ => chars.splice(at..end, SCRAPS[rng.below(SCRAPS.len())].chars()).for_each(drop),
+            _ => chars.splice(at..end, SCRAPS[rng.place(SCRAPS.len())].chars()).for_each(drop),
         }
     }
     chars.into_iter().collect()
 }
 
 /// One part of a file, without the comments, where a mutation hits nothing.
-fn part(config: &str, rng: &mut Rng) -> String {
+fn part(config: &str, rng: &mut Dice) -> String {
     let parts: Vec<&str> = config.split("\n[").collect();
-    let (first, at) = (parts[0].to_string(), rng.below(parts.len()));
+    let (first, at) = (parts[0].to_string(), rng.place(parts.len()));
     let part = if at == 0 { first } else { format!("[{}", parts[at]) };
     let lines = part.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| format!("{line}\n")).collect()
@@ -114,10 +99,10 @@ fn accepts_topology(text: &str) -> bool {
 
 #[test]
 fn mutated_topologies() {
-    let mut rng = Rng(1);
+    let mut rng = Dice::new(1);
     let mut accepted = 0;
     for _ in 0..ROUNDS {
-        let text = if rng.below(2) == 0 { EXAMPLE } else { LOCAL };
+        let text = if rng.place(2) == 0 { EXAMPLE } else { LOCAL };
         accepted += u64::from(accepts_topology(&mutated(text, &mut rng)));
     }
     assert!((ROUNDS / 100..ROUNDS).contains(&accepted), "{accepted}: too mild or too harsh to test anything");
@@ -125,7 +110,7 @@ fn mutated_topologies() {
 
 #[test]
 fn mutated_settings() {
-    let mut rng = Rng(2);
+    let mut rng = Dice::new(2);
     let mut accepted = 0;
     for _ in 0..ROUNDS {
         let text = part(CONFIG, &mut rng);

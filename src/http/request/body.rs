@@ -137,6 +137,23 @@ mod tests {
         Some((problem.code(), text["field"].clone()))
     }
 
+    /// At once, as most come, or piece by piece.
+    #[tokio::test]
+    async fn a_body_has_at_most_so_many_bytes() {
+        let far = Instant::now() + std::time::Duration::from_secs(3600);
+        let pieces = |pieces: &'static [&'static str]| {
+            let pieces = pieces.iter().map(|piece| Ok::<_, std::convert::Infallible>(*piece));
+            Body::from_stream(futures_util::stream::iter(pieces))
+        };
+        for whole in [Body::from("abcd"), pieces(&["abcd"]), pieces(&["ab", "cd"])] {
+            assert_eq!(read(whole, 4, far).await.ok().as_deref(), Some(&b"abcd"[..]));
+        }
+        for larger in [Body::from("abcde"), pieces(&["abcde"]), pieces(&["ab", "cde"])] {
+            let refused = read(larger, 4, far).await.err().map(|problem| problem.code());
+            assert_eq!(refused, Some(Code::BodyTooLarge));
+        }
+    }
+
     #[test]
     fn objects_are_read_or_the_field_is_named() {
         for good in ["", " \n", "{}", "{\"number\": 7}", "{\"number\": null}"] {

@@ -2,33 +2,29 @@
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Uri};
+use eldest_storage::files::Dice;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::Answer;
 use super::node::Node;
 
-/// Numbers that are the same in every run (SplitMix64).
-struct Dice(u64);
+struct Rng(Dice);
 
-impl Dice {
-    fn roll(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) as usize % below
+impl Rng {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0.place(bound)
     }
 
     fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
-        from[self.roll(from.len())]
+        from[self.below(from.len())]
     }
 
     /// The same with some bytes changed, left out or repeated.
     fn spoil(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut spoilt = bytes.to_vec();
-        for _ in 0..self.roll(4) {
-            let at = self.roll(spoilt.len() + 1);
+        for _ in 0..self.below(4) {
+            let at = self.below(spoilt.len() + 1);
             let byte = self.pick(&[
                 b"%".as_slice(),
                 b"/",
@@ -42,7 +38,7 @@ impl Dice {
                 b"9",
                 b"..",
             ]);
-            match self.roll(3) {
+            match self.below(3) {
                 0 => drop(spoilt.splice(at..at, byte.iter().copied())),
                 1 if at < spoilt.len() => spoilt.truncate(at),
                 _ => spoilt.extend_from_slice(byte),
@@ -110,28 +106,28 @@ const BODIES: [&str; 9] = [
     "{\"ttl_ms\":1,\"reason\":\"x\"}",
 ];
 
-fn made(dice: &mut Dice) -> Option<Request<Body>> {
-    let target = dice.pick(&TARGETS.map(str::as_bytes));
-    let target = dice.spoil(target);
+fn made(rng: &mut Rng) -> Option<Request<Body>> {
+    let target = rng.pick(&TARGETS.map(str::as_bytes));
+    let target = rng.spoil(target);
     let mut request = Request::new(Body::empty());
-    *request.method_mut() = Method::from_bytes(dice.pick(&METHODS).as_bytes()).ok()?;
+    *request.method_mut() = Method::from_bytes(rng.pick(&METHODS).as_bytes()).ok()?;
     *request.uri_mut() = Uri::from_maybe_shared(target).ok()?;
-    for _ in 0..dice.roll(4) {
-        let (name, value) = HEADERS[dice.roll(HEADERS.len())];
-        let value = HeaderValue::from_bytes(&dice.spoil(value.as_bytes())).ok()?;
+    for _ in 0..rng.below(4) {
+        let (name, value) = HEADERS[rng.below(HEADERS.len())];
+        let value = HeaderValue::from_bytes(&rng.spoil(value.as_bytes())).ok()?;
         request.headers_mut().append(HeaderName::from_static(name), value);
     }
-    let body = dice.pick(&BODIES.map(str::as_bytes));
-    *request.body_mut() = Body::from(dice.spoil(body));
+    let body = rng.pick(&BODIES.map(str::as_bytes));
+    *request.body_mut() = Body::from(rng.spoil(body));
     Some(request)
 }
 
 #[tokio::test]
 async fn whatever_is_asked_is_answered() {
     let node = Node::leader().await;
-    let (mut dice, mut sent) = (Dice(1), 0);
+    let (mut rng, mut sent) = (Rng(Dice::new(1)), 0);
     while sent < 5_000 {
-        let Some(request) = made(&mut dice) else {
+        let Some(request) = made(&mut rng) else {
             continue;
         };
         sent += 1;
@@ -151,12 +147,12 @@ async fn whatever_bytes_come_the_next_call_is_served() {
     let mut node = Node::leader().await;
     let _serving = node.serve();
     let address = node.url().replace("http://", "");
-    let mut dice = Dice(2);
+    let mut rng = Rng(Dice::new(2));
     for _ in 0..300 {
-        let (target, body) = (dice.pick(&TARGETS), dice.pick(&BODIES));
+        let (target, body) = (rng.pick(&TARGETS), rng.pick(&BODIES));
         let length = body.len();
         let whole = format!("PUT {target} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}");
-        let bytes = dice.spoil(whole.as_bytes());
+        let bytes = rng.spoil(whole.as_bytes());
         let mut stream = TcpStream::connect(&address).await.expect("it listens");
         // The node may close before it has read everything.
         let _ = stream.write_all(&bytes).await;

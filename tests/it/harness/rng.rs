@@ -1,29 +1,26 @@
-//! Seeded randomness of our own: a seed stays a seed whatever crates change.
+//! What callers draw. A seed stays a seed, whatever else changes.
 
-/// SplitMix64.
+use eldest_storage::files::Dice;
+
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(Dice);
 
 impl Rng {
     pub fn new(seed: u64) -> Rng {
-        Rng(seed ^ 0x5DEE_CE66_D1CE_4E5B)
+        Rng(Dice::new(seed ^ 0x5DEE_CE66_D1CE_4E5B))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.roll()
     }
 
     /// Below `bound`, which is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.0.below(bound)
     }
 
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len() as u64) as usize]
+        self.0.pick(items)
     }
 
     pub fn bytes(&mut self, count: u64) -> Vec<u8> {

@@ -1,21 +1,22 @@
 //! Random histories: small ones, decided by the reference too, and large ones, for the cost.
 
+use eldest_storage::files::Dice;
+
 use super::Call::{Cas, Create, Delete, Read, Write};
 use super::Outcome::{Done, Mismatch, Refused, Unknown, Value};
 use super::reference::linearizable;
 use super::tests::{judge, lost, op};
 use super::{Call, Op, Outcome, Verdict, check, check_within};
 
-/// Small numbers from a seed (the splitmix64 generator).
-struct Rng(u64);
+struct Rng(Dice);
 
 impl Rng {
+    fn new(seed: u64) -> Rng {
+        Rng(Dice::new(seed))
+    }
+
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        self.0.below(bound)
     }
 
     fn chance(&mut self, percent: u64) -> bool {
@@ -23,7 +24,7 @@ impl Rng {
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
+        *self.0.pick(from)
     }
 
     /// Few values, so that they often repeat.
@@ -96,7 +97,7 @@ fn first_broken(history: &[Op]) -> Option<u64> {
 
 #[test]
 fn agrees_with_the_reference() {
-    let (mut rng, mut passed, mut failed) = (Rng(1), 0, 0);
+    let (mut rng, mut passed, mut failed) = (Rng::new(1), 0, 0);
     while passed + failed < 40_000 {
         let (count, percent_tampered) = (1 + rng.below(7), rng.pick(&[0, 40, 80]));
         let history = small(&mut rng, count, percent_tampered);
@@ -116,7 +117,7 @@ fn agrees_with_the_reference() {
 /// Longer than the reference can do: values come and go, are forgotten and come back.
 #[test]
 fn correct_histories_of_few_values_pass() {
-    let mut rng = Rng(2);
+    let mut rng = Rng::new(2);
     for _ in 0..3_000 {
         let history = small(&mut rng, 60, 0);
         assert_eq!(check(&history), Ok(()), "{history:#?}");
@@ -173,7 +174,7 @@ fn answer(rng: &mut Rng, ops: &mut [Op]) {
 fn large_histories_are_cheap() {
     for seed in 0..20 {
         for (clients, percent_unknown) in [(5, 5), (10, 5), (10, 40), (20, 10)] {
-            let mut history = large(&mut Rng(seed), 2_000, clients, percent_unknown);
+            let mut history = large(&mut Rng::new(seed), 2_000, clients, percent_unknown);
             assert_eq!(check_within(&history, 200_000), Ok(()), "seed {seed}, {clients} clients");
             // Some read of the second half now saw what was never written.
             let is_read = |op: &&mut Op| matches!(op.outcome, Value(_));

@@ -128,6 +128,17 @@ mod tests {
     }
 
     #[test]
+    fn beside_the_one_that_is_called_each_in_turn() {
+        let nodes = nodes();
+        let beside: Vec<String> = (0..4).map(|_| nodes.beside().to_string()).collect();
+        let [second, third] = ["http://n2:9000/", "http://n3:9000/"];
+        assert_eq!(beside, [second, third, second, third]);
+        nodes.leads(second);
+        let beside: Vec<String> = (0..2).map(|_| nodes.beside().to_string()).collect();
+        assert_eq!(beside, ["http://n1:9000/", third]);
+    }
+
+    #[test]
     fn wrong_addresses_are_refused() {
         assert!(Nodes::new(Vec::<String>::new()).is_err());
         for url in ["https://n1:9000", "http://", "n1:port"] {

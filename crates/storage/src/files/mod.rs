@@ -11,8 +11,6 @@ pub mod simulated;
 mod system;
 
 pub use access::{FileError, Files, Open, Stream};
-#[cfg(test)]
-pub use simulated::Dice;
 #[cfg(any(test, feature = "simulated"))]
-pub use simulated::Simulated;
+pub use simulated::{Dice, Simulated};
 pub use system::{FileSystem, Handle, How, Lock, Look};

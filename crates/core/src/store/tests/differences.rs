@@ -119,7 +119,7 @@ fn quarrelled() -> Vec<Side> {
 fn garbage_is_refused_or_merged() {
     let sides = quarrelled();
     let text = sides[0].store.whole().to_text();
-    let mut rng = Rng(8);
+    let mut rng = Rng::new(8);
     let pieces = [
         "\"", "{", "}", "\n", " ", "9", "@", ":", ".", "tomb ", "rival ", "doc ", "null", "é", "\0", "user:",
         "7.1@3",

@@ -93,7 +93,7 @@ fn check(command: &Command, bench: &mut Bench) {
 
 #[test]
 fn mutated_bodies() {
-    let mut rng = Rng(7);
+    let mut rng = Rng::new(7);
     let mut bench = furnished();
     let (mut read, mut refused) = (0, 0);
     for round in 0..20_000 {
@@ -127,7 +127,7 @@ fn mutated_bodies() {
 
 #[test]
 fn mutated_documents_and_entries() {
-    let mut rng = Rng(8);
+    let mut rng = Rng::new(8);
     let bench = furnished();
     let text = document::document(&bench.store);
     let entries = bench.entries();

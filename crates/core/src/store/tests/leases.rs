@@ -333,7 +333,7 @@ fn a_process_that_a_meeting_changed_is_news() {
 #[test]
 fn leases_come_through_any_meetings() {
     for seed in 0..150 {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let mut sides = Side::group(&[1, 2, 3], |_| ());
         let mut given: BTreeMap<u64, (Text, Text)> = BTreeMap::new();
         for _ in 0..60 {

@@ -23,7 +23,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> World {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let ids = [1, 2, 3, 4];
         let sides = Side::group(&ids[..2 + rng.below(3)], |_| ());
         World {
@@ -201,10 +201,10 @@ fn whatever_the_order_of_meetings_nothing_vanishes() {
             world.step();
         }
         world.sides.iter().for_each(Side::check);
-        let joined = world.joined(&mut Rng(seed));
+        let joined = world.joined(&mut Rng::new(seed));
         world.check_joined(&joined);
         for order in 1..4 {
-            let other = world.joined(&mut Rng(seed + 1000 * order));
+            let other = world.joined(&mut Rng::new(seed + 1000 * order));
             assert_eq!(other.data(), joined.data(), "seed {seed}, order {order}");
             world.check_joined(&other);
         }

@@ -88,7 +88,7 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Run {
-        let rng = Rng(seed);
+        let rng = Rng::new(seed);
         Run { rng, bench: Bench::new(), mirror: BTreeMap::new(), log: Vec::new(), accepted: 0 }
     }
 
@@ -167,7 +167,7 @@ fn whatever_is_asked_for_these_hold() {
 fn equal_states_have_equal_digests_whatever_their_past() {
     let entries = furnished().entries();
     let digest = furnished().store.digest();
-    let mut rng = Rng(1);
+    let mut rng = Rng::new(1);
     for _ in 0..50 {
         let mut loader = Loader::default();
         let mut left = entries.clone();

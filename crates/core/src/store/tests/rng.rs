@@ -1,20 +1,17 @@
-//! Seeded randomness that stays the same over versions of every crate.
+//! What the store's tests draw, by places in lists.
 
-/// SplitMix64.
+use eldest_storage::files::Dice;
+
 #[derive(Clone, Debug)]
-pub struct Rng(pub u64);
+pub struct Rng(Dice);
 
 impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+    pub fn new(seed: u64) -> Rng {
+        Rng(Dice::new(seed))
     }
 
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+        self.0.place(bound)
     }
 
     pub fn one_in(&mut self, count: usize) -> bool {

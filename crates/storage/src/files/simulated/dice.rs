@@ -1,4 +1,4 @@
-//! Chance that follows from a seed: SplitMix64.
+//! Chance that follows from a seed, the same over versions of every crate: SplitMix64. Every test that draws draws from it.
 
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
@@ -22,13 +22,15 @@ impl Dice {
     }
 
     /// One of so many places.
-    #[cfg(test)]
     pub fn place(&mut self, count: usize) -> usize {
         self.below(count as u64) as usize
     }
 
-    #[cfg(test)]
     pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
+    }
+
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.place(items.len())]
     }
 }
