@@ -94,12 +94,14 @@ impl SnapshotPlan {
         }
     }
 
-    /// The state has become another one, which somebody else writes down at once: the keys that are in no snapshot yet, or
-    /// that it must be everything.
-    pub fn hand_over(&mut self, at: Index, store: Store) -> (BTreeSet<Key>, bool) {
-        let mut keys = std::mem::take(&mut self.upto_due);
+    /// The state has become another one by these changes, which somebody else writes down at once: the keys that are in no
+    /// snapshot yet, or that it must be everything.
+    pub fn hand_over(&mut self, at: Index, store: Store, changes: BTreeSet<Key>) -> (BTreeSet<Key>, bool) {
         let whole = self.whole;
-        keys.append(&mut self.beyond);
+        let mut keys = changes;
+        // Not `append`: there may be very many changes, and between two snapshots there are few.
+        keys.extend(std::mem::take(&mut self.upto_due));
+        keys.extend(std::mem::take(&mut self.beyond));
         // What is on its way may yet fail.
         keys.extend(self.running.iter().flat_map(|running| running.iter().cloned()));
         self.forget();
