@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::mpsc;
+
 use super::answers::Answers;
 use super::api::{Ask, CatchUp, PeerAsk, PeerCall, PeerState, Signs};
 use super::chunks::Chunk;
@@ -15,7 +17,7 @@ use super::setup::Setup;
 use super::snapshots::{SnapshotWriter, Taken};
 use super::transport::{Arrived, Network};
 use super::{channels, clock, feed};
-use crate::replica::{Brought, Call, CallId, In, Out, Replica};
+use crate::replica::{Brought, Call, CallId, In, Out, Prepared, Replica};
 use crate::storage::line;
 use crate::storage::node::DiskState;
 use crate::storage::snapshot::{SnapshotError, Snapshots};
@@ -33,6 +35,8 @@ pub struct Engine {
     pub(super) replies: Replies,
     pub(super) snapshots: Arc<Mutex<Snapshots>>,
     pub(super) snapshot_writer: SnapshotWriter,
+    /// Where what is worked out beside the loop comes back.
+    pub(super) prepared: mpsc::Sender<Prepared>,
     /// What carrying out brought about: the replica hears of it next.
     pub(super) inputs: VecDeque<In>,
     pub(super) signs: Signs,
@@ -53,6 +57,7 @@ pub struct Wiring {
     pub network: Arc<Network>,
     pub snapshots: Arc<Mutex<Snapshots>>,
     pub snapshot_writer: SnapshotWriter,
+    pub prepared: mpsc::Sender<Prepared>,
     pub signs: Signs,
     pub feed: feed::Writer,
     pub channels: channels::Keeper,
@@ -60,7 +65,7 @@ pub struct Wiring {
 
 impl Engine {
     pub fn new(replica: Replica, disk: DiskEnd, wiring: Wiring) -> Engine {
-        let Wiring { setup, network, snapshots, snapshot_writer, signs, feed, channels } = wiring;
+        let Wiring { setup, network, snapshots, snapshot_writer, prepared, signs, feed, channels } = wiring;
         Engine {
             setup,
             replica,
@@ -70,6 +75,7 @@ impl Engine {
             replies: Replies::default(),
             snapshots,
             snapshot_writer,
+            prepared,
             inputs: VecDeque::new(),
             signs,
             remarks: Remarks::default(),
@@ -113,6 +119,8 @@ impl Engine {
                 }
             }
             Out::Snapshot(order) => self.take_snapshot(*order),
+            Out::Prepare(preparation) => self.prepare(*preparation),
+            Out::Discard(discarded) => self.discard(discarded),
             Out::Feed(event) => self.tell_feed(event),
             Out::Event(event) => super::told::event(&self.setup, event),
             Out::End(why) => {
@@ -246,6 +254,10 @@ impl Engine {
                 self.handle(In::SnapshotEnded(None));
             }
         }
+    }
+
+    pub fn is_prepared(&mut self, prepared: Prepared) {
+        self.handle(In::Prepared(prepared.into()));
     }
 
     /// What time has made due.

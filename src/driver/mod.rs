@@ -5,6 +5,7 @@
 //!   http ── PeerAsk ────┤                       ┌─► storage's writer ── DiskState ─┐
 //!   network ─ Arrived ──┼─► Engine ── outputs ──┼─► transport ── POST ─► peers     │
 //!   snapshots ─ Taken ──┤     ▲                 ├─► snapshots' thread              │
+//!   merges ─ Prepared ──┤     │                 ├─► a thread for what is prepared  │
 //!   clock ─── Tick ─────┘     │                 └─► replies                        │
 //!                             └────────────────────────────────────────────────────┘
 //! ```
@@ -27,6 +28,7 @@ mod leases;
 mod member;
 mod outputs;
 mod own_view;
+mod preparing;
 mod pulse;
 mod remarks;
 mod replies;

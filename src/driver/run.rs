@@ -11,7 +11,7 @@ use super::end::End;
 use super::engine::Engine;
 use super::snapshots::Taken;
 use super::transport::Arrived;
-use crate::replica::CallId;
+use crate::replica::{CallId, Prepared};
 use crate::storage::node::DiskState;
 use crate::types::Time;
 
@@ -31,6 +31,7 @@ pub struct Sources {
     pub peers: mpsc::Receiver<PeerAsk>,
     pub arrived: mpsc::Receiver<Arrived>,
     pub taken: mpsc::Receiver<Taken>,
+    pub prepared: mpsc::Receiver<Prepared>,
     pub disk: watch::Receiver<DiskState>,
 }
 
@@ -57,6 +58,7 @@ pub async fn run(mut engine: Engine, mut sources: Sources) -> End {
             }
             Some(arrived) = sources.arrived.recv() => engine.arrived(arrived),
             Some(taken) = sources.taken.recv() => engine.snapshot_taken(taken),
+            Some(prepared) = sources.prepared.recv() => engine.is_prepared(prepared),
             Some(call) = sources.gone.recv() => engine.gone(call),
             _ = sources.asks.recv_many(&mut asks, TAKEN_AT_ONCE) => {
                 engine.asked(asks.drain(..), sources.chunks.try_recv().ok());

@@ -13,6 +13,7 @@ use super::clock;
 use super::disk::DiskEnd;
 use super::end::End;
 use super::engine::{Engine, Wiring};
+use super::preparing::PREPARED_MOST;
 use super::run::{ASKS_MOST, Sources, run};
 use super::setup::Setup;
 use super::snapshots::SnapshotWriter;
@@ -140,6 +141,7 @@ impl Parts {
         let tell = move |taken| drop(told.blocking_send(taken));
         let snapshot_writer = SnapshotWriter::start(snapshots.clone(), tell).map_err(StartError::Io)?;
         let (report, reports) = watch::channel(DiskState::default());
+        let (prepared, outcomes) = mpsc::channel(PREPARED_MOST);
         let running = disk.start(move |said| report.send_modify(|state| state.note(said)));
         let disk_end = DiskEnd {
             encoder: Encoder::new(lines),
@@ -152,9 +154,9 @@ impl Parts {
             appends: Vec::new(),
         };
         let network = Arc::new(network);
-        let wiring = Wiring { setup, network, snapshots, snapshot_writer, signs, feed, channels };
+        let wiring = Wiring { setup, network, snapshots, snapshot_writer, prepared, signs, feed, channels };
         let engine = Engine::new(Replica::new(replica, clock::now()), disk_end, wiring);
-        Ok((engine, Sources { asks, chunks, gone, peers, arrived, taken, disk: reports }))
+        Ok((engine, Sources { asks, chunks, gone, peers, arrived, taken, prepared: outcomes, disk: reports }))
     }
 }
 

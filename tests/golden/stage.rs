@@ -202,7 +202,8 @@ impl Stage {
                 let envelope = self.with_newest_snapshot(node, to, term);
                 self.post(node, after, envelope);
             }
-            Out::SendState(_) => unreachable!("safe mode"),
+            Out::SendState(_) | Out::Prepare(_) => unreachable!("safe mode"),
+            Out::Discard(_) => {}
             Out::Snapshot(order) => self.host(node).write(Op::Snapshot(Snapshot::of(*order))),
             Out::Feed(FeedEvent::Record { at, .. }) => self.referee.applied(node, at),
             Out::Feed(_) | Out::Members { .. } => {}

@@ -119,7 +119,11 @@ impl Host {
             Out::Answer(call, answer) => history.note_answer(call, &answer)?,
             Out::Event(Event::Opened { epoch }) => history.note_opened(epoch),
             Out::Event(_) | Out::Feed(_) | Out::Probe(_) | Out::Members { .. } => {}
-            Out::SendSnapshot { .. } | Out::SendState(_) | Out::Snapshot(_) => {
+            Out::SendSnapshot { .. }
+            | Out::SendState(_)
+            | Out::Snapshot(_)
+            | Out::Prepare(_)
+            | Out::Discard(_) => {
                 return Err(Breach::Unexpected);
             }
             Out::End(_) => return Err(Breach::Stopped),

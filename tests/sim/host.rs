@@ -62,6 +62,11 @@ pub struct Host {
     pub inbox: Vec<(Waiting, Call)>,
     /// The state that came with the message at hand.
     pub incoming: Option<Transfer>,
+    /// Whether what another node has sent is being worked in (P49), how long that takes at least and at most, in µs, and what the
+    /// newest one was about.
+    pub prepares: bool,
+    pub prepare_us: (u64, u64),
+    pub prepared_from: Option<Transfer>,
     /// What the process has told the readers of its feed.
     pub kept: Kept,
     pub tick_at: u64,
@@ -100,6 +105,9 @@ impl Host {
             next_call: CallId::default(),
             inbox: Vec::new(),
             incoming: None,
+            prepares: false,
+            prepare_us: (100, 1_000),
+            prepared_from: None,
             kept: Kept::default(),
             tick_at: u64::MAX,
             restless: 0,
@@ -137,6 +145,8 @@ impl Host {
         self.promised = Seq::default();
         self.full = false;
         self.incoming = None;
+        self.prepares = false;
+        self.prepared_from = None;
         self.tick_at = u64::MAX;
         self.restless = 0;
         self.led = None;

@@ -209,6 +209,8 @@ impl World {
                 }
             }
             Out::Snapshot(order) => self.take_snapshot(node, *order, inputs),
+            Out::Prepare(preparation) => self.prepare(node, *preparation)?,
+            Out::Discard(_) => {}
             Out::Feed(event) => self.told_to_readers(node, event)?,
             Out::Event(told) => self.told(node, told)?,
             Out::End(end) => self.ended(node, end)?,
@@ -286,5 +288,7 @@ impl World {
 
 /// What others can see of a process: between two of these it can as well die.
 fn is_outward(out: &Out) -> bool {
-    !matches!(out, Out::Feed(_) | Out::Event(_) | Out::Probe(_) | Out::Members { .. } | Out::End(_))
+    let inward =
+        matches!(out, Out::Feed(_) | Out::Event(_) | Out::Prepare(_) | Out::Discard(_) | Out::End(_));
+    !inward && !matches!(out, Out::Probe(_) | Out::Members { .. })
 }

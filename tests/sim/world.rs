@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use eldest::protocol::{Envelope, Node};
-use eldest::replica::In;
+use eldest::replica::{In, Prepared};
 use eldest::types::NodeId;
 
 use crate::checks::{Check, Checks, Violation, ensure};
@@ -35,6 +35,13 @@ pub enum Event {
         node: usize,
         life: u64,
         task: Task,
+    },
+    /// What was worked out beside everything else is there, with what it was worked out from (P49).
+    Prepared {
+        node: usize,
+        life: u64,
+        prepared: Box<Prepared>,
+        from: Option<Transfer>,
     },
     /// A port refuses. `lie`: something else answered, the process lives (P11).
     Refused {
@@ -228,6 +235,11 @@ impl World {
             Event::Disk { node, life, task } if self.hosts[node].life == life => {
                 self.disk_does(node, task)?
             }
+            Event::Prepared { node, life, prepared, from } if self.hosts[node].life == life => {
+                self.hosts[node].prepares = false;
+                self.hosts[node].prepared_from = from;
+                self.feed(node, In::Prepared(prepared))?;
+            }
             Event::Refused { node, peer, lie } if lie || !self.hosts[self.machine(node, peer)].is_up() => {
                 let now = self.hosts[node].clock.now(self.now).mono;
                 self.checks.answered.refused(self.hosts[node].id, peer, now);
@@ -254,6 +266,7 @@ impl World {
             Event::Deliver { envelope, .. } => self.reached_from(envelope.from, envelope.to),
             Event::Tick { node, .. }
             | Event::Disk { node, .. }
+            | Event::Prepared { node, .. }
             | Event::Refused { node, .. }
             | Event::Call { node, .. }
             | Event::Round { node, .. }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::backend::Backend;
+use super::backend::{Backend, Hold};
 use super::clock::Clock;
 use super::error::Error;
 use super::http::Client;
@@ -16,7 +16,7 @@ use super::lease::{Belief, RENEWALS, Term};
 use super::pauses::Pauses;
 use super::random;
 use super::seat::Seat;
-use super::ties::HeldBy;
+use super::ties::{HeldBy, NO_CONNECTION};
 
 /// A lease lasts as long as this unless told.
 pub const TTL: Duration = Duration::from_secs(30);
@@ -210,8 +210,11 @@ impl<B: Backend> LockGuard<B> {
     /// may still be at work.
     pub async fn lapse(self) -> Result<(), Error> {
         self.belief.end();
-        // The lease ends with no connection from now on; the guard's own is closed when that is known.
-        self.seat.backend.renew(&self.seat.hold(self.token)).await.map(drop)
+        // The lease ends with no connection from now on; the guard's own is closed when that is known. A renewal without a number would
+        // not do: the first one that names the guard's connection may be late, and tie the lease after it.
+        let tie = (self.seat.held_by == HeldBy::Connection).then_some(NO_CONNECTION);
+        let hold = Hold { tie, ..self.seat.hold(self.token) };
+        self.seat.backend.renew(&hold).await.map(drop)
     }
 
     /// Gives the role back at once; [`Error::LeaseLost`] if it was lost before.

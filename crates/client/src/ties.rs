@@ -38,6 +38,10 @@ const GRACE_MAX: Duration = Duration::from_secs(1);
 /// News that wait for a holder that is about to renew.
 const NEWS_MAX: usize = 8;
 
+/// No connection has this number, and none has a greater one: a lease that was renewed under it ends with no connection any more, also
+/// if a renewal that names one is still on its way.
+pub const NO_CONNECTION: u64 = (1 << 53) - 1;
+
 pub fn grace(ttl: Duration) -> Duration {
     GRACE_MAX.min(ttl / 2)
 }

@@ -96,10 +96,23 @@ impl Ring {
     pub fn replaced(&mut self, at: Position, changes: Vec<Draft>, last: Draft) {
         self.begin_at(at);
         let id = self.id(at, 0);
-        for (number, draft) in (1..).zip(changes) {
+        // What would be let go at once, for those that follow, is not taken in: there may be millions (P49).
+        let skipped = changes.len().saturating_sub(self.events_most);
+        self.skip(skipped, Mark { index: at.index, n: skipped as u32 });
+        for (number, draft) in (1..).zip(changes).skip(skipped) {
             self.push(Event::new(Mark { index: at.index, n: number }, None, id, draft));
         }
         self.push(Event::new(Mark::behind(at.index), Some(id), id, last));
+    }
+
+    /// So many events have come, the last of them here, and gone with all before.
+    fn skip(&mut self, count: usize, last: Mark) {
+        if count > 0 {
+            self.first = self.next() + count as u64;
+            self.events.clear();
+            self.bytes = 0;
+            self.raise_floor(last, false);
+        }
     }
 
     /// What is in no record.

@@ -276,6 +276,20 @@ async fn a_replacement_cuts_nobody_off() {
     }
 }
 
+/// Of what changes more than is kept only the end is taken in, and readers who lack the rest are told so.
+#[tokio::test]
+async fn a_replacement_of_more_than_is_kept() {
+    let (feed, writer) = open(Ring::bounded(3, usize::MAX), true);
+    write(&writer, 11, &["a"]);
+    let changes = ["a", "b", "c", "d", "e", "f"].map(doc).to_vec();
+    writer.replaced(at(40), changes, Draft::rare(Kind::NewState, None, String::new()));
+    assert_eq!((feed.0.ring().first(), feed.0.ring().next()), (5, 8), "one, six, and that the state is new");
+    assert!(matches!(feed.subscribe(all(), since("7.1@11")), Err(Refused::Compacted { .. })));
+    write(&writer, 41, &["g"]);
+    let mut later = feed.subscribe(all(), since("7.1@40")).expect("it is where the history begins");
+    assert_eq!(several(&mut later, 2).await, ["7.1@41", "= 7.1@41"]);
+}
+
 #[tokio::test]
 async fn there_is_room_for_so_many() {
     let (feed, _writer) = usual();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use eldest::protocol::SnapshotMeta;
-use eldest::replica::SnapshotOrder;
+use eldest::replica::{Preparation, SnapshotOrder};
 use eldest::store::Key;
 use eldest::types::{Position, Record};
 use eldest_storage::Boundary;
@@ -12,7 +12,7 @@ use super::Side;
 use crate::checks::history::{Change, Known};
 use crate::checks::{Check, Violation, ensure, forward, merged, vectors};
 use crate::state::Transfer;
-use crate::world::World;
+use crate::world::{Event, World};
 
 const COVERED: &str = "C18 nothing is replaced by what does not include it";
 
@@ -49,12 +49,24 @@ impl World {
         }
     }
 
+    /// Works out what a state from another node comes to, while other things go on.
+    pub fn prepare(&mut self, node: usize, preparation: Preparation) -> Check {
+        let host = &mut self.hosts[node];
+        ensure(!host.prepares, "P49 one at a time", || format!("{} is given another", host.id))?;
+        host.prepares = true;
+        let (life, from, (least, most)) = (host.life, host.incoming.take(), host.prepare_us);
+        let delay = self.rng.skewed(least, most);
+        let prepared = Box::new(preparation.run());
+        self.after(delay, Event::Prepared { node, life, prepared, from });
+        Ok(())
+    }
+
     /// The state has become what it is by a merge, or by being brought up to its leader's: what it must be now.
     pub fn rebases(&mut self, node: usize, order: &SnapshotOrder) -> Result<Side, Violation> {
         let id = self.hosts[node].id;
         let lacking = || Violation { checker: "P34 data comes with its message", what: format!("{id}") };
         let Transfer { state: sent, boundary: Boundary { meta, .. }, .. } =
-            self.hosts[node].incoming.take().ok_or_else(lacking)?;
+            self.hosts[node].prepared_from.take().ok_or_else(lacking)?;
         let store = order.store.clone();
         let side = if meta.at == order.meta.at {
             self.includes(node, &sent)?;

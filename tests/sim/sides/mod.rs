@@ -5,6 +5,7 @@
 //! - `roles` are held on every side.
 //! - `plan` is what a seed means, `run` one seed from harm to verdict, `soak` many of them.
 //! - `stage`, `scenarios` and `beginnings` are timelines by hand, `crashes` a death at any output of a heal.
+//! - `impasses` are merges that cannot take place, `preparing` such as take long.
 //! - `mutants` puts known bugs back.
 //!
 //! What is checked stands in `checks`: `history` is what really happened, kept by the simulator and seen by no node.
@@ -18,6 +19,7 @@ mod end;
 mod impasses;
 mod mutants;
 mod plan;
+mod preparing;
 mod roles;
 mod run;
 mod scenarios;

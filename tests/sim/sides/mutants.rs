@@ -4,6 +4,7 @@ use eldest::protocol::mutant::Mutant;
 
 use super::beginnings;
 use super::impasses;
+use super::preparing;
 use super::run::run;
 use super::scenarios as stage;
 use crate::checks::Check;
@@ -27,6 +28,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::MeetsForEver, In(impasses::nothing_comes), &["P48"]),
     (Mutant::CalledOffUntold, In(impasses::too_large), &["P48"]),
     (Mutant::JournalUnbounded, In(impasses::journal_is_full), &["P48"]),
+    (Mutant::StalePreparation, In(preparing::the_state_changes_meanwhile), &["C21"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
 ];
 

@@ -76,6 +76,9 @@ const HARMS: [(Harm, u64); 22] = [
 /// Drawn apart, so that the seeds in which nobody holds a role stay what they are.
 const ROLES: u64 = 0x401E;
 
+/// The same for what it costs to work in what another side hands in.
+const PREPARING: u64 = 0x9E49;
+
 #[derive(Debug)]
 pub struct Plan {
     pub steps: usize,
@@ -136,6 +139,10 @@ pub fn world(seed: u64) -> (World, Plan) {
         world.draw_holders(roles);
     }
     crate::plan::draw_failing_snapshots(&mut world, seed);
+    let mut preparing = Rng::new(seed ^ PREPARING);
+    for host in &mut world.hosts {
+        host.prepare_us.1 = *preparing.pick(&[1_000, 1_000, 200_000, 4_000_000 * pace.factor]);
+    }
     let steps = rng.range(5, 20) as usize;
     let between = *rng.pick(&[(20_000, 400_000), (200_000, 1_600_000), (500_000, 3_000_000)]);
     let wipes = if rng.chance(250) { 1 } else { 0 };
@@ -328,6 +335,7 @@ impl Plan {
         for node in 0..world.hosts.len() {
             world.hosts[node].paused_until = 0;
             world.hosts[node].sync_us = 200;
+            world.hosts[node].prepare_us = (100, 1_000);
             world.hosts[node].disk.mend();
             world.start(node)?;
         }

@@ -24,6 +24,8 @@ struct Wired {
     seen: Arc<watch::Sender<Seen>>,
     lines: Arc<Mutex<Vec<mpsc::Sender<TieNews>>>>,
     refusals: Arc<Mutex<Vec<Error>>>,
+    /// While it is false, what opens a connection is on its way.
+    arrives: Arc<watch::Sender<bool>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -35,7 +37,7 @@ struct Seen {
 impl Wired {
     fn new() -> Wired {
         let (seen, lines, refusals) = (Arc::default(), Arc::default(), Arc::default());
-        Wired { memory: Memory::new(), seen, lines, refusals }
+        Wired { memory: Memory::new(), seen, lines, refusals, arrives: watch::Sender::new(true).into() }
     }
 
     async fn lock(&self, held_by: HeldBy) -> LockGuard<Wired> {
@@ -77,6 +79,7 @@ impl Backend for Wired {
         if let Some(refusal) = self.refusals.lock().expect("nobody panics").pop() {
             return Err(refusal);
         }
+        self.arrives.subscribe().wait_for(|arrives| *arrives).await.expect("the sender is this one's");
         let renewal = self.memory.renew(hold).await?;
         let (line, news) = mpsc::channel(8);
         self.lines.lock().expect("nobody panics").push(line);
@@ -174,4 +177,37 @@ async fn held_by_the_lease_alone() {
     let seen = wired.sees(|seen| seen.renewed.len() == 2).await;
     assert_eq!((seen.opened, seen.renewed), (Vec::new(), vec![None, None]));
     assert!(guard.is_held());
+}
+
+/// The leader ties a lease again to a greater number only.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_named_late_does_not_tie_what_is_to_lapse() {
+    let wired = Wired::new();
+    wired.arrives.send_replace(false);
+    let guard = wired.lock(HeldBy::Connection).await;
+    // The guard, and with it what it has sent, is there until the renewal has come through.
+    let renewed = wired.sees(|seen| !seen.renewed.is_empty());
+    let lapsing = async {
+        guard.lapse().await.expect("it is held");
+    };
+    let (seen, ()) = tokio::join!(renewed, lapsing);
+    let opened = number_of_the_next(&wired).await;
+    assert!(seen.renewed[0] > Some(opened), "{seen:?} does not outdo {opened}");
+    assert!(seen.opened.is_empty(), "it was on its way");
+}
+
+/// What a connection of a guard that is taken now would be named.
+async fn number_of_the_next(wired: &Wired) -> u64 {
+    wired.arrives.send_replace(true);
+    let lock = Lock::new(wired.clone(), "another").instance_id("a").ttl(TTL);
+    let _guard = lock.try_acquire().await.expect("asked").expect("free");
+    wired.sees(|seen| !seen.opened.is_empty()).await.opened[0]
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_connection_holds_lapses_without_a_number() {
+    let wired = Wired::new();
+    let guard = wired.lock(HeldBy::Lease).await;
+    guard.lapse().await.expect("it is held");
+    assert_eq!(wired.sees(|seen| !seen.renewed.is_empty()).await.renewed, [None]);
 }

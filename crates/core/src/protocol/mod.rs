@@ -40,7 +40,7 @@ pub use log::{After, BadLine, Holds, Log, Records, Roster, Seat, Seq, SnapshotMe
 pub use messages::{
     Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Impasse, Input, IsLeader,
     MemberChange, MembersRefusal, Message, Output, Proposal, Recovered, Refusal, ServiceChange, Standing,
-    Term, Verdict, Vote, Write,
+    Taking, Term, Verdict, Vote, Write,
 };
 pub use quorum::majority;
 pub use settings::{Ack, Limits, Mode, Settings, Takeover, Timing};

@@ -242,6 +242,8 @@ pub enum Mutant {
     CalledOffUntold,
     /// P48: the journal of conflicts has no bound.
     JournalUnbounded,
+    /// P49: what was prepared is taken in although the state is another one by now.
+    StalePreparation,
     /// P37: a follower whose acknowledgement takes longer than an append's patience is not waited for.
     SlowIsOutOfStep,
 }

@@ -19,7 +19,7 @@ impl Replica {
             Output::SendSnapshot { to, term, after } => self.out.push(Out::SendSnapshot { to, term, after }),
             Output::SendMerge { to, base, after } => self.send_merge(to, base, after),
             Output::SendOverride { to, term, base, after } => self.send_override(to, term, base, after),
-            Output::Merge { own, theirs, meta } => self.merge(&own, &theirs, meta),
+            Output::Merge { meta, .. } => self.merge(meta),
             Output::Override(meta) => self.be_overridden(meta),
             Output::Apply(records) => self.apply(&records),
             // The state has been replaced when the disk was told to install it.

@@ -27,11 +27,7 @@ impl Replica {
         match input {
             In::Tick => self.tick(),
             In::Message(envelope, brought) => {
-                self.brought = brought;
-                if self.prepare_merge(&envelope) {
-                    self.tell_core(Input::Message(*envelope));
-                }
-                (self.brought, self.prepared) = (None, None);
+                self.hear(*envelope, brought);
             }
             In::StateTooLarge { to, bytes } => {
                 let most = self.core.settings().limits.merge_bytes;
@@ -43,6 +39,7 @@ impl Replica {
             In::PeerRefused(peer) => self.tell_core(Input::PeerRefused(peer)),
             In::Calls(calls) => self.take_calls(calls),
             In::Gone(call) => self.caller_has_gone(call),
+            In::Prepared(prepared) => self.is_prepared(prepared),
             In::SnapshotEnded(reached) => {
                 self.snapshots.ended(reached);
                 self.inputs.extend(reached.map(Input::SnapshotTaken));
@@ -95,7 +92,7 @@ impl Replica {
                 self.propose_round();
             } else if let Some(input) = self.inputs.pop_front() {
                 self.tell_core(input);
-            } else {
+            } else if !self.settle_taking() {
                 break;
             }
         }

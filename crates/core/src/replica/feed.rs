@@ -77,12 +77,17 @@ pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Ve
     drafts
 }
 
-/// The state has become what it is by a merge: what that changed is known.
-pub(super) fn of_merge(how: &str, at: Position, store: &Store, before: &Store, changed: &[Key]) -> FeedEvent {
+/// What changed when a state became what it is by a merge.
+pub(super) fn of_merge(store: &Store, before: &Store, changed: &[Key]) -> Vec<Draft> {
     let mut drafts = Vec::new();
     changes(store, changed, true, &mut drafts);
     drafts.extend(store.lease_events_since(before, changed).iter().map(lease));
-    FeedEvent::Replaced { at, changes: drafts, last: new_state(how, true) }
+    drafts
+}
+
+/// The state has become what it is by a merge: what that changed is known.
+pub(super) fn of_merged(how: &str, at: Position, changes: Vec<Draft>) -> FeedEvent {
+    FeedEvent::Replaced { at, changes, last: new_state(how, true) }
 }
 
 /// The state came as a whole.

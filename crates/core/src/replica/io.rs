@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::answer::{Answer, Denied, Level};
-use super::feed::FeedEvent;
+use super::feed::{Draft, FeedEvent};
 use crate::protocol::{
-    After, Envelope, Event, Fault, MemberChange, Message, Records, Seq, ServiceChange, SnapshotMeta, Term,
-    Vote,
+    After, Envelope, Event, Fault, MemberChange, Message, Records, Seq, ServiceChange, SnapshotMeta, Taking,
+    Term, Vote,
 };
 use crate::store::{Claim, Command, Difference, Key, NewProcess, Store, Tenure, Unreadable};
-use crate::types::{self, ClusterId, Index, Members, NodeId, Payload, Text, Time};
+use crate::types::{self, ClusterId, Index, Members, NodeId, Payload, Record, Text, Time};
 
 /// A caller, for as long as it waits for its answer. The driver numbers them and never uses a number twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +39,8 @@ pub enum In {
     StateTooLarge { to: NodeId, bytes: u64 },
     /// The snapshot under way reached this index; none if it failed and its changes are still to be written.
     SnapshotEnded(Option<Index>),
+    /// What the preparation under way came to (P49).
+    Prepared(Box<Prepared>),
 }
 
 /// The state that came with a peer's message, read and checked.
@@ -171,6 +173,10 @@ pub enum Out {
     Answer(CallId, Result<Answer, Denied>),
     /// Write this state down in the background, and say how it ended. One at a time.
     Snapshot(Box<SnapshotOrder>),
+    /// Work this out beside everything else, and give it back (P49). One at a time.
+    Prepare(Box<Preparation>),
+    /// Nobody needs this any more. To free it may take a while.
+    Discard(Discarded),
     /// What readers of the feed are told.
     Feed(FeedEvent),
     /// What people are told.
@@ -208,6 +214,51 @@ pub struct SnapshotOrder {
     pub keys: Arc<Vec<Key>>,
     /// It begins a chain of its own, with every entry.
     pub whole: bool,
+}
+
+/// A state, and what has come from another node for it: what the two come to is still to be worked out (P49).
+#[derive(Clone, Debug)]
+pub struct Preparation {
+    pub(super) state: Store,
+    /// What is committed before an override takes place.
+    pub(super) records: Vec<Record>,
+    pub(super) transfer: Box<StateTransfer>,
+    pub(super) taking: Taking,
+}
+
+/// What a preparation came to.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub(super) outcome: Result<Outcome, Unreadable>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub store: Store,
+    /// Each entry that is not as it was, for the next snapshot, and what readers are told of them.
+    pub changes: Vec<Key>,
+    pub told: Vec<Draft>,
+    /// How many values a merge overrode that nobody had seen together before, and what the journal then has.
+    pub conflicts: usize,
+    pub journal: Journal,
+    /// Where the sender's snapshots are numbered from, the checksum that its log goes on from, and its state's digest.
+    pub origin: Index,
+    pub chain: u32,
+    pub digest: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Journal {
+    pub entries: usize,
+    pub bytes: usize,
+}
+
+/// What may be large.
+#[derive(Clone, Debug)]
+pub enum Discarded {
+    Store(Box<Store>),
+    Transfer(Box<StateTransfer>),
+    Prepared(Box<Prepared>),
 }
 
 /// The committed state as it was when the core said so, on its way to a node that lacks a part of it.

@@ -20,7 +20,8 @@
 //! - `dispatch` takes inputs in; `core_outputs` carries out what the protocol says; `view` is what can be seen.
 //! - `calls` judges writes and reads, `round` proposes them.
 //! - `roles`, `acquire`, `renew`, `ends` grant roles and keep leases; `restore` replaces all data, step by step.
-//! - `snapshots` says when a snapshot is due and what it must hold; `transfer` hands states from side to side.
+//! - `snapshots` says when a snapshot is due and what it must hold; `transfer` sends states to other nodes, `taking` takes in those
+//!   that come, and `preparation` works out what they come to.
 //! - `feed` says what readers of the feed are told; `fingerprint` which replicas go on alike.
 
 mod acquire;
@@ -32,12 +33,14 @@ mod ends;
 mod feed;
 mod fingerprint;
 mod io;
+mod preparation;
 mod renew;
 mod restore;
 mod roles;
 mod round;
 mod snapshots;
 mod state;
+mod taking;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -46,7 +49,7 @@ mod view;
 pub use answer::{Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Opinion, View, Written};
 pub use feed::{Draft, Fact, FeedEvent, Kind, Kinds, quoted};
 pub use io::{
-    Acquire, Brought, Call, CallId, DiskWrite, End, In, Out, Outgoing, Registration, Renewal, SnapshotOrder,
-    StateTransfer, Untie,
+    Acquire, Brought, Call, CallId, Discarded, DiskWrite, End, In, Out, Outgoing, Preparation, Prepared,
+    Registration, Renewal, SnapshotOrder, StateTransfer, Untie,
 };
 pub use state::{Replica, Start};

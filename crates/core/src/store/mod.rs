@@ -46,6 +46,6 @@ pub use encoding::{
     PROCESS_TTL, Problem, REV_MOST, ROLE_TTL, TOMBSTONES_MOST, TTL_LEAST, TTL_MOST, VALUE_MOST, compact,
 };
 pub use leases::{Ended, LeaseEvent, ProcessFilter};
-pub use merge::{ConflictView, Difference, Merged, entry_in, write_entry};
+pub use merge::{ConflictView, Difference, Merged, Print, entry_in, write_entry};
 pub use state::{Loader, Store};
 pub use tables::{Conflict, Key, Page, Process, Role, TABLES, Version};

@@ -40,6 +40,21 @@ fn one_that_was_replaced_ends_nothing() {
     assert!(leases.due(at(1000)).is_empty());
 }
 
+/// Whoever means to rely on none names one that is none: without a number, the first one to be named may come after it.
+#[test]
+fn one_that_comes_late_is_outdone_by_a_greater_number() {
+    let mut leases = Leases::default();
+    leases.changed(at(0), role("a"), Some(fresh(1)));
+    leases.name_tie(&role("a"), 1, Some(u64::MAX));
+    leases.name_tie(&role("a"), 1, Some(7));
+    assert!(!leases.untie(at(1000), &role("a"), 1, 7));
+    let mut leases = Leases::default();
+    leases.changed(at(0), role("a"), Some(fresh(1)));
+    leases.name_tie(&role("a"), 1, None);
+    leases.name_tie(&role("a"), 1, Some(7));
+    assert!(leases.untie(at(1000), &role("a"), 1, 7), "nothing but numbers tells which came first");
+}
+
 /// What it renews is what it has not lost yet.
 #[test]
 fn a_renewal_that_overtakes_the_end_keeps_the_lease() {

@@ -15,7 +15,9 @@
 //! meet again, and what one of them has already taken in is not handed in again.
 
 use crate::protocol::log::SnapshotMeta;
-use crate::protocol::messages::{Cause, Envelope, Event, Impasse, Input, Message, Output, Term, Write};
+use crate::protocol::messages::{
+    Cause, Envelope, Event, Impasse, Input, Message, Output, Taking, Term, Write,
+};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{HandingIn, Leader, Meeting, Node, Progress};
 use crate::types::{Entry, Epoch, NodeId, Now, Owner, Position, Span, Stamp, Time, Vector};
@@ -127,11 +129,12 @@ impl Node {
         self.impasses.iter()
     }
 
-    /// What would be merged with what, and where the merged state would stand, if this came now.
-    pub fn would_merge(&self, now: Now, envelope: &Envelope) -> Option<(Vector, Vector, SnapshotMeta)> {
+    /// What this node would do with the state that such a message brings, if it came now.
+    pub fn would_take(&self, now: Now, envelope: &Envelope) -> Option<Taking> {
         let outputs = self.clone().handle(now, Input::Message(envelope.clone()));
         outputs.into_iter().find_map(|output| match output {
-            Output::Merge { own, theirs, meta } => Some((own, theirs, meta)),
+            Output::Merge { own, theirs, meta } => Some(Taking::Merge { own, theirs, meta }),
+            Output::Override(meta) => Some(Taking::Override(meta)),
             _ => None,
         })
     }
@@ -146,7 +149,7 @@ impl Node {
     }
 
     /// Whether the service is held and everything before that is committed: nothing is on its way any more.
-    fn is_at_rest(&self) -> bool {
+    pub fn is_at_rest(&self) -> bool {
         let held = self.log.holds_of_service().held_by(Owner::Merge);
         self.commit == self.log.last().index && held
     }

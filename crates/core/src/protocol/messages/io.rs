@@ -161,6 +161,13 @@ pub enum Output {
     Stop(Fault),
 }
 
+/// What a node does with a state that has come, if it takes it (P33, P34): what `Output` then says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taking {
+    Merge { own: Vector, theirs: Vector, meta: SnapshotMeta },
+    Override(SnapshotMeta),
+}
+
 /// A change of what is on disk. Order is kept; durability is reported by `Input::Durable`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Write {

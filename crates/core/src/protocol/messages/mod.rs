@@ -6,6 +6,6 @@ mod notation;
 
 pub use io::{
     Cause, Event, Fault, Impasse, Input, IsLeader, MemberChange, MembersRefusal, Output, Proposal, Recovered,
-    Refusal, ServiceChange, Verdict, Vote, Write,
+    Refusal, ServiceChange, Taking, Verdict, Vote, Write,
 };
 pub use message::{Certificate, Checkpoint, Claim, Condition, Envelope, Message, Standing, Term};

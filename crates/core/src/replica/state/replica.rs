@@ -7,11 +7,12 @@ use super::restoring::Restoring;
 use super::roles::Roles;
 use super::round::Round;
 use super::snapshots::SnapshotPlan;
+use super::taking_in::{Rebase, TakingIn};
 use super::versions::Versions;
-use crate::protocol::{Input, Node, Recovered, Roster, Settings, SnapshotMeta};
+use crate::protocol::{Input, Node, Recovered, Roster, Settings};
 use crate::replica::answer::{Answer, Denied};
-use crate::replica::io::{Brought, CallId, End, Out};
-use crate::store::{Merged, Store};
+use crate::replica::io::{Brought, CallId, End, Out, Prepared};
+use crate::store::Store;
 use crate::types::{Index, NodeId, Now, Time};
 
 /// What a node begins with: its settings, and what it found on its disk.
@@ -38,14 +39,6 @@ impl Start {
     }
 }
 
-/// What the state has just become by a merge or an override.
-#[derive(Clone, Debug)]
-pub(in crate::replica) struct Rebase {
-    pub meta: SnapshotMeta,
-    pub origin: Index,
-    pub chain: u32,
-}
-
 /// One node, but for its clock, its disk and its network.
 #[derive(Clone, Debug)]
 pub struct Replica {
@@ -60,8 +53,10 @@ pub struct Replica {
     pub(in crate::replica) snapshots: SnapshotPlan,
     /// The state that came with the message being handled.
     pub(in crate::replica) brought: Option<Brought>,
-    /// What the merge comes to that the message being handled brings about, and where it stands.
-    pub(in crate::replica) prepared: Option<(SnapshotMeta, Merged)>,
+    /// A state that has come and is not taken in yet.
+    pub(in crate::replica) taking_in: Option<TakingIn>,
+    /// What the message being handled comes to, if it is taken in.
+    pub(in crate::replica) prepared: Option<Prepared>,
     /// What the state has just become by a merge or an override; the disk is yet to be told.
     pub(in crate::replica) rebase: Option<Rebase>,
     /// Whether an election that the feed was told of is still under way.
@@ -90,6 +85,7 @@ impl Replica {
             restoring: None,
             snapshots: SnapshotPlan::new(snapshot_index, store),
             brought: None,
+            taking_in: None,
             prepared: None,
             rebase: None,
             electing: false,

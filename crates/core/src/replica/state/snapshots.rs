@@ -101,11 +101,12 @@ impl SnapshotPlan {
         }
     }
 
-    /// The state has become another one, which somebody else writes down at once: the keys that are in no snapshot yet, or
-    /// that it must be everything.
-    pub fn hand_over(&mut self, at: Index, store: Store) -> (Vec<Key>, bool) {
-        let mut keys = self.upto_due.take();
+    /// The state has become another one by these changes, which somebody else writes down at once: the keys that are in no
+    /// snapshot yet, or that it must be everything.
+    pub fn hand_over(&mut self, at: Index, store: Store, changes: Vec<Key>) -> (Vec<Key>, bool) {
         let whole = self.whole;
+        let mut keys = changes;
+        keys.append(&mut self.upto_due.take());
         keys.append(&mut self.beyond);
         // What is on its way may yet fail.
         keys.extend(self.running.iter().flat_map(|running| running.iter().cloned()));

@@ -167,12 +167,12 @@ impl Versions {
         Store::settle(&mut states);
     }
 
-    /// The state is replaced by another, which stands at `meta`.
-    pub fn replace(&mut self, store: Store, meta: SnapshotMeta, origin: Index) {
+    /// The state is replaced by another, which stands at `meta`. Gives back the one before.
+    pub fn replace(&mut self, store: Store, meta: SnapshotMeta, origin: Index) -> Store {
         self.ahead.clear();
-        self.committed = store;
         self.meta = meta;
         self.origin = origin;
+        std::mem::replace(&mut self.committed, store)
     }
 
     /// Each state by its digest, and what its records came to by where they stand.

@@ -17,7 +17,7 @@ use super::transfer::Difference;
 use crate::store::command::Unreadable;
 use crate::store::encoding::RIVALS_MOST;
 use crate::store::state::Store;
-use crate::store::tables::{Age, Conflict, Key, MergeMetadata, Version, in_order_of_merit, lost_id};
+use crate::store::tables::{Age, Bounds, Conflict, Key, MergeMetadata, Version, in_order_of_merit, lost_id};
 use crate::types::{Position, Stamp, Vector, WallTime};
 
 /// What a merge came to.
@@ -30,6 +30,13 @@ pub struct Merged {
     pub conflicts: usize,
 }
 
+/// Equal for states with which the same merges come to the same: the entries, and how far back the bookkeeping goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Print {
+    digest: u64,
+    bounds: Option<Bounds>,
+}
+
 /// A value that is not current, and the one that is.
 pub struct Lost {
     pub key: Key,
@@ -38,6 +45,15 @@ pub struct Lost {
 }
 
 impl Store {
+    pub fn print(&self) -> Print {
+        Print { digest: self.digest(), bounds: self.merging.as_ref().map(|merging| merging.bounds) }
+    }
+
+    /// The same entries as of another record.
+    pub fn standing_at(self, at: Position, stamp: Stamp) -> Store {
+        Store { applied: at, stamp, ..self }
+    }
+
     /// This state, which includes `own`, and what another has beyond it that includes `vector`. The merge stands at `at`.
     pub fn merged(
         &self,

@@ -11,6 +11,6 @@ mod overriding;
 mod transfer;
 mod versions;
 
-pub use histories::Merged;
+pub use histories::{Merged, Print};
 pub use journal::ConflictView;
 pub use transfer::{Difference, entry_in, write_entry};

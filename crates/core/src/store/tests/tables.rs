@@ -44,7 +44,7 @@ impl Pair {
 #[test]
 fn tables_in_one_line_hold_what_they_say() {
     for seed in 0..60 {
-        let rng = &mut Rng(seed);
+        let rng = &mut Rng::new(seed);
         // Oldest first, each a copy of the one before with some changes; and readers who hold on to one.
         let (mut line, mut readers) = (vec![Pair::default()], Vec::new());
         for index in 1..600 {

@@ -1,0 +1,48 @@
+//! What a state comes to with what another node has sent for it: pure, and as long as there is much of it (P49).
+
+use super::feed;
+use super::io::{Journal, Outcome, Preparation, Prepared, StateTransfer};
+use crate::protocol::Taking;
+use crate::store::{Merged, Store, Unreadable};
+use crate::types::{Position, Record};
+
+impl Preparation {
+    pub fn run(self) -> Prepared {
+        let Preparation { state, records, transfer, taking } = self;
+        let outcome = match taking {
+            Taking::Merge { own, theirs, meta } => state
+                .merged(&own, &transfer.difference, &theirs, meta.at, meta.stamp)
+                .map(|merged| Outcome::of(&state, merged, &transfer)),
+            Taking::Override(meta) => after(&state, &records).and_then(|before| {
+                let (store, changes) = before.overridden(&transfer.difference, meta.at, meta.stamp)?;
+                Ok(Outcome::of(&before, Merged { store, changes, conflicts: 0 }, &transfer))
+            }),
+        };
+        Prepared { outcome }
+    }
+
+    /// Where the state will stand, as things are.
+    pub fn at(&self) -> Position {
+        match &self.taking {
+            Taking::Merge { meta, .. } | Taking::Override(meta) => meta.at,
+        }
+    }
+}
+
+fn after(state: &Store, records: &[Record]) -> Result<Store, Unreadable> {
+    let mut state = state.clone();
+    for record in records {
+        state.apply(record)?;
+    }
+    Ok(state)
+}
+
+impl Outcome {
+    fn of(before: &Store, merged: Merged, transfer: &StateTransfer) -> Outcome {
+        let Merged { store, changes, conflicts } = merged;
+        let told = feed::of_merge(&store, before, &changes);
+        let journal = Journal { entries: store.conflict_count(), bytes: store.conflict_bytes() };
+        let StateTransfer { origin, chain, digest, .. } = *transfer;
+        Outcome { store, changes, told, conflicts, journal, origin, chain, digest }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a merge comes to is worked out for a long time, while other things go on (P49).
+
+use eldest::protocol::Node;
+use eldest::types::NodeId;
+
+use super::stage::{counts, get, has, heal, led, run, set, split, stage};
+use crate::checks::{Check, Violation, ensure};
+use crate::stage::{MS, core};
+use crate::world::World;
+
+const LONG: u64 = 10_000 * MS;
+
+/// n1 with n2, and n3, which have written the same key. They hear each other again, and n1 has begun to work in what n3 has.
+fn at_work() -> Result<World, Violation> {
+    let mut world = stage(3, 51)?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    for (node, value) in [(1, "1"), (3, "3")] {
+        set(&mut world, node, "k", value)?;
+        set(&mut world, node, &format!("own{node}"), value)?;
+    }
+    world.hosts[0].prepare_us = (LONG, LONG);
+    split(&mut world, &[&[1, 2, 3]]);
+    let begun = world.run_until_true(world.now + 5_000 * MS, |world| world.hosts[0].prepares)?;
+    ensure(begun, "P34 sides become one", || "they do not meet".into())?;
+    // Whatever is worked out later takes no time.
+    world.hosts[0].prepare_us = (100, 1_000);
+    Ok(world)
+}
+
+fn is_down(world: &World, node: u32) -> bool {
+    core(world, node).is_none_or(Node::service_is_down)
+}
+
+/// Ten times what a leader may be silent, and five times what a hold lasts: n1 leads on, and what it has worked out is taken in.
+pub fn the_leader_leads_on() -> Check {
+    let mut world = at_work()?;
+    let epoch = core(&world, 1).and_then(Node::leads);
+    while world.hosts[0].prepares {
+        let leads = core(&world, 1).and_then(Node::leads) == epoch;
+        let followed = core(&world, 2).is_some_and(|core| core.leader() == Some(NodeId(1)));
+        ensure(leads && followed, "P49 a leader leads while it prepares", || crate::run::states(&world))?;
+        let held = is_down(&world, 1) && is_down(&world, 3);
+        ensure(held, "P34 both sides hold their service", || "one takes writes".into())?;
+        run(&mut world, 50)?;
+    }
+    run(&mut world, 100)?;
+    let merged = get(&world, 1, "own3");
+    ensure(merged.as_deref() == Some("3"), "P49 what was prepared is taken in", || format!("{merged:?}"))?;
+    heal(&mut world)?;
+    counts(&world, 1)
+}
+
+/// The sides lose each other, take writes, and meet again before n1 is done with what n3 had before.
+pub fn the_state_changes_meanwhile() -> Check {
+    let mut world = at_work()?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    let up = |world: &World| !is_down(world, 1) && !is_down(world, 3);
+    let up = world.run_until_true(world.now + 5_000 * MS, up)?;
+    ensure(up, "stage", || "the holds do not lapse".into())?;
+    set(&mut world, 1, "k", "11")?;
+    set(&mut world, 3, "k", "33")?;
+    split(&mut world, &[&[1, 2, 3]]);
+    let again = |world: &World| is_down(world, 1) && is_down(world, 3);
+    let again = world.run_until_true(world.now + 3_000 * MS, again)?;
+    ensure(again && world.hosts[0].prepares, "stage", || "they do not meet in time".into())?;
+    world.run_until_true(world.now + LONG, |world| !world.hosts[0].prepares)?;
+    heal(&mut world)?;
+    has(&world, "k", Some("11"))?;
+    counts(&world, 1)
+}
+
+/// It dies at work, and begins anew.
+pub fn the_elder_dies() -> Check {
+    let mut world = at_work()?;
+    world.crash(0, false);
+    run(&mut world, 300)?;
+    world.start(0)?;
+    heal(&mut world)?;
+    has(&world, "k", Some("1"))?;
+    counts(&world, 1)
+}
+
+#[test]
+fn a_merge_that_takes_long() {
+    let scenarios = [
+        ("the leader leads on", the_leader_leads_on as fn() -> Check),
+        ("the state changes meanwhile", the_state_changes_meanwhile),
+        ("the elder dies", the_elder_dies),
+    ];
+    for (name, scenario) in scenarios {
+        assert_eq!(crate::guarded::guarded(scenario), Ok(()), "{name}");
+    }
+}
