@@ -36,6 +36,10 @@ fn standing() -> Standing {
     }
 }
 
+fn in_condition(condition: Condition) -> Message {
+    Message::Willing { ask: 4, standing: Standing { condition, ..standing() } }
+}
+
 fn messages() -> Vec<(Message, &'static str)> {
     [beats(), logs(), elections(), sides()].concat()
 }
@@ -111,6 +115,18 @@ fn elections() -> Vec<(Message, &'static str)> {
             Message::Opinion { ask: 4, yes: true, held: false, standing: standing() },
             "opinion ask=4 yes=yes held=no promise=7.1 seen=9.3 last=6.2@11 hears=2,3 seeking=20000 \
              condition=recovering",
+        ),
+        (
+            in_condition(Condition::Blank),
+            "willing ask=4 promise=7.1 seen=9.3 last=6.2@11 hears=2,3 seeking=20000 condition=blank",
+        ),
+        (
+            in_condition(Condition::Ordered),
+            "willing ask=4 promise=7.1 seen=9.3 last=6.2@11 hears=2,3 seeking=20000 condition=ordered",
+        ),
+        (
+            in_condition(Condition::Fit),
+            "willing ask=4 promise=7.1 seen=9.3 last=6.2@11 hears=2,3 seeking=20000 condition=fit",
         ),
         (claim(None), "claim term=7.1/5e02 last=6.2@11 condition=held"),
         (

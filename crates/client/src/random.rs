@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// 128 bits, as text: no two calls, programs or machines draw the same.
@@ -9,12 +10,27 @@ pub fn id() -> String {
     format!("{:016x}{:016x}", bits(), bits())
 }
 
-/// A number below 2^53 that is above those drawn before, here or by an earlier process, as far as the wall clock goes forward; and that
-/// nobody else has drawn, most likely. There is room above it to count on.
+/// A number below 2^53 that is above those drawn before by this process, whatever its wall clock does, and by earlier ones, as far as that
+/// goes forward; and that nobody else has drawn, most likely. There is room above it to count on.
+///
+/// Where the clock was set back between two processes of the same name, the later one draws a smaller number. That does no harm unless a
+/// renewal of the earlier one arrives after the later one has asked for its role: to ask makes the leader forget the numbers before (P45).
 pub fn rising() -> u64 {
+    static NEWEST: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let millis = since.as_millis() as u64 % (1 << 42);
-    (millis << 10) + (bits() & 0x3ff)
+    above(&NEWEST, (millis << ROOM) + (bits() & ((1 << ROOM) - 1)))
+}
+
+/// So many bits of a number count the connections of one grant.
+const ROOM: u32 = 10;
+
+/// The drawn number, or if that is no greater than the newest one, the next that leaves room.
+fn above(newest: &AtomicU64, drawn: u64) -> u64 {
+    let number = |newest: u64| drawn.max(newest + (1 << ROOM));
+    match newest.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |newest| Some(number(newest))) {
+        Ok(newest) | Err(newest) => number(newest),
+    }
 }
 
 /// Between half of it and all of it, so that those who failed together do not come back together.
@@ -38,6 +54,13 @@ mod tests {
         let drawn = [id(), id(), id()];
         assert!(drawn.iter().all(|id| id.len() == 32));
         assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2]);
+    }
+
+    #[test]
+    fn numbers_rise_though_the_clock_goes_back() {
+        let newest = AtomicU64::new(0);
+        let drawn = [5_000, 4_000, 1, 20_000, 20_000].map(|drawn| above(&newest, drawn));
+        assert_eq!(drawn, [5_000, 6_024, 7_048, 20_000, 21_024]);
     }
 
     #[test]
