@@ -1,5 +1,10 @@
 //! A node at the right address that belongs to another cluster, or waits by other timings, does not count.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::net::TcpListener;
+
 use crate::harness::{Call, Cluster, Plan, wait_for};
 
 /// What the leader's status says is the matter with n3.
@@ -133,6 +138,43 @@ async fn a_new_address_is_no_stranger() {
         cluster.start(id);
         cluster.is_ready(id).await;
     }
+    let cluster = cluster.with_address(3, spare);
+    cluster.place(3, &moved);
+    cluster.start(3);
+    cluster.is_ready(3).await;
+    cluster.kill9(2);
+    assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(1));
+    cluster.write_doc("k", 2).await;
+}
+
+/// By the log it is at its old address still, where something takes connections and never says a word.
+#[tokio::test]
+async fn who_is_mute_in_its_old_place_does_not_keep_it_out() {
+    let mut plan = Plan::new(4);
+    let spare = plan.take_last();
+    let cluster = plan.start().await;
+    cluster.write_doc("k", 1).await;
+    let moved = cluster.topology().moved(3, spare);
+    let before = cluster.node(3).ip;
+    cluster.kill9(3);
+    let mute = TcpListener::bind((before, 9000)).await.expect("its port is free");
+    let called = Arc::new(AtomicUsize::new(0));
+    let callers = called.clone();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((caller, _)) = mute.accept().await {
+            open.push(caller);
+            callers.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    for id in [1, 2] {
+        cluster.place(id, &moved);
+        cluster.term(id).await;
+        cluster.start(id);
+        cluster.is_ready(id).await;
+    }
+    wait_for("it is called in its old place", async || (called.load(Ordering::SeqCst) > 0).then_some(()))
+        .await;
     let cluster = cluster.with_address(3, spare);
     cluster.place(3, &moved);
     cluster.start(3);

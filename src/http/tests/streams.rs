@@ -310,3 +310,30 @@ async fn messages_cross_nodes() {
         remove(dir).await;
     }
 }
+
+/// What holds roles has a bound of its own, over streams of either kind; a seat is free again once its node has said its last word.
+#[tokio::test(flavor = "multi_thread")]
+async fn so_many_streams_hold_roles() {
+    let (node, dir) = one(Mode::Safe).await;
+    node.put("warm").await;
+    let seats = node.front.context.holds.clone();
+    let taken = seats.available_permits() as u32;
+    let all = seats.clone().try_acquire_many_owned(taken).expect("nobody has one");
+    let tie = |token: &str| format!("POST /v1/roles/r/tie?instance_id=a&token={token}&tie=7&grace_ms=0");
+    for line in [tie("1"), "POST /v1/roles/r/hold?instance_id=a".to_string()] {
+        let refused = node.call(&line, "").await;
+        assert_eq!(refused.problem(), (429, "too_many_requests".to_string()), "{line}");
+        assert_eq!(refused.json()["bound"], "roles held by streams of this node", "{line}");
+    }
+    drop(all);
+    let refused = node.call(&tie("1"), "").await;
+    assert!(refused.status.is_client_error(), "nobody's role: {}", refused.status);
+    assert_eq!(seats.available_permits() as u32, taken, "what is refused has no seat");
+    let granted = node.call("POST /v1/roles/r/acquire", "{\"instance_id\":\"a\"}").await.json();
+    let tied = Stream::open(&node, &tie(&granted["token"].to_string()), &[]).await;
+    assert_eq!(seats.available_permits() as u32, taken - 1);
+    drop(tied);
+    wait(async || seats.available_permits() as u32 == taken).await;
+    node.end().await;
+    remove(&dir).await;
+}
