@@ -225,7 +225,8 @@ mod tests {
         let found = check(&texts(&["core", "storage", "client", "load", "micro", "more"]));
         assert!(found[0].starts_with("crates/more/Cargo.toml:1: not in the table"), "{found:?}");
         assert!(
-            check(&texts(&["core", "storage", "client", "micro"]))[0].contains("crates/load/Cargo.toml:1: missing")
+            check(&texts(&["core", "storage", "client", "micro"]))[0]
+                .contains("crates/load/Cargo.toml:1: missing")
         );
     }
 
