@@ -283,7 +283,8 @@ async fn a_replacement_of_more_than_is_kept() {
     write(&writer, 11, &["a"]);
     let changes = ["a", "b", "c", "d", "e", "f"].map(doc).to_vec();
     writer.replaced(at(40), changes, Draft::rare(Kind::NewState, None, String::new()));
-    assert_eq!((feed.0.ring().first(), feed.0.ring().next()), (5, 8), "one, six, and that the state is new");
+    let first = feed.0.ring().first();
+    assert_eq!((first, feed.0.ring().next()), (5, 8), "one, six, and that the state is new");
     assert!(matches!(feed.subscribe(all(), since("7.1@11")), Err(Refused::Compacted { .. })));
     write(&writer, 41, &["g"]);
     let mut later = feed.subscribe(all(), since("7.1@40")).expect("it is where the history begins");
