@@ -18,11 +18,11 @@ use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
 use crate::replica::{Call, CallId};
 pub use crate::replica::{Denied, LeaseTimes, Level, Opinion, View, Written};
 use crate::storage::Encoded;
-use crate::storage::node::Handed;
+use crate::storage::node::SentDifference;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
 use crate::store::{Command, Store};
 use crate::types::{self, Epoch, Index, LeaseName, NodeId, Payload};
-use crate::wire::Parcel;
+use crate::wire::Packet;
 
 /// Callers that have gone and of whom the loop has not heard yet. Beyond it the loop learns of it when it answers.
 const GONE_MOST: usize = 16_384;
@@ -145,7 +145,7 @@ pub struct PeerCall {
 pub enum PeerState {
     /// Written down already, and read into a store.
     Snapshot(Box<(Incoming, Store)>),
-    Difference(Box<Handed>),
+    Difference(Box<SentDifference>),
 }
 
 /// One call to the loop: what the replica decides, or something to look at.
@@ -182,7 +182,7 @@ pub enum Ask {
 #[derive(Debug)]
 pub struct PeerAsk {
     pub call: PeerCall,
-    pub reply: oneshot::Sender<Option<Parcel>>,
+    pub reply: oneshot::Sender<Option<Packet>>,
 }
 
 impl Handle {
@@ -279,7 +279,7 @@ impl Handle {
 
     /// Gives a peer's message to the loop. What there is to say back comes when it may leave; nothing, if
     /// there is nothing or another call of that peer asks for it. The caller bounds the wait.
-    pub async fn peer(&self, call: PeerCall) -> Option<Parcel> {
+    pub async fn peer(&self, call: PeerCall) -> Option<Packet> {
         let (reply, answer) = oneshot::channel();
         self.peers.send(PeerAsk { call, reply }).await.ok()?;
         answer.await.ok().flatten()

@@ -1,6 +1,6 @@
 //! The way to the disk, and what is known to be there.
 
-use super::transport::LogParcel;
+use super::transport::LogPacket;
 use super::unsynced::Unsynced;
 use crate::protocol::Seq;
 use crate::storage::node::Encoder;
@@ -20,5 +20,5 @@ pub struct DiskEnd {
     pub unsynced: Unsynced,
     /// Writes and appends of this round, given on together: what arrives together is synced together.
     pub jobs: Vec<(Seq, Job)>,
-    pub appends: Vec<(NodeId, LogParcel)>,
+    pub appends: Vec<(NodeId, LogPacket)>,
 }

@@ -273,8 +273,8 @@ impl Engine {
         if !self.disk.jobs.is_empty() {
             self.disk.disk.submit_all(self.disk.jobs.drain(..));
         }
-        for (to, parcel) in self.disk.appends.drain(..) {
-            self.network.send_log(to, parcel);
+        for (to, packet) in self.disk.appends.drain(..) {
+            self.network.send_log(to, packet);
         }
     }
 

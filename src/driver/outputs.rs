@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 use super::end::End;
 use super::engine::Engine;
-use super::transport::LogParcel;
+use super::transport::LogPacket;
 use super::unsynced::Message as Waiting;
 use crate::protocol::{After, Envelope, Message, Seq};
 use crate::replica::{DiskWrite, In, SnapshotOrder};
 use crate::storage::Job;
 use crate::types::NodeId;
-use crate::wire::{Parcel, Route, Sender};
+use crate::wire::{Packet, Route, Sender};
 
 impl Engine {
     pub fn write(&mut self, seq: Seq, write: DiskWrite) {
@@ -40,8 +40,8 @@ impl Engine {
                 let last = records.last().map_or(*prev, |record| record.position);
                 let (count, sender) = (records.len(), Sender::of(envelope));
                 let (term, prev, commit) = (*term, *prev, *commit);
-                let parcel = LogParcel { sender, term, prev, chain, count, last, commit, lines };
-                Waiting::Lines { to: envelope.to, parcel }
+                let packet = LogPacket { sender, term, prev, chain, count, last, commit, lines };
+                Waiting::Lines { to: envelope.to, packet }
             }
             message => {
                 let lines = match message {
@@ -51,8 +51,8 @@ impl Engine {
                 let Some((chain, lines)) = lines else {
                     return self.end = Some(End::Broken("records to send that have no lines"));
                 };
-                let parcel = Parcel::new(envelope, lines, chain);
-                Waiting::Small { parcel, answers: Route::answered_by(message) }
+                let packet = Packet::new(envelope, lines, chain);
+                Waiting::Small { packet, answers: Route::answered_by(message) }
             }
         };
         self.send_when(after, message);
@@ -74,17 +74,17 @@ impl Engine {
 
     fn transmit(&mut self, message: Waiting) {
         match message {
-            Waiting::Lines { to, parcel } => self.disk.appends.push((to, parcel)),
+            Waiting::Lines { to, packet } => self.disk.appends.push((to, packet)),
             Waiting::Snapshot { to, term } => self.transmit_snapshot(to, term),
-            Waiting::Difference(share) => self.transmit_difference(*share),
-            Waiting::Small { parcel, answers } => {
+            Waiting::Difference(source) => self.transmit_difference(*source),
+            Waiting::Small { packet, answers } => {
                 let left = match answers {
-                    Some(route) => self.answers.give(route, parcel).err(),
-                    None => Some(parcel),
+                    Some(route) => self.answers.give(route, packet).err(),
+                    None => Some(packet),
                 };
-                if let Some(parcel) = left {
-                    self.network.look_elsewhere(&self.setup, parcel.sender.to);
-                    self.network.send(parcel);
+                if let Some(packet) = left {
+                    self.network.look_elsewhere(&self.setup, packet.sender.to);
+                    self.network.send(packet);
                 }
             }
         }

@@ -2,29 +2,29 @@
 
 use std::collections::VecDeque;
 
-use super::share::Share;
-use super::transport::LogParcel;
+use super::transfer::TransferSource;
+use super::transport::LogPacket;
 use crate::protocol::{After, Seq, Term};
 use crate::types::NodeId;
-use crate::wire::{Parcel, Route};
+use crate::wire::{Packet, Route};
 
 /// A message in its final form.
 #[derive(Debug)]
 pub enum Message {
     /// May ride in the response to an open call of that route.
     Small {
-        parcel: Parcel,
+        packet: Packet,
         answers: Option<Route>,
     },
     Lines {
         to: NodeId,
-        parcel: LogParcel,
+        packet: LogPacket,
     },
     Snapshot {
         to: NodeId,
         term: Term,
     },
-    Difference(Box<Share>),
+    Difference(Box<TransferSource>),
 }
 
 /// Bounded by what the core sends between two syncs.

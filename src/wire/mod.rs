@@ -23,7 +23,7 @@ pub use error::WireError;
 pub use head::{ClusterHead, Sender};
 pub use message::{Attached, Attachment, attachment, decode, encode, encode_append, needs_available_mode};
 pub use proof::{Challenge, Hello, Proof, ProofVerifier, Secret, Session, body_mac};
-pub use route::{Parcel, Route};
+pub use route::{Packet, Route};
 
 /// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were
 /// last together. It must fit into the head that a server reads; a longer one is not sent, and people are told.

@@ -23,7 +23,7 @@ pub enum Route {
 
 /// One message on its way: a call's headers and body, or a response's.
 #[derive(Clone, Debug)]
-pub struct Parcel {
+pub struct Packet {
     pub route: Route,
     pub sender: Sender,
     pub message: String,
@@ -109,15 +109,15 @@ impl Route {
     }
 }
 
-impl Parcel {
+impl Packet {
     /// `lines` are the records' own lines, where the message has records, and `chain` what they go on from.
-    pub fn new(envelope: &Envelope, lines: Bytes, chain: u32) -> Parcel {
+    pub fn new(envelope: &Envelope, lines: Bytes, chain: u32) -> Packet {
         let message = &envelope.message;
         let body = match message {
             Message::Append { .. } | Message::Pulled { .. } => lines,
             message => Bytes::from(seed_body(envelope, message)),
         };
-        Parcel {
+        Packet {
             route: Route::of(message),
             sender: Sender::of(envelope),
             message: super::encode(message, chain),

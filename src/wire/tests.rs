@@ -296,12 +296,12 @@ fn messages_between_sides_take_the_seeds_routes() {
     ];
     for (name, path, body) in expected {
         let (message, _) = sides().into_iter().find(|(_, text)| text.starts_with(name)).expect("it is there");
-        let parcel = Parcel::new(&envelope(message), bytes::Bytes::new(), 0);
-        assert_eq!((parcel.route.path(), &parcel.body[..]), (path, body.as_bytes()), "{name}");
+        let packet = Packet::new(&envelope(message), bytes::Bytes::new(), 0);
+        assert_eq!((packet.route.path(), &packet.body[..]), (path, body.as_bytes()), "{name}");
     }
     let leads = Message::Side { epoch: TERM.epoch, leader: Some(NodeId(2)), vector: Vector::default() };
     assert_eq!(Route::answered_by(&leads), Some(Route::IsLeader));
-    assert_eq!(&Parcel::new(&envelope(leads), bytes::Bytes::new(), 0).body[..], b"true");
+    assert_eq!(&Packet::new(&envelope(leads), bytes::Bytes::new(), 0).body[..], b"true");
 }
 
 /// Bytes of a message changed, cut and doubled by a small generator: an error or a message, never a panic.

@@ -7,7 +7,7 @@ use eldest::replica::Brought;
 use eldest::store::Store;
 use eldest::types::{Position, Vector};
 use eldest_storage::Boundary;
-use eldest_storage::node::{Handed, Receiving};
+use eldest_storage::node::{Receiving, SentDifference};
 
 use crate::checks::Violation;
 use crate::checks::history::Known;
@@ -50,13 +50,13 @@ impl Transfer {
     pub fn part_beyond(&self, base: &Vector) -> Result<Brought, Violation> {
         let store = &self.state.store;
         let difference = store.difference(base).unwrap_or_else(|| store.whole());
-        let handed = Handed { boundary: self.boundary.clone(), digest: store.digest(), difference };
+        let handed = SentDifference { boundary: self.boundary.clone(), digest: store.digest(), difference };
         Ok(Brought::Difference(Box::new(reread(&handed)?.into())))
     }
 }
 
 /// As it arrives: written by one node, read by another.
-fn reread(handed: &Handed) -> Result<Handed, Violation> {
+fn reread(handed: &SentDifference) -> Result<SentDifference, Violation> {
     let unreadable = |why: String| Violation { checker: "validation", what: format!("what was sent: {why}") };
     let mut text = Vec::new();
     handed.write(&mut text).map_err(|error| unreadable(error.to_string()))?;

@@ -9,9 +9,9 @@ use reqwest::Body;
 use tokio::sync::mpsc;
 
 use super::post::{Fault, Poster};
-use crate::storage::node::Handed;
+use crate::storage::node::SentDifference;
 use crate::storage::snapshot::Export;
-use crate::wire::{Parcel, body_mac};
+use crate::wire::{Packet, body_mac};
 
 const CHUNK: usize = 256 << 10;
 /// Chunks read ahead of the network.
@@ -21,51 +21,51 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const BYTES_PER_SECOND_LEAST: u64 = 1 << 20;
 
 #[derive(Debug)]
-pub enum Cargo {
+pub enum TransferContent {
     /// A chain's files, one after the other, as they lie on disk.
     Snapshot(Export),
     /// With its length: to find that out is half the work.
-    Difference(Box<Handed>, u64),
+    Difference(Box<SentDifference>, u64),
 }
 
-impl Cargo {
+impl TransferContent {
     /// Takes a while, and is not for a thread that must not wait.
-    pub fn difference(handed: Handed) -> Cargo {
+    pub fn difference(handed: SentDifference) -> TransferContent {
         let length = handed.length();
-        Cargo::Difference(Box::new(handed), length)
+        TransferContent::Difference(Box::new(handed), length)
     }
 
     /// In bytes.
     pub fn length(&self) -> u64 {
         match self {
-            Cargo::Snapshot(export) => export.length(),
-            Cargo::Difference(_, length) => *length,
+            TransferContent::Snapshot(export) => export.length(),
+            TransferContent::Difference(_, length) => *length,
         }
     }
 
     fn write(self, out: &mut Chunks) -> io::Result<()> {
         match self {
-            Cargo::Snapshot(mut export) => io::copy(&mut export, out).map(drop),
-            Cargo::Difference(handed, _) => handed.write(out),
+            TransferContent::Snapshot(mut export) => io::copy(&mut export, out).map(drop),
+            TransferContent::Difference(handed, _) => handed.write(out),
         }
     }
 }
 
-pub async fn send(poster: &Poster, parcel: &Parcel, cargo: Cargo) -> Result<(), Fault> {
-    let most = PATIENCE + Duration::from_secs(cargo.length() / BYTES_PER_SECOND_LEAST);
+pub async fn send(poster: &Poster, packet: &Packet, content: TransferContent) -> Result<(), Fault> {
+    let most = PATIENCE + Duration::from_secs(content.length() / BYTES_PER_SECOND_LEAST);
     let key = poster.session().map(|session| *session.key());
     let (chunks, ready) = mpsc::channel(AHEAD);
-    let reading = tokio::task::spawn_blocking(move || read(cargo, key, chunks));
+    let reading = tokio::task::spawn_blocking(move || read(content, key, chunks));
     let body = stream::unfold(ready, |mut ready| async move { Some((ready.recv().await?, ready)) });
-    let sent = poster.stream(parcel, Body::wrap_stream(body), most).await;
+    let sent = poster.stream(packet, Body::wrap_stream(body), most).await;
     // The reader ends by itself: its channel is closed, or everything has been read.
     let _ = reading.await;
     sent
 }
 
-fn read(cargo: Cargo, key: Option<[u8; 32]>, chunks: mpsc::Sender<io::Result<Bytes>>) {
+fn read(content: TransferContent, key: Option<[u8; 32]>, chunks: mpsc::Sender<io::Result<Bytes>>) {
     let mut out = Chunks { chunks, gathered: Vec::with_capacity(CHUNK), mac: key.map(|key| body_mac(&key)) };
-    let written = cargo.write(&mut out).and_then(|()| out.end());
+    let written = content.write(&mut out).and_then(|()| out.end());
     if let Err(error) = written {
         // Nobody waits any more, or a file cannot be read and the stream must not look whole.
         let _ = out.chunks.blocking_send(Err(error));

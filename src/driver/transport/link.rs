@@ -11,13 +11,13 @@ use tokio::task::{JoinError, JoinSet};
 use super::super::member::Member;
 use super::super::setup::Setup;
 use super::arrived::Arrived;
-use super::bulk::{self, Cargo};
+use super::bulk::{self, TransferContent};
 use super::log::LogBox;
 use super::outbox::Outbox;
 use super::post::{Fault, Poster};
 use super::watch::Watch;
 use crate::storage::snapshot::SnapshotError;
-use crate::wire::Parcel;
+use crate::wire::Packet;
 
 /// Small calls to one peer at a time: a second one, so that a beat does not wait for a lost one to time out.
 const CONTROL_CALLS: usize = 2;
@@ -27,7 +27,7 @@ const UNANSWERED_LEAST: u32 = 3;
 
 /// States that travel to a peer, one of each kind at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freight {
+pub enum TransferKind {
     Snapshot,
     Merge,
     Override,
@@ -48,13 +48,13 @@ impl Unanswered {
 }
 
 /// What is to be sent, if there is anything.
-pub type Packed = Result<Option<(Parcel, Cargo)>, SnapshotError>;
+pub type Packed = Result<Option<(Packet, TransferContent)>, SnapshotError>;
 
 /// The right to send one state. Whoever drops it leaves the way to the next.
 #[derive(Debug)]
-pub struct Lane {
+pub struct TransferPermit {
     link: Arc<Link>,
-    freight: Freight,
+    kind: TransferKind,
     merge_bytes: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Link {
     poster: Poster,
     /// What a peer takes of what another side hands in.
     merge_bytes: u64,
-    /// Of each freight, whether it is on its way.
+    /// Of each kind, whether it is on its way.
     busy: [AtomicBool; 3],
     trouble: Mutex<Option<String>>,
     unanswered: Mutex<Unanswered>,
@@ -105,21 +105,21 @@ impl Link {
 
     async fn carry_control(self: Arc<Link>) {
         loop {
-            let parcel = self.control.take().await;
-            self.carry(&parcel).await;
+            let packet = self.control.take().await;
+            self.carry(&packet).await;
         }
     }
 
     async fn carry_log(self: Arc<Link>) {
         loop {
-            let parcel = self.log.take().await.into_parcel();
-            self.carry(&parcel).await;
+            let packet = self.log.take().await.into_packet();
+            self.carry(&packet).await;
         }
     }
 
-    async fn carry(&self, parcel: &Parcel) {
+    async fn carry(&self, packet: &Packet) {
         let far = self.watch.round_trip().unwrap_or_default();
-        match self.poster.post(parcel, far).await {
+        match self.poster.post(packet, far).await {
             Ok(answer) => {
                 self.note(None);
                 *self.unanswered() = Unanswered::default();
@@ -174,43 +174,43 @@ impl Link {
         self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    pub fn is_busy(&self, freight: Freight) -> bool {
-        self.busy[freight as usize].load(Ordering::Relaxed)
+    pub fn is_busy(&self, kind: TransferKind) -> bool {
+        self.busy[kind as usize].load(Ordering::Relaxed)
     }
 
-    pub fn lane(self: &Arc<Link>, freight: Freight) -> Option<Lane> {
-        let taken = self.busy[freight as usize].swap(true, Ordering::Relaxed);
-        (!taken).then(|| Lane { link: self.clone(), freight, merge_bytes: self.merge_bytes })
+    pub fn permit(self: &Arc<Link>, kind: TransferKind) -> Option<TransferPermit> {
+        let taken = self.busy[kind as usize].swap(true, Ordering::Relaxed);
+        (!taken).then(|| TransferPermit { link: self.clone(), kind, merge_bytes: self.merge_bytes })
     }
 }
 
-impl Lane {
+impl TransferPermit {
     /// Sends what could be brought together, and tells people if it could not.
     pub async fn send_packed(self, packed: Result<Packed, JoinError>) {
         match packed {
             // Nobody would take it.
-            Ok(Ok(Some((_, cargo))))
-                if self.freight == Freight::Merge && cargo.length() > self.merge_bytes =>
+            Ok(Ok(Some((_, content))))
+                if self.kind == TransferKind::Merge && content.length() > self.merge_bytes =>
             {
-                self.tell_too_large(cargo.length()).await;
+                self.tell_too_large(content.length()).await;
             }
-            Ok(Ok(Some((parcel, cargo)))) => self.send(&parcel, cargo).await,
+            Ok(Ok(Some((packet, content)))) => self.send(&packet, content).await,
             Ok(Ok(None)) => tracing::error!("a peer needs a snapshot, and there is none"),
             Ok(Err(error)) => tracing::error!(%error, "the newest snapshot cannot be read"),
             Err(error) => tracing::error!(%error, "what a peer needs could not be brought together"),
         }
     }
 
-    async fn send(&self, parcel: &Parcel, cargo: Cargo) {
-        let (bytes, what) = (cargo.length(), self.freight);
+    async fn send(&self, packet: &Packet, content: TransferContent) {
+        let (bytes, what) = (content.length(), self.kind);
         let peer = self.link.poster.peer().0;
         tracing::info!(peer, bytes, ?what, "sending a state");
-        match bulk::send(&self.link.poster, parcel, cargo).await {
+        match bulk::send(&self.link.poster, packet, content).await {
             Ok(()) => tracing::info!(peer, bytes, ?what, "the state has arrived"),
             Err(fault) => {
                 self.link.failed(&fault);
                 let too_large = matches!(&fault, Fault::Refused(StatusCode::PAYLOAD_TOO_LARGE, _));
-                if too_large && what == Freight::Merge {
+                if too_large && what == TransferKind::Merge {
                     self.tell_too_large(bytes).await;
                 }
             }
@@ -223,8 +223,8 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for TransferPermit {
     fn drop(&mut self) {
-        self.link.busy[self.freight as usize].store(false, Ordering::Relaxed);
+        self.link.busy[self.kind as usize].store(false, Ordering::Relaxed);
     }
 }

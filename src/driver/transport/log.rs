@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::protocol::Term;
 use crate::types::{Index, Position};
-use crate::wire::{Parcel, Route, Sender};
+use crate::wire::{Packet, Route, Sender};
 
 /// Appends that wait for one peer: more than the protocol lets be on their way (`limits.inflight`). Beyond it the
 /// oldest go, which the peer answers with where it stands.
@@ -17,7 +17,7 @@ const WAITING_MOST: usize = 256;
 
 /// An append with its lines already in their final form.
 #[derive(Clone, Debug)]
-pub struct LogParcel {
+pub struct LogPacket {
     pub sender: Sender,
     pub term: Term,
     pub prev: Position,
@@ -32,7 +32,7 @@ pub struct LogParcel {
 
 #[derive(Debug)]
 pub struct LogBox {
-    queue: Mutex<VecDeque<LogParcel>>,
+    queue: Mutex<VecDeque<LogPacket>>,
     more: Notify,
     /// Bytes in one call.
     most: usize,
@@ -43,34 +43,34 @@ impl LogBox {
         LogBox { queue: Mutex::default(), more: Notify::new(), most }
     }
 
-    pub fn push(&self, parcel: LogParcel) {
+    pub fn push(&self, packet: LogPacket) {
         let mut queue = self.queue();
         if queue.len() >= WAITING_MOST {
             queue.pop_front();
         }
-        queue.push_back(parcel);
+        queue.push_back(packet);
         drop(queue);
         self.more.notify_one();
     }
 
     /// The next append, together with those that follow on from it.
-    pub async fn take(&self) -> LogParcel {
+    pub async fn take(&self) -> LogPacket {
         loop {
-            if let Some(parcel) = self.take_joined() {
-                return parcel;
+            if let Some(packet) = self.take_joined() {
+                return packet;
             }
             self.more.notified().await;
         }
     }
 
-    fn take_joined(&self) -> Option<LogParcel> {
+    fn take_joined(&self) -> Option<LogPacket> {
         let mut queue = self.queue();
         let mut joined = queue.pop_front()?;
         let mut size = joined.lines.len();
         let mut followers = Vec::new();
         while let Some(next) = queue.pop_front() {
             size += next.lines.len();
-            let last = followers.last().map_or(joined.last, |parcel: &LogParcel| parcel.last);
+            let last = followers.last().map_or(joined.last, |packet: &LogPacket| packet.last);
             if next.term != joined.term || next.prev != last || size > self.most {
                 queue.push_front(next);
                 break;
@@ -96,14 +96,14 @@ impl LogBox {
         Some(joined)
     }
 
-    fn queue(&self) -> MutexGuard<'_, VecDeque<LogParcel>> {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<LogPacket>> {
         self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-impl LogParcel {
-    pub fn into_parcel(self) -> Parcel {
+impl LogPacket {
+    pub fn into_packet(self) -> Packet {
         let message = crate::wire::encode_append(self.term, self.prev, self.chain, self.count, self.commit);
-        Parcel { route: Route::WriteSync, sender: self.sender, message, body: self.lines }
+        Packet { route: Route::WriteSync, sender: self.sender, message, body: self.lines }
     }
 }

@@ -29,12 +29,12 @@ use tokio::task::JoinSet;
 use super::member::Member;
 use super::setup::Setup;
 use crate::types::NodeId;
-use crate::wire::Parcel;
+use crate::wire::Packet;
 pub use arrived::Arrived;
-pub use bulk::Cargo;
+pub use bulk::TransferContent;
 use link::Link;
-pub use link::{Freight, Lane, Packed};
-pub use log::LogParcel;
+pub use link::{Packed, TransferKind, TransferPermit};
+pub use log::LogPacket;
 
 /// Messages from responses that wait for the loop. Beyond it the calls that bring them wait.
 const ARRIVED_MOST: usize = 1024;
@@ -135,25 +135,25 @@ impl Network {
         links.get(&to).map(|running| running.link.clone())
     }
 
-    pub fn send(&self, parcel: Parcel) {
-        if let Some(link) = self.link(parcel.sender.to) {
-            link.control.push(parcel);
+    pub fn send(&self, packet: Packet) {
+        if let Some(link) = self.link(packet.sender.to) {
+            link.control.push(packet);
         }
     }
 
-    pub fn send_log(&self, to: NodeId, parcel: LogParcel) {
+    pub fn send_log(&self, to: NodeId, packet: LogPacket) {
         if let Some(link) = self.link(to) {
-            link.log.push(parcel);
+            link.log.push(packet);
         }
     }
 
     /// The way for a state to that peer, unless one of its kind is on it already.
-    pub fn lane(&self, to: NodeId, freight: Freight) -> Option<Lane> {
-        self.link(to)?.lane(freight)
+    pub fn permit(&self, to: NodeId, kind: TransferKind) -> Option<TransferPermit> {
+        self.link(to)?.permit(kind)
     }
 
-    pub fn is_busy(&self, to: NodeId, freight: Freight) -> bool {
-        self.link(to).is_some_and(|link| link.is_busy(freight))
+    pub fn is_busy(&self, to: NodeId, kind: TransferKind) -> bool {
+        self.link(to).is_some_and(|link| link.is_busy(kind))
     }
 
     pub fn probe(&self, peer: NodeId) {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
-use crate::wire::Parcel;
+use crate::wire::Packet;
 
 /// Messages that wait for one peer. Beyond it the oldest goes: everything is said again by the protocol, and
 /// what waits longest is the least worth saying.
@@ -13,27 +13,27 @@ const WAITING_MOST: usize = 128;
 
 #[derive(Debug, Default)]
 pub struct Outbox {
-    queue: Mutex<VecDeque<Parcel>>,
+    queue: Mutex<VecDeque<Packet>>,
     more: Notify,
 }
 
 impl Outbox {
-    pub fn push(&self, parcel: Parcel) {
+    pub fn push(&self, packet: Packet) {
         let mut queue = self.queue();
         // Of what a newer one of its kind makes void, only the newest travels: beats, where a log stands, which side a node
         // is on, whether it would do as a leader. To a peer that is far away more are said than calls can carry.
-        if let Some(kind) = superseded_kind(&parcel.message) {
+        if let Some(kind) = superseded_kind(&packet.message) {
             queue.retain(|waiting| superseded_kind(&waiting.message) != Some(kind));
         }
         if queue.len() >= WAITING_MOST {
             queue.pop_front();
         }
-        queue.push_back(parcel);
+        queue.push_back(packet);
         drop(queue);
         self.more.notify_one();
     }
 
-    pub async fn take(&self) -> Parcel {
+    pub async fn take(&self) -> Packet {
         loop {
             let taken = {
                 let mut queue = self.queue();
@@ -44,13 +44,13 @@ impl Outbox {
                 taken
             };
             match taken {
-                Some(parcel) => return parcel,
+                Some(packet) => return packet,
                 None => self.more.notified().await,
             }
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Parcel>> {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Packet>> {
         self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -13,7 +13,7 @@ use super::super::member::Member;
 use super::super::setup::Setup;
 use crate::protocol::Timing;
 use crate::types::NodeId;
-use crate::wire::{Challenge, Hello, Parcel, Route, Sender, Session, header};
+use crate::wire::{Challenge, Hello, Packet, Route, Sender, Session, header};
 
 /// Idle connections kept to one peer: as many as calls are on their way at once.
 const IDLE_MOST: usize = 8;
@@ -80,58 +80,58 @@ impl Poster {
         Poster { setup, client, to: member.id, urls, cluster, session: Mutex::default() }
     }
 
-    /// Sends a parcel and returns what the response says.
-    pub async fn post(&self, parcel: &Parcel, round_trip: Duration) -> Result<Option<PeerCall>, Fault> {
-        let patience = self.patience(parcel, round_trip);
-        let posted = self.setup.wall.pass(self.to, patience, self.prove_and_post(parcel, patience));
+    /// Sends a packet and returns what the response says.
+    pub async fn post(&self, packet: &Packet, round_trip: Duration) -> Result<Option<PeerCall>, Fault> {
+        let patience = self.patience(packet, round_trip);
+        let posted = self.setup.wall.pass(self.to, patience, self.prove_and_post(packet, patience));
         posted.await.unwrap_or(Err(Fault::Swallowed))
     }
 
-    fn patience(&self, parcel: &Parcel, round_trip: Duration) -> Duration {
-        let extra = Duration::from_nanos(parcel.body.len() as u64 * NANOS_PER_BYTE);
+    fn patience(&self, packet: &Packet, round_trip: Duration) -> Duration {
+        let extra = Duration::from_nanos(packet.body.len() as u64 * NANOS_PER_BYTE);
         patience(&self.setup.settings.timing, round_trip) + extra
     }
 
-    async fn prove_and_post(&self, parcel: &Parcel, patience: Duration) -> Result<Option<PeerCall>, Fault> {
-        match self.try_post(parcel, patience).await {
+    async fn prove_and_post(&self, packet: &Packet, patience: Duration) -> Result<Option<PeerCall>, Fault> {
+        match self.try_post(packet, patience).await {
             // A new process there does not know our session: its challenge has been taken, once more.
             Err(Fault::Refused(StatusCode::UNAUTHORIZED, _)) if self.has_session() => {
-                self.try_post(parcel, patience).await
+                self.try_post(packet, patience).await
             }
             other => other,
         }
     }
 
-    async fn try_post(&self, parcel: &Parcel, patience: Duration) -> Result<Option<PeerCall>, Fault> {
-        let from = parcel.sender.encode();
+    async fn try_post(&self, packet: &Packet, patience: Duration) -> Result<Option<PeerCall>, Fault> {
+        let from = packet.sender.encode();
         let hello = Hello {
-            path: parcel.route.path(),
+            path: packet.route.path(),
             cluster: &self.cluster,
             from: &from,
-            message: &parcel.message,
-            body: &parcel.body,
+            message: &packet.message,
+            body: &packet.body,
         };
         let proved = self.session().map(|session| (session.prove(&hello), session));
-        let headers = self.headers(&from, &parcel.message, proved.as_ref().map(|((proof, _), _)| proof))?;
+        let headers = self.headers(&from, &packet.message, proved.as_ref().map(|((proof, _), _)| proof))?;
         let response = self
             .client
-            .post(self.urls[parcel.route as usize].clone())
+            .post(self.urls[packet.route as usize].clone())
             .headers(headers)
-            .body(Body::from(parcel.body.clone()))
+            .body(Body::from(packet.body.clone()))
             .timeout(patience)
             .send()
             .await
             .map_err(Fault::Unreachable)?;
         let proved = proved.map(|((_, counter), session)| (session, counter));
-        self.read(parcel.route, response, proved).await
+        self.read(packet.route, response, proved).await
     }
 
     /// Sends a stream that proves itself by its last bytes.
-    pub async fn stream(&self, parcel: &Parcel, body: Body, most: Duration) -> Result<(), Fault> {
+    pub async fn stream(&self, packet: &Packet, body: Body, most: Duration) -> Result<(), Fault> {
         let wall = &self.setup.wall;
         let cut_short = async {
             tokio::select! {
-                sent = self.stream_whole(parcel, body, most) => sent,
+                sent = self.stream_whole(packet, body, most) => sent,
                 () = wall.rises(self.to) => Err(Fault::Swallowed),
             }
         };
@@ -139,18 +139,18 @@ impl Poster {
         sent.await.unwrap_or(Err(Fault::Swallowed))
     }
 
-    async fn stream_whole(&self, parcel: &Parcel, body: Body, most: Duration) -> Result<(), Fault> {
-        let from = parcel.sender.encode();
+    async fn stream_whole(&self, packet: &Packet, body: Body, most: Duration) -> Result<(), Fault> {
+        let from = packet.sender.encode();
         let hello = Hello {
-            path: parcel.route.path(),
+            path: packet.route.path(),
             cluster: &self.cluster,
             from: &from,
-            message: &parcel.message,
+            message: &packet.message,
             body: &[],
         };
         let proof = self.session().map(|session| session.prove(&hello).0);
-        let headers = self.headers(&from, &parcel.message, proof.as_ref())?;
-        let url = self.urls[parcel.route as usize].clone();
+        let headers = self.headers(&from, &packet.message, proof.as_ref())?;
+        let url = self.urls[packet.route as usize].clone();
         let call = self.client.post(url).headers(headers).body(body).timeout(most);
         let response = call.send().await.map_err(Fault::Unreachable)?;
         match response.status() {

@@ -20,7 +20,7 @@ use crate::http::request::{Admission, Context};
 use crate::protocol::{Message, Mode};
 use crate::types::NodeId;
 use crate::wire::{
-    self, Attachment, ClusterHead, Hello, Parcel, Proof, ProofVerifier, Route, Sender, WireError, header,
+    self, Attachment, ClusterHead, Hello, Packet, Proof, ProofVerifier, Route, Sender, WireError, header,
 };
 
 /// The lines of one append or pull: a batch (`limits.batch_bytes`), or one record of the largest kind.
@@ -239,11 +239,11 @@ impl PeerEndpoint {
     fn respond(
         &self,
         request: &PeerRequest<'_>,
-        answer: Option<Parcel>,
+        answer: Option<Packet>,
         proof: Option<&Proof>,
     ) -> Response<Body> {
         let (from, message, body) = match answer {
-            Some(Parcel { sender, message, body, .. }) => (sender.encode(), message, body),
+            Some(Packet { sender, message, body, .. }) => (sender.encode(), message, body),
             None => (String::new(), String::new(), Bytes::new()),
         };
         let cluster = self.cluster.encode();

@@ -12,7 +12,7 @@ use tokio::time::{Duration, timeout};
 
 use crate::http::answer::{Code, Problem};
 use crate::protocol::Mode;
-use crate::storage::node::{self, Handed, LoadError, Receiving};
+use crate::storage::node::{self, LoadError, Receiving, SentDifference};
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError};
 use crate::store::Store;
 use crate::wire::body_mac;
@@ -45,7 +45,7 @@ pub async fn snapshot(
     finishing.await.map_err(|_| broken("it could not be read"))?
 }
 
-pub async fn difference(body: Body, key: Option<[u8; 32]>, most: u64) -> Result<Handed, Problem> {
+pub async fn difference(body: Body, key: Option<[u8; 32]>, most: u64) -> Result<SentDifference, Problem> {
     let (pieces, arriving) = mpsc::channel::<Bytes>(AHEAD);
     let reading = tokio::task::spawn_blocking(move || read(arriving, most));
     let arrived = verify(body, key, pieces).await;
@@ -257,7 +257,7 @@ mod tests {
     fn a_difference_has_a_bound() {
         let mut text = Vec::new();
         let difference = Store::mergeable().whole();
-        Handed { boundary: Default::default(), digest: 1, difference }
+        SentDifference { boundary: Default::default(), digest: 1, difference }
             .write(&mut text)
             .expect("it is memory");
         let read = |most: usize| {

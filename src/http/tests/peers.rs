@@ -16,10 +16,10 @@ use crate::http::Context;
 use crate::http::server::Front;
 use crate::protocol::{Envelope, Message, Mode, SnapshotMeta, Term};
 use crate::storage::Boundary;
-use crate::storage::node::Handed;
+use crate::storage::node::SentDifference;
 use crate::store::Store;
 use crate::types::{Boot, ClusterId, Epoch, Format, Incarnation, NodeId, Vector};
-use crate::wire::{Challenge, Hello, Parcel, Secret, Sender, Session, body_mac, header};
+use crate::wire::{Challenge, Hello, Packet, Secret, Sender, Session, body_mac, header};
 
 pub const TERM: Term =
     Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: crate::types::ClaimId(5) };
@@ -58,8 +58,8 @@ pub fn envelope(from: u32, to: u32, message: Message) -> Envelope {
     }
 }
 
-pub fn parcel(message: Message) -> Parcel {
-    Parcel::new(&envelope(1, 2, message), Bytes::new(), 0)
+pub fn packet(message: Message) -> Packet {
+    Packet::new(&envelope(1, 2, message), Bytes::new(), 0)
 }
 
 pub fn vector() -> Vector {
@@ -67,23 +67,23 @@ pub fn vector() -> Vector {
 }
 
 /// A state's difference as it travels, and the message that goes before it.
-pub fn merge() -> (Parcel, Vec<u8>) {
+pub fn merge() -> (Packet, Vec<u8>) {
     let mut boundary = Boundary { chain: 9, origin: 4, ..Boundary::default() };
     boundary.meta.vector = Some(vector());
-    let handed = Handed { boundary, digest: 0xfeed, difference: Store::mergeable().whole() };
+    let handed = SentDifference { boundary, digest: 0xfeed, difference: Store::mergeable().whole() };
     let mut text = Vec::new();
     handed.write(&mut text).expect("memory takes everything");
     let message =
         Message::Merge { epoch: TERM.epoch, base: Vector::default(), meta: SnapshotMeta::default() };
-    (parcel(message), text)
+    (packet(message), text)
 }
 
 impl Node {
-    pub fn request(&self, parcel: &Parcel, proof: &str, body: impl Into<Body>) -> Request<Body> {
-        let builder = Request::builder().method("POST").uri(parcel.route.path());
+    pub fn request(&self, packet: &Packet, proof: &str, body: impl Into<Body>) -> Request<Body> {
+        let builder = Request::builder().method("POST").uri(packet.route.path());
         let builder = builder.header(header::CLUSTER, self.setup.cluster.encode());
-        let builder = builder.header(header::FROM, parcel.sender.encode());
-        let builder = builder.header(header::MESSAGE, &parcel.message).header(header::PROOF, proof);
+        let builder = builder.header(header::FROM, packet.sender.encode());
+        let builder = builder.header(header::MESSAGE, &packet.message).header(header::PROOF, proof);
         builder.body(body.into()).expect("it is well formed")
     }
 
@@ -98,7 +98,7 @@ impl Node {
     }
 
     /// Sends, and answers what reaches the loop.
-    pub async fn ask(&mut self, request: Request<Body>, answer: Option<Parcel>) -> (Response<Body>, PeerAsk) {
+    pub async fn ask(&mut self, request: Request<Body>, answer: Option<Packet>) -> (Response<Body>, PeerAsk) {
         let Node { front, desk, .. } = self;
         let looping = async {
             let PeerAsk { call, reply } = desk.peers.recv().await.expect("the door holds the other end");
@@ -118,8 +118,8 @@ async fn a_poll_is_answered_in_the_seeds_words_and_the_envelopes() {
     let mut node = node(Mode::Available, None);
     for (leader, body) in [(None, "false"), (Some(NodeId(3)), "false"), (Some(NodeId(2)), "true")] {
         let side = Message::Side { epoch: TERM.epoch, leader, vector: vector() };
-        let side = Parcel::new(&envelope(2, 1, side), Bytes::new(), 0);
-        let poll = parcel(Message::Poll { term: TERM, vector: vector() });
+        let side = Packet::new(&envelope(2, 1, side), Bytes::new(), 0);
+        let poll = packet(Message::Poll { term: TERM, vector: vector() });
         let request = node.request(&poll, "", poll.body.clone());
         let (response, ask) = node.ask(request, Some(side.clone())).await;
         assert_eq!(ask.call.envelope, envelope(1, 2, Message::Poll { term: TERM, vector: vector() }));
@@ -133,8 +133,8 @@ async fn a_poll_is_answered_in_the_seeds_words_and_the_envelopes() {
 #[tokio::test]
 async fn a_difference_reaches_the_loop_whole_or_not_at_all() {
     let mut node = node(Mode::Available, None);
-    let (parcel, text) = merge();
-    let request = node.request(&parcel, "", text.clone());
+    let (packet, text) = merge();
+    let request = node.request(&packet, "", text.clone());
     let (response, ask) = node.ask(request, None).await;
     assert_eq!(response.status().as_u16(), 200);
     let Some(PeerState::Difference(handed)) = ask.call.brought else { panic!("nothing came with it") };
@@ -147,7 +147,7 @@ async fn a_difference_reaches_the_loop_whole_or_not_at_all() {
         ("twice", [&text[..], &text[..]].concat()),
         ("no difference", b"{\"users\": []}\n".to_vec()),
     ] {
-        let answer = node.send(node.request(&parcel, "", body)).await;
+        let answer = node.send(node.request(&packet, "", body)).await;
         let code = answer.json()["code"].clone();
         assert_eq!((answer.status.as_u16(), code), (400, "bad_field".into()), "{what}");
         assert!(node.nothing_came(), "{what}");
@@ -157,7 +157,7 @@ async fn a_difference_reaches_the_loop_whole_or_not_at_all() {
 #[tokio::test]
 async fn what_comes_through_a_wall_reaches_nobody() {
     let mut node = node(Mode::Available, None);
-    let poll = parcel(Message::Poll { term: TERM, vector: vector() });
+    let poll = packet(Message::Poll { term: TERM, vector: vector() });
     let arrives = |node: &mut Node| {
         let request = node.request(&poll, "", poll.body.clone());
         assert!(node.front.answer(request).now_or_never().is_none());
@@ -180,10 +180,10 @@ async fn in_safe_mode_nobody_merges() {
         Message::Override { term: TERM, base: vector(), meta: SnapshotMeta::default() },
     ];
     let (merge, text) = merge();
-    for parcel in messages.into_iter().map(parcel).chain([merge]) {
-        let answer = node.send(node.request(&parcel, "", text.clone())).await;
+    for packet in messages.into_iter().map(packet).chain([merge]) {
+        let answer = node.send(node.request(&packet, "", text.clone())).await;
         let code = answer.json()["code"].clone();
-        assert_eq!((answer.status.as_u16(), code), (409, "mode_mismatch".into()), "{}", parcel.message);
+        assert_eq!((answer.status.as_u16(), code), (409, "mode_mismatch".into()), "{}", packet.message);
     }
     assert!(node.nothing_came());
 }
@@ -192,24 +192,24 @@ async fn in_safe_mode_nobody_merges() {
 async fn a_stream_proves_itself_by_its_end() {
     let secret = Secret::new("correct horse battery staple");
     let mut node = node(Mode::Available, Some(secret.clone()));
-    let (parcel, text) = merge();
-    let answer = node.send(node.request(&parcel, "", text.clone())).await;
+    let (packet, text) = merge();
+    let answer = node.send(node.request(&packet, "", text.clone())).await;
     assert_eq!(answer.status.as_u16(), 401);
     let challenge = Challenge::decode(answer.header(header::CHALLENGE)).expect("it asks for a proof");
     let session = Session::new(&secret, NodeId(1), NodeId(2), challenge, 42);
-    let (cluster, from) = (node.setup.cluster.encode(), parcel.sender.encode());
-    let (path, message) = (parcel.route.path(), parcel.message.as_str());
+    let (cluster, from) = (node.setup.cluster.encode(), packet.sender.encode());
+    let (path, message) = (packet.route.path(), packet.message.as_str());
     let hello = Hello { path, cluster: &cluster, from: &from, message, body: &[] };
     let mut mac = body_mac(session.key());
     let end = *mac.update(&text).finalize().as_bytes();
     let mut forged = end;
     forged[0] ^= 1;
     for body in [text.clone(), [&text[..], &forged].concat()] {
-        let answer = node.send(node.request(&parcel, &session.prove(&hello).0, body)).await;
+        let answer = node.send(node.request(&packet, &session.prove(&hello).0, body)).await;
         assert_eq!(answer.status.as_u16(), 401);
         assert!(node.nothing_came());
     }
-    let request = node.request(&parcel, &session.prove(&hello).0, [&text[..], &end].concat());
+    let request = node.request(&packet, &session.prove(&hello).0, [&text[..], &end].concat());
     let (response, ask) = node.ask(request, None).await;
     assert_eq!(response.status().as_u16(), 200);
     assert!(matches!(ask.call.brought, Some(PeerState::Difference(_))));

@@ -14,14 +14,14 @@ use tokio::time::{Instant, timeout};
 
 use super::Answer;
 use super::meeting::temp_dir;
-use super::peers::{Node, TERM, envelope, merge, node, parcel, vector, with_desk};
+use super::peers::{Node, TERM, envelope, merge, node, packet, vector, with_desk};
 use crate::driver::api::{PeerAsk, PeerState, channel};
 use crate::protocol::{Message, Mode, SnapshotMeta};
 use crate::storage::Boundary;
 use crate::storage::files::Files;
 use crate::storage::snapshot::{Change, Snapshots};
 use crate::types::{ClusterId, Epoch, NodeId, Position};
-use crate::wire::{Challenge, Hello, Parcel, Secret, Session, body_mac, header};
+use crate::wire::{Challenge, Hello, Packet, Secret, Session, body_mac, header};
 
 fn secret() -> Secret {
     Secret::new("correct horse battery staple")
@@ -41,7 +41,7 @@ struct Caller {
 
 impl Caller {
     async fn meets(node: &mut Node) -> Caller {
-        let resigned = parcel(Message::Resigned { epoch: TERM.epoch });
+        let resigned = packet(Message::Resigned { epoch: TERM.epoch });
         let refused = node.send(node.request(&resigned, "", Body::empty())).await;
         assert_eq!(refusal(&refused), (401, "unauthorized".to_string()));
         let challenge = Challenge::decode(refused.header(header::CHALLENGE)).expect("it asks for a proof");
@@ -50,9 +50,9 @@ impl Caller {
     }
 
     /// The proof of a call, and the counter that its response must name. A stream's body is not part of it.
-    fn prove(&self, parcel: &Parcel, body: &[u8]) -> (String, u64) {
-        let (path, from) = (parcel.route.path(), parcel.sender.encode());
-        let message = parcel.message.as_str();
+    fn prove(&self, packet: &Packet, body: &[u8]) -> (String, u64) {
+        let (path, from) = (packet.route.path(), packet.sender.encode());
+        let message = packet.message.as_str();
         self.session.prove(&Hello { path, cluster: &self.cluster, from: &from, message, body })
     }
 
@@ -61,13 +61,13 @@ impl Caller {
     }
 }
 
-fn poll() -> Parcel {
-    parcel(Message::Poll { term: TERM, vector: vector() })
+fn poll() -> Packet {
+    packet(Message::Poll { term: TERM, vector: vector() })
 }
 
-fn side() -> Parcel {
+fn side() -> Packet {
     let side = Message::Side { epoch: TERM.epoch, leader: Some(NodeId(2)), vector: vector() };
-    Parcel::new(&envelope(2, 1, side), Bytes::new(), 0)
+    Packet::new(&envelope(2, 1, side), Bytes::new(), 0)
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_call_without_a_proof_of_its_own_reaches_nobody() {
     let caller = Caller::meets(&mut node).await;
     let poll = poll();
     let (proof, _) = caller.prove(&poll, &poll.body);
-    let meet = parcel(Message::Meet { term: TERM, vector: vector() });
+    let meet = packet(Message::Meet { term: TERM, vector: vector() });
     for (what, request) in [
         ("no proof", node.request(&poll, "", poll.body.clone())),
         ("half a proof", node.request(&poll, &proof[..proof.len() - 1], poll.body.clone())),
@@ -154,7 +154,7 @@ async fn a_response_waits_for_a_beat_at_most() {
     let response = node.front.answer(node.request(&poll, "", poll.body.clone())).await;
     assert_eq!(response.status().as_u16(), 200);
     assert!((beat..2 * beat).contains(&began.elapsed()), "{:?}", began.elapsed());
-    let resigned = parcel(Message::Resigned { epoch: TERM.epoch });
+    let resigned = packet(Message::Resigned { epoch: TERM.epoch });
     let response = node.front.answer(node.request(&resigned, "", Body::empty()));
     assert!(timeout(100 * beat, response).await.is_err(), "the loop has not taken it");
 }
@@ -173,7 +173,7 @@ async fn a_body_that_does_not_arrive_is_given_up() {
 async fn a_streams_proof_is_of_its_own_call() {
     let mut node = node(Mode::Available, Some(secret()));
     let (caller, other) = (Caller::meets(&mut node).await, Caller::meets(&mut node).await);
-    let (parcel, text) = merge();
+    let (packet, text) = merge();
     for (what, tag) in [
         ("another session's", other.tag(&text).to_vec()),
         ("of another body", caller.tag(b"").to_vec()),
@@ -181,20 +181,20 @@ async fn a_streams_proof_is_of_its_own_call() {
         ("followed by more", [&caller.tag(&text)[..], b" "].concat()),
     ] {
         let body = [&text[..], &tag].concat();
-        let answer = node.send(node.request(&parcel, &caller.prove(&parcel, &[]).0, body)).await;
+        let answer = node.send(node.request(&packet, &caller.prove(&packet, &[]).0, body)).await;
         assert_eq!(refusal(&answer), (401, "unauthorized".to_string()), "{what}");
         assert!(node.nothing_came(), "{what}");
     }
     // The head of a streamed call proves the head alone.
     let body = [&text[..], &caller.tag(&text)].concat();
-    let answer = node.send(node.request(&parcel, &caller.prove(&parcel, &body).0, body.clone())).await;
+    let answer = node.send(node.request(&packet, &caller.prove(&packet, &body).0, body.clone())).await;
     assert_eq!(refusal(&answer), (401, "unauthorized".to_string()));
-    let (proof, counter) = caller.prove(&parcel, &[]);
-    let (response, ask) = node.ask(node.request(&parcel, &proof, body), None).await;
+    let (proof, counter) = caller.prove(&packet, &[]);
+    let (response, ask) = node.ask(node.request(&packet, &proof, body), None).await;
     assert!(matches!(ask.call.brought, Some(PeerState::Difference(_))));
     let answer = Answer::of(response).await;
     let cluster = &caller.cluster;
-    let hello = Hello { path: parcel.route.path(), cluster, from: "", message: "", body: b"" };
+    let hello = Hello { path: packet.route.path(), cluster, from: "", message: "", body: b"" };
     assert!(caller.session.checks(counter, &hello, answer.header(header::PROOF)));
 }
 
@@ -224,7 +224,7 @@ async fn a_snapshot_that_is_not_proved_whole_leaves_nothing_behind() {
     let ends = channel(64, Arc::new(Mutex::new(snapshots)));
     let mut node = with_desk(Mode::Safe, Some(secret()), ends);
     let caller = Caller::meets(&mut node).await;
-    let parcel = parcel(Message::Snapshot { term: TERM, meta: SnapshotMeta::default() });
+    let packet = packet(Message::Snapshot { term: TERM, meta: SnapshotMeta::default() });
     let tag = caller.tag(&text);
     for (what, body, code) in [
         ("unproved", text.clone(), 401),
@@ -232,13 +232,13 @@ async fn a_snapshot_that_is_not_proved_whole_leaves_nothing_behind() {
         ("longer", [&text[..], &tag, b"\n"].concat(), 401),
         ("half, and proved", [&text[..20], &caller.tag(&text[..20])].concat(), 400),
     ] {
-        let answer = node.send(node.request(&parcel, &caller.prove(&parcel, &[]).0, body)).await;
+        let answer = node.send(node.request(&packet, &caller.prove(&packet, &[]).0, body)).await;
         assert_eq!(answer.status.as_u16(), code, "{what}: {}", answer.text);
         assert!(node.nothing_came(), "{what}");
         assert_eq!(entries(&target), Vec::<PathBuf>::new(), "{what}");
     }
     let body = [&text[..], &tag].concat();
-    let request = node.request(&parcel, &caller.prove(&parcel, &[]).0, body);
+    let request = node.request(&packet, &caller.prove(&packet, &[]).0, body);
     let (response, ask) = node.ask(request, None).await;
     assert_eq!(response.status().as_u16(), 200);
     let Some(PeerState::Snapshot(brought)) = ask.call.brought else { panic!("no snapshot came") };
@@ -252,11 +252,11 @@ async fn a_snapshot_that_is_not_proved_whole_leaves_nothing_behind() {
 #[tokio::test]
 async fn one_difference_is_taken_in_at_a_time() {
     let mut node = node(Mode::Available, None);
-    let (parcel, text) = merge();
+    let (packet, text) = merge();
     let endless = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
-    let first = node.request(&parcel, "", endless);
-    let second = node.request(&parcel, "", text.clone());
-    let third = node.request(&parcel, "", text);
+    let first = node.request(&packet, "", endless);
+    let second = node.request(&packet, "", text.clone());
+    let third = node.request(&packet, "", text);
     let mut waiting = Box::pin(node.front.answer(first));
     assert!((&mut waiting).now_or_never().is_none());
     let answer = Answer::of(node.front.answer(second).await).await;
@@ -271,10 +271,10 @@ async fn only_other_nodes_of_this_cluster_are_heard() {
     let mut node = node(Mode::Available, None);
     let poll = |from, to| {
         let message = Message::Poll { term: TERM, vector: vector() };
-        Parcel::new(&envelope(from, to, message), Bytes::new(), 0)
+        Packet::new(&envelope(from, to, message), Bytes::new(), 0)
     };
-    let with_cluster = |node: &Node, parcel: &Parcel, cluster: &str| -> Request<Body> {
-        let mut request = node.request(parcel, "", parcel.body.clone());
+    let with_cluster = |node: &Node, packet: &Packet, cluster: &str| -> Request<Body> {
+        let mut request = node.request(packet, "", packet.body.clone());
         request.headers_mut().insert(header::CLUSTER, cluster.parse().expect("it is a header"));
         request
     };

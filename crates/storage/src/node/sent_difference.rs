@@ -25,7 +25,7 @@ const LINE_BYTES_MOST: usize = 64 << 20;
 
 /// A difference, and what the sender's state is with it.
 #[derive(Debug)]
-pub struct Handed {
+pub struct SentDifference {
     pub boundary: Boundary,
     pub digest: u64,
     pub difference: Difference,
@@ -33,7 +33,7 @@ pub struct Handed {
 
 /// Why nothing of what came may be used.
 #[derive(Debug)]
-pub enum BadHanded {
+pub enum BadDifference {
     Head,
     Line(u64),
     Entry(Unreadable),
@@ -45,33 +45,33 @@ pub enum BadHanded {
     Stray,
 }
 
-impl fmt::Display for BadHanded {
+impl fmt::Display for BadDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadHanded::Head => {
+            BadDifference::Head => {
                 write!(f, "it does not begin with `{NAME}`, its extent, a digest and a boundary")
             }
-            BadHanded::Line(line) => write!(f, "line {line} is not table, key and value"),
-            BadHanded::Entry(error) => error.fmt(f),
-            BadHanded::TooLong => write!(f, "a line has more than {LINE_BYTES_MOST} bytes"),
-            BadHanded::Checksum => write!(f, "number of lines or checksum are another"),
-            BadHanded::Unfinished => write!(f, "it ends too early"),
-            BadHanded::Stray => write!(f, "an entry is of no history that its sender includes"),
-            BadHanded::AfterEnd => write!(f, "it goes on after its last line"),
+            BadDifference::Line(line) => write!(f, "line {line} is not table, key and value"),
+            BadDifference::Entry(error) => error.fmt(f),
+            BadDifference::TooLong => write!(f, "a line has more than {LINE_BYTES_MOST} bytes"),
+            BadDifference::Checksum => write!(f, "number of lines or checksum are another"),
+            BadDifference::Unfinished => write!(f, "it ends too early"),
+            BadDifference::Stray => write!(f, "an entry is of no history that its sender includes"),
+            BadDifference::AfterEnd => write!(f, "it goes on after its last line"),
         }
     }
 }
 
-impl std::error::Error for BadHanded {}
+impl std::error::Error for BadDifference {}
 
-impl From<Handed> for StateTransfer {
-    fn from(handed: Handed) -> StateTransfer {
-        let Handed { boundary: Boundary { meta, chain, origin }, digest, difference } = handed;
+impl From<SentDifference> for StateTransfer {
+    fn from(handed: SentDifference) -> StateTransfer {
+        let SentDifference { boundary: Boundary { meta, chain, origin }, digest, difference } = handed;
         StateTransfer { meta, origin, chain, digest, difference }
     }
 }
 
-impl Handed {
+impl SentDifference {
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut out = Summing { out, crc: Hasher::new() };
         let extent = if self.difference.is_whole() { WHOLE } else { PART };
@@ -155,7 +155,7 @@ impl Default for Receiving {
 }
 
 impl Receiving {
-    pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), BadHanded> {
+    pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), BadDifference> {
         while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = bytes.split_at(at + 1);
             bytes = rest;
@@ -170,52 +170,52 @@ impl Receiving {
         self.pend(bytes)
     }
 
-    fn pend(&mut self, bytes: &[u8]) -> Result<(), BadHanded> {
+    fn pend(&mut self, bytes: &[u8]) -> Result<(), BadDifference> {
         if self.pending.len() + bytes.len() > LINE_BYTES_MOST {
-            return Err(BadHanded::TooLong);
+            return Err(BadDifference::TooLong);
         }
         self.pending.extend_from_slice(bytes);
         Ok(())
     }
 
-    pub fn finish(self) -> Result<Handed, BadHanded> {
+    pub fn finish(self) -> Result<SentDifference, BadDifference> {
         match self.head {
             Some(Head { whole, digest, boundary }) if self.ended && self.pending.is_empty() => {
-                let difference = Difference::loaded(whole, self.loader).map_err(BadHanded::Entry)?;
+                let difference = Difference::loaded(whole, self.loader).map_err(BadDifference::Entry)?;
                 // Once the core has been told there is no way back.
                 match boundary.meta.vector.as_ref().is_some_and(|vector| difference.is_within(vector)) {
-                    true => Ok(Handed { boundary, digest, difference }),
-                    false => Err(BadHanded::Stray),
+                    true => Ok(SentDifference { boundary, digest, difference }),
+                    false => Err(BadDifference::Stray),
                 }
             }
-            _ => Err(BadHanded::Unfinished),
+            _ => Err(BadDifference::Unfinished),
         }
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<(), BadHanded> {
+    fn line(&mut self, line: &[u8]) -> Result<(), BadDifference> {
         if self.ended {
-            return Err(BadHanded::AfterEnd);
+            return Err(BadDifference::AfterEnd);
         }
         let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix('\n'));
-        let text = text.ok_or(BadHanded::Line(self.lines + 1))?;
+        let text = text.ok_or(BadDifference::Line(self.lines + 1))?;
         if self.head.is_none() {
-            self.head = Some(head(text).ok_or(BadHanded::Head)?);
+            self.head = Some(head(text).ok_or(BadDifference::Head)?);
         } else if let Some(last) = text.strip_prefix("end ") {
             return self.end(last);
         } else {
             self.lines += 1;
-            let (table, key, value) = store::entry_in(text).ok_or(BadHanded::Line(self.lines))?;
-            self.loader.add(table, &key, value).map_err(BadHanded::Entry)?;
+            let (table, key, value) = store::entry_in(text).ok_or(BadDifference::Line(self.lines))?;
+            self.loader.add(table, &key, value).map_err(BadDifference::Entry)?;
         }
         self.crc.update(line);
         Ok(())
     }
 
-    fn end(&mut self, last: &str) -> Result<(), BadHanded> {
+    fn end(&mut self, last: &str) -> Result<(), BadDifference> {
         self.crc.update(format!("end {} ", self.lines).as_bytes());
         let crc = self.crc.clone().finalize();
         self.ended = last == format!("{} {crc:08x}", self.lines);
-        if self.ended { Ok(()) } else { Err(BadHanded::Checksum) }
+        if self.ended { Ok(()) } else { Err(BadDifference::Checksum) }
     }
 }
 
@@ -239,7 +239,7 @@ mod tests {
     use crate::store::{Command, Store};
     use crate::types::{Call, Entry, Epoch, NodeId, Position, Record, Stamp, Vector};
 
-    fn handed() -> Handed {
+    fn handed() -> SentDifference {
         let mut store = Store::mergeable();
         let vector: Vector = "7.1@6;1-6.2@9".parse().unwrap();
         let commands = [
@@ -261,16 +261,16 @@ mod tests {
         let difference = store.difference(&base).unwrap();
         let mut boundary = Boundary { chain: 77, origin: 5, ..Boundary::default() };
         boundary.meta.vector = Some(vector);
-        Handed { boundary, digest: store.digest(), difference }
+        SentDifference { boundary, digest: store.digest(), difference }
     }
 
-    fn text(handed: &Handed) -> Vec<u8> {
+    fn text(handed: &SentDifference) -> Vec<u8> {
         let mut text = Vec::new();
         handed.write(&mut text).unwrap();
         text
     }
 
-    fn read(text: &[u8], pieces: usize) -> Result<Handed, BadHanded> {
+    fn read(text: &[u8], pieces: usize) -> Result<SentDifference, BadDifference> {
         let mut receiving = Receiving::default();
         text.chunks(pieces).try_for_each(|piece| receiving.take(piece))?;
         receiving.finish()
@@ -318,10 +318,10 @@ mod tests {
             }
         }
         let more = [&sent[..], b"doc \"b\" 1\n"].concat();
-        assert!(matches!(read(&more, 64), Err(BadHanded::AfterEnd)));
+        assert!(matches!(read(&more, 64), Err(BadDifference::AfterEnd)));
         let mut stray = handed();
         stray.boundary.meta.vector = Some("7.1@4;1-6.2@9".parse().unwrap());
-        assert!(matches!(read(&text(&stray), 64), Err(BadHanded::Stray)));
-        assert!(matches!(read(&[&sent[..], b"x"].concat(), 64), Err(BadHanded::Unfinished)));
+        assert!(matches!(read(&text(&stray), 64), Err(BadDifference::Stray)));
+        assert!(matches!(read(&[&sent[..], b"x"].concat(), 64), Err(BadDifference::Unfinished)));
     }
 }
