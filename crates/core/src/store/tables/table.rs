@@ -20,9 +20,9 @@ use crate::types::Text;
 
 /// Rows written since the others were settled: enough that settling them costs little a row, few enough that they stay in a
 /// processor's cache. Tests settle more often than they could with their few rows otherwise.
-const SETTLED_FROM: usize = if cfg!(debug_assertions) { 8 } else { 256 };
+const SETTLED_FROM: u64 = if cfg!(debug_assertions) { 8 } else { 256 };
 /// A state in the making, which settles with no other, settles alone beyond this.
-const RECENT_MOST: usize = 16 * SETTLED_FROM;
+const RECENT_MOST: usize = 4 * SETTLED_FROM as usize;
 
 /// What a table holds.
 pub trait Row: Clone + Mix {
@@ -36,8 +36,9 @@ pub struct Table<K, V> {
     recent: OrdMap<K, Recent<V>>,
     len: usize,
     digest: u64,
-    /// Counts what was written, in this state and those before it.
+    /// Counts what was written, in this state and those before it; what is settled of that.
     writes: u64,
+    settled_upto: u64,
 }
 
 /// What was written last under a key.
@@ -89,11 +90,12 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
 
     /// Whether so little has been written that it can stay where it is.
     pub fn is_settled(&self) -> bool {
-        self.recent.len() < SETTLED_FROM
+        self.writes - self.settled_upto < SETTLED_FROM
     }
 
-    /// Settles what the first of these tables has written; the others follow it. Each row moves once, and none is copied
-    /// unless somebody else still reads.
+    /// Settles what the first of these tables has written; the others have grown out of it, each out of the one before. A row
+    /// moves once, and none is copied unless somebody else still reads. What later tables have written stays where it is, in
+    /// front of what is settled: only the last is cleared of the rest, because those to come are its copies.
     pub fn settle(tables: &mut [&mut Table<K, V>]) {
         let Some((oldest, rest)) = tables.split_first_mut() else { return };
         let shared = mem::take(&mut oldest.settled);
@@ -101,15 +103,17 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
             rest.iter_mut().filter(|table| Arc::ptr_eq(&table.settled, &shared)).collect();
         followers.iter_mut().for_each(|table| table.settled = Arc::default());
         let mut settled = Arc::unwrap_or_clone(shared);
-        move_down(&mut settled, mem::take(&mut oldest.recent));
-        oldest.settled = Arc::new(settled);
-        for table in followers {
-            table.settled = oldest.settled.clone();
-            let recent = mem::take(&mut table.recent);
-            table.recent = recent.into_iter().filter(|(_, recent)| recent.number > oldest.writes).collect();
+        move_down(&mut settled, mem::take(&mut oldest.recent), oldest.settled_upto);
+        let (settled, upto) = (Arc::new(settled), oldest.writes);
+        if let Some(newest) = followers.last_mut() {
+            let recent = mem::take(&mut newest.recent);
+            newest.recent = recent.into_iter().filter(|(_, recent)| recent.number > upto).collect();
+        }
+        for table in followers.into_iter().map(|table| &mut **table).chain([&mut **oldest]) {
+            table.settled = settled.clone();
+            table.settled_upto = upto;
             debug_assert!(table.is_sound(), "no state has lost a row by settling");
         }
-        debug_assert!(oldest.is_sound(), "no state has lost a row by settling");
     }
 
     /// What stood there before. Rows that nobody shares are changed in place.
@@ -119,7 +123,8 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
             self.settled = Arc::new(OrdMap::clone(&self.settled));
         }
         if let Some(settled) = Arc::get_mut(&mut self.settled) {
-            move_down(settled, mem::take(&mut self.recent));
+            move_down(settled, mem::take(&mut self.recent), self.settled_upto);
+            self.settled_upto = self.writes;
             return match row {
                 Some(row) => settled.insert(key.clone(), row),
                 None => settled.remove(key),
@@ -133,7 +138,7 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
 
     /// Whether it is what it says: for small tables, where that is quickly found out.
     fn is_sound(&self) -> bool {
-        self.settled.len() > 4 * SETTLED_FROM
+        self.settled.len() > RECENT_MOST
             || (self.digest_anew() == self.digest && self.iter().count() == self.len)
     }
 
@@ -143,8 +148,9 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
     }
 }
 
-fn move_down<K: Ord + Clone, V: Clone>(settled: &mut OrdMap<K, V>, recent: OrdMap<K, Recent<V>>) {
-    for (key, recent) in recent {
+/// Takes in what was written after that number.
+fn move_down<K: Ord + Clone, V: Clone>(settled: &mut OrdMap<K, V>, recent: OrdMap<K, Recent<V>>, above: u64) {
+    for (key, recent) in recent.into_iter().filter(|(_, recent)| recent.number > above) {
         match recent.row {
             Some(row) => drop(settled.insert(key, row)),
             None => drop(settled.remove(&key)),
@@ -254,7 +260,14 @@ fn hash<K: Mix, V: Row>(key: &K, row: &V) -> u64 {
 
 impl<K: Ord, V> Default for Table<K, V> {
     fn default() -> Table<K, V> {
-        Table { settled: Arc::default(), recent: OrdMap::default(), len: 0, digest: 0, writes: 0 }
+        Table {
+            settled: Arc::default(),
+            recent: OrdMap::default(),
+            len: 0,
+            digest: 0,
+            writes: 0,
+            settled_upto: 0,
+        }
     }
 }
 
