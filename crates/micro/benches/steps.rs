@@ -127,7 +127,13 @@ fn fan_out(c: &mut Criterion) {
                 writer.wake();
                 runtime.block_on(async {
                     for reader in &mut subscribed {
-                        while !matches!(reader.next(Duration::from_secs(1)).await, Next::Event(_)) {}
+                        loop {
+                            match reader.next(Duration::from_secs(1)).await {
+                                Next::Event(_) => break,
+                                Next::Bookmark(_) => {}
+                                Next::Over(over) => panic!("a reader is let go: {over:?}"),
+                            }
+                        }
                     }
                 });
             });
