@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value};
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::{Duration, Instant, timeout_at};
 
 use super::leader::{Settled, settle};
 use crate::driver::Verdicts;
@@ -18,7 +18,7 @@ use crate::http::request::{Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED,
 /// What another node says of a chunk: its lines' results, or problems that name their fields.
 const ANSWER_MOST: usize = 16 << 20;
 
-/// Whom the loop does not answer for so long does not know whether an earlier attempt has happened.
+/// Whom the loop does not answer for so long does not know whether earlier attempts have happened: for all lines of a chunk.
 const DOUBT_MOST: Duration = Duration::from_secs(1);
 
 pub type Verdict = Result<Written, Failure>;
@@ -52,8 +52,9 @@ pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk
                 return decided;
             }
             Err(problem) => {
+                let until = Instant::now() + DOUBT_MOST;
                 for (number, text) in chunk.lines() {
-                    let problem = doubted(context, text, problem.clone()).await;
+                    let problem = doubted(context, text, problem.clone(), until).await;
                     decided.say_problem(context, head, problem, number);
                 }
                 chunk.len()
@@ -142,12 +143,12 @@ fn is_of_leadership(denied: &Denied) -> bool {
 }
 
 /// A refusal says: surely not applied. Of a line with a key that is not true if an earlier attempt may yet be (P15).
-async fn doubted(context: &Context, text: &[u8], problem: Problem) -> Problem {
+async fn doubted(context: &Context, text: &[u8], problem: Problem, until: Instant) -> Problem {
     if !matches!(problem.code().status().as_u16(), 429 | 503) {
         return problem;
     }
     let Ok((_, Some(call))) = line(text) else { return problem };
-    match timeout(DOUBT_MOST, context.handle.may_have_been(call)).await.unwrap_or(true) {
+    match timeout_at(until, context.handle.may_have_been(call)).await.unwrap_or(true) {
         true => outcome_unknown("an earlier attempt of this line has reached a log"),
         false => problem,
     }
@@ -199,11 +200,12 @@ impl Decided {
 
     /// Of the first lines of a chunk.
     pub async fn say_all(&mut self, context: &Context, head: &Parts, chunk: &Chunk, verdicts: Vec<Verdict>) {
+        let until = Instant::now() + DOUBT_MOST;
         for (verdict, (number, text)) in verdicts.into_iter().zip(chunk.lines()) {
             match verdict {
                 Ok(written) => self.say_written(&written),
                 Err(failure) => {
-                    let problem = doubted(context, text, failure.into()).await;
+                    let problem = doubted(context, text, failure.into(), until).await;
                     self.say_problem(context, head, problem, number);
                 }
             }

@@ -150,6 +150,10 @@ async fn passed_on(context: &Arc<Context>, request: Request) -> Answer {
     Ok(response)
 }
 
+/// Whoever sends it may say anything: no line of a stream has a number beyond this.
+const NUMBER_MOST: u64 = 1 << 53;
+
 fn first_line(headers: &HeaderMap) -> u64 {
-    headers.get(FIRST_LINE).and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(1)
+    let number = headers.get(FIRST_LINE).and_then(|value| value.to_str().ok()?.parse().ok());
+    number.filter(|number| *number <= NUMBER_MOST).unwrap_or(1)
 }

@@ -295,6 +295,24 @@ async fn a_node_that_ends_ends_its_streams() {
     assert_eq!(open.piece().await, None);
 }
 
+/// The number comes from outside: whoever claims to pass lines on may say the largest there is.
+#[tokio::test]
+async fn a_line_has_no_number_beyond_all_bounds() {
+    let node = Node::leader().await;
+    for (said, counted) in [("18446744073709551615", [1, 2]), ("-1", [1, 2]), ("7", [7, 8])] {
+        let headers = [NDJSON, ("eldest-forwarded", "2"), ("eldest-first-line", said)];
+        let told = node.send(request(RUN, &headers, "nul\nnul\n")).await;
+        let lines: Vec<u64> = told
+            .text
+            .lines()
+            .map(|line| {
+                serde_json::from_str::<Value>(line).expect("JSON")["line"].as_u64().expect("a number")
+            })
+            .collect();
+        assert_eq!(lines, counted, "{said}");
+    }
+}
+
 #[tokio::test]
 async fn there_are_so_many_streams_at_a_node() {
     let node = Node::leader().await;

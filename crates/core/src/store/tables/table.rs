@@ -21,7 +21,7 @@ use crate::types::Text;
 /// Rows written since the others were settled: enough that settling them costs little a row, few enough that they stay in a
 /// processor's cache. Tests settle more often than they could with their few rows otherwise.
 const SETTLED_FROM: u64 = if cfg!(debug_assertions) { 8 } else { 256 };
-/// A state in the making, which settles with no other, settles alone beyond this.
+/// A state in the making, which settles with no other, settles alone beyond this; so does one that is far ahead of the oldest.
 const RECENT_MOST: usize = 4 * SETTLED_FROM as usize;
 
 /// What a table holds.
