@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod driver;
 pub mod http;
+pub mod metrics;
 pub mod wire;
 
 pub use eldest_client as client;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::exit::Failure;
-use crate::client::{Answer, CallError, Caller, Request};
+use crate::client::{Answer, CallError, Caller, Request, Tls};
 
 /// Where to call, for every command that does.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,6 +22,28 @@ pub struct Target {
     /// A file with the admin token
     #[arg(long, env = "ELDEST_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+/// What nodes that speak TLS want, for every command that calls some.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct TlsArgs {
+    /// Who vouches for nodes that are called by https://, as a file in PEM
+    #[arg(id = "tls_ca", long = "ca", env = "ELDEST_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// A certificate to show them, where they want one
+    #[arg(id = "tls_cert", long = "cert", env = "ELDEST_CERT", value_name = "FILE")]
+    cert: Option<PathBuf>,
+    /// Its private key, unless it is in the same file
+    #[arg(id = "tls_key", long = "key", env = "ELDEST_KEY", value_name = "FILE", requires = "tls_cert")]
+    key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    pub fn files(&self) -> Tls {
+        Tls { ca: self.ca.clone(), cert: self.cert.clone(), key: self.key.clone() }
+    }
 }
 
 impl Target {
@@ -36,7 +58,7 @@ impl Target {
             (None, Some(path)) => Some(read(path)?.trim().to_string()),
             (token, _) => token.clone(),
         };
-        Ok(Caller::new(token)?)
+        Ok(Caller::with_tls(token, &self.tls.files())?)
     }
 
     /// The same, where anything but success is a refusal and the answer is JSON (or nothing).
@@ -85,7 +107,8 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         drop(listener);
-        let target = Target { url: vec![url.clone(), url], token: None, token_file: None };
+        let target =
+            Target { url: vec![url.clone(), url], token: None, token_file: None, tls: TlsArgs::default() };
         let failure = target.ask(&Request::get("/livez")).await.expect_err("closed");
         assert!(
             matches!(&failure, Failure::Call(CallError::NotReached { tried }) if tried.len() == 2),

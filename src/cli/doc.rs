@@ -1,10 +1,13 @@
 //! `eldest doc`: documents, any JSON under a key, changed only by whoever has seen what is there, if that is wanted.
 
+use std::time::Duration;
+
 use clap::{Parser, Subcommand};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::client::Target;
+use super::exec::span;
 use super::exit::Failure;
 use super::out::{Out, print};
 use super::pages::{all, cell, with_query};
@@ -18,6 +21,8 @@ Example:
   eldest doc get app/config
   eldest doc get app/config --rev | jq -r .rev
   eldest doc put app/config '{\"replicas\": 5}' --if-rev 12
+  eldest doc put sessions/7 '\"ann\"' --ttl 30s
+  eldest doc renew sessions/7
   eldest doc list --prefix app/
   eldest doc delete app/config")]
 pub struct Args {
@@ -48,6 +53,14 @@ enum Order {
         #[arg(long)]
         if_absent: bool,
         #[command(flatten)]
+        ends: Ends,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Let a document with a ttl go on
+    Renew {
+        key: String,
+        #[command(flatten)]
         target: Target,
     },
     /// Delete a document
@@ -72,12 +85,41 @@ enum Order {
     },
 }
 
+/// When it ends by itself.
+#[derive(Debug, Default, clap::Args)]
+struct Ends {
+    /// It ends when nobody has written or renewed it for so long: 30s
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    ttl: Option<Duration>,
+    /// It ends with this lease: role/NAME or process/ID
+    #[arg(long, value_name = "LEASE")]
+    with: Option<String>,
+    /// The token of that lease: of a role it is needed
+    #[arg(long, requires = "with")]
+    lease_token: Option<u64>,
+}
+
+impl Ends {
+    /// As members of a payload, each with its comma before it.
+    fn members(&self) -> String {
+        let mut out = String::new();
+        out.extend(self.ttl.map(|ttl| format!(",\"ttl_ms\":{}", ttl.as_millis())));
+        out.extend(self.with.as_ref().map(|with| format!(",\"with\":{}", json!(with))));
+        out.extend(self.lease_token.map(|token| format!(",\"token\":{token}")));
+        out
+    }
+}
+
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
         Order::Get { key, rev: false, target } => get(target, key).await,
         Order::Get { key, rev: true, target } => get_with_rev(target, key).await,
-        Order::Put { key, value, if_rev, if_absent, target } => {
-            put(target, key, value, if_rev.as_deref(), *if_absent).await
+        Order::Put { key, value, if_rev, if_absent, ends, target } => {
+            put(target, key, value, if_rev.as_deref(), *if_absent, ends).await
+        }
+        Order::Renew { key, target } => {
+            let path = format!("/v1/docs/{}?renew", encoded(key));
+            print(&target.ask(&Request::new(Method::POST, path)).await?.to_string())
         }
         Order::Delete { key, if_rev, target } => {
             let mut payload = json!({ "key": key });
@@ -124,10 +166,11 @@ async fn put(
     value: &str,
     if_rev: Option<&str>,
     if_absent: bool,
+    ends: &Ends,
 ) -> Result<(), Failure> {
     let request = match serde_json::from_str::<&RawValue>(value) {
         Ok(value) => {
-            let body = body(key, value.get(), if_rev, if_absent);
+            let body = body(key, value.get(), if_rev, if_absent, ends);
             Request::new(Method::POST, "/v1/commands").body(body)
         }
         // The node says what is wrong with it, and where.
@@ -140,10 +183,11 @@ async fn put(
     print(&done["result"].to_string())
 }
 
-fn body(key: &str, value: &str, if_rev: Option<&str>, if_absent: bool) -> String {
+fn body(key: &str, value: &str, if_rev: Option<&str>, if_absent: bool, ends: &Ends) -> String {
     let mut condition = String::new();
     condition.extend(if_rev.map(|rev| format!(",\"if_rev\":{}", json!(rev))));
     condition.push_str(if if_absent { ",\"if_absent\":true" } else { "" });
+    condition.push_str(&ends.members());
     let payload = format!("{{\"key\":{},\"value\":{value}{condition}}}", json!(key));
     format!("{{\"storage_cmd\":\"PutDoc\",\"payload\":{payload}}}")
 }
@@ -170,10 +214,15 @@ mod tests {
 
     #[test]
     fn a_value_is_sent_as_it_was_typed() {
-        let sent = body("a\"b", "1.50", None, false);
+        let none = &Ends::default();
+        let sent = body("a\"b", "1.50", None, false, none);
         assert_eq!(sent, r#"{"storage_cmd":"PutDoc","payload":{"key":"a\"b","value":1.50}}"#);
-        assert!(body("k", "1", Some("7.1@12"), false).ends_with(",\"if_rev\":\"7.1@12\"}}"));
-        assert!(body("k", "1", None, true).ends_with(",\"if_absent\":true}}"));
+        assert!(body("k", "1", Some("7.1@12"), false, none).ends_with(",\"if_rev\":\"7.1@12\"}}"));
+        assert!(body("k", "1", None, true, none).ends_with(",\"if_absent\":true}}"));
+        let ends =
+            Ends { ttl: Some(Duration::from_secs(30)), with: Some("role/x".into()), lease_token: Some(7) };
+        let sent = body("k", "1", None, false, &ends);
+        assert!(sent.ends_with(",\"ttl_ms\":30000,\"with\":\"role/x\",\"token\":7}}"), "{sent}");
     }
 
     #[test]

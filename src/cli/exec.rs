@@ -22,6 +22,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
+use super::client::TlsArgs;
 use super::exit::Failure;
 use crate::client::{Client, HeldBy, Lock, LockGuard};
 use end::ExecEnd;
@@ -81,6 +82,8 @@ pub struct Args {
         value_delimiter = ','
     )]
     nodes: Vec<String>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Only for this program itself: it becomes the command, unless its parent is another one by now
     #[arg(long, hide = true)]
     inside: Option<i32>,
@@ -142,7 +145,7 @@ async fn hold_and_run(args: &Args) -> ExecEnd {
 }
 
 fn lock(args: &Args) -> Result<Lock, crate::client::Error> {
-    let client = Client::new(args.nodes.clone())?;
+    let client = Client::builder(args.nodes.clone()).tls(args.tls.files()).build()?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
     let about = json!({"command": name, "pid": std::process::id()});
     let lock = Lock::new(client, &args.role).ttl(args.ttl).held_by(args.held_by.into()).metadata(about);
@@ -184,7 +187,7 @@ async fn run_with(guard: LockGuard, command: &[OsString], signals: &mut Signals)
 }
 
 /// 500ms, 30s, 5m, 1h; a number alone is seconds.
-fn span(text: &str) -> Result<Duration, &'static str> {
+pub(super) fn span(text: &str) -> Result<Duration, &'static str> {
     const FORM: &str = "write it like 500ms, 30s, 5m or 1h";
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

@@ -52,6 +52,10 @@ pub enum Failure {
     Damaged {
         what: Vec<String>,
     },
+    /// One that cannot be made or read.
+    Certificate {
+        why: String,
+    },
     Config(Mistakes),
     Serve(ServeError),
     Dev(DevError),
@@ -64,7 +68,10 @@ impl Failure {
     pub fn code(&self) -> u8 {
         match self {
             Failure::NobodyReads => 0,
-            Failure::Output(_) | Failure::File { .. } | Failure::NoRuntime(_) => 1,
+            Failure::Output(_)
+            | Failure::File { .. }
+            | Failure::NoRuntime(_)
+            | Failure::Certificate { .. } => 1,
             Failure::NotConfirmed { .. } => 2,
             Failure::Call(CallError::NotAnAddress { .. }) => 2,
             Failure::Call(CallError::NotReached { .. }) => 3,
@@ -98,6 +105,7 @@ impl fmt::Display for Failure {
             Failure::Storage(error) => write!(f, "{error}"),
             Failure::NothingThere { path, what } => write!(f, "{} holds no {what}", path.display()),
             Failure::Damaged { what } => write!(f, "damaged: {}", what.join("; ")),
+            Failure::Certificate { why } => write!(f, "{why}"),
             Failure::Config(mistakes) => write!(f, "{mistakes}"),
             Failure::Serve(error) => write!(f, "{error}"),
             Failure::Bench(error) => write!(f, "{error}"),

@@ -2,6 +2,7 @@
 
 use clap::Parser;
 
+use super::client::TlsArgs;
 use super::exit::Failure;
 use crate::client::{Caller, Request};
 
@@ -15,10 +16,12 @@ pub struct Args {
     /// The node's own address
     #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000")]
     url: String,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
-    let caller = Caller::new(None)?;
+    let caller = Caller::with_tls(None, &args.tls.files())?;
     caller.at(&args.url, &Request::get("/livez")).await?.taken()?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! `serve` puts the node together. The small commands are HTTP clients like any other, with no way in of their own.
 
 mod call;
+mod cert;
 mod check;
 mod client;
 mod conflicts;
@@ -84,6 +85,8 @@ enum Command {
     Snapshot(snapshot::Args),
     /// Check settings and topology without starting anything
     Check(check::Args),
+    /// Make certificates for nodes and clients, and look at them
+    Cert(cert::Args),
     /// Measure a cluster
     Bench(eldest_load::Bench),
     /// Make one HTTP call, where there is no curl
@@ -115,6 +118,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Log(args) => log::run(args),
         Command::Snapshot(args) => snapshot::run(args),
         Command::Check(args) => check::run(args),
+        Command::Cert(args) => cert::run(args),
         Command::Exec(args) => exec::run(args),
         Command::Bench(args) => Ok(args.run_here()?),
         Command::Dev(args) => small(dev::run(args)),

@@ -11,9 +11,11 @@
 //! node runs, so that the others see at once that nobody is there.
 
 pub mod error;
+mod files;
 mod listen;
 mod logging;
 mod orders;
+mod renewal;
 mod run;
 mod setup;
 mod stopping;
@@ -22,6 +24,10 @@ use clap::Parser;
 
 use super::exit::Failure;
 use super::sources::SourceArgs;
+use crate::driver::DiskWords;
+
+/// Peers' calls are few and short: one thread serves them while the other checks what one of them brought.
+const PEER_WORKERS: usize = 2;
 
 /// A node is bound by its disk and its loop; what is left is parsing, and four threads do more of that than one loop
 /// takes.
@@ -41,6 +47,9 @@ pub struct Args {
     /// The data directory was moved or restored, and the node it was copied from will never start again
     #[arg(long)]
     adopt_copy: bool,
+    /// No node is left that could let this doubtful disk in: it counts again, and what it has forgotten may be lost
+    #[arg(long, conflicts_with = "adopt_copy")]
+    trust_disk: bool,
     /// End when stdin closes: for a program that starts nodes and may die itself
     #[arg(long, hide = true)]
     exit_with_stdin: bool,
@@ -53,14 +62,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         tracing::warn!("{remark}");
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores.min(WORKERS_MAX))
-        .thread_name("eldest-http")
+    let clients = runtime("eldest-http", cores.min(WORKERS_MAX))?;
+    let peers = runtime("eldest-peers", PEER_WORKERS)?;
+    let words = DiskWords { adopt_copy: args.adopt_copy, trust_disk: args.trust_disk };
+    let running = run::run(loaded.config, peers.handle().clone(), words, args.exit_with_stdin);
+    let outcome = clients.block_on(running);
+    // A thread that waits for stdin would never be done.
+    clients.shutdown_background();
+    peers.shutdown_background();
+    Ok(outcome?)
+}
+
+fn runtime(name: &str, workers: usize) -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_name(name)
         .enable_all()
         .build()
-        .map_err(Failure::NoRuntime)?;
-    let outcome = runtime.block_on(run::run(loaded.config, args.adopt_copy, args.exit_with_stdin));
-    // A thread that waits for stdin would never be done.
-    runtime.shutdown_background();
-    Ok(outcome?)
+        .map_err(Failure::NoRuntime)
 }

@@ -10,7 +10,7 @@ use crate::config::{Flags, LogFlags, Sources};
 pub const FILTER_VARIABLE: &str = "ELDEST_LOG";
 
 /// Variables that are the command line's own and no settings.
-const OWN_VARIABLES: [&str; 2] = ["ELDEST_URL", FILTER_VARIABLE];
+const OWN_VARIABLES: [&str; 5] = ["ELDEST_URL", "ELDEST_CA", "ELDEST_CERT", "ELDEST_KEY", FILTER_VARIABLE];
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct SourceArgs {

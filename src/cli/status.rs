@@ -35,6 +35,6 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
 
 /// Used by `eldest dev` too.
 pub async fn table(urls: Vec<String>) -> Result<String, Failure> {
-    let target = Target { url: urls, token: None, token_file: None };
+    let target = Target { url: urls, token: None, token_file: None, tls: Default::default() };
     Ok(view::table(&gather::gather(&target).await?))
 }

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use super::choice::choice;
 use super::layers::Merged;
 use super::mistakes::Findings;
 use super::topology::Topology;
-use super::wrong::quoted;
-use super::{Config, Log, LogFormat, LogLevel, Remark, WrongValue, exposure, ranges, relations, secrets};
-use crate::protocol::{Ack, Mode, Takeover};
+use super::{
+    Config, Log, LogFormat, LogLevel, Remark, WrongValue, areas, exposure, ranges, relations, secrets, tls,
+    web,
+};
+use crate::protocol::{Ack, Limits, Mode, Takeover};
 
 const MODES: [(&str, Mode); 2] = [("safe", Mode::Safe), ("available", Mode::Available)];
 const ACKS: [(&str, Ack); 2] = [("majority", Ack::Majority), ("all", Ack::All)];
@@ -34,13 +37,17 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
     }
     ranges::check(&settings, findings);
     relations::check(mode, &settings, findings);
-    let (value, file) = (&raw.cluster_secret, &raw.cluster_secret_file);
-    let secret = secrets::find(&secrets::CLUSTER, value, file, &settings, findings);
-    let (value, file) = (&raw.admin_token, &raw.admin_token_file);
-    let admin_token = secrets::find(&secrets::ADMIN, value, file, &settings, findings);
+    let area_bytes = areas::read(&settings, findings);
+    let secret = secrets::cluster(&settings, findings);
+    let admin_token = secrets::admin_token(&settings, findings);
+    let tls = tls::check(topology.as_ref(), &settings, findings);
+    let (allowed_hosts, allowed_origins) =
+        (web::hosts(&settings, findings), web::origins(&settings, findings));
     let listen = exposure::listen(&settings, topology.as_ref(), findings);
     if let Some((listen, place)) = &listen {
-        exposure::check(listen, place.clone(), secret.as_ref(), &settings, findings);
+        // A node that takes no call without a certificate believes nobody else.
+        let proves = secret.is_some() || tls.as_ref().is_some_and(|tls| !tls.takes_plain);
+        exposure::check(listen, place.clone(), proves, &settings, findings);
     }
     let topology = topology?;
     let nodes = topology.members.len();
@@ -55,29 +62,18 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         ack: ack?,
         takeover: takeover?,
         timing: raw.timing.timing(),
-        limits: raw.limits.limits(),
+        limits: Limits { area_bytes: area_bytes?, ..raw.limits.limits() },
         http: raw.limits.http(),
         snapshot_every: raw.snapshot_every,
         data: PathBuf::from(&raw.data),
         listen: listen?.0,
         secret,
+        secret_file: Some(&raw.cluster_secret_file).filter(|file| !file.is_empty()).map(PathBuf::from),
+        tls,
         admin_token,
         insecure: raw.insecure,
+        allowed_hosts,
+        allowed_origins,
         log: Log { level: level?, format: format? },
     })
-}
-
-fn choice<T: Copy>(
-    path: &str,
-    found: &str,
-    choices: &[(&'static str, T)],
-    settings: &Merged,
-    findings: &mut Findings,
-) -> Option<T> {
-    let chosen = choices.iter().find(|(name, _)| *name == found).map(|(_, chosen)| *chosen);
-    if chosen.is_none() {
-        let choices = choices.iter().map(|(name, _)| *name).collect();
-        findings.spoil(settings.place(path), WrongValue::NotOneOf { found: quoted(found), choices });
-    }
-    chosen
 }

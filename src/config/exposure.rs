@@ -4,7 +4,7 @@ use super::layers::Merged;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::wrong::quoted;
-use super::{Address, Place, Remark, Secret, WrongAccess, WrongValue};
+use super::{Address, Place, Remark, WrongAccess, WrongValue};
 
 /// None after a mistake, here or in the topology.
 pub fn listen(
@@ -29,17 +29,20 @@ pub fn listen(
     }
 }
 
-/// Whoever reaches a node without a secret can be its peer.
-pub fn check(
-    listen: &Address,
-    place: Place,
-    secret: Option<&Secret>,
-    settings: &Merged,
-    findings: &mut Findings,
-) {
-    let keys = ["listen", "cluster_secret", "cluster_secret_file", "insecure"];
+/// Whoever reaches a node that wants no proof can be its peer.
+pub fn check(listen: &Address, place: Place, proves: bool, settings: &Merged, findings: &mut Findings) {
+    let keys = [
+        "listen",
+        "cluster_secret",
+        "cluster_secret_file",
+        "insecure",
+        "tls.mode",
+        "tls.cert_file",
+        "tls.key_file",
+        "tls.ca_file",
+    ];
     let is_known = keys.iter().all(|key| settings.is_trusted(key, findings));
-    if !is_known || listen.host.is_loopback() || secret.is_some() {
+    if !is_known || listen.host.is_loopback() || proves {
         return;
     }
     let listen = listen.clone();

@@ -19,7 +19,9 @@
 //! paths are taken from the working directory, not from the file that names them.
 
 mod address;
+mod areas;
 mod check;
+mod choice;
 mod environment;
 mod exposure;
 mod files;
@@ -38,7 +40,9 @@ mod secret;
 mod secrets;
 mod settled;
 mod suggest;
+mod tls;
 mod topology;
+mod web;
 mod wrong;
 
 #[cfg(test)]
@@ -51,8 +55,9 @@ pub use flags::{Flags, LogFlags};
 pub use mistakes::{Mistake, Mistakes};
 pub use place::{Place, Source, Spot};
 pub use remarks::Remark;
-pub use secret::Secret;
-pub use settled::{Config, HttpLimits, Log, LogFormat, LogLevel, Member};
+pub use secret::{ClusterSecrets, Secret};
+pub use secrets::cluster_secrets;
+pub use settled::{Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
 pub use wrong::{Want, Wrong, WrongAccess, WrongFile, WrongKey, WrongTopology, WrongValue};
 
 use environment::Environment;

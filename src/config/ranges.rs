@@ -32,7 +32,7 @@ const HEAD_BYTES_MOST: u64 = 1 << 20;
 const CONNECTIONS_MOST: u64 = 1_000_000;
 
 /// Every number among the settings, with its least and its most value. Zero where it is a way to say "none".
-pub const RANGES: [(&str, u64, u64); 32] = [
+pub const RANGES: [(&str, u64, u64); 38] = [
     ("snapshot_every", 1, ENTRIES_MOST),
     ("timing.heartbeat_ms", 1, MS_MOST),
     ("timing.dead_after_ms", 1, MS_MOST),
@@ -57,12 +57,18 @@ pub const RANGES: [(&str, u64, u64); 32] = [
     ("limits.merge_bytes", 1024, MEMORY_BYTES_MOST),
     ("limits.conflicts", 1, ENTRIES_MOST),
     ("limits.conflict_bytes", 1024, MEMORY_BYTES_MOST),
+    ("limits.state_bytes", 1024, MEMORY_BYTES_MOST),
     ("limits.connections", 1, CONNECTIONS_MOST),
+    ("limits.connections_each", 0, CONNECTIONS_MOST),
     ("limits.requests", 1, CONNECTIONS_MOST),
+    ("limits.address_percent", 1, 100),
     ("limits.body_bytes", BODY_BYTES_LEAST, MESSAGE_BYTES_MOST),
+    ("limits.bodies_bytes", BODY_BYTES_LEAST, MEMORY_BYTES_MOST),
+    ("limits.bodies_bytes_each", 0, MEMORY_BYTES_MOST),
     ("limits.head_bytes", HEAD_BYTES_LEAST, HEAD_BYTES_MOST),
     ("limits.header_timeout_ms", 1, MS_MOST),
     ("limits.body_timeout_ms", 1, MS_MOST),
+    ("limits.answer_timeout_ms", 1, MS_MOST),
     ("limits.request_timeout_ms", 1, MS_MOST),
     ("limits.idle_timeout_ms", 1, MS_MOST),
 ];

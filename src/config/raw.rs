@@ -24,9 +24,23 @@ pub struct Raw {
     pub admin_token_file: String,
     pub admin_token: String,
     pub insecure: bool,
+    pub allowed_hosts: String,
+    pub allowed_origins: String,
+    pub tls: RawTls,
     pub log: RawLog,
     pub timing: RawTiming,
     pub limits: RawLimits,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawTls {
+    pub mode: String,
+    pub cert_file: String,
+    pub key_file: String,
+    pub ca_file: String,
+    pub client_ca_file: String,
+    pub client_certs: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,12 +81,19 @@ pub struct RawLimits {
     pub merge_bytes: u64,
     pub conflicts: u64,
     pub conflict_bytes: u64,
+    pub state_bytes: u64,
+    pub prefix_bytes: String,
     pub connections: u64,
+    pub connections_each: u64,
     pub requests: u64,
+    pub address_percent: u64,
     pub body_bytes: u64,
+    pub bodies_bytes: u64,
+    pub bodies_bytes_each: u64,
     pub head_bytes: u64,
     pub header_timeout_ms: u64,
     pub body_timeout_ms: u64,
+    pub answer_timeout_ms: u64,
     pub request_timeout_ms: u64,
     pub idle_timeout_ms: u64,
 }
@@ -92,6 +113,9 @@ impl Default for Raw {
             admin_token_file: String::new(),
             admin_token: String::new(),
             insecure: false,
+            allowed_hosts: String::new(),
+            allowed_origins: String::new(),
+            tls: RawTls::default(),
             log: RawLog { level: "info".to_string(), format: "text".to_string() },
             timing: RawTiming::new(&Timing::lan()),
             limits: RawLimits::new(&Limits::default(), &HttpLimits::default()),
@@ -103,6 +127,19 @@ impl Raw {
     pub fn table(&self) -> Table {
         let json = serde_json::to_value(self).expect("numbers and texts always encode");
         json.as_object().expect("a struct is a table").clone()
+    }
+}
+
+impl Default for RawTls {
+    fn default() -> RawTls {
+        RawTls {
+            mode: "off".to_string(),
+            cert_file: String::new(),
+            key_file: String::new(),
+            ca_file: String::new(),
+            client_ca_file: String::new(),
+            client_certs: "optional".to_string(),
+        }
     }
 }
 
@@ -159,12 +196,19 @@ impl RawLimits {
             merge_bytes: limits.merge_bytes,
             conflicts: limits.conflicts as u64,
             conflict_bytes: limits.conflict_bytes as u64,
+            state_bytes: limits.state_bytes,
+            prefix_bytes: String::new(),
             connections: http.connections as u64,
+            connections_each: http.connections_each as u64,
             requests: http.requests as u64,
+            address_percent: http.address_percent as u64,
             body_bytes: http.body_bytes as u64,
+            bodies_bytes: http.bodies_bytes as u64,
+            bodies_bytes_each: http.bodies_bytes_each as u64,
             head_bytes: http.head_bytes as u64,
             header_timeout_ms: ms(http.header_timeout),
             body_timeout_ms: ms(http.body_timeout),
+            answer_timeout_ms: ms(http.answer_timeout),
             request_timeout_ms: ms(http.request_timeout),
             idle_timeout_ms: ms(http.idle_timeout),
         }
@@ -184,6 +228,9 @@ impl RawLimits {
             merge_bytes: self.merge_bytes,
             conflicts: size(self.conflicts),
             conflict_bytes: size(self.conflict_bytes),
+            state_bytes: self.state_bytes,
+            // What it says is read elsewhere, and what is wrong with it reported.
+            area_bytes: Vec::new(),
         }
     }
 
@@ -191,11 +238,16 @@ impl RawLimits {
         let duration = std::time::Duration::from_millis;
         HttpLimits {
             connections: size(self.connections),
+            connections_each: size(self.connections_each),
             requests: size(self.requests),
+            address_percent: size(self.address_percent),
             body_bytes: size(self.body_bytes),
+            bodies_bytes: size(self.bodies_bytes),
+            bodies_bytes_each: size(self.bodies_bytes_each),
             head_bytes: size(self.head_bytes),
             header_timeout: duration(self.header_timeout_ms),
             body_timeout: duration(self.body_timeout_ms),
+            answer_timeout: duration(self.answer_timeout_ms),
             request_timeout: duration(self.request_timeout_ms),
             idle_timeout: duration(self.idle_timeout_ms),
         }

@@ -52,6 +52,17 @@ pub fn check(mode: Option<Mode>, settings: &Merged, findings: &mut Findings) {
             "body_bytes must be below uncommitted_bytes, or the largest body is always refused".to_string();
         report(&keys, why, settings, findings);
     }
+    let each = match limits.bodies_bytes_each {
+        0 => limits.bodies_bytes / 2,
+        each => each.min(limits.bodies_bytes),
+    };
+    if 2 * limits.body_bytes > each {
+        let keys =
+            ["limits.body_bytes", "limits.bodies_bytes_each", "limits.bodies_bytes"].map(str::to_string);
+        let why = "what one address may hold of bodies (bodies_bytes_each, or half of bodies_bytes) must be twice body_bytes, \
+                   or the largest body is always refused";
+        report(&keys, why.to_string(), settings, findings);
+    }
 }
 
 /// A contradiction in the words of the keys, and the keys that it is about. Its reason follows a colon and stays.

@@ -12,6 +12,10 @@ pub enum Remark {
     LoopbackAmongOthers { name: String, address: Address },
     /// Anybody who reaches the port is believed to be a peer.
     Insecure { listen: Address },
+    /// A secret of root's that others may read: in a container that may well be meant.
+    OpenSecret { key: &'static str, file: String, mode: u32 },
+    /// Certificates are named, and not used.
+    TlsIsOff,
     /// Variables that begin like ours and are not: orchestrators make some of their own.
     IgnoredVariables { names: Vec<String> },
 }
@@ -31,6 +35,15 @@ impl fmt::Display for Remark {
             }
             Remark::Insecure { listen } => {
                 write!(f, "insecure: whoever reaches {listen} is believed to be a node of the cluster")
+            }
+            Remark::OpenSecret { key, file, mode } => {
+                write!(
+                    f,
+                    "{key}: others may use the file {file} (mode {mode:04o}): if this is no container, chmod 600 {file}"
+                )
+            }
+            Remark::TlsIsOff => {
+                write!(f, "certificates are named in [tls] and not used: tls.mode is \"off\"")
             }
             Remark::IgnoredVariables { names } => write!(f, "not settings, ignored: {}", names.join(", ")),
         }

@@ -17,6 +17,13 @@ impl Secret {
     }
 }
 
+/// What proves nodes to each other: what this node proves itself with, and while that is being changed, what it believes besides.
+#[derive(Clone, Debug)]
+pub struct ClusterSecrets {
+    pub first: Secret,
+    pub other: Option<Secret>,
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")

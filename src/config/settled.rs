@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Address, Secret};
+use eldest_tls::NodeFiles;
+
+use super::{Address, ClusterSecrets, Secret};
 use crate::protocol::{Ack, Limits, Mode, Settings, Takeover, Timing};
 use crate::types::{self, NodeId};
 
@@ -26,10 +28,17 @@ pub struct Config {
     pub data: PathBuf,
     /// Where to listen; where the others call is in `members`.
     pub listen: Address,
-    pub secret: Option<Secret>,
+    pub secret: Option<ClusterSecrets>,
+    /// Where it was read, if it was a file.
+    pub secret_file: Option<PathBuf>,
+    pub tls: Option<Tls>,
     pub admin_token: Option<Secret>,
     /// Without a secret whoever calls is believed.
     pub insecure: bool,
+    /// Names by which browsers may call this node, besides those of the topology. In lower case.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of pages that may use this node. In lower case.
+    pub allowed_origins: Vec<String>,
     pub log: Log,
 }
 
@@ -44,13 +53,31 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
     pub connections: usize,
+    /// From one address; zero: half of them.
+    pub connections_each: usize,
     pub requests: usize,
+    pub address_percent: usize,
     pub body_bytes: usize,
+    pub bodies_bytes: usize,
+    /// Of one address; zero: half of them.
+    pub bodies_bytes_each: usize,
     pub head_bytes: usize,
     pub header_timeout: Duration,
     pub body_timeout: Duration,
+    pub answer_timeout: Duration,
     pub request_timeout: Duration,
     pub idle_timeout: Duration,
+}
+
+/// A node that speaks TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    pub files: NodeFiles,
+    /// Whether it calls other nodes by TLS.
+    pub dials: bool,
+    /// Whether it answers who calls without.
+    pub takes_plain: bool,
+    pub client_certs_required: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +115,7 @@ impl Config {
             limits: self.limits.clone(),
             takeover: self.takeover,
             ack: self.ack,
+            peers_prove: self.secret.is_some(),
             ..Settings::lan(self.me, Vec::new())
         }
     }
@@ -153,12 +181,17 @@ impl Default for HttpLimits {
     fn default() -> HttpLimits {
         HttpLimits {
             connections: 16_384,
-            requests: 8_192,
+            connections_each: 0,
+            requests: 16_384,
+            address_percent: 75,
             // Four of the largest documents in one batch, with their frames.
             body_bytes: (4 << 20) + (64 << 10),
+            bodies_bytes: 256 << 20,
+            bodies_bytes_each: 0,
             head_bytes: 16 << 10,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
         }

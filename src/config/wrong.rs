@@ -75,8 +75,24 @@ pub enum WrongAccess {
         file: String,
         why: WrongFile,
     },
+    OpenSecret {
+        file: String,
+        mode: u32,
+    },
+    /// A secret, and another one while it is changed.
+    TooManySecrets {
+        lines: usize,
+    },
     Exposed {
         listen: Address,
+    },
+    /// What TLS needs.
+    NotGiven {
+        needs: &'static str,
+    },
+    Certificate {
+        file: String,
+        why: String,
     },
 }
 
@@ -226,6 +242,23 @@ impl fmt::Display for WrongAccess {
                 )
             }
             WrongAccess::SecretFile { file, why } => write!(f, "the file {file} {why}"),
+            WrongAccess::OpenSecret { file, mode } => {
+                write!(
+                    f,
+                    "others may use the file {file} (mode {mode:04o}), and it holds a secret: chmod 600 {file}"
+                )
+            }
+            WrongAccess::TooManySecrets { lines } => write!(
+                f,
+                "has {lines} lines: write the secret, and below it one that is believed besides while it is being changed"
+            ),
+            WrongAccess::NotGiven { needs } => {
+                write!(
+                    f,
+                    "is not given, and {needs} needs it: name a file in PEM (`eldest cert init` makes one)"
+                )
+            }
+            WrongAccess::Certificate { file, why } => write!(f, "the file {file} {why}"),
             WrongAccess::Exposed { listen } => write!(
                 f,
                 "{listen} can be reached from other machines, and there is no cluster secret: name a file with \

@@ -4,24 +4,26 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::channels::{self, Channels};
 use super::chunks::{CHUNKS_MOST, Chunk, Gathering, Keyed, Verdicts};
 use super::feed::{self, Feed};
+use super::measures::Measures;
+use super::numbers::Numbers;
 use super::pulse::Pulse;
 use super::replies::{Caller, Reply, To};
 pub use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
 use crate::replica::{Call, CallId};
-pub use crate::replica::{Denied, LeaseTimes, Level, Opinion, View, Written};
+pub use crate::replica::{CatchUp, Denied, LeaseTimes, Level, Opinion, View, Written};
 use crate::storage::Encoded;
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
-use crate::store::{Command, Store};
-use crate::types::{self, Epoch, Index, LeaseName, NodeId, Payload};
+use crate::store::{Command, Steps, Store};
+use crate::types::{self, Epoch, Index, LeaseName, NodeId};
 use crate::wire::Packet;
 
 /// Callers that have gone and of whom the loop has not heard yet. Beyond it the loop learns of it when it answers.
@@ -44,6 +46,7 @@ pub struct Handle {
     pub(super) snapshots: Arc<Mutex<Snapshots>>,
     pub(super) feed: Feed,
     pub(super) channels: Channels,
+    numbers: Arc<Numbers>,
     /// Callers that went away while they waited.
     gone: mpsc::Sender<CallId>,
     last_call: Arc<AtomicU64>,
@@ -56,6 +59,7 @@ pub struct Desk {
     pub chunks: mpsc::Receiver<Chunk>,
     pub peers: mpsc::Receiver<PeerAsk>,
     pub signs: Signs,
+    pub numbers: Arc<Numbers>,
     pub feed: feed::Writer,
     pub channels: channels::Keeper,
     pub gone: mpsc::Receiver<CallId>,
@@ -78,11 +82,13 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
     let ((feed, writer), (channels, keeper)) = (feed::feed(), channels::channels());
     let signs = Signs { pulse: pulse.clone(), leadership: tell };
     let (gone, departed) = mpsc::channel(GONE_MOST);
+    let numbers = Arc::new(Numbers::default());
     let desk = Desk {
         asks: asked,
         chunks: gathered,
         peers: called,
         signs,
+        numbers: numbers.clone(),
         feed: writer,
         channels: keeper,
         gone: departed,
@@ -90,7 +96,20 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
     let last_call = Arc::default();
     let room = Arc::new(Semaphore::new(CHUNKS_MOST));
     (
-        Handle { asks, chunks, room, peers, pulse, leadership, snapshots, feed, channels, gone, last_call },
+        Handle {
+            asks,
+            chunks,
+            room,
+            peers,
+            pulse,
+            leadership,
+            snapshots,
+            feed,
+            channels,
+            numbers,
+            gone,
+            last_call,
+        },
         desk,
     )
 }
@@ -119,15 +138,6 @@ impl Desk {
 pub struct Leadership {
     pub leader: Option<NodeId>,
     pub epoch: Epoch,
-}
-
-/// What follows a boundary in the log, or a whole state and what follows that.
-#[derive(Clone, Debug)]
-pub struct CatchUp {
-    /// The state to start from, where the lines asked for are gone, and its snapshot id.
-    pub snapshot: Option<(u64, Store)>,
-    /// `type|JSON` each.
-    pub lines: Vec<String>,
 }
 
 /// A message from another node, proved and decoded.
@@ -176,6 +186,7 @@ pub enum Ask {
         reply: oneshot::Sender<Option<LeaseTimes>>,
     },
     Status(oneshot::Sender<Status>),
+    Measures(oneshot::Sender<Measures>),
 }
 
 /// A peer's message, and where what there is to say back goes.
@@ -188,7 +199,10 @@ pub struct PeerAsk {
 impl Handle {
     /// Proposes a command and waits for a majority.
     pub async fn write(&self, command: Command, key: Option<types::Call>) -> Result<Written, Denied> {
-        self.call(Call::Write { command: Box::new(command), key }, To::Written).await
+        let began = Instant::now();
+        let written = self.call(Call::Write { command: Box::new(command), key }, To::Written).await?;
+        self.numbers.commits.observe(began.elapsed());
+        Ok(written)
     }
 
     /// Proposes commands in their order, once there is room for them: before whatever is proposed after this returns. They are no
@@ -197,7 +211,7 @@ impl Handle {
         let count = writes.len();
         // It is never closed.
         let Ok(room) = self.room.clone().acquire_owned().await else {
-            return Verdicts::new(count, Err(Denied::Stopping));
+            return Verdicts::new(count, Err(Denied::Stopping), self.numbers.clone());
         };
         let (reply, answer) = oneshot::channel();
         let call = |(command, key)| Call::Write { command: Box::new(command), key };
@@ -212,7 +226,7 @@ impl Handle {
             }
             mpsc::error::TrySendError::Closed(_) => Denied::Stopping,
         });
-        Verdicts::new(count, sent.map(|()| answer))
+        Verdicts::new(count, sent.map(|()| answer), self.numbers.clone())
     }
 
     /// Returns when the loop has ended.
@@ -221,8 +235,8 @@ impl Handle {
     }
 
     /// Replaces all data by what these steps say. A restore that fails half-way leaves everything as it was.
-    pub async fn restore(&self, steps: Vec<Payload>) -> Result<Written, Denied> {
-        self.call(Call::Restore { steps }, To::Written).await
+    pub async fn restore(&self, document: Steps) -> Result<Written, Denied> {
+        self.call(Call::Restore(document), To::Written).await
     }
 
     pub async fn read(&self, level: Level) -> Result<View, Denied> {
@@ -275,6 +289,16 @@ impl Handle {
     /// None only when the loop has ended.
     pub async fn status(&self) -> Option<Status> {
         self.tell(Ask::Status).await
+    }
+
+    /// None only when the loop has ended.
+    pub async fn measures(&self) -> Option<Measures> {
+        self.tell(Ask::Measures).await
+    }
+
+    /// What is counted while the node goes on.
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
     }
 
     /// Gives a peer's message to the loop. What there is to say back comes when it may leave; nothing, if

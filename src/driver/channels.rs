@@ -102,6 +102,10 @@ impl Channels {
         reached
     }
 
+    pub fn listeners(&self) -> usize {
+        self.0.room().listeners
+    }
+
     pub fn listen(&self, name: &str) -> Result<Listener, Refused> {
         let mut room = self.0.room();
         if room.closed {

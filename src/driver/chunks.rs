@@ -1,8 +1,12 @@
 //! Chunks of writes: what a stream of commands has brought together reaches the loop as one message, is judged there as one
 //! round, and is answered by one wake-up.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use super::numbers::Numbers;
 use crate::replica::{Answer, Call, CallId, Denied, Written};
 use crate::store::Command;
 use crate::types;
@@ -38,24 +42,37 @@ pub struct Gathering {
 #[derive(Debug)]
 pub struct Verdicts {
     count: usize,
+    began: Instant,
+    /// Where its time is counted.
+    numbers: Option<Arc<Numbers>>,
     answer: Result<oneshot::Receiver<Vec<Verdict>>, Denied>,
 }
 
 impl Verdicts {
     /// Of no command.
     pub fn none() -> Verdicts {
-        Verdicts::new(0, Err(Denied::Unknown))
+        Verdicts { count: 0, began: Instant::now(), numbers: None, answer: Err(Denied::Unknown) }
     }
 
-    pub fn new(count: usize, answer: Result<oneshot::Receiver<Vec<Verdict>>, Denied>) -> Verdicts {
-        Verdicts { count, answer }
+    pub fn new(
+        count: usize,
+        answer: Result<oneshot::Receiver<Vec<Verdict>>, Denied>,
+        numbers: Arc<Numbers>,
+    ) -> Verdicts {
+        Verdicts { count, began: Instant::now(), numbers: Some(numbers), answer }
     }
 
     /// One for each command. To be asked for once; who stops to wait may ask again.
     pub async fn wait(&mut self) -> Vec<Verdict> {
         let denied = match &mut self.answer {
             Ok(answer) => match answer.await {
-                Ok(verdicts) => return verdicts,
+                Ok(verdicts) => {
+                    let written = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+                    if let Some(numbers) = &self.numbers {
+                        numbers.commits.observe_many(self.began.elapsed(), written as u64);
+                    }
+                    return verdicts;
+                }
                 Err(_) => Denied::Unknown,
             },
             Err(denied) => denied.clone(),
@@ -102,8 +119,6 @@ impl Gathering {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::sync::Semaphore;
 
     use super::*;

@@ -13,5 +13,6 @@ pub fn now() -> Now {
 fn micros(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     let (seconds, nanos) = (time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u64);
-    seconds * 1_000_000 + nanos / 1_000
+    // A clock may be set to anything.
+    seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000)
 }

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
 use super::answers::Answers;
-use super::api::{Ask, CatchUp, PeerAsk, PeerCall, PeerState, Signs};
+use super::api::{Ask, PeerAsk, PeerCall, PeerState, Signs};
 use super::chunks::Chunk;
 use super::disk::DiskEnd;
 use super::end::End;
+use super::numbers::{Counting, Numbers};
 use super::remarks::Remarks;
 use super::replies::Replies;
 use super::setup::Setup;
@@ -18,7 +19,6 @@ use super::snapshots::{SnapshotWriter, Taken};
 use super::transport::{Arrived, Network};
 use super::{channels, clock, feed};
 use crate::replica::{Brought, Call, CallId, In, Out, Prepared, Replica};
-use crate::storage::line;
 use crate::storage::node::DiskState;
 use crate::storage::snapshot::{SnapshotError, Snapshots};
 use crate::types::{ClusterId, Members, NodeId, Time};
@@ -41,6 +41,8 @@ pub struct Engine {
     pub(super) inputs: VecDeque<In>,
     pub(super) signs: Signs,
     pub(super) remarks: Remarks,
+    pub(super) numbers: Arc<Numbers>,
+    pub(super) counting: Counting,
     /// Who reads along is told from here.
     pub(super) feed: feed::Writer,
     /// Records have been told since readers were last woken.
@@ -59,13 +61,15 @@ pub struct Wiring {
     pub snapshot_writer: SnapshotWriter,
     pub prepared: mpsc::Sender<Prepared>,
     pub signs: Signs,
+    pub numbers: Arc<Numbers>,
     pub feed: feed::Writer,
     pub channels: channels::Keeper,
 }
 
 impl Engine {
     pub fn new(replica: Replica, disk: DiskEnd, wiring: Wiring) -> Engine {
-        let Wiring { setup, network, snapshots, snapshot_writer, prepared, signs, feed, channels } = wiring;
+        let Wiring { setup, network, snapshots, snapshot_writer, prepared, signs, numbers, feed, channels } =
+            wiring;
         Engine {
             setup,
             replica,
@@ -79,6 +83,8 @@ impl Engine {
             inputs: VecDeque::new(),
             signs,
             remarks: Remarks::default(),
+            numbers,
+            counting: Counting::new(clock::now().mono),
             feed,
             fed: false,
             channels,
@@ -102,6 +108,7 @@ impl Engine {
         }
         let core = self.replica.core();
         let (leader, epoch) = (core.leader(), core.vote().promise.epoch);
+        self.counting.leader(&self.numbers, clock::now().mono, leader);
         self.signs.show(leader, epoch, self.replica.committed().applied().index);
     }
 
@@ -122,7 +129,10 @@ impl Engine {
             Out::Prepare(preparation) => self.prepare(*preparation),
             Out::Discard(discarded) => self.discard(discarded),
             Out::Feed(event) => self.tell_feed(event),
-            Out::Event(event) => super::told::event(&self.setup, event),
+            Out::Event(event) => {
+                self.counting.event(&self.numbers, &event);
+                super::told::event(&self.setup, event);
+            }
             Out::End(why) => {
                 self.end.get_or_insert(End::from(why));
             }
@@ -160,12 +170,9 @@ impl Engine {
             Ask::Opinion { candidate, reply } => drop(reply.send(self.replica.opinion(candidate))),
             Ask::LeaseTimes { names, reply } => drop(reply.send(self.replica.lease_times(now, &names))),
             Ask::Status(reply) => drop(reply.send(self.status())),
+            Ask::Measures(reply) => drop(reply.send(self.measures())),
             Ask::CatchUp { snapshot_id, reply } => {
-                let text = |caught: crate::replica::CatchUp| {
-                    let lines = caught.records.iter().map(|record| line::seed_text(&record.entry)).collect();
-                    CatchUp { snapshot: caught.snapshot, lines }
-                };
-                drop(reply.send(self.replica.catch_up(snapshot_id).map(text)));
+                drop(reply.send(self.replica.catch_up(snapshot_id)));
             }
         }
         None
@@ -192,6 +199,7 @@ impl Engine {
         }
         if state.durable > self.disk.durable {
             self.disk.durable = state.durable;
+            self.counting.durable(&self.numbers, state.durable, clock::now().mono);
             self.release_unsynced();
             self.handle(In::Durable(state.durable));
         }
@@ -244,6 +252,7 @@ impl Engine {
     }
 
     pub fn snapshot_taken(&mut self, taken: Taken) {
+        self.counting.snapshot_ends(&self.numbers, clock::now().mono, taken.is_ok());
         match taken {
             Ok(index) => self.handle(In::SnapshotEnded(Some(index))),
             Err(error) if matches!(error, SnapshotError::Io { .. }) && !error.is_full() => {
@@ -270,7 +279,8 @@ impl Engine {
 
     /// Gives on what this round has brought together.
     pub fn flush(&mut self) {
-        if !self.disk.jobs.is_empty() {
+        if let Some((last, _)) = self.disk.jobs.last() {
+            self.counting.goes_to_disk(*last, clock::now().mono);
             self.disk.disk.submit_all(self.disk.jobs.drain(..));
         }
         for (to, packet) in self.disk.appends.drain(..) {

@@ -6,7 +6,7 @@ use super::api::{Ask, Denied, Handle};
 use super::clock;
 use super::replies::To;
 use crate::replica::{Acquire, Call, Granted, LeaseTimes, Registration, Renewal, Untie};
-use crate::store::{Claim, NewProcess, Process, Role, Tenure};
+use crate::store::{Claim, Condition, DocView, NewProcess, Process, Role, SecretHash, Tenure};
 use crate::types::{self, LeaseName, Span, Text};
 
 impl Handle {
@@ -45,8 +45,17 @@ impl Handle {
         self.call(Call::Untie(Untie { role, tenure, tie }), To::Done).await
     }
 
-    pub async fn renew_process(&self, id: Text) -> Result<Granted<Process>, Denied> {
-        self.call(Call::Renew(Renewal::Process { id }), To::Process).await
+    pub async fn renew_process(
+        &self,
+        id: Text,
+        secret: Option<SecretHash>,
+    ) -> Result<Granted<Process>, Denied> {
+        self.call(Call::Renew(Renewal::Process { id, secret }), To::Process).await
+    }
+
+    /// A document with a ttl goes on.
+    pub async fn renew_doc(&self, key: Text, condition: Condition) -> Result<Granted<DocView>, Denied> {
+        self.call(Call::Renew(Renewal::Doc { key, condition }), To::Doc).await
     }
 
     pub async fn register(

@@ -15,11 +15,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// `http://host:port`, brackets around an IPv6 address.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.authority())
-    }
-
+    /// `host:port`, brackets around an IPv6 address.
     pub fn authority(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),
@@ -32,7 +28,7 @@ impl Member {
         let (host, port) = address.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
         let member = Member { id, name: name.to_string(), host, port: port.parse().ok()?, votes: true };
-        let url = Url::parse(&member.url()).ok()?;
+        let url = Url::parse(&format!("http://{}", member.authority())).ok()?;
         let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         (bare && url.username().is_empty() && url.has_host()).then_some(member)
     }
@@ -44,10 +40,10 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_none() {
-        let at = |address: &str| Member::at(NodeId(4), "n4", address).map(|member| member.url());
-        assert_eq!(at("10.0.0.4:9000").as_deref(), Some("http://10.0.0.4:9000"));
-        assert_eq!(at("[::1]:9000").as_deref(), Some("http://[::1]:9000"));
-        assert_eq!(at("n4.example:80").as_deref(), Some("http://n4.example:80"));
+        let at = |address: &str| Member::at(NodeId(4), "n4", address).map(|member| member.authority());
+        assert_eq!(at("10.0.0.4:9000").as_deref(), Some("10.0.0.4:9000"));
+        assert_eq!(at("[::1]:9000").as_deref(), Some("[::1]:9000"));
+        assert_eq!(at("n4.example:80").as_deref(), Some("n4.example:80"));
         for wrong in [
             "", "n4", ":9000", "n4:", "n4:99999", "a b:1", "a|b:1", "a/b:1", "a?b:1", "a#b:1", "u@n4:1",
             "<>:1", "[::g]:1",

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::clock;
 use super::end::End;
 use super::engine::Engine;
 use super::transport::LogPacket;
@@ -25,7 +26,10 @@ impl Engine {
 
     pub fn take_snapshot(&mut self, order: SnapshotOrder) {
         match self.disk.encoder.boundary(&order.meta, order.origin) {
-            Some(boundary) => self.snapshot_writer.write(boundary, order),
+            Some(boundary) => {
+                self.counting.snapshot_begins(clock::now().mono);
+                self.snapshot_writer.write(boundary, order);
+            }
             // Its changes are due again with the next one.
             None => self.inputs.push_back(In::SnapshotEnded(None)),
         }

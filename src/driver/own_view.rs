@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::clock;
 use super::engine::Engine;
+use super::measures::Measures;
 use super::member::Member;
-use super::remarks::{advise, too_far, too_late};
+use super::remarks::{advise, doubted, too_far, too_full, too_late};
 use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use super::told;
 use crate::protocol::{Mode, RoleName};
@@ -25,7 +26,7 @@ impl Engine {
             mode: mode_name(setup.settings.mode),
             node: NodeStatus { id: self.me().0, name },
             role: role_name(core.role_name()),
-            leader: leader.map(|member| LeaderStatus { id: member.id.0, url: member.url() }),
+            leader: leader.map(|member| LeaderStatus { id: member.id.0, url: setup.url(member) }),
             epoch: core.vote().promise.epoch.to_string(),
             // A snapshot holds what is committed, also where the log starts further back.
             commit_index: core.commit_index().max(applied_index),
@@ -33,6 +34,8 @@ impl Engine {
             last_index: core.last().index,
             snapshot_id: self.replica.snapshot_id(),
             digest: format!("{:016x}", store.digest()),
+            state_bytes: store.bytes(),
+            state_bytes_most: setup.settings.limits.state_bytes,
             admitted: core.is_admitted(),
             replaced: core.replaced_by().is_some(),
             heir: core.heir().map(|node| node.0),
@@ -40,6 +43,21 @@ impl Engine {
             disk_full: self.disk.full,
             remark: self.remark(),
             members: known.members.iter().map(|member| self.member(member)).collect(),
+        }
+    }
+
+    pub fn measures(&self) -> Measures {
+        let (core, store) = (self.replica.core(), self.replica.committed());
+        let others = self.setup.others();
+        let takes = |id| self.network.round_trip(id);
+        Measures {
+            status: self.status(),
+            rows: store.rows(),
+            conflicts: store.conflict_count(),
+            waiting_for_roles: self.replica.waiting_for_roles(),
+            uncommitted_bytes: core.uncommitted_bytes(),
+            unsynced: self.disk.unsynced.len(),
+            round_trips: others.iter().filter_map(|other| Some((other.id.0, takes(other.id)?))).collect(),
         }
     }
 
@@ -73,7 +91,9 @@ impl Engine {
         let late = members(&waits.late);
         let fresh = Duration::from_micros(self.setup.settings.timing.fresh().0);
         let late = (!late.is_empty()).then(|| too_late(&late, fresh));
-        Some(silent.into_iter().chain(late).collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
+        let doubted = doubted(&members(&waits.doubted), &members(&waits.silent));
+        Some(doubted.into_iter().chain(silent).chain(late).collect::<Vec<_>>().join("; "))
+            .filter(|text| !text.is_empty())
     }
 
     fn other_remarks(&self) -> impl Iterator<Item = String> {
@@ -83,7 +103,13 @@ impl Engine {
         let far: Vec<Member> =
             self.setup.others().into_iter().filter(|member| takes(member) > heartbeat).collect();
         let far = (!far.is_empty()).then(|| too_far(&far, heartbeat));
-        far.into_iter().chain(self.impasses()).chain(self.setup.directory.disagreement())
+        let most = self.setup.settings.limits.state_bytes;
+        let full = too_full(self.replica.committed().bytes(), most);
+        far.into_iter()
+            .chain(full)
+            .chain(self.impasses())
+            .chain(self.setup.directory.disagreement())
+            .chain(self.setup.notices.all())
     }
 
     fn impasses(&self) -> impl Iterator<Item = String> {
@@ -100,7 +126,7 @@ impl Engine {
         MemberStatus {
             id: id.0,
             name: member.name.clone(),
-            url: member.url(),
+            url: self.setup.url(member),
             votes: member.votes,
             role: self.role_of(id),
             reachable: id == me || self.network.is_reachable(id),

@@ -32,6 +32,9 @@ impl Remarks {
 }
 
 pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String> {
+    if !waits.doubted.is_empty() {
+        return None;
+    }
     let them = match silent.len() {
         0 => return None,
         1 => "it",
@@ -53,6 +56,23 @@ pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String>
     Some(format!(
         "{start}, or form the cluster without {them}: eldest form --without {} --yes",
         ids.join(",")
+    ))
+}
+
+/// A majority of the disks waits to be let in, and nobody is left to do that.
+pub fn doubted(members: &[Member], silent: &[Member]) -> Option<String> {
+    if members.is_empty() {
+        return None;
+    }
+    let (whose, are) = (names(members), if members.len() == 1 { "disk" } else { "disks" });
+    let others = match silent {
+        [] => String::new(),
+        silent => format!("start {} first, if their disks are whole; then ", names(silent)),
+    };
+    Some(format!(
+        "no leader can be elected: the {are} of {whose} may have forgotten what they acknowledged (see the log and `quarantine/` of \
+         each), and no majority is left to let them in again. To go on with what is left, {others}start each of them once \
+         with: eldest serve --trust-disk. What all of them have forgotten is lost then"
     ))
 }
 
@@ -80,9 +100,26 @@ pub fn too_far(members: &[Member], heartbeat: Duration) -> String {
     )
 }
 
+/// From nine tenths on: there is time to do something about it.
+pub fn too_full(bytes: u64, most: u64) -> Option<String> {
+    (bytes >= most - most / 10).then(|| {
+        format!(
+            "the state has {bytes} bytes and may have {most} (limits.state_bytes): beyond, writes that make it larger are answered \
+             507. Delete what nobody needs, or raise the limit on all nodes"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_state_is_nearly_full_from_nine_tenths() {
+        assert_eq!(too_full(899, 1000), None);
+        assert!(too_full(900, 1000).is_some_and(|text| text.contains("900 bytes and may have 1000")));
+        assert!(too_full(5000, 1000).is_some());
+    }
 
     #[test]
     fn what_lasts_is_told_once() {

@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::chunks::Gathering;
 use crate::replica::{Answer, CallId, Denied, Granted, View, Written};
-use crate::store::{Process, Role};
+use crate::store::{DocView, Process, Role};
 
 /// Where one answer goes.
 pub type Reply<T> = oneshot::Sender<Result<T, Denied>>;
@@ -18,6 +18,7 @@ pub enum To {
     View(Reply<View>),
     Role(Reply<Granted<Role>>),
     Process(Reply<Granted<Process>>),
+    Doc(Reply<Granted<DocView>>),
     Done(Reply<()>),
     /// The end itself is the answer.
     Nobody,
@@ -31,6 +32,7 @@ impl To {
             (To::View(reply), Ok(Answer::View(view))) => reply.send(Ok(*view)).is_ok(),
             (To::Role(reply), Ok(Answer::Role(granted))) => reply.send(Ok(*granted)).is_ok(),
             (To::Process(reply), Ok(Answer::Process(granted))) => reply.send(Ok(*granted)).is_ok(),
+            (To::Doc(reply), Ok(Answer::Doc(granted))) => reply.send(Ok(*granted)).is_ok(),
             (To::Done(reply), Ok(Answer::Done)) => reply.send(Ok(())).is_ok(),
             (To::Nobody, _) => true,
             (to, Err(denied)) => to.deny(denied),
@@ -50,6 +52,7 @@ impl To {
             To::View(reply) => reply.send(Err(denied)).is_ok(),
             To::Role(reply) => reply.send(Err(denied)).is_ok(),
             To::Process(reply) => reply.send(Err(denied)).is_ok(),
+            To::Doc(reply) => reply.send(Err(denied)).is_ok(),
             To::Done(reply) => reply.send(Err(denied)).is_ok(),
             To::Nobody => true,
         }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::directory::{Directory, Known};
 use super::member::Member;
+use super::notices::Notices;
 use super::wall::Wall;
 use crate::protocol::Settings;
 use crate::types::NodeId;
-use crate::wire::{ClusterHead, Secret};
+use crate::wire::{ClusterHead, Secrets};
+use eldest_tls::NodeTls;
 
 /// Everything that the loop and the transport need of the configuration.
 #[derive(Debug)]
@@ -18,11 +20,34 @@ pub struct Setup {
     pub directory: Directory,
     /// Records from one snapshot to the next.
     pub snapshot_every: u64,
-    pub secret: Option<Secret>,
+    pub secret: Option<Arc<Secrets>>,
+    pub tls: Option<Tls>,
+    pub notices: Notices,
     pub wall: Arc<Wall>,
 }
 
+/// A node that speaks TLS.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    pub certificates: Arc<NodeTls>,
+    /// Whether nodes call each other by TLS: not before all of them understand it.
+    pub dials: bool,
+    /// Whether who calls without TLS is answered, too.
+    pub takes_plain: bool,
+}
+
 impl Setup {
+    /// Where a node is called: `https://host:port`, or `http://` while the nodes do not speak TLS among each other.
+    pub fn url(&self, member: &Member) -> String {
+        let scheme = if self.dialling().is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", member.authority())
+    }
+
+    /// The certificates with which nodes are called, if they are called by TLS.
+    pub fn dialling(&self) -> Option<&Arc<NodeTls>> {
+        self.tls.as_ref().filter(|tls| tls.dials).map(|tls| &tls.certificates)
+    }
+
     pub fn known(&self) -> Arc<Known> {
         self.directory.known()
     }

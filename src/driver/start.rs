@@ -34,6 +34,15 @@ pub struct Started {
     pub ended: oneshot::Receiver<End>,
 }
 
+/// What an operator says of the disk, for this start alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskWords {
+    /// It was copied, and the original will never start again.
+    pub adopt_copy: bool,
+    /// It counts, whatever it may have forgotten.
+    pub trust_disk: bool,
+}
+
 #[derive(Debug)]
 pub enum StartError {
     Storage(StorageError),
@@ -59,11 +68,14 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 /// Opens the data directory, reads the state into memory and starts the loop on a thread of its own.
-pub fn start(setup: Arc<Setup>, dir: &Path, adopt_copy: bool) -> Result<Started, StartError> {
+pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started, StartError> {
     let boot = Boot(random_u64()?);
     let node = setup.settings.me;
     let mode = setup.settings.mode;
-    let options = Options { mode, adopt_copy, ..Options::new(dir, &setup.cluster.name, node, boot) };
+    let DiskWords { adopt_copy, trust_disk } = words;
+    let options =
+        Options { mode, adopt_copy, trust_disk, ..Options::new(dir, &setup.cluster.name, node, boot) };
+    close_to_others(dir);
     let opened = storage::open(&options).map_err(StartError::Storage)?;
     for finding in &opened.findings {
         tracing::warn!("{finding}");
@@ -108,6 +120,19 @@ pub fn start(setup: Arc<Setup>, dir: &Path, adopt_copy: bool) -> Result<Started,
     }
 }
 
+/// A directory that belongs to another user stays as it is, and so does the node: it may well be mounted so.
+fn close_to_others(dir: &Path) {
+    match storage::close_to_others(dir) {
+        Ok(0) => {}
+        Ok(count) => {
+            tracing::info!(count, data = %dir.display(), "files of this node were open to others, and are not now")
+        }
+        Err(error) => {
+            tracing::warn!(%error, data = %dir.display(), "what others may do with this node's files cannot be changed")
+        }
+    }
+}
+
 /// This state differs from the majority's: the node comes back as a new disk, with nothing (P25).
 fn start_over(options: &Options) {
     let why = "the state differed from that of a majority at the same record";
@@ -129,7 +154,7 @@ struct Parts {
 impl Parts {
     fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
         let Parts { setup, disk, lines, snapshots, replica } = self;
-        let Desk { asks, chunks, peers, signs, feed, channels, gone } = desk;
+        let Desk { asks, chunks, peers, signs, numbers, feed, channels, gone } = desk;
         feed.open(replica.store.applied(), setup.settings.is_available()).map_err(StartError::Io)?;
         let roster = replica.roster();
         let by_log = roster.members().filter(|_| !setup.settings.is_available());
@@ -154,7 +179,8 @@ impl Parts {
             appends: Vec::new(),
         };
         let network = Arc::new(network);
-        let wiring = Wiring { setup, network, snapshots, snapshot_writer, prepared, signs, feed, channels };
+        let wiring =
+            Wiring { setup, network, snapshots, snapshot_writer, prepared, signs, numbers, feed, channels };
         let engine = Engine::new(Replica::new(replica, clock::now()), disk_end, wiring);
         Ok((engine, Sources { asks, chunks, gone, peers, arrived, taken, prepared: outcomes, disk: reports }))
     }

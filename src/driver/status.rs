@@ -17,6 +17,9 @@ pub struct Status {
     pub last_index: Index,
     pub snapshot_id: u64,
     pub digest: String,
+    /// How large the state is, and how large clients may make it while this node leads.
+    pub state_bytes: u64,
+    pub state_bytes_most: u64,
     pub admitted: bool,
     /// Another disk counts under this node's id (P10).
     pub replaced: bool,

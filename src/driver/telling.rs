@@ -31,7 +31,7 @@ impl Engine {
         let Fact::Leader { epoch } = draft.fact else {
             return draft;
         };
-        let url = self.setup.member(epoch.leader).map(|member| member.url()).unwrap_or_default();
+        let url = self.setup.member(epoch.leader).map(|member| self.setup.url(&member)).unwrap_or_default();
         let (leader, url) = (epoch.leader.0, quoted(&url));
         let json = format!(",\"epoch\":\"{epoch}\",\"leader\":{{\"id\":{leader},\"url\":{url}}}");
         Draft { fact: Fact::Members { name: None, json }, ..draft }

@@ -1,5 +1,6 @@
 //! What people read in the log of a node at three in the morning.
 
+use super::end::End;
 use super::setup::Setup;
 use crate::protocol::{Cause, Event, Impasse};
 
@@ -35,6 +36,13 @@ pub fn event(setup: &Setup, event: Event) {
             tracing::error!(other = other.0, name, "two sides do not become one: {why}");
         }
         Event::Overridden { index } => tracing::warn!(index, "the state is brought up to the merged one"),
+        Event::Accused { fault } => {
+            tracing::error!(
+                "a message that nobody has signed says what would end this node, and is not listened to: {}. If it is true, this \
+                 node cannot go on until that is mended; with cluster_secret_file nobody can make it up",
+                End::Fault(fault)
+            );
+        }
         Event::Diverged { index } => {
             tracing::error!(index, "states differ between nodes, and no majority says which is right");
         }

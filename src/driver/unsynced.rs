@@ -34,6 +34,10 @@ pub struct Unsynced {
 }
 
 impl Unsynced {
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub fn add(&mut self, after: After, message: Message) {
         self.waiting.push_back((after, message));
     }

@@ -26,7 +26,7 @@ mod request;
 mod routes;
 mod server;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
-pub use request::Context;
+pub use request::{Context, Web};
 pub use server::serve;

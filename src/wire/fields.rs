@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::error::WireError;
 use crate::protocol::Term;
-use crate::types::{ClaimId, ClusterId, Epoch, NodeId, Position, Span, Vector};
+use crate::types::{ClaimId, ClusterId, Epoch, NodeId, Position, Span, Vector, number};
 
 /// Fields in one header: none of ours has half as many.
 const FIELDS_MOST: usize = 24;
@@ -73,9 +73,10 @@ impl<'a> Fields<'a> {
         self.fields.iter().find(|(name, _)| *name == field).map(|(_, value)| *value)
     }
 
-    pub fn number<T: std::str::FromStr>(&self, field: &'static str) -> Result<T, WireError> {
+    /// No number beyond the bound of all of them is a number here (P50).
+    pub fn number<T: TryFrom<u64>>(&self, field: &'static str) -> Result<T, WireError> {
         let value = self.get(field)?;
-        value.parse().map_err(|_| bad(field, value))
+        number(value).and_then(|number| T::try_from(number).ok()).ok_or_else(|| bad(field, value))
     }
 
     pub fn hex(&self, field: &'static str) -> Result<u64, WireError> {

@@ -65,7 +65,9 @@ pub fn encode(message: &Message, chain: u32) -> String {
         }
         Message::Snapshot { term, .. } => Writer::new("snapshot").term(*term),
         Message::Stale { promise } => Writer::new("stale").term(*promise),
-        Message::NotMember { as_of, last } => Writer::new("notmember").put("as_of", as_of).put("last", last),
+        Message::NotMember { ask, as_of, last } => {
+            Writer::new("notmember").put("ask", ask).put("as_of", as_of).put("last", last)
+        }
         Message::Resigned { epoch } => Writer::new("resigned").put("epoch", epoch),
         Message::Willing { ask, standing } => standing_of(Writer::new("willing").put("ask", ask), standing),
         Message::Opinion { ask, yes, held, standing } => {
@@ -239,7 +241,11 @@ fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
 fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
     Ok(match fields.name {
         "stale" => Message::Stale { promise: fields.term()? },
-        "notmember" => Message::NotMember { as_of: fields.number("as_of")?, last: fields.position("last")? },
+        "notmember" => Message::NotMember {
+            ask: fields.number("ask")?,
+            as_of: fields.number("as_of")?,
+            last: fields.position("last")?,
+        },
         "resigned" => Message::Resigned { epoch: fields.epoch("epoch")? },
         "willing" => Message::Willing { ask: fields.number("ask")?, standing: standing(fields)? },
         "opinion" => Message::Opinion {

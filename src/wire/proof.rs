@@ -8,15 +8,24 @@
 //! ```text
 //! → POST /heartbeat, no proof                        ← 401, Eldest-Challenge: 17.<mac>
 //! → Eldest-Proof: 17.<mac>.<nonce> 1 <hash>          ← 200, Eldest-Proof: 1 <hash>
+//!   Eldest-Head-Proof: <hash over the head and that proof>
 //! ```
+//!
+//! The second hash is checked before the body is read: so nobody without the secret makes a node read one. The first, which
+//! the second vouches for, is checked once the body is there. Nodes of earlier versions send only the first, and take
+//! no notice of the second; theirs are checked with the body, for which there is little room.
+//!
+//! A stream's head is proved alone, with an empty body. Its last 32 bytes prove those before, as the body of that very call;
+//! earlier versions know them as the body of any call of the session, and they are that where a challenge names no format of
+//! proofs.
 //!
 //! The server keeps nothing for a challenge until a proof over it checks, so nobody without the secret can fill its
 //! tables. Sessions are numbered; below the oldest one kept none is taken again.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::types::NodeId;
 
@@ -42,6 +51,22 @@ impl Secret {
         Secret(blake3::derive_key("eldest 2026 cluster secret", text.as_bytes()))
     }
 
+    /// One node's word to another about what no client can say itself.
+    pub fn vouch(&self, from: NodeId, to: NodeId, about: &str) -> String {
+        self.voucher(from, to, about).to_hex().to_string()
+    }
+
+    pub fn vouches(&self, from: NodeId, to: NodeId, about: &str, proof: &str) -> bool {
+        blake3::Hash::from_hex(proof).is_ok_and(|given| given == self.voucher(from, to, about))
+    }
+
+    fn voucher(&self, from: NodeId, to: NodeId, about: &str) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(b"vouch");
+        hasher.update(&from.0.to_le_bytes()).update(&to.0.to_le_bytes()).update(about.as_bytes());
+        hasher.finalize()
+    }
+
     fn session(&self, from: NodeId, to: NodeId, challenge: &Challenge, nonce: u128) -> Key {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(b"session");
@@ -50,6 +75,45 @@ impl Secret {
         hasher.update(&nonce.to_le_bytes());
         *hasher.finalize().as_bytes()
     }
+}
+
+/// The secrets that count now: proofs are made with the first one and taken by any. There are two while the secret is being
+/// changed, so that nodes which have the new one already and nodes which have not understand each other.
+#[derive(Debug)]
+pub struct Secrets(RwLock<Arc<[Secret]>>);
+
+impl Secrets {
+    pub fn new(first: Secret, other: Option<Secret>) -> Secrets {
+        Secrets(RwLock::new(list(first, other)))
+    }
+
+    /// From the next call on. Who proved a session by a secret that is gone is asked for a new proof.
+    pub fn replace(&self, first: Secret, other: Option<Secret>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = list(first, other);
+    }
+
+    /// As the first one says it, and as any believes it: see [`Secret::vouch`].
+    pub fn vouch(&self, from: NodeId, to: NodeId, about: &str) -> String {
+        self.all()[0].vouch(from, to, about)
+    }
+
+    pub fn vouches(&self, from: NodeId, to: NodeId, about: &str, proof: &str) -> bool {
+        self.all().iter().any(|secret| secret.vouches(from, to, about, proof))
+    }
+
+    /// What proofs are made with.
+    pub fn first(&self) -> Secret {
+        self.all()[0].clone()
+    }
+
+    fn all(&self) -> Arc<[Secret]> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Never empty.
+fn list(first: Secret, other: Option<Secret>) -> Arc<[Secret]> {
+    std::iter::once(first).chain(other).collect()
 }
 
 /// What a server asks a caller to build on.
@@ -91,10 +155,21 @@ fn hash(key: &Key, side: &[u8], counter: u64, hello: &Hello<'_>) -> blake3::Hash
     hasher.finalize()
 }
 
-/// For a body that is streamed: its last 32 bytes prove the ones before.
-pub fn body_mac(key: &Key) -> blake3::Hasher {
+/// What a server that knows proofs of heads and of streams says with its challenge. Earlier ones say nothing.
+pub const PROOF_FORMAT: &str = "2";
+
+/// Of a head whose call is proved by `proof`, body and all.
+fn head_hash(key: &Key, counter: u64, hello: &Hello<'_>, proof: &str) -> blake3::Hash {
+    hash(key, b"head", counter, &Hello { body: proof.as_bytes(), ..*hello })
+}
+
+/// For a body that is streamed: its last 32 bytes prove the ones before. Without a counter it may be of any call.
+fn body_mac(key: &Key, call: Option<u64>) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_keyed(key);
-    hasher.update(b"body");
+    match call {
+        Some(counter) => hasher.update(b"stream").update(&counter.to_le_bytes()),
+        None => hasher.update(b"body"),
+    };
     hasher
 }
 
@@ -104,20 +179,43 @@ pub struct Session {
     key: Key,
     name: String,
     counter: AtomicU64,
+    /// The other side knows streams that are of one call.
+    binds_streams: bool,
+}
+
+/// What proves a call.
+#[derive(Debug)]
+pub struct CallProof {
+    /// Headers of it.
+    pub proof: String,
+    pub head: String,
+    /// That its response must name.
+    pub counter: u64,
 }
 
 impl Session {
     pub fn new(secret: &Secret, from: NodeId, to: NodeId, challenge: Challenge, nonce: u128) -> Session {
         let key = secret.session(from, to, &challenge, nonce);
         let name = format!("{}.{nonce:032x}", challenge.encode());
-        Session { key, name, counter: AtomicU64::new(0) }
+        Session { key, name, counter: AtomicU64::new(0), binds_streams: false }
     }
 
-    /// The proof header of a call, and the counter that its response must name.
-    pub fn prove(&self, hello: &Hello<'_>) -> (String, u64) {
+    /// `format` came with the challenge.
+    pub fn with_format(self, format: Option<&str>) -> Session {
+        Session { binds_streams: format == Some(PROOF_FORMAT), ..self }
+    }
+
+    pub fn prove(&self, hello: &Hello<'_>) -> CallProof {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed) + 1;
         let hash = hash(&self.key, b"call", counter, hello);
-        (format!("{} {counter} {}", self.name, hash.to_hex()), counter)
+        let proof = format!("{} {counter} {}", self.name, hash.to_hex());
+        let head = head_hash(&self.key, counter, hello, &proof).to_hex().to_string();
+        CallProof { proof, head, counter }
+    }
+
+    /// For the body of a stream whose head is proved with this counter.
+    pub fn stream_mac(&self, counter: u64) -> blake3::Hasher {
+        body_mac(&self.key, self.binds_streams.then_some(counter))
     }
 
     /// Whether a response comes from a holder of the secret, and answers that very call.
@@ -127,10 +225,6 @@ impl Session {
         };
         let right = hash(&self.key, b"answer", counter, hello);
         number.parse() == Ok(counter) && blake3::Hash::from_hex(hex).is_ok_and(|given| given == right)
-    }
-
-    pub fn key(&self) -> &Key {
-        &self.key
     }
 }
 
@@ -146,20 +240,44 @@ impl Proof {
         format!("{} {}", self.counter, hash(&self.key, b"answer", self.counter, hello).to_hex())
     }
 
-    pub fn key(&self) -> &Key {
-        &self.key
+    /// For the body of a stream. `bound`: to this call, as whoever proves a head says.
+    pub fn stream_mac(&self, bound: bool) -> blake3::Hasher {
+        body_mac(&self.key, bound.then_some(self.counter))
+    }
+}
+
+/// A call whose head is proved, and whose body is still to be read.
+#[derive(Debug)]
+pub struct HeadProof {
+    proof: Proof,
+    /// Of head and body.
+    given: blake3::Hash,
+}
+
+impl HeadProof {
+    /// None: it came with another body than it left with.
+    pub fn check_body(self, hello: &Hello<'_>) -> Option<Proof> {
+        let HeadProof { proof, given } = self;
+        (hash(&proof.key, b"call", proof.counter, hello) == given).then_some(proof)
     }
 }
 
 /// A server's side: makes challenges and takes each counter of each session once.
 #[derive(Debug)]
 pub struct ProofVerifier {
-    secret: Secret,
+    secrets: Arc<Secrets>,
     me: NodeId,
     /// Of this process alone: challenges of an earlier life mean nothing.
     process_key: Key,
     issued: AtomicU64,
     peers: Mutex<BTreeMap<NodeId, PeerSessions>>,
+}
+
+/// A proof as it was sent.
+struct Shown {
+    session: u64,
+    proof: Proof,
+    given: blake3::Hash,
 }
 
 #[derive(Debug, Default)]
@@ -194,8 +312,8 @@ impl ReplayWindow {
 
 impl ProofVerifier {
     /// `process_key` is drawn at random at each start.
-    pub fn new(secret: Secret, me: NodeId, process_key: Key) -> ProofVerifier {
-        ProofVerifier { secret, me, process_key, issued: AtomicU64::new(0), peers: Mutex::default() }
+    pub fn new(secrets: Arc<Secrets>, me: NodeId, process_key: Key) -> ProofVerifier {
+        ProofVerifier { secrets, me, process_key, issued: AtomicU64::new(0), peers: Mutex::default() }
     }
 
     pub fn challenge(&self, from: NodeId) -> Challenge {
@@ -210,8 +328,31 @@ impl ProofVerifier {
         u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("a hash has 32 bytes"))
     }
 
-    /// Checks a call's proof. None: answer with a challenge, and do nothing else.
+    /// Checks the proof of a call with its body. None: answer with a challenge, and do nothing else.
     pub fn check(&self, from: NodeId, hello: &Hello<'_>, proof: &str) -> Option<Proof> {
+        let proves =
+            |proof: &Proof, given: &blake3::Hash| *given == hash(&proof.key, b"call", proof.counter, hello);
+        let Shown { session, proof, .. } = self.read(from, proof, proves)?;
+        self.accept(from, session, proof.counter).then_some(proof)
+    }
+
+    /// Checks the proof of a call's head, whatever the body in `hello`. None: as above, and the body is not read.
+    pub fn check_head(&self, from: NodeId, hello: &Hello<'_>, text: &str, head: &str) -> Option<HeadProof> {
+        let head = blake3::Hash::from_hex(head).ok()?;
+        let proves =
+            |proof: &Proof, _: &blake3::Hash| head == head_hash(&proof.key, proof.counter, hello, text);
+        let Shown { session, proof, given } = self.read(from, text, proves)?;
+        self.accept(from, session, proof.counter).then_some(HeadProof { proof, given })
+    }
+
+    /// What a proof says, by the secret that it `proves` to be made with. Nothing is looked at but that this process has made its
+    /// challenge.
+    fn read(
+        &self,
+        from: NodeId,
+        proof: &str,
+        proves: impl Fn(&Proof, &blake3::Hash) -> bool,
+    ) -> Option<Shown> {
         let (name, rest) = proof.split_once(' ')?;
         let (counter, hex) = rest.split_once(' ')?;
         let (challenge, nonce) = name.rsplit_once('.')?;
@@ -221,10 +362,12 @@ impl ProofVerifier {
         if challenge.mac != self.mac(from, challenge.number) {
             return None;
         }
-        let key = self.secret.session(from, self.me, &challenge, nonce);
-        let right = hash(&key, b"call", counter, hello);
-        let proved = blake3::Hash::from_hex(hex).is_ok_and(|given| given == right);
-        (proved && self.accept(from, challenge.number, counter)).then_some(Proof { key, counter })
+        let given = blake3::Hash::from_hex(hex).ok()?;
+        let secrets = self.secrets.all();
+        let keys = secrets.iter().map(|secret| secret.session(from, self.me, &challenge, nonce));
+        let mut proofs = keys.map(|key| Proof { key, counter });
+        let proof = proofs.find(|proof| proves(proof, &given))?;
+        Some(Shown { session: challenge.number, proof, given })
     }
 
     fn accept(&self, from: NodeId, session: u64, counter: u64) -> bool {

@@ -106,7 +106,7 @@ fn elections() -> Vec<(Message, &'static str)> {
     vec![
         (Message::Stale { promise: TERM }, "stale term=7.1/5e02"),
         (Message::Resigned { epoch: TERM.epoch }, "resigned epoch=7.1"),
-        (Message::NotMember { as_of: 12, last: at(7, 121) }, "notmember as_of=12 last=7.2@121"),
+        (Message::NotMember { ask: 5, as_of: 12, last: at(7, 121) }, "notmember ask=5 as_of=12 last=7.2@121"),
         (
             Message::Willing { ask: 4, standing: standing() },
             "willing ask=4 promise=7.1 seen=9.3 last=6.2@11 hears=2,3 seeking=20000 condition=recovering",
@@ -331,4 +331,56 @@ fn mutilated_messages_do_no_harm() {
         let _ =
             (decode(&text, Attached::Lines(records())), Sender::decode(&text), ClusterHead::decode(&text));
     }
+}
+
+/// Where a number stands that is counted, and not only compared: those are written in hexadecimal.
+fn decimals(text: &str) -> Vec<std::ops::Range<usize>> {
+    const HEXADECIMAL: [&str; 3] = ["chain", "digest", "incarnation"];
+    let mut found = Vec::new();
+    for (field, value) in text.split(' ').filter_map(|word| word.split_once('=')) {
+        if HEXADECIMAL.contains(&field) {
+            continue;
+        }
+        let begins = value.as_ptr() as usize - text.as_ptr() as usize;
+        let counted = value.split('/').next().unwrap_or_default();
+        let mut places =
+            counted.match_indices(|c: char| c.is_ascii_digit()).map(|(at, _)| begins + at).peekable();
+        while let Some(first) = places.next() {
+            let mut end = first + 1;
+            while places.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            found.push(first..end);
+        }
+    }
+    found
+}
+
+/// P50: whatever number stands beyond the bound of all numbers, the field that holds it is named.
+#[test]
+fn a_number_beyond_all_numbers_is_refused_wherever_it_stands() {
+    let mut tried = 0;
+    for (text, place) in
+        messages().iter().flat_map(|(_, text)| decimals(text).into_iter().map(move |at| (text, at)))
+    {
+        let field = text[..place.start].rsplit(' ').next().and_then(|word| word.split('=').next());
+        for number in
+            ["9007199254740992", "9223372036854775808", "18446744073709551615", "18446744073709551616"]
+        {
+            let spoiled = format!("{}{number}{}", &text[..place.start], &text[place.end..]);
+            let attached = |attachment| match attachment {
+                Attachment::Nothing => Attached::Nothing,
+                Attachment::Lines { .. } => Attached::Lines(records()),
+                Attachment::Snapshot => Attached::Snapshot(SnapshotMeta::default()),
+                Attachment::Difference => Attached::Difference(SnapshotMeta::default()),
+            };
+            let read = attachment(&spoiled).and_then(|found| decode(&spoiled, attached(found)));
+            let Err(WireError::BadField { field: named, .. }) = read else {
+                panic!("{spoiled}: {read:?}");
+            };
+            assert_eq!(Some(named), field, "{spoiled}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 400, "{tried}");
 }

@@ -166,7 +166,7 @@ fn write(text: &str) -> Result<Call, String> {
     if let Some((_, format)) = text.split_once('/') {
         let (kind, format) = (114, Format(parse(format)?));
         let end = Payload { kind, format, call: None, text: r#"{"restore":1,"parts":0}"#.into() };
-        return Ok(Call::Restore { steps: vec![end] });
+        return Ok(Call::Restore(vec![end].into()));
     }
     let command = Command::from_payload(&user(text)).map_err(|error| format!("{error:?}"))?;
     Ok(Call::Write { command: command.into(), key: None })

@@ -79,6 +79,7 @@ impl Trace {
             Event::Met { other } => format!("meets {other}"),
             Event::Merged { with, index } => format!("has merged {with} as of {index}"),
             Event::Overridden { index } => format!("is brought up to {index}"),
+            Event::Accused { fault } => format!("is told without proof: {fault:?}"),
             Event::Diverged { index } => format!("cannot tell who is odd at {index}"),
         };
         self.note(at, who, text);

@@ -193,7 +193,7 @@ async fn a_client_that_goes_away_leaves_the_node_well() {
     for _ in 0..100 {
         let mut raw = Raw::connect(cluster.node(leader)).await;
         let line = put("gone", 1);
-        let head = "POST /v1/commands HTTP/1.1\r\nhost: n\r\ncontent-type: application/x-ndjson\r\ncontent-length: 9999\r\n\r\n";
+        let head = "POST /v1/commands HTTP/1.1\r\nhost: node-1\r\ncontent-type: application/x-ndjson\r\ncontent-length: 9999\r\n\r\n";
         raw.send(format!("{head}{line}{line}{{").as_bytes()).await;
     }
     // More than there may be at once: each has given its place back.
@@ -213,7 +213,7 @@ async fn a_stream_outlasts_the_patience_for_heads() {
     let mut raw = Raw::connect(cluster.node(1)).await;
     let lines: Vec<String> = (0..20).map(|value| put("slow", value)).collect();
     let length: usize = lines.iter().map(String::len).sum();
-    let head = "POST /v1/commands HTTP/1.1\r\nhost: n\r\nconnection: close\r\ncontent-type: application/x-ndjson\r\n";
+    let head = "POST /v1/commands HTTP/1.1\r\nhost: node-1\r\nconnection: close\r\ncontent-type: application/x-ndjson\r\n";
     raw.send(format!("{head}content-length: {length}\r\n\r\n").as_bytes()).await;
     let mut said = Vec::new();
     for line in lines {
@@ -261,7 +261,7 @@ async fn pipelined_requests_are_answered_in_order() {
             let key = format!("pipe/{node}");
             write!(
                 all,
-                "PUT /v1/docs/{key} HTTP/1.1\r\nhost: n\r\n{close}content-length: 3\r\n\r\n{}",
+                "PUT /v1/docs/{key} HTTP/1.1\r\nhost: node-1\r\n{close}content-length: 3\r\n\r\n{}",
                 100 + number
             )
             .expect("a string takes everything");

@@ -64,7 +64,7 @@ async fn nobody_waits_for_the_dead() {
 async fn a_slow_listener_is_dropped_with_a_reason() {
     let cluster = Cluster::of(1).await;
     let mut slow = Raw::connect(cluster.node(1)).await;
-    slow.send(b"GET /v1/channels/c HTTP/1.1\r\nhost: n1\r\nconnection: close\r\n\r\n").await;
+    slow.send(b"GET /v1/channels/c HTTP/1.1\r\nhost: node-1\r\nconnection: close\r\n\r\n").await;
     let mut quick = listen(&cluster, 1, "/v1/channels/c").await;
     let message = json!("x".repeat(512 << 10));
     wait_for("both listen", async || {

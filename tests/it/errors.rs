@@ -60,7 +60,7 @@ async fn sizes_and_types_beyond_the_bounds_are_named() {
     problem(&cluster.answer(1, Call::put("/v1/docs/k").raw_json(&large)).await, 413, "body_too_large");
     // What only announces itself as too large is refused before it comes.
     let mut raw = Raw::connect(cluster.node(1)).await;
-    raw.send(b"PUT /v1/docs/k HTTP/1.1\r\nhost: n1\r\ncontent-length: 99999999\r\n\r\n").await;
+    raw.send(b"PUT /v1/docs/k HTTP/1.1\r\nhost: node-1\r\ncontent-length: 99999999\r\n\r\n").await;
     let text = String::from_utf8(raw.read_to_end().await).expect("text");
     assert!(text.starts_with("HTTP/1.1 413") && text.contains("\"body_too_large\""), "{text}");
     let xml = Call::put("/v1/docs/k").header("content-type", "application/xml").body("<a/>");
@@ -90,7 +90,7 @@ async fn what_curl_sends_by_default_is_taken() {
 async fn a_body_that_does_not_arrive_is_a_time_out() {
     let cluster = Plan::new(1).config("limits.body_timeout_ms = 300").start().await;
     let mut raw = Raw::connect(cluster.node(1)).await;
-    raw.send(b"PUT /v1/docs/k HTTP/1.1\r\nhost: n1\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{").await;
+    raw.send(b"PUT /v1/docs/k HTTP/1.1\r\nhost: node-1\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{").await;
     let text = String::from_utf8(raw.read_to_end().await).expect("text");
     assert!(text.starts_with("HTTP/1.1 408"), "{text}");
     assert!(text.contains("application/problem+json") && text.contains("\"request_timeout\""), "{text}");

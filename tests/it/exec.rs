@@ -140,7 +140,7 @@ async fn what_it_ends_with_when_nobody_is_there() {
         &["--", "true"],
         &["--role", "r", "--ttl", "0s", "--", "true"],
         &["--role", "r", "--ttl", "soon", "--", "true"],
-        &["--role", "r", "--nodes", "https://n1", "--", "true"],
+        &["--role", "r", "--nodes", "ftp://n1", "--", "true"],
     ] {
         let (code, said) = run(bad);
         assert_eq!(code, Some(2), "{bad:?}: {said}");

@@ -184,7 +184,7 @@ async fn a_slow_reader_is_cut_off_with_a_reason() {
     const WRITES: usize = 800;
     let cluster = Cluster::of(1).await;
     let mut slow = Raw::connect(cluster.node(1)).await;
-    let head = "GET /v1/feed?kinds=change HTTP/1.1\r\nhost: n1\r\nconnection: close\r\n\r\n";
+    let head = "GET /v1/feed?kinds=change HTTP/1.1\r\nhost: node-1\r\nconnection: close\r\n\r\n";
     slow.send(head.as_bytes()).await;
     let mut quick = cluster.events(1, "/v1/feed?kinds=change").await.expect("a feed");
     assert_eq!(quick.event().await["kind"], "bookmark");

@@ -1,9 +1,9 @@
 //! The binary from outside: real processes, real sockets, real disks, and only what the contract promises.
 //!
 //! Every test starts a cluster of its own. See `harness` for how, and `load` for the promise that all faults
-//! are held against. A machine that allows no mount, no network namespace or no shifted clock fails the tests that
-//! need them, unless `ELDEST_SKIP_TMPFS`, `ELDEST_SKIP_NETNS` or `ELDEST_SKIP_CLOCKS` says to leave them out, which
-//! is printed.
+//! are held against. A machine that allows no mount, no network namespace or no shifted clock, or has no browser, fails
+//! the tests that need them, unless `ELDEST_SKIP_TMPFS`, `ELDEST_SKIP_NETNS`, `ELDEST_SKIP_CLOCKS`, `ELDEST_SKIP_BROWSER`
+//! or `ELDEST_SKIP_PROMETHEUS` says to leave them out, which is printed.
 
 mod harness;
 // The simulator's checker, as it is: what it says of a history does not depend on where that was made.
@@ -17,8 +17,10 @@ mod bulk;
 mod catch_up;
 mod channels;
 mod client;
+mod connections;
 mod contention;
 mod crashes;
+mod crowds;
 mod documents;
 mod elections;
 mod errors;
@@ -29,8 +31,11 @@ mod full_disk;
 mod garbage;
 mod idempotency;
 mod impasses;
+mod lease_secrets;
 mod linearizable;
 mod members;
+mod metrics;
+mod numbers;
 mod partitions;
 mod pauses;
 mod processes;
@@ -46,7 +51,9 @@ mod sides;
 mod slow;
 mod stopping;
 mod strangers;
+mod tls;
 mod tour;
 mod users;
 mod wall_clock;
+mod web;
 mod wiped;

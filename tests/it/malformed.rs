@@ -128,7 +128,7 @@ pub fn request(rng: &mut Rng) -> Vec<u8> {
     if rng.below(20) == 0 {
         target.push_str(&format!("?after={}", "k".repeat(rng.below(LONG) as usize)));
     }
-    let mut head = format!("{method} {target} HTTP/1.1\r\nhost: n1\r\nconnection: close\r\n");
+    let mut head = format!("{method} {target} HTTP/1.1\r\nhost: node-1\r\nconnection: close\r\n");
     for _ in 0..rng.below(4) {
         head.push_str(&format!("{}\r\n", rng.pick(&HEADERS)));
     }

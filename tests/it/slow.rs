@@ -35,7 +35,7 @@ async fn half_a_head_is_closed() {
     for start in [
         "G",
         "GET /v1/status HTTP/1.1\r\n",
-        "GET /v1/status HTTP/1.1\r\nhost: n1\r\nx: ",
+        "GET /v1/status HTTP/1.1\r\nhost: node-1\r\nx: ",
         "PRI * HTTP/2.0\r\n",
     ] {
         let mut raw = Raw::connect(cluster.node(1)).await;
@@ -62,7 +62,7 @@ async fn a_head_that_drips_is_closed() {
 async fn an_idle_connection_is_closed_after_its_answer() {
     let cluster = node().await;
     let mut raw = Raw::connect(cluster.node(1)).await;
-    raw.send(b"GET /livez HTTP/1.1\r\nhost: n1\r\n\r\n").await;
+    raw.send(b"GET /livez HTTP/1.1\r\nhost: node-1\r\n\r\n").await;
     let answer = raw.read_to_end().await;
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
 }

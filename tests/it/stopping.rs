@@ -54,7 +54,7 @@ async fn a_second_signal_ends_the_process_at_once() {
 async fn open_connections_do_not_hold_it_up() {
     let cluster = Cluster::of(1).await;
     let mut idle = crate::harness::Raw::connect(cluster.node(1)).await;
-    idle.send(b"GET /v1/status HTTP/1.1\r\nhost: n1\r\n").await;
+    idle.send(b"GET /v1/status HTTP/1.1\r\nhost: node-1\r\n").await;
     cluster.answer(1, Call::get("/livez")).await.expect(200);
     cluster.term(1).await;
     idle.read_to_end().await;

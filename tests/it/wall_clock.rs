@@ -14,6 +14,13 @@ use crate::load::Load;
 
 const HOUR_S: i64 = 3_600;
 
+const DAY_US: u64 = 24 * 3_600 * 1_000_000;
+
+/// From the years in which this runs.
+const TO_YEAR_9999: i64 = 7_970 * 365 * 24 * HOUR_S;
+const TO_YEAR_2160: i64 = 135 * 365 * 24 * HOUR_S;
+const TO_1970: i64 = 56 * 365 * 24 * HOUR_S;
+
 const SKIP: &str = "ELDEST_SKIP_CLOCKS";
 const NEEDED: &str =
     "a test of clocks compiles a library for x86-64; set ELDEST_SKIP_CLOCKS=1 to leave it out";
@@ -86,6 +93,23 @@ async fn wall_clocks_jump_and_nothing_happens() {
             cluster.write_doc(&format!("after/{id}/{hours}/{number}"), number).await;
         }
     }
+    let voting = |ends: &str| json!({"name": format!("until {ends}"), "end_date": ends, "choices": ["x"]});
+    let open = || Call::command("CreateElection", voting("2150-01-01T00:00:00Z"));
+    cluster.answer(1, open()).await.expect(200);
+    let right = stamped(&cluster, leader);
+    for (id, seconds) in
+        [(leader, TO_YEAR_9999), (leader, TO_YEAR_2160), (1, TO_YEAR_9999), (leader, -TO_1970), (2, -TO_1970)]
+    {
+        clocks.set(id, seconds);
+        cluster.write_doc(&format!("far/{id}/{seconds}"), 1).await;
+    }
+    let vote = json!({"election_name": "until 2150-01-01T00:00:00Z", "voter_name": "a", "choice": "x"});
+    cluster.answer(1, Call::command("VoteElection", vote)).await.expect(200);
+    let acquired =
+        cluster.answer(1, Call::post("/v1/roles/r/acquire").json(&json!({"instance_id": "i"}))).await;
+    let token = acquired.expect(200).json()["token"].as_u64().expect("a token");
+    assert!(token < 1 << 53, "{token}");
+    assert!(stamped(&cluster, leader) < right + DAY_US, "a stamp has leapt");
     assert_eq!(cluster.status_of(leader, "epoch").await, epoch, "a clock jumped and the leader changed");
     // What is kept for ten minutes of the cluster's time is still there after a year of the wall's.
     let again = cluster.answer(2, keyed()).await.expect(200).json();
@@ -96,6 +120,23 @@ async fn wall_clocks_jump_and_nothing_happens() {
     }
     cluster.equal_states(&[1, 2, 3]).await;
     stamps_never_go_back(&cluster, leader);
+    // All start anew while their clocks show the year 9999, and go on.
+    for id in cluster.ids() {
+        cluster.term(id).await;
+        clocks.set(id, TO_YEAR_9999);
+    }
+    cluster.ids().for_each(|id| cluster.start(id));
+    cluster.ready().await;
+    cluster.write_doc("after all", 1).await;
+    assert!(stamped(&cluster, leader) < right + DAY_US, "a stamp has leapt");
+    cluster.ids().for_each(|id| clocks.set(id, 0));
+    cluster.write_doc("after all", 2).await;
+    stamps_never_go_back(&cluster, leader);
+}
+
+/// The newest wall time in a node's log.
+fn stamped(cluster: &Cluster, id: u32) -> u64 {
+    cluster.log_lines(id).values().map(|line| wall_us(&line.wall)).max().expect("records")
 }
 
 fn stamps_never_go_back(cluster: &Cluster, id: u32) {

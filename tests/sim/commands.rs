@@ -1,7 +1,7 @@
 //! What the simulated clients of safe mode ask for, as calls to the product: registers and pairs are its documents.
 
 use eldest::replica;
-use eldest::store::{Command as Order, Condition, Operation, Store};
+use eldest::store::{Command as Order, Condition, Ending, Operation, Store};
 use eldest::types::{Call as Key, Entry, Format, Payload, Record, Text};
 
 use crate::restores;
@@ -75,7 +75,7 @@ impl Command {
                 text: format!("{{\"restore\":{number},\"parts\":0}}").into(),
             };
             let number = tag.op * ATTEMPTS + u64::from(tag.attempt);
-            return replica::Call::Restore { steps: vec![step(number)] };
+            return replica::Call::Restore(vec![step(number)].into());
         }
         if let Command::Restore { .. } = self {
             return restores::call(&self.document(tag), restore_number(tag));
@@ -87,7 +87,7 @@ impl Command {
     fn order(self, tag: Tag) -> Order {
         let put = |key: Text, value: u64, condition| {
             let value = format!("[{value},{},{}]", tag.op, tag.attempt).into();
-            Operation::PutDoc { key, value, condition }
+            Operation::PutDoc { key, value, condition, ending: Ending::default() }
         };
         match self {
             Command::Write { key, value } => Order::Single(put(register(key), value, Condition::None)),
@@ -162,7 +162,7 @@ fn numbers(value: &str) -> Vec<u64> {
 
 /// Of all attempts of an operation.
 pub fn key(tag: Tag) -> Key {
-    Key { key: u128::from(tag.op), body: tag.op }
+    Key { key: u128::from(tag.op), body: tag.op, who: 0 }
 }
 
 /// Which attempt wrote this record, if it says so.

@@ -11,6 +11,9 @@ use crate::disk::Disk;
 use crate::readers::Kept;
 use crate::state::{State, Transfer};
 
+/// When the simulation begins, by a wall clock that is right.
+const START: i64 = 1_800_000_000_000_000;
+
 /// A clock that is off by an amount and runs at its own rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -23,8 +26,21 @@ impl Clock {
     pub fn now(&self, truth: u64) -> Now {
         let drift = truth as i64 / 1000 * self.rate_ppm / 1000;
         let mono = self.offset.wrapping_add_signed(truth as i64 + drift);
-        let wall = 1_700_000_000_000_000_i64 + truth as i64 + self.wall_offset;
-        Now { mono: Time(mono), wall: WallTime(wall as u64) }
+        let wall = START + truth as i64 + self.wall_offset;
+        Now { mono: Time(mono), wall: WallTime(wall.max(0) as u64) }
+    }
+
+    /// The wall clock shows another time, mostly within the hour; now and then it is set to 1970, to another century, to the year
+    /// 9999, or right.
+    pub fn jump(&mut self, drawn: u64) {
+        const CENTURY: i64 = 100 * 365 * 24 * 3_600 * 1_000_000;
+        match drawn % 8 {
+            0 => self.wall_offset = -START,
+            1 => self.wall_offset = 80 * CENTURY,
+            2 => self.wall_offset = CENTURY,
+            3 => self.wall_offset = 0,
+            _ => self.wall_offset += drawn as i64 - 3_600_000_000,
+        }
     }
 
     /// The first true instant at which this clock shows `time`.

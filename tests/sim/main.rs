@@ -25,6 +25,7 @@ mod graphs;
 mod guarded;
 mod host;
 mod isolation;
+mod keys;
 mod late_words;
 mod leases;
 mod linear;

@@ -244,8 +244,7 @@ impl Plan {
             Harm::RoomAgain => all_have_room(world),
             Harm::Wipe | Harm::Damage => self.forget(world, node, harm),
             Harm::WallJump => {
-                world.hosts[node].clock.wall_offset +=
-                    self.rng.range(0, 7_200_000_000) as i64 - 3_600_000_000;
+                world.hosts[node].clock.jump(self.rng.below(7_200_000_000));
             }
             Harm::HandOver => return self.hand_over(world, node),
             Harm::ServiceDown => return self.service_down(world, node),

@@ -40,7 +40,7 @@ pub fn document(mark: u64, docs: &[String]) -> String {
 
 pub fn call(document: &str, number: u64) -> Call {
     let steps = restore_steps(document, number).expect("a document of these clients");
-    Call::Restore { steps }
+    Call::Restore(steps)
 }
 
 /// Which restore a step belongs to.
@@ -196,8 +196,8 @@ pub fn a_restore_takes_too_long() -> Check {
         step(PART_OF_RESTORE, format!("{{\"restore\":1,\"part\":{number},\"data\":{data}}}"))
     };
     let end = step(END_OF_RESTORE, format!("{{\"restore\":1,\"parts\":{PARTS}}}"));
-    let steps = (0..PARTS).map(part).chain([end]).collect();
-    world.calls(0, vec![(Waiting::Operator(1), Call::Restore { steps })])?;
+    let steps: Vec<Payload> = (0..PARTS).map(part).chain([end]).collect();
+    world.calls(0, vec![(Waiting::Operator(1), Call::Restore(steps.into()))])?;
     run(&mut world, 9 * 60 * 1_000)?;
     let owed = |world: &World| !world.hosts[0].calls.is_empty();
     ensure(owed(&world), "stage", || "it ends too early".into())?;
@@ -221,7 +221,7 @@ pub fn tokens_after_a_restore() -> Check {
 /// The role goes to somebody else, at this second by the wall.
 fn grant(store: &mut Store, second: u64) {
     let (instance, ttl) = (format!("i{second}").into(), Span::millis(1_000));
-    let claim = store::Claim { instance, ttl, address: None, metadata: None };
+    let claim = store::Claim { instance, ttl, address: None, metadata: None, secret: None };
     let operation = LeaseOperation::Acquire { role: "r".into(), claim: claim.into(), elect: true };
     let command = store::Command::Single(Operation::Lease(operation.into()));
     let position = Position::new(Epoch::new(1, NodeId(1)), store.applied().index + 1);

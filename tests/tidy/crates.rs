@@ -4,11 +4,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every crate besides the product itself, with all that it may depend on.
-const TABLE: [(&str, &[&str]); 5] = [
-    ("core", &["imbl", "serde", "serde_json"]),
+const TABLE: [(&str, &[&str]); 6] = [
+    ("core", &["blake3", "imbl", "serde", "serde_json"]),
     ("storage", &["eldest-core", "bytes", "crc32fast", "getrandom", "rustix", "serde", "serde_json"]),
-    ("client", &["bytes", "futures-util", "getrandom", "reqwest", "rustix", "serde", "serde_json", "tokio"]),
-    ("load", &["clap", "rustix", "serde", "serde_json", "tokio", "url"]),
+    ("tls", &["rustls"]),
+    (
+        "client",
+        &[
+            "eldest-tls",
+            "bytes",
+            "futures-util",
+            "getrandom",
+            "reqwest",
+            "rustix",
+            "serde",
+            "serde_json",
+            "tokio",
+        ],
+    ),
+    ("load", &["eldest-tls", "tokio-rustls", "clap", "rustix", "serde", "serde_json", "tokio", "url"]),
     ("micro", &["eldest", "eldest-core", "eldest-storage"]),
 ];
 
@@ -21,8 +35,9 @@ const FEATURES: [(&str, &str, &[&str]); 4] = [
 ];
 
 /// What may not come in by any way, by package.
-const NEVER: [(&str, &[&str]); 4] = [
+const NEVER: [(&str, &[&str]); 5] = [
     ("eldest-storage", &["tokio", "axum", "hyper", "reqwest", "clap", "eldest"]),
+    ("eldest-tls", &["tokio", "hyper", "reqwest", "aws-lc-rs", "eldest-core", "eldest"]),
     ("eldest-core", &["tokio", "axum", "hyper", "reqwest", "rustix", "clap", "chrono", "time"]),
     ("eldest-client", &["axum", "clap", "eldest-core", "eldest"]),
     ("eldest-load", &["axum", "reqwest", "eldest-core", "eldest-client", "eldest"]),
@@ -189,7 +204,7 @@ mod tests {
     #[test]
     fn a_runtime_in_the_core_fails() {
         let text = CORE.replace("imbl = \"7\"", "tokio = \"1\"");
-        let expected = "Cargo.toml:7: core must not depend on tokio, only on imbl, serde, serde_json";
+        let expected = "Cargo.toml:7: core must not depend on tokio, only on blake3, imbl, serde, serde_json";
         assert_eq!(complaints("core", &text), [expected]);
     }
 
@@ -221,11 +236,14 @@ mod tests {
         let texts = |names: &[&str]| -> Vec<(String, String)> {
             names.iter().map(|name| (format!("crates/{name}/Cargo.toml"), String::new())).collect()
         };
-        assert_eq!(check(&texts(&["core", "storage", "client", "load", "micro"])), Vec::<String>::new());
-        let found = check(&texts(&["core", "storage", "client", "load", "micro", "more"]));
+        assert_eq!(
+            check(&texts(&["core", "storage", "tls", "client", "load", "micro"])),
+            Vec::<String>::new()
+        );
+        let found = check(&texts(&["core", "storage", "tls", "client", "load", "micro", "more"]));
         assert!(found[0].starts_with("crates/more/Cargo.toml:1: not in the table"), "{found:?}");
         assert!(
-            check(&texts(&["core", "storage", "client", "micro"]))[0]
+            check(&texts(&["core", "storage", "tls", "client", "micro"]))[0]
                 .contains("crates/load/Cargo.toml:1: missing")
         );
     }
@@ -246,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_server_behind_a_dependency_fails() {
-        let lock = ["eldest-core", "eldest-storage", "eldest-client", "eldest-load"]
+        let lock = ["eldest-core", "eldest-storage", "eldest-tls", "eldest-client", "eldest-load"]
             .iter()
             .map(|name| format!("[[package]]\nname = \"{name}\"\ndependencies = [\n \"b\",\n]\n"));
         let lock = lock.collect::<String>() + "[[package]]\nname = \"b\"\n";

@@ -5,8 +5,9 @@ use crate::source::Source;
 use crate::tokens::inline_depths;
 
 /// Every module of the crate, lowest first, with what it may import besides itself.
-const TABLE: [(&str, &[&str]); 12] = [
+const TABLE: [(&str, &[&str]); 13] = [
     ("types", &[]),
+    ("metrics", &[]),
     ("protocol", &["types"]),
     // The protocol only for its switches: known bugs are switched on in one place.
     ("store", &["types", "protocol"]),
@@ -17,9 +18,15 @@ const TABLE: [(&str, &[&str]); 12] = [
     ("storage", &["types", "protocol", "store", "replica"]),
     ("config", &["types", "protocol"]),
     ("client", &[]),
-    ("driver", &["types", "protocol", "store", "replica", "wire", "storage", "config"]),
+    ("driver", &["types", "metrics", "protocol", "store", "replica", "wire", "storage", "config"]),
     // The client for the rule by which holders count: a stream is one.
-    ("http", &["types", "protocol", "store", "replica", "wire", "storage", "config", "client", "driver"]),
+    (
+        "http",
+        &[
+            "types", "metrics", "protocol", "store", "replica", "wire", "storage", "config", "client",
+            "driver",
+        ],
+    ),
     (
         "cli",
         &["types", "protocol", "store", "replica", "wire", "storage", "config", "client", "driver", "http"],

@@ -11,6 +11,7 @@ mod circles;
 mod coming;
 mod crates;
 mod imports;
+mod licences;
 mod map;
 mod markers;
 mod mutants;
@@ -47,6 +48,21 @@ fn crates_are_built_with_little() {
     let repo = Repo::read();
     let lock = crates::check_lock(repo.text("Cargo.lock"));
     expect_none([crates::check(&repo.texts), lock].concat());
+}
+
+#[test]
+fn dependencies_may_be_passed_on() {
+    let list = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--quiet"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo has built this test");
+    let errors = String::from_utf8_lossy(&list.stderr);
+    assert!(list.status.success(), "{errors}");
+    let metadata = serde_json::from_slice(&list.stdout).expect("cargo writes JSON");
+    let repo = Repo::read();
+    let deny = repo.text("deny.toml").unwrap_or_default();
+    expect_none([licences::check(deny, &metadata), licences::check_copies(&repo)].concat());
 }
 
 #[test]

@@ -27,6 +27,7 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
             &["data", "leases", "merge"],
             &["documents"],
             &["apply"],
+            &["quota"],
         ],
     ),
     (

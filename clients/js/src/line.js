@@ -2,17 +2,17 @@
 // done ends, as it did when there was a lease alone, and the role is free.
 
 /** `{status, body, close}`: the body a web stream. Throws what the connection throws. */
-export async function openLine(fetch, ownFetch, url, { method, headers, signal }) {
-  if (!ownFetch && globalThis.process?.versions?.node) return overNode(url, { method, headers, signal });
+export async function openLine(fetch, ownFetch, url, { method, headers, signal, tls }) {
+  if (!ownFetch && globalThis.process?.versions?.node) return overNode(url, { method, headers, signal, tls });
   const response = await fetch(url, { method, headers, signal, cache: 'no-store' });
   return { status: response.status, body: response.body };
 }
 
-async function overNode(url, { method, headers, signal }) {
+async function overNode(url, { method, headers, signal, tls }) {
   const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http');
   const { Readable } = await import('node:stream');
   return new Promise((resolve, reject) => {
-    const sending = request(url, { method, headers: Object.fromEntries(headers), signal, agent: false });
+    const sending = request(url, { method, headers: Object.fromEntries(headers), signal, agent: false, ...tls });
     sending.on('socket', (socket) => socket.unref());
     sending.on('error', reject);
     sending.on('response', (incoming) => {

@@ -34,15 +34,18 @@ export class Processes {
     return this.#transport.clock;
   }
 
-  async put(id, { identifier, role, capabilities, metadata, ttlMs, signal, deadlineMs, idempotencyKey } = {}) {
+  /** `guarded`: only who shows this client's secret may speak for the process from now on; by itself where the client was told one. */
+  async put(id, { identifier, role, capabilities, metadata, ttlMs, signal, deadlineMs, idempotencyKey, guarded } = {}) {
     const body = { identifier: identifier ?? id, role, capabilities, metadata, ttl_ms: ttlMs };
-    const spec = { method: 'PUT', path: path(id), body, keyed: true, idempotencyKey, signal, deadlineMs };
+    const shown = guarded ?? this.#transport.secretIsNamed;
+    const spec = { method: 'PUT', path: path(id), body, keyed: true, idempotencyKey, shown, signal, deadlineMs };
     return object((await this.#transport.call(spec)).body, 'process');
   }
 
   /** `NotFound` when it is not registered, or not any more. */
-  async heartbeat(id, { signal, deadlineMs } = {}) {
-    const spec = { method: 'POST', path: path(id, 'heartbeat'), body: {}, signal, deadlineMs };
+  async heartbeat(id, { signal, deadlineMs, guarded } = {}) {
+    const shown = guarded ?? this.#transport.secretIsNamed;
+    const spec = { method: 'POST', path: path(id, 'heartbeat'), body: {}, shown, signal, deadlineMs };
     return object((await this.#transport.call(spec)).body, 'heartbeat');
   }
 
@@ -65,11 +68,12 @@ export class Processes {
   }
 
   /** `NotFound` where there is none; after an attempt of unknown outcome that was that attempt's work. */
-  async delete(id, { signal, deadlineMs } = {}) {
+  async delete(id, { signal, deadlineMs, guarded } = {}) {
     let lost = false;
     const onLost = () => (lost = true);
     try {
-      await this.#transport.call({ method: 'DELETE', path: path(id), keyed: true, signal, deadlineMs, onLost });
+      const shown = guarded ?? this.#transport.secretIsNamed;
+      await this.#transport.call({ method: 'DELETE', path: path(id), keyed: true, shown, signal, deadlineMs, onLost });
     } catch (error) {
       if (!lost || !(error instanceof NotFound)) throw error;
     }
@@ -78,6 +82,7 @@ export class Processes {
 
 export class Registry extends Emitter {
   #processes;
+  #guarded;
   #feed;
   #clock;
   #client;
@@ -96,6 +101,8 @@ export class Registry extends Emitter {
     this.#clock = client.processes.clock ?? systemClock;
     this.#feed = (wanted) => client.feed(wanted);
     this.id = options.id ?? randomId();
+    // Nobody comes back under a name that was drawn, so nobody else need speak for it.
+    this.#guarded = options.id === undefined ? true : undefined;
     this.#entry = {
       identifier: options.identifier ?? this.id,
       role: options.role ?? 'slave',
@@ -125,7 +132,7 @@ export class Registry extends Emitter {
   /** Registers this process, with what has changed of its entry, and sends heartbeats until `unregister` or `stop`. */
   async register(changes = {}) {
     this.#entry = { ...this.#entry, ...changes };
-    const entry = await this.#processes.put(this.id, this.#entry);
+    const entry = await this.#processes.put(this.id, { ...this.#entry, guarded: this.#guarded });
     if (this.#stop.signal.aborted) this.#stop = new AbortController();
     this.#heart ??= this.#beat();
     return entry;
@@ -133,7 +140,7 @@ export class Registry extends Emitter {
 
   /** One heartbeat of this process, or of another one. */
   heartbeat(id = this.id) {
-    return this.#processes.heartbeat(id);
+    return this.#processes.heartbeat(id, id === this.id ? { guarded: this.#guarded } : {});
   }
 
   /** Every process that is there now. */
@@ -194,7 +201,7 @@ export class Registry extends Emitter {
   async unregister(id = this.id, options = {}) {
     if (id === this.id) await this.#quiet();
     try {
-      await this.#processes.delete(id, options);
+      await this.#processes.delete(id, id === this.id ? { guarded: this.#guarded, ...options } : options);
     } catch (error) {
       if (!(error instanceof NotFound)) throw error;
     }
@@ -267,7 +274,7 @@ export class Registry extends Emitter {
   async #beatOnce(signal) {
     const deadlineMs = Math.min(BEAT_MOST_MS, this.#entry.ttlMs / 2);
     try {
-      await this.#processes.heartbeat(this.id, { signal, deadlineMs });
+      await this.#processes.heartbeat(this.id, { signal, deadlineMs, guarded: this.#guarded });
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof NotFound)) return void this.emit('heartbeat_error', error);
@@ -277,7 +284,7 @@ export class Registry extends Emitter {
 
   async #registerAnew(signal) {
     try {
-      await this.#processes.put(this.id, { ...this.#entry, signal });
+      await this.#processes.put(this.id, { ...this.#entry, signal, guarded: this.#guarded });
     } catch (error) {
       if (!signal.aborted) this.emit('heartbeat_error', error);
     }

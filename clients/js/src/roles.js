@@ -42,14 +42,14 @@ export class Roles {
     const waitMs = options.waitMs ?? 0;
     const body = { ...wanted(options), priority: options.priority, wait_ms: waitMs || undefined };
     const { signal, deadlineMs, attemptTimeoutMs } = options;
-    const spec = { method: 'POST', path: path(role, 'acquire'), body, keyed: true, waitMs, signal, deadlineMs, attemptTimeoutMs };
+    const spec = { method: 'POST', path: path(role, 'acquire'), body, keyed: true, shown: true, waitMs, signal, deadlineMs, attemptTimeoutMs };
     return grant(await this.#transport.call(spec), waitMs);
   }
 
   /** Renews, or throws `LeaseLost`. It has no idempotency key: an earlier renewal's answer would be of no use. */
   async renew(role, { instanceId, token: held, ttlMs, tie, signal, deadlineMs, attemptTimeoutMs }) {
     const body = { instance_id: instanceId, token: held, ttl_ms: ttlMs, tie };
-    const spec = { method: 'POST', path: path(role, 'renew'), body, signal, deadlineMs, attemptTimeoutMs };
+    const spec = { method: 'POST', path: path(role, 'renew'), body, shown: true, signal, deadlineMs, attemptTimeoutMs };
     const answer = await this.#transport.call(spec);
     const { expires_in_ms } = object(answer.body, 'renew');
     return { expiresInMs: span(expires_in_ms, 'renew'), sentAt: answer.sentAt };
@@ -63,7 +63,7 @@ export class Roles {
   async tie(role, { instanceId, token: held, ttlMs, tie, graceMs, signal }) {
     const query = { instance_id: instanceId, token: held, ttl_ms: ttlMs, tie, grace_ms: graceMs };
     const { clock } = this.#transport;
-    const { body, sentAt, close } = await this.#transport.line({ method: 'POST', path: path(role, 'tie'), query, signal });
+    const { body, sentAt, close } = await this.#transport.line({ method: 'POST', path: path(role, 'tie'), query, shown: true, signal });
     return { events: ties(body, clock, sentAt), close };
   }
 
@@ -73,7 +73,7 @@ export class Roles {
     let lost = false;
     const onLost = () => (lost = true);
     try {
-      await this.#transport.call({ method: 'POST', path: path(role, 'release'), body, signal, deadlineMs, onLost });
+      await this.#transport.call({ method: 'POST', path: path(role, 'release'), body, shown: true, signal, deadlineMs, onLost });
     } catch (error) {
       if (!lost || !(error instanceof LeaseLost)) throw error;
     }
@@ -112,7 +112,7 @@ export class Roles {
       priority: options.priority,
       address: options.address,
     };
-    const spec = { method: 'POST', path: path(role, 'hold'), query, signal: options.signal, waitMs: options.waitMs };
+    const spec = { method: 'POST', path: path(role, 'hold'), query, shown: true, signal: options.signal, waitMs: options.waitMs };
     const { response, close } = await this.#transport.stream(spec);
     try {
       for await (const frame of frames(response.body, this.#transport.clock)) {

@@ -3,6 +3,7 @@
 import { Backoff, rest, systemClock } from './clock.js';
 import { BadAnswer, Indeterminate, Unavailable, problem } from './errors.js';
 import { openLine } from './line.js';
+import { fetchOverTls } from './node-fetch.js';
 import { linked, randomId } from './signals.js';
 
 /** One call, all its attempts and pauses included; a call that waits has its wait besides. */
@@ -23,10 +24,13 @@ const LINES = 'application/x-ndjson';
 /** Errors that tell that no byte of the request has left: its connection was never made. */
 const CONNECTING = new Set(['connect', 'getaddrinfo']);
 
+/** The same of certificates that are not believed: the handshake comes before every request. */
+const NOT_BELIEVED = /^(CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_)/;
+
 function neverSent(error) {
   const cause = error?.cause ?? error;
   if (Array.isArray(cause?.errors)) return cause.errors.length > 0 && cause.errors.every(neverSent);
-  return CONNECTING.has(cause?.syscall) || cause?.code === 'UND_ERR_CONNECT_TIMEOUT';
+  return CONNECTING.has(cause?.syscall) || cause?.code === 'UND_ERR_CONNECT_TIMEOUT' || NOT_BELIEVED.test(cause?.code);
 }
 
 class TimedOut extends Error {}
@@ -36,7 +40,9 @@ export class Transport {
   #at = 0;
   #beside = 0;
   #ownFetch;
+  #tls;
   #headers;
+  #secret;
   #fetch;
 
   constructor(nodes, options = {}) {
@@ -44,8 +50,13 @@ export class Transport {
     this.#bases = list.map((node) => new URL(String(node).trim()).href.replace(/\/+$/, ''));
     if (this.#bases.length === 0) throw new TypeError('name at least one node, as http://host:9000');
     this.#headers = new Headers(options.token ? { authorization: `Bearer ${options.token}` } : {});
+    // What this client shows for what it holds: what everybody can read of a lease is not enough to speak for it.
+    this.#secret = options.secret ?? randomId();
+    /** Whether another life of this process can know it, too: then it is for processes with names of their own as well. */
+    this.secretIsNamed = options.secret !== undefined;
     this.#ownFetch = options.fetch !== undefined;
-    this.#fetch = options.fetch ?? ((...request) => globalThis.fetch(...request));
+    this.#tls = options.tls;
+    this.#fetch = options.fetch ?? (options.tls ? fetchOverTls(options.tls) : (...request) => globalThis.fetch(...request));
     this.clock = options.clock ?? systemClock;
     this.deadlineMs = options.deadlineMs ?? DEADLINE_MS;
     this.attemptTimeoutMs = options.attemptTimeoutMs ?? ATTEMPT_MS;
@@ -134,7 +145,7 @@ export class Transport {
       const sentAt = this.clock.now();
       const { method, headers, target } = request;
       const url = this.#bases[this.#beside] + target;
-      const answer = await openLine(this.#fetch, this.#ownFetch, url, { method, headers, signal: link.signal });
+      const answer = await openLine(this.#fetch, this.#ownFetch, url, { method, headers, signal: link.signal, tls: this.#tls });
       if (answer.status === 200) return { body: answer.body, sentAt, close };
       const refused = refusal(answer.status, JSON.parse(await bounded(answer)), request).error;
       throw Object.assign(refused, { neverOpen: true });
@@ -161,6 +172,7 @@ export class Transport {
     const write = method !== 'GET' && spec.write !== false;
     const key = spec.keyed ? (spec.idempotencyKey ?? randomId()) : null;
     if (key !== null) headers.set('idempotency-key', key);
+    if (spec.shown) headers.set('eldest-secret', this.#secret);
     const body = spec.lines ?? (spec.body === undefined ? undefined : JSON.stringify(spec.body));
     if (body !== undefined) headers.set('content-type', spec.lines === undefined ? 'application/json' : LINES);
     const query = new URLSearchParams();

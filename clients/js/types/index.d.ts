@@ -13,6 +13,10 @@ export type Level = 'linear' | 'leader' | 'local';
 export interface ClientOptions {
   /** The admin token, for `elect` and for clusters that ask for one. */
   token?: string;
+  /** What this client shows for what it holds, 1 to 256 ASCII characters; drawn anew for each client unless told. */
+  secret?: string;
+  /** Under Node, for nodes that speak TLS: who vouches for them, and what to show them; each a text in PEM. */
+  tls?: { ca: string; cert?: string; key?: string };
   /** One call with all its attempts: 10 000. */
   deadlineMs?: number;
   /** One attempt: 3 000. */

@@ -1,5 +1,7 @@
 //! Documents: JSON under a key, changed by compare-and-swap.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,21 @@ pub enum If<'a> {
     Rev(&'a str),
 }
 
+/// When a document ends by itself. Each write says it anew: one that does not makes it stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Until<'a> {
+    /// Nobody has written or renewed it for so long: from a second to a day.
+    pub ttl: Option<Duration>,
+    /// This lease ends, in the same record.
+    pub with: Option<With<'a>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With<'a> {
+    Role { name: &'a str, token: u64 },
+    Process { id: &'a str },
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document<T> {
     pub value: T,
@@ -37,6 +54,11 @@ pub struct DocumentRow {
 #[derive(Clone, Debug, Deserialize)]
 struct Written {
     rev: Value,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Renewed {
+    expires_in_ms: u64,
 }
 
 /// How a read is answered.
@@ -86,6 +108,26 @@ impl Client {
         rev(&answer)
     }
 
+    /// The same for a document that ends by itself.
+    pub async fn put_doc_until(
+        &self,
+        key: &str,
+        value: &impl Serialize,
+        when: If<'_>,
+        until: Until<'_>,
+    ) -> Result<String, Error> {
+        let mut call = self.doc_write(Method::PUT, key, when)?.json(value)?;
+        call.path.push_str(&until.query());
+        rev(&self.send(&call).await?)
+    }
+
+    /// A document with a ttl goes on; says for how long.
+    pub async fn renew_doc(&self, key: &str) -> Result<Duration, Error> {
+        let call = Call::harmless(Method::POST, format!("/v1/docs/{}?renew=", segment("key", key)?));
+        let Renewed { expires_in_ms } = self.send(&call).await?.json()?;
+        Ok(Duration::from_millis(expires_in_ms))
+    }
+
     pub async fn delete_doc(&self, key: &str, when: If<'_>) -> Result<(), Error> {
         self.send(&self.doc_write(Method::DELETE, key, when)?).await.map(drop)
     }
@@ -104,6 +146,18 @@ impl Client {
             If::Present => call.header("if-match", "*".to_string()),
             If::Rev(rev) => call.header("if-match", format!("\"{rev}\"")),
         })
+    }
+}
+
+impl Until<'_> {
+    fn query(&self) -> String {
+        let (with, token) = match self.with {
+            Some(With::Role { name, token }) => (Some(format!("role/{name}")), Some(token.to_string())),
+            Some(With::Process { id }) => (Some(format!("process/{id}")), None),
+            None => (None, None),
+        };
+        let ttl = self.ttl.map(|ttl| ttl.as_millis().to_string());
+        query([("ttl_ms", ttl), ("with", with), ("token", token)])
     }
 }
 

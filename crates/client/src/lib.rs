@@ -66,13 +66,13 @@ pub use bulk::Applied;
 pub use call_error::CallError;
 pub use channels::{Heard, Subscription};
 pub use clock::{Clock, Moment};
-pub use documents::{Document, DocumentRow, If, Level};
+pub use documents::{Document, DocumentRow, If, Level, Until, With};
 pub use election::{ELECTION_WAIT, Election, ElectionBuilder, ElectionEvent, ElectionEvents, Role, Status};
 pub use error::Error;
 pub use feed::{Feed, FeedEvent, FeedOptions};
 pub use holder::{Leader, RoleHeld, RoleState};
 pub use http::{
-    ACT_MAX, Answer, Caller, Client, ClientBuilder, End, LOOK_MAX, Lines, Page, Request, encoded,
+    ACT_MAX, Answer, Caller, Client, ClientBuilder, End, LOOK_MAX, Lines, Page, Request, Tls, alike, encoded,
 };
 pub use lease::{RENEWALS, Term};
 pub use lock::{Lock, LockGuard};
@@ -80,6 +80,7 @@ pub use memory::Memory;
 pub use once::{Scope, leader_only};
 pub use problem::{LeaderNode, Problem, Tried};
 pub use processes::{Process, ProcessFilter, Registration};
+pub use random::id as random_id;
 pub use registry::{MASTER, Registry, RegistryBuilder, RegistryEvent, RegistryEvents, SLAVE};
 /// What calls and answers are made of.
 pub use reqwest::{Method, StatusCode, header::HeaderMap};

@@ -64,13 +64,13 @@ impl Client {
     /// New, or in the place of what was said before.
     pub async fn put_process(&self, id: &str, registration: &Registration) -> Result<Process, Error> {
         let call = Call::write(Method::PUT, path(id, "")?).json(registration)?;
-        self.send(&call).await?.json()
+        self.send(&self.shows_secret_of_process(call)).await?.json()
     }
 
     /// How long it is known from now on; [`Error::NotFound`] if it is known no more.
     pub async fn heartbeat(&self, id: &str) -> Result<Duration, Error> {
         let call = Call::harmless(Method::POST, path(id, "/heartbeat")?);
-        let Seen { expires_in_ms } = self.send(&call).await?.json()?;
+        let Seen { expires_in_ms } = self.send(&self.shows_secret_of_process(call)).await?.json()?;
         Ok(Duration::from_millis(expires_in_ms))
     }
 
@@ -95,9 +95,9 @@ impl Client {
         let (mut filter, mut all) = (filter.clone(), Vec::new());
         loop {
             let Page { items, next } = self.processes(&filter).await?;
-            let more = !items.is_empty();
             all.extend(items);
-            match next.filter(|next| more && filter.after.as_ref() != Some(next)) {
+            // A page that has nothing which was asked for may be followed by others.
+            match next.filter(|next| filter.after.as_ref() < Some(next)) {
                 Some(next) => filter.after = Some(next),
                 None => return Ok(all),
             }
@@ -106,7 +106,8 @@ impl Client {
 
     /// False if it was not known.
     pub async fn remove_process(&self, id: &str) -> Result<bool, Error> {
-        let answer = self.ask(&Call::write(Method::DELETE, path(id, "")?)).await?;
+        let call = Call::write(Method::DELETE, path(id, "")?);
+        let answer = self.ask(&self.shows_secret_of_process(call)).await?;
         let after_doubt = answer.after_doubt;
         match answer.accepted() {
             Err(Error::NotFound(_)) => Ok(after_doubt),

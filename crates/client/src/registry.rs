@@ -61,6 +61,7 @@ impl RegistryEvents {
 pub struct RegistryBuilder {
     client: Client,
     id: String,
+    id_is_drawn: bool,
     about: Registration,
     heartbeat: Duration,
 }
@@ -69,6 +70,7 @@ impl RegistryBuilder {
     /// A random one unless told. An [`super::Election`] of the same id makes this process its leader's.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
+        self.id_is_drawn = false;
         self
     }
 
@@ -102,7 +104,8 @@ impl RegistryBuilder {
 
     /// Registers this process, and keeps it registered.
     pub async fn register(self) -> Result<Registry, Error> {
-        let RegistryBuilder { client, id, about, heartbeat } = self;
+        let RegistryBuilder { client, id, id_is_drawn, about, heartbeat } = self;
+        let client = if id_is_drawn { client.showing_secret() } else { client };
         client.put_process(&id, &about).await?;
         let kinds = ["process_registered", "process_changed", "process_removed"].map(str::to_string).to_vec();
         let feed = client.feed(FeedOptions { kinds, ..FeedOptions::default() }).await?;
@@ -137,7 +140,7 @@ impl Registry {
     pub fn builder(client: Client, identifier: impl Into<String>) -> RegistryBuilder {
         let (identifier, role) = (identifier.into(), Some(SLAVE.to_string()));
         let about = Registration { identifier, role, ttl_ms: millis(TTL), ..Registration::default() };
-        RegistryBuilder { client, id: random::id(), about, heartbeat: HEARTBEAT }
+        RegistryBuilder { client, id: random::id(), id_is_drawn: true, about, heartbeat: HEARTBEAT }
     }
 
     pub fn id(&self) -> &str {

@@ -58,7 +58,7 @@ impl Client {
         let path = format!("/v1/roles/{}/{order}", segment("role", &ask.role)?);
         let attempt = self.attempt_within(ask.ttl * 2);
         let call = Call::write(Method::POST, path).json(&body)?.attempt(attempt).wait(ask.wait);
-        granted(&self.send(&call).await?, ask.ttl)
+        granted(&self.send(&self.shows_secret(call)).await?, ask.ttl)
     }
 }
 
@@ -84,7 +84,7 @@ impl Backend for Client {
         }
         let path = format!("/v1/roles/{}/renew", segment("role", &hold.role)?);
         let call = Call::harmless(Method::POST, path).json(&body)?.attempt(self.attempt_within(hold.ttl));
-        let answer = self.send(&call).await?;
+        let answer = self.send(&self.shows_secret(call)).await?;
         let Renewed { expires_in_ms } = answer.json()?;
         Ok(Renewal { sent: answer.sent, expires_in: Duration::from_millis(expires_in_ms) })
     }
@@ -96,7 +96,8 @@ impl Backend for Client {
     async fn release(&self, hold: &Hold) -> Result<(), Error> {
         let body = json!({"instance_id": hold.instance_id, "token": hold.token});
         let path = format!("/v1/roles/{}/release", segment("role", &hold.role)?);
-        let answer = self.ask(&Call::harmless(Method::POST, path).json(&body)?).await?;
+        let call = self.shows_secret(Call::harmless(Method::POST, path).json(&body)?);
+        let answer = self.ask(&call).await?;
         let after_doubt = answer.after_doubt;
         match answer.accepted() {
             // An attempt that went unanswered has done it.

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::backend::{Hold, Renewal, TieNews, Tied};
 use super::error::Error;
-use super::http::{Client, Lines, query, segment};
+use super::http::{Call, Client, Lines, query, segment};
 use super::lease::millis;
 
 /// They come one by one, and are read at once.
@@ -37,7 +37,8 @@ pub async fn open(client: &Client, hold: &Hold, grace: Duration) -> Result<Tied,
     let path = format!("/v1/roles/{}/tie{}", segment("role", &hold.role)?, query(asked));
     let url = client.http().nodes.beside();
     let sent = client.http().clock.now();
-    let mut lines = client.open_at(&url, Method::POST, &path).await?;
+    let call = client.shows_secret(Call::once(Method::POST, path));
+    let mut lines = client.open_at(&url, &call).await?;
     let expires_in = match first(&mut lines).await {
         Some(Event { kind, expires_in_ms: Some(left), .. }) if kind == "tied" => Duration::from_millis(left),
         _ => {

@@ -2,8 +2,11 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+use eldest_tls::ClientFiles;
 
 use super::node_url::NodeUrl;
 
@@ -30,6 +33,31 @@ pub struct Common {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+/// What nodes that speak TLS want.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct TlsArgs {
+    /// Who vouches for nodes that are called by https://, as a file in PEM
+    #[arg(id = "tls_ca", long = "ca", env = "ELDEST_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
+
+    /// A certificate to show them, where they want one
+    #[arg(id = "tls_cert", long = "cert", env = "ELDEST_CERT", value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// Its private key, unless it is in the same file
+    #[arg(id = "tls_key", long = "key", env = "ELDEST_KEY", value_name = "FILE", requires = "tls_cert")]
+    key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    pub fn files(&self) -> ClientFiles {
+        ClientFiles { ca: self.ca.clone(), cert: self.cert.clone(), key: self.key.clone() }
+    }
 }
 
 impl Common {

@@ -12,6 +12,8 @@ pub enum BenchError {
         url: String,
         source: io::Error,
     },
+    /// A file that TLS needs.
+    Certificates(eldest_tls::TlsError),
     /// None of the nodes named a leader. What each of them said instead.
     NoLeader {
         said: Vec<(String, String)>,
@@ -46,6 +48,7 @@ impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BenchError::Resolve { url, source } => write!(f, "cannot find the host of {url}: {source}"),
+            BenchError::Certificates(error) => write!(f, "{error}"),
             BenchError::NoLeader { said } => {
                 write!(f, "no leader found")?;
                 said.iter().try_for_each(|(url, what)| write!(f, "\n  {url}: {what}"))

@@ -75,7 +75,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
     out: &mut impl Write,
 ) -> Result<(), BenchError> {
-    let targets = Target::resolve_all(&args.common.urls).await?;
+    let targets = Target::resolve_all(&args.common).await?;
     let (targets, _) = status::leader_first(targets, &args.common.header_lines()).await?;
     let bench = Arc::new(Bench { args: args.clone(), targets: targets.into(), run: std::process::id() });
     let url = bench.targets[0].url.clone();

@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::args::{Common, parse_span};
 use super::error::BenchError;
 use super::histogram::Histogram;
-use super::http::Request;
+use super::http::{Request, Stream};
 use super::session::Session;
 use super::status;
 use super::target::Target;
@@ -91,7 +90,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
     out: &mut impl Write,
 ) -> Result<(), BenchError> {
-    let targets = Target::resolve_all(&args.common.urls).await?;
+    let targets = Target::resolve_all(&args.common).await?;
     let (targets, _) = status::leader_first(targets, &args.common.header_lines()).await?;
     let events = (f64::from(args.rate) * args.duration.as_secs_f64()) as usize;
     let bench = Arc::new(Bench {
@@ -209,9 +208,10 @@ impl Bench {
         }
     }
 
-    async fn open(&self, reader: u32) -> std::io::Result<BufReader<TcpStream>> {
+    async fn open(&self, reader: u32) -> std::io::Result<BufReader<Stream>> {
         let target = &self.targets[reader as usize % self.targets.len()];
-        let mut stream = timeout(PATIENCE, TcpStream::connect(target.address)).await??;
+        let connected = Stream::connect(target, PATIENCE).await;
+        let mut stream = connected.map_err(|failure| std::io::Error::other(failure.to_string()))?;
         let whole = reader >= self.args.readers;
         let prefix = if whole { String::new() } else { format!("&prefix=bench-{}/{reader}/", self.run) };
         let mut head =

@@ -95,7 +95,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
     out: &mut impl Write,
 ) -> Result<(), BenchError> {
-    let mut targets = Target::resolve_all(&args.common.urls).await?;
+    let mut targets = Target::resolve_all(&args.common).await?;
     if !args.choice.spread {
         (targets, _) = status::leader_first(targets, &args.common.header_lines()).await?;
     }

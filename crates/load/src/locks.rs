@@ -89,7 +89,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
     out: &mut impl Write,
 ) -> Result<(), BenchError> {
-    let targets = Target::resolve_all(&args.common.urls).await?;
+    let targets = Target::resolve_all(&args.common).await?;
     let (targets, _) = status::leader_first(targets, &args.common.header_lines()).await?;
     let bench = Bench { args: args.clone(), targets: targets.into() };
     let report = tokio::select! {

@@ -11,12 +11,13 @@ pub struct NodeUrl {
     /// Without brackets.
     pub name: String,
     pub port: u16,
+    /// Whether it is to be called by TLS.
+    pub tls: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlError {
     NoUrl,
-    /// A cluster is measured without what TLS costs.
     NotHttp,
     /// More than host and port.
     NotARoot,
@@ -26,7 +27,7 @@ impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             UrlError::NoUrl => "not a URL; write it like http://127.0.0.1:9000",
-            UrlError::NotHttp => "only plain http:// is spoken here",
+            UrlError::NotHttp => "only http:// and https:// are spoken here",
             UrlError::NotARoot => "only host and port are wanted, like http://127.0.0.1:9000",
         })
     }
@@ -39,9 +40,11 @@ impl FromStr for NodeUrl {
 
     fn from_str(text: &str) -> Result<NodeUrl, UrlError> {
         let url = url::Url::parse(text.trim()).map_err(|_| UrlError::NoUrl)?;
-        if url.scheme() != "http" {
-            return Err(UrlError::NotHttp);
-        }
+        let tls = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(UrlError::NotHttp),
+        };
         let surplus = url.path() != "/" || url.query().is_some() || url.fragment().is_some();
         if surplus || !url.username().is_empty() || url.password().is_some() {
             return Err(UrlError::NotARoot);
@@ -50,13 +53,13 @@ impl FromStr for NodeUrl {
         let name = host.trim_start_matches('[').trim_end_matches(']').to_string();
         let port = url.port_or_known_default().ok_or(UrlError::NoUrl)?;
         let host = url.port().map_or_else(|| host.to_string(), |port| format!("{host}:{port}"));
-        Ok(NodeUrl { host, name, port })
+        Ok(NodeUrl { host, name, port, tls })
     }
 }
 
 impl fmt::Display for NodeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.host)
+        write!(f, "{}://{}", if self.tls { "https" } else { "http" }, self.host)
     }
 }
 
@@ -74,6 +77,7 @@ mod tests {
         let url = |text: &str, name: &str, port| Ok((text.to_string(), name.to_string(), port));
         assert_eq!(read("http://127.0.0.2:9000/"), url("http://127.0.0.2:9000", "127.0.0.2", 9000));
         assert_eq!(read("http://n1.example"), url("http://n1.example", "n1.example", 80));
+        assert_eq!(read("https://n1.example"), url("https://n1.example", "n1.example", 443));
         assert_eq!(read(" http://[::1]:9000"), url("http://[::1]:9000", "::1", 9000));
     }
 
@@ -82,7 +86,7 @@ mod tests {
         assert_eq!(read("127.0.0.1:9000"), Err(UrlError::NoUrl));
         assert_eq!(read("http://"), Err(UrlError::NoUrl));
         assert_eq!(read("http://h:99999"), Err(UrlError::NoUrl));
-        assert_eq!(read("https://h:9000"), Err(UrlError::NotHttp));
+        assert_eq!(read("ftp://h:9000"), Err(UrlError::NotHttp));
         for text in ["http://h:9000/v1", "http://h?x", "http://me@h", "http://h/#x"] {
             assert_eq!(read(text), Err(UrlError::NotARoot), "{text}");
         }

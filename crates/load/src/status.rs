@@ -1,7 +1,9 @@
 //! The cluster as its nodes describe it: who leads, in which epoch, over how many.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use eldest_tls::trusting_nobody;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -86,8 +88,12 @@ pub async fn leader_first(targets: Vec<Target>, headers: &[u8]) -> Result<(Vec<T
         let said = vec![(look.url, "knows of no leader".to_string())];
         return Err(BenchError::NoLeader { said });
     };
-    let parsed: NodeUrl = url.parse().map_err(|source| BenchError::LeaderUrl { url, source })?;
-    let leader = Target::resolve(&parsed).await?;
+    let mut parsed: NodeUrl = url.parse().map_err(|source| BenchError::LeaderUrl { url, source })?;
+    // Nodes may answer both, and the leader is to be called as the others are.
+    let secured = targets.iter().find_map(|target| target.secured.as_ref());
+    parsed.tls = secured.is_some();
+    let tls = secured.map_or_else(|| Arc::new(trusting_nobody()), |secured| secured.config.clone());
+    let leader = Target::resolve(&parsed, &tls).await?;
     let others = targets.into_iter().filter(|target| target.address != leader.address);
     let first = std::iter::once(leader.clone()).chain(others).collect();
     Ok((first, look))

@@ -79,7 +79,7 @@ fn willing(asked: &Asked) -> Reply {
 }
 
 async fn target(server: &Server) -> Target {
-    Target::resolve(&server.url.parse().unwrap()).await.unwrap()
+    Target::resolve(&server.url.parse().unwrap(), &Arc::new(eldest_tls::trusting_nobody())).await.unwrap()
 }
 
 #[tokio::test]

@@ -121,7 +121,12 @@ fn fan_out(c: &mut Criterion) {
         group.bench_function(format!("an event to {readers} readers"), |b| {
             b.iter(|| {
                 index += 1;
-                let fact = Fact::Change { key: Key::Doc("k".into()), value: Some("1".into()), rev: None };
+                let fact = Fact::Change {
+                    key: Key::Doc("k".into()),
+                    value: Some("1".into()),
+                    rev: None,
+                    ended: None,
+                };
                 let draft = Draft { kind: Kind::Change, for_all: false, fact };
                 writer.record(Position::new(Epoch::new(1, NodeId(1)), index), vec![draft]);
                 writer.wake();

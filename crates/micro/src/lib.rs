@@ -2,7 +2,7 @@
 
 use eldest_core::protocol::{Recovered, Seq, Settings, SnapshotMeta, Vote};
 use eldest_core::replica::{Call, CallId, In, Out, Replica, Start};
-use eldest_core::store::{Command, Condition, Operation, Store};
+use eldest_core::store::{Command, Condition, Ending, Operation, Store};
 use eldest_core::types::{
     Boot, Entry, Epoch, Incarnation, NodeId, Now, Position, Record, Span, Stamp, Time, WallTime,
 };
@@ -12,8 +12,12 @@ pub const DOCS: u64 = 100_000;
 
 pub fn put(number: u64) -> Command {
     let value = format!("\"{number:0>254}\"");
-    let operation =
-        Operation::PutDoc { key: key(number).into(), value: value.into(), condition: Condition::None };
+    let operation = Operation::PutDoc {
+        key: key(number).into(),
+        value: value.into(),
+        condition: Condition::None,
+        ending: Ending::default(),
+    };
     Command::Single(operation)
 }
 

@@ -1,5 +1,7 @@
 //! Numbers to text and back without `format!`: every record passes here on every node.
 
+use crate::types::NUMBER_MOST;
+
 /// The most digits that a `u64` takes.
 const DECIMAL_MAX: usize = 20;
 
@@ -46,6 +48,11 @@ impl<'a> Cursor<'a> {
     pub fn take(&mut self, text: &[u8]) -> Option<()> {
         self.rest = self.rest.strip_prefix(text)?;
         Some(())
+    }
+
+    /// A number that is counted on from, as far as such numbers go (P50).
+    pub fn number(&mut self) -> Option<u64> {
+        self.decimal().filter(|number| *number <= NUMBER_MOST)
     }
 
     /// No leading zeros.

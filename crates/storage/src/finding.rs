@@ -24,6 +24,10 @@ pub enum Finding {
     BadPromiseSlot(&'static str),
     /// This node has a new incarnation and must be let in again (P10).
     Doubtful(Doubt),
+    /// An operator has said so: this disk counts, whatever it may have forgotten.
+    Trusted,
+    /// The same was said of a disk that knows nothing of a place in the cluster.
+    NothingToTrust,
     /// Bad files went here.
     Quarantined(PathBuf),
 }
@@ -74,6 +78,16 @@ impl fmt::Display for Finding {
             Finding::BadSnapshot(flaw) => write!(f, "a damaged snapshot, which the log replaces: {flaw}"),
             Finding::BadPromiseSlot(why) => write!(f, "one slot of the promise file is bad ({why})"),
             Finding::Doubtful(doubt) => write!(f, "this disk may have forgotten something: {doubt}"),
+            Finding::Trusted => write!(
+                f,
+                "this disk counts again by --trust-disk: what it has forgotten is lost unless another disk has it. Start it \
+                 without the flag from now on"
+            ),
+            Finding::NothingToTrust => write!(
+                f,
+                "--trust-disk changes nothing: what is left on this disk does not say that it belongs to a cluster. Restore a \
+                 backup into a new one"
+            ),
             Finding::Quarantined(folder) => write!(f, "bad files are in {}", folder.display()),
         }
     }

@@ -31,7 +31,7 @@ fn records() -> Vec<Record> {
     let payload = |kind, format, call, text: &str| {
         Entry::Client(Payload { kind, format: Format(format), call, text: Text::from(text) })
     };
-    let call = Some(Call { key: u128::MAX - 1, body: 7 });
+    let call = Some(Call { key: u128::MAX - 1, body: 7, who: 0 });
     let round = [
         Entry::Lead { founding: Some(Box::new(Founding { founders, ..Founding::default() })) },
         payload(1, 1, None, "{\"name\":\"ann\",\"group\":\"ä\\n\"}"),

@@ -12,7 +12,13 @@ use crate::types::{Incarnation, NodeId};
 pub const IDENTITY_FILE: &str = "identity";
 
 /// The newest layout of a data directory that this program knows.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// Before this one the identity had no checksum.
+const FORMAT_WITH_CHECKSUM: u32 = 2;
+
+/// What stands in the place of the checksum while it is counted.
+const UNCOUNTED: &str = "00000000";
 
 /// What a node keeps beside its identity. One of these without it is a directory of which something was lost.
 const BELONGINGS: [&str; 4] = ["log", "snapshots", "vote", "quarantine"];
@@ -21,6 +27,9 @@ const BELONGINGS: [&str; 4] = ["log", "snapshots", "vote", "quarantine"];
 #[serde(deny_unknown_fields)]
 struct Text {
     format: u32,
+    /// Of the whole file, with zeros in its own place. It is the first text in there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
     cluster: String,
     node: u32,
     incarnation: String,
@@ -34,6 +43,23 @@ struct Text {
 #[derive(Debug, Deserialize)]
 struct AnyFormat {
     format: u32,
+    checksum: Option<String>,
+}
+
+impl AnyFormat {
+    /// Whether the file is as it was written, as far as that can be told.
+    fn checks(&self, bytes: &[u8]) -> bool {
+        let Some(found) = &self.checksum else {
+            return self.format < FORMAT_WITH_CHECKSUM || self.format > FORMAT;
+        };
+        let text =
+            String::from_utf8_lossy(bytes).replacen(&format!("\"{found}\""), &format!("\"{UNCOUNTED}\""), 1);
+        *found == checksum(&text)
+    }
+}
+
+fn checksum(text: &str) -> String {
+    format!("{:08x}", crc32fast::hash(text.as_bytes()))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +70,12 @@ pub struct Identity {
     pub complete: bool,
 }
 
-/// An identity, and whether the file is where it was written.
+/// An identity, whether the file is where it was written, and whether it would tell of damage.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Read {
     pub identity: Identity,
     pub copied: bool,
+    pub has_checksum: bool,
 }
 
 impl Identity {
@@ -73,6 +100,9 @@ impl Identity {
         let unreadable = |why: &str| StorageError::Unreadable { path: path.clone(), why: why.to_string() };
         let any: AnyFormat =
             serde_json::from_slice(&bytes).map_err(|error| unreadable(&error.to_string()))?;
+        if !any.checks(&bytes) {
+            return Err(unreadable("its checksum does not match"));
+        }
         if any.format > FORMAT {
             return Err(StorageError::NewerFormat { path, found: any.format, known: FORMAT });
         }
@@ -95,7 +125,7 @@ impl Identity {
             return Err(StorageError::Copied { path, found, expected });
         }
         let identity = Identity { cluster: text.cluster, node, incarnation, complete: text.complete };
-        Ok(Some(Read { identity, copied }))
+        Ok(Some(Read { identity, copied, has_checksum: any.checksum.is_some() }))
     }
 
     /// Durable when it returns; until then the old one stays.
@@ -104,14 +134,16 @@ impl Identity {
         let mut file = files.create(&temporary)?;
         let text = Text {
             format: FORMAT,
+            checksum: Some(UNCOUNTED.to_string()),
             cluster: self.cluster.clone(),
             node: self.node.0,
             incarnation: hex(self.incarnation),
             inode: files.inode(&temporary)?,
             complete: self.complete,
         };
-        let mut json = serde_json::to_string_pretty(&text).expect("numbers and texts always encode");
+        let mut json = serde_json::to_string(&text).expect("numbers and texts always encode");
         json.push('\n');
+        let json = json.replacen(UNCOUNTED, &checksum(&json), 1);
         file.write_at(json.as_bytes(), 0)?;
         file.sync()?;
         file.rename(files, &dir.join(IDENTITY_FILE))?;

@@ -19,7 +19,7 @@ fn an_identity_survives_its_file() {
     assert_eq!(read(dir.path()).unwrap(), None);
     let identity = made(dir.path());
     assert_ne!(identity.incarnation, Incarnation::default());
-    assert_eq!(read(dir.path()).unwrap(), Some(Read { identity, copied: false }));
+    assert_eq!(read(dir.path()).unwrap(), Some(Read { identity, copied: false, has_checksum: true }));
 }
 
 #[test]
@@ -43,19 +43,59 @@ fn a_copy_is_noticed() {
     let error = read(copy.path()).unwrap_err();
     assert!(matches!(error, StorageError::Copied { .. }) && error.to_string().contains("--adopt-copy"));
     let adopted = Identity::read(&Files::default(), copy.path(), CLUSTER, NODE, true).unwrap();
-    assert_eq!(adopted, Some(Read { identity, copied: true }));
+    assert_eq!(adopted, Some(Read { identity, copied: true, has_checksum: true }));
 }
 
 #[test]
 fn a_newer_or_unreadable_one_is_refused() {
     let dir = TempDir::new();
     let path = dir.path().join(IDENTITY_FILE);
-    std::fs::write(&path, "{\"format\":2,\"soul\":\"x\"}").unwrap();
-    assert!(matches!(read(dir.path()), Err(StorageError::NewerFormat { found: 2, known: 1, .. })));
-    for text in ["", "{", "{\"format\":1}", "null", "\u{0}"] {
+    std::fs::write(&path, "{\"format\":3,\"soul\":\"x\"}").unwrap();
+    assert!(matches!(read(dir.path()), Err(StorageError::NewerFormat { found: 3, known: 2, .. })));
+    for text in ["", "{", "{\"format\":1}", "{\"format\":2}", "null", "\u{0}"] {
         std::fs::write(&path, text).unwrap();
         assert!(matches!(read(dir.path()), Err(StorageError::Unreadable { .. })), "{text}");
     }
+}
+
+/// Whatever bit is turned over: the file says something else of whose disk this is, and is not believed.
+#[test]
+fn damage_is_noticed_at_every_bit() {
+    let dir = TempDir::new();
+    let path = dir.path().join(IDENTITY_FILE);
+    made(dir.path());
+    let good = std::fs::read(&path).unwrap();
+    for (at, bit) in (0..good.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << bit;
+        std::fs::write(&path, &bad).unwrap();
+        let error = read(dir.path()).expect_err("a damaged identity");
+        assert!(matches!(error, StorageError::Unreadable { .. }), "byte {at}, bit {bit}: {error}");
+    }
+    std::fs::write(&path, &good).unwrap();
+    assert!(read(dir.path()).is_ok());
+}
+
+/// Written by a program that knew no checksum.
+#[test]
+fn an_old_identity_opens_and_gets_a_checksum() {
+    let dir = TempDir::new();
+    let path = dir.path().join(IDENTITY_FILE);
+    let identity = made(dir.path());
+    let text = |inode: u64| {
+        let life = hex(identity.incarnation);
+        format!(
+            "{{\"format\":1,\"cluster\":\"{CLUSTER}\",\"node\":{},\"incarnation\":\"{life}\",\"inode\":{inode},\
+             \"complete\":false}}\n",
+            NODE.0
+        )
+    };
+    std::fs::write(&path, text(Files::default().inode(&path).unwrap())).unwrap();
+    let found = read(dir.path()).unwrap().expect("an identity");
+    assert!(!found.has_checksum && !found.copied && found.identity.incarnation == identity.incarnation);
+    drop(crate::testing::reopen(dir.path()));
+    let found = read(dir.path()).unwrap().expect("an identity");
+    assert!(found.has_checksum && found.identity.incarnation == identity.incarnation);
 }
 
 #[test]

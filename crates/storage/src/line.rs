@@ -99,6 +99,10 @@ fn push_payload(out: &mut Vec<u8>, payload: &Payload) {
         push_hex(out, call.key, 32);
         out.push(b':');
         push_hex(out, u128::from(call.body), 16);
+        if call.who != 0 {
+            out.push(b':');
+            push_hex(out, u128::from(call.who), 8);
+        }
         out.push(b' ');
     }
     if !first {
@@ -148,10 +152,10 @@ pub fn position_in(line: &[u8]) -> Option<Position> {
 }
 
 fn position(cursor: &mut Cursor<'_>) -> Result<Position, LineError> {
-    let index = cursor.decimal().ok_or(LineError::Field("index"))?;
+    let index = cursor.number().ok_or(LineError::Field("index"))?;
     let mut epoch = || {
         cursor.take(b" ")?;
-        let counter = cursor.decimal()?;
+        let counter = cursor.number()?;
         cursor.take(b".")?;
         let leader = u32::try_from(cursor.decimal()?).ok()?;
         cursor.take(b" ")?;
@@ -196,8 +200,12 @@ fn call(cursor: &mut Cursor<'_>) -> Result<Option<Call>, LineError> {
         let key = cursor.hex(32)?;
         cursor.take(b":")?;
         let body = cursor.hex(16)? as u64;
+        let who = match cursor.take(b":") {
+            Some(()) => cursor.hex(8)? as u32,
+            None => 0,
+        };
         cursor.take(b" ")?;
-        Some(Call { key, body })
+        Some(Call { key, body, who })
     };
     call().map(Some).ok_or(LineError::Field("key"))
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Holds, Roster, Seat, SnapshotMeta};
 use crate::types::{
-    ClusterId, Epoch, Format, Incarnation, Index, Member, Members, NodeId, Owner, Position, Span, Stamp,
-    Text as Words, WallTime,
+    ClusterId, Epoch, Format, INDEX_MOST, Incarnation, Index, Member, Members, NUMBER_MOST, NodeId, Owner,
+    Position, Span, Stamp, Text as Words, WallTime,
 };
 
 /// What a log or a snapshot goes on from: the state's meta, and the checksum of its last line, which
@@ -112,6 +112,9 @@ impl Boundary {
 
     pub fn from_json(json: &str) -> Option<Boundary> {
         let text: Text = serde_json::from_str(json).ok()?;
+        if text.epoch.0 > NUMBER_MOST || text.index > INDEX_MOST {
+            return None;
+        }
         let seat = |(node, incarnation, since): (u32, String, Index)| {
             let incarnation = Incarnation(u64::from_str_radix(&incarnation, 16).ok()?);
             Some((NodeId(node), Seat { incarnation, since }))

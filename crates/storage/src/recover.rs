@@ -39,6 +39,8 @@ pub struct Options {
     pub mode: Mode,
     /// Take over a directory that was copied, as a new disk.
     pub adopt_copy: bool,
+    /// Count a doubtful disk as if it had forgotten nothing: an operator's word, where no disk is left that could let it in.
+    pub trust_disk: bool,
     pub segment_bytes: u64,
 }
 
@@ -47,7 +49,7 @@ impl Options {
         let (dir, cluster) = (dir.to_path_buf(), cluster.to_string());
         let files = Files::default();
         let (mode, segment_bytes) = (Mode::Safe, SEGMENT_BYTES);
-        Options { files, dir, cluster, node, boot, mode, adopt_copy: false, segment_bytes }
+        Options { files, dir, cluster, node, boot, mode, adopt_copy: false, trust_disk: false, segment_bytes }
     }
 }
 
@@ -68,7 +70,12 @@ pub fn open(options: &Options) -> Result<Opened> {
     let identity = Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy)?;
     let copied = identity.as_ref().is_some_and(|read| read.copied);
     let identity = match identity {
-        Some(read) => read.identity,
+        Some(read) if read.has_checksum || read.copied => read.identity,
+        Some(read) => {
+            // Written before there were checksums: from now on damage is noticed.
+            read.identity.write(files, dir)?;
+            read.identity
+        }
         None => {
             let identity = Identity::draw(files, &options.cluster, options.node)?;
             identity.write(files, dir)?;
@@ -86,6 +93,9 @@ pub fn open(options: &Options) -> Result<Opened> {
     segment::remove_spares(files, &place.dir)?;
     let (snapshots, opening) = Snapshots::open(files, &dir.join(SNAPSHOTS_DIR))?;
     let mut survey = Survey::take(dir, &place, &identity, copied, &opening)?;
+    if options.trust_disk {
+        survey.trust(options.mode, &identity);
+    }
     if let (Mode::Available, Some(log)) = (options.mode, &mut survey.gathered.log) {
         log.tell_histories_apart();
     }
@@ -115,6 +125,8 @@ pub(super) fn lock(files: &Files, dir: &Path) -> Result<Box<dyn Lock>> {
 
 /// Everything that was found, before anything is changed.
 struct Survey {
+    /// The life of this disk that is to be taken up again, by an operator's word.
+    trusted: Option<Incarnation>,
     gathered: Gathered,
     snapshot: Boundary,
     keep: bool,
@@ -136,7 +148,7 @@ impl Survey {
         findings.extend(opening.bad.iter().cloned().map(Finding::BadSnapshot));
         findings.extend(copied.then_some(Finding::Doubtful(Doubt::Copied)));
         let promise = VoteFile::read(&place.files, &dir.join(VOTE_FILE))?;
-        let mut survey = Survey { gathered, snapshot, keep, promise, findings };
+        let mut survey = Survey { trusted: None, gathered, snapshot, keep, promise, findings };
         survey.judge_promise(identity.complete);
         Ok(survey)
     }
@@ -156,6 +168,19 @@ impl Survey {
                 }
             }
         }
+    }
+
+    /// A doubtful disk, or one that has waited since to be let in, takes up the life that its own log knows it by. Not a copy: the
+    /// original may live. Not in available mode, where every disk counts (P36).
+    fn trust(&mut self, mode: Mode, identity: &Identity) {
+        let vote = self.vote(identity.incarnation);
+        let waits = self.is_doubtful() || (vote.formed && !vote.admitted);
+        if !waits || mode == Mode::Available || self.findings.contains(&Finding::Doubtful(Doubt::Copied)) {
+            return;
+        }
+        let seat = self.end().meta.roster.seat(identity.node);
+        self.trusted = seat.map(|seat| seat.incarnation);
+        self.findings.push(seat.map_or(Finding::NothingToTrust, |_| Finding::Trusted));
     }
 
     /// What the log amounts to.
@@ -264,7 +289,7 @@ fn settle_vote(
     survey: &Survey,
 ) -> Result<(Incarnation, Vote, VoteFile)> {
     let vote = survey.vote(identity.incarnation);
-    if !survey.is_doubtful() {
+    if !survey.is_doubtful() && survey.trusted.is_none() {
         let file = match &survey.promise {
             Ok(found) if found.stored.incarnation == identity.incarnation => {
                 VoteFile::resume(files, dir, found)?
@@ -273,13 +298,16 @@ fn settle_vote(
         };
         return Ok((identity.incarnation, vote, file));
     }
-    let incarnation = draw_incarnation(files)?;
+    let incarnation = match survey.trusted {
+        Some(incarnation) => incarnation,
+        None => draw_incarnation(files)?,
+    };
     Identity { incarnation, ..identity }.write(files, dir)?;
     let formed = vote.formed || !survey.copied_blank();
     // The log tells the least that the promise must have been.
     let proven = Term { epoch: survey.end().meta.at.epoch, claim: ClaimId::default() };
     let promise = if vote.promise.epoch < proven.epoch { proven } else { vote.promise };
-    let vote = Vote { promise, formed, admitted: false };
+    let vote = Vote { promise, formed, admitted: survey.trusted.is_some() };
     let file = VoteFile::create(files, dir, Stored { vote, incarnation })?;
     Ok((incarnation, vote, file))
 }
@@ -287,3 +315,7 @@ fn settle_vote(
 #[cfg(test)]
 #[path = "recover_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "trust_tests.rs"]
+mod trust_tests;

@@ -79,6 +79,9 @@ pub fn make_original(dir: &Path) {
     };
     if let Ok(mut json) = serde_json::from_slice::<serde_json::Value>(&bytes) {
         json["inode"] = fs::metadata(&path).unwrap().ino().into();
+        // As a program wrote it that knew no checksum: only that can be changed by hand.
+        json["format"] = 1.into();
+        json.as_object_mut().unwrap().remove("checksum");
         fs::write(&path, json.to_string()).unwrap();
     }
 }
@@ -124,7 +127,7 @@ pub fn any_entry(rng: &mut Dice) -> Entry {
 fn any_payload(rng: &mut Dice) -> Entry {
     let format = Format(if rng.one_in(5) { 2 + rng.below(9) as u16 } else { 1 });
     let key = u128::from(rng.roll()) << 64 | u128::from(rng.roll());
-    let call = rng.one_in(3).then(|| Call { key, body: rng.roll() });
+    let call = rng.one_in(3).then(|| Call { key, body: rng.roll(), who: rng.roll() as u32 });
     let kind = if rng.one_in(4) { 100 } else { 1 + rng.below(5) as u16 };
     let text = format!("{{\"n\":{},\"s\":\"{}\"}}", rng.roll(), "äß|= 1 x".repeat(rng.below(6) as usize));
     Entry::Client(Payload { kind, format, call, text: Text::from(text) })

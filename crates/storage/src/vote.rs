@@ -14,7 +14,7 @@ use super::files::{Files, Open};
 use super::own::{hex, incarnation};
 use super::text::{SealError, lines, seal, unseal};
 use crate::protocol::{Term, Vote};
-use crate::types::{ClaimId, Epoch, Incarnation, NodeId};
+use crate::types::{ClaimId, Epoch, Incarnation, NUMBER_MOST, NodeId};
 
 pub const VOTE_FILE: &str = "vote";
 
@@ -164,6 +164,9 @@ fn slot(slot: usize, bytes: &[u8]) -> Result<Found, SealError> {
     let text: Text = serde_json::from_str(unseal(NAME, FORMAT, line.text)?).map_err(|_| BAD_TEXT)?;
     let incarnation = incarnation(&text.incarnation).ok_or(BAD_TEXT)?;
     let claim = ClaimId(u64::from_str_radix(&text.claim, 16).map_err(|_| BAD_TEXT)?);
+    if text.epoch.0 > NUMBER_MOST {
+        return Err(BAD_TEXT);
+    }
     let promise = Term { epoch: Epoch::new(text.epoch.0, NodeId(text.epoch.1)), claim };
     let vote = Vote { promise, formed: text.formed, admitted: text.admitted };
     Ok(Found { stored: Stored { vote, incarnation }, seq: text.seq, slot, bad_twin: None })

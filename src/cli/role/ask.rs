@@ -27,6 +27,9 @@ pub struct Wish {
     /// Where others find the holder
     #[arg(long)]
     address: Option<String>,
+    /// Whoever renews it or gives it back has to show this, too
+    #[arg(long)]
+    pub secret: Option<String>,
     /// JSON: whatever others should know
     #[arg(long, value_parser = json_text)]
     metadata: Option<Value>,
@@ -40,6 +43,9 @@ pub struct Tenure {
     pub instance: String,
     /// As `acquire` printed it
     pub fencing_token: u64,
+    /// What `acquire` was given
+    #[arg(long)]
+    pub secret: Option<String>,
 }
 
 impl Wish {
@@ -50,6 +56,7 @@ impl Wish {
             ("priority", self.priority.map(Value::from)),
             ("address", self.address.as_ref().map(|address| json!(address))),
             ("metadata", self.metadata.clone()),
+            ("secret", self.secret.as_ref().map(|secret| json!(secret))),
         ];
         let within = ACT_MAX + Duration::from_millis(self.wait.unwrap_or(0));
         Request::post(order(&self.role, "acquire"), &body(&self.instance, given)).within(within)
@@ -62,13 +69,18 @@ impl Wish {
     /// What this wish was granted.
     pub fn tenure(&self, said: &Value) -> Tenure {
         let fencing_token = said["token"].as_u64().unwrap_or_default();
-        Tenure { role: self.role.clone(), instance: self.instance.clone(), fencing_token }
+        let Wish { role, instance, secret, .. } = self.clone();
+        Tenure { role, instance, fencing_token, secret }
     }
 }
 
 impl Tenure {
     pub fn call(&self, what: &str, ttl_ms: Option<u64>) -> Request {
-        let given = [("token", Some(self.fencing_token.into())), ("ttl_ms", ttl_ms.map(Value::from))];
+        let given = [
+            ("token", Some(self.fencing_token.into())),
+            ("ttl_ms", ttl_ms.map(Value::from)),
+            ("secret", self.secret.as_ref().map(|secret| json!(secret))),
+        ];
         Request::post(order(&self.role, what), &body(&self.instance, given))
     }
 }
@@ -130,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_grant_is_named_by_its_token() {
-        let tenure = Tenure { role: "r".into(), instance: "i".into(), fencing_token: 7 };
+        let tenure = Tenure { role: "r".into(), instance: "i".into(), fencing_token: 7, secret: None };
         let call = tenure.call("renew", Some(9));
         assert_eq!(call.path, "/v1/roles/r/renew");
         let body: Value = serde_json::from_slice(&call.body.unwrap_or_default()).expect("JSON");

@@ -11,7 +11,7 @@ use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::cli::out::{note, print};
 use crate::cli::signals::Signals;
-use crate::client::{CallError, Clock, Moment, Term};
+use crate::client::{CallError, Clock, Moment, Term, random_id};
 
 /// What the lease is counted by.
 const CLOCK: Clock = Clock::Boottime;
@@ -43,6 +43,8 @@ enum Step {
 
 pub async fn run(wish: &Wish, target: &Target) -> Result<(), Failure> {
     let mut signals = Signals::listen().map_err(Failure::NoRuntime)?;
+    let mut wish = wish.clone();
+    wish.secret.get_or_insert_with(random_id);
     let (call, sent) = (wish.call(), CLOCK.now());
     let taken = tokio::select! {
         answer = target.call(&call) => granted(answer?)?,
@@ -50,7 +52,7 @@ pub async fn run(wish: &Wish, target: &Target) -> Result<(), Failure> {
     };
     // One that was waited for was granted at some moment of the wait: only a renewal's age is known.
     let asked = if wish.waits() { CLOCK.now() } else { sent };
-    let mut holding = Holding::new(wish, target, asked, &taken);
+    let mut holding = Holding::new(&wish, target, asked, &taken);
     if wish.waits() {
         holding.begin().await?;
     }
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_smaller_of_ttl_and_promise_counts() {
-        let tenure = Tenure { role: "r".into(), instance: "i".into(), fencing_token: 7 };
+        let tenure = Tenure { role: "r".into(), instance: "i".into(), fencing_token: 7, secret: None };
         let sent = CLOCK.now();
         for (ttl_ms, promise, counts) in
             [(Some(6000), 3000, 3000), (Some(6000), 60_000, 6000), (None, 60_000, 60_000)]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use eldest_tls::TlsError;
+
 use crate::cli::sources::FILTER_VARIABLE;
 use crate::driver::{End, StartError};
 
@@ -13,11 +15,18 @@ pub enum ServeError {
         why: String,
     },
     Signals(io::Error),
+    /// The process may open no more files than that.
+    FewFiles {
+        files: u64,
+        least: u64,
+    },
     Bind {
         address: String,
         error: io::Error,
     },
     Start(StartError),
+    /// What was right when the configuration was checked is not any more.
+    Certificates(Vec<TlsError>),
     Client(reqwest::Error),
     /// A part ended that nobody had asked to.
     Ended(Ending),
@@ -37,8 +46,15 @@ impl fmt::Display for ServeError {
         match self {
             ServeError::Filter { text, why } => write!(f, "{}={text}: {why}", FILTER_VARIABLE),
             ServeError::Signals(error) => write!(f, "signals cannot be waited for: {error}"),
+            ServeError::FewFiles { files, least } => {
+                write!(f, "this process may open {files} files, and a node needs {least}: raise `ulimit -n`")
+            }
             ServeError::Bind { address, error } => write!(f, "{address} cannot be listened on: {error}"),
             ServeError::Start(error) => write!(f, "{error}"),
+            ServeError::Certificates(errors) => {
+                let errors: Vec<String> = errors.iter().map(TlsError::to_string).collect();
+                write!(f, "{}", errors.join("; "))
+            }
             ServeError::Client(error) => write!(f, "no HTTP client: {error}"),
             ServeError::Ended(ending) => write!(f, "the node ended by itself: {ending}"),
         }

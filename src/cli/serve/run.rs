@@ -5,36 +5,45 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::runtime::Handle as Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::error::{Ending, ServeError};
+use super::files;
 use super::listen::Bound;
-use super::setup::setup;
+use super::renewal::Renewal;
+use super::setup::{Drawn, setup};
 use super::stopping::asked_to_stop;
 use crate::cli::signals::Signals;
 use crate::config::Config;
-use crate::driver::{self, End, Handle, Setup, StartError, Started, Wall};
-use crate::http::{self, Context};
-use crate::types::ClusterId;
+use crate::driver::{self, DiskWords, End, Handle, Setup, StartError, Started, Wall};
+use crate::http::{self, Context, Web};
 
 /// A hand-over takes a window at most; after that the others elect without this node's help.
 const HAND_OVER_MAX: Duration = Duration::from_secs(10);
 
-pub async fn run(config: Config, adopt_copy: bool, exit_with_stdin: bool) -> Result<(), ServeError> {
+/// `peers` is where their calls are answered.
+pub async fn run(
+    mut config: Config,
+    peers: Runtime,
+    words: DiskWords,
+    exit_with_stdin: bool,
+) -> Result<(), ServeError> {
     let signals = Signals::listen().map_err(ServeError::Signals)?;
+    let renew = signal(SignalKind::hangup()).map_err(ServeError::Signals)?;
     let wall = Arc::new(Wall::default());
     let orders = exit_with_stdin.then(|| wall.clone());
     let mut asked = tokio::spawn(asked_to_stop(signals, orders));
+    files::fit(&mut config.http, files::raise(), config.members.len().saturating_sub(1))?;
     let bound = Bound::take(&config.listen).await?;
-    let mut drawn = [0; 16];
-    getrandom::fill(&mut drawn).map_err(|error| ServeError::Start(StartError::Random(error)))?;
-    let new_cluster = ClusterId(u128::from_le_bytes(drawn));
-    let setup = Arc::new(setup(&config, new_cluster, wall));
+    let drawn = Drawn::draw().map_err(|error| ServeError::Start(StartError::Random(error)))?;
+    let setup = Arc::new(setup(&config, drawn, wall)?);
     let started = {
         let (setup, data) = (setup.clone(), config.data.clone());
-        let start = tokio::task::spawn_blocking(move || driver::start(setup, &data, adopt_copy));
+        let start = tokio::task::spawn_blocking(move || driver::start(setup, &data, words));
         tokio::select! {
             started = start => started.map_err(|_| ServeError::Ended(Ending::LoopLost))?.map_err(ServeError::Start)?,
             // Reading a long log is no reason to stay.
@@ -43,10 +52,13 @@ pub async fn run(config: Config, adopt_copy: bool, exit_with_stdin: bool) -> Res
     };
     let address = bound.address;
     let token = config.admin_token.as_ref().map(|token| token.expose());
-    let context = Context::new(started.handle.clone(), setup.clone(), config.http.clone(), token, address)
-        .map_err(ServeError::Client)?;
-    let node = Node::begin(bound.listen()?, context, started);
+    let web = Web { hosts: config.allowed_hosts.clone(), origins: config.allowed_origins.clone() };
+    let context =
+        Context::new(started.handle.clone(), setup.clone(), config.http.clone(), token, web, address)
+            .map_err(ServeError::Client)?;
+    let node = Node::begin(bound.listen()?, context, peers, started);
     announce(&setup, &config, address);
+    tokio::spawn(Renewal::new(setup, &config).run(renew));
     node.live(asked).await
 }
 
@@ -58,9 +70,9 @@ struct Node {
 }
 
 impl Node {
-    fn begin(listener: TcpListener, context: Context, started: Started) -> Node {
+    fn begin(listener: TcpListener, context: Context, peers: Runtime, started: Started) -> Node {
         let (close, closed) = oneshot::channel();
-        let http = tokio::spawn(http::serve(listener, Arc::new(context), closed));
+        let http = tokio::spawn(http::serve(listener, Arc::new(context), peers, closed));
         Node { handle: started.handle, ended: started.ended, http, close }
     }
 

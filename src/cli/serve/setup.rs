@@ -2,14 +2,34 @@
 
 use std::sync::Arc;
 
-use crate::config::{Config, Host};
-use crate::driver::{Directory, Member, Setup, Wall};
-use crate::protocol::Settings;
-use crate::types::ClusterId;
-use crate::wire::{ClusterHead, Secret};
+use eldest_tls::{NodeTls, Rules};
 
-/// `new_cluster` names the cluster that this node may found.
-pub fn setup(config: &Config, new_cluster: ClusterId, wall: Arc<Wall>) -> Setup {
+use super::error::ServeError;
+use crate::config::{ClusterSecrets, Config, Host};
+use crate::driver::{Directory, Member, Setup, Tls, Wall};
+use crate::protocol::Settings;
+use crate::types::{ClusterId, INDEX_MOST};
+use crate::wire::{ClusterHead, Secret, Secrets};
+
+/// What a process draws at random when it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawn {
+    /// Names the cluster that this node may found.
+    pub new_cluster: ClusterId,
+    /// From where on it numbers its questions.
+    pub asks_from: u64,
+}
+
+impl Drawn {
+    pub fn draw() -> Result<Drawn, getrandom::Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        let asks_from = getrandom::u64()? % INDEX_MOST;
+        Ok(Drawn { new_cluster: ClusterId(u128::from_le_bytes(bytes)), asks_from })
+    }
+}
+
+pub fn setup(config: &Config, drawn: Drawn, wall: Arc<Wall>) -> Result<Setup, ServeError> {
     let member = |member: &crate::config::Member| Member {
         id: member.id,
         name: member.name.clone(),
@@ -20,8 +40,9 @@ pub fn setup(config: &Config, new_cluster: ClusterId, wall: Arc<Wall>) -> Setup 
         port: member.address.port,
         votes: true,
     };
-    Setup {
-        settings: Settings { new_cluster, ..config.settings() },
+    let Drawn { new_cluster, asks_from } = drawn;
+    Ok(Setup {
+        settings: Settings { new_cluster, asks_from, ..config.settings() },
         cluster: ClusterHead {
             name: config.cluster_name.clone(),
             mode: config.mode_name().to_string(),
@@ -31,7 +52,34 @@ pub fn setup(config: &Config, new_cluster: ClusterId, wall: Arc<Wall>) -> Setup 
         },
         directory: Directory::new(config.members.iter().map(member).collect()),
         snapshot_every: config.snapshot_every,
-        secret: config.secret.as_ref().map(|secret| Secret::new(secret.expose())),
+        secret: config
+            .secret
+            .as_ref()
+            .map(secrets)
+            .map(|(first, other)| Arc::new(Secrets::new(first, other))),
+        tls: tls(config)?,
+        notices: Default::default(),
         wall,
-    }
+    })
+}
+
+/// As proofs are made with them.
+pub fn secrets(configured: &ClusterSecrets) -> (Secret, Option<Secret>) {
+    let ClusterSecrets { first, other } = configured;
+    (Secret::new(first.expose()), other.as_ref().map(|other| Secret::new(other.expose())))
+}
+
+/// The files were right a moment ago, when the configuration was checked.
+fn tls(config: &Config) -> Result<Option<Tls>, ServeError> {
+    let Some(tls) = &config.tls else {
+        return Ok(None);
+    };
+    let rules = Rules {
+        cluster: config.cluster_name.clone(),
+        node: config.me.0,
+        client_certs_required: tls.client_certs_required,
+    };
+    let certificates = NodeTls::load(tls.files.clone(), rules).map_err(ServeError::Certificates)?;
+    let certificates = Arc::new(certificates);
+    Ok(Some(Tls { certificates, dials: tls.dials, takes_plain: tls.takes_plain }))
 }

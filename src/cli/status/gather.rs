@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
-use crate::client::{Answer, CallError, Request};
+use crate::client::{Answer, CallError, Request, alike};
 
 /// What `GET /v1/status` says, as far as it is shown here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,10 +86,12 @@ pub struct Cluster {
 pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
     let caller = target.caller()?;
     let call = Request::get("/v1/status");
-    let first = read(caller.first(&target.url, &call).await)?;
+    let answer = caller.first(&target.url, &call).await?;
+    let first_url = answer.url.clone();
+    let first = read(Ok(answer))?;
     let mut asked = Vec::new();
     for member in &first.members {
-        let (caller, call, url) = (caller.clone(), call.clone(), member.url.clone());
+        let (caller, call, url) = (caller.clone(), call.clone(), alike(&member.url, &first_url));
         let answer = tokio::spawn(async move { read(caller.at(&url, &call).await) });
         asked.push((member.id, answer));
     }

@@ -68,7 +68,10 @@ fn without_a_word_the_protocol_has_its_own_settings() {
     let ids: Vec<NodeId> = own.members.iter().map(|member| member.id).collect();
     assert_eq!(ids, [NodeId(1), NodeId(2), NodeId(3)]);
     assert_eq!(&*own.members[2].address, "127.0.0.3:9000");
-    assert_eq!(Settings { members: [].into(), ..own }, Settings::lan(NodeId(1), Vec::new()));
+    assert_eq!(
+        Settings { members: [].into(), peers_prove: true, ..own },
+        Settings::lan(NodeId(1), Vec::new())
+    );
 }
 
 #[test]
@@ -104,8 +107,8 @@ fn load_from(topology: &Path, config: Option<PathBuf>) -> Result<Config, Vec<Str
     load(sources).map(|loaded| loaded.config).map_err(lines)
 }
 
-/// Any file of the right size will do as a secret.
+/// Any file of one long line will do as a secret.
 fn secret_of_the_test() -> Flags {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("rustfmt.toml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tidy/sizes.txt");
     Flags { cluster_secret_file: Some(file.display().to_string()), ..Flags::default() }
 }

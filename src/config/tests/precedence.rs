@@ -69,7 +69,7 @@ fn variables_are_read_as_their_keys_want() {
     let pairs =
         [("ELDEST_CLUSTER_SECRET", secret), ("ELDEST_INSECURE", "true"), ("Eldest_Ack", "all"), ("PATH", "")];
     let config = Start::env(&pairs).good();
-    assert_eq!(config.secret.unwrap().expose(), secret);
+    assert_eq!(config.secret.unwrap().first.expose(), secret);
     assert!(config.insecure && config.ack == Ack::All);
     let found = Start::env(&[("ELDEST_INSECURE", "yes"), ("ELDEST_LIMITS__BATCH", "ten")]).bad();
     let expected = [

@@ -179,6 +179,15 @@ fn secrets_are_long_enough_and_given_once() {
             "cluster_secret_file: the file \"Cargo.lock\" is longer than 4096 bytes: name another file",
         ),
         (
+            "cluster_secret = \"0123456789abcdef\\nfedcba9876543210\\n\\nand a third of them\"",
+            "cluster_secret: has 3 lines: write the secret, and below it one that is believed besides while it is being \
+             changed",
+        ),
+        (
+            "cluster_secret = \"0123456789abcdef\\nshort\"",
+            "cluster_secret: has 5 bytes, and so few can be guessed: write at least 16, drawn at random",
+        ),
+        (
             "cluster_secret = 1234567890123456",
             "cluster_secret: this value is of the wrong type: write a text in quotes",
         ),
@@ -192,6 +201,31 @@ fn secrets_are_long_enough_and_given_once() {
 }
 
 #[test]
+fn tls_wants_its_files() {
+    let missing = |key: &str| {
+        format!(
+            "config.toml: tls.{key}: the file \"no/such\" cannot be read: No such file or directory (os error 2)"
+        )
+    };
+    let files =
+        "cert_file = 'no/such'\nkey_file = 'no/such'\nca_file = 'no/such'\nclient_ca_file = 'no/such'";
+    let keys = ["ca_file", "cert_file", "client_ca_file", "key_file"];
+    let bad = Start::config(&format!("[tls]\nmode = 'accept'\n{files}")).bad();
+    assert_eq!(bad, keys.map(missing), "every file at once");
+    let given = "is not given, and tls.mode needs it: name a file in PEM (`eldest cert init` makes one)";
+    let bad = Start::config("[tls]\nmode = 'prefer'\nclient_certs = 'maybe'").bad();
+    let keys = ["tls.ca_file", "tls.cert_file"];
+    assert_eq!(&bad[..2], keys.map(|key| format!("default: {key}: {given}")));
+    assert_eq!(
+        bad[3],
+        "config.toml: tls.client_certs: \"maybe\" is not known: write \"optional\" or \"required\""
+    );
+    let off = Start::config(&format!("[tls]\n{files}"));
+    assert_eq!(off.remarks(), ["certificates are named in [tls] and not used: tls.mode is \"off\""]);
+    assert!(Start::default().good().tls.is_none());
+}
+
+#[test]
 fn secrets_are_trimmed_and_never_shown() {
     let config =
         Start::config("cluster_secret = '  top-secret-top-secret\n'\nadmin_token = 'secret-of-the-admin'")
@@ -201,7 +235,7 @@ fn secrets_are_trimmed_and_never_shown() {
         Start::config("cluster_secret = ' top-secret-top-secret '\nadmin_token = 'secret-of-the-admin'")
             .good();
     assert!(!format!("{config:?}").contains("secret-"), "{config:?}");
-    assert_eq!(config.secret.unwrap().expose(), "top-secret-top-secret");
+    assert_eq!(config.secret.unwrap().first.expose(), "top-secret-top-secret");
     assert_eq!(config.admin_token.unwrap().expose(), "secret-of-the-admin");
 }
 

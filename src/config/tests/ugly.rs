@@ -62,16 +62,15 @@ const ALL: [&str; 34] = [
     "config.toml: log.level: 3 is of the wrong type: write a text in quotes",
     "config.toml: mode: \"avialable\" is not known: write \"safe\" or \"available\"",
     "config.toml: snapshots: there is no such key: write one of ack, admin_token, admin_token_file, \
-     cluster_secret, cluster_secret_file, data, insecure, limits, listen, log, mode, snapshot_every, \
-     takeover, timing",
+     allowed_hosts, allowed_origins, cluster_secret, cluster_secret_file, data, insecure, limits, listen, log, mode, snapshot_every, \
+     takeover, timing, tls",
     "config.toml: timing.dead_after_ms: \"1s\" is of the wrong type: write a whole number without \
      quotes, sign or unit",
     "config.toml: timing.drift_percent: drift_percent must be below 25: the leader counts a lease \
      shortened by twice that (P11); here drift_percent = 30",
     "config.toml: timing.hold: there is no such key: did you mean hold_ms?",
-    "config.toml: tls: there is no such key: write one of ack, admin_token, admin_token_file, \
-     cluster_secret, cluster_secret_file, data, insecure, limits, listen, log, mode, snapshot_every, \
-     takeover, timing",
+    "config.toml: tls.certificate: there is no such key: write one of ca_file, cert_file, client_ca_file, \
+     client_certs, key_file, mode",
     "topology.json: node.name: \"zed\" is \"n1\" in clusters[0]: write the same name in both (line 4, \
      column 20)",
     "topology.json: node.role: there is no such key: write one of name, id (line 4, column 44)",

@@ -108,7 +108,10 @@ impl Event {
         match &self.draft.fact {
             Fact::Leader { epoch } => write!(out, ",\"epoch\":\"{epoch}\"")?,
             Fact::Members { json, .. } => out.push_str(json),
-            Fact::Change { key, value, rev } => self.write_change(out, key, value.as_ref(), rev.as_ref())?,
+            Fact::Change { key, value, rev, ended } => {
+                self.write_change(out, key, value.as_ref(), rev.as_ref())?;
+                ended.iter().try_for_each(|why| write!(out, ",\"reason\":\"{why}\""))?;
+            }
         }
         out.push_str("}\n\n");
         Ok(begins)

@@ -149,6 +149,11 @@ impl Ring {
     }
 
     /// The number that the next event will have.
+    /// How many events are kept, and their bytes.
+    pub fn size(&self) -> (usize, usize) {
+        (self.events.len(), self.bytes)
+    }
+
     pub fn next(&self) -> u64 {
         self.first + self.events.len() as u64
     }

@@ -72,6 +72,16 @@ enum Stage {
 }
 
 impl Feed {
+    /// Readers at this node.
+    pub fn readers(&self) -> usize {
+        self.0.readers.load(Ordering::Relaxed)
+    }
+
+    /// How many events are kept for those who come back, and their bytes.
+    pub fn kept(&self) -> (usize, usize) {
+        self.0.ring().size()
+    }
+
     /// From a place on, or from now on.
     pub fn subscribe(&self, filter: Filter, since: Option<Since>) -> Result<Subscription, Refused> {
         let shared = self.0.clone();

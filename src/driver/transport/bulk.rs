@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::post::{Fault, Poster};
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::Export;
-use crate::wire::{Packet, body_mac};
+use crate::wire::Packet;
 
 const CHUNK: usize = 256 << 10;
 /// Chunks read ahead of the network.
@@ -53,18 +53,18 @@ impl TransferContent {
 
 pub async fn send(poster: &Poster, packet: &Packet, content: TransferContent) -> Result<(), Fault> {
     let most = PATIENCE + Duration::from_secs(content.length() / BYTES_PER_SECOND_LEAST);
-    let key = poster.session().map(|session| *session.key());
+    let (headers, mac) = poster.prove_stream(packet)?;
     let (chunks, ready) = mpsc::channel(AHEAD);
-    let reading = tokio::task::spawn_blocking(move || read(content, key, chunks));
+    let reading = tokio::task::spawn_blocking(move || read(content, mac, chunks));
     let body = stream::unfold(ready, |mut ready| async move { Some((ready.recv().await?, ready)) });
-    let sent = poster.stream(packet, Body::wrap_stream(body), most).await;
+    let sent = poster.stream(packet.route, headers, Body::wrap_stream(body), most).await;
     // The reader ends by itself: its channel is closed, or everything has been read.
     let _ = reading.await;
     sent
 }
 
-fn read(content: TransferContent, key: Option<[u8; 32]>, chunks: mpsc::Sender<io::Result<Bytes>>) {
-    let mut out = Chunks { chunks, gathered: Vec::with_capacity(CHUNK), mac: key.map(|key| body_mac(&key)) };
+fn read(content: TransferContent, mac: Option<blake3::Hasher>, chunks: mpsc::Sender<io::Result<Bytes>>) {
+    let mut out = Chunks { chunks, gathered: Vec::with_capacity(CHUNK), mac };
     let written = content.write(&mut out).and_then(|()| out.end());
     if let Err(error) = written {
         // Nobody waits any more, or a file cannot be read and the stream must not look whole.

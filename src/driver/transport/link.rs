@@ -148,6 +148,9 @@ impl Link {
         match fault {
             Fault::Unreachable(error) => {
                 tracing::debug!(peer = self.poster.peer().0, %error, "call failed");
+                if let Some(why) = eldest_tls::explain(error) {
+                    self.note(Some(why));
+                }
                 if error.is_connect() {
                     self.watch.probe();
                 }

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use eldest_tls::trusting_nobody;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -45,7 +46,8 @@ const ELSEWHERE_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Network {
     links: RwLock<BTreeMap<NodeId, Running>>,
-    client: reqwest::Client,
+    /// For peers that do not speak TLS.
+    plain: reqwest::Client,
     tell: mpsc::Sender<Arrived>,
 }
 
@@ -65,8 +67,8 @@ impl Network {
     /// Starts the links' tasks on the current runtime.
     pub fn start(setup: &Arc<Setup>) -> Result<(Network, mpsc::Receiver<Arrived>), reqwest::Error> {
         let (tell, arrived) = mpsc::channel(ARRIVED_MOST);
-        let client = post::client(&setup.settings.timing)?;
-        let network = Network { links: RwLock::default(), client, tell };
+        let plain = post::client(&setup.settings.timing, trusting_nobody())?;
+        let network = Network { links: RwLock::default(), plain, tell };
         network.follow(setup);
         Ok((network, arrived))
     }
@@ -125,9 +127,17 @@ impl Network {
 
     fn start_link(&self, setup: &Arc<Setup>, member: &Member, home: String) -> Running {
         let authority = member.authority();
-        let (client, tell) = (self.client.clone(), self.tell.clone());
+        let (client, tell) = (self.client_for(setup, member.id), self.tell.clone());
         let (link, tasks) = Link::start(setup.clone(), member, authority == home, client, tell);
         Running { link, home, authority, since: Instant::now(), _tasks: tasks }
+    }
+
+    /// Each peer is believed by its own certificate alone, so each has a client of its own.
+    fn client_for(&self, setup: &Setup, peer: NodeId) -> reqwest::Client {
+        let by_tls = setup.dialling().map(|certificates| certificates.dialling(Some(peer.0)));
+        let client = by_tls.and_then(|tls| post::client(&setup.settings.timing, tls).ok());
+        // The other one trusts nobody: a peer that should be called by TLS is not called without.
+        client.unwrap_or_else(|| self.plain.clone())
     }
 
     fn link(&self, to: NodeId) -> Option<Arc<Link>> {

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use blake3::Hasher;
 use bytes::Bytes;
+use eldest_tls::rustls::ClientConfig;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Body, Client, StatusCode, Url};
 
@@ -13,7 +15,7 @@ use super::super::member::Member;
 use super::super::setup::Setup;
 use crate::protocol::Timing;
 use crate::types::NodeId;
-use crate::wire::{Challenge, Hello, Packet, Route, Sender, Session, header};
+use crate::wire::{CallProof, Challenge, Hello, Packet, Route, Sender, Session, header};
 
 /// Idle connections kept to one peer: as many as calls are on their way at once.
 const IDLE_MOST: usize = 8;
@@ -40,12 +42,13 @@ pub enum Fault {
 }
 
 /// A connection may take as long as a peer may be silent; then it is tried anew (C30).
-pub fn client(timing: &Timing) -> Result<Client, reqwest::Error> {
+pub fn client(timing: &Timing, tls: ClientConfig) -> Result<Client, reqwest::Error> {
     Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())
+        .tls_backend_preconfigured(tls)
         .connect_timeout(Duration::from_micros(timing.dead_after.0).max(PATIENCE_LEAST))
         .pool_max_idle_per_host(IDLE_MOST)
         .pool_idle_timeout(IDLE_FOR)
@@ -71,7 +74,7 @@ pub struct Poster {
 
 impl Poster {
     pub fn new(setup: Arc<Setup>, member: &Member, client: Client) -> Poster {
-        let base = member.url();
+        let base = setup.url(member);
         let url = |route: Route| {
             Url::parse(&format!("{base}{}", route.path())).expect("the configuration checked the address")
         };
@@ -112,7 +115,7 @@ impl Poster {
             body: &packet.body,
         };
         let proved = self.session().map(|session| (session.prove(&hello), session));
-        let headers = self.headers(&from, &packet.message, proved.as_ref().map(|((proof, _), _)| proof))?;
+        let headers = self.headers(&from, &packet.message, proved.as_ref().map(|(proof, _)| proof))?;
         let response = self
             .client
             .post(self.urls[packet.route as usize].clone())
@@ -122,16 +125,32 @@ impl Poster {
             .send()
             .await
             .map_err(Fault::Unreachable)?;
-        let proved = proved.map(|((_, counter), session)| (session, counter));
+        let proved = proved.map(|(proof, session)| (session, proof.counter));
         self.read(packet.route, response, proved).await
     }
 
+    /// The head of a stream, and what makes the proof of its body.
+    pub fn prove_stream(&self, packet: &Packet) -> Result<(HeaderMap, Option<Hasher>), Fault> {
+        let from = packet.sender.encode();
+        let (path, message) = (packet.route.path(), packet.message.as_str());
+        let hello = Hello { path, cluster: &self.cluster, from: &from, message, body: &[] };
+        let proved = self.session().map(|session| (session.prove(&hello), session));
+        let headers = self.headers(&from, message, proved.as_ref().map(|(proof, _)| proof))?;
+        Ok((headers, proved.map(|(proof, session)| session.stream_mac(proof.counter))))
+    }
+
     /// Sends a stream that proves itself by its last bytes.
-    pub async fn stream(&self, packet: &Packet, body: Body, most: Duration) -> Result<(), Fault> {
+    pub async fn stream(
+        &self,
+        route: Route,
+        headers: HeaderMap,
+        body: Body,
+        most: Duration,
+    ) -> Result<(), Fault> {
         let wall = &self.setup.wall;
         let cut_short = async {
             tokio::select! {
-                sent = self.stream_whole(packet, body, most) => sent,
+                sent = self.stream_whole(route, headers, body, most) => sent,
                 () = wall.rises(self.to) => Err(Fault::Swallowed),
             }
         };
@@ -139,18 +158,14 @@ impl Poster {
         sent.await.unwrap_or(Err(Fault::Swallowed))
     }
 
-    async fn stream_whole(&self, packet: &Packet, body: Body, most: Duration) -> Result<(), Fault> {
-        let from = packet.sender.encode();
-        let hello = Hello {
-            path: packet.route.path(),
-            cluster: &self.cluster,
-            from: &from,
-            message: &packet.message,
-            body: &[],
-        };
-        let proof = self.session().map(|session| session.prove(&hello).0);
-        let headers = self.headers(&from, &packet.message, proof.as_ref())?;
-        let url = self.urls[packet.route as usize].clone();
+    async fn stream_whole(
+        &self,
+        route: Route,
+        headers: HeaderMap,
+        body: Body,
+        most: Duration,
+    ) -> Result<(), Fault> {
+        let url = self.urls[route as usize].clone();
         let call = self.client.post(url).headers(headers).body(body).timeout(most);
         let response = call.send().await.map_err(Fault::Unreachable)?;
         match response.status() {
@@ -159,15 +174,16 @@ impl Poster {
         }
     }
 
-    fn headers(&self, from: &str, message: &str, proof: Option<&String>) -> Result<HeaderMap, Fault> {
+    fn headers(&self, from: &str, message: &str, proof: Option<&CallProof>) -> Result<HeaderMap, Fault> {
         let value =
             |text: &str| HeaderValue::from_str(text).map_err(|_| Fault::Unreadable("a header of ours"));
-        let mut headers = HeaderMap::with_capacity(4);
+        let mut headers = HeaderMap::with_capacity(5);
         headers.insert(header::CLUSTER, value(&self.cluster)?);
         headers.insert(header::FROM, value(from)?);
         headers.insert(header::MESSAGE, value(message)?);
         if let Some(proof) = proof {
-            headers.insert(header::PROOF, value(proof)?);
+            headers.insert(header::PROOF, value(&proof.proof)?);
+            headers.insert(header::HEAD_PROOF, value(&proof.head)?);
         }
         Ok(headers)
     }
@@ -210,13 +226,15 @@ impl Poster {
 
     /// Takes the challenge that comes with a refusal for want of proof.
     async fn refused(&self, status: StatusCode, response: reqwest::Response) -> Fault {
-        let challenge = response.headers().get(header::CHALLENGE).and_then(|value| value.to_str().ok());
-        let challenge = challenge.and_then(Challenge::decode);
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let (challenge, format) =
+            (text(header::CHALLENGE).and_then(Challenge::decode), text(header::PROOF_FORMAT));
         if let (StatusCode::UNAUTHORIZED, Some(secret), Some(challenge)) =
             (status, &self.setup.secret, challenge)
         {
             let me = self.setup.settings.me;
-            let session = nonce().map(|nonce| Session::new(secret, me, self.to, challenge, nonce));
+            let session = nonce().map(|nonce| Session::new(&secret.first(), me, self.to, challenge, nonce));
+            let session = session.map(|session| session.with_format(format));
             *self.slot() = session.map(Arc::new);
         }
         let body = read_body(response).await.unwrap_or_default();
@@ -227,7 +245,7 @@ impl Poster {
         self.to
     }
 
-    pub fn session(&self) -> Option<Arc<Session>> {
+    fn session(&self) -> Option<Arc<Session>> {
         self.slot().clone()
     }
 

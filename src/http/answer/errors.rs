@@ -183,6 +183,18 @@ impl From<Rejection> for Problem {
             }
             Reason::RoleHeld { role } => Problem::new(Code::RoleHeld, detail).with("role", &*role),
             Reason::LeaseLost { role } => Problem::new(Code::LeaseLost, detail).with("role", &*role),
+            Reason::WrongSecret => Problem::new(Code::Forbidden, detail),
+            Reason::LeaseNotHeld { lease, field } => Problem::new(Code::LeaseNotHeld, detail)
+                .with("field", field)
+                .with("with", store::lease_path(&lease)),
+            Reason::TooManyTethered { .. } => {
+                Problem::new(Code::RuleViolated, detail).with("rule", "too_many_with_lease")
+            }
+            Reason::NoTtl { .. } => Problem::new(Code::RuleViolated, detail).with("rule", "no_ttl"),
+            Reason::StateFull { area, used, most } => {
+                let problem = Problem::new(Code::StateFull, detail).with("used", used).with("most", most);
+                area.iter().fold(problem, |problem, area| problem.with("prefix", &**area))
+            }
             // Whoever is told so has what was asked for.
             Reason::Unchanged => Problem::new(Code::Exists, detail),
             Reason::KeyReused => key_reused(),

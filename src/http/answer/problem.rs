@@ -33,6 +33,7 @@ pub enum Code {
     Exists,
     RuleViolated,
     RoleHeld,
+    LeaseNotHeld,
     LeaderDoesNotTakeWritesync,
     WrongCluster,
     ModeMismatch,
@@ -55,6 +56,7 @@ pub enum Code {
     DiskFull,
     Quarantined,
     OutcomeUnknown,
+    StateFull,
 }
 
 impl Code {
@@ -76,6 +78,7 @@ impl Code {
             Code::Exists => ("exists", 409, "It exists already"),
             Code::RuleViolated => ("rule_violated", 409, "A rule forbids this"),
             Code::RoleHeld => ("role_held", 409, "Somebody else holds the role"),
+            Code::LeaseNotHeld => ("lease_not_held", 409, "The lease that it is to end with does not stand"),
             Code::LeaderDoesNotTakeWritesync => {
                 ("leader_does_not_take_writesync", 409, "A leader sends this and does not take it")
             }
@@ -104,6 +107,7 @@ impl Code {
             Code::DiskFull => ("disk_full", 503, "The disk is full"),
             Code::Quarantined => ("quarantined", 503, "The node is kept out of the cluster"),
             Code::OutcomeUnknown => ("outcome_unknown", 504, "It may or may not have happened"),
+            Code::StateFull => ("state_full", 507, "The state is as large as it may be"),
         }
     }
 

@@ -22,6 +22,10 @@ pub const AGE: HeaderName = HeaderName::from_static("eldest-age-ms");
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// So many lines at the end of a chunk were not taken: another node leads. One node says it to another.
 pub const NOT_TAKEN: HeaderName = HeaderName::from_static("eldest-not-taken");
+/// How long a document stands without being written or renewed, how long it has left, and the lease that it ends with.
+pub const TTL: HeaderName = HeaderName::from_static("eldest-ttl-ms");
+pub const EXPIRES_IN: HeaderName = HeaderName::from_static("eldest-expires-in-ms");
+pub const WITH: HeaderName = HeaderName::from_static("eldest-with");
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -13,7 +13,9 @@ use super::leader::{Settled, settle};
 use crate::driver::Verdicts;
 use crate::driver::api::{Denied, Written};
 use crate::http::answer::{Code, Failure, NOT_TAKEN, Problem, REQUEST_ID, outcome_unknown, push_command};
-use crate::http::request::{Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, Kind, line, read_body};
+use crate::http::request::{
+    Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, Kind, line, read_body, who,
+};
 
 /// What another node says of a chunk: its lines' results, or problems that name their fields.
 const ANSWER_MOST: usize = 16 << 20;
@@ -39,7 +41,7 @@ pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk
     let passed_on = head.headers.contains_key(FORWARDED);
     while !chunk.is_empty() {
         let request = request(context, head, &chunk, deadline);
-        let here = async || judge(context, &chunk).await;
+        let here = async || judge(context, head, &chunk).await;
         let said = match settle(context, &request, Kind::Write, no_forward, here).await {
             Ok(Settled::Here(verdicts)) => {
                 let count = verdicts.len();
@@ -73,8 +75,8 @@ fn request(context: &Context, head: &Parts, chunk: &Chunk, deadline: Instant) ->
 }
 
 /// Of as many lines as are decided. If this node leads no more, and nothing of the chunk has reached a log, that is the failure.
-async fn judge(context: &Context, chunk: &Chunk) -> Result<Vec<Verdict>, Failure> {
-    let mut verdicts = Proposed::new(context, chunk).await.verdicts().await;
+async fn judge(context: &Context, head: &Parts, chunk: &Chunk) -> Result<Vec<Verdict>, Failure> {
+    let mut verdicts = Proposed::new(context, head, chunk).await.verdicts().await;
     let Some(first_open) = verdicts.iter().position(is_open) else {
         return Ok(verdicts);
     };
@@ -98,10 +100,11 @@ pub struct Proposed {
 
 impl Proposed {
     /// Before whatever is proposed once this has returned.
-    pub async fn new(context: &Context, chunk: &Chunk) -> Proposed {
+    pub async fn new(context: &Context, head: &Parts, chunk: &Chunk) -> Proposed {
+        let who = who(head);
         let (mut writes, mut wrong) = (Vec::with_capacity(chunk.len()), Vec::new());
         for (place, (_, text)) in chunk.lines().enumerate() {
-            match line(text) {
+            match line(text, who) {
                 Ok(write) => writes.push(write),
                 Err(problem) => wrong.push((place, problem)),
             }
@@ -147,7 +150,7 @@ async fn doubted(context: &Context, text: &[u8], problem: Problem, until: Instan
     if !matches!(problem.code().status().as_u16(), 429 | 503) {
         return problem;
     }
-    let Ok((_, Some(call))) = line(text) else { return problem };
+    let Ok((_, Some(call))) = line(text, 0) else { return problem };
     match timeout_at(until, context.handle.may_have_been(call)).await.unwrap_or(true) {
         true => outcome_unknown("an earlier attempt of this line has reached a log"),
         false => problem,

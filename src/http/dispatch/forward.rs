@@ -13,12 +13,23 @@ use tokio::time::{Instant, sleep};
 
 use crate::driver::Setup;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
-use crate::http::request::{ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, Kind, url_safe};
+use crate::http::request::{
+    ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, Kind, SECRET, say_origin, url_safe,
+};
 use crate::types::NodeId;
 
 /// What goes along, besides the body. The rest is between the client and this node.
-const PASSED_ON: [HeaderName; 8] =
-    [ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, IDEMPOTENCY_KEY, FIRST_LINE, REQUEST_ID];
+const PASSED_ON: [HeaderName; 9] = [
+    ACCEPT,
+    AUTHORIZATION,
+    CONTENT_TYPE,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    IDEMPOTENCY_KEY,
+    FIRST_LINE,
+    REQUEST_ID,
+    SECRET,
+];
 
 /// What is between the leader and this node.
 const KEPT_BACK: [HeaderName; 3] = [CONNECTION, TRANSFER_ENCODING, HeaderName::from_static("keep-alive")];
@@ -63,7 +74,7 @@ async fn send(
     let sending = context
         .client
         .request(request.parts.method.clone(), format!("{url}{}", url_safe(target)))
-        .headers(passed_on(&request.parts.headers, context.me()))
+        .headers(passed_on(context, request, leader))
         .body(request.body.clone())
         .timeout(request.deadline.saturating_duration_since(Instant::now()))
         .send();
@@ -79,14 +90,17 @@ async fn send(
     }
 }
 
-fn passed_on(headers: &HeaderMap, me: NodeId) -> HeaderMap {
-    let mut passed = HeaderMap::with_capacity(PASSED_ON.len() + 1);
+fn passed_on(context: &Context, request: &ClientRequest, to: NodeId) -> HeaderMap {
+    let mut passed = HeaderMap::with_capacity(PASSED_ON.len() + 2);
     for name in PASSED_ON {
-        for value in headers.get_all(&name) {
+        for value in request.parts.headers.get_all(&name) {
             passed.append(&name, value.clone());
         }
     }
-    passed.insert(FORWARDED, HeaderValue::from(me.0));
+    passed.insert(FORWARDED, HeaderValue::from(context.me().0));
+    if let Some(origin) = request.origin() {
+        say_origin(&mut passed, &context.setup, to, origin);
+    }
     passed
 }
 

@@ -10,5 +10,5 @@ mod write;
 pub use chunk::{Decided, decide};
 pub use leader::{Settled, at_leader, settle};
 pub use pipeline::Pipeline;
-pub use read::{LeaseRead, Page, read, read_leases};
-pub use write::{granted, write};
+pub use read::{COMMON, LeaseRead, Page, list, read, read_leases};
+pub use write::{granted, write, write_with};

@@ -64,7 +64,7 @@ impl Pipeline<'_> {
             return text;
         }
         let until = Instant::now() + self.context.limits.request_timeout;
-        match timeout_at(until, Proposed::new(self.context, &chunk)).await {
+        match timeout_at(until, Proposed::new(self.context, self.head, &chunk)).await {
             Ok(proposed) => {
                 self.under_way.push_back(UnderWay { chunk, proposed, until, verdicts: None });
                 String::new()

@@ -1,7 +1,7 @@
 //! A read takes a view of the state at the wanted level; the route looks up in it what it shows.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode};
+use axum::http::{HeaderValue, Response};
 
 use super::leader::at_leader;
 use crate::driver::LeaseTimes;
@@ -17,7 +17,7 @@ use crate::types::{LeaseName, Text};
 pub type Look = fn(&Store, &ClientRequest, &Query) -> Answer;
 
 /// The parameters that every read takes, besides those of its route.
-const COMMON: [&str; 2] = ["level", "forward"];
+pub const COMMON: [&str; 2] = ["level", "forward"];
 
 /// The names that a read of leases is about.
 pub struct Page {
@@ -30,18 +30,31 @@ pub struct LeaseRead {
     /// The route's own parameters.
     pub params: &'static [&'static str],
     pub find: fn(&Store, &ClientRequest, &Query) -> Result<Page, Problem>,
-    pub show: fn(&Store, &Page, &[Known]) -> Result<String, Problem>,
+    pub show: fn(&Store, &ClientRequest, &Page, &[Known]) -> Answer,
+}
+
+impl LeaseRead {
+    /// Whether it goes through many rows.
+    fn is_list(&self) -> bool {
+        self.params.contains(&"limit")
+    }
 }
 
 #[derive(Clone, Copy)]
 enum Wanted<'a> {
-    State(Look),
+    One(Look),
+    List(Look),
     Leases(&'a LeaseRead),
 }
 
 /// Reads at the level that the call asks for: a local read is answered here, the others by the leader.
 pub async fn read(context: &Context, request: &ClientRequest, params: &[&str], look: Look) -> Answer {
-    at_level(context, request, params, Wanted::State(look)).await
+    at_level(context, request, params, Wanted::One(look)).await
+}
+
+/// The same for a look at many rows.
+pub async fn list(context: &Context, request: &ClientRequest, params: &[&str], look: Look) -> Answer {
+    at_level(context, request, params, Wanted::List(look)).await
 }
 
 /// The same for leases: some of what is shown of them only the leader knows.
@@ -67,7 +80,8 @@ async fn read_here(
 ) -> Result<Response<Body>, Failure> {
     let view = context.handle.read(query.level()).await?;
     let mut response = match wanted {
-        Wanted::State(look) => look(&view.store, request, query)?,
+        Wanted::One(look) => look(&view.store, request, query)?,
+        Wanted::List(look) => context.long_reads.run(|| look(&view.store, request, query)).await?,
         Wanted::Leases(leases) => show_leases(context, request, query, &view, leases).await?,
     };
     let headers = response.headers_mut();
@@ -86,13 +100,17 @@ async fn show_leases(
     view: &View,
     leases: &LeaseRead,
 ) -> Answer {
-    let page = (leases.find)(&view.store, request, query)?;
+    let find = || (leases.find)(&view.store, request, query);
+    let page = if leases.is_list() { context.long_reads.run(find).await? } else { find()? };
     let times = match query.level() {
+        // Of what has no end of its own nobody needs to ask.
+        _ if page.names.is_empty() => None,
         Level::Local => None,
         Level::Linear | Level::Leader => context.handle.lease_times(page.names.clone()).await,
     };
-    let shown = (leases.show)(&view.store, &page, &known_of(&page, times))?;
-    Ok(answer::json(StatusCode::OK, shown))
+    let known = known_of(&page, times);
+    let show = || (leases.show)(&view.store, request, &page, &known);
+    if leases.is_list() { context.long_reads.run(show).await } else { show() }
 }
 
 fn known_of(page: &Page, times: Option<LeaseTimes>) -> Vec<Known> {

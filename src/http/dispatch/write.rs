@@ -19,7 +19,18 @@ pub type Parse = fn(&ClientRequest) -> Result<Command, Problem>;
 pub type Show = fn(&Written) -> Response<Body>;
 
 pub async fn write(context: &Context, request: &ClientRequest, parse: Parse, show: Show) -> Answer {
-    let no_forward = request.no_forward()?;
+    write_with(context, request, &[], parse, show).await
+}
+
+/// The same for a route with parameters of its own.
+pub async fn write_with(
+    context: &Context,
+    request: &ClientRequest,
+    params: &[&str],
+    parse: Parse,
+    show: Show,
+) -> Answer {
+    let no_forward = request.query(&[&["forward"], params].concat())?.no_forward;
     at_leader(context, request, Kind::Write, no_forward, || write_here(context, request, parse, show)).await
 }
 

@@ -1,6 +1,7 @@
 //! Other nodes call the seed's routes with an envelope. Nothing of a call reaches the loop before its cluster, its
 //! sender and, where there is a secret, its proof have been checked.
 
+mod certificate;
 mod transfer;
 
 use std::sync::Arc;
@@ -11,20 +12,28 @@ use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
+use eldest_tls::Caller as Certified;
 use http_body_util::{BodyExt, Limited};
+use hyper::body::Body as _;
 
 use crate::driver::api::{PeerCall, PeerState};
 use crate::driver::{self, Handle, Setup, Wall};
 use crate::http::answer::{Code, Problem, Surroundings};
-use crate::http::request::{Admission, Context};
+use crate::http::request::{Admission, Caller, Context};
 use crate::protocol::{Message, Mode};
 use crate::types::NodeId;
 use crate::wire::{
-    self, Attachment, ClusterHead, Hello, Packet, Proof, ProofVerifier, Route, Sender, WireError, header,
+    self, Attachment, ClusterHead, HeadProof, Hello, PROOF_FORMAT, Packet, Proof, ProofVerifier, Route,
+    Sender, WireError, header,
 };
 
 /// The lines of one append or pull: a batch (`limits.batch_bytes`), or one record of the largest kind.
 const LINES_BYTES_MOST: usize = 16 << 20;
+/// Calls whose bodies are read before they are proved, at a time: where there is no secret, and of nodes of earlier
+/// versions. They bound the memory that such calls can fill; each is answered soon.
+const UNPROVED_MOST: usize = 8;
+/// A body that is no weight, such as that of a heartbeat.
+const UNPROVED_BYTES_FREE: u64 = 1024;
 /// How long a call from behind a wall is left without an answer: its sender has given it up by then.
 const WALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a body may take to arrive: a peer that is slower than this is sent a new one later.
@@ -40,6 +49,8 @@ pub struct PeerEndpoint {
     setup: Arc<Setup>,
     /// None: the cluster has no secret.
     verifier: Option<ProofVerifier>,
+    /// Bodies of calls that nobody has proved yet.
+    unproved: Admission,
     /// Differences of states on their way in: each is held in memory.
     differences: Admission,
     /// How long a response waits for what there is to say: a beat. Later the answer is a call of its own.
@@ -54,8 +65,13 @@ struct PeerRequest<'a> {
     from: &'a str,
     message: &'a str,
     proof: &'a str,
+    /// None: the caller proves its calls only as wholes.
+    head_proof: Option<&'a str>,
     head: ClusterHead,
     sender: Sender,
+    caller: Option<&'a Arc<Caller>>,
+    /// Whose certificate the connection has shown; none where it is plain.
+    certified: Option<Certified>,
 }
 
 impl PeerEndpoint {
@@ -68,6 +84,7 @@ impl PeerEndpoint {
             handle: context.handle.clone(),
             cluster: setup.cluster.clone(),
             mode: setup.settings.mode,
+            unproved: Admission::new(UNPROVED_MOST),
             differences: Admission::new(1),
             me,
             setup: setup.clone(),
@@ -116,6 +133,10 @@ impl PeerEndpoint {
             return Err(Problem::new(Code::WrongCluster, detail));
         }
         let Sender { from, to, .. } = request.sender;
+        certificate::check(request.certified, from)?;
+        if let (Some(_), Some(caller)) = (request.certified, request.caller) {
+            caller.has_proved_a_peer();
+        }
         if to != self.me {
             let detail = format!("this is node {}; the call is meant for node {}", self.me.0, to.0);
             return Err(Problem::new(Code::WrongCluster, detail));
@@ -160,8 +181,7 @@ impl PeerEndpoint {
         request: &PeerRequest<'_>,
         body: Body,
     ) -> Result<Response<Body>, Problem> {
-        let body = read(body).await?;
-        let proof = self.check_proof(request, &body)?;
+        let (body, proof) = self.read_proved(request, body).await?;
         self.setup.directory.meet(request.sender.from, &request.head.at);
         let call = driver::decode(request.sender, request.message, body).map_err(unreadable)?;
         let waits = Route::expects_answer(&call.envelope.message);
@@ -177,10 +197,10 @@ impl PeerEndpoint {
         request: &PeerRequest<'_>,
         body: Body,
     ) -> Result<Response<Body>, Problem> {
-        let proof = self.check_proof(request, &[])?;
+        let proof = self.check_stream(request)?;
         let importer = self.handle.importer().await.map_err(|error| transfer::problem(&error))?;
-        let key = proof.as_ref().map(|proof| *proof.key());
-        let (incoming, store) = transfer::snapshot(importer, body, key, self.mode).await?;
+        let mac = stream_mac(request, proof.as_ref());
+        let (incoming, store) = transfer::snapshot(importer, body, mac, self.mode).await?;
         let meta = incoming.boundary().meta.clone();
         let message = wire::decode(request.message, wire::Attached::Snapshot(meta)).map_err(unreadable)?;
         self.deliver(request, message, PeerState::Snapshot(Box::new((incoming, store))), proof.as_ref()).await
@@ -191,13 +211,13 @@ impl PeerEndpoint {
         request: &PeerRequest<'_>,
         body: Body,
     ) -> Result<Response<Body>, Problem> {
-        let proof = self.check_proof(request, &[])?;
+        let proof = self.check_stream(request)?;
         let Some(_permit) = self.differences.enter() else {
             let problem = Problem::new(Code::TooManyRequests, "another node's state is being taken in");
             return Err(problem.with("bound", "differences of states at a time"));
         };
-        let (key, most) = (proof.as_ref().map(|proof| *proof.key()), self.setup.settings.limits.merge_bytes);
-        let handed = transfer::difference(body, key, most).await?;
+        let (mac, most) = (stream_mac(request, proof.as_ref()), self.setup.settings.limits.merge_bytes);
+        let handed = transfer::difference(body, mac, most).await?;
         let attached = wire::Attached::Difference(handed.boundary.meta.clone());
         let message = wire::decode(request.message, attached).map_err(unreadable)?;
         self.deliver(request, message, PeerState::Difference(Box::new(handed)), proof.as_ref()).await
@@ -216,24 +236,58 @@ impl PeerEndpoint {
         Ok(self.respond(request, answer, proof))
     }
 
-    /// Without a proof that checks, a caller is told what to build one on, and nothing else happens.
-    fn check_proof(&self, request: &PeerRequest<'_>, body: &[u8]) -> Result<Option<Proof>, Problem> {
-        let Some(verifier) = &self.verifier else {
+    /// Without a proof that checks, a caller is told what to build one on, and nothing else happens. Where the head is proved
+    /// by itself, a body is read only then.
+    async fn read_proved(
+        &self,
+        request: &PeerRequest<'_>,
+        body: Body,
+    ) -> Result<(Bytes, Option<Proof>), Problem> {
+        let head = self.check_head(request)?;
+        let _permit =
+            match head.is_none() && body.size_hint().upper().is_none_or(|most| most > UNPROVED_BYTES_FREE) {
+                true => Some(self.unproved.enter().ok_or_else(too_many_unproved)?),
+                false => None,
+            };
+        let body = read(body).await?;
+        let proof = self.check_whole(request, head, &body)?;
+        Ok((body, proof))
+    }
+
+    fn check_stream(&self, request: &PeerRequest<'_>) -> Result<Option<Proof>, Problem> {
+        let head = self.check_head(request)?;
+        self.check_whole(request, head, &[])
+    }
+
+    /// None: the head is not proved by itself, or there is nothing to be proved.
+    fn check_head(&self, request: &PeerRequest<'_>) -> Result<Option<HeadProof>, Problem> {
+        let (Some(verifier), Some(head)) = (&self.verifier, request.head_proof) else {
             return Ok(None);
         };
-        let PeerRequest { path, cluster, from, message, proof, sender, .. } = *request;
-        let hello = Hello { path, cluster, from, message, body };
-        if let Some(proof) = verifier.check(sender.from, &hello, proof) {
-            return Ok(Some(proof));
+        let checked = verifier.check_head(request.sender.from, &request.hello(&[]), request.proof, head);
+        let Some(proved) = checked else {
+            return Err(unproved(verifier, request.sender.from));
+        };
+        if let Some(caller) = request.caller {
+            caller.has_proved_a_peer();
         }
-        let challenge = verifier.challenge(sender.from).encode();
-        let challenge =
-            HeaderValue::from_str(&challenge).map_err(|_| unreadable(WireError::Missing("challenge")))?;
-        let problem = Problem::new(
-            Code::Unauthorized,
-            "the call does not prove that its sender knows the cluster's secret",
-        );
-        Err(problem.header(HeaderName::from_static(header::CHALLENGE), challenge))
+        Ok(Some(proved))
+    }
+
+    fn check_whole(
+        &self,
+        request: &PeerRequest<'_>,
+        head: Option<HeadProof>,
+        body: &[u8],
+    ) -> Result<Option<Proof>, Problem> {
+        let (Some(verifier), hello) = (&self.verifier, request.hello(body)) else {
+            return Ok(None);
+        };
+        let proof = match head {
+            Some(head) => head.check_body(&hello),
+            None => verifier.check(request.sender.from, &hello, request.proof),
+        };
+        proof.map(Some).ok_or_else(|| unproved(verifier, request.sender.from))
     }
 
     fn respond(
@@ -272,16 +326,51 @@ impl<'a> PeerRequest<'a> {
             value.ok_or_else(|| unreadable(WireError::Missing(name)))
         };
         let (from, cluster) = (text(header::FROM)?, text(header::CLUSTER)?);
+        let head_proof = text(header::HEAD_PROOF).ok();
         Ok(PeerRequest {
             path: route.path(),
             cluster,
             from,
             message: text(header::MESSAGE)?,
             proof: text(header::PROOF).unwrap_or_default(),
+            head_proof,
+            caller: parts.extensions.get(),
             head: ClusterHead::decode(cluster).map_err(unreadable)?,
             sender: Sender::decode(from).map_err(unreadable)?,
+            certified: parts.extensions.get::<Certified>().copied(),
         })
     }
+}
+
+impl PeerRequest<'_> {
+    fn hello<'a>(&'a self, body: &'a [u8]) -> Hello<'a> {
+        let PeerRequest { path, cluster, from, message, .. } = *self;
+        Hello { path, cluster, from, message, body }
+    }
+}
+
+/// The challenge to build a proof on.
+fn unproved(verifier: &ProofVerifier, from: NodeId) -> Problem {
+    let detail = "the call does not prove that its sender knows the cluster's secret";
+    let problem = Problem::new(Code::Unauthorized, detail);
+    let challenge = verifier.challenge(from).encode();
+    let Ok(challenge) = HeaderValue::from_str(&challenge) else {
+        return unreadable(WireError::Missing("challenge"));
+    };
+    let format = HeaderValue::from_static(PROOF_FORMAT);
+    problem
+        .header(HeaderName::from_static(header::CHALLENGE), challenge)
+        .header(HeaderName::from_static(header::PROOF_FORMAT), format)
+}
+
+fn too_many_unproved() -> Problem {
+    let bound = "bodies of calls that are not proved";
+    Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
+}
+
+/// What checks the body of a stream.
+fn stream_mac(request: &PeerRequest<'_>, proof: Option<&Proof>) -> Option<blake3::Hasher> {
+    proof.map(|proof| proof.stream_mac(request.head_proof.is_some()))
 }
 
 fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {

@@ -15,7 +15,6 @@ use crate::protocol::Mode;
 use crate::storage::node::{self, LoadError, Receiving, SentDifference};
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError};
 use crate::store::Store;
-use crate::wire::body_mac;
 
 /// Pieces that wait for the disk: the network waits in turn.
 const AHEAD: usize = 4;
@@ -27,12 +26,12 @@ const TAG_BYTES: usize = 32;
 pub async fn snapshot(
     importer: Importer,
     body: Body,
-    key: Option<[u8; 32]>,
+    mac: Option<blake3::Hasher>,
     mode: Mode,
 ) -> Result<(Incoming, Store), Problem> {
     let (pieces, written) = mpsc::channel::<Bytes>(AHEAD);
     let writing = tokio::task::spawn_blocking(move || write(importer, written));
-    let arrived = verify(body, key, pieces).await;
+    let arrived = verify(body, mac, pieces).await;
     // The writer ends when the pieces do, and removes what is not whole.
     let written = writing.await.map_err(|_| broken("it could not be written"))?;
     arrived?;
@@ -45,10 +44,14 @@ pub async fn snapshot(
     finishing.await.map_err(|_| broken("it could not be read"))?
 }
 
-pub async fn difference(body: Body, key: Option<[u8; 32]>, most: u64) -> Result<SentDifference, Problem> {
+pub async fn difference(
+    body: Body,
+    mac: Option<blake3::Hasher>,
+    most: u64,
+) -> Result<SentDifference, Problem> {
     let (pieces, arriving) = mpsc::channel::<Bytes>(AHEAD);
     let reading = tokio::task::spawn_blocking(move || read(arriving, most));
-    let arrived = verify(body, key, pieces).await;
+    let arrived = verify(body, mac, pieces).await;
     // What was read ends with the pieces, whole or not.
     let read = reading.await.map_err(|_| broken("it could not be read"))?;
     arrived?;
@@ -76,8 +79,11 @@ fn write(mut importer: Importer, mut pieces: mpsc::Receiver<Bytes>) -> Result<Im
 }
 
 /// Passes the body on, all but the proof at its end, which it checks.
-async fn verify(mut body: Body, key: Option<[u8; 32]>, pieces: mpsc::Sender<Bytes>) -> Result<(), Problem> {
-    let mut mac = key.map(|key| body_mac(&key));
+async fn verify(
+    mut body: Body,
+    mut mac: Option<blake3::Hasher>,
+    pieces: mpsc::Sender<Bytes>,
+) -> Result<(), Problem> {
     let mut tail = BytesMut::new();
     loop {
         let frame = timeout(SILENCE_TIMEOUT, body.frame()).await;
@@ -136,10 +142,14 @@ mod tests {
 
     use super::*;
 
-    const KEY: [u8; 32] = [5; 32];
+    fn mac(key: u8) -> blake3::Hasher {
+        let mut mac = blake3::Hasher::new_keyed(&[key; 32]);
+        mac.update(b"label");
+        mac
+    }
 
     fn proved(content: &[u8]) -> Vec<u8> {
-        let tag = body_mac(&KEY).update(content).finalize();
+        let tag = mac(5).update(content).finalize();
         [content, tag.as_bytes()].concat()
     }
 
@@ -154,9 +164,9 @@ mod tests {
     }
 
     /// What is passed on of a body, and what is wrong with it.
-    async fn verified(body: Body, key: Option<[u8; 32]>) -> (Vec<u8>, Result<(), Code>) {
+    async fn verified(body: Body, given: Option<blake3::Hasher>) -> (Vec<u8>, Result<(), Code>) {
         let (pieces, mut arriving) = mpsc::channel(1000);
-        let arrived = verify(body, key, pieces).await.map_err(|problem| problem.code());
+        let arrived = verify(body, given, pieces).await.map_err(|problem| problem.code());
         let mut all = Vec::new();
         while let Some(piece) = arriving.recv().await {
             assert!(!piece.is_empty(), "a piece says something");
@@ -170,7 +180,7 @@ mod tests {
         for length in [0, 1, 31, 32, 33, 64, 100] {
             let whole = proved(&content(length));
             for size in [1, 7, 31, 32, 33, 64, 65, whole.len()] {
-                let (passed, arrived) = verified(in_frames(&whole, size), Some(KEY)).await;
+                let (passed, arrived) = verified(in_frames(&whole, size), Some(mac(5))).await;
                 assert_eq!((passed, arrived), (content(length), Ok(())), "{length} bytes by {size}");
             }
         }
@@ -185,8 +195,8 @@ mod tests {
             bytes
         };
         let tagged = |tag: blake3::Hash| [&text[..], tag.as_bytes()].concat();
-        let anothers = tagged(body_mac(&[6; 32]).update(&text).finalize());
-        let unlabelled = tagged(blake3::keyed_hash(&KEY, &text));
+        let anothers = tagged(mac(6).update(&text).finalize());
+        let unlabelled = tagged(blake3::keyed_hash(&[5; 32], &text));
         for (what, bytes) in [
             ("nothing", Vec::new()),
             ("less than a proof", whole[..31].to_vec()),
@@ -202,7 +212,7 @@ mod tests {
             ("a hash that is no body's proof", unlabelled),
         ] {
             for size in [1, 32, 200] {
-                let (_, arrived) = verified(in_frames(&bytes, size), Some(KEY)).await;
+                let (_, arrived) = verified(in_frames(&bytes, size), Some(mac(5))).await;
                 assert_eq!(arrived, Err(Code::Unauthorized), "{what}, by {size}");
             }
         }
@@ -220,18 +230,18 @@ mod tests {
         let frames = [Frame::data(Bytes::from(proved(&content(3)))), Frame::trailers(Default::default())];
         let frames = frames.map(Ok::<_, Infallible>);
         let body = Body::new(StreamBody::new(stream::iter(frames)));
-        assert_eq!(verified(body, Some(KEY)).await, (content(3), Ok(())));
+        assert_eq!(verified(body, Some(mac(5))).await, (content(3), Ok(())));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_breaks_off_or_falls_silent_is_refused() {
         let broken = stream::iter([Ok(Bytes::from(proved(b"x"))), Err(std::io::Error::other("gone"))]);
-        let (_, arrived) = verified(Body::from_stream(broken), Some(KEY)).await;
+        let (_, arrived) = verified(Body::from_stream(broken), Some(mac(5))).await;
         assert_eq!(arrived, Err(Code::BadField));
         let first = stream::iter([Ok::<_, Infallible>(Bytes::from(proved(b"x")))]);
         let silent = Body::from_stream(first.chain(stream::pending()));
         let began = tokio::time::Instant::now();
-        assert_eq!(verified(silent, Some(KEY)).await.1, Err(Code::BadField));
+        assert_eq!(verified(silent, Some(mac(5))).await.1, Err(Code::BadField));
         assert_eq!(began.elapsed().as_secs(), SILENCE_TIMEOUT.as_secs());
     }
 
@@ -243,14 +253,14 @@ mod tests {
             tokio::time::sleep(SILENCE_TIMEOUT - Duration::from_secs(1)).await;
             Ok::<_, Infallible>(frame)
         });
-        assert_eq!(verified(Body::from_stream(slow), Some(KEY)).await, (b"slow".to_vec(), Ok(())));
+        assert_eq!(verified(Body::from_stream(slow), Some(mac(5))).await, (b"slow".to_vec(), Ok(())));
     }
 
     #[tokio::test]
     async fn whoever_stops_taking_says_why() {
         let (pieces, arriving) = mpsc::channel(1);
         drop(arriving);
-        assert!(verify(in_frames(&content(100), 50), Some(KEY), pieces).await.is_ok());
+        assert!(verify(in_frames(&content(100), 50), Some(mac(5)), pieces).await.is_ok());
     }
 
     #[test]

@@ -18,6 +18,11 @@ impl AdminAuth {
         AdminAuth { token: token.map(|token| blake3::hash(token.as_bytes())), loopback }
     }
 
+    /// Whether a call comes with the configured token.
+    pub fn is_shown(&self, headers: &HeaderMap) -> bool {
+        self.token.is_some() && self.check(headers).is_ok()
+    }
+
     pub fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let Some(token) = self.token else {
             let open = "no admin token is configured, so this route is open on loopback listeners only";

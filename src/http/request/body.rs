@@ -1,5 +1,7 @@
 //! Bodies are read within a size and a time, and parsed as JSON.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
@@ -8,38 +10,75 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Duration, Instant, timeout_at};
 
+use super::callers::{Caller, Held, no_memory};
 use crate::http::answer::{Code, Problem};
 
+/// What a body may take before its rate counts: a lost packet is sent again within it.
+const GRACE: Duration = Duration::from_secs(3);
+/// Less in a second is not a slow line but a body that is held back.
+const RATE_LEAST: usize = 16 << 10;
+
 /// Reads it all, or says why not. A body that came with its head costs no timer and no copy.
-pub async fn read(mut body: Body, most: usize, deadline: Instant) -> Result<Bytes, Problem> {
+pub async fn read(body: Body, most: usize, deadline: Instant) -> Result<Bytes, Problem> {
+    Ok(read_held(body, most, deadline, None).await?.0)
+}
+
+/// The same, as far as there is memory for this caller's bodies. It is held for as long as what comes with the body.
+pub async fn read_held(
+    mut body: Body,
+    most: usize,
+    deadline: Instant,
+    caller: Option<&Arc<Caller>>,
+) -> Result<(Bytes, Option<Held>), Problem> {
     if body.is_end_stream() {
-        return Ok(Bytes::new());
+        return Ok((Bytes::new(), None));
     }
     if body.size_hint().lower() > most as u64 {
         return Err(too_large(most));
     }
-    let reading = async {
-        let first = next(&mut body).await?.unwrap_or_default();
-        if first.len() > most {
-            return Err(too_large(most));
+    let mut reading = Reading { most, began: Instant::now(), deadline, held: None };
+    let first = reading.next(&mut body, 0).await?.unwrap_or_default();
+    if let Some(caller) = caller {
+        reading.held = Some(caller.hold(first.len()).ok_or_else(no_memory)?);
+    }
+    if body.is_end_stream() {
+        return Ok((first, reading.held));
+    }
+    let mut whole = BytesMut::from(first.as_ref());
+    drop(first);
+    while let Some(more) = reading.next(&mut body, whole.len()).await? {
+        let before = whole.capacity();
+        whole.extend_from_slice(&more);
+        // What has been set aside counts, filled or not.
+        let grown = whole.capacity().saturating_sub(before);
+        if grown > 0 && reading.held.as_mut().is_some_and(|held| !held.grow(grown)) {
+            return Err(no_memory());
         }
-        if body.is_end_stream() {
-            return Ok(first);
+    }
+    Ok((whole.freeze(), reading.held))
+}
+
+/// A body that is being read.
+struct Reading {
+    most: usize,
+    began: Instant,
+    deadline: Instant,
+    held: Option<Held>,
+}
+
+impl Reading {
+    /// The next piece, after so many bytes; none at the end.
+    async fn next(&self, body: &mut Body, so_far: usize) -> Result<Option<Bytes>, Problem> {
+        let in_time = GRACE + Duration::from_millis((so_far * 1000 / RATE_LEAST) as u64);
+        let piece = timeout_at(self.deadline.min(self.began + in_time), next(body)).await;
+        let late = "the body took too long; nothing was done with it";
+        let piece = piece.map_err(|_| Problem::new(Code::RequestTimeout, late))??;
+        match piece.as_ref().is_some_and(|piece| so_far + piece.len() > self.most) {
+            true => Err(too_large(self.most)),
+            false => Ok(piece),
         }
-        let mut whole = BytesMut::from(first.as_ref());
-        while let Some(more) = next(&mut body).await? {
-            if whole.len() + more.len() > most {
-                return Err(too_large(most));
-            }
-            whole.extend_from_slice(&more);
-        }
-        Ok(whole.freeze())
-    };
-    match timeout_at(deadline, reading).await {
-        Ok(read) => read,
-        Err(_) => Err(Problem::new(Code::RequestTimeout, "the body took too long; nothing was done with it")),
     }
 }
 
@@ -122,6 +161,8 @@ pub fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt;
+
     use super::*;
 
     #[derive(Debug, serde::Deserialize)]
@@ -152,6 +193,40 @@ mod tests {
             let refused = read(larger, 4, far).await.err().map(|problem| problem.code());
             assert_eq!(refused, Some(Code::BodyTooLarge));
         }
+    }
+
+    /// A byte now and then is none that anybody waits for.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_drips_is_given_up_long_before_its_time() {
+        let far = Instant::now() + Duration::from_secs(3600);
+        let drip = |bytes: usize| {
+            let piece = Bytes::from(vec![b' '; bytes]);
+            Body::from_stream(futures_util::stream::repeat(piece).then(|piece| async {
+                tokio::time::sleep(Duration::from_millis(900)).await;
+                Ok::<_, std::convert::Infallible>(piece)
+            }))
+        };
+        for (bytes, code, seconds) in [(1, Code::RequestTimeout, 3), (RATE_LEAST, Code::BodyTooLarge, 58)] {
+            let began = Instant::now();
+            let refused = read(drip(bytes), 64 * RATE_LEAST, far).await.err().map(|problem| problem.code());
+            assert_eq!((refused, began.elapsed().as_secs()), (Some(code), seconds));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_held_of_a_body_is_given_back_with_it() {
+        let limits =
+            crate::config::HttpLimits { bodies_bytes: 100, bodies_bytes_each: 100, ..Default::default() };
+        let callers = super::super::Callers::new(&limits);
+        let caller = callers.place([10, 0, 0, 1].into(), false, 0).expect("there is room").caller.clone();
+        let far = Instant::now() + Duration::from_secs(3600);
+        let refused = read_held(Body::from(vec![b' '; 101]), 1000, far, Some(&caller)).await.err();
+        assert_eq!(refused.map(|problem| problem.code()), Some(Code::TooManyRequests));
+        let held =
+            read_held(Body::from(vec![b' '; 60]), 1000, far, Some(&caller)).await.expect("there is room");
+        assert!(caller.hold(41).is_none());
+        drop(held);
+        assert!(caller.hold(100).is_some());
     }
 
     #[test]

@@ -9,11 +9,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
+use super::callers::Caller;
 use super::context::Context;
+use super::seats::{Admitted, Origin};
 use super::url::Query;
 use super::{body, headers};
 use crate::http::answer::{Code, Problem, outcome_unknown};
 use crate::protocol::Mode;
+use crate::store::SecretHash;
 use crate::types::Call;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,16 @@ impl ClientRequest {
         Ok(self.query(&["forward"])?.no_forward)
     }
 
+    /// Where the call came from, as far as that is known.
+    pub fn origin(&self) -> Option<Origin> {
+        self.parts.extensions.get::<Admitted>()?.origin
+    }
+
+    /// From here on the call may wait for long: it is counted among those that do.
+    pub fn wait(&self) -> Result<(), Problem> {
+        self.parts.extensions.get::<Admitted>().map_or(Ok(()), Admitted::wait)
+    }
+
     pub fn path(&self) -> &str {
         self.parts.uri.path()
     }
@@ -77,6 +90,11 @@ impl ClientRequest {
         body::raw(&self.body)
     }
 
+    /// What its caller shows of what it holds, in the body or, where there is no room, in the head (P53).
+    pub fn secret(&self) -> Result<Option<SecretHash>, Problem> {
+        headers::secret(&self.parts.headers)
+    }
+
     /// What its `Idempotency-Key` makes of it, if there is one.
     pub fn idempotent_call(&self) -> Result<Option<Call>, Problem> {
         headers::idempotent_call(&self.parts, &self.body)
@@ -94,10 +112,15 @@ impl FromRequest<Arc<Context>> for ClientRequest {
 
     async fn from_request(request: Request, context: &Arc<Context>) -> Result<ClientRequest, Problem> {
         let now = Instant::now();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let limits = &context.limits;
         let whole_by = now + limits.body_timeout.min(limits.request_timeout);
-        let body = body::read(body, limits.body_bytes, whole_by).await?;
+        let caller = parts.extensions.get::<Arc<Caller>>();
+        let (body, held) = body::read_held(body, limits.body_bytes, whole_by, caller).await?;
+        if let Some(held) = held {
+            // For as long as anybody has the request, whole or its head.
+            parts.extensions.insert(Arc::new(held));
+        }
         let mode = context.setup.settings.mode;
         Ok(ClientRequest { parts, body, deadline: now + limits.request_timeout, mode })
     }

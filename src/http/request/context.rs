@@ -6,12 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::HeaderValue;
+use eldest_tls::trusting_nobody;
 use tokio::sync::Semaphore;
 
 use super::admission::Admission;
 use super::auth::AdminAuth;
+use super::callers::Callers;
+use super::long_reads::LongReads;
+use super::seats::Seats;
+use super::traffic::Traffic;
+use super::web::Web;
 use crate::config::HttpLimits;
-use crate::driver::{Handle, Member, Setup};
+use crate::driver::{Handle, Setup};
 use crate::http::answer::{Code, Problem, Surroundings};
 use crate::protocol::Timing;
 use crate::types::NodeId;
@@ -42,17 +48,26 @@ pub struct Context {
     pub setup: Arc<Setup>,
     pub limits: HttpLimits,
     pub admin: AdminAuth,
-    pub admission: Admission,
+    /// What browsers may be made to do here.
+    pub web: Web,
+    /// What each address has of connections and of memory.
+    pub callers: Callers,
+    /// Of calls under way.
+    pub seats: Arc<Seats>,
+    pub long_reads: LongReads,
     /// Calls that wait for a change of leadership.
     pub waiting: Admission,
     /// Whole-data documents: one at a time, each is held in memory.
     pub restores: Admission,
+    /// Whole logs and states on their way to an operator: one at a time.
+    pub catch_ups: Arc<Semaphore>,
     /// Roles that are held by open streams.
     pub holds: Arc<Semaphore>,
     /// Streams of commands that clients have open.
     pub streams: Arc<Semaphore>,
     /// For calls that another node answers.
     pub client: reqwest::Client,
+    pub traffic: Traffic,
     node: HeaderValue,
     /// Tells the request ids of this process from those of any other.
     tag: u32,
@@ -66,16 +81,22 @@ impl Context {
         setup: Arc<Setup>,
         limits: HttpLimits,
         admin_token: Option<&str>,
+        web: Web,
         listen: SocketAddr,
     ) -> Result<Context, reqwest::Error> {
         Ok(Context {
-            client: client(&setup.settings.timing, &limits)?,
+            client: client(&setup, &limits)?,
             admin: AdminAuth::new(admin_token, listen.ip().to_canonical().is_loopback()),
-            admission: Admission::new(limits.requests),
+            web,
+            callers: Callers::new(&limits),
+            seats: Seats::new(limits.requests, limits.address_percent).into(),
+            long_reads: LongReads::new(),
             waiting: Admission::new(WAITING_MOST),
             restores: Admission::new(1),
+            catch_ups: Arc::new(Semaphore::new(1)),
             holds: Arc::new(Semaphore::new(HOLDS_MOST)),
             streams: Arc::new(Semaphore::new(STREAMS_MOST)),
+            traffic: Traffic::default(),
             node: HeaderValue::from(setup.settings.me.0),
             tag: getrandom::u32().unwrap_or_else(|_| std::process::id()),
             made: AtomicU64::new(0),
@@ -90,11 +111,19 @@ impl Context {
     }
 
     pub fn url(&self, node: NodeId) -> Option<String> {
-        self.setup.known().member(node).map(Member::url)
+        self.setup.known().member(node).map(|member| self.setup.url(member))
     }
 
     pub fn node_value(&self) -> HeaderValue {
         self.node.clone()
+    }
+
+    /// Whether the topology, or the log, knows a node or its host by this name, which is in lower case.
+    pub fn is_member_name(&self, name: &str) -> bool {
+        let own = self.setup.cluster.at.rsplit_once(':').map(|(host, _)| host);
+        let known = self.setup.known();
+        let mut names = known.members.iter().flat_map(|member| [&member.name[..], &member.host]).chain(own);
+        names.any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// The leader, if it is another node.
@@ -145,13 +174,15 @@ impl Context {
 
 /// Idle connections are given up well before a server closes them, or a write could race with the closing; every node
 /// has the same time-outs.
-fn client(timing: &Timing, limits: &HttpLimits) -> Result<reqwest::Client, reqwest::Error> {
+fn client(setup: &Setup, limits: &HttpLimits) -> Result<reqwest::Client, reqwest::Error> {
+    let tls = setup.dialling().map_or_else(trusting_nobody, |certificates| certificates.dialling(None));
     reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())
-        .connect_timeout(dial(timing))
+        .tls_backend_preconfigured(tls)
+        .connect_timeout(dial(&setup.settings.timing))
         .pool_idle_timeout(limits.idle_timeout / 2)
         .pool_max_idle_per_host(IDLE_MOST)
         .tcp_nodelay(true)

@@ -8,9 +8,10 @@ use axum::http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 
+use super::seats::Admitted;
 use super::url::decode;
 use crate::http::answer::{Code, Problem};
-use crate::store::Condition;
+use crate::store::{Condition, SecretHash};
 use crate::types::Call;
 
 /// The node that passed a client's call on; it is never passed on again.
@@ -18,6 +19,21 @@ pub const FORWARDED: HeaderName = HeaderName::from_static("eldest-forwarded");
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The number of the first line of a chunk, where one node passes a part of a stream on to another.
 pub const FIRST_LINE: HeaderName = HeaderName::from_static("eldest-first-line");
+
+/// What whoever holds something shows, in the head where the call has no body for it (P53).
+pub const SECRET: HeaderName = HeaderName::from_static("eldest-secret");
+
+/// As long as a name.
+const SECRET_MOST: usize = 256;
+
+/// The secret that a call shows in its head.
+pub fn secret(headers: &HeaderMap) -> Result<Option<SecretHash>, Problem> {
+    let Some(value) = headers.get(SECRET) else { return Ok(None) };
+    match value.to_str() {
+        Ok(text) if (1..=SECRET_MOST).contains(&text.len()) => Ok(Some(SecretHash::of(text))),
+        _ => Err(Problem::field("Eldest-Secret", "it has 1 to 256 visible ASCII characters")),
+    }
+}
 
 /// A line's worth: clients send random numbers, or names of their own jobs.
 const KEY_MOST: usize = 255;
@@ -125,7 +141,7 @@ fn wrong(name: HeaderName, detail: &'static str) -> Problem {
     Problem::field(shown, detail)
 }
 
-/// None without the header. The same key with another method, path or body is another call under a used name.
+/// None without the header. The same key with another method, path, query or body is another call under a used name.
 pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<Call>, Problem> {
     let mut keys = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(key) = keys.next() else {
@@ -136,7 +152,14 @@ pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<Call>, Probl
         let detail = format!("send one Idempotency-Key of 1 to {KEY_MOST} printable ASCII characters");
         return Err(Problem::field("Idempotency-Key", detail));
     }
-    Ok(Some(Call { key: hash(&[key]), body: hash_of_call(parts, body) }))
+    Ok(Some(Call { key: hash(&[key]), body: hash_of_call(parts, body), who: who(parts) }))
+}
+
+/// Who calls, as a number that is the same on every node; zero where that is not known. What others remember of idempotency keys is
+/// shared out by it (P52).
+pub fn who(parts: &Parts) -> u32 {
+    let origin = parts.extensions.get::<Admitted>().and_then(|admitted| admitted.origin);
+    origin.map_or(0, |origin| hash(&[b"who", origin.address().to_string().as_bytes()]) as u32)
 }
 
 fn is_key(key: &[u8]) -> bool {
@@ -145,13 +168,13 @@ fn is_key(key: &[u8]) -> bool {
 }
 
 /// A line of a stream of commands names its key itself, and is known again by its text.
-pub fn call_of_line(key: &str, text: &[u8]) -> Result<Call, Problem> {
+pub fn call_of_line(key: &str, text: &[u8], who: u32) -> Result<Call, Problem> {
     if !is_key(key.as_bytes()) {
         let detail = format!("write 1 to {KEY_MOST} printable ASCII characters");
         return Err(Problem::field("idempotency_key", detail));
     }
     let body = hash(&[b"line of /v1/commands", text]) as u64;
-    Ok(Call { key: hash(&[key.as_bytes()]), body })
+    Ok(Call { key: hash(&[key.as_bytes()]), body, who })
 }
 
 /// The path is decoded first: on its way through another node its percent signs may have changed.
@@ -159,7 +182,16 @@ fn hash_of_call(parts: &Parts, body: &[u8]) -> u64 {
     let path = parts.uri.path();
     let decoded = decode(path);
     let path = decoded.as_deref().unwrap_or(path);
-    hash(&[parts.method.as_str().as_bytes(), path.as_bytes(), body]) as u64
+    let asked = asked(parts.uri.query().unwrap_or_default());
+    let call = [parts.method.as_str().as_bytes(), path.as_bytes(), body, asked.as_bytes()];
+    // Calls without parameters are known again as they always were.
+    hash(if asked.is_empty() { &call[..3] } else { &call }) as u64
+}
+
+/// The parameters, but for the one that says where the call may be answered.
+fn asked(query: &str) -> String {
+    let said = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("forward="));
+    said.map(|pair| decode(pair).unwrap_or(pair.into())).collect::<Vec<_>>().join("&")
 }
 
 /// Of all parts, each with its length, so that no two lists of parts look the same.

@@ -3,20 +3,33 @@
 mod admission;
 mod auth;
 mod body;
+mod callers;
 mod client_request;
 mod command;
 mod context;
 mod headers;
 mod lines;
+mod long_reads;
+mod origin;
+mod seats;
 mod timeouts;
+mod traffic;
 pub mod url;
+mod web;
 
-pub use admission::{Admission, Permit};
+pub use admission::Admission;
 pub use body::{NoFields, check_media_type, is_ndjson, raw, read as read_body};
+#[cfg(test)]
+pub use callers::Callers;
+pub use callers::{Caller, Held, Place, no_memory};
 pub use client_request::{ClientRequest, Kind};
 pub use command::{command, line};
 pub use context::Context;
-pub use headers::{FIRST_LINE, FORWARDED, Fresh, IDEMPOTENCY_KEY, condition, freshness};
+pub use headers::{FIRST_LINE, FORWARDED, Fresh, IDEMPOTENCY_KEY, SECRET, condition, freshness, who};
 pub use lines::{CHUNK_LINES, Chunk, Commands};
-pub use timeouts::{ConnectionTimeouts, Decision};
+pub use origin::{origin, say_origin};
+pub use seats::{Class, Seat};
+pub use timeouts::{ConnectionTimeouts, Decision, Untaken};
+pub use traffic::Counted;
 pub use url::{Query, has_dot_segments, name_after, url_safe};
+pub use web::{Web, allow, host, is_preflight, preflight};

@@ -6,6 +6,8 @@
 //! - A later head that has begun has the header time-out too (HTTP/1 only: HTTP/2 sends frames of its own).
 //! - With no request under way and no byte moving, it has the idle time-out. It must be larger than the time for which
 //!   clients keep idle connections, or their calls race with the closing.
+//! - An answer that its reader does not take ends it after the answer time-out. What counts is bytes of answers: frames
+//!   that a client may send for ever, such as pings, are none. On HTTP/1 nothing else is written.
 //! - What its host has not acknowledged for long enough ends it, where somebody asked for that: bytes that move into a buffer
 //!   say nothing of who is there.
 
@@ -20,10 +22,15 @@ pub struct ConnectionTimeouts {
     began: Instant,
     header: Duration,
     idle: Duration,
+    answer: Duration,
     /// Requests without a response yet.
     busy: AtomicU32,
     served: AtomicBool,
     http2: AtomicBool,
+    /// Answers that have not been taken whole.
+    untaken: AtomicU32,
+    /// When some of them was last taken, or the first of them begun, as `moved`.
+    taken: AtomicU64,
     /// When bytes last moved, in milliseconds since the beginning.
     moved: AtomicU64,
     /// When the first byte of the next head came; zero for none.
@@ -46,15 +53,22 @@ pub enum Decision {
 #[derive(Debug)]
 pub struct Busy(Arc<ConnectionTimeouts>);
 
+/// One answer that is being taken; ends when dropped.
+#[derive(Debug)]
+pub struct Untaken(Arc<ConnectionTimeouts>);
+
 impl ConnectionTimeouts {
-    pub fn new(header: Duration, idle: Duration) -> ConnectionTimeouts {
+    pub fn new(header: Duration, idle: Duration, answer: Duration) -> ConnectionTimeouts {
         ConnectionTimeouts {
             began: Instant::now(),
             header,
             idle,
+            answer,
             busy: AtomicU32::new(0),
             served: AtomicBool::new(false),
             http2: AtomicBool::new(false),
+            untaken: AtomicU32::new(0),
+            taken: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             head: AtomicU64::new(0),
             unheard: AtomicU32::new(0),
@@ -92,7 +106,22 @@ impl ConnectionTimeouts {
     }
 
     pub fn wrote_some(&self) {
-        self.moved.store(self.now(), Ordering::Relaxed);
+        self.wrote_at(self.now());
+    }
+
+    fn wrote_at(&self, now: u64) {
+        self.moved.store(now, Ordering::Relaxed);
+        if !self.http2.load(Ordering::Relaxed) {
+            self.taken.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// An answer has a body, which its reader is to take.
+    pub fn answer(self: &Arc<ConnectionTimeouts>) -> Untaken {
+        if self.untaken.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.taken.store(self.now(), Ordering::Relaxed);
+        }
+        Untaken(self.clone())
     }
 
     /// A head is whole: its request is under way.
@@ -120,6 +149,9 @@ impl ConnectionTimeouts {
         } else {
             self.moved.load(Ordering::Relaxed).saturating_add(ms(self.idle))
         };
+        let untaken = self.untaken.load(Ordering::Relaxed) > 0;
+        let taken_by = self.taken.load(Ordering::Relaxed).saturating_add(ms(self.answer));
+        let deadline = if untaken { deadline.min(taken_by) } else { deadline };
         match deadline.checked_sub(now).filter(|left| *left > 0) {
             None => Decision::Close,
             // A head that begins meanwhile has an earlier deadline than an idle connection.
@@ -129,7 +161,7 @@ impl ConnectionTimeouts {
 
     /// The first time at which there can be something to end.
     pub fn first_deadline(&self) -> Duration {
-        self.header.min(self.idle)
+        self.header.min(self.idle).min(self.answer)
     }
 
     fn now(&self) -> u64 {
@@ -144,15 +176,31 @@ impl Drop for Busy {
     }
 }
 
+impl Untaken {
+    /// Some more has been taken.
+    pub fn goes_on(&self) {
+        self.0.taken.store(self.0.now(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        self.0.moved.store(self.0.now(), Ordering::Relaxed);
+        self.0.untaken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const HEADER: u64 = 10_000;
     const IDLE: u64 = 60_000;
+    const ANSWER: u64 = 20_000;
 
     fn timeouts() -> Arc<ConnectionTimeouts> {
-        Arc::new(ConnectionTimeouts::new(Duration::from_millis(HEADER), Duration::from_millis(IDLE)))
+        let [header, idle, answer] = [HEADER, IDLE, ANSWER].map(Duration::from_millis);
+        Arc::new(ConnectionTimeouts::new(header, idle, answer))
     }
 
     fn left(timeouts: &ConnectionTimeouts, now: u64) -> Option<u64> {
@@ -178,6 +226,25 @@ mod tests {
         drop(busy);
         assert_eq!(left(&timeouts, 1), Some(HEADER));
         assert_eq!(left(&timeouts, 2 * IDLE), None);
+    }
+
+    #[test]
+    fn an_answer_that_nobody_takes_ends_it_whatever_else_is_sent() {
+        for (version, ends) in [(Version::HTTP_2, true), (Version::HTTP_11, false)] {
+            let timeouts = timeouts();
+            drop(timeouts.begin(version));
+            let answer = timeouts.answer();
+            timeouts.moved.store(ANSWER, Ordering::Relaxed);
+            timeouts.taken.store(0, Ordering::Relaxed);
+            assert_eq!(left(&timeouts, ANSWER - 1), Some(1));
+            assert_eq!(left(&timeouts, ANSWER), None);
+            // Of HTTP/2, these may be frames without a body.
+            timeouts.taken.store(0, Ordering::Relaxed);
+            timeouts.wrote_at(ANSWER);
+            assert_eq!(left(&timeouts, ANSWER).is_none(), ends, "{version:?}");
+            drop(answer);
+            assert!(left(&timeouts, ANSWER).is_some());
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn show(written: &Written) -> Response<Body> {
 }
 
 pub async fn users(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    dispatch::read(&context, &request, &["prefix", "limit", "after"], |store, _, query| {
+    dispatch::list(&context, &request, &["prefix", "limit", "after"], |store, _, query| {
         let prefix = query.prefix.as_deref().unwrap_or_default();
         Ok(answer::stored(&store.users(prefix, query.after.as_deref(), query.limit())))
     })
@@ -46,7 +46,7 @@ pub async fn user(State(context): State<Arc<Context>>, request: ClientRequest) -
 }
 
 pub async fn elections(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    dispatch::read(&context, &request, &["prefix", "limit", "after"], |store, _, query| {
+    dispatch::list(&context, &request, &["prefix", "limit", "after"], |store, _, query| {
         let prefix = query.prefix.as_deref().unwrap_or_default();
         Ok(answer::stored(&store.elections(prefix, query.after.as_deref(), query.limit())))
     })

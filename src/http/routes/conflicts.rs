@@ -22,7 +22,7 @@ const KINDS: [&str; 4] = ["doc", "election", "user", "vote"];
 const OPERATIONS: [(&str, &str); 2] = [("/apply", "ApplyConflict"), ("/drop", "DropConflict")];
 
 pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    dispatch::read(&context, &request, &["kind", "prefix", "limit", "after"], |store, _, query| {
+    dispatch::list(&context, &request, &["kind", "prefix", "limit", "after"], |store, _, query| {
         let ids = ids_of(query)?;
         Ok(answer::stored(&store.conflicts(&ids, query.after.as_deref(), query.limit())))
     })

@@ -1,24 +1,57 @@
-//! Documents: any JSON under any key, with compare-and-swap.
+//! Documents: any JSON under any key, with compare-and-swap, for good or until nobody renews them or a lease ends.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{ALLOW, CONTENT_LENGTH};
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::driver::api::Written;
+use crate::http::answer::lease::{Known, millis};
 use crate::http::answer::{self, Answer, Code, Problem};
-use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, Fresh, condition, freshness, name_after};
-use crate::store::{Command, Store};
+use crate::http::dispatch::{self, COMMON, LeaseRead, Page};
+use crate::http::request::{
+    ClientRequest, Context, Fresh, Kind, Query, condition, freshness, name_after, url_safe,
+};
+use crate::store::{self, BadCommand, Command, DocItem, DocView, Ending, Store};
+use crate::types::{LeaseName, Span, Text};
 
 const PREFIX: &str = "/v1/docs/";
+const ENDING: [&str; 3] = Ending::MEMBERS;
+/// Without `renew`.
+const ALLOWED: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,DELETE");
+const LISTED: [&str; 3] = ["prefix", "limit", "after"];
 
 pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.check_media_type()?;
-    dispatch::write(&context, &request, parse_put, show_put).await
+    dispatch::write_with(&context, &request, &ENDING, parse_put, show_put).await
+}
+
+/// `POST …?renew`: a document with a ttl goes on. In no record.
+pub async fn renew(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let query = request.query(&["forward", "renew"])?;
+    if query.more("renew").is_none() {
+        let detail = "a document is renewed by POST …?renew, and written by PUT";
+        return Err(Problem::new(Code::MethodNotAllowed, detail).header(ALLOW, ALLOWED));
+    }
+    let key = key_in(&request)?;
+    let condition = condition(&Method::POST, &request.parts.headers)?;
+    dispatch::at_leader(&context, &request, Kind::Read, query.no_forward, || async {
+        let granted = context.handle.renew_doc(key.clone(), condition.clone()).await?;
+        let doc = &granted.what;
+        let shown = json!({
+            "key": key,
+            "rev": doc.rev(),
+            "ttl_ms": doc.ttl().map(millis),
+            "expires_in_ms": millis(granted.expires_in),
+        });
+        Ok(dispatch::granted(&context, &granted, StatusCode::OK, &shown))
+    })
+    .await
 }
 
 pub async fn delete(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
@@ -26,21 +59,25 @@ pub async fn delete(State(context): State<Arc<Context>>, request: ClientRequest)
 }
 
 pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    dispatch::read(&context, &request, &[], |store, request, _| one(store, request)).await
+    const ONE: LeaseRead = LeaseRead { params: &[], find: find_one, show: show_one };
+    dispatch::read_leases(&context, &request, &ONE).await
 }
 
 pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    dispatch::read(&context, &request, &["prefix", "limit", "after"], |store, _, query| {
-        let prefix = query.prefix.as_deref().unwrap_or_default();
-        Ok(answer::stored(&store.docs(prefix, query.after.as_deref(), query.limit())))
-    })
-    .await
+    const LIST: LeaseRead = LeaseRead { params: &LISTED, find: find_some, show: show_some };
+    dispatch::read_leases(&context, &request, &LIST).await
+}
+
+fn key_in(request: &ClientRequest) -> Result<Text, Problem> {
+    Ok(name_after(request.path(), PREFIX, "key")?.into())
 }
 
 fn parse_put(request: &ClientRequest) -> Result<Command, Problem> {
     let key = name_after(request.path(), PREFIX, "key")?;
     let condition = condition(&request.parts.method, &request.parts.headers)?;
-    Ok(Command::put_doc(&key, request.raw()?, condition)?)
+    let query = request.query(&[&["forward"], &ENDING[..]].concat())?;
+    let ending = Ending::of_query(query.more("ttl_ms"), query.more("with"), query.more("token"));
+    Ok(Command::put_doc(&key, request.raw()?, condition, ending.map_err(BadCommand::from)?)?)
 }
 
 fn parse_delete(request: &ClientRequest) -> Result<Command, Problem> {
@@ -62,18 +99,59 @@ fn show_put(written: &Written) -> Response<Body> {
     response
 }
 
-fn one(store: &Store, request: &ClientRequest) -> Answer {
-    let key = name_after(request.path(), PREFIX, "key")?;
-    let Some(doc) = store.doc(&key) else {
+/// Of those with a ttl the leader says how long they have left.
+fn leases<'a>(docs: impl Iterator<Item = (&'a Text, &'a DocView)>) -> Page {
+    let timed = docs.filter(|(_, doc)| doc.ttl().is_some());
+    Page { names: timed.map(|(key, _)| LeaseName::Doc(key.clone())).collect(), next: None }
+}
+
+fn find_some(store: &Store, _: &ClientRequest, query: &Query) -> Result<Page, Problem> {
+    Ok(leases(some(store, query).items.iter().map(|item| (&item.key, &item.doc))))
+}
+
+fn some(store: &Store, query: &Query) -> store::Page<DocItem> {
+    store.docs(query.prefix.as_deref().unwrap_or_default(), query.after.as_deref(), query.limit())
+}
+
+fn show_some(store: &Store, request: &ClientRequest, timed: &Page, known: &[Known]) -> Answer {
+    let query = request.query(&[&COMMON[..], &LISTED].concat())?;
+    let mut page = some(store, &query);
+    let left: BTreeMap<&str, Option<Span>> =
+        timed.names.iter().zip(known).map(|(name, known)| (&**name.text(), known.left)).collect();
+    for item in &mut page.items {
+        item.expires_in = left.get(&*item.key).copied().flatten();
+    }
+    Ok(answer::stored(&page))
+}
+
+fn find_one(store: &Store, request: &ClientRequest, _: &Query) -> Result<Page, Problem> {
+    let key = key_in(request)?;
+    let doc = store.doc(&key);
+    Ok(leases(doc.iter().map(|doc| (&key, doc))))
+}
+
+fn show_one(store: &Store, request: &ClientRequest, _: &Page, known: &[Known]) -> Answer {
+    let Some(doc) = store.doc(&key_in(request)?) else {
         return Err(Problem::new(Code::NotFound, "there is no document of that key"));
     };
+    let left = known.first().and_then(|known| known.left);
+    let (ttl, with) = (doc.ttl(), doc.with());
     let rev = doc.rev().to_string();
     let mut response = match freshness(&request.parts.headers, &rev)? {
         Fresh::Send => answer::json(StatusCode::OK, answer::shared(doc.value)),
         Fresh::NotModified => not_modified(doc.value.len()),
     };
-    answer::set_etag(response.headers_mut(), &rev);
+    let headers = response.headers_mut();
+    answer::set_etag(headers, &rev);
+    ttl.iter().for_each(|ttl| drop(headers.insert(answer::TTL, HeaderValue::from(millis(*ttl)))));
+    left.iter().for_each(|left| drop(headers.insert(answer::EXPIRES_IN, HeaderValue::from(millis(*left)))));
+    with.into_iter().for_each(|with| drop(headers.insert(answer::WITH, header_text(&with))));
     Ok(response)
+}
+
+/// A lease's name may hold what no header can: it is encoded like the path of a URL then.
+fn header_text(with: &str) -> HeaderValue {
+    answer::value_of(url_safe(with).into_owned())
 }
 
 /// The length is that of what is not sent.

@@ -79,7 +79,7 @@ pub async fn hold(
 ) -> Result<Response<Body>, Problem> {
     let query = asked.query(&PARAMETERS)?;
     let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
-    let claim = claim(&query)?;
+    let (claim, secret) = (claim(&query)?, asked.secret()?);
     let Ok(seat) = context.holds.clone().try_acquire_owned() else {
         return Err(Denied::TooMany { bound: "roles held by streams of this node" }.into());
     };
@@ -99,7 +99,7 @@ pub async fn hold(
     let members = json!({"role": calls.role, "instance_id": instance, "token": token, "ttl_ms": ttl_ms});
     let term = Term::new(token, if waited { CLOCK.now() } else { sent }, ttl, granted.expires_in());
     let mut holding = Holding {
-        tenure: Tenure { instance: instance.into(), token, ttl: None, tie: None },
+        tenure: Tenure { instance: instance.into(), token, ttl: None, tie: None, secret },
         ttl,
         renew_at: term.renew_at,
         term,

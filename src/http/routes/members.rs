@@ -74,7 +74,7 @@ async fn carry_out(context: &Context, change: MemberChange) -> Result<Response<B
 
 fn shown(context: &Context) -> Value {
     let known = context.setup.known();
-    let member = |member: &crate::driver::Member| json!({"id": member.id.0, "name": member.name, "url": member.url(), "votes": member.votes});
+    let member = |member: &crate::driver::Member| json!({"id": member.id.0, "name": member.name, "url": context.setup.url(member), "votes": member.votes});
     let members: Vec<Value> = known.members.iter().map(member).collect();
     let cluster = known.cluster.is_known().then(|| known.cluster.to_string());
     json!({"cluster_id": cluster, "members": members})

@@ -1,6 +1,7 @@
 //! The router: it says which handler answers which route.
 
 mod bulk;
+mod catch_up;
 mod channels;
 mod commands;
 mod conflicts;
@@ -8,6 +9,7 @@ mod docs;
 mod feed;
 mod hold;
 mod members;
+mod metrics;
 mod operators;
 mod probes;
 mod processes;
@@ -39,7 +41,7 @@ pub fn router(context: Arc<Context>) -> Router {
 }
 
 fn clients() -> Router<Arc<Context>> {
-    let document = || get(docs::get).put(docs::put).delete(docs::delete);
+    let document = || get(docs::get).put(docs::put).delete(docs::delete).post(docs::renew);
     let process =
         || get(processes::get).put(processes::put).delete(processes::delete).post(processes::heartbeat);
     Router::new()
@@ -63,6 +65,7 @@ fn clients() -> Router<Arc<Context>> {
         .route("/livez", get(probes::livez))
         .route("/readyz", get(probes::readyz))
         .route("/leader", get(probes::leader))
+        .route("/metrics", get(metrics::scrape))
         .route("/", get(probes::root))
 }
 
@@ -74,7 +77,7 @@ fn seed() -> Router<Arc<Context>> {
         .route("/writesync", post(operators::writesync))
         .route("/declare_capability", post(operators::declare_capability))
         .route("/recv_elect", post(operators::recv_elect))
-        .route("/catch_up", post(operators::catch_up))
+        .route("/catch_up", post(catch_up::catch_up))
         .route("/is_leader", post(operators::is_leader))
         .route("/merge_conflict", post(restore::merge_conflict))
         .route("/override_all_data", post(restore::override_all_data))

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout_at;
 
-use crate::driver::api::{CatchUp, Denied};
+use crate::driver::api::Denied;
 use crate::http::answer::{self, Answer, Code, Failure, Problem};
 use crate::http::dispatch;
 use crate::http::request::{ClientRequest, Context, Kind, NoFields};
@@ -31,12 +31,6 @@ const REASON_MOST: usize = 512;
 #[serde(deny_unknown_fields)]
 struct Named {
     node_idx: Option<u32>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Boundary {
-    snapshot_id: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,25 +90,6 @@ pub async fn recv_elect() -> Problem {
         Code::EnvelopeRequired,
         "an approval binds a node of the cluster to its promise; nobody else can give one",
     )
-}
-
-/// The log from a boundary on. Not passed on: who reads logs says whose.
-pub async fn catch_up(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    let boundary = request.object::<Boundary>()?.snapshot_id;
-    let boundary = boundary.ok_or_else(|| Problem::field("snapshot_id", "snapshot_id is missing"))?;
-    let CatchUp { snapshot, lines } = request.in_time(context.handle.catch_up(boundary)).await??;
-    let logs = serde_json::to_string(&lines).unwrap_or_default();
-    let mut json = String::with_capacity(logs.len() + 16);
-    json.push('{');
-    if let Some((id, store)) = snapshot {
-        json.push_str(&format!("\"snapshot_id\":{id},\"snapshot\":"));
-        store.to_document(&mut json).unwrap_or_default();
-        json.push(',');
-    }
-    json.push_str("\"logs\":");
-    json.push_str(&logs);
-    json.push('}');
-    Ok(answer::json(StatusCode::OK, json))
 }
 
 /// By the lease, at the moment of answering.

@@ -19,7 +19,9 @@ pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -
     const LIST: LeaseRead = LeaseRead {
         params: &["role", "capability", "identifier", "limit", "after"],
         find: find_processes,
-        show: |store, page, known| Ok(lease::list(shown(store, page, known), page.next.as_ref())),
+        show: |store, _, page, known| {
+            Ok(answer::json(StatusCode::OK, lease::list(shown(store, page, known), page.next.as_ref())))
+        },
     };
     dispatch::read_leases(&context, &request, &LIST).await
 }
@@ -28,7 +30,9 @@ pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) ->
     const ONE: LeaseRead = LeaseRead {
         params: &[],
         find: find_process,
-        show: |store, page, known| Ok(shown(store, page, known).collect()),
+        show: |store, _, page, known| {
+            Ok(answer::json(StatusCode::OK, shown(store, page, known).collect::<String>()))
+        },
     };
     dispatch::read_leases(&context, &request, &ONE).await
 }
@@ -36,7 +40,9 @@ pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) ->
 pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
-    let (id, process) = (id_in(request.path())?, Arc::new(NewProcess::of_body(request.raw()?)?));
+    let mut process = NewProcess::of_body(request.raw()?)?;
+    process.secret = process.secret.or(request.secret()?);
+    let (id, process) = (id_in(request.path())?, Arc::new(process));
     dispatch::at_leader(&context, &request, Kind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
         let granted = context.handle.register(id.clone(), process.clone(), call).await?;
@@ -54,9 +60,9 @@ pub async fn heartbeat(State(context): State<Arc<Context>>, request: ClientReque
     };
     let no_forward = request.no_forward()?;
     request.object::<NoFields>()?;
-    let id = id_in(path)?;
+    let (id, secret) = (id_in(path)?, request.secret()?);
     dispatch::at_leader(&context, &request, Kind::Read, no_forward, || async {
-        let granted = context.handle.renew_process(id.clone()).await?;
+        let granted = context.handle.renew_process(id.clone(), secret).await?;
         let shown = json!({"id": id, "expires_in_ms": millis(granted.expires_in)});
         Ok(dispatch::granted(&context, &granted, StatusCode::OK, &shown))
     })
@@ -75,7 +81,7 @@ pub async fn delete(State(context): State<Arc<Context>>, request: ClientRequest)
 }
 
 fn parse_delete(request: &ClientRequest) -> Result<Command, Problem> {
-    Ok(Command::remove_process(id_in(request.path())?))
+    Ok(Command::remove_process(id_in(request.path())?, request.secret()?))
 }
 
 fn id_in(path: &str) -> Result<Text, Problem> {

@@ -13,8 +13,7 @@ use tokio::time::{Duration, Instant};
 use crate::driver::api::Written;
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
 use crate::http::request::{Context, check_media_type, read_body};
-use crate::store::{BadDocument, merge_steps, restore_steps};
-use crate::types::Payload;
+use crate::store::{BadDocument, Steps, merge_steps, restore_steps};
 
 /// The largest document: it is held in memory while it is cut into steps.
 const DOCUMENT_BYTES_MOST: usize = 256 << 20;
@@ -22,7 +21,7 @@ const DOCUMENT_BYTES_MOST: usize = 256 << 20;
 const ARRIVES_WITHIN: Duration = Duration::from_secs(300);
 
 /// How a document becomes records; the number tells its steps from any other's.
-type Steps = fn(&str, u64) -> Result<Vec<Payload>, BadDocument>;
+type Cut = fn(&str, u64) -> Result<Steps, BadDocument>;
 
 pub async fn override_all_data(State(context): State<Arc<Context>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
@@ -50,7 +49,7 @@ pub async fn merge_conflict(State(context): State<Arc<Context>>, request: Reques
     Ok(answer::json(StatusCode::OK, body))
 }
 
-async fn restore(context: Arc<Context>, parts: &Parts, body: Body, steps: Steps) -> Result<Written, Problem> {
+async fn restore(context: Arc<Context>, parts: &Parts, body: Body, cut: Cut) -> Result<Written, Problem> {
     check_media_type(&parts.headers)?;
     if let Some(leader) = context.other_leader() {
         // Not passed on: it is large, and who changes everything says on which node.
@@ -58,25 +57,25 @@ async fn restore(context: Arc<Context>, parts: &Parts, body: Body, steps: Steps)
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
     // Once begun it goes on to its end, whether or not anybody still waits for the answer.
-    tokio::spawn(carry_out(context, body, steps)).await.map_err(|_| lost())?
+    tokio::spawn(carry_out(context, body, cut)).await.map_err(|_| lost())?
 }
 
-async fn carry_out(context: Arc<Context>, body: Body, steps: Steps) -> Result<Written, Problem> {
+async fn carry_out(context: Arc<Context>, body: Body, how: Cut) -> Result<Written, Problem> {
     let Some(_permit) = context.restores.enter() else {
         let problem = Problem::new(Code::TooManyRequests, "another document is being taken in");
         return Err(problem.with("bound", "documents at a time"));
     };
     let text = read_body(body, DOCUMENT_BYTES_MOST, Instant::now() + ARRIVES_WITHIN).await?;
     let number = context.unique_number();
-    let steps = cut(text, number, steps).await?;
-    Ok(context.handle.restore(steps).await?)
+    let document = cut(text, number, how).await?;
+    Ok(context.handle.restore(document).await?)
 }
 
-async fn cut(text: Bytes, number: u64, steps: Steps) -> Result<Vec<Payload>, Problem> {
+async fn cut(text: Bytes, number: u64, how: Cut) -> Result<Steps, Problem> {
     let cutting = tokio::task::spawn_blocking(move || {
         let text =
             std::str::from_utf8(&text).map_err(|_| Problem::new(Code::BadJson, "the body is not UTF-8"))?;
-        steps(text, number).map_err(|bad| match bad.path.as_str() {
+        how(text, number).map_err(|bad| match bad.path.as_str() {
             path if bad.is_too_large() => {
                 Problem::new(Code::BodyTooLarge, bad.to_string()).with("field", path)
             }

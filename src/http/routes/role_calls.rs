@@ -19,7 +19,7 @@ use crate::http::answer::{JSON, Problem};
 use crate::http::dispatch::{self, Settled};
 use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, Kind, url};
 use crate::protocol::Mode;
-use crate::store::{Acquisition, Role, Tenure};
+use crate::store::{Role, Tenure};
 use crate::types::Text;
 
 /// A client's host that acknowledges nothing for so long is gone: twice the silence between two signs of life.
@@ -65,7 +65,7 @@ impl Refused {
 impl Calls {
     pub async fn acquire(&self, claim: Value) -> Result<Granted, Refused> {
         let asked = self.asked("acquire", &claim)?;
-        let acquisition = Acquisition::read(asked.raw()?).map_err(Problem::from)?;
+        let acquisition = roles::acquisition(&asked)?;
         let taken = roles::acquired(&self.context, asked, false, &self.role, acquisition);
         granted(taken.await?).await
     }

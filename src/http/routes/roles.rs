@@ -51,10 +51,23 @@ pub fn role_in(path: &str) -> Result<Text, Problem> {
     Ok(store::lease_name("role", &name_after(path, PREFIX, "role")?)?)
 }
 
+/// The body of `acquire`, and what is shown beside it.
+pub fn acquisition(request: &ClientRequest) -> Result<Acquisition, Problem> {
+    let mut acquisition = Acquisition::read(request.raw()?)?;
+    acquisition.claim.secret = acquisition.claim.secret.or(request.secret()?);
+    Ok(acquisition)
+}
+
+/// The same of `renew`, `untie` and `release`.
+fn tenure(request: &ClientRequest) -> Result<Tenure, Problem> {
+    let tenure = Tenure::read(request.raw()?)?;
+    Ok(Tenure { secret: tenure.secret.or(request.secret()?), ..tenure })
+}
+
 async fn acquire(context: &Context, request: ClientRequest, role: Text) -> Answer {
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
-    let acquisition = Acquisition::read(request.raw()?)?;
+    let acquisition = acquisition(&request)?;
     match acquired(context, request, no_forward, &role, acquisition).await? {
         Settled::Here(granted) => Ok(show_granted(context, &role, &granted)),
         Settled::Elsewhere(response) => Ok(response),
@@ -73,6 +86,9 @@ pub async fn acquired(
     let (claim, wait) = (Arc::new(claim), Duration::from_micros(wait.0));
     let until = Instant::now() + wait;
     request.deadline += wait;
+    if !wait.is_zero() {
+        request.wait()?;
+    }
     dispatch::settle(context, &request, Kind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
         let left = until.saturating_duration_since(Instant::now());
@@ -117,7 +133,7 @@ fn show_granted(context: &Context, role: &str, granted: &Granted<Role>) -> Respo
 async fn renew(context: &Context, request: &ClientRequest, role: Text) -> Answer {
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
-    let tenure = Tenure::read(request.raw()?)?;
+    let tenure = tenure(request)?;
     match renewed(context, request, no_forward, &role, &tenure).await? {
         Settled::Here(granted) => {
             let (token, expires_in_ms) = (granted.what.token, millis(granted.expires_in));
@@ -146,7 +162,7 @@ pub async fn renewed(
 async fn untie(context: &Context, request: &ClientRequest, role: Text) -> Answer {
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
-    let tenure = Tenure::read(request.raw()?)?;
+    let tenure = tenure(request)?;
     match untied(context, request, no_forward, &role, &tenure).await? {
         Settled::Here(()) => Ok(answer::data(&Released { role: &role, token: tenure.token, released: true })),
         Settled::Elsewhere(response) => Ok(response),
@@ -170,7 +186,7 @@ pub async fn untied(
 
 async fn release(context: &Arc<Context>, request: &ClientRequest) -> Answer {
     request.check_media_type()?;
-    let (role, tenure) = (role_in(without_operation(request))?, Tenure::read(request.raw()?)?);
+    let (role, tenure) = (role_in(without_operation(request))?, tenure(request)?);
     let mut response =
         dispatch::write(context, request, parse_release, |written| answer::result(written, StatusCode::OK))
             .await?;
@@ -183,7 +199,7 @@ async fn release(context: &Arc<Context>, request: &ClientRequest) -> Answer {
 }
 
 fn parse_release(request: &ClientRequest) -> Result<Command, Problem> {
-    let tenure = Tenure::read(request.raw()?)?;
+    let tenure = tenure(request)?;
     Ok(tenure.release(role_in(without_operation(request))?))
 }
 
@@ -229,16 +245,16 @@ fn find_roles(store: &Store, _: &ClientRequest, query: &Query) -> Result<Page, P
     Ok(Page { names: names.into_iter().map(LeaseName::Role).collect(), next })
 }
 
-fn show_roles(store: &Store, page: &Page, known: &[Known]) -> Result<String, Problem> {
-    Ok(lease::list(shown(store, page, known), page.next.as_ref()))
+fn show_roles(store: &Store, _: &ClientRequest, page: &Page, known: &[Known]) -> Answer {
+    Ok(answer::json(StatusCode::OK, lease::list(shown(store, page, known), page.next.as_ref())))
 }
 
 fn find_role(_: &Store, request: &ClientRequest, _: &Query) -> Result<Page, Problem> {
     Ok(Page { names: vec![LeaseName::Role(role_in(request.path())?)], next: None })
 }
 
-fn show_role(store: &Store, page: &Page, known: &[Known]) -> Result<String, Problem> {
-    Ok(shown(store, page, known).collect())
+fn show_role(store: &Store, _: &ClientRequest, page: &Page, known: &[Known]) -> Answer {
+    Ok(answer::json(StatusCode::OK, shown(store, page, known).collect::<String>()))
 }
 
 fn shown<'a>(store: &'a Store, page: &'a Page, known: &'a [Known]) -> impl Iterator<Item = String> + 'a {

@@ -61,7 +61,7 @@ pub async fn tie(
 ) -> Result<Response<Body>, Problem> {
     let query = asked.query(&PARAMETERS)?;
     let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
-    let tenure = tenure(&query)?;
+    let tenure = Tenure { secret: asked.secret()?, ..tenure(&query)? };
     let grace_ms = number(&query, "grace_ms")?.unwrap_or(GRACE.as_millis() as u64);
     if grace_ms > GRACE_MOST_MS {
         return Err(Problem::field("grace_ms", format!("is 0 to {GRACE_MOST_MS}")));
@@ -110,6 +110,7 @@ fn tenure(query: &Query) -> Result<Tenure, Problem> {
         token: needed("token")?,
         ttl: number(query, "ttl_ms")?.map(Span::millis),
         tie: Some(needed("tie")?),
+        secret: None,
     })
 }
 

@@ -7,16 +7,22 @@ use std::sync::Arc;
 use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
+use axum::http::Version;
+use axum::http::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::front::Front;
-use crate::http::request::{ConnectionTimeouts, Context, Decision};
+use super::front::{Front, Reserved};
+use super::sort;
+use super::tls::{self, Stream};
+use crate::config::HttpLimits;
+use crate::http::request::{ConnectionTimeouts, Context, Decision, Place};
 use crate::wire::MESSAGE_BYTES_MOST;
 
 /// Concurrent streams of one HTTP/2 connection: what a busy client multiplexes, and not all that the node can take.
@@ -28,6 +34,9 @@ const BUFFER_LEAST: usize = 64 << 10;
 const REST_OF_HEAD: usize = 4 << 10;
 const _: () = assert!(MESSAGE_BYTES_MOST + REST_OF_HEAD <= BUFFER_LEAST);
 
+/// What a connection of the reserve may take until its call has come, and between two of a peer.
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// What an ended connection may still take to write what it has: a reader that is slower is gone.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -38,6 +47,23 @@ pub enum Phase {
     /// Answers what is under way, and closes.
     Draining,
     Over,
+}
+
+/// What a connection is served with.
+pub struct Served {
+    pub front: Arc<Front>,
+    pub builder: Arc<Builder>,
+    pub phase: watch::Receiver<Phase>,
+    pub place: Place,
+    /// Where clients' calls are answered, if not on this runtime.
+    pub clients: Option<Handle>,
+}
+
+impl Served {
+    /// What the first head may take.
+    pub fn head_timeout(&self) -> Duration {
+        self.front.context.limits.header_timeout.min(most(self.place.is_reserve))
+    }
 }
 
 pub type Builder = auto::Builder<TokioExecutor>;
@@ -54,26 +80,49 @@ pub fn builder(context: &Context) -> Builder {
 }
 
 /// Serves until the peer closes, the connection is silent for too long, or the server ends.
-pub async fn run(
-    stream: TcpStream,
-    front: Arc<Front>,
-    builder: Arc<Builder>,
-    mut phase: watch::Receiver<Phase>,
-) {
+pub async fn run(stream: TcpStream, served: Served) {
+    let Served { front, builder, mut phase, place, clients } = served;
     let limits = &front.context.limits;
-    let timeouts = Arc::new(ConnectionTimeouts::new(limits.header_timeout, limits.idle_timeout));
+    let timeouts = Arc::new(timeouts(limits, place.is_reserve));
+    let opened = tokio::select! {
+        opened = tls::open(stream, &front, timeouts.first_deadline()) => opened,
+        // Nobody has asked for anything yet.
+        _ = phase.wait_for(|phase| *phase != Phase::Serving) => None,
+    };
+    let Some((stream, certified)) = opened else {
+        return;
+    };
+    let called = Arc::new(Notify::new());
     let watched = TokioIo::new(Watched { stream, timeouts: timeouts.clone() });
     let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         let (front, busy) = (front.clone(), timeouts.begin(request.version()));
-        request.extensions_mut().insert(timeouts.clone());
+        let last = place.is_reserve && request.version() < Version::HTTP_2;
+        let extensions = request.extensions_mut();
+        extensions.insert(timeouts.clone());
+        extensions.insert(place.caller.clone());
+        if let Some(certified) = certified {
+            extensions.insert(certified);
+        }
+        if place.is_reserve {
+            extensions.insert(Reserved);
+            called.notify_one();
+        }
+        let (request, clients) = (request.map(axum::body::Body::new), clients.clone());
         async move {
-            let response = front.answer(request.map(axum::body::Body::new)).await;
+            let mut response = match clients {
+                Some(clients) => sort::answer(&clients, front, request).await,
+                None => front.answer(request).await,
+            };
+            if last {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             drop(busy);
             Ok::<_, Infallible>(response)
         }
     });
     let mut connection = pin!(builder.serve_connection(watched, service));
     let mut check = pin!(sleep(timeouts.first_deadline()));
+    // A connection of the reserve ends with its first call.
     let mut draining = false;
     loop {
         tokio::select! {
@@ -83,6 +132,10 @@ pub async fn run(
                 Decision::CheckAfter(after) => check.as_mut().reset(Instant::now() + after),
                 Decision::Close => break,
             },
+            () = called.notified(), if !draining => {
+                draining = true;
+                connection.as_mut().graceful_shutdown();
+            }
             changed = phase.changed() => match changed.map(|()| *phase.borrow_and_update()) {
                 Ok(Phase::Draining) if !draining => {
                     draining = true;
@@ -100,9 +153,19 @@ pub async fn run(
     }
 }
 
+fn timeouts(limits: &HttpLimits, is_reserve: bool) -> ConnectionTimeouts {
+    let [header, idle, answer] = [limits.header_timeout, limits.idle_timeout, limits.answer_timeout]
+        .map(|time| time.min(most(is_reserve)));
+    ConnectionTimeouts::new(header, idle, answer)
+}
+
+fn most(is_reserve: bool) -> Duration {
+    if is_reserve { RESERVE_TIMEOUT } else { Duration::MAX }
+}
+
 /// A stream that tells when bytes move, and is told how long they may go unheard.
 struct Watched {
-    stream: TcpStream,
+    stream: Stream,
     timeouts: Arc<ConnectionTimeouts>,
 }
 
@@ -114,9 +177,15 @@ impl AsyncRead for Watched {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(task, buf);
+        let ended = match &polled {
+            Poll::Ready(Ok(())) => buf.remaining() > 0,
+            // As TLS has it: the connection has ended, and nobody was left to say so.
+            Poll::Ready(Err(error)) => error.kind() == io::ErrorKind::UnexpectedEof,
+            Poll::Pending => false,
+        };
         if buf.filled().len() > before {
             self.timeouts.read_some();
-        } else if matches!(polled, Poll::Ready(Ok(()))) && buf.remaining() > 0 {
+        } else if ended {
             self.timeouts.peer_closed();
         }
         polled
@@ -127,7 +196,7 @@ impl Watched {
     fn before_write(&self) {
         if let Some(most_ms) = self.timeouts.user_timeout_ms() {
             // Without it the system's own time-out holds, which is some quarter of an hour.
-            let _ = rustix::net::sockopt::set_tcp_user_timeout(&self.stream, most_ms);
+            let _ = rustix::net::sockopt::set_tcp_user_timeout(self.stream.socket(), most_ms);
         }
     }
 

@@ -8,57 +8,114 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ALLOW, HeaderValue};
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::response::IntoResponse;
+use hyper::body::Body as _;
 use tower::Service;
 
-use crate::http::answer::{Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, set_leader, set_view, value_of};
+use super::handshakes::FailedHandshakes;
+use super::held::Account;
+use super::seated::Seated;
+use crate::http::answer::{
+    Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, empty, set_leader, set_view, value_of,
+};
 use crate::http::peer::PeerEndpoint;
-use crate::http::request::{Context, Permit, has_dot_segments};
+use crate::http::request::{
+    Caller, Class, ConnectionTimeouts, Context, Counted, Seat, allow, has_dot_segments, host, is_preflight,
+    no_memory, origin, preflight,
+};
 use crate::http::routes;
 use crate::wire::{Route, header};
 
-/// Routes that answer even when there is no room for clients: who asks them decides where to send clients.
-const PROBES: [&str; 3] = ["/livez", "/readyz", "/leader"];
+/// What an answer takes while it waits besides its body: its head, and what HTTP keeps of it.
+const BESIDE_A_BODY: usize = 1024;
 
 #[derive(Debug)]
 pub struct Front {
     pub context: Arc<Context>,
     router: Router,
     peers: PeerEndpoint,
+    pub handshakes: FailedHandshakes,
 }
 
 impl Front {
     pub fn new(context: Arc<Context>) -> Front {
-        Front { router: routes::router(context.clone()), peers: PeerEndpoint::new(&context), context }
+        Front {
+            router: routes::router(context.clone()),
+            peers: PeerEndpoint::new(&context),
+            handshakes: FailedHandshakes::default(),
+            context,
+        }
     }
 
-    pub async fn answer(&self, mut request: Request) -> Response<Body> {
-        if let Some(route) = peer_route(&request) {
-            let (parts, body) = request.into_parts();
-            return self.peers.answer(&self.context, route, parts, body).await;
+    pub async fn answer(&self, request: Request) -> Response<Body> {
+        let page = self.check_web(&request);
+        match (&page, peer_route(&request)) {
+            (Ok(_), Some(route)) => {
+                self.context.traffic.peers.add(1);
+                let (parts, body) = request.into_parts();
+                self.peers.answer(&self.context, route, parts, body).await
+            }
+            _ => self.answer_client(page, request).await,
         }
+    }
+
+    async fn answer_client(
+        &self,
+        page: Result<Option<HeaderValue>, Problem>,
+        mut request: Request,
+    ) -> Response<Body> {
         let id = request_id(request.headers_mut(), &self.context);
         let line = AccessLog::begin(&request);
-        let mut response = match self.admit(&request) {
-            Ok(permit) => {
-                let response = self.route(request).await;
-                drop(permit);
-                response
-            }
-            Err(problem) => problem.into_response(),
+        let counted = Counted::begin(request.uri().path());
+        let reader = Reader::of(&request);
+        let (page, mut response) = match page {
+            Ok(page) => (page, self.admitted(request).await),
+            Err(problem) => (None, problem.into_response()),
         };
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             response = self.render(&problem, &response, &id);
         }
+        response = reader.account(response).unwrap_or_else(|problem| self.render(&problem, &empty(), &id));
+        self.context.traffic.answered(&counted, response.status().as_u16());
         if let Some(line) = line {
             line.end(response.status(), &id);
         }
         complete(response.headers_mut(), &self.context, id);
+        if let Some(page) = page {
+            allow(response.headers_mut(), page);
+        }
         response
     }
 
-    fn admit(&self, request: &Request) -> Result<Option<Permit<'_>>, Problem> {
+    /// Where a browser says that a page calls, and by which name. The origin of a page that may read the answer, if it is another.
+    fn check_web(&self, request: &Request) -> Result<Option<HeaderValue>, Problem> {
+        let (context, host) = (&self.context, host(request)?);
+        let is_peer = || peer_route(request).is_some() && context.setup.secret.is_some();
+        // Whoever can show a credential, or will have to prove that it has one, is no page.
+        if !is_peer() && !context.admin.is_shown(request.headers()) {
+            context.web.check_host(host, |name| context.is_member_name(name))?;
+        }
+        context.web.check_origin(request)
+    }
+
+    async fn admitted(&self, mut request: Request) -> Response<Body> {
+        match self.admit(&request) {
+            Ok(_) if is_preflight(&request) => preflight(),
+            Ok(None) => self.route(request).await,
+            Ok(Some((class, seat))) => {
+                request.extensions_mut().insert(seat.admitted());
+                let response = self.route(request).await;
+                match class {
+                    Class::Lists => response.map(|body| Seated::body(body, seat)),
+                    _ => response,
+                }
+            }
+            Err(problem) => problem.into_response(),
+        }
+    }
+
+    fn admit(&self, request: &Request) -> Result<Option<(Class, Arc<Seat>)>, Problem> {
         let most = self.context.limits.head_bytes;
         if size_of_head(request) > most {
             let detail = format!("the head of the request has more than {most} bytes");
@@ -71,17 +128,16 @@ impl Front {
                 "segments of . and .. do not survive every client; use other names",
             ));
         }
-        if PROBES.contains(&path) {
+        let Some(class) = Class::of(request.method(), path) else {
             return Ok(None);
+        };
+        let extensions = request.extensions();
+        if extensions.get::<Reserved>().is_some() && !self.context.admin.is_shown(request.headers()) {
+            return Err(beyond("connections to this node"));
         }
-        match self.context.admission.enter() {
-            Some(permit) => Ok(Some(permit)),
-            None => {
-                let bound = "calls under way on this node";
-                Err(Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}"))
-                    .with("bound", bound))
-            }
-        }
+        let caller = extensions.get::<Arc<Caller>>().map(|caller| caller.origin);
+        let origin = origin(request.headers(), &self.context.setup, caller);
+        Ok(Some((class, self.context.seats.take(class, origin)?)))
     }
 
     async fn route(&self, request: Request) -> Response<Body> {
@@ -92,12 +148,61 @@ impl Front {
     }
 
     fn render(&self, problem: &Problem, response: &Response<Body>, id: &HeaderValue) -> Response<Body> {
+        self.context.traffic.refused(problem.code().name());
         let request_id = id.to_str().unwrap_or_default();
         let mut rendered = self.context.explain(problem, request_id, Problem::render);
         if let Some(allow) = response.headers().get(ALLOW) {
             rendered.headers_mut().insert(ALLOW, allow.clone());
         }
         rendered
+    }
+}
+
+/// The call came over a connection of the reserve, which is for probes, orders and peers.
+#[derive(Clone, Copy, Debug)]
+pub struct Reserved;
+
+fn beyond(bound: &'static str) -> Problem {
+    Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
+}
+
+pub fn is_of_peer(request: &Request) -> bool {
+    peer_route(request).is_some()
+}
+
+/// Who is to take an answer.
+struct Reader {
+    caller: Option<Arc<Caller>>,
+    timeouts: Option<Arc<ConnectionTimeouts>>,
+    /// Nothing has been changed, so that there may be no answer.
+    only_reads: bool,
+}
+
+impl Reader {
+    fn of(request: &Request) -> Reader {
+        let extensions = request.extensions();
+        Reader {
+            caller: extensions.get().cloned(),
+            timeouts: extensions.get().cloned(),
+            only_reads: [Method::GET, Method::HEAD].contains(request.method()),
+        }
+    }
+
+    /// The answer's body is held for its reader, as far as there is memory for it. What streams has no length, and bounds of
+    /// its own.
+    fn account(&self, response: Response<Body>) -> Result<Response<Body>, Problem> {
+        let length = response.body().size_hint().exact().unwrap_or_default();
+        let Some(caller) = self.caller.as_ref().filter(|_| length > 0) else {
+            return Ok(response);
+        };
+        let bytes = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(BESIDE_A_BODY);
+        let held = match self.only_reads && response.status().is_success() {
+            true => caller.hold(bytes).ok_or_else(no_memory)?,
+            false => caller.hold_anyway(bytes),
+        };
+        let untaken = || self.timeouts.as_ref().map(ConnectionTimeouts::answer);
+        let account = Account { held: Some(held), untaken: untaken() };
+        Ok(response.map(|body| super::held::held(body, length, account, untaken())))
     }
 }
 
@@ -123,7 +228,7 @@ fn size_of_head(request: &Request) -> usize {
 
 /// One line in the log a call, where somebody wants it.
 struct AccessLog {
-    method: axum::http::Method,
+    method: Method,
     path: String,
     began: Instant,
 }

@@ -2,6 +2,12 @@
 
 mod connection;
 mod front;
+mod handshakes;
+mod held;
+mod refusal;
+mod seated;
+mod sort;
+mod tls;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,19 +15,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use connection::{Builder, Phase};
+use connection::{Builder, Phase, Served};
 pub use front::Front;
 
-use crate::http::request::Context;
+use crate::http::request::{Context, Place};
 
 /// Connections beyond the limit that each peer's address may open: its messages, its watch and what it forwards must get
 /// through when clients have taken all the others.
 const RESERVE_EACH: usize = 64;
+
+/// Connections of each peer on the runtime of peers: its calls and its states on their way. More are served as clients' are.
+const PEERS_EACH: usize = 64;
 
 /// Connections that are being told that there are too many. Beyond it they are closed without a word.
 const REFUSALS_MOST: usize = 64;
@@ -35,28 +44,25 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// What is under way when the server ends may take this long. Clients time out later; supervisors kill later.
 const DRAIN_MOST: Duration = Duration::from_secs(5);
 
-/// The rest is read as problems are everywhere: it must not need the machinery that there is no room for.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-    content-type: application/problem+json\r\n\
-    retry-after: 1\r\n\
-    connection: close\r\n\
-    content-length: 218\r\n\r\n\
-    {\"type\":\"urn:eldest:problem:too_many_requests\",\"title\":\"Too much at once\",\"status\":503,\
-    \"detail\":\"too many connections; close some, or call another node\",\"code\":\"too_many_requests\",\
-    \"retryable\":true,\"request_id\":\"none\"}\n";
-
 struct Server {
     front: Arc<Front>,
     builder: Arc<Builder>,
-    open: Arc<AtomicUsize>,
     refusing: Arc<AtomicUsize>,
     phase: watch::Sender<Phase>,
+    /// The runtime of peers, and how many connections it has.
+    peers: Handle,
+    of_peers: Arc<AtomicUsize>,
 }
 
 /// Serves until `stop` completes, then answers what is under way and returns. The listener closes at once, so that the
-/// others learn that this node is gone.
-pub async fn serve(listener: TcpListener, context: Arc<Context>, stop: impl Future) -> io::Result<()> {
-    let server = Server::new(context);
+/// others learn that this node is gone. Clients' calls are answered on the runtime of the caller, peers' on one of their own.
+pub async fn serve(
+    listener: TcpListener,
+    context: Arc<Context>,
+    peers: Handle,
+    stop: impl Future,
+) -> io::Result<()> {
+    let server = Server::new(context, peers);
     {
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -89,11 +95,11 @@ impl Drop for Slot {
 }
 
 impl Server {
-    fn new(context: Arc<Context>) -> Server {
+    fn new(context: Arc<Context>, peers: Handle) -> Server {
         let builder = Arc::new(connection::builder(&context));
         let front = Arc::new(Front::new(context));
-        let (open, refusing) = (Arc::default(), Arc::default());
-        Server { front, builder, open, refusing, phase: watch::Sender::new(Phase::Serving) }
+        let (refusing, of_peers) = (Arc::default(), Arc::default());
+        Server { front, builder, refusing, phase: watch::Sender::new(Phase::Serving), peers, of_peers }
     }
 
     async fn accept(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
@@ -115,32 +121,54 @@ impl Server {
         };
         // Without it small answers wait for acknowledgements of others; a failure costs no more than that.
         let _ = stream.set_nodelay(true);
-        match Slot::below(&self.open, self.connection_limit(from.ip())) {
-            Some(open) => self.spawn(stream, open),
+        let extra = RESERVE_EACH * self.front.context.setup.known().members.len().saturating_sub(1);
+        let by_address = self.is_peer(from.ip());
+        match self.front.context.callers.place(from.ip(), by_address, extra) {
+            Some(place) => self.spawn(stream, place, by_address),
             None => self.refuse(stream),
         }
     }
 
-    fn connection_limit(&self, from: IpAddr) -> usize {
+    /// By its address. One that the topology knows by a name proves itself, where there is a secret.
+    fn is_peer(&self, from: IpAddr) -> bool {
         let from = from.to_canonical();
         let others = self.front.context.setup.others();
-        let is_peer = others.iter().any(|member| member.host.parse::<IpAddr>().is_ok_and(|ip| ip == from));
-        let reserve = if is_peer { RESERVE_EACH * others.len() } else { 0 };
-        self.front.context.limits.connections.saturating_add(reserve)
+        others.iter().any(|member| member.host.parse::<IpAddr>().is_ok_and(|ip| ip == from))
     }
 
-    fn spawn(&self, stream: TcpStream, open: Slot) {
+    /// `by_address` it seems to be a peer's.
+    fn spawn(&self, stream: TcpStream, place: Place, by_address: bool) {
         let (front, builder, phase) = (self.front.clone(), self.builder.clone(), self.phase.subscribe());
+        let mut served = Served { front, builder, phase, place, clients: None };
+        let (peers, of_peers) = (self.peers.clone(), self.of_peers.clone());
         tokio::spawn(async move {
-            connection::run(stream, front, builder, phase).await;
-            drop(open);
+            // Its own, so that the connection hears of the end, too.
+            let mut ends = served.phase.clone();
+            let patience = served.head_timeout();
+            let Some(is_peers) = sort::is_peers(&stream, by_address, ends.changed(), patience).await else {
+                return;
+            };
+            let most = PEERS_EACH * served.front.context.setup.others().len();
+            let seat = is_peers.then(|| Slot::below(&of_peers, most)).flatten();
+            if seat.is_none() {
+                return connection::run(stream, served).await;
+            }
+            served.clients = Some(Handle::current());
+            let Ok(stream) = stream.into_std() else { return };
+            peers.spawn(async move {
+                if let Ok(stream) = TcpStream::from_std(stream) {
+                    connection::run(stream, served).await;
+                }
+                drop(seat);
+            });
         });
     }
 
     fn refuse(&self, stream: TcpStream) {
+        let full = refusal::full(self.front.context.setup.tls.as_ref());
         if let Some(refusing) = Slot::below(&self.refusing, REFUSALS_MOST) {
             tokio::spawn(async move {
-                let _ = timeout(REFUSAL_PATIENCE, write_refusal(stream)).await;
+                let _ = timeout(REFUSAL_PATIENCE, refusal::write(stream, full)).await;
                 drop(refusing);
             });
         }
@@ -152,28 +180,5 @@ impl Server {
             tracing::warn!("some calls were still under way and have been cut off");
             self.phase.send_replace(Phase::Over);
         }
-    }
-}
-
-/// Closing with unread bytes would reset the connection and take the answer with it: what comes is read and dropped.
-async fn write_refusal(mut stream: TcpStream) -> io::Result<()> {
-    stream.write_all(FULL).await?;
-    stream.shutdown().await?;
-    let mut sink = [0; 1024];
-    while stream.read(&mut sink).await? > 0 {}
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_refusal_is_as_long_as_it_says() {
-        let text = std::str::from_utf8(FULL).expect("it is text");
-        let (head, body) = text.split_once("\r\n\r\n").expect("it has a body");
-        assert!(head.contains(&format!("content-length: {}", body.len())), "it has {} bytes", body.len());
-        let body: serde_json::Value = serde_json::from_str(body).expect("it is JSON");
-        assert_eq!(body["status"], 503);
     }
 }

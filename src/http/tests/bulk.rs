@@ -62,7 +62,7 @@ impl Open {
             let piece = pieces.recv().await?;
             Some((Ok::<_, std::convert::Infallible>(piece), pieces))
         });
-        let request = Request::post("/v1/commands").header(NDJSON.0, NDJSON.1);
+        let request = Request::post("/v1/commands").header("host", "x").header(NDJSON.0, NDJSON.1);
         let request = request.body(Body::from_stream(pieces)).expect("it is well formed");
         let response = node.front.answer(request).await;
         assert_eq!(response.status(), 200);

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::node::limits;
+use super::node::{limits, web};
 use super::{Answer, request};
 use crate::driver::{self, Directory, End, Handle, Member, Setup};
 use crate::http::Context;
@@ -61,19 +62,27 @@ pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
         at: String::new(),
     };
     let directory = Directory::new(members);
-    let setup =
-        Setup { settings, cluster, directory, snapshot_every: 10, secret: None, wall: Default::default() };
+    let setup = Setup {
+        settings,
+        cluster,
+        directory,
+        snapshot_every: 10,
+        secret: None,
+        tls: None,
+        notices: Default::default(),
+        wall: Default::default(),
+    };
     let setup = Arc::new(setup);
     let address = SocketAddr::from(([127, 0, 0, 1], ports[me as usize - 1]));
     let listener = TcpListener::bind(address).await.expect("the port is free");
     let (own, dir) = (setup.clone(), dir.to_path_buf());
-    let started = tokio::task::spawn_blocking(move || driver::start(own, &dir, false)).await;
+    let started = tokio::task::spawn_blocking(move || driver::start(own, &dir, Default::default())).await;
     let started = started.expect("nobody panics").expect("the directory opens");
     let handle = started.handle.clone();
-    let context = Context::new(started.handle, setup, limits(), None, address);
+    let context = Context::new(started.handle, setup, limits(), None, web(), address);
     let context = Arc::new(context.expect("a client can be made"));
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(serve(listener, context.clone(), stopped));
+    let serving = tokio::spawn(serve(listener, context.clone(), tokio::runtime::Handle::current(), stopped));
     Node { front: Front::new(context), handle, stop, serving, ended: started.ended }
 }
 

@@ -1,19 +1,23 @@
 //! The routes against a node whose loop is a small task with the real store: all that HTTP sees of a node is its handle.
 
+mod browsers;
 mod bulk;
 mod conflicts;
 mod forwarding;
+mod heard;
 mod hostile;
 mod meeting;
 mod node;
+mod options;
 mod peers;
 mod proofs;
 mod reads;
 mod refusals;
 mod serving;
-mod setups;
+pub mod setups;
 mod steering;
 mod streams;
+mod unread;
 mod writes;
 
 use axum::body::Body;
@@ -62,7 +66,7 @@ impl Answer {
 /// `PUT /path`, with headers, and the body.
 fn request(line: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
     let (method, path) = line.split_once(' ').expect("a method and a path");
-    let mut builder = Request::builder().method(method).uri(path);
+    let mut builder = Request::builder().method(method).uri(path).header("host", "x");
     for (name, value) in headers {
         builder = builder.header(*name, *value);
     }

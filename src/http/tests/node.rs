@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+pub use super::options::{Options, limits, web};
 use super::setups::{desk, setup};
 use super::{Answer, request};
-use crate::config::HttpLimits;
 use crate::driver::Chunk;
 use crate::driver::api::{
     Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Written,
@@ -24,7 +24,7 @@ use crate::http::server::Front;
 use crate::protocol::{IsLeader, Mode, ServiceChange};
 use crate::replica::{Answer as ReplicaAnswer, Call};
 use crate::store::{Command, Judged, Store};
-use crate::types::{self, Entry, Epoch, NodeId, Payload, Position, Record, Span, Stamp};
+use crate::types::{self, Entry, Epoch, Format, NodeId, Payload, Position, Record, Span, Stamp};
 
 pub const TOKEN: &str = "correct horse battery staple";
 
@@ -49,35 +49,6 @@ pub struct Node {
     pub seen: Seen,
     controls: mpsc::Sender<(Control, oneshot::Sender<()>)>,
     listener: Option<TcpListener>,
-}
-
-#[derive(Debug)]
-pub struct Options {
-    pub limits: HttpLimits,
-    pub token: Option<&'static str>,
-    /// Where the others are, if not on this machine.
-    pub elsewhere: Option<&'static str>,
-    pub mode: Mode,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { limits: limits(), token: None, elsewhere: None, mode: Mode::Safe }
-    }
-}
-
-/// Patient: on a busy machine nothing that these tests wait for may be late.
-pub fn limits() -> HttpLimits {
-    HttpLimits {
-        connections: 64,
-        requests: 64,
-        body_bytes: 2 << 20,
-        head_bytes: 8192,
-        header_timeout: Duration::from_secs(60),
-        body_timeout: Duration::from_secs(60),
-        request_timeout: Duration::from_secs(60),
-        idle_timeout: Duration::from_secs(60),
-    }
 }
 
 impl Node {
@@ -117,7 +88,8 @@ impl Node {
         let mut setup = setup(me, addresses, options.elsewhere);
         (setup.settings.mode, setup.cluster.mode) = (options.mode, mode_name(options.mode).to_string());
         let setup = Arc::new(setup);
-        let context = Context::new(handle, setup, options.limits.clone(), options.token, listen);
+        let context =
+            Context::new(handle, setup, options.limits.clone(), options.token, options.web(), listen);
         let context = Arc::new(context.expect("a client can be made"));
         Node { front: Front::new(context.clone()), context, seen, controls, listener: Some(listener) }
     }
@@ -150,9 +122,16 @@ impl Node {
 
     /// Serves over TCP until the sender is dropped or used.
     pub fn serve(&mut self) -> (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
+        self.serve_peers_on(Handle::current())
+    }
+
+    pub fn serve_peers_on(
+        &mut self,
+        peers: Handle,
+    ) -> (oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
         let (stop, stopped) = oneshot::channel::<()>();
         let listener = self.listener.take().expect("it serves once");
-        let serving = serve(listener, self.context.clone(), stopped);
+        let serving = serve(listener, self.context.clone(), peers, stopped);
         (stop, tokio::spawn(serving))
     }
 
@@ -258,6 +237,7 @@ impl Loop {
             // Nobody here holds anything.
             Ask::LeaseTimes { reply, .. } => drop(reply),
             Ask::Status(reply) => drop(reply.send(self.status())),
+            Ask::Measures(reply) => drop(reply),
         }
     }
 
@@ -277,8 +257,8 @@ impl Loop {
                 let payload = command.to_payload(*key);
                 self.note(format!("write {}|{}", payload.kind, payload.text));
             }
-            Call::Restore { steps, .. } => {
-                steps.iter().for_each(|payload| self.note(format!("step {}", payload.kind)));
+            Call::Restore(document) => {
+                document.steps.iter().for_each(|payload| self.note(format!("step {}", payload.kind)));
             }
             Call::HandOver { to } => self.note(format!("hand over to {to:?}")),
             Call::Service(ServiceChange::Down { owner, ttl, reason }) => {
@@ -297,8 +277,8 @@ impl Loop {
                 let payload = command.to_payload(key);
                 self.write(*command, payload, key).map(ReplicaAnswer::Written)
             }
-            Call::Restore { steps, .. } => {
-                let written = steps.into_iter().map(|payload| self.append(payload)).last();
+            Call::Restore(document) => {
+                let written = document.steps.into_iter().map(|payload| self.append(payload)).last();
                 written.map(ReplicaAnswer::Written).ok_or(Denied::Unknown)
             }
             Call::Read(_) => Ok(ReplicaAnswer::View(self.view().into())),
@@ -356,11 +336,12 @@ impl Loop {
     }
 
     fn catch_up(&self, snapshot_id: u64) -> CatchUp {
-        let lines = vec!["1|{\"name\":\"tester\"}".to_string()];
-        match snapshot_id {
-            0 => CatchUp { snapshot: Some((4, self.store.clone())), lines },
-            _ => CatchUp { snapshot: None, lines },
-        }
+        let text = "{\"name\":\"tester\"}".into();
+        let payload = Payload { kind: 1, format: Format(1), call: None, text };
+        let position = Position::new(self.epoch(), 5);
+        let records = vec![Record { position, stamp: Stamp::default(), entry: Entry::Client(payload) }];
+        let snapshot = (snapshot_id == 0).then(|| (4, self.store.clone()));
+        CatchUp { snapshot, records }
     }
 
     fn status(&self) -> Status {
@@ -377,6 +358,8 @@ impl Loop {
             last_index: self.store.applied().index,
             snapshot_id: 0,
             digest: "0".to_string(),
+            state_bytes: 0,
+            state_bytes_most: 1,
             admitted: true,
             heir: Some(2),
             service_down: false,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 
 use super::Answer;
-use super::node::limits;
+use super::node::{limits, web};
 use super::setups::{desk, setup};
 use crate::driver::Setup;
 use crate::driver::api::{Desk, Handle, PeerAsk, PeerState};
@@ -19,7 +19,7 @@ use crate::storage::Boundary;
 use crate::storage::node::SentDifference;
 use crate::store::Store;
 use crate::types::{Boot, ClusterId, Epoch, Format, Incarnation, NodeId, Vector};
-use crate::wire::{Challenge, Hello, Packet, Secret, Sender, Session, body_mac, header};
+use crate::wire::{Challenge, Hello, Packet, Secret, Secrets, Sender, Session, header};
 
 pub const TERM: Term =
     Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: crate::types::ClaimId(5) };
@@ -39,9 +39,9 @@ pub fn with_desk(mode: Mode, secret: Option<Secret>, (handle, desk): (Handle, De
     let addresses: Vec<_> = (1..=3).map(|id| ([127, 0, 0, id], 9000).into()).collect();
     let mut setup = setup(NodeId(2), &addresses, None);
     setup.settings.mode = mode;
-    setup.secret = secret;
+    setup.secret = secret.map(|secret| Arc::new(Secrets::new(secret, None)));
     let setup = Arc::new(setup);
-    let context = Context::new(handle, setup.clone(), limits(), None, addresses[1]);
+    let context = Context::new(handle, setup.clone(), limits(), None, web(), addresses[1]);
     Node { front: Front::new(Arc::new(context.expect("a client can be made"))), desk, setup }
 }
 
@@ -80,7 +80,7 @@ pub fn merge() -> (Packet, Vec<u8>) {
 
 impl Node {
     pub fn request(&self, packet: &Packet, proof: &str, body: impl Into<Body>) -> Request<Body> {
-        let builder = Request::builder().method("POST").uri(packet.route.path());
+        let builder = Request::builder().method("POST").uri(packet.route.path()).header("host", "x");
         let builder = builder.header(header::CLUSTER, self.setup.cluster.encode());
         let builder = builder.header(header::FROM, packet.sender.encode());
         let builder = builder.header(header::MESSAGE, &packet.message).header(header::PROOF, proof);
@@ -200,16 +200,16 @@ async fn a_stream_proves_itself_by_its_end() {
     let (cluster, from) = (node.setup.cluster.encode(), packet.sender.encode());
     let (path, message) = (packet.route.path(), packet.message.as_str());
     let hello = Hello { path, cluster: &cluster, from: &from, message, body: &[] };
-    let mut mac = body_mac(session.key());
+    let mut mac = session.stream_mac(0);
     let end = *mac.update(&text).finalize().as_bytes();
     let mut forged = end;
     forged[0] ^= 1;
     for body in [text.clone(), [&text[..], &forged].concat()] {
-        let answer = node.send(node.request(&packet, &session.prove(&hello).0, body)).await;
+        let answer = node.send(node.request(&packet, &session.prove(&hello).proof, body)).await;
         assert_eq!(answer.status.as_u16(), 401);
         assert!(node.nothing_came());
     }
-    let request = node.request(&packet, &session.prove(&hello).0, [&text[..], &end].concat());
+    let request = node.request(&packet, &session.prove(&hello).proof, [&text[..], &end].concat());
     let (response, ask) = node.ask(request, None).await;
     assert_eq!(response.status().as_u16(), 200);
     assert!(matches!(ask.call.brought, Some(PeerState::Difference(_))));

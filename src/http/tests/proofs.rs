@@ -15,20 +15,20 @@ use tokio::time::{Instant, timeout};
 use super::Answer;
 use super::meeting::temp_dir;
 use super::peers::{Node, TERM, envelope, merge, node, packet, vector, with_desk};
-use crate::driver::api::{PeerAsk, PeerState, channel};
+use crate::driver::api::{PeerState, channel};
 use crate::protocol::{Message, Mode, SnapshotMeta};
 use crate::storage::Boundary;
 use crate::storage::files::Files;
 use crate::storage::snapshot::{Change, Snapshots};
-use crate::types::{ClusterId, Epoch, NodeId, Position};
-use crate::wire::{Challenge, Hello, Packet, Secret, Session, body_mac, header};
+use crate::types::{Epoch, NodeId, Position};
+use crate::wire::{CallProof, Challenge, Hello, PROOF_FORMAT, Packet, Secret, Session, header};
 
 fn secret() -> Secret {
     Secret::new("correct horse battery staple")
 }
 
 /// What a peer is told; it has no request id of its own to be given back.
-fn refusal(answer: &Answer) -> (u16, String) {
+pub fn refusal(answer: &Answer) -> (u16, String) {
     assert_eq!(answer.header("content-type"), "application/problem+json", "{answer:?}");
     (answer.status.as_u16(), answer.json()["code"].as_str().unwrap_or_default().to_string())
 }
@@ -44,24 +44,51 @@ impl Caller {
         let resigned = packet(Message::Resigned { epoch: TERM.epoch });
         let refused = node.send(node.request(&resigned, "", Body::empty())).await;
         assert_eq!(refusal(&refused), (401, "unauthorized".to_string()));
+        assert_eq!(refused.header(header::PROOF_FORMAT), PROOF_FORMAT);
         let challenge = Challenge::decode(refused.header(header::CHALLENGE)).expect("it asks for a proof");
         let session = Session::new(&secret(), NodeId(1), NodeId(2), challenge, 42);
         Caller { session, cluster: node.setup.cluster.encode() }
+    }
+
+    /// One that knows what the challenge says besides.
+    async fn of_today(node: &mut Node) -> Caller {
+        let Caller { session, cluster } = Caller::meets(node).await;
+        Caller { session: session.with_format(Some(PROOF_FORMAT)), cluster }
     }
 
     /// The proof of a call, and the counter that its response must name. A stream's body is not part of it.
     fn prove(&self, packet: &Packet, body: &[u8]) -> (String, u64) {
         let (path, from) = (packet.route.path(), packet.sender.encode());
         let message = packet.message.as_str();
-        self.session.prove(&Hello { path, cluster: &self.cluster, from: &from, message, body })
+        let hello = Hello { path, cluster: &self.cluster, from: &from, message, body };
+        let CallProof { proof, counter, .. } = self.session.prove(&hello);
+        (proof, counter)
     }
 
     fn tag(&self, body: &[u8]) -> [u8; 32] {
-        *body_mac(self.session.key()).update(body).finalize().as_bytes()
+        *self.session.stream_mac(0).update(body).finalize().as_bytes()
+    }
+
+    /// A call that proves its head by itself, and how a stream in its body proves itself.
+    fn proved(
+        &self,
+        node: &Node,
+        packet: &Packet,
+        body: Body,
+        hashed: &[u8],
+    ) -> (Request<Body>, blake3::Hasher) {
+        let (path, from) = (packet.route.path(), packet.sender.encode());
+        let message = packet.message.as_str();
+        let call =
+            self.session.prove(&Hello { path, cluster: &self.cluster, from: &from, message, body: hashed });
+        let mut request = node.request(packet, &call.proof, body);
+        let head = call.head.parse().expect("it is a header");
+        request.headers_mut().insert(header::HEAD_PROOF, head);
+        (request, self.session.stream_mac(call.counter))
     }
 }
 
-fn poll() -> Packet {
+pub fn poll() -> Packet {
     packet(Message::Poll { term: TERM, vector: vector() })
 }
 
@@ -198,6 +225,70 @@ async fn a_streams_proof_is_of_its_own_call() {
     assert!(caller.session.checks(counter, &hello, answer.header(header::PROOF)));
 }
 
+/// A body that must not be asked for.
+fn unread() -> Body {
+    let piece: fn() -> Result<Bytes, Infallible> = || panic!("the body was read");
+    Body::from_stream(stream::once(async move { piece() }))
+}
+
+#[tokio::test]
+async fn a_body_is_not_read_before_its_head_is_proved() {
+    let mut node = node(Mode::Available, Some(secret()));
+    let caller = Caller::of_today(&mut node).await;
+    let poll = poll();
+    let (mut wrong, _) = caller.proved(&node, &poll, unread(), b"");
+    wrong.headers_mut().insert(header::HEAD_PROOF, "0".repeat(64).parse().expect("it is a header"));
+    assert_eq!(refusal(&node.send(wrong).await), (401, "unauthorized".to_string()));
+    let (right, _) = caller.proved(&node, &poll, Body::from("another"), b"one");
+    assert_eq!(refusal(&node.send(right).await), (401, "unauthorized".to_string()), "another body");
+    let (right, _) = caller.proved(&node, &poll, Body::from(poll.body.clone()), &poll.body);
+    assert_eq!(node.ask(right, None).await.0.status().as_u16(), 200);
+}
+
+/// Without a secret, or of a node that is of an earlier version.
+#[tokio::test]
+async fn few_bodies_are_read_unproved_at_a_time() {
+    const PLACES: usize = 8;
+    for secret in [None, Some(secret())] {
+        let mut node = node(Mode::Available, secret);
+        let poll = poll();
+        let endless = || Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
+        let requests: Vec<_> = (0..PLACES).map(|_| node.request(&poll, "", endless())).collect();
+        let mut waiting: Vec<_> =
+            requests.into_iter().map(|request| Box::pin(node.front.answer(request))).collect();
+        for one in &mut waiting {
+            assert!(one.now_or_never().is_none());
+        }
+        let answer = Answer::of(node.front.answer(node.request(&poll, "", unread())).await).await;
+        assert_eq!(refusal(&answer), (429, "too_many_requests".to_string()));
+        drop(waiting);
+        let said = node.front.answer(node.request(&poll, "", endless())).now_or_never();
+        assert!(said.is_none(), "there is room again");
+        assert!(node.nothing_came());
+    }
+}
+
+#[tokio::test]
+async fn a_streams_proof_is_of_one_call_alone() {
+    let mut node = node(Mode::Available, Some(secret()));
+    let caller = Caller::of_today(&mut node).await;
+    let (packet, text) = merge();
+    let tagged = |mac: blake3::Hasher| [&text[..], mac.clone().update(&text).finalize().as_bytes()].concat();
+    let (_, another) = caller.proved(&node, &packet, Body::empty(), b"");
+    let old =
+        Session::new(&secret(), NodeId(1), NodeId(2), Challenge::decode("1.0").expect("a challenge"), 42);
+    for (what, mac) in [("of another call", another), ("of no session", old.stream_mac(0))] {
+        let (request, _) = caller.proved(&node, &packet, Body::from(tagged(mac)), b"");
+        assert_eq!(refusal(&node.send(request).await), (401, "unauthorized".to_string()), "{what}");
+        assert!(node.nothing_came(), "{what}");
+    }
+    let (request, mac) = caller.proved(&node, &packet, Body::empty(), b"");
+    let request = request.map(|_| Body::from(tagged(mac)));
+    let (response, ask) = node.ask(request, None).await;
+    assert_eq!(response.status().as_u16(), 200);
+    assert!(matches!(ask.call.brought, Some(PeerState::Difference(_))));
+}
+
 /// A state on disk, as it travels.
 fn exported(dir: &Path) -> (Boundary, Vec<u8>) {
     let (mut snapshots, _) = Snapshots::open(&Files::default(), dir).expect("a folder can be made");
@@ -247,78 +338,4 @@ async fn a_snapshot_that_is_not_proved_whole_leaves_nothing_behind() {
     for dir in [source, target] {
         std::fs::remove_dir_all(dir).expect("it is there");
     }
-}
-
-#[tokio::test]
-async fn one_difference_is_taken_in_at_a_time() {
-    let mut node = node(Mode::Available, None);
-    let (packet, text) = merge();
-    let endless = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
-    let first = node.request(&packet, "", endless);
-    let second = node.request(&packet, "", text.clone());
-    let third = node.request(&packet, "", text);
-    let mut waiting = Box::pin(node.front.answer(first));
-    assert!((&mut waiting).now_or_never().is_none());
-    let answer = Answer::of(node.front.answer(second).await).await;
-    assert_eq!(refusal(&answer), (429, "too_many_requests".to_string()));
-    drop(waiting);
-    let (response, _) = node.ask(third, None).await;
-    assert_eq!(response.status().as_u16(), 200);
-}
-
-#[tokio::test]
-async fn only_other_nodes_of_this_cluster_are_heard() {
-    let mut node = node(Mode::Available, None);
-    let poll = |from, to| {
-        let message = Message::Poll { term: TERM, vector: vector() };
-        Packet::new(&envelope(from, to, message), Bytes::new(), 0)
-    };
-    let with_cluster = |node: &Node, packet: &Packet, cluster: &str| -> Request<Body> {
-        let mut request = node.request(packet, "", packet.body.clone());
-        request.headers_mut().insert(header::CLUSTER, cluster.parse().expect("it is a header"));
-        request
-    };
-    let cluster = node.setup.cluster.encode();
-    let other = cluster.replace("test", "toast");
-    let timings = crate::wire::ClusterHead { settings: 2, ..node.setup.cluster.clone() }.encode();
-    let mode = crate::wire::ClusterHead { mode: "other".into(), ..node.setup.cluster.clone() }.encode();
-    for (what, request, code) in [
-        ("another cluster", with_cluster(&node, &poll(1, 2), &other), "wrong_cluster"),
-        ("meant for another", with_cluster(&node, &poll(1, 3), &cluster), "wrong_cluster"),
-        ("from this node", with_cluster(&node, &poll(2, 2), &cluster), "wrong_cluster"),
-        ("from a stranger", with_cluster(&node, &poll(4, 2), &cluster), "wrong_cluster"),
-        ("other timings", with_cluster(&node, &poll(1, 2), &timings), "mode_mismatch"),
-        ("another mode", with_cluster(&node, &poll(1, 2), &mode), "mode_mismatch"),
-    ] {
-        let answer = node.send(request).await;
-        assert_eq!(refusal(&answer), (409, code.to_string()), "{what}");
-        assert!(node.nothing_came(), "{what}");
-    }
-    // It is formed, and so is the caller's cluster of the same name.
-    let members = node.setup.settings.members.clone();
-    node.setup.directory.follow(ClusterId(7), &members);
-    let mut old = poll(1, 2);
-    old.sender.cluster = ClusterId(8);
-    let answer = node.send(with_cluster(&node, &old, &cluster)).await;
-    assert_eq!(refusal(&answer), (409, "wrong_cluster".to_string()), "an old data directory");
-    for name in [header::CLUSTER, header::FROM] {
-        let mut request = node.request(&poll(1, 2), "", "");
-        request.headers_mut().remove(name);
-        assert_eq!(refusal(&node.send(request).await), (400, "bad_field".to_string()), "{name}");
-    }
-    for from in [1, 3] {
-        let PeerAsk { call, .. } = node.ask(with_cluster(&node, &poll(from, 2), &cluster), None).await.1;
-        assert_eq!(call.envelope.from, NodeId(from));
-    }
-}
-
-#[tokio::test]
-async fn a_batch_has_a_bound() {
-    const MOST: usize = 16 << 20;
-    let mut node = node(Mode::Available, None);
-    let poll = poll();
-    let answer = node.send(node.request(&poll, "", vec![b'x'; MOST + 1])).await;
-    assert_eq!(refusal(&answer), (413, "body_too_large".to_string()));
-    let (response, _) = node.ask(node.request(&poll, "", vec![b'x'; MOST]), None).await;
-    assert_eq!(response.status().as_u16(), 200);
 }

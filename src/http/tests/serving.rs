@@ -1,5 +1,6 @@
 //! The listener, over TCP: time-outs, bounds, protocols, the end.
 
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -7,6 +8,9 @@ use tokio::net::TcpStream;
 
 use super::node::{Node, Options, limits};
 use crate::config::HttpLimits;
+
+/// To fail by.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -133,14 +137,21 @@ async fn too_many_connections_are_told_so_and_closed() {
     let mut first = dial(&node).await;
     first.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
     assert!(answer(&mut first).await.ends_with("ok\n"));
-    let mut second = dial(&node).await;
-    second.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
-    let refused = answer(&mut second).await;
+    // Another one is for a single call, of a probe.
+    for (path, wanted) in [("/livez", "HTTP/1.1 200 "), ("/v1/status", "HTTP/1.1 429 ")] {
+        let mut second = dial(&node).await;
+        let call = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        second.write_all(call.as_bytes()).await.expect("it is open");
+        let said = rest(&mut second).await;
+        assert!(said.starts_with(wanted) && said.contains("connection: close"), "{said}");
+    }
+    let silent: Vec<_> = futures_util::future::join_all((0..16).map(|_| dial(&node))).await;
+    let refused = answer(&mut dial(&node).await).await;
     assert!(
         refused.starts_with("HTTP/1.1 503 ") && refused.contains("application/problem+json"),
         "{refused}"
     );
-    drop(second);
+    drop(silent);
     first
         .write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         .await
@@ -167,6 +178,34 @@ async fn peers_have_connections_in_reserve() {
         assert!(answer(&mut stream).await.ends_with("ok\n"));
         open.push(stream);
     }
+}
+
+/// This runtime has one thread, and the test takes it while the peer calls: nothing of clients can be done meanwhile.
+#[tokio::test]
+async fn clients_delay_no_peer() {
+    let peers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let peers = peers.expect("there is room for a thread");
+    let mut node = Node::leader().await;
+    let _serving = node.serve_peers_on(peers.handle().clone());
+    let mut stream = dial(&node).await;
+    let call = b"POST /heartbeat HTTP/1.1\r\nhost: x\r\neldest-message: hello\r\ncontent-length: 0\r\n\r\n";
+    stream.write_all(call).await.expect("it is open");
+    let first = answer(&mut stream).await;
+    assert!(first.starts_with("HTTP/1.1 400 "), "{first}");
+    let mut blocking = stream.into_std().expect("it is at rest");
+    blocking.set_nonblocking(false).expect("it is open");
+    blocking.set_read_timeout(Some(PATIENCE)).expect("it is no zero");
+    blocking.write_all(call).expect("it is open");
+    let mut second = [0; 13];
+    blocking.read_exact(&mut second).expect("it is answered, though no client would be");
+    assert_eq!(&second, b"HTTP/1.1 400 ");
+    blocking.set_nonblocking(true).expect("it is open");
+    // Whoever calls as a client there is answered as a client.
+    let mut stream = TcpStream::from_std(blocking).expect("a runtime is there");
+    let _ = answer(&mut stream).await;
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
+    assert!(answer(&mut stream).await.ends_with("ok\n"));
+    peers.shutdown_background();
 }
 
 #[tokio::test]

@@ -40,5 +40,14 @@ pub fn setup(me: NodeId, addresses: &[SocketAddr], elsewhere: Option<&str>) -> S
     let mut settings = Settings::lan(me, ids);
     settings.timing.window = PATIENCE;
     let directory = Directory::new(members);
-    Setup { settings, cluster, directory, snapshot_every: 10, secret: None, wall: Default::default() }
+    Setup {
+        settings,
+        cluster,
+        directory,
+        snapshot_every: 10,
+        secret: None,
+        tls: None,
+        notices: Default::default(),
+        wall: Default::default(),
+    }
 }

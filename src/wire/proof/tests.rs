@@ -15,8 +15,12 @@ fn secret() -> Secret {
     Secret::new("correct horse battery staple")
 }
 
+fn only(secret: Secret) -> Arc<Secrets> {
+    Arc::new(Secrets::new(secret, None))
+}
+
 fn gate() -> ProofVerifier {
-    ProofVerifier::new(secret(), NodeId(2), [7; 32])
+    ProofVerifier::new(only(secret()), NodeId(2), [7; 32])
 }
 
 /// A new session of node 1 with node 2.
@@ -37,7 +41,7 @@ fn is_taken(gate: &ProofVerifier, proof: &str) -> bool {
 #[test]
 fn a_call_and_its_answer_prove_each_other() {
     let (gate, session) = parties();
-    let (text, counter) = session.prove(&HELLO);
+    let CallProof { proof: text, counter, .. } = session.prove(&HELLO);
     let proof = gate.check(NodeId(1), &HELLO, &text).expect("the secret is known");
     let answer = Hello { message: "appended", ..HELLO };
     assert!(session.checks(counter, &answer, &proof.answer(&answer)));
@@ -49,7 +53,7 @@ fn a_call_and_its_answer_prove_each_other() {
 #[test]
 fn nothing_is_taken_twice_or_changed_or_from_another() {
     let (gate, session) = parties();
-    let (text, _) = session.prove(&HELLO);
+    let CallProof { proof: text, .. } = session.prove(&HELLO);
     assert!(gate.check(NodeId(3), &HELLO, &text).is_none(), "in another's name");
     for changed in [
         Hello { path: "/writesync", ..HELLO },
@@ -67,7 +71,7 @@ fn nothing_is_taken_twice_or_changed_or_from_another() {
 #[test]
 fn calls_may_overtake_each_other_within_the_window() {
     let (gate, session) = parties();
-    let calls: Vec<String> = (0..80).map(|_| session.prove(&HELLO).0).collect();
+    let calls: Vec<String> = (0..80).map(|_| session.prove(&HELLO).proof).collect();
     assert!(gate.check(NodeId(1), &HELLO, &calls[70]).is_some());
     assert!(gate.check(NodeId(1), &HELLO, &calls[69]).is_some());
     assert!(gate.check(NodeId(1), &HELLO, &calls[69]).is_none(), "replayed");
@@ -77,12 +81,12 @@ fn calls_may_overtake_each_other_within_the_window() {
 #[test]
 fn an_old_session_does_not_come_back() {
     let secret = Secret::new("correct horse battery staple");
-    let gate = ProofVerifier::new(secret.clone(), NodeId(2), [7; 32]);
+    let gate = ProofVerifier::new(only(secret.clone()), NodeId(2), [7; 32]);
     let session = || Session::new(&secret, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
-    let first = session().prove(&HELLO).0;
+    let first = session().prove(&HELLO).proof;
     assert!(gate.check(NodeId(1), &HELLO, &first).is_some());
     for _ in 0..20 {
-        assert!(gate.check(NodeId(1), &HELLO, &session().prove(&HELLO).0).is_some());
+        assert!(gate.check(NodeId(1), &HELLO, &session().prove(&HELLO).proof).is_some());
     }
     assert!(gate.check(NodeId(1), &HELLO, &first).is_none(), "its counter is forgotten, its number is not");
 }
@@ -92,11 +96,11 @@ fn another_secret_or_another_life_proves_nothing() {
     let (gate, _) = parties();
     let other = Secret::new("another secret altogether");
     let session = Session::new(&other, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
-    assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).0).is_none());
+    assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).proof).is_none());
     let secret = Secret::new("correct horse battery staple");
-    let before = ProofVerifier::new(secret.clone(), NodeId(2), [6; 32]);
+    let before = ProofVerifier::new(only(secret.clone()), NodeId(2), [6; 32]);
     let session = Session::new(&secret, NodeId(1), NodeId(2), before.challenge(NodeId(1)), 42);
-    assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).0).is_none());
+    assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).proof).is_none());
 }
 
 /// Nodes of different versions prove themselves to each other: neither keys nor texts may change.
@@ -107,7 +111,7 @@ fn proofs_are_what_other_versions_expect() {
     assert_eq!(challenge.encode(), "1.8739761adac5607aef7c82ba2cd52c49");
     assert!(gate.challenge(NodeId(1)).encode().starts_with("2."));
     let session = Session::new(&secret(), NodeId(1), NodeId(2), challenge, 42);
-    let (first, counter) = session.prove(&HELLO);
+    let CallProof { proof: first, counter, .. } = session.prove(&HELLO);
     assert_eq!(counter, 1);
     assert_eq!(
         first,
@@ -115,15 +119,60 @@ fn proofs_are_what_other_versions_expect() {
          a902b0ae43def5f5fa8c81a6af8a0646e23e95647510c74740104d2a10f20ec4"
     );
     let proof = gate.check(NodeId(1), &HELLO, &first).expect("it is a proof");
-    assert_eq!(proof.key(), session.key());
     assert_eq!(proof.answer(&HELLO), "1 6ecbd3d0104e12c1612dea5b2729a662b26ca73098ee62e3d18730f927e801ee");
     assert_eq!(
-        body_mac(proof.key()).update(b"body").finalize().to_hex().as_str(),
+        proof.stream_mac(false).update(b"body").finalize().to_hex().as_str(),
         "e5a7466106c6d542d4ff04c692766d5681e4851bca106027e72013efb3aec5f3"
     );
-    let (second, counter) = session.prove(&HELLO);
+    let CallProof { proof: second, counter, .. } = session.prove(&HELLO);
     assert_eq!(counter, 2);
     assert!(is_taken(&gate, &second));
+}
+
+/// What earlier versions do not know.
+#[test]
+fn heads_and_bound_streams_are_proved_as_other_versions_expect() {
+    let (gate, session) = parties();
+    let call = session.prove(&HELLO);
+    assert_eq!(call.head, "4f1e60100710898dda8deaee3cb62e263d77852d79ecc8fe0e2b8ec73e626b66");
+    let head = Hello { body: b"", ..HELLO };
+    let proved = gate.check_head(NodeId(1), &head, &call.proof, &call.head).expect("the head is proved");
+    let proof = proved.check_body(&HELLO).expect("and the body with it");
+    let mut bound = blake3::Hasher::new_keyed(&proof.key);
+    bound.update(b"stream").update(&call.counter.to_le_bytes()).update(b"body");
+    assert_eq!(proof.stream_mac(true).update(b"body").finalize(), bound.finalize());
+    let sent = |format| {
+        let session =
+            Session::new(&secret(), NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42).with_format(format);
+        (session.stream_mac(1).finalize(), session.stream_mac(2).finalize())
+    };
+    let (first, second) = sent(None);
+    assert_eq!(first, second, "to a node that does not know more");
+    let (first, second) = sent(Some(PROOF_FORMAT));
+    assert_ne!(first, second);
+}
+
+#[test]
+fn a_head_is_proved_before_its_body_and_once() {
+    let (gate, session) = parties();
+    let call = session.prove(&HELLO);
+    let head = |hello: &Hello<'_>, proof: &str, head: &str| gate.check_head(NodeId(1), hello, proof, head);
+    for changed in [
+        Hello { path: "/writesync", ..HELLO },
+        Hello { message: "resigned more", ..HELLO },
+        Hello { from: "1 to=3", ..HELLO },
+        Hello { cluster: "other", ..HELLO },
+    ] {
+        assert!(head(&changed, &call.proof, &call.head).is_none(), "{changed:?}");
+    }
+    let other = session.prove(&Hello { body: b"other", ..HELLO });
+    assert!(head(&HELLO, &other.proof, &call.head).is_none(), "the proof of another body");
+    let end = call.proof.rsplit(' ').next().expect("a proof ends with a hash");
+    assert!(head(&HELLO, &call.proof, end).is_none(), "the hash of the whole");
+    let proved = head(&HELLO, &call.proof, &call.head).expect("it is proved");
+    assert!(head(&HELLO, &call.proof, &call.head).is_none(), "replayed");
+    assert!(!is_taken(&gate, &call.proof), "replayed as an old one");
+    assert!(proved.check_body(&Hello { body: b"bodY", ..HELLO }).is_none());
 }
 
 #[test]
@@ -152,18 +201,18 @@ fn a_challenge_is_for_one_caller_one_number_and_one_server() {
         ("another caller's challenge", open(2, anothers)),
         ("another server", open(3, given)),
     ] {
-        assert!(!is_taken(&gate, &session.prove(&HELLO).0), "{what}");
+        assert!(!is_taken(&gate, &session.prove(&HELLO).proof), "{what}");
     }
-    assert!(is_taken(&gate, &open(2, given).prove(&HELLO).0));
+    assert!(is_taken(&gate, &open(2, given).prove(&HELLO).proof));
     // The same numbers at another node: its challenges are not this one's.
-    let third = ProofVerifier::new(secret(), NodeId(3), [7; 32]);
-    assert!(!is_taken(&third, &open(2, given).prove(&HELLO).0));
+    let third = ProofVerifier::new(only(secret()), NodeId(3), [7; 32]);
+    assert!(!is_taken(&third, &open(2, given).prove(&HELLO).proof));
 }
 
 #[test]
 fn what_is_no_proof_is_refused() {
     let (gate, session) = parties();
-    let (text, _) = session.prove(&HELLO);
+    let CallProof { proof: text, .. } = session.prove(&HELLO);
     let words: Vec<&str> = text.split(' ').collect();
     let [name, counter, hash] = words[..] else { panic!("{text}") };
     let (challenge, nonce) = name.rsplit_once('.').expect("a nonce stands after the challenge");
@@ -190,21 +239,21 @@ fn what_is_no_proof_is_refused() {
 #[test]
 fn a_refused_proof_uses_nothing_up() {
     let (gate, first) = parties();
-    let (text, _) = first.prove(&HELLO);
+    let CallProof { proof: text, .. } = first.prove(&HELLO);
     let forged =
         |text: &str| format!("{}{}", &text[..text.len() - 1], if text.ends_with('0') { 1 } else { 0 });
     assert!(!is_taken(&gate, &forged(&text)));
     assert!(is_taken(&gate, &text), "its counter was not taken");
     for _ in 0..2 * SESSIONS_KEPT {
-        assert!(!is_taken(&gate, &forged(&session(&gate).prove(&HELLO).0)));
+        assert!(!is_taken(&gate, &forged(&session(&gate).prove(&HELLO).proof)));
     }
-    assert!(is_taken(&gate, &first.prove(&HELLO).0), "no session took its place");
+    assert!(is_taken(&gate, &first.prove(&HELLO).proof), "no session took its place");
 }
 
 #[test]
 fn an_answer_names_its_call_and_proves_it() {
     let (gate, session) = parties();
-    let (text, counter) = session.prove(&HELLO);
+    let CallProof { proof: text, counter, .. } = session.prove(&HELLO);
     let proof = gate.check(NodeId(1), &HELLO, &text).expect("it is a proof");
     let answer = proof.answer(&HELLO);
     let (number, hash) = answer.split_once(' ').expect("a counter and a hash");
@@ -236,7 +285,7 @@ fn an_answer_names_its_call_and_proves_it() {
 #[test]
 fn the_window_is_as_long_as_it_says() {
     let (gate, session) = parties();
-    let calls: Vec<String> = (0..200).map(|_| session.prove(&HELLO).0).collect();
+    let calls: Vec<String> = (0..200).map(|_| session.prove(&HELLO).proof).collect();
     let newest = 150;
     let window = TAKEN_BEHIND as usize;
     assert!(is_taken(&gate, &calls[newest]));
@@ -290,27 +339,50 @@ fn as_many_sessions_are_kept_as_it_says() {
     let sessions: Vec<Session> = (0..=SESSIONS_KEPT).map(|_| session(&gate)).collect();
     let (last, kept) = sessions.split_last().expect("there are some");
     for session in kept.iter().chain(kept) {
-        assert!(is_taken(&gate, &session.prove(&HELLO).0), "all of them are kept");
+        assert!(is_taken(&gate, &session.prove(&HELLO).proof), "all of them are kept");
     }
-    assert!(is_taken(&gate, &last.prove(&HELLO).0));
-    assert!(!is_taken(&gate, &kept[0].prove(&HELLO).0), "the oldest has gone for the newest");
+    assert!(is_taken(&gate, &last.prove(&HELLO).proof));
+    assert!(!is_taken(&gate, &kept[0].prove(&HELLO).proof), "the oldest has gone for the newest");
     for session in sessions.iter().skip(1) {
-        assert!(is_taken(&gate, &session.prove(&HELLO).0), "and no other");
+        assert!(is_taken(&gate, &session.prove(&HELLO).proof), "and no other");
     }
 }
 
 #[test]
 fn peers_have_sessions_of_their_own() {
     let (gate, first) = parties();
-    assert!(is_taken(&gate, &first.prove(&HELLO).0));
+    assert!(is_taken(&gate, &first.prove(&HELLO).proof));
     for _ in 0..2 * SESSIONS_KEPT {
         let others = Session::new(&secret(), NodeId(3), NodeId(2), gate.challenge(NodeId(3)), 42);
-        assert!(gate.check(NodeId(3), &HELLO, &others.prove(&HELLO).0).is_some());
+        assert!(gate.check(NodeId(3), &HELLO, &others.prove(&HELLO).proof).is_some());
     }
-    assert!(is_taken(&gate, &first.prove(&HELLO).0));
+    assert!(is_taken(&gate, &first.prove(&HELLO).proof));
 }
 
 #[test]
 fn the_secret_is_never_printed() {
     assert_eq!(format!("{:?}", secret()), "Secret(…)");
+}
+
+/// While it is changed, nodes which have the new secret and nodes which have not yet understand each other; after that, they do not.
+#[test]
+fn a_secret_is_changed_in_steps() {
+    let [old, new] = ["the old one, which is known", "the new one, which is not"].map(Secret::new);
+    let secrets = only(old.clone());
+    let gate = ProofVerifier::new(secrets.clone(), NodeId(2), [7; 32]);
+    let session = |secret: &Secret| Session::new(secret, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
+    let (by_old, by_new) = (session(&old), session(&new));
+    let taken = |session: &Session| {
+        let CallProof { proof, counter, .. } = session.prove(&HELLO);
+        let checked = gate.check(NodeId(1), &HELLO, &proof);
+        // Whoever proves by one secret is answered by the same.
+        checked.is_some_and(|checked| session.checks(counter, &HELLO, &checked.answer(&HELLO)))
+    };
+    assert_eq!((taken(&by_old), taken(&by_new)), (true, false));
+    secrets.replace(old.clone(), Some(new.clone()));
+    assert_eq!((taken(&by_old), taken(&by_new)), (true, true));
+    secrets.replace(new.clone(), Some(old));
+    assert_eq!((taken(&by_old), taken(&by_new)), (true, true));
+    secrets.replace(new, None);
+    assert_eq!((taken(&by_old), taken(&by_new)), (false, true));
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use eldest_tls::ClientFiles;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -110,13 +111,19 @@ fn silence(error: reqwest::Error) -> Silence {
 
 /// Without a proxy, redirects or anything else between a test and its nodes.
 pub fn client() -> reqwest::Client {
+    client_with(&ClientFiles::default())
+}
+
+/// The same for nodes that speak TLS.
+pub fn client_with(files: &ClientFiles) -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(POOL_IDLE)
+        .tls_backend_preconfigured(files.config().expect("files in order"))
         .build()
-        .expect("a client without TLS needs nothing from the machine")
+        .expect("a client needs nothing from the machine")
 }
 
 /// Percent-encodes what stands in a path or a query.

@@ -9,7 +9,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::addresses;
-use super::call::{Answer, Call, Silence, client};
+use super::call::{Answer, Call, Silence, client, client_with};
+use super::certs::Certs;
 use super::disk::{LogLine, log_lines};
 use super::folder::Folder;
 use super::node::Node;
@@ -27,6 +28,8 @@ pub struct Plan {
     config: String,
     launchers: Vec<Vec<String>>,
     data: BTreeMap<u32, PathBuf>,
+    /// What stands in the table [tls] besides the files, if there is one.
+    tls: Option<String>,
 }
 
 impl Plan {
@@ -36,7 +39,7 @@ impl Plan {
 
     pub fn at(addresses: Vec<Ipv4Addr>) -> Plan {
         let launchers = vec![Vec::new(); addresses.len()];
-        Plan { addresses, config: String::new(), launchers, data: BTreeMap::new() }
+        Plan { addresses, config: String::new(), launchers, data: BTreeMap::new(), tls: None }
     }
 
     /// Leaves the last node out and gives its address for other use.
@@ -48,6 +51,12 @@ impl Plan {
     /// Added to every node's configuration.
     pub fn config(mut self, config: &str) -> Plan {
         self.config = config.to_string();
+        self
+    }
+
+    /// With certificates of its own CA, and this besides in the table `[tls]`.
+    pub fn tls(mut self, more: &str) -> Plan {
+        self.tls = Some(more.to_string());
         self
     }
 
@@ -71,10 +80,18 @@ impl Plan {
             let data = self.data.get(&id).cloned().unwrap_or_else(|| own.join("data"));
             Node::new(id, *ip, own, data, launcher.clone())
         });
-        let cluster = Cluster { nodes: nodes.collect(), client: client(), folder };
+        let mut cluster = Cluster { nodes: nodes.collect(), client: client(), certs: None, folder };
+        cluster.ids().for_each(|id| cluster.place(id, &cluster.topology()));
+        if self.tls.is_some() {
+            let certs = Certs::init(&cluster.node(1).topology_path(), cluster.folder.path().join("certs"));
+            cluster.client = client_with(&certs.files(None));
+            cluster.certs = Some(certs);
+        }
         for id in cluster.ids() {
-            cluster.place(id, &cluster.topology());
-            cluster.configure(id, &self.config);
+            cluster.node(id).speaks_tls(self.tls.is_some());
+            let table =
+                cluster.certs.as_ref().zip(self.tls.as_ref()).map(|(certs, more)| certs.table(id, more));
+            cluster.configure(id, &(self.config.clone() + &table.unwrap_or_default()));
         }
         cluster
     }
@@ -92,6 +109,7 @@ pub struct Cluster {
     /// Dropped before the folder that they write to.
     nodes: Vec<Node>,
     client: reqwest::Client,
+    certs: Option<Certs>,
     folder: Folder,
 }
 
@@ -170,6 +188,19 @@ impl Cluster {
             let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         }
+    }
+
+    /// Of a cluster that has some.
+    pub fn certs(&self) -> &Certs {
+        self.certs.as_ref().expect("a plan with TLS")
+    }
+
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    pub fn urls(&self) -> Vec<String> {
+        self.ids().map(|id| self.node(id).url()).collect()
     }
 
     pub fn client(&self) -> &reqwest::Client {

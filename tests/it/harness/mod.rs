@@ -6,6 +6,7 @@
 
 mod addresses;
 mod call;
+mod certs;
 mod cluster;
 mod disk;
 mod folder;
@@ -21,9 +22,12 @@ mod tmpfs;
 mod topology;
 mod wait;
 
+pub use call::client_with;
 pub use call::{Answer, Call, Silence, query};
+pub use certs::{Certs, eldest};
 pub use cluster::{Cluster, PATIENT, Plan};
 pub use disk::{LogLine, tear_the_tail};
+pub use folder::Folder;
 pub use namespaces::Network;
 pub use problem::{peer_problem, problem};
 pub use raw::Raw;

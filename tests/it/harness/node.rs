@@ -22,13 +22,15 @@ pub struct Node {
     pub data: PathBuf,
     /// What runs the binary: nothing, or `ip netns exec` and a name.
     launcher: Vec<String>,
+    /// It is called by https://.
+    tls: Mutex<bool>,
     process: Mutex<Option<Child>>,
 }
 
 impl Node {
     pub fn new(id: u32, ip: Ipv4Addr, folder: PathBuf, data: PathBuf, launcher: Vec<String>) -> Node {
         fs::create_dir_all(&folder).expect("a node's folder");
-        Node { id, ip, folder, data, launcher, process: Mutex::new(None) }
+        Node { id, ip, folder, data, launcher, tls: Mutex::new(false), process: Mutex::new(None) }
     }
 
     pub fn move_to(&mut self, ip: Ipv4Addr) {
@@ -37,7 +39,17 @@ impl Node {
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}:{PORT}", self.ip)
+        let scheme = if *self.tls.lock().expect("nobody panics with it") { "https" } else { "http" };
+        format!("{scheme}://{}:{PORT}", self.ip)
+    }
+
+    /// From now on it is called by https://, or not.
+    pub fn speaks_tls(&self, speaks: bool) {
+        *self.tls.lock().expect("nobody panics with it") = speaks;
+    }
+
+    pub fn topology_path(&self) -> PathBuf {
+        self.folder.join("topology.json")
     }
 
     pub fn write_topology(&self, text: &str) {
@@ -53,6 +65,12 @@ impl Node {
     }
 
     pub fn start(&self) {
+        self.start_with(&[]);
+    }
+
+    /// With these words besides, for this start alone.
+    pub fn start_with(&self, words: &[&str]) {
+        let extra = words;
         let mut process = self.process.lock().expect("no start has panicked");
         assert!(process.is_none(), "n{} runs already", self.id);
         let log = File::options().create(true).append(true).open(self.stderr_path()).expect("the log file");
@@ -65,10 +83,25 @@ impl Node {
             .args([Path::new("--topology"), &self.folder.join("topology.json")])
             .args([Path::new("--config"), &self.folder.join("eldest.toml")])
             .args([Path::new("--data"), &self.data])
+            .args(extra)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a second handle of the log file"))
             .stderr(log);
         *process = Some(command.spawn().expect("the binary starts"));
+    }
+
+    /// Mode and timings as one number, as peers compare them.
+    pub fn settings_digest(&self) -> String {
+        let checked = Command::new(env!("CARGO_BIN_EXE_eldest"))
+            .arg("check")
+            .args([Path::new("--topology"), &self.folder.join("topology.json")])
+            .args([Path::new("--config"), &self.folder.join("eldest.toml")])
+            .output()
+            .expect("the binary starts");
+        let text = String::from_utf8_lossy(&checked.stdout).into_owned();
+        let line = text.lines().find(|line| line.trim_start().starts_with("digest"));
+        let word = line.and_then(|line| line.split_whitespace().nth(1));
+        word.unwrap_or_else(|| panic!("no digest in {text}")).to_string()
     }
 
     /// None when it does not run, as far as this test has seen.

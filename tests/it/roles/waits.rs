@@ -120,8 +120,10 @@ async fn whoever_has_gone_never_gets_it() {
         let body =
             json!({"instance_id": "gone", "ttl_ms": super::LONG, "wait_ms": WAIT, "priority": 9}).to_string();
         let mut gone = Raw::connect(cluster.node(node)).await;
-        let head =
-            format!("POST /v1/roles/r/acquire HTTP/1.1\r\nhost: n\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "POST /v1/roles/r/acquire HTTP/1.1\r\nhost: node-1\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
         gone.send(format!("{head}{body}").as_bytes()).await;
         line_is(&cluster, 1).await;
         let next = format!("holder-{}", round + 1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use eldest::replica::{
     self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, Registration, Renewal, Untie,
 };
-use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Tenure};
+use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Reason, Tenure};
 use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
 
 use super::ties::Line;
@@ -162,21 +162,21 @@ impl Wish {
                 replica::Call::Acquire(Acquire { role, claim, elect, priority, until, key }.into())
             }
             Wish::Renew { role, instance, token, ttl, tie } => {
-                let tenure = Tenure { instance, token, ttl, tie };
+                let tenure = Tenure { instance, token, ttl, tie, secret: None };
                 replica::Call::Renew(Renewal::Role { role, tenure })
             }
             Wish::Untie { role, instance, token, tie } => {
-                let tenure = Tenure { instance, token, ttl: None, tie: Some(tie) };
+                let tenure = Tenure { instance, token, ttl: None, tie: Some(tie), secret: None };
                 replica::Call::Untie(Untie { role, tenure, tie })
             }
-            Wish::Heartbeat { id } => replica::Call::Renew(Renewal::Process { id }),
+            Wish::Heartbeat { id } => replica::Call::Renew(Renewal::Process { id, secret: None }),
             Wish::Register { id, process, call: key } => {
                 replica::Call::Register(Registration { id, process, key })
             }
             Wish::Release { role, instance, token } => {
-                write(LeaseOperation::Release { role, instance, token })
+                write(LeaseOperation::Release { role, instance, token, secret: None })
             }
-            Wish::Remove { id } => write(LeaseOperation::Remove { id }),
+            Wish::Remove { id } => write(LeaseOperation::Remove { id, secret: None }),
         }
     }
 
@@ -303,6 +303,10 @@ impl World {
             Ok(Answer::Process(granted)) => asked.yours(granted.what.token, granted, granted.what.new.ttl),
             Ok(_) => Told::Done,
             Err(Denied::RoleHeld(_)) => Told::Held,
+            // Nothing has changed for its holder, whoever asked in that name.
+            Err(Denied::Rejected(rejection)) if rejection.reason == Reason::WrongSecret => {
+                Told::Refused(None)
+            }
             Err(Denied::Rejected(_)) if matches!(asked.wish, Wish::Acquire { .. }) => Told::Held,
             Err(Denied::LeaseLost(_) | Denied::Rejected(_)) => Told::Lost,
             Err(Denied::Unknown) => Told::Unknown,

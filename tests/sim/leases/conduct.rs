@@ -131,15 +131,15 @@ impl World {
 
     pub fn acquisition(&mut self, who: usize, role: Text, wait: Span, priority: i64, elect: bool) -> Wish {
         let contender = self.contender(who);
-        let call = contender.key.map(|key| Call { key, body: 1 });
+        let call = contender.key.map(|key| Call { key, body: 1, who: 0 });
         let (instance, ttl) = (contender.instance.clone(), contender.ttl);
-        let claim = Claim { instance, ttl, address: None, metadata: None };
+        let claim = Claim { instance, ttl, address: None, metadata: None, secret: None };
         Wish::Acquire { role, claim: claim.into(), wait, priority, elect, call }
     }
 
     fn registration(&mut self, who: usize) -> Wish {
         let contender = self.contender(who);
-        let call = contender.key.map(|key| Call { key, body: 1 });
+        let call = contender.key.map(|key| Call { key, body: 1, who: 0 });
         let Wants::Process(process) = contender.wants.clone() else {
             unreachable!("only processes register")
         };
@@ -156,7 +156,7 @@ impl World {
         let wish = match contender.wants.clone() {
             Wants::Role(role) if changes && !half => {
                 let metadata = Some(metadata.to_string().into());
-                let claim = Claim { instance, ttl, address: None, metadata };
+                let claim = Claim { instance, ttl, address: None, metadata, secret: None };
                 let (wait, call) = (Span::ZERO, None);
                 Wish::Acquire { role, claim: claim.into(), wait, priority: 0, elect: false, call }
             }

@@ -26,6 +26,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::UntieAtOnce, In(scenarios::an_older_tie_is_named_to_the_next_leader), &["C14 never early", "I13"]),
     (Mutant::AcquireStaysTied, Within(300), &["C14 never early", "I13"]),
     (Mutant::SuccessorIsUntied, In(scenarios::a_successor_relies_on_no_connection), &["C14 never early", "I13"]),
+    (Mutant::AnySecret, In(scenarios::who_reads_a_lease_gives_it_back), &["P53", "C14", "I13"]),
     (Mutant::GrantToTheGone, In(scenarios::waiter_is_gone), &["C14 nothing for the gone"]),
 ];
 

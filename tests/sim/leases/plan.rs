@@ -79,5 +79,12 @@ fn everybody(rng: &mut Rng) -> Vec<Contender> {
 }
 
 pub fn process(ttl: Span) -> NewProcess {
-    NewProcess { identifier: "worker".into(), role: None, capabilities: None, metadata: None, ttl }
+    NewProcess {
+        identifier: "worker".into(),
+        role: None,
+        capabilities: None,
+        metadata: None,
+        ttl,
+        secret: None,
+    }
 }

@@ -1,7 +1,10 @@
 //! C14 as timelines of their own. With the rules they all pass; with a rule's mutant on, a named checker objects.
 
+use std::sync::Arc;
+
 use eldest::protocol::{Ack, Message};
-use eldest::types::NodeId;
+use eldest::store::SecretHash;
+use eldest::types::{NodeId, Span, Text};
 
 use super::stage::{
     acquire, gets, hand_over, hang_up, register, release, renew, renew_tied, run, slow_answers, stage,
@@ -142,6 +145,47 @@ pub fn two_fall_free_at_once() -> Check {
     let answer = told(&world, waits);
     let served = matches!(answer, Some(Told::Yours { .. }));
     ensure(served, "C14 the line moves", || format!("whoever waits was told {answer:?}"))
+}
+
+/// Somebody reads who holds the role and under which token, and gives it back, renews it and asks for it in that name.
+pub fn who_reads_a_lease_gives_it_back() -> Check {
+    let mut world = stage(15, 2, 5_000)?;
+    let mut wish = world.acquisition(0, "r".into(), Span::ZERO, 0, false);
+    if let Wish::Acquire { claim, .. } = &mut wish {
+        Arc::make_mut(claim).secret = Some(SecretHash::of("nobody knows this"));
+    }
+    let (own, again) = (world.asks(0, 0, wish.clone(), 60_000 * MS), wish);
+    run(&mut world, 200)?;
+    let Some(Told::Yours { token, .. }) = told(&world, own) else {
+        return ensure(false, "stage", || "the role was free".into());
+    };
+    let instance = again.instance().clone();
+    let anybody_else = |again: &Wish| {
+        let mut wish = again.clone();
+        if let Wish::Acquire { claim, .. } = &mut wish {
+            Arc::make_mut(claim).secret = None;
+        }
+        wish
+    };
+    let (role, renewed) = (
+        Text::from("r"),
+        Wish::Renew { role: "r".into(), instance: instance.clone(), token, ttl: None, tie: None },
+    );
+    for wish in [Wish::Release { role, instance, token }, renewed, anybody_else(&again)] {
+        let what = format!("{wish:?}");
+        let asked = world.asks(1, 0, wish, 60_000 * MS);
+        run(&mut world, 200)?;
+        let answer = told(&world, asked);
+        let refused = matches!(answer, Some(Told::Refused(None)));
+        ensure(refused, "P53 a secret is shown", || format!("{what} was told {answer:?}"))?;
+    }
+    ensure(is_held(&world), "P53 a secret is shown", || "it has been given back".into())?;
+    let asked = world.asks(0, 0, again, 60_000 * MS);
+    run(&mut world, 200)?;
+    let answer = told(&world, asked);
+    ensure(matches!(answer, Some(Told::Yours { .. })), "P53 its holder goes on", || {
+        format!("told {answer:?}")
+    })
 }
 
 /// Under `ack = all` a follower that lags keeps acknowledgements waiting. Meanwhile the record that ends a lease is committed,
@@ -289,7 +333,8 @@ fn frozen_holder(counts_from_answers: bool) -> Check {
 
 #[test]
 fn all_pass() {
-    let all: [(&str, crate::scenarios::Scenario); 14] = [
+    let all: [(&str, crate::scenarios::Scenario); 15] = [
+        ("who_reads_a_lease_gives_it_back", who_reads_a_lease_gives_it_back),
         ("it_is_named_again_too_late", it_is_named_again_too_late),
         ("a_successor_relies_on_no_connection", a_successor_relies_on_no_connection),
         ("a_tied_holder_dies", a_tied_holder_dies),

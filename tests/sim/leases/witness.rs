@@ -73,7 +73,7 @@ impl World {
         self.checks.fenced.granted(is.token)?;
         match name {
             LeaseName::Role(role) => self.checks.believers.granted(self.now, role, is.token),
-            LeaseName::Process(_) => Ok(()),
+            LeaseName::Process(_) | LeaseName::Doc(_) => Ok(()),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use eldest::replica::{self, Answer, Denied};
-use eldest::store::{Command, Condition, NewElection, NewUser, Operation};
+use eldest::store::{Command, Condition, Ending, NewElection, NewUser, Operation};
 use eldest::types::{Call, NodeId, Position, Text};
 
 use crate::calls::{Waiting, hint};
@@ -137,7 +137,7 @@ pub fn one(operation: Operation) -> Wish {
 }
 
 pub fn put(key: Text, value: Text, condition: Condition) -> Operation {
-    Operation::PutDoc { key, value, condition }
+    Operation::PutDoc { key, value, condition, ending: Ending::default() }
 }
 
 pub fn delete(key: &str) -> Operation {
@@ -228,7 +228,7 @@ impl World {
             self.done(&asked, None);
             return Ok(());
         };
-        let key = Some(Call { key: u128::from(asked.op), body: asked.op });
+        let key = Some(Call { key: u128::from(asked.op), body: asked.op, who: 0 });
         let command = Box::new((*command).clone());
         self.arrives(node, Waiting::Side(asked), replica::Call::Write { command, key })
     }

@@ -45,7 +45,7 @@ pub fn documents_are_merged_in() -> Check {
         run(&mut world, pause)?;
         for (node, number) in [(0, 1), (1, 2)] {
             let steps = merge_steps(&document(&format!("m{number}")), number).expect("a good document");
-            world.calls(node, vec![(Waiting::Nobody, Call::Restore { steps })])?;
+            world.calls(node, vec![(Waiting::Nobody, Call::Restore(steps))])?;
         }
         heal(&mut world)?;
         world.no_restore_is_left()?;

@@ -213,8 +213,7 @@ impl Plan {
             Harm::BadDisk => world.hosts[node].disk.turns_bad(&mut self.rng),
             Harm::Wipe => self.wipe(world, node),
             Harm::WallJump => {
-                let jump = self.rng.range(0, 7_200_000_000) as i64 - 3_600_000_000;
-                world.hosts[node].clock.wall_offset += jump;
+                world.hosts[node].clock.jump(self.rng.below(7_200_000_000));
             }
             Harm::HandOver => {
                 let to =

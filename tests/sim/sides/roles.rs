@@ -164,19 +164,19 @@ impl World {
         let (role, instance) = (holder.role.clone(), holder.instance.clone());
         let call = match asked.wish {
             Wish::Acquire => {
-                let claim = Claim { instance, ttl: TTL, address: None, metadata: None }.into();
+                let claim = Claim { instance, ttl: TTL, address: None, metadata: None, secret: None }.into();
                 let until = now + if asked.waits { TTL } else { Span::ZERO };
                 let acquire = Acquire { role, claim, elect: false, priority: 0, until, key: None };
                 replica::Call::Acquire(acquire.into())
             }
             Wish::Renew { token } => {
-                let tenure = Tenure { instance, token, ttl: None, tie: None };
+                let tenure = Tenure { instance, token, ttl: None, tie: None, secret: None };
                 replica::Call::Renew(Renewal::Role { role, tenure })
             }
             Wish::Release { token } => {
                 // It was asked under the name that it had before.
                 let instance = self.checks.tokens.instance(token).unwrap_or(instance);
-                let operation = LeaseOperation::Release { role, instance, token };
+                let operation = LeaseOperation::Release { role, instance, token, secret: None };
                 let command = Box::new(Command::Single(Operation::Lease(operation.into())));
                 replica::Call::Write { command, key: None }
             }

@@ -13,8 +13,9 @@ use tokio::time::timeout;
 use super::answer::Answer;
 use super::exchange::{Broken, exchange, prepared, whole};
 use super::lines::Lines;
-use super::nodes::parsed;
+use super::nodes::{alike, parsed};
 use super::pool::connections;
+use super::tls::Tls;
 use crate::call_error::CallError;
 use crate::clock::Clock;
 use crate::problem::Tried;
@@ -81,7 +82,12 @@ pub struct Caller {
 impl Caller {
     /// The admin token is for orders, where the cluster asks for it.
     pub fn new(admin_token: Option<String>) -> Result<Caller, CallError> {
-        let client = connections(CONNECT_MAX).map_err(|why| CallError::NoClient { why })?;
+        Caller::with_tls(admin_token, &Tls::default())
+    }
+
+    /// The same for nodes that speak TLS.
+    pub fn with_tls(admin_token: Option<String>, tls: &Tls) -> Result<Caller, CallError> {
+        let client = connections(CONNECT_MAX, tls).map_err(|why| CallError::NoClient { why })?;
         Ok(Caller { client, credential: admin_token })
     }
 
@@ -89,7 +95,7 @@ impl Caller {
     pub async fn call<U: AsRef<str>>(&self, urls: &[U], request: &Request) -> Result<Answer, CallError> {
         let answer = self.first(urls, request).await?;
         match leader_elsewhere(&answer) {
-            Some(leader) => self.at(&leader, request).await,
+            Some(leader) => self.at(&alike(&leader, &answer.url), request).await,
             None => Ok(answer),
         }
     }
@@ -168,7 +174,7 @@ mod tests {
         assert_eq!(full.as_deref(), Some("http://127.0.0.1:9000/v1/status"));
         let short = address("10.0.0.1:9000", "/leader").map(String::from).ok();
         assert_eq!(short.as_deref(), Some("http://10.0.0.1:9000/leader"));
-        for wrong in ["https://n1:9000", "http://"] {
+        for wrong in ["ftp://n1:9000", "http://"] {
             assert!(matches!(address(wrong, "/"), Err(CallError::NotAnAddress { .. })), "{wrong}");
         }
     }

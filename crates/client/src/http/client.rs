@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Method, Url};
+use reqwest::Url;
 use tokio::time::timeout;
 
 use super::answer::Answer;
@@ -13,9 +13,11 @@ use super::lines::Lines;
 use super::nodes::Nodes;
 use super::pool::{Http, connections};
 use super::retry;
+use super::tls::Tls;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::problem::{Problem, Tried};
+use crate::random;
 
 /// Longer than a cluster takes to elect a leader, with every attempt on the way.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -26,16 +28,22 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 /// A node in the same room answers a connection in a millisecond, one across the world in half a second.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 
-/// The way to a cluster. A clone shares connections, and what is known of the leader.
+/// The header that shows who may speak for what is held.
+pub const SECRET: &str = "eldest-secret";
+
+/// The way to a cluster. A clone shares connections, and what is known of the leader; and whether it shows its secret for processes, too:
+/// who registers under the same name in its next life could not, unless it was told the secret.
 #[derive(Clone, Debug)]
-pub struct Client(Arc<Http>);
+pub struct Client(Arc<Http>, bool);
 
 #[derive(Clone, Debug)]
 pub struct ClientBuilder {
     nodes: Vec<String>,
     credential: Option<String>,
+    secret: Option<String>,
     deadline: Duration,
     attempt: Duration,
+    tls: Tls,
 }
 
 impl ClientBuilder {
@@ -57,23 +65,40 @@ impl ClientBuilder {
         self
     }
 
+    /// What this client shows for what it holds: 1 to 256 ASCII characters that nobody else knows. Drawn anew for each client unless
+    /// told; a process that is to go on under another life's names is told the same again.
+    pub fn secret(mut self, secret: impl Into<String>) -> ClientBuilder {
+        self.secret = Some(secret.into());
+        self
+    }
+
+    /// Where the nodes speak TLS: whom to believe, and what to show. The files are read once.
+    pub fn tls(mut self, tls: Tls) -> ClientBuilder {
+        self.tls = tls;
+        self
+    }
+
     pub fn build(self) -> Result<Client, Error> {
-        let client = connections(CONNECT_MAX).map_err(|why| Error::NoClient { why })?;
-        let ClientBuilder { nodes, credential, deadline, attempt } = self;
-        let nodes = Nodes::new(nodes)?;
-        Ok(Client(Arc::new(Http { client, nodes, clock: Clock::Boottime, credential, deadline, attempt })))
+        let ClientBuilder { nodes, credential, secret, deadline, attempt, tls } = self;
+        let client = connections(CONNECT_MAX, &tls).map_err(|why| Error::NoClient { why })?;
+        let (nodes, names_itself) = (Nodes::new(nodes)?, secret.is_some());
+        let secret = secret.unwrap_or_else(random::id);
+        let clock = Clock::Boottime;
+        let http = Arc::new(Http { client, nodes, clock, credential, secret, deadline, attempt });
+        Ok(Client(http, names_itself))
     }
 }
 
 impl Client {
-    /// A client of the cluster with these nodes: `http://host:port` each. Name all of them.
+    /// A client of the cluster with these nodes: `http://host:port` each, or `https://`. Name all of them.
     pub fn new<I: IntoIterator<Item = S>, S: Into<String>>(nodes: I) -> Result<Client, Error> {
         Client::builder(nodes).build()
     }
 
     pub fn builder<I: IntoIterator<Item = S>, S: Into<String>>(nodes: I) -> ClientBuilder {
         let nodes = nodes.into_iter().map(Into::into).collect();
-        ClientBuilder { nodes, credential: None, deadline: DEADLINE, attempt: ATTEMPT }
+        let tls = Tls::default();
+        ClientBuilder { nodes, credential: None, secret: None, deadline: DEADLINE, attempt: ATTEMPT, tls }
     }
 
     /// The final answer, of any status.
@@ -84,6 +109,21 @@ impl Client {
     /// The answer, if it is a success.
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
         self.ask(call).await?.accepted()
+    }
+
+    /// A call about what this client holds: nobody else knows what it shows.
+    pub(crate) fn shows_secret(&self, call: Call) -> Call {
+        call.header(SECRET, self.0.secret.clone())
+    }
+
+    /// The same of a process.
+    pub(crate) fn shows_secret_of_process(&self, call: Call) -> Call {
+        if self.1 { self.shows_secret(call) } else { call }
+    }
+
+    /// For processes whose names were drawn: no other life comes back under them.
+    pub(crate) fn showing_secret(self) -> Client {
+        Client(self.0, true)
     }
 
     pub(crate) fn http(&self) -> &Http {
@@ -98,7 +138,7 @@ impl Client {
     /// An answer without an end, from one node: the one that is called now.
     pub(crate) async fn open(&self, path: &str) -> Result<Lines, Error> {
         let url = self.http().nodes.current();
-        let opened = self.open_at(&url, Method::GET, path).await;
+        let opened = self.open_at(&url, &Call::get(path.to_string())).await;
         if let Err(Error::Unavailable { .. } | Error::Indeterminate { .. }) = &opened {
             self.http().nodes.failed(&url);
         }
@@ -110,13 +150,13 @@ impl Client {
     }
 
     /// An answer without an end, from this node.
-    pub(crate) async fn open_at(&self, url: &Url, method: Method, path: &str) -> Result<Lines, Error> {
+    pub(crate) async fn open_at(&self, url: &Url, call: &Call) -> Result<Lines, Error> {
         let Http { client, credential, attempt, .. } = self.http();
         let tried = |why: String| vec![Tried { url: url.to_string(), why }];
         let unavailable = |why: String| Error::Unavailable { tried: tried(why) };
         let indeterminate = |why: &str| Error::Indeterminate { tried: tried(why.to_string()) };
-        let address = url.join(path).map_err(|error| unavailable(error.to_string()))?;
-        let request = prepared(client, credential.as_deref(), &method, address, &[], &None);
+        let address = url.join(&call.path).map_err(|error| unavailable(error.to_string()))?;
+        let request = prepared(client, credential.as_deref(), &call.method, address, &call.headers, &None);
         let response = match timeout(*attempt, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {

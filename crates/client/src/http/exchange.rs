@@ -6,6 +6,7 @@ use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use tokio::time::timeout;
 
 use super::answer::{Answer, Whole};
+use super::tls::explain;
 use crate::call_error::CallError;
 use crate::clock::Clock;
 use crate::problem::Tried;
@@ -101,7 +102,10 @@ pub async fn whole(mut response: Response) -> Result<Whole, Broken> {
 }
 
 /// The innermost cause: what a person can act on.
-pub fn root_of(error: &dyn std::error::Error) -> String {
+pub fn root_of(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(why) = explain(error) {
+        return why;
+    }
     let mut root = error;
     while let Some(source) = root.source() {
         root = source;

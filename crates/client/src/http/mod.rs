@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `path` | names in paths and queries |
+//! | `tls` | certificates, where nodes speak TLS |
 //! | `call`, `answer` | what to ask for, and what was answered |
 //! | `exchange`, `lines` | one request and its whole answer; an answer without an end |
 //! | `attempt` | one attempt of a call, and what it tells |
@@ -21,10 +22,13 @@ mod nodes;
 mod path;
 mod pool;
 mod retry;
+mod tls;
 
 pub use answer::{Answer, Page};
 pub use call::Call;
 pub use caller::{ACT_MAX, Caller, LOOK_MAX, Request};
 pub use client::{Client, ClientBuilder};
 pub use lines::{End, Lines};
+pub use nodes::alike;
 pub use path::{encoded, query, segment};
+pub use tls::Tls;

@@ -65,7 +65,7 @@ impl Nodes {
 
     /// What a node says of another may be anything: what is no URL of a node is passed over.
     pub fn leads(&self, url: &str) {
-        let Ok(url) = parsed(url) else {
+        let Ok(url) = parsed(&alike(url, self.urls[0].as_str())) else {
             return;
         };
         let mut place = self.place();
@@ -87,7 +87,19 @@ pub fn parsed(text: &str) -> Result<Url, &'static str> {
     let url = Url::parse(&with_scheme).map_err(|_| "write http://host:port")?;
     match url.scheme() {
         "http" => Ok(url),
-        _ => Err("only http is spoken"),
+        "https" if cfg!(feature = "tls") => Ok(url),
+        "https" => Err("this client was built without TLS"),
+        _ => Err("only http and https are spoken"),
+    }
+}
+
+/// The same node, called as that one is: whoever has begun with TLS goes on with it, wherever a node points to, and nodes that
+/// answer both may name either.
+pub fn alike(url: &str, example: &str) -> String {
+    let scheme = example.split_once("://").map_or("http", |(scheme, _)| scheme);
+    match url.split_once("://") {
+        Some(("http" | "https", rest)) => format!("{scheme}://{rest}"),
+        _ => url.to_string(),
     }
 }
 
@@ -138,10 +150,20 @@ mod tests {
         assert_eq!(beside, ["http://n1:9000/", third]);
     }
 
+    /// What a node says must not make a client say aloud what it has said in confidence.
+    #[test]
+    fn who_speaks_tls_goes_on_with_it() {
+        let nodes = Nodes::new(["https://n1:9000"]).expect("one");
+        nodes.leads("http://n2:9000");
+        assert_eq!(nodes.current().as_str(), "https://n2:9000/");
+        assert_eq!(alike("https://n2:9000", "n1:9000"), "http://n2:9000");
+        assert_eq!(alike("ftp://n2", "https://n1"), "ftp://n2");
+    }
+
     #[test]
     fn wrong_addresses_are_refused() {
         assert!(Nodes::new(Vec::<String>::new()).is_err());
-        for url in ["https://n1:9000", "http://", "n1:port"] {
+        for url in ["ftp://n1:9000", "http://", "n1:port"] {
             assert!(matches!(Nodes::new([url]), Err(Error::BadNode { .. })), "{url}");
         }
     }

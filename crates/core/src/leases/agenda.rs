@@ -38,8 +38,9 @@ pub(super) struct Agenda {
 impl Agenda {
     /// Of many leases at once, which costs less than one by one.
     pub fn of<'a>(leases: impl Iterator<Item = (&'a LeaseName, &'a CountedLease)> + Clone) -> Agenda {
-        let schedule =
-            |act| leases.clone().filter_map(move |(name, counted)| Some((counted.due(act)?, name.clone())));
+        let schedule = |act| {
+            leases.clone().filter_map(move |(name, counted)| Some((due(name, counted, act)?, name.clone())))
+        };
         Agenda {
             ends: schedule(Act::End).collect(),
             ages: schedule(Act::Age).collect(),
@@ -49,7 +50,7 @@ impl Agenda {
 
     pub fn add(&mut self, name: &LeaseName, counted: &CountedLease) {
         for act in [Act::End, Act::Age, Act::Refresh] {
-            if let Some(time) = counted.due(act) {
+            if let Some(time) = due(name, counted, act) {
                 self.schedule(act).insert((time, name.clone()));
             }
         }
@@ -57,7 +58,7 @@ impl Agenda {
 
     pub fn remove(&mut self, name: &LeaseName, counted: &CountedLease) {
         for act in [Act::End, Act::Age, Act::Refresh] {
-            if let Some(time) = counted.due(act) {
+            if let Some(time) = due(name, counted, act) {
                 self.schedule(act).remove(&(time, name.clone()));
             }
         }
@@ -87,4 +88,9 @@ impl Agenda {
             Act::Refresh => &mut self.refreshes,
         }
     }
+}
+
+fn due(name: &LeaseName, counted: &CountedLease, act: Act) -> Option<Time> {
+    let never = act == Act::Age && !name.ages();
+    counted.due(act).filter(|_| !never)
 }

@@ -11,6 +11,9 @@ use crate::types::{LEASES_MOST, Lease, LeaseName, Span, Time};
 /// is over must end.
 const PAUSE: Span = Span::millis(50);
 
+/// Rows that go with the leases of one record; the last of them may go beyond it, by what may end with one lease.
+const ROWS_MOST: usize = 10_000;
+
 /// Empty on a node that does not lead.
 #[derive(Clone, Debug, Default)]
 pub struct Leases {
@@ -142,13 +145,19 @@ impl Leases {
     /// What the next record is to say; it is under way from now on, and nothing else is due until it is `settled`. One
     /// record says ends only, as long as there are any, or ages and refreshes.
     pub fn due(&mut self, now: Time) -> Due {
+        self.due_within(now, |_| 1)
+    }
+
+    /// The same where more may go with a lease: `rows` says how much. One that has a lot to it ends alone, or with a few.
+    pub fn due_within(&mut self, now: Time, rows: impl Fn(&LeaseName) -> usize) -> Due {
         if !self.under_way.is_empty() || now < self.paused_until {
             return Due::default();
         }
-        let mut due = Due { end: self.propose(Act::End, now, LEASES_MOST), ..Due::default() };
+        let mut due = Due { end: self.propose_ends(now, rows), ..Due::default() };
         if due.end.is_empty() {
-            due.refresh = self.propose(Act::Refresh, now, LEASES_MOST);
-            due.age = self.propose(Act::Age, now, LEASES_MOST - due.refresh.len());
+            due.refresh = self.propose(Act::Refresh, self.agenda.due(Act::Refresh, now, LEASES_MOST));
+            let room = LEASES_MOST - due.refresh.len();
+            due.age = self.propose(Act::Age, self.agenda.due(Act::Age, now, room));
         }
         self.under_way = due.clone();
         due
@@ -182,9 +191,21 @@ impl Leases {
         self.counted.get(name).map(|counted| counted.end.since(now))
     }
 
-    fn propose(&mut self, act: Act, now: Time, limit: usize) -> Vec<(LeaseName, u64)> {
+    fn propose_ends(&mut self, now: Time, rows: impl Fn(&LeaseName) -> usize) -> Vec<(LeaseName, u64)> {
+        let mut room = ROWS_MOST;
+        let mut names = self.agenda.due(Act::End, now, LEASES_MOST);
+        let fits = names.iter().take_while(|name| {
+            let fits = room > 0;
+            room = room.saturating_sub(rows(name));
+            fits
+        });
+        names.truncate(fits.count());
+        self.propose(Act::End, names)
+    }
+
+    fn propose(&mut self, act: Act, names: Vec<LeaseName>) -> Vec<(LeaseName, u64)> {
         let mut proposed = Vec::new();
-        for name in self.agenda.due(act, now, limit) {
+        for name in names {
             let token = self.update(&name, |counted| {
                 counted.propose(act);
                 counted.lease.token

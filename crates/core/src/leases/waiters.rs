@@ -131,6 +131,11 @@ impl<T> Waiters<T> {
         self.ends.first().map_or(Time::NEVER, |(until, ..)| *until)
     }
 
+    /// Of all roles.
+    pub fn waiting(&self) -> usize {
+        self.ends.len()
+    }
+
     pub fn count(&self, role: &Text) -> usize {
         self.lines.get(role).map_or(0, |line| line.waiting.len())
     }
@@ -138,7 +143,7 @@ impl<T> Waiters<T> {
     fn full(&self, role: &Text) -> Option<Full> {
         match () {
             () if self.count(role) >= PER_ROLE_MAX => Some(Full::Role),
-            () if self.ends.len() >= ALL_MAX => Some(Full::All),
+            () if self.waiting() >= ALL_MAX => Some(Full::All),
             () => None,
         }
     }

@@ -3,7 +3,7 @@
 use super::messages::{Envelope, Input, Message, Output};
 use super::mutant::{self, Mutant};
 use super::state::{Leader, Node, Opinion, Role, Yielded};
-use crate::types::{Now, Time};
+use crate::types::{NodeId, Now, Time};
 
 impl Node {
     /// Takes in one input and says what to do about it.
@@ -54,7 +54,8 @@ impl Node {
 
     fn on_message(&mut self, envelope: Envelope) {
         let (from, incarnation) = (envelope.from, envelope.incarnation);
-        if envelope.to != self.settings.me || self.is_foreign(envelope.cluster) {
+        let is_between_nodes = envelope.to == self.me() && from != self.me() && from != NodeId::NONE;
+        if !is_between_nodes || self.is_foreign(envelope.cluster) {
             return;
         }
         // There the topology file says who belongs together, and never changes.
@@ -66,6 +67,9 @@ impl Node {
             return;
         }
         if envelope.message.is_of_sides() && !self.settings.is_available() {
+            return;
+        }
+        if !self.is_within_reach(&envelope.message) {
             return;
         }
         self.meet(&envelope);
@@ -83,7 +87,7 @@ impl Node {
             Message::Gap { epoch, prev, hint } => self.on_gap(from, epoch, prev, hint),
             Message::Snapshot { term, meta } => self.on_snapshot(from, term, meta),
             Message::Stale { promise } => self.on_stale(promise),
-            Message::NotMember { as_of, last } => self.on_not_member(as_of, last),
+            Message::NotMember { ask, as_of, last } => self.on_not_member(ask, as_of, last),
             Message::Resigned { epoch } => self.on_resigned(from, epoch),
             Message::Willing { ask, standing } => self.on_willing(from, ask, standing),
             Message::Opinion { ask, yes, held, standing } => {

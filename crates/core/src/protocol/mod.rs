@@ -45,3 +45,6 @@ pub use messages::{
 pub use quorum::majority;
 pub use settings::{Ack, Limits, Mode, Settings, Takeover, Timing};
 pub use state::{Node, RoleName};
+
+#[cfg(test)]
+mod hostile;

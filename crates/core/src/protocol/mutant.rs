@@ -76,6 +76,16 @@ pub enum Mutant {
     TruncateAlways,
     /// P5: a follower takes the leader's commit index beyond what matches.
     CommitUnmatched,
+    /// P54: a document stays when the lease ends that it was to end with.
+    BoundDocOutlivesLease,
+    /// P54: a document stays though its lease has not come through a merge or a restore.
+    LooseDocsStay,
+    /// P54: a new leader does not count the documents that it finds.
+    DocTtlForgotten,
+    /// P55: a full state takes whatever comes.
+    StateGrowsOn,
+    /// P55: a full state takes nothing at all.
+    FullStateTakesNothing,
     /// P7: a record of an older epoch is committed by counting.
     CommitOldEpoch,
     /// P7: one acknowledgement less than a majority commits.
@@ -110,6 +120,12 @@ pub enum Mutant {
     ClusterTimeRestarts,
     /// P17: wall time follows a clock that was set back.
     WallTimeGoesBack,
+    /// P17: wall time follows a clock that leaps ahead.
+    WallTimeLeaps,
+    /// P50: an epoch is believed however far ahead it is.
+    AnyEpochReaches,
+    /// P51: a node is turned away by an answer to what it has not asked.
+    TurnedAwayUnasked,
     /// P20: an index that keeps dying is never held back.
     NoHold,
     /// P22: a hold of the service never lapses.
@@ -244,6 +260,10 @@ pub enum Mutant {
     JournalUnbounded,
     /// P49: what was prepared is taken in although the state is another one by now.
     StalePreparation,
+    /// P52: where too many keys are remembered the oldest go, whosever they are.
+    OldestKeysGo,
+    /// P53: what everybody can read of a lease is enough to renew it and to give it back.
+    AnySecret,
     /// P37: a follower whose acknowledgement takes longer than an append's patience is not waited for.
     SlowIsOutOfStep,
 }

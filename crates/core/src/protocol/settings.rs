@@ -1,7 +1,7 @@
 //! Who the members are and how long everybody waits. Relations between the timings are asserted here,
 //! once, so that the rest of the protocol may rely on them.
 
-use crate::types::{ClusterId, Format, Member, Members, NodeId, Span};
+use crate::types::{ClusterId, FORMAT, Format, Member, Members, NodeId, Span, Text};
 
 /// How long everybody waits. All nodes of a cluster run the same timings: peers compare a digest of
 /// them, because a lease is a promise about somebody else's patience (P11).
@@ -83,6 +83,10 @@ pub struct Limits {
     pub conflicts: usize,
     /// The same in bytes of text.
     pub conflict_bytes: usize,
+    /// What clients may make the state come to, in bytes. The leader's counts (P55).
+    pub state_bytes: u64,
+    /// The same for the documents under some areas: keys up to their first slash.
+    pub area_bytes: Vec<(Text, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,6 +103,11 @@ pub struct Settings {
     pub ack: Ack,
     /// The newest record format that this binary reads.
     pub format: Format,
+    /// Whoever speaks for a node proves that it knows the cluster's secret. Where there is none, no message ends this node (P51).
+    pub peers_prove: bool,
+    /// From where on this process numbers its questions: drawn at random by whoever starts it, so that only those who were
+    /// asked can answer (P51).
+    pub asks_from: u64,
 }
 
 impl Timing {
@@ -214,6 +223,8 @@ impl Default for Limits {
             merge_bytes: 1 << 30,
             conflicts: 250_000,
             conflict_bytes: 1 << 30,
+            state_bytes: 2 << 30,
+            area_bytes: Vec::new(),
         }
     }
 }
@@ -229,7 +240,9 @@ impl Settings {
             limits: Limits::default(),
             takeover: Takeover::Never,
             ack: Ack::Majority,
-            format: Format(1),
+            format: FORMAT,
+            peers_prove: true,
+            asks_from: 0,
         }
     }
 

@@ -24,6 +24,11 @@ impl Node {
         self.log.last()
     }
 
+    /// What a leader has appended and not committed yet, in bytes.
+    pub fn uncommitted_bytes(&self) -> usize {
+        self.leading().map_or(0, |leading| leading.uncommitted_bytes)
+    }
+
     pub fn vote(&self) -> Vote {
         self.vote
     }

@@ -36,7 +36,9 @@ impl Replica {
             }
             Judged::Rejected(rejection) => match rejection.reason {
                 Reason::RoleHeld { .. } if self.may_wait(&acquiring) => self.stand_in_line(acquiring),
-                Reason::RoleHeld { .. } | Reason::Unchanged => self.confirm_acquire(acquiring),
+                Reason::RoleHeld { .. } | Reason::Unchanged | Reason::WrongSecret => {
+                    self.confirm_acquire(acquiring)
+                }
                 _ => self.deny(acquiring.call, Denied::Rejected(rejection)),
             },
             // It is told how things are now, not how they were then (C16).
@@ -148,7 +150,10 @@ impl Replica {
             return self.deny(acquiring.call, Denied::LeaseLost(free));
         };
         if !acquiring.is_by(&held) {
-            return self.tell_holder(&acquiring);
+            return match acquiring.is_named_by(&held) {
+                true => self.deny(acquiring.call, Denied::Rejected(Reason::WrongSecret.into())),
+                false => self.tell_holder(&acquiring),
+            };
         }
         let (name, ttl) = (acquiring.name(), Some(acquiring.wanted.claim.ttl));
         match self.roles.leases.renewal(&name, held.token) {

@@ -1,7 +1,7 @@
 //! What callers learn.
 
 use crate::protocol::MembersRefusal;
-use crate::store::{self, Process, Rejection, Role, Store};
+use crate::store::{self, DocView, Process, Rejection, Role, Store};
 use crate::types::{Epoch, Index, NodeId, Position, Record, Span, Text, WallTime};
 
 /// One for each kind of call: whoever asked knows which.
@@ -11,6 +11,8 @@ pub enum Answer {
     View(Box<View>),
     Role(Box<Granted<Role>>),
     Process(Box<Granted<Process>>),
+    /// A document with a ttl, and how long it has left.
+    Doc(Box<Granted<DocView>>),
     /// A hand-over, a hold of the service, a forming.
     Done,
 }

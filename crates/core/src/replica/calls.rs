@@ -7,8 +7,8 @@ use super::io::{CallId, End};
 use super::state::{Replica, Waiting};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Input, IsLeader, MemberChange, ServiceChange};
-use crate::store::{Command, Judged};
-use crate::types::{Call, Entry, Index, NodeId, Record};
+use crate::store::{Command, Judged, Quota, Reason};
+use crate::types::{Call, Entry, Index, NodeId, Record, Stamp};
 
 impl Replica {
     pub(super) fn on_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
@@ -32,7 +32,32 @@ impl Replica {
     /// By the newest version, as of now.
     pub(super) fn judge(&self, command: &Command, key: Option<Call>) -> Judged {
         let stamp = self.core.stamp(self.now).unwrap_or_default();
-        self.versions.newest().judge(command, key, stamp)
+        let state = self.versions.newest();
+        match state.judge(command, key, stamp) {
+            Judged::Accept => match self.outgrown(command, stamp) {
+                Some(reason) => Judged::Rejected(reason.into()),
+                None => Judged::Accept,
+            },
+            judged => judged,
+        }
+    }
+
+    /// Whether the state has no room for it (P55).
+    fn outgrown(&self, command: &Command, stamp: Stamp) -> Option<Reason> {
+        let quota = self.quota();
+        if mutant::is_on(Mutant::StateGrowsOn) {
+            return None;
+        }
+        let used = self.versions.newest().bytes();
+        if mutant::is_on(Mutant::FullStateTakesNothing) && used > quota.most / 2 {
+            return Some(Reason::StateFull { area: None, used, most: quota.most });
+        }
+        self.versions.newest().outgrown(command, stamp, quota)
+    }
+
+    pub(super) fn quota(&self) -> Quota<'_> {
+        let limits = &self.core.settings().limits;
+        Quota { most: limits.state_bytes, areas: &limits.area_bytes }
     }
 
     fn propose_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
@@ -130,8 +155,10 @@ impl Replica {
     pub fn may_have_been(&self, call: Call) -> bool {
         let committed = self.committed();
         let above = committed.applied().index + 1..=self.core.last().index;
-        let is_it =
-            |record: &Record| matches!(&record.entry, Entry::Client(payload) if payload.call == Some(call));
+        let is_it = |record: &Record| match &record.entry {
+            Entry::Client(payload) => payload.call.is_some_and(|other| other.is_attempt_of(&call)),
+            _ => false,
+        };
         let mut uncommitted = above.filter_map(|index| self.core.log().get(index));
         let told_apart = !mutant::is_on(Mutant::RetryIsRefused);
         told_apart && (committed.remembers(call) || uncommitted.any(is_it))

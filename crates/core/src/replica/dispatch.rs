@@ -66,7 +66,7 @@ impl Replica {
         }
         match call {
             Call::Write { command, key } => self.on_write(id, &command, key),
-            Call::Restore { steps } => self.on_restore(id, steps),
+            Call::Restore(document) => self.on_restore(id, document),
             Call::Read(level) => self.on_read(id, level),
             Call::HandOver { to } => self.on_hand_over(id, to),
             Call::Service(change) => self.on_service(id, change),

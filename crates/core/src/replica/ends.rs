@@ -12,7 +12,8 @@ impl Replica {
             self.roles.add_turn(Turn::Acquire(over.ticket));
         }
         if now >= self.roles.leases.deadline() {
-            let due = self.roles.leases.due(now);
+            let state = self.versions.newest();
+            let due = self.roles.leases.due_within(now, |name| state.ends_with(name));
             self.propose_due(due);
         }
     }

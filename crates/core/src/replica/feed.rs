@@ -1,10 +1,10 @@
 //! What readers of the feed are told: the one place where that is decided.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Event, Impasse};
-use crate::store::{Applied, Key, LeaseEvent, Store};
+use crate::store::{Applied, DocEnded, Key, LeaseEvent, Store};
 use crate::types::{Entry, Epoch, Member, NodeId, Owner, Position, Record, Text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub enum Fact {
         value: Option<Text>,
         /// Where it is not that of the event's own record.
         rev: Option<Text>,
+        /// Of a document that nobody deleted: why it ended.
+        ended: Option<DocEnded>,
     },
     /// Who leads, in which epoch; the driver adds where it is to be found.
     Leader { epoch: Epoch },
@@ -72,15 +74,17 @@ pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Ve
     if applied.restored {
         drafts.push(new_state("restored", false));
     }
-    changes(store, &applied.changes, false, &mut drafts);
+    let ended = applied.ended.iter().map(|(key, why)| (key, *why)).collect();
+    changes(store, &applied.changes, false, &ended, &mut drafts);
     drafts.extend(applied.events.iter().map(lease));
     drafts
 }
 
 /// What changed when a state became what it is by a merge.
-pub(super) fn of_merge(store: &Store, before: &Store, changed: &[Key]) -> Vec<Draft> {
+pub(super) fn of_merge(store: &Store, before: &Store, changed: &[Key], ended: &[Text]) -> Vec<Draft> {
     let mut drafts = Vec::new();
-    changes(store, changed, true, &mut drafts);
+    let ended = ended.iter().map(|key| (key, DocEnded::WithLease)).collect();
+    changes(store, changed, true, &ended, &mut drafts);
     drafts.extend(store.lease_events_since(before, changed).iter().map(lease));
     drafts
 }
@@ -173,7 +177,13 @@ fn new_state(how: &str, told: bool) -> Draft {
 }
 
 /// Each entry once, as it is now. `older`: what has changed may have been written by records of another side.
-fn changes(store: &Store, keys: &[Key], older: bool, drafts: &mut Vec<Draft>) {
+fn changes(
+    store: &Store,
+    keys: &[Key],
+    older: bool,
+    ended: &BTreeMap<&Text, DocEnded>,
+    drafts: &mut Vec<Draft>,
+) {
     let mut seen = BTreeSet::new();
     for key in keys {
         // The usual record changes one entry.
@@ -184,7 +194,8 @@ fn changes(store: &Store, keys: &[Key], older: bool, drafts: &mut Vec<Draft>) {
             Key::Conflict(id) => drafts.extend(conflict(store, id)),
             key if key.is_data() => {
                 let rev = if older { store.rev_of(key) } else { None };
-                let fact = Fact::Change { key: key.clone(), value: store.value(key), rev };
+                let why = if let Key::Doc(name) = key { ended.get(name).copied() } else { None };
+                let fact = Fact::Change { key: key.clone(), value: store.value(key), rev, ended: why };
                 drafts.push(Draft::of(Kind::Change, fact));
             }
             _ => {}
@@ -226,7 +237,7 @@ impl Draft {
     }
 
     pub fn change(key: Key, value: Option<Text>, rev: Option<Text>) -> Draft {
-        Draft::of(Kind::Change, Fact::Change { key, value, rev })
+        Draft::of(Kind::Change, Fact::Change { key, value, rev, ended: None })
     }
 
     pub fn rare(kind: Kind, name: Option<Text>, json: String) -> Draft {

@@ -9,8 +9,10 @@ use crate::protocol::{
     After, Envelope, Event, Fault, MemberChange, Message, Records, Seq, ServiceChange, SnapshotMeta, Taking,
     Term, Vote,
 };
-use crate::store::{Claim, Command, Difference, Key, NewProcess, Store, Tenure, Unreadable};
-use crate::types::{self, ClusterId, Index, Members, NodeId, Payload, Record, Text, Time};
+use crate::store::{
+    Claim, Command, Condition, Difference, Key, NewProcess, SecretHash, Steps, Store, Tenure, Unreadable,
+};
+use crate::types::{self, ClusterId, Index, Members, NodeId, Record, Text, Time};
 
 /// A caller, for as long as it waits for its answer. The driver numbers them and never uses a number twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,9 +78,7 @@ pub enum Call {
         key: Option<types::Call>,
     },
     /// All data is replaced by these records, or a document is merged in.
-    Restore {
-        steps: Vec<Payload>,
-    },
+    Restore(Steps),
     Read(Level),
     HandOver {
         to: Option<NodeId>,
@@ -123,8 +123,19 @@ pub struct Acquire {
 /// A holder goes on.
 #[derive(Clone, Debug)]
 pub enum Renewal {
-    Role { role: Text, tenure: Tenure },
-    Process { id: Text },
+    Role {
+        role: Text,
+        tenure: Tenure,
+    },
+    Process {
+        id: Text,
+        secret: Option<SecretHash>,
+    },
+    /// A document with a ttl goes on, if it is the one that is meant.
+    Doc {
+        key: Text,
+        condition: Condition,
+    },
 }
 
 /// The lease ends, unless its holder has named another tie since.

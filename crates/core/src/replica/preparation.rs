@@ -15,7 +15,11 @@ impl Preparation {
                 .map(|merged| Outcome::of(&state, merged, &transfer)),
             Taking::Override(meta) => after(&state, &records).and_then(|before| {
                 let (store, changes) = before.overridden(&transfer.difference, meta.at, meta.stamp)?;
-                Ok(Outcome::of(&before, Merged { store, changes, conflicts: 0 }, &transfer))
+                Ok(Outcome::of(
+                    &before,
+                    Merged { store, changes, conflicts: 0, ended: Vec::new() },
+                    &transfer,
+                ))
             }),
         };
         Prepared { outcome }
@@ -29,6 +33,13 @@ impl Preparation {
     }
 }
 
+impl Prepared {
+    /// Whether it can be read, and has become what its sender says of it. A merge is nobody's state yet, and says nothing.
+    pub(super) fn is_sound(&self, overrides: bool) -> bool {
+        self.outcome.as_ref().is_ok_and(|outcome| !overrides || outcome.store.digest() == outcome.digest)
+    }
+}
+
 fn after(state: &Store, records: &[Record]) -> Result<Store, Unreadable> {
     let mut state = state.clone();
     for record in records {
@@ -39,8 +50,8 @@ fn after(state: &Store, records: &[Record]) -> Result<Store, Unreadable> {
 
 impl Outcome {
     fn of(before: &Store, merged: Merged, transfer: &StateTransfer) -> Outcome {
-        let Merged { store, changes, conflicts } = merged;
-        let told = feed::of_merge(&store, before, &changes);
+        let Merged { store, changes, conflicts, ended } = merged;
+        let told = feed::of_merge(&store, before, &changes, &ended);
         let journal = Journal { entries: store.conflict_count(), bytes: store.conflict_bytes() };
         let StateTransfer { origin, chain, digest, .. } = *transfer;
         Outcome { store, changes, told, conflicts, journal, origin, chain, digest }

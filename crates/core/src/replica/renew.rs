@@ -5,14 +5,15 @@ use super::io::{CallId, Registration, Renewal, Untie};
 use super::state::{Renewing, Replica, Turn, Waiting, What};
 use crate::leases::Judged as Standing;
 use crate::protocol::Verdict;
-use crate::store::{Command, Judged, LeaseOperation, Operation, Reason, Role, Tenure, Thing};
-use crate::types::{Lease, LeaseName, Position};
+use crate::store::{Command, Judged, LeaseOperation, Operation, Reason, Role, SecretHash, Tenure, Thing};
+use crate::types::{Lease, LeaseName, Position, Text};
 
 impl Replica {
     pub(super) fn on_renew(&mut self, call: CallId, renewal: Renewal) {
         let what = match renewal {
             Renewal::Role { role, tenure } => What::Role { role, tenure },
-            Renewal::Process { id } => What::Process { id },
+            Renewal::Process { id, secret } => What::Process { id, secret },
+            Renewal::Doc { key, condition } => What::Doc { key, condition },
         };
         self.roles.add_turn(Turn::Renew(Renewing { call, what }));
     }
@@ -49,7 +50,9 @@ impl Replica {
                 let renewing = renewing(registration, new, false);
                 self.propose(&command, key, Waiting::Renew(renewing));
             }
-            Judged::Rejected(rejection) if rejection.reason != Reason::Unchanged => {
+            Judged::Rejected(rejection)
+                if !matches!(rejection.reason, Reason::Unchanged | Reason::WrongSecret) =>
+            {
                 self.deny(call, Denied::Rejected(rejection));
             }
             Judged::Rejected(_) => self.confirm_renewal(renewing(registration, false, false)),
@@ -100,6 +103,9 @@ impl Replica {
         let Some(lease) = self.lease_of(&renewing, &name) else {
             return self.tell_lost(renewing);
         };
+        if !self.is_shown_its_secret(&renewing) {
+            return self.deny(renewing.call, Denied::Rejected(Reason::WrongSecret.into()));
+        }
         match self.roles.leases.renewal(&name, lease.token) {
             Standing::Renewable => self.renewed(&renewing, &name, lease.token),
             Standing::Ending => self.roles.add_turn(Turn::Renew(renewing)),
@@ -117,7 +123,24 @@ impl Replica {
         if let What::Role { role, tenure } = &renewing.what {
             store.role(role).filter(|held| holds(tenure, held))?;
         }
+        if let What::Doc { key, condition } = &renewing.what {
+            store.check_renewal(key, condition).ok()?;
+        }
         store.lease(name)
+    }
+
+    /// Whether who asks may speak for what is there (P53).
+    fn is_shown_its_secret(&self, renewing: &Renewing) -> bool {
+        let store = self.committed();
+        let of_process = |id: &Text, secret| {
+            store.process(id).is_none_or(|process| SecretHash::admits(process.new.secret, secret))
+        };
+        match &renewing.what {
+            What::Role { role, tenure } => store.role(role).is_none_or(|held| admits(tenure, held)),
+            What::Process { id, secret } => of_process(id, *secret),
+            What::Register { registration, .. } => of_process(&registration.id, registration.process.secret),
+            What::Doc { .. } => true,
+        }
     }
 
     fn renewed(&mut self, renewing: &Renewing, name: &LeaseName, token: u64) {
@@ -134,6 +157,9 @@ impl Replica {
             LeaseName::Process(id) => store.process(id).cloned().map(|what| {
                 Answer::Process(Granted { what, new, waited, expires_in, position, acks }.into())
             }),
+            LeaseName::Doc(key) => store
+                .doc(key)
+                .map(|what| Answer::Doc(Granted { what, new, waited, expires_in, position, acks }.into())),
         };
         self.answer(renewing.call, answer.ok_or(Denied::Unknown));
     }
@@ -146,8 +172,11 @@ impl Replica {
         }
         let Untie { role, tenure, tie } = untie;
         let name = LeaseName::Role(role.clone());
-        let held = self.committed().role(&role).is_some_and(|held| holds(&tenure, held));
-        if held && self.roles.leases.untie(self.now.mono, &name, tenure.token, tie) {
+        let held = self.committed().role(&role).filter(|held| holds(&tenure, held));
+        if held.is_some_and(|held| !admits(&tenure, held)) {
+            return self.deny(call, Denied::Rejected(Reason::WrongSecret.into()));
+        }
+        if held.is_some() && self.roles.leases.untie(self.now.mono, &name, tenure.token, tie) {
             self.answer(call, Ok(Answer::Done));
         } else {
             let held = self.held_by(&role, false);
@@ -160,6 +189,11 @@ impl Replica {
             What::Role { role, .. } => {
                 let held = self.held_by(role, false);
                 self.deny(renewing.call, Denied::LeaseLost(held));
+            }
+            What::Doc { key, condition } => {
+                let refused = self.committed().check_renewal(key, condition).err();
+                let missing = Reason::NotFound { thing: Thing::Document, name: key.clone() };
+                self.deny(renewing.call, Denied::Rejected(refused.unwrap_or(missing).into()));
             }
             // What that call brought about has ended since, and a late copy of it must not bring it back.
             What::Register { replayed: true, .. } | What::Process { .. } => self.deny_missing(&renewing),
@@ -178,4 +212,8 @@ impl Replica {
 /// Whether it is this one that holds the role.
 fn holds(tenure: &Tenure, held: &Role) -> bool {
     held.claim.instance == tenure.instance && held.token == tenure.token
+}
+
+fn admits(tenure: &Tenure, held: &Role) -> bool {
+    SecretHash::admits(held.claim.secret, tenure.secret)
 }

@@ -16,7 +16,7 @@ use super::io::CallId;
 use super::state::{Outcome, Replica, Restoring, Waiting};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Refusal, Verdict};
-use crate::store::{Reason, Reply, Rule, give_up_restore};
+use crate::store::{Reason, Reply, Rule, Steps, give_up_restore};
 use crate::types::{Entry, Epoch, Payload, Span, Time};
 
 /// While it goes on no snapshot is taken, and what it stages is held in memory. The largest document has a thousand steps, and
@@ -26,11 +26,16 @@ const WITHIN: Span = Span::millis(10 * 60 * 1000);
 const NONE: u64 = 0;
 
 impl Replica {
-    pub(super) fn on_restore(&mut self, call: CallId, steps: Vec<Payload>) {
+    pub(super) fn on_restore(&mut self, call: CallId, document: Steps) {
+        let Steps { steps, replaces_with } = document;
+        let full = replaces_with.and_then(|bytes| self.state_with(bytes));
         let denied = match self.leads_in() {
             _ if self.restoring.is_some() => Denied::TooMany { bound: "documents at a time" },
             None => self.not_leading(),
             Some(epoch) => {
+                if let Some(reason) = full {
+                    return self.deny(call, Denied::Rejected(reason.into()));
+                }
                 let endless = mutant::is_on(Mutant::RestoreNeverGivenUp);
                 let until = if endless { Time::NEVER } else { self.now.mono + WITHIN };
                 let steps = steps.into();
@@ -39,6 +44,14 @@ impl Replica {
             }
         };
         self.deny(call, denied);
+    }
+
+    /// Why all data is not replaced by rows that come to so many bytes (P55).
+    fn state_with(&self, bytes: u64) -> Option<Reason> {
+        let (state, most) = (self.versions.newest(), self.quota().most);
+        let then = state.bytes_that_stay() + bytes;
+        let over = then > most && then > state.bytes() && !mutant::is_on(Mutant::StateGrowsOn);
+        over.then_some(Reason::StateFull { area: None, used: then, most })
     }
 
     fn leads_in(&self) -> Option<Epoch> {
@@ -70,8 +83,8 @@ impl Replica {
         if !self.look_ahead() {
             return;
         }
-        if self.is_beyond_journal() {
-            return self.end_restore(Err(Denied::Rejected(Reason::RuleViolated(Rule::JournalFull).into())));
+        if let Some(reason) = self.has_no_room() {
+            return self.end_restore(Err(Denied::Rejected(reason.into())));
         }
         let Some(restoring) = &mut self.restoring else { return };
         let call = restoring.call;
@@ -84,13 +97,20 @@ impl Replica {
         }
     }
 
-    /// Whether the next step would overrule more than the journal has room for (P48).
-    fn is_beyond_journal(&self) -> bool {
+    /// Whether the next step, one that adds a document, would overrule more than the journal has room for (P48), or make the state
+    /// larger than it may be (P55).
+    fn has_no_room(&self) -> Option<Reason> {
         let limits = &self.core.settings().limits;
-        let step = self.restoring.as_ref().and_then(|restoring| restoring.steps.front());
-        let journal = step.and_then(|step| self.versions.newest().journal_after(step));
-        let over = |(entries, bytes)| entries > limits.conflicts || bytes > limits.conflict_bytes;
-        journal.is_some_and(over) && !mutant::is_on(Mutant::JournalUnbounded)
+        let step = self.restoring.as_ref()?.steps.front()?;
+        let state = self.versions.newest();
+        let then = state.united_by(step)?;
+        let (entries, bytes) = (then.conflict_count(), then.conflict_bytes());
+        let over = entries > limits.conflicts || bytes > limits.conflict_bytes;
+        if over && entries > state.conflict_count() && !mutant::is_on(Mutant::JournalUnbounded) {
+            return Some(Reason::RuleViolated(Rule::JournalFull));
+        }
+        let (used, most) = (then.bytes(), limits.state_bytes);
+        (used > most && used > state.bytes()).then_some(Reason::StateFull { area: None, used, most })
     }
 
     pub(super) fn restore_verdict(&mut self, call: CallId, outcome: Outcome, verdict: Verdict) {

@@ -38,7 +38,9 @@ impl Replica {
             }
         }
         if std::mem::take(&mut self.roles.anew) && epoch.is_some() {
-            self.roles.leases.lead(self.now.mono, self.versions.committed().leases());
+            let forgets = mutant::is_on(Mutant::DocTtlForgotten);
+            let leases = self.versions.committed().leases();
+            self.roles.leases.lead(self.now.mono, leases.filter(|(name, _)| name.ages() || !forgets));
         }
     }
 

@@ -15,7 +15,7 @@ use super::io::{
 };
 use super::state::{Basis, Rebase, Replica, TakingIn};
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{Envelope, Fault, Impasse, Input, SnapshotMeta, Taking};
+use crate::protocol::{Envelope, Fault, Impasse, Input, Message, SnapshotMeta, Taking};
 use crate::types::{Index, Owner, Position, Record};
 
 impl Replica {
@@ -105,6 +105,11 @@ impl Replica {
     }
 
     fn take(&mut self, envelope: Envelope, prepared: Prepared) {
+        let overrides = matches!(envelope.message, Message::Override { .. });
+        if !self.core.settings().peers_prove && !prepared.is_sound(overrides) {
+            // Taken, it would end this node, and nobody has signed it (P51).
+            return self.out.push(Out::Discard(Discarded::Prepared(prepared.into())));
+        }
         if let Some(why) = self.journal_is_over(&prepared) {
             self.out.push(Out::Discard(Discarded::Prepared(prepared.into())));
             return self.tell_core(Input::MergeFails { other: envelope.from, why });

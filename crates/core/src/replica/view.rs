@@ -38,6 +38,11 @@ impl Replica {
         Opinion { approved, reason }
     }
 
+    /// Calls that want a role which somebody else has.
+    pub fn waiting_for_roles(&self) -> usize {
+        self.roles.waiters.waiting()
+    }
+
     /// How long each lease has left, and how many wait for it. None on a node that does not lead.
     pub fn lease_times(&self, now: Now, names: &[LeaseName]) -> Option<LeaseTimes> {
         let times = |name: &LeaseName| -> (Option<Span>, usize) { self.roles.times(name, now.mono) };

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use super::command::{Command, Created, Operation, Reason, Rejection, Reply, Unreadable};
 use super::documents::{Restored, is_step};
-use super::leases::{Effects, LeaseEvent};
+use super::encoding::CALLS_MOST;
+use super::leases::{DocEnded, Effects, LeaseEvent};
 use super::state::Store;
 use super::tables::Key;
-use crate::types::{Call, Entry, Payload, Position, Record, Stamp, WallTime};
+use crate::types::{Call, Entry, Payload, Position, Record, Stamp, Text, WallTime};
 
 /// What a record came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Applied {
     pub changes: Vec<Key>,
     /// What became of leases.
     pub events: Vec<LeaseEvent>,
+    /// Documents that ended by themselves.
+    pub ended: Vec<(Text, DocEnded)>,
     /// All data has been replaced: there is no list of what changed.
     pub restored: bool,
 }
@@ -33,16 +36,17 @@ pub enum Judged {
         reply: Reply,
     },
     Rejected(Rejection),
-    /// It has an idempotency key, and as many are remembered as may be. Only the leader says this: what is in the log is
+    /// It has an idempotency key, and as many are remembered as may be. Only the leader says this, in available mode: what is in the log is
     /// applied.
     TooManyKeys,
 }
 
 /// The changes of one command, and which of its operations made a document.
 #[derive(Debug, Default)]
-struct Changes {
+pub struct Changes {
     keys: Vec<Key>,
     events: Vec<LeaseEvent>,
+    ended: Vec<(Text, DocEnded)>,
     created: Vec<u16>,
 }
 
@@ -70,19 +74,20 @@ impl Store {
         let mut changes = Vec::new();
         self.forget_old_calls(&mut changes);
         self.keep_merge_metadata(&record.entry, &mut changes);
-        let mut events = Vec::new();
+        let mut made = Changes { keys: changes, ..Changes::default() };
         let outcome = match command {
-            Some((command, call)) => self.run(&command, call, &mut changes, &mut events),
+            Some((command, call)) => self.run(&command, call, &mut made),
             None => Ok(Reply::none()),
         };
-        Ok(Applied { outcome, changes, events, restored: false })
+        let Changes { keys: changes, events, ended, .. } = made;
+        Ok(Applied { outcome, changes, events, ended, restored: false })
     }
 
     fn apply_step(&mut self, record: &Record, step: &Payload) -> Result<Applied, Unreadable> {
         let Restored { outcome, changes, restored } = self.apply_restore(record, step)?;
         self.applied = record.position;
         self.stamp = record.stamp;
-        Ok(Applied { outcome, changes, events: Vec::new(), restored })
+        Ok(Applied { outcome, changes, events: Vec::new(), ended: Vec::new(), restored })
     }
 
     fn forget_old_calls(&mut self, changes: &mut Vec<Key>) {
@@ -116,7 +121,7 @@ impl Store {
                     Err(rejection) => Judged::Rejected(rejection),
                 };
             }
-            if self.idempotency_keys.are_full(now.cluster) {
+            if self.is_mergeable() && self.idempotency_keys.are_full_for(call.who, now.cluster) {
                 return Judged::TooManyKeys;
             }
         }
@@ -151,13 +156,7 @@ impl Store {
         Some((first.at, answer))
     }
 
-    fn run(
-        &mut self,
-        command: &Command,
-        call: Option<Call>,
-        changes: &mut Vec<Key>,
-        events: &mut Vec<LeaseEvent>,
-    ) -> Result<Reply, Rejection> {
+    fn run(&mut self, command: &Command, call: Option<Call>, all: &mut Changes) -> Result<Reply, Rejection> {
         if let Some((_, answer)) = call.and_then(|call| self.first_answer(command, call)) {
             return answer;
         }
@@ -173,16 +172,21 @@ impl Store {
                 *self = next;
             }
         }
-        changes.append(&mut made.keys);
-        events.append(&mut made.events);
+        all.keys.append(&mut made.keys);
+        all.events.append(&mut made.events);
+        all.ended.append(&mut made.ended);
         let created: Created = (!made.created.is_empty()).then(|| made.created.into());
         let reply = Reply::new(command, &self.rev(at), &created);
         if let Some(call) = call {
+            if !self.is_mergeable() {
+                let dropped = self.idempotency_keys.make_room(CALLS_MOST);
+                all.keys.extend(dropped.into_iter().map(|(_, key)| Key::Call(key)));
+            }
             self.idempotency_keys.remember(call, at, stamp.cluster, created);
             if let Some(merging) = self.merging_mut() {
                 merging.note(Key::Call(call.key), at);
             }
-            changes.push(Key::Call(call.key));
+            all.keys.push(Key::Call(call.key));
         }
         Ok(reply)
     }
@@ -203,7 +207,8 @@ impl Store {
         Ok(())
     }
 
-    fn change(
+    /// Only after `check`.
+    pub(in crate::store) fn change(
         &mut self,
         number: usize,
         operation: &Operation,
@@ -214,7 +219,8 @@ impl Store {
         let changes = &mut made.keys;
         match operation {
             Operation::Lease(operation) => {
-                let mut effects = Effects { at, wall, changes, events: &mut made.events };
+                let mut effects =
+                    Effects { at, wall, changes, events: &mut made.events, ended: &mut made.ended };
                 self.carry_out_lease(operation, &mut effects);
             }
             Operation::ApplyConflict { id } => self.apply_conflict(id, at, changes),
@@ -232,7 +238,8 @@ impl Store {
     fn check(&self, operation: &Operation, wall: WallTime) -> Result<(), Reason> {
         match operation {
             Operation::Lease(operation) => self.check_lease(operation),
-            Operation::ApplyConflict { id } | Operation::DropConflict { id } => self.check_conflict(id),
+            Operation::ApplyConflict { id } => self.check_apply_conflict(id),
+            Operation::DropConflict { id } => self.check_conflict(id),
             operation => self.check_data(operation, wall),
         }
     }

@@ -15,6 +15,7 @@
 //! - `merge` makes two histories one, in available mode.
 //! - `documents` are the state as one JSON document, and restores from it.
 //! - `apply` strings rules, batches and remembered calls together: from a record to the next state.
+//! - `quota` says what would make the state too large.
 //!
 //! Deterministic: the same records give the same state on every node (I5). Time comes with the records' stamps (P17); nothing
 //! here reads a clock, does IO or draws a number. What comes from clients, disks and peers is answered with an error and
@@ -27,6 +28,7 @@ mod documents;
 mod encoding;
 mod leases;
 mod merge;
+mod quota;
 mod state;
 mod tables;
 #[cfg(test)]
@@ -34,18 +36,21 @@ mod tests;
 
 pub use apply::{Applied, Judged};
 pub use command::{
-    Acquisition, BadCommand, COMMANDS, Claim, Command, Condition, Kind, LeaseOperation, Leases, NewElection,
-    NewProcess, NewUser, Operation, Reason, Rejection, Reply, Rule, Tenure, Thing, Unreadable, lease_name,
+    Acquisition, BadCommand, COMMANDS, Claim, Command, Condition, Ending, Kind, LeaseOperation, Leases,
+    NewElection, NewProcess, NewUser, Operation, Reason, Rejection, Reply, Rule, SecretHash, Tenure, Tether,
+    Thing, Unreadable, lease_name, lease_path,
 };
 pub use data::{DocItem, DocView, ElectionView, UserView};
-pub use documents::{BadDocument, give_up_restore, merge_steps, restore_steps};
+pub use documents::{BadDocument, Steps, give_up_restore, merge_steps, restore_steps};
 pub use encoding::date::text as date_text;
 pub use encoding::{
-    BATCH_MOST, BadField, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, CONFLICT_ID_MOST, DEPTH_MOST, FORGOTTEN_MOST,
-    GROUPS_MOST, Json, KEY_MOST, METADATA_MOST, NAME_MOST, OPERATIONS_MOST, PAGE_BYTES_MOST, PAGE_MOST,
-    PROCESS_TTL, Problem, REV_MOST, ROLE_TTL, TOMBSTONES_MOST, TTL_LEAST, TTL_MOST, VALUE_MOST, compact,
+    BATCH_MOST, BadField, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, CONFLICT_ID_MOST, DEPTH_MOST, DOC_TTL_MOST,
+    FORGOTTEN_MOST, GROUPS_MOST, Json, KEY_MOST, METADATA_MOST, NAME_MOST, OPERATIONS_MOST, PAGE_BYTES_MOST,
+    PAGE_MOST, PROCESS_TTL, Problem, REV_MOST, ROLE_TTL, TETHERED_MOST, TOMBSTONES_MOST, TTL_LEAST, TTL_MOST,
+    VALUE_MOST, compact,
 };
-pub use leases::{Ended, LeaseEvent, ProcessFilter};
+pub use leases::{DocEnded, Ended, LeaseEvent, ProcessFilter};
 pub use merge::{ConflictView, Difference, Merged, Print, entry_in, write_entry};
+pub use quota::Quota;
 pub use state::{Loader, Store};
-pub use tables::{Conflict, Key, Page, Process, Role, TABLES, Version};
+pub use tables::{Bond, Conflict, Key, Lifetime, Page, Process, Role, TABLES, Version};

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use super::NodeId;
+use super::{NodeId, number};
 
 /// A term of office. Only node k may claim an epoch that ends in k, so an epoch has one leader by
 /// construction (P1). Counter zero is before every epoch.
@@ -55,7 +55,7 @@ impl FromStr for Epoch {
 
     fn from_str(text: &str) -> Result<Epoch, Misspelt> {
         let (counter, leader) = text.split_once('.').ok_or(Misspelt)?;
-        let counter = counter.parse().map_err(|_| Misspelt)?;
+        let counter = number(counter).ok_or(Misspelt)?;
         Ok(Epoch::new(counter, NodeId(leader.parse().map_err(|_| Misspelt)?)))
     }
 }

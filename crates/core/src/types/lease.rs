@@ -1,4 +1,4 @@
-//! What ends by itself unless somebody renews it: a role's grant, a process's registration.
+//! What ends by itself unless somebody renews it: a role's grant, a process's registration, a document with a ttl.
 
 use super::{Span, Text};
 
@@ -11,20 +11,28 @@ pub const LEASES_MOST: usize = 1000;
 pub enum LeaseName {
     Role(Text),
     Process(Text),
+    /// A document that ends unless somebody writes or renews it.
+    Doc(Text),
 }
 
 impl LeaseName {
     pub fn text(&self) -> &Text {
         match self {
-            LeaseName::Role(text) | LeaseName::Process(text) => text,
+            LeaseName::Role(text) | LeaseName::Process(text) | LeaseName::Doc(text) => text,
         }
+    }
+
+    /// Whether the log says that it went past half its ttl (P40). A document's row says what somebody wrote, and where: nothing
+    /// but a write changes it.
+    pub fn ages(&self) -> bool {
+        !matches!(self, LeaseName::Doc(_))
     }
 }
 
 /// What the log says of a lease. When it ends is for the leader to say, by its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Of this one grant: who has another token has another lease.
+    /// Of this one grant: who has another token has another lease. A document's is the index of its last write.
     pub token: u64,
     pub ttl: Span,
     /// It went past half its ttl without being renewed, and has not been renewed since (C14).

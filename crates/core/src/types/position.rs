@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Epoch, Misspelt};
+use super::{Epoch, Misspelt, number};
 
 /// A record's place in the log. The first record has index 1; zero is before it.
 pub type Index = u64;
@@ -35,7 +35,7 @@ impl FromStr for Position {
 
     fn from_str(text: &str) -> Result<Position, Misspelt> {
         let (epoch, index) = text.split_once('@').ok_or(Misspelt)?;
-        Ok(Position::new(epoch.parse()?, index.parse().map_err(|_| Misspelt)?))
+        Ok(Position::new(epoch.parse()?, number(index).ok_or(Misspelt)?))
     }
 }
 
@@ -49,7 +49,9 @@ mod tests {
         let at = Position::new(Epoch::new(7, NodeId(1)), 120);
         assert_eq!(at.to_string(), "7.1@120");
         assert_eq!("7.1@120".parse(), Ok(at));
-        for wrong in ["", "7.1", "7@1", "7.1@", "7.n1@2", "7.1@-2"] {
+        for wrong in
+            ["", "7.1", "7@1", "7.1@", "7.n1@2", "7.1@-2", "9007199254740992.1@1", "7.1@9007199254740992"]
+        {
             assert_eq!(wrong.parse::<Position>(), Err(Misspelt));
         }
     }

@@ -10,6 +10,9 @@ use super::{ClusterId, Epoch, Incarnation, Index, Members, NodeId, Position, Spa
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Format(pub u16);
 
+/// The newest that this binary reads.
+pub const FORMAT: Format = Format(2);
+
 /// A client's command, opaque to the protocol: the seed's `type|JSON`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Payload {
@@ -20,11 +23,20 @@ pub struct Payload {
     pub text: Text,
 }
 
-/// A client's `Idempotency-Key` and what was asked under it, as hashes.
+/// A client's `Idempotency-Key` and what was asked under it, as hashes; and who asked, as a short one: room is made for those who have
+/// few (P52). Zero where that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Call {
     pub key: u128,
     pub body: u64,
+    pub who: u32,
+}
+
+impl Call {
+    /// Whether another call is an attempt of this one, from wherever it comes.
+    pub fn is_attempt_of(&self, other: &Call) -> bool {
+        (self.key, self.body) == (other.key, other.body)
+    }
 }
 
 /// Who stopped the service. Each owner lifts only its own hold.

@@ -36,7 +36,7 @@ impl Span {
     pub const ZERO: Span = Span(0);
 
     pub const fn millis(ms: u64) -> Span {
-        Span(ms * 1000)
+        Span(ms.saturating_mul(1000))
     }
 
     pub const fn times(self, n: u64) -> Span {
@@ -46,6 +46,19 @@ impl Span {
     /// This span less `percent` of it.
     pub const fn shortened(self, percent: u64) -> Span {
         Span(self.0 - self.0 / 100 * percent)
+    }
+}
+
+impl WallTime {
+    /// The year 2200. No clock that shows more is believed: from here to the greatest number of all tokens can go on for another
+    /// fifty years of one a microsecond (P30).
+    pub const MOST: WallTime = WallTime(7_258_118_400_000_000);
+}
+
+impl Add<Span> for WallTime {
+    type Output = WallTime;
+    fn add(self, span: Span) -> WallTime {
+        WallTime(self.0.saturating_add(span.0))
     }
 }
 

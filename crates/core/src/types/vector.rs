@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Epoch, Index, Misspelt, Position};
+use super::{Epoch, Index, Misspelt, Position, number};
 
 /// Counters further apart than this belong to different beginnings: a disk that may have forgotten its epochs draws its next
 /// counter at random, in steps of this size.
@@ -162,7 +162,7 @@ impl FromStr for Vector {
         }
         for settled in parts {
             let (first, top) = settled.split_once('-').ok_or(Misspelt)?;
-            let first = first.parse().map_err(|_| Misspelt)?;
+            let first = number(first).ok_or(Misspelt)?;
             vector.settled.push(Settled { first, top: top.parse()? });
         }
         Ok(vector)

@@ -77,7 +77,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
     out: &mut impl Write,
 ) -> Result<(), BenchError> {
-    let targets = Target::resolve_all(&args.common.urls).await?;
+    let targets = Target::resolve_all(&args.common).await?;
     warn_of_others(&targets, &args.common.header_lines()).await;
     let urls = targets.iter().map(|target| target.url.clone()).collect();
     let shared = Shared { watch: Mutex::new(Watch::new(args.over, Instant::now())), news: Notify::new() };

@@ -4,17 +4,17 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::super::target::Target;
 use super::failure::Failure;
 use super::request::Request;
 use super::response::{Answer, Reader};
+use super::stream::Stream;
 
 #[derive(Debug)]
 pub struct Connection {
-    stream: Option<TcpStream>,
+    stream: Option<Stream>,
     reader: Reader,
     out: Vec<u8>,
     /// For connecting, and again for the exchange.
@@ -31,9 +31,9 @@ impl Connection {
     pub async fn exchange(&mut self, target: &Target, request: &Request) -> Result<u16, Failure> {
         request.write_to(&mut self.out, &target.host);
         self.reader.reset();
-        let mut stream = match self.stream.take().filter(is_fresh) {
+        let mut stream = match self.stream.take().filter(Stream::is_fresh) {
             Some(stream) => stream,
-            None => self.connect(target).await?,
+            None => Stream::connect(target, self.patience).await?,
         };
         let conversation = converse(&mut stream, &self.out, &mut self.reader);
         let intact = timeout(self.patience, conversation).await.map_err(|_| Failure::Timeout)??;
@@ -47,25 +47,15 @@ impl Connection {
     pub fn answer(&self) -> Answer<'_> {
         self.reader.answer()
     }
-
-    async fn connect(&self, target: &Target) -> Result<TcpStream, Failure> {
-        let connected = timeout(self.patience, TcpStream::connect(target.address)).await;
-        let stream = connected.map_err(|_| Failure::ConnectTimeout)?;
-        let stream = stream.map_err(|error| Failure::Connect(error.kind()))?;
-        stream.set_nodelay(true).map_err(|error| Failure::Connect(error.kind()))?;
-        Ok(stream)
-    }
-}
-
-/// Whether nothing has arrived since the last answer: neither the server's end of the stream nor bytes that nobody
-/// asked for. Costs no system call as long as nothing has.
-fn is_fresh(stream: &TcpStream) -> bool {
-    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// False if the answer arrived though the request could not be sent whole: a server may refuse a long body early.
-async fn converse(stream: &mut TcpStream, out: &[u8], reader: &mut Reader) -> Result<bool, Failure> {
-    let sent = stream.write_all(out).await;
+async fn converse(stream: &mut Stream, out: &[u8], reader: &mut Reader) -> Result<bool, Failure> {
+    let sent = async {
+        stream.write_all(out).await?;
+        stream.flush().await
+    }
+    .await;
     let received = receive(stream, reader).await;
     match (sent, received) {
         (sent, Ok(())) => Ok(sent.is_ok()),
@@ -74,7 +64,7 @@ async fn converse(stream: &mut TcpStream, out: &[u8], reader: &mut Reader) -> Re
     }
 }
 
-async fn receive(stream: &mut TcpStream, reader: &mut Reader) -> Result<(), Failure> {
+async fn receive(stream: &mut Stream, reader: &mut Reader) -> Result<(), Failure> {
     let mut arrived = false;
     loop {
         let bytes = stream.read_buf(reader.room()).await.map_err(|error| Failure::Lost(error.kind()))?;

@@ -27,6 +27,8 @@ pub enum Malformed {
 pub enum Failure {
     Connect(io::ErrorKind),
     ConnectTimeout,
+    /// Server and client did not come to believe each other.
+    Handshake,
     Lost(io::ErrorKind),
     Timeout,
     Malformed(Malformed),
@@ -39,6 +41,7 @@ impl Failure {
             Failure::Connect(io::ErrorKind::ConnectionRefused) => "connect_refused",
             Failure::Connect(_) => "connect_failed",
             Failure::ConnectTimeout => "connect_timeout",
+            Failure::Handshake => "tls_failed",
             Failure::Lost(_) => "connection_lost",
             Failure::Timeout => "timeout",
             Failure::Malformed(_) => "malformed_answer",
@@ -47,7 +50,7 @@ impl Failure {
 
     /// Whether the request may have reached the server.
     pub fn was_sent(self) -> bool {
-        !matches!(self, Failure::Connect(_) | Failure::ConnectTimeout)
+        !matches!(self, Failure::Connect(_) | Failure::ConnectTimeout | Failure::Handshake)
     }
 }
 
@@ -62,6 +65,9 @@ impl fmt::Display for Failure {
         match self {
             Failure::Connect(kind) => write!(f, "cannot connect: {kind}"),
             Failure::ConnectTimeout => write!(f, "no connection in time"),
+            Failure::Handshake => {
+                write!(f, "the TLS handshake failed: name the CA with --ca, or write http://")
+            }
             Failure::Lost(kind) => write!(f, "connection lost: {kind}"),
             Failure::Timeout => write!(f, "no answer in time"),
             Failure::Malformed(how) => write!(f, "malformed answer: {how:?}"),

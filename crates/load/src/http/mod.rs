@@ -12,6 +12,7 @@ mod failure;
 mod head;
 mod request;
 mod response;
+mod stream;
 
 pub use chunked::Chunks;
 pub use connection::Connection;
@@ -19,3 +20,4 @@ pub use failure::Failure;
 pub use head::{find_end, parse};
 pub use request::Request;
 pub use response::Answer;
+pub use stream::Stream;

@@ -39,7 +39,7 @@ pub async fn run(
     out: &mut impl Write,
 ) -> Result<(), BenchError> {
     let headers = args.common.header_lines();
-    let mut targets = Target::resolve_all(&args.common.urls).await?;
+    let mut targets = Target::resolve_all(&args.common).await?;
     let before = if args.choice.spread {
         status::look(&targets, &headers).await.ok()
     } else {

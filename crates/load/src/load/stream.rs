@@ -6,11 +6,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 
-use super::super::http::{Chunks, Failure, find_end, parse};
+use super::super::http::{Chunks, Failure, Stream as Connected, find_end, parse};
 use super::super::rng::Rng;
 use super::super::session::{RETRY_PAUSE, Trouble};
 use super::super::tally::{Kind, Tally};
@@ -99,19 +98,20 @@ impl Stream {
 
     async fn run(&mut self) -> Result<Infallible, Broken> {
         let lost = |error: io::Error| Failure::Lost(error.kind());
-        let mut stream = self.open().await?;
-        let (mut reading, mut writing) = stream.split();
+        let (mut reading, mut writing) = tokio::io::split(self.open().await?);
         let mut traffic = Traffic::default();
-        let mut has_head = false;
+        let (mut has_head, mut has_left) = (false, true);
         loop {
             if traffic.out.is_empty() && traffic.unanswered < self.plan.window {
                 self.make_lines(&mut traffic);
+                has_left = false;
             }
             traffic.coded.reserve(ROOM_BYTES);
             let moved = async {
                 tokio::select! {
-                    wrote = writing.write(&traffic.out[traffic.sent..]), if !traffic.out.is_empty() => {
+                    wrote = push(&mut writing, &traffic.out[traffic.sent..]), if !has_left => {
                         traffic.sent += wrote.map_err(lost)?;
+                        has_left = traffic.out.is_empty();
                         Ok(true)
                     }
                     read = reading.read_buf(&mut traffic.coded) => match read.map_err(lost)? {
@@ -121,7 +121,7 @@ impl Stream {
                 }
             };
             if timeout(self.plan.patience, moved).await.map_err(|_| Failure::Timeout)?? {
-                if traffic.sent == traffic.out.len() {
+                if traffic.sent == traffic.out.len() && !traffic.out.is_empty() {
                     traffic.out.clear();
                     traffic.sent = 0;
                 }
@@ -140,12 +140,9 @@ impl Stream {
         }
     }
 
-    async fn open(&self) -> Result<TcpStream, Failure> {
+    async fn open(&self) -> Result<Connected, Failure> {
         let target = &self.targets[self.at];
-        let connected = timeout(self.plan.patience, TcpStream::connect(target.address)).await;
-        let stream = connected.map_err(|_| Failure::ConnectTimeout)?;
-        let mut stream = stream.map_err(|error| Failure::Connect(error.kind()))?;
-        stream.set_nodelay(true).map_err(|error| Failure::Connect(error.kind()))?;
+        let mut stream = Connected::connect(target, self.plan.patience).await?;
         let line = format!("POST /v1/commands HTTP/1.1\r\nHost: {}\r\n", target.host);
         let rest = b"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
         let head = [line.as_bytes(), &self.plan.headers, rest].concat();
@@ -195,4 +192,9 @@ impl Stream {
         traffic.answers.drain(..begins);
         if ended { Err(Failure::Lost(io::ErrorKind::UnexpectedEof)) } else { Ok(()) }
     }
+}
+
+/// Some of it; with nothing more to write, what TLS has taken and still holds.
+async fn push(writing: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<usize> {
+    if bytes.is_empty() { writing.flush().await.map(|()| 0) } else { writing.write(bytes).await }
 }

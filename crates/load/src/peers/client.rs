@@ -124,5 +124,5 @@ async fn leads(system: System, target: &Target) -> Result<bool, Trouble> {
 
 /// What Eldest and the gateway want besides the address.
 pub fn target(address: SocketAddr) -> Target {
-    Target { url: format!("http://{address}"), host: address.to_string(), address }
+    Target { url: format!("http://{address}"), host: address.to_string(), address, secured: None }
 }

@@ -11,6 +11,7 @@ pub mod simulated;
 mod system;
 
 pub use access::{FileError, Files, Open, Stream};
+pub use real::{DIR_MODE, FILE_MODE};
 #[cfg(any(test, feature = "simulated"))]
 pub use simulated::{Dice, Simulated};
 pub use system::{FileSystem, Handle, How, Lock, Look};

@@ -1,18 +1,42 @@
 //! The machine's files.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::system::{FileSystem, Handle, How, Lock, Look};
 
+/// What a node keeps is for its own user's eyes.
+pub const DIR_MODE: u32 = 0o700;
+pub const FILE_MODE: u32 = 0o600;
+/// Between two attempts to open a file while none can be opened.
+const PAUSE: Duration = Duration::from_millis(20);
+
 #[derive(Debug)]
 pub struct Real;
+
+/// Where this process or the machine has as many files open as it may, others are closed sooner or later: connections of
+/// clients, as a rule. That says nothing about the disk, so it is waited out.
+fn patiently<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match open() {
+            // Whatever ends the pause early costs one more attempt.
+            Err(error) if has_too_many_open(&error) => std::thread::park_timeout(PAUSE),
+            opened => return opened,
+        }
+    }
+}
+
+fn has_too_many_open(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|too_many| errno == Some(too_many.raw_os_error()))
+}
 
 impl FileSystem for Real {
     fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn Handle>> {
@@ -23,11 +47,12 @@ impl FileSystem for Real {
             How::Create => options.read(true).write(true).create(true).truncate(true),
             How::CreateNew => options.read(true).write(true).create_new(true),
         };
-        Ok(Box::new(options.open(path)?))
+        options.mode(FILE_MODE);
+        Ok(Box::new(patiently(|| options.open(path))?))
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        patiently(|| fs::read(path))
     }
 
     fn look(&self, path: &Path) -> io::Result<Look> {
@@ -48,19 +73,21 @@ impl FileSystem for Real {
     }
 
     fn make_dir(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
+        DirBuilder::new().mode(DIR_MODE).create(path)
     }
 
     fn names(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
+        patiently(|| fs::read_dir(dir))?.map(|entry| Ok(entry?.file_name())).collect()
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(dir)?.sync_all()
+        patiently(|| File::open(dir))?.sync_all()
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Lock>>> {
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true).mode(FILE_MODE);
+        let file = patiently(|| options.open(path))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
@@ -92,3 +119,22 @@ impl Handle for File {
 }
 
 impl Lock for File {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_open_files_are_waited_out_and_nothing_else_is() {
+        for errno in [Errno::MFILE, Errno::NFILE] {
+            let mut refusals = 3;
+            let opened = patiently(|| {
+                refusals -= 1;
+                if refusals > 0 { Err(errno.into()) } else { Ok(refusals) }
+            });
+            assert_eq!(opened.ok(), Some(0), "{errno}");
+        }
+        let refused: io::Result<()> = patiently(|| Err(Errno::IO.into()));
+        assert_eq!(refused.map_err(|error| error.raw_os_error()), Err(Some(Errno::IO.raw_os_error())));
+    }
+}

@@ -252,7 +252,7 @@ mod tests {
         ];
         for (index, (name, payload)) in (1..).zip(commands) {
             let payload = RawValue::from_string(payload.to_string()).unwrap();
-            let call = Some(Call { key: index.into(), body: 1 });
+            let call = Some(Call { key: index.into(), body: 1, who: 0 });
             let entry = Entry::Client(Command::parse(name, &payload).unwrap().to_payload(call));
             let position = Position::new(Epoch::new(7, NodeId(1)), index);
             store.apply(&Record { position, stamp: Stamp::default(), entry }).unwrap().outcome.unwrap();

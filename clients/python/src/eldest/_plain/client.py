@@ -30,8 +30,9 @@ class Client:
         deadline: float = DEADLINE_S,
         token: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        secret: str | None = None,
     ) -> None:
-        self.aio = aio.Client(nodes, deadline=deadline, token=token, ssl_context=ssl_context)
+        self.aio = aio.Client(nodes, deadline=deadline, token=token, ssl_context=ssl_context, secret=secret)
 
     def __enter__(self) -> Self:
         return self
@@ -139,17 +140,18 @@ class Client:
         capabilities: Json = None,
         metadata: Json = None,
         ttl: float = 45.0,
+        guarded: bool | None = None,
     ) -> Process:
         registering = self.aio.register(
-            process_id, identifier, role=role, capabilities=capabilities, metadata=metadata, ttl=ttl
+            process_id, identifier, role=role, capabilities=capabilities, metadata=metadata, ttl=ttl, guarded=guarded
         )
         return portal.run(registering)
 
-    def heartbeat(self, process_id: str) -> float:
-        return portal.run(self.aio.heartbeat(process_id))
+    def heartbeat(self, process_id: str, *, guarded: bool | None = None) -> float:
+        return portal.run(self.aio.heartbeat(process_id, guarded=guarded))
 
-    def unregister(self, process_id: str) -> None:
-        portal.run(self.aio.unregister(process_id))
+    def unregister(self, process_id: str, *, guarded: bool | None = None) -> None:
+        portal.run(self.aio.unregister(process_id, guarded=guarded))
 
     def process(self, process_id: str) -> Process:
         return portal.run(self.aio.process(process_id))

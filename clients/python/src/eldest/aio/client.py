@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -35,7 +36,8 @@ _NDJSON = {"Content-Type": "application/x-ndjson"}
 class Client:
     """`nodes` are the URLs of all nodes. Every call ends within `deadline` seconds (plus what it was asked to wait).
 
-    `token` is the admin credential; only `elect` needs it, and only where the cluster has one.
+    `token` is the admin credential; only `elect` needs it, and only where the cluster has one. `secret` is what this client shows for
+    what it holds, 1 to 256 ASCII characters: drawn anew for each client unless told.
     """
 
     def __init__(
@@ -46,8 +48,11 @@ class Client:
         token: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
         clock: Callable[[], float] = steady_now,
+        secret: str | None = None,
     ) -> None:
         nodes = [nodes] if isinstance(nodes, str) else nodes
+        self._shown = {"Eldest-Secret": secret or uuid.uuid4().hex}
+        self._secret_is_named = secret is not None
         self._transport = Transport(nodes, token=token, context=ssl_context, deadline=deadline, clock=clock)
 
     async def __aenter__(self) -> Self:
@@ -161,7 +166,7 @@ class Client:
         """The role, or `RoleHeld`. A grant that was waited for may be old when it arrives: renew before believing."""
         body = _given(address=address, metadata=metadata, wait_ms=_ms(wait) or None, priority=priority or None)
         body |= {"instance_id": instance_id, "ttl_ms": _ms(ttl)}
-        answer = await self._write("POST", _role(role, "acquire"), body, wait=wait, deadline=deadline)
+        answer = await self._write("POST", _role(role, "acquire"), body, headers=self._shown, wait=wait, deadline=deadline)
         return grant_of(answer.json(), answer.sent_at)
 
     async def renew(
@@ -175,7 +180,7 @@ class Client:
         tie: int | None = None,
     ) -> Renewal:
         body = {"instance_id": instance_id, "token": token, "ttl_ms": _ms(ttl)} | _given(tie=tie)
-        answer = await self._write("POST", _role(role, "renew"), body, deadline=deadline)
+        answer = await self._write("POST", _role(role, "renew"), body, headers=self._shown, deadline=deadline)
         fields = Fields(answer.json())
         return Renewal(fields.whole("token"), fields.seconds("expires_in_ms"), answer.sent_at)
 
@@ -190,11 +195,11 @@ class Client:
             "instance_id": instance_id, "token": token, "tie": tie, "ttl_ms": _ms(ttl), "grace_ms": _ms(grace),
         }  # fmt: skip
         path = f"{_role(role, 'tie')}?{urlencode(query, quote_via=quote)}"
-        return tied(self._transport, Request("POST", path), token)
+        return tied(self._transport, Request("POST", path, self._shown), token)
 
     async def release(self, role: str, instance_id: str, token: int, *, deadline: float | None = None) -> None:
         body = {"instance_id": instance_id, "token": token}
-        await self._once("POST", _role(role, "release"), body, deadline, gone=LeaseLost)
+        await self._once("POST", _role(role, "release"), body, deadline, gone=LeaseLost, headers=self._shown)
 
     async def elect(
         self, role: str, instance_id: str, *, ttl: float = 30.0, address: str | None = None, metadata: Json = None
@@ -245,18 +250,26 @@ class Client:
         capabilities: Json = None,
         metadata: Json = None,
         ttl: float = 45.0,
+        guarded: bool | None = None,
     ) -> Process:
-        """Puts the process into the registry; what was there under this id is replaced."""
-        body = {"identifier": identifier, "ttl_ms": _ms(ttl)} | _given(role=role, capabilities=capabilities, metadata=metadata)
-        return process_of((await self._write("PUT", _process(process_id), body)).json())
+        """Puts the process into the registry; what was there under this id is replaced.
 
-    async def heartbeat(self, process_id: str) -> float:
+        `guarded`: only who shows this client's secret may speak for the process from now on; by itself where the client was told one.
+        """
+        body = {"identifier": identifier, "ttl_ms": _ms(ttl)} | _given(role=role, capabilities=capabilities, metadata=metadata)
+        return process_of((await self._write("PUT", _process(process_id), body, headers=self._shown_if(guarded))).json())
+
+    async def heartbeat(self, process_id: str, *, guarded: bool | None = None) -> float:
         """For how many seconds the entry lives now; `NotFound` where there is none any more."""
-        answer = await self._write("POST", _process(process_id) + "/heartbeat", {})
+        answer = await self._write("POST", _process(process_id) + "/heartbeat", {}, headers=self._shown_if(guarded))
         return Fields(answer.json()).seconds("expires_in_ms")
 
-    async def unregister(self, process_id: str) -> None:
-        await self._once("DELETE", _process(process_id), None, None, gone=NotFound)
+    async def unregister(self, process_id: str, *, guarded: bool | None = None) -> None:
+        headers = self._shown_if(guarded)
+        await self._once("DELETE", _process(process_id), None, None, gone=NotFound, headers=headers)
+
+    def _shown_if(self, guarded: bool | None) -> dict[str, str] | None:
+        return self._shown if (self._secret_is_named if guarded is None else guarded) else None
 
     async def process(self, process_id: str) -> Process:
         """The entry, or `NotFound`."""
@@ -321,10 +334,19 @@ class Client:
         request = Request(method, path, {**(_JSON if encoded else {}), **(headers or {})}, encoded)
         return (await self._transport.call(request, write=True, deadline=deadline, wait=wait)).checked()
 
-    async def _once(self, method: str, path: str, body: Any, deadline: float | None, gone: type[Exception]) -> None:
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        deadline: float | None,
+        gone: type[Exception],
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         """Takes something away. What is gone after an attempt with an unknown outcome was taken away by that."""
         encoded = b"" if body is None else _encoded(body)
-        request = Request(method, path, _JSON if encoded else {}, encoded)
+        request = Request(method, path, {**(_JSON if encoded else {}), **(headers or {})}, encoded)
         answer = await self._transport.call(request, write=True, deadline=deadline)
         if answer.status >= 300 and not (answer.after_unknown and isinstance(answer.problem(), gone)):
             raise answer.problem()

@@ -47,6 +47,8 @@ class Registry(Emitter):
         self._client = client
         self._election = election
         self.id = process_id or (election.id if election else str(uuid.uuid4()))
+        # Nobody comes back under a name that was drawn, so nobody else need speak for it.
+        self._guarded = True if process_id is None and election is None else None
         self.identifier = identifier or (election.identifier if election else identifier_of_this_process())
         self.capabilities = capabilities
         self.metadata = metadata
@@ -108,19 +110,20 @@ class Registry(Emitter):
             capabilities=self.capabilities,
             metadata=self.metadata,
             ttl=self._ttl,
+            guarded=self._guarded,
         )
 
     async def heartbeat(self) -> None:
         """Prolongs the entry; one that has gone is written anew."""
         try:
-            await self._client.heartbeat(self.id)
+            await self._client.heartbeat(self.id, guarded=self._guarded)
         except NotFound:
             await self.register()
 
     async def unregister(self) -> None:
         """Takes the entry away; that there is none is as good."""
         with contextlib.suppress(NotFound):
-            await self._client.unregister(self.id)
+            await self._client.unregister(self.id, guarded=self._guarded)
 
     # All processes
 

@@ -20,7 +20,7 @@ use crate::protocol::messages::{
 };
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{HandingIn, Leader, Meeting, Node, Progress};
-use crate::types::{Entry, Epoch, NodeId, Now, Owner, Position, Span, Stamp, Time, Vector};
+use crate::types::{Entry, Epoch, NodeId, Now, Owner, Position, Span, Stamp, Time, Vector, WallTime};
 
 impl Node {
     /// How long the service may stay down for a coordinator that has died.
@@ -196,6 +196,9 @@ impl Node {
     /// A new epoch begins with the merged state, at a position above everything that either side has.
     fn merge_sides(&mut self, with: NodeId, own: Vector, theirs: Vector, their_meta: &SnapshotMeta) {
         self.seen = self.seen.max(theirs.newest());
+        if !self.has_epochs_left() {
+            return;
+        }
         let term = self.own_term(self.next_counter());
         let index = match mutant::is_on(Mutant::MergeIndexLow) {
             true => self.log.last().index + 1,
@@ -236,7 +239,7 @@ impl Node {
         vector.note(at);
         meta.at = at;
         meta.stamp = Stamp {
-            wall: stamp.wall.max(their_meta.stamp.wall),
+            wall: stamp.wall.max(their_meta.stamp.wall.min(WallTime::MOST)),
             cluster: stamp.cluster.max(their_meta.stamp.cluster),
         };
         meta.holds.hold(Owner::Merge, meta.stamp.cluster + self.merge_hold());
@@ -254,6 +257,9 @@ impl Node {
         base: &Vector,
         meta: SnapshotMeta,
     ) {
+        if meta.at.epoch > term.epoch {
+            return;
+        }
         let blindly = mutant::is_on(Mutant::OverrideUncovered);
         if !(blindly || self.accept_leader(from, term, meta.vector.as_ref())) || self.full {
             return;

@@ -46,8 +46,24 @@ impl Node {
         seeking.ask += 1;
         seeking.asked.push_back((seeking.ask, now));
         seeking.next_ask = now + stagger;
-        let (ask, standing) = (seeking.ask, self.standing());
-        self.send_after(heir, Message::Willing { ask, standing }, After::default());
+        let ask = seeking.ask;
+        let willing = self.willing(ask);
+        self.send_after(heir, willing, After::default());
+    }
+
+    /// The question as it is sent: its number is known to whoever is asked, and to nobody else (P51).
+    fn willing(&self, ask: u64) -> Message {
+        Message::Willing { ask: self.settings.asks_from + ask, standing: self.standing() }
+    }
+
+    /// Whether this node has lately asked the question of that number.
+    pub(in crate::protocol) fn has_asked(&self, ask: u64) -> bool {
+        let (now, fresh) = (self.mono(), self.fresh());
+        let Role::Seeking(seeking) = &self.role else {
+            return false;
+        };
+        let own = ask.checked_sub(self.settings.asks_from);
+        own.is_some_and(|own| seeking.asked.iter().any(|(number, at)| *number == own && *at + fresh >= now))
     }
 
     fn ask_if_due(&mut self) {
@@ -65,8 +81,7 @@ impl Node {
             seeking.asked.pop_front();
         }
         let ask = seeking.ask;
-        let standing = self.standing();
-        self.broadcast(&Message::Willing { ask, standing }, After::default());
+        self.broadcast(&self.willing(ask), After::default());
     }
 
     pub(in crate::protocol) fn standing(&self) -> Standing {
@@ -152,8 +167,9 @@ impl Node {
             return;
         }
         if seeking.asked_again.insert(node, seeking.ask) != Some(seeking.ask) {
-            let (ask, standing) = (seeking.ask, self.standing());
-            self.send_after(node, Message::Willing { ask, standing }, After::default());
+            let ask = seeking.ask;
+            let willing = self.willing(ask);
+            self.send_after(node, willing, After::default());
         }
     }
 
@@ -165,12 +181,10 @@ impl Node {
         standing: Standing,
     ) {
         self.seen = self.seen.max(standing.seen);
-        let (now, fresh) = (self.mono(), self.fresh());
+        let (now, answered) = (self.mono(), self.has_asked(ask));
         let Role::Seeking(seeking) = &mut self.role else {
             return;
         };
-        let in_time = |(number, at): &(u64, Time)| *number == ask && *at + fresh >= now;
-        let answered = seeking.asked.iter().any(in_time);
         seeking.note(from, standing, answered.then_some((now, opinion)));
     }
 

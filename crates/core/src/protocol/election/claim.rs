@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::protocol::log::{After, Records};
+use crate::protocol::log::{After, Records, may_follow};
 use crate::protocol::messages::{Cause, Certificate, Claim, Event, Message, Term};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::{Tally, tally};
 use crate::protocol::state::{Approval, Claiming, Node, Role, Seeking};
-use crate::types::{Epoch, Incarnation, NodeId, Position, Span, Time};
+use crate::types::{Epoch, Incarnation, NUMBER_MOST, NodeId, Position, Span, Time};
 
 /// What the approvals that count amount to.
 struct Backing {
@@ -27,7 +27,7 @@ impl Node {
         };
         let counter = match mutant::is_on(Mutant::SameEpochTwice) {
             true => self.promise().counter.max(1) + u64::from(self.promise().leader != self.me()),
-            false => self.next_counter() + self.lonely_jump(&expected),
+            false => (self.next_counter() + self.lonely_jump(&expected)).min(NUMBER_MOST),
         };
         let term = self.own_term(counter);
         let condition = self.condition();
@@ -231,7 +231,8 @@ impl Node {
         last: Position,
         lease_left: Span,
     ) {
-        let lease_until = self.mono() + lease_left;
+        // Nobody grants more than that, whatever is said.
+        let lease_until = self.mono() + lease_left.min(self.settings.timing.lease);
         let admitted = self.peers.get(from).is_some_and(|peer| peer.admitted);
         let Some(claiming) = self.claiming_mut().filter(|claiming| claiming.term == term) else {
             return;
@@ -258,6 +259,9 @@ impl Node {
         records: &Records,
     ) {
         if self.full || self.claiming().is_none_or(|claiming| claiming.term != term) {
+            return;
+        }
+        if !may_follow(prev, records, term.epoch) {
             return;
         }
         if !self.continues(prev) {

@@ -1,5 +1,6 @@
 //! Why nobody leads: whom a node waits for that looks for a leader, for people to see.
 
+use crate::protocol::messages::Condition;
 use crate::protocol::state::{Node, Role};
 use crate::types::{NodeId, Time};
 
@@ -12,6 +13,9 @@ pub struct Waits {
     pub silent: Vec<NodeId>,
     /// They are heard, and what they answer comes too late to count (P4).
     pub late: Vec<NodeId>,
+    /// Their disks may have forgotten something, this node's perhaps, and without them no majority is left that could let them
+    /// in again (P10, P27).
+    pub doubted: Vec<NodeId>,
 }
 
 impl Node {
@@ -20,7 +24,8 @@ impl Node {
         let Role::Seeking(seeking) = &self.role else {
             return None;
         };
-        if self.settings.is_available() || self.reaches_enough(now) {
+        let doubted = self.doubted_majority(now);
+        if self.settings.is_available() || (self.reaches_enough(now) && doubted.is_empty()) {
             return None;
         }
         let (fresh, patience) = (self.fresh(), self.settings.timing.dead_after);
@@ -29,7 +34,24 @@ impl Node {
         let missing = needed.filter(|node| seeking.answered_lately(*node, now, fresh).is_none());
         let heard = |node: &NodeId| self.last_heard(*node).is_some_and(|at| at + patience >= now);
         let (late, silent) = missing.partition(heard);
-        Some(Waits { to_form: self.is_blank(), silent, late })
+        Some(Waits { to_form: self.is_blank(), silent, late, doubted })
+    }
+
+    /// The voters that wait to be let in, where all others together are no majority. Empty where they are one.
+    fn doubted_majority(&self, now: Time) -> Vec<NodeId> {
+        let Role::Seeking(seeking) = &self.role else {
+            return Vec::new();
+        };
+        let fresh = self.fresh();
+        let waits = |node: &NodeId| match *node == self.me() {
+            true => !self.may_vote(),
+            false => seeking
+                .answered_lately(*node, now, fresh)
+                .is_some_and(|known| known.standing.condition == Condition::Recovering),
+        };
+        let doubted: Vec<NodeId> = self.voters().filter(waits).collect();
+        let rest = self.voters().count() - doubted.len();
+        if rest < self.quorum() { doubted } else { Vec::new() }
     }
 
     fn reaches_enough(&self, now: Time) -> bool {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::types::{
-    ClusterId, Entry, Format, Incarnation, Index, Members, NodeId, Owner, Position, Record, Span, Stamp,
-    Vector,
+    ClusterId, Entry, Epoch, Format, Incarnation, Index, Members, NodeId, Owner, Position, Record, Span,
+    Stamp, Vector,
 };
 
 /// Shared, so that one batch goes to every follower and to the disk without a copy.
@@ -32,6 +32,12 @@ pub struct SnapshotMeta {
 impl SnapshotMeta {
     pub fn index(&self) -> Index {
         self.at.index
+    }
+
+    /// The greatest epoch that is named anywhere in it.
+    pub fn newest_epoch(&self) -> Epoch {
+        let noted = self.vector.as_ref().map(Vector::newest).unwrap_or_default();
+        self.at.epoch.max(noted)
     }
 
     /// Goes on by one record.

@@ -11,5 +11,5 @@ pub use clock::ClusterClock;
 pub use durability::{After, Durability, Seq};
 pub use meta::{Holds, Records, Roster, Seat, SnapshotMeta};
 pub use recovery::{BadLine, Tail, judge};
-pub use tail::Log;
+pub use tail::{Log, may_follow};
 pub use waiting::Waiting;

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::meta::{Holds, Records, Roster, SnapshotMeta, absorb};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::settings::Limits;
-use crate::types::{Entry, Format, Incarnation, Index, Position, Record, Stamp, Vector};
+use crate::types::{Entry, Epoch, Format, Incarnation, Index, Position, Record, Stamp, Vector};
 
 /// Records above a base that a snapshot covers, and what they add up to. Indexes are contiguous;
 /// epochs never go down.
@@ -20,6 +20,17 @@ pub struct Log {
     holds: Holds,
     format: Format,
     vector: Option<Vector>,
+}
+
+/// Whether these could stand behind `prev` in the log of a leader of that epoch: without a gap, the epochs never going down and
+/// none above its own. Nobody's log is otherwise, so whatever is has been made up.
+pub fn may_follow(prev: Position, records: &[Record], leader: Epoch) -> bool {
+    let mut before = prev;
+    records.iter().all(|record| {
+        let next = record.index() == before.index + 1 && record.epoch() >= before.epoch;
+        before = record.position;
+        next && record.epoch() <= leader
+    })
 }
 
 impl Log {
@@ -232,7 +243,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{Entry, Epoch, NodeId};
+    use crate::types::NodeId;
 
     fn log(epochs: &[u64]) -> Log {
         let records = epochs.iter().zip(1..).map(|(counter, index)| Record {

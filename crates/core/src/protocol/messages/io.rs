@@ -310,6 +310,10 @@ pub enum Event {
     Overridden {
         index: Index,
     },
+    /// A message without proof says what would end this node (P51).
+    Accused {
+        fault: Fault,
+    },
     /// States differ, and which one is odd cannot be told (P25).
     Diverged {
         index: Index,

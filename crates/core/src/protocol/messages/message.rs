@@ -81,8 +81,11 @@ pub enum Message {
     Stale {
         promise: Term,
     },
-    /// You do not belong to the cluster, by a committed record up to this one, and my log goes as far as this (P43).
+    /// The answer to `Willing`: you do not belong to the cluster, by a committed record up to this one, and my log goes as far as
+    /// this (P43).
     NotMember {
+        /// The number of the question, which nobody knows but whoever was asked (P51).
+        ask: u64,
         as_of: Index,
         last: Position,
     },
@@ -216,6 +219,12 @@ pub struct Certificate {
     pub last: Position,
 }
 
+impl Certificate {
+    fn newest_epoch(self) -> Epoch {
+        self.epoch.max(self.last.epoch)
+    }
+}
+
 /// The digest of the applied state at a boundary (P25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Checkpoint {
@@ -234,6 +243,62 @@ impl Message {
                 | Message::Merge { .. }
                 | Message::Override { .. }
         )
+    }
+
+    /// The greatest epoch that is named anywhere in it.
+    pub fn newest_epoch(&self) -> Epoch {
+        let of_vector = |vector: &Option<Vector>| vector.as_ref().map(Vector::newest).unwrap_or_default();
+        match self {
+            Message::Heartbeat { term, vector, .. } => term.epoch.max(of_vector(vector)),
+            Message::HeartbeatReply { epoch, last, vector, .. } => {
+                (*epoch).max(last.epoch).max(of_vector(vector))
+            }
+            Message::Append { term, prev, .. } | Message::Pulled { term, prev, .. } => {
+                term.epoch.max(prev.epoch)
+            }
+            Message::Appended { epoch, .. } | Message::Resigned { epoch } | Message::Odd { epoch, .. } => {
+                *epoch
+            }
+            Message::Gap { epoch, prev, hint } => (*epoch).max(prev.epoch).max(hint.epoch),
+            Message::Snapshot { term, meta } => term.epoch.max(meta.newest_epoch()),
+            Message::Stale { promise } => promise.epoch,
+            Message::NotMember { last, .. } => last.epoch,
+            Message::Willing { standing, .. } | Message::Opinion { standing, .. } => {
+                let Standing { promise, seen, last, vector, .. } = standing;
+                (*promise).max(*seen).max(last.epoch).max(of_vector(vector))
+            }
+            Message::Claim(claim) => {
+                let certified = claim.certificate.map(Certificate::newest_epoch).unwrap_or_default();
+                claim.term.epoch.max(claim.last.epoch).max(certified).max(of_vector(&claim.vector))
+            }
+            Message::Approve { term, last, .. } => term.epoch.max(last.epoch),
+            Message::Refuse { term, promise } => term.epoch.max(*promise),
+            Message::Pull { term, after } => term.epoch.max(after.epoch),
+            Message::HandOver(certificate) => certificate.newest_epoch(),
+            Message::Poll { term, vector } | Message::Meet { term, vector } => {
+                term.epoch.max(vector.newest())
+            }
+            Message::Side { epoch, vector, .. } => (*epoch).max(vector.newest()),
+            Message::Merge { epoch, base, meta } => (*epoch).max(base.newest()).max(meta.newest_epoch()),
+            Message::Override { term, base, meta } => term.epoch.max(base.newest()).max(meta.newest_epoch()),
+        }
+    }
+
+    /// The greatest index of a record that a log here may come to hold because of it.
+    pub fn greatest_index(&self) -> Index {
+        let of_meta = |meta: &SnapshotMeta| {
+            let noted = meta.vector.as_ref().map_or(0, Vector::highest);
+            meta.index().max(noted)
+        };
+        match self {
+            Message::Append { prev, records, .. } | Message::Pulled { prev, records, .. } => {
+                records.last().map_or(prev.index, |record| prev.index.max(record.index()))
+            }
+            Message::Snapshot { meta, .. } | Message::Merge { meta, .. } | Message::Override { meta, .. } => {
+                of_meta(meta)
+            }
+            _ => 0,
+        }
     }
 
     /// The epoch that the sender speaks for, where the message binds one.

@@ -33,6 +33,9 @@ impl Node {
 
     /// A whole state, from the leader or for a claim.
     pub(in crate::protocol) fn on_snapshot(&mut self, from: NodeId, term: Term, meta: SnapshotMeta) {
+        if meta.at.epoch > term.epoch {
+            return;
+        }
         let pulled = self.claiming().is_some_and(|claiming| claiming.term == term);
         if (!pulled && !self.accept_leader(from, term, meta.vector.as_ref())) || self.full {
             return;
@@ -77,6 +80,7 @@ impl Node {
         let index = meta.index();
         self.log.reset(meta.clone());
         self.commit = index;
+        self.stamped_at = Some(self.mono());
         if self.settings.is_available() {
             // Digests of another history say nothing about this one (P25).
             self.checkpoints = Default::default();

@@ -47,7 +47,7 @@ impl Node {
         for node in odd {
             if node == self.me() {
                 self.step_down(Cause::Odd);
-                self.stop(Fault::Odd);
+                self.stop_on_word(Fault::Odd);
             } else if let Some(peer) = self.peers.get(node) {
                 let incarnation = peer.incarnation;
                 self.send(node, Message::Odd { epoch, incarnation });
@@ -58,7 +58,7 @@ impl Node {
     pub(in crate::protocol) fn on_odd(&mut self, from: NodeId, epoch: Epoch, incarnation: Incarnation) {
         let meant = incarnation == self.incarnation;
         if meant && epoch == self.promise() && epoch.leader == from {
-            self.stop(Fault::Odd);
+            self.stop_on_word(Fault::Odd);
         }
     }
 }

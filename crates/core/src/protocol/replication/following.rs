@@ -1,6 +1,6 @@
 //! A follower hears its leader, takes its records, and grants it a lease.
 
-use crate::protocol::log::{After, Records};
+use crate::protocol::log::{After, Records, may_follow};
 use crate::protocol::messages::{Cause, Event, Fault, Message, Term, Write};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{Following, Node, Role};
@@ -149,6 +149,9 @@ impl Node {
         records: &Records,
         commit: Index,
     ) {
+        if !may_follow(prev, records, term.epoch) {
+            return;
+        }
         // Whoever has a record right after this log's last has all of this log.
         let has = (prev == self.log.last()).then(|| self.own_vector());
         if !self.accept_leader(from, term, has.as_ref()) || (self.full && !mutant::is_on(Mutant::AckWhenFull))
@@ -204,10 +207,15 @@ impl Node {
         };
         if let Some(record) = fresh.iter().find(|r| r.entry.format() > self.settings.format) {
             let fault = Fault::UnknownFormat { index: record.index() };
-            self.stop(fault);
+            self.stop_on_word(fault);
             return Err(fault);
         }
-        self.cut_above(fresh[0].index() - 1)?;
+        let before = fresh[0].index() - 1;
+        if self.log.position(before).is_some_and(|before| before.epoch > fresh[0].epoch()) {
+            // What stands before them is committed here, and of a later epoch: they are of no log that this one has followed.
+            return Err(Fault::CommittedConflict { index: before });
+        }
+        self.cut_above(before)?;
         self.append_to_log(fresh);
         Ok(())
     }
@@ -233,7 +241,7 @@ impl Node {
         }
         if index < self.commit {
             let fault = Fault::CommittedConflict { index: index + 1 };
-            self.stop(fault);
+            self.stop_on_word(fault);
             return Err(fault);
         }
         self.log.truncate(index);
@@ -252,6 +260,7 @@ impl Node {
         if let Some(leading) = self.leading_mut() {
             leading.uncommitted_bytes += bytes;
         }
+        self.stamped_at = Some(self.mono());
         let seq = self.disk.appended(self.log.last().index);
         self.write(seq, Write::Append(records));
         self.note_formed();

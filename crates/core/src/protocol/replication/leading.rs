@@ -53,7 +53,7 @@ impl Node {
             behind_since: None,
             behind_from: 0,
             uncommitted_bytes: self.log.bytes_above(self.commit),
-            clock: ClusterClock::continue_from(self.log.last_stamp(), now),
+            clock: ClusterClock::continue_from(self.log.last_stamp(), self.stamped_at, now),
             reads: Reads::default(),
             handing: None,
             ballots: Ballots::default(),
@@ -206,6 +206,7 @@ impl Node {
     ) {
         let now = self.mono();
         let common = self.log.common_candidate(last).map_or(0, |position| position.index);
+        let matched = matched.min(self.log.last().index);
         let Some(leading) = self.leading_mut().filter(|leading| leading.term.epoch == epoch) else {
             return;
         };
@@ -319,7 +320,7 @@ impl Node {
 
     /// Where no majority is needed, nobody needs to be asked: those who follow this leader go along (P32).
     fn go_on_in_a_greater_epoch(&mut self) {
-        if self.full {
+        if self.full || !self.has_epochs_left() {
             return;
         }
         let term = self.own_term(self.next_counter());

@@ -38,7 +38,9 @@ impl Node {
                     _ => self.log.above(next - 1, &self.settings.limits),
                 };
                 shared = Some((next, records.clone()));
-                self.send_append(to, next, records);
+                if !self.send_append(to, next, records) {
+                    break;
+                }
             }
         }
     }
@@ -70,16 +72,18 @@ impl Node {
         }
     }
 
-    fn send_append(&mut self, to: NodeId, next: Index, records: Records) {
+    /// Says whether anything was sent: there is nothing beyond the end of the log.
+    fn send_append(&mut self, to: NodeId, next: Index, records: Records) -> bool {
         let (now, term, commit) = (self.mono(), self.vote.promise, self.commit);
         let Some(prev) = self.log.position(next - 1) else {
-            return;
+            return false;
         };
         if let Some(progress) = self.follower_mut(to) {
             progress.sent(prev.index + records.len() as Index, now);
             progress.told = commit;
         }
         self.send(to, Message::Append { term, prev, records, commit });
+        true
     }
 
     pub(in crate::protocol) fn on_appended(&mut self, from: NodeId, epoch: Epoch, matched: Index) {

@@ -48,7 +48,7 @@ impl Node {
     /// Whoever only learns leads nobody. It may well be asked for its promise: the candidate's log says whether that counts, and
     /// may know more of the members than this one (P43).
     pub(in crate::protocol) fn may_lead(&self) -> bool {
-        self.may_vote() && self.own_vote() == 1
+        self.may_vote() && self.own_vote() == 1 && self.has_epochs_left()
     }
 
     /// Whether what that disk acknowledges counts for a majority (P10).

@@ -5,7 +5,9 @@ use super::node::{Node, Role};
 use crate::protocol::log::{After, Seq};
 use crate::protocol::messages::{Envelope, Event, Fault, Message, Output, Term, Verdict, Write};
 use crate::protocol::mutant::{self, Mutant};
-use crate::types::{ClaimId, Epoch, Incarnation, Index, NodeId, Position, RequestId, Span, Time};
+use crate::types::{
+    ClaimId, Epoch, Incarnation, Index, NUMBER_MOST, NodeId, Position, RequestId, Span, Time,
+};
 
 impl Node {
     pub(in crate::protocol) fn me(&self) -> NodeId {
@@ -27,7 +29,7 @@ impl Node {
 
     /// The next counter above every epoch promised or heard of (P2).
     pub(in crate::protocol) fn next_counter(&self) -> u64 {
-        self.promise().counter.max(self.seen.counter) + 1
+        (self.newest_counter() + 1).min(NUMBER_MOST)
     }
 
     pub(in crate::protocol) fn own_term(&self, counter: u64) -> Term {
@@ -110,6 +112,17 @@ impl Node {
 
     pub(in crate::protocol) fn verdict(&mut self, request: RequestId, verdict: Verdict) {
         self.out.push(Output::Verdict { request, verdict });
+    }
+
+    /// Ends this node because of what another one has sent. Where nobody proves who speaks anybody may have sent it: there
+    /// people are told, once, and what was sent is not listened to (P51).
+    pub(in crate::protocol) fn stop_on_word(&mut self, fault: Fault) {
+        if self.settings.peers_prove {
+            self.stop(fault);
+        } else if self.told_fault != Some(fault) {
+            self.told_fault = Some(fault);
+            self.event(Event::Accused { fault });
+        }
     }
 
     pub(in crate::protocol) fn stop(&mut self, fault: Fault) {

@@ -66,9 +66,9 @@ impl Node {
     /// Who has been removed, and does not know it, asks to lead: it is told, and disturbs nobody (P43). Others are listened to
     /// though this log does not name them: it may be the one that lags, or hold a change that never took place.
     pub(in crate::protocol) fn turns_away(&mut self, from: NodeId, message: &Message) -> bool {
-        let theirs = match message {
-            Message::Willing { standing, .. } => standing.last,
-            Message::Claim(claim) => claim.last,
+        let (theirs, asked) = match message {
+            Message::Willing { ask, standing } => (standing.last, Some(*ask)),
+            Message::Claim(claim) => (claim.last, None),
             _ => return false,
         };
         let roster = self.log.roster();
@@ -76,18 +76,20 @@ impl Node {
         let decided = roster.members().is_some() && as_of <= self.commit && !self.is_blank();
         // A log that goes further than this one may know better.
         let removed = decided && !self.is_member(from) && theirs <= self.log.last();
-        if removed {
+        if let (true, Some(ask)) = (removed, asked) {
             let last = self.log.last();
-            self.send(from, Message::NotMember { as_of, last });
+            self.send(from, Message::NotMember { ask, as_of, last });
         }
         removed
     }
 
     /// Whoever says so may know less than others, who have made this node a member again: they have `dead_after` to be heard.
-    /// One that has never belonged waits.
-    pub(in crate::protocol) fn on_not_member(&mut self, as_of: Index, theirs: Position) {
+    /// One that has never belonged waits. It ends this node, so it counts as the answer to a question of this node's own only:
+    /// whoever was not asked does not know the question's number (P51).
+    pub(in crate::protocol) fn on_not_member(&mut self, ask: u64, as_of: Index, theirs: Position) {
         let belonged = !self.is_blank() && self.log.roster().members().is_some();
-        let news = belonged && theirs >= self.log.last();
+        let asked = self.has_asked(ask) || mutant::is_on(Mutant::TurnedAwayUnasked);
+        let news = belonged && asked && theirs >= self.log.last();
         let now = self.mono();
         if let Role::Seeking(seeking) = &mut self.role
             && news

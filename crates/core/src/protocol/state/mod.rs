@@ -4,6 +4,7 @@
 //! - `progress` is how far a leader's follower is, `ballots` are the digests that a leader compares.
 //! - `leader` is the receiver of what a leader decides: the node, and what its role remembers.
 //! - `members` are who belongs to the cluster, and whose votes count.
+//! - `reach` is how far what others say may lie ahead of what is known here.
 //! - `peers` are the other nodes' processes and disks, `grants` the leases that this node has given, `admission` says whose word
 //!   counts.
 //! - `impasses` are merges that do not come off.
@@ -21,6 +22,7 @@ mod members;
 mod node;
 mod peers;
 mod progress;
+mod reach;
 mod seeking;
 
 pub use ballots::{Ballots, Judgement};

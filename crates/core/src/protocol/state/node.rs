@@ -10,7 +10,7 @@ use super::leading::{Leading, Yielded};
 use super::peers::{Hold, Peers};
 use super::seeking::{Pending, Seeking};
 use crate::protocol::log::{Durability, Log, Waiting};
-use crate::protocol::messages::{Cause, Output, Recovered, Term, Vote};
+use crate::protocol::messages::{Cause, Fault, Output, Recovered, Term, Vote};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::settings::Settings;
 use crate::types::{Boot, ClaimId, ClusterId, Epoch, Incarnation, Index, Members, NodeId, Now, Time, Vector};
@@ -75,6 +75,10 @@ pub struct Node {
     pub(in crate::protocol) impasses: Impasses,
     pub(in crate::protocol) full: bool,
     pub(in crate::protocol) stopped: bool,
+    /// What it would have stopped for, had it been proved who says so (P51).
+    pub(in crate::protocol) told_fault: Option<Fault>,
+    /// When this process took in the newest record. None: it was there when it started.
+    pub(in crate::protocol) stamped_at: Option<Time>,
 }
 
 impl Node {
@@ -131,6 +135,8 @@ impl Node {
             impasses: Impasses::default(),
             full: false,
             stopped: false,
+            told_fault: None,
+            stamped_at: None,
             settings,
         }
     }

@@ -30,6 +30,11 @@ impl Acquiring {
     }
 
     pub fn is_by(&self, held: &Role) -> bool {
+        self.is_named_by(held) && (self.wanted.elect || held.claim.admits(&self.wanted.claim))
+    }
+
+    /// The name alone can be read by everybody (P53).
+    pub fn is_named_by(&self, held: &Role) -> bool {
         held.claim.instance == self.wanted.claim.instance
     }
 }

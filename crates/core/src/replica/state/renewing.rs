@@ -1,7 +1,7 @@
 //! A call that keeps something up.
 
 use crate::replica::io::{CallId, Registration};
-use crate::store::Tenure;
+use crate::store::{Condition, SecretHash, Tenure};
 use crate::types::{LeaseName, Span, Text};
 
 /// A call that keeps something up, and what is known of it by now.
@@ -19,6 +19,11 @@ pub(in crate::replica) enum What {
     },
     Process {
         id: Text,
+        secret: Option<SecretHash>,
+    },
+    Doc {
+        key: Text,
+        condition: Condition,
     },
     /// One that says the same of itself again is a renewal; else it is a record.
     Register {
@@ -34,7 +39,8 @@ impl Renewing {
     pub fn name(&self) -> LeaseName {
         match &self.what {
             What::Role { role, .. } => LeaseName::Role(role.clone()),
-            What::Process { id } => LeaseName::Process(id.clone()),
+            What::Process { id, .. } => LeaseName::Process(id.clone()),
+            What::Doc { key, .. } => LeaseName::Doc(key.clone()),
             What::Register { registration, .. } => LeaseName::Process(registration.id.clone()),
         }
     }
@@ -43,7 +49,7 @@ impl Renewing {
     pub fn asked(&self) -> Option<Span> {
         match &self.what {
             What::Role { tenure, .. } => tenure.ttl,
-            What::Process { .. } => None,
+            What::Process { .. } | What::Doc { .. } => None,
             What::Register { registration, .. } => Some(registration.process.ttl),
         }
     }
@@ -52,7 +58,7 @@ impl Renewing {
     pub fn tie(&self) -> Option<u64> {
         match &self.what {
             What::Role { tenure, .. } => tenure.tie,
-            What::Process { .. } | What::Register { .. } => None,
+            What::Process { .. } | What::Doc { .. } | What::Register { .. } => None,
         }
     }
 

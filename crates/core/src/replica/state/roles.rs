@@ -67,7 +67,7 @@ impl Roles {
     pub fn times(&self, name: &LeaseName, now: Time) -> (Option<Span>, usize) {
         let waiting = match name {
             LeaseName::Role(role) => self.waiters.count(role),
-            LeaseName::Process(_) => 0,
+            LeaseName::Process(_) | LeaseName::Doc(_) => 0,
         };
         (self.leases.left(name, now), waiting)
     }

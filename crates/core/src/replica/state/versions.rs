@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::protocol::{Log, SnapshotMeta};
 use crate::replica::feed::{self, Draft};
-use crate::store::{Applied, Command, Store, Unreadable};
+use crate::store::{Applied, Command, Key, Store, Unreadable};
 use crate::types::{Index, Lease, LeaseName, Position, Record};
 
 #[derive(Clone, Debug)]
@@ -232,7 +232,7 @@ fn fingerprint(store: &Store, state: &mut impl Hasher) {
 
 fn apply(store: &mut Store, record: &Record, command: Option<&Command>) -> Result<Effect, Unreadable> {
     let applied = store.apply_read(record, command)?;
-    let names = applied.changes.iter().filter_map(|key| key.lease());
+    let names = applied.changes.iter().filter_map(Key::counted);
     let leases = names.map(|name| (name.clone(), store.lease(&name))).collect();
     let drafts = feed::of_record(store, record, &applied);
     Ok(Effect { at: record.position, applied, leases, drafts })

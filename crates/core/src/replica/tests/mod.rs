@@ -1,5 +1,6 @@
 //! One replica alone, whose disk is as fast as the test wants.
 
+mod documents;
 mod ends;
 mod merges;
 mod restores;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use super::{Acquire, Answer, Call, CallId, Denied, DiskWrite, In, Level, Out, Replica, Start};
 use crate::protocol::{Recovered, Seq, Settings, SnapshotMeta, Vote};
-use crate::store::{Claim, Command, Condition, LeaseOperation, Operation, Store};
+use crate::store::{Claim, Command, Condition, Ending, LeaseOperation, Operation, Store};
 use crate::types::{Boot, Incarnation, NodeId, Now, Span, Text, Time, WallTime};
 
 /// A node whose cluster is itself.
@@ -120,17 +121,21 @@ fn at(us: u64) -> Now {
 }
 
 fn put(key: &str, value: &str, condition: Condition) -> Call {
-    let operation = Operation::PutDoc { key: key.into(), value: value.into(), condition };
+    put_until(key, value, condition, Ending::default())
+}
+
+fn put_until(key: &str, value: &str, condition: Condition, ending: Ending) -> Call {
+    let operation = Operation::PutDoc { key: key.into(), value: value.into(), condition, ending };
     Call::Write { command: Command::Single(operation).into(), key: None }
 }
 
 /// `by` wants the role, and waits for it so long.
 fn acquire(by: &str, ttl: Span, until: Time) -> Call {
-    let claim = Arc::new(Claim { instance: by.into(), ttl, address: None, metadata: None });
+    let claim = Arc::new(Claim { instance: by.into(), ttl, address: None, metadata: None, secret: None });
     Call::Acquire(Acquire { role: "r".into(), claim, elect: false, priority: 0, until, key: None }.into())
 }
 
 fn release(by: &str, token: u64) -> Call {
-    let operation = LeaseOperation::Release { role: "r".into(), instance: by.into(), token };
+    let operation = LeaseOperation::Release { role: "r".into(), instance: by.into(), token, secret: None };
     Call::Write { command: Command::Single(Operation::Lease(operation.into())).into(), key: None }
 }

@@ -8,11 +8,11 @@ use crate::types::{Owner, Payload};
 const DOCUMENT: &str = r#"{"users":[{"name":"u"}],"docs":[{"key":"k","value":1}]}"#;
 
 fn steps() -> Vec<Payload> {
-    restore_steps(DOCUMENT, 7).expect("a good document")
+    restore_steps(DOCUMENT, 7).expect("a good document").steps
 }
 
 fn restore(steps: Vec<Payload>) -> Call {
-    Call::Restore { steps }
+    Call::Restore(steps.into())
 }
 
 impl Solo {
@@ -53,7 +53,7 @@ fn one_document_at_a_time() {
 /// The answer is what the last record came to, and not that it was written.
 #[test]
 fn an_end_without_all_parts_puts_nothing_in_place() {
-    for all in [steps(), merge_steps(DOCUMENT, 7).expect("a good document")] {
+    for all in [steps(), merge_steps(DOCUMENT, 7).expect("a good document").steps] {
         let mut solo = Solo::open();
         let call = solo.call(restore(all[1..].to_vec()));
         solo.rest();

@@ -1,9 +1,12 @@
 //! The kinds of commands, by the number that stands in the log and the name that clients use.
 
-use crate::types::Format;
+use crate::types::{FORMAT, Format};
 
-/// The format of all commands so far (P23).
-pub const COMMANDS: Format = Format(1);
+/// The newest format of commands that this binary reads (P23).
+pub const COMMANDS: Format = FORMAT;
+
+/// Of commands that say when a document ends: nodes that have not shown that they read it cannot be sent one.
+pub const ENDINGS: Format = Format(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {

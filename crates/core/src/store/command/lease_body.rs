@@ -5,10 +5,11 @@ use serde_json::value::RawValue;
 use super::leases::{Claim, LeaseOperation, NewProcess, ttl};
 use super::operations::{Command, Operation};
 use super::parse::BadCommand;
+use super::secret::SecretHash;
 use crate::store::encoding::{BadField, Fields, NAME_MOST, PRIORITY_MOST, ROLE_TTL, WAIT_MOST, fields};
-use crate::types::{Span, Text};
+use crate::types::{Payload, Span, Text};
 
-/// `{"instance_id", "ttl_ms"?, "address"?, "metadata"?, "priority"?, "wait_ms"?}`
+/// `{"instance_id", "ttl_ms"?, "address"?, "metadata"?, "priority"?, "wait_ms"?, "secret"?}`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acquisition {
     pub claim: Claim,
@@ -16,7 +17,7 @@ pub struct Acquisition {
     pub wait: Span,
 }
 
-/// `{"instance_id", "token", "ttl_ms"?, "tie"?}`
+/// `{"instance_id", "token", "ttl_ms"?, "tie"?, "secret"?}`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenure {
     pub instance: Text,
@@ -24,15 +25,17 @@ pub struct Tenure {
     pub ttl: Option<Span>,
     /// The number of the connection that the lease is to end with (P45).
     pub tie: Option<u64>,
+    pub secret: Option<SecretHash>,
 }
 
 impl Acquisition {
     pub fn read(body: &RawValue) -> Result<Acquisition, BadCommand> {
         let fields = Fields::read(body)?;
-        fields.only(&["instance_id", "ttl_ms", "address", "metadata", "priority", "wait_ms"])?;
+        fields.only(&["instance_id", "ttl_ms", "address", "metadata", "priority", "wait_ms", "secret"])?;
         let priority = fields.number("priority", -PRIORITY_MOST, PRIORITY_MOST)?.unwrap_or(0);
         let wait = fields.number("wait_ms", 0, WAIT_MOST.0 / 1000)?.map_or(Span::ZERO, Span::millis);
-        Ok(Acquisition { claim: Claim::read(&fields)?, priority, wait })
+        let claim = Claim { secret: SecretHash::of_field(&fields)?, ..Claim::read(&fields)? };
+        Ok(Acquisition { claim, priority, wait })
     }
 }
 
@@ -48,31 +51,43 @@ impl Claim {
 impl NewProcess {
     pub fn of_body(body: &RawValue) -> Result<NewProcess, BadCommand> {
         let fields = Fields::read(body)?;
-        fields.only(&["identifier", "role", "capabilities", "metadata", "ttl_ms"])?;
-        Ok(NewProcess::read(&fields)?)
+        fields.only(&["identifier", "role", "capabilities", "metadata", "ttl_ms", "secret"])?;
+        Ok(NewProcess { secret: SecretHash::of_field(&fields)?, ..NewProcess::read(&fields)? })
     }
 }
 
 impl Tenure {
     pub fn read(body: &RawValue) -> Result<Tenure, BadCommand> {
         let fields = Fields::read(body)?;
-        fields.only(&["instance_id", "token", "ttl_ms", "tie"])?;
+        fields.only(&["instance_id", "token", "ttl_ms", "tie", "secret"])?;
         let asked = fields.given("ttl_ms").map(|_| ttl(&fields, ROLE_TTL)).transpose()?;
         let tie = fields.given("tie").map(|_| fields.token("tie")).transpose()?;
         let (instance, token) = (fields.name("instance_id")?, fields.token("token")?);
-        Ok(Tenure { instance, token, ttl: asked, tie })
+        Ok(Tenure { instance, token, ttl: asked, tie, secret: SecretHash::of_field(&fields)? })
     }
 
     /// What gives the role back.
     pub fn release(self, role: Text) -> Command {
-        let release = LeaseOperation::Release { role, instance: self.instance, token: self.token };
+        let Tenure { instance, token, secret, .. } = self;
+        let release = LeaseOperation::Release { role, instance, token, secret };
         Command::Single(Operation::Lease(release.into()))
     }
 }
 
 impl Command {
-    pub fn remove_process(id: Text) -> Command {
-        Command::Single(Operation::Lease(LeaseOperation::Remove { id }.into()))
+    /// A record's text as readers are shown it: without what holders show (P53).
+    pub fn shown(payload: &Payload) -> Text {
+        match Command::from_payload(payload) {
+            Ok(Command::Single(Operation::Lease(operation))) => {
+                let shown = Operation::Lease(LeaseOperation::clone(&operation).without_secret().into());
+                Command::Single(shown).to_payload(None).text
+            }
+            _ => payload.text.clone(),
+        }
+    }
+
+    pub fn remove_process(id: Text, secret: Option<SecretHash>) -> Command {
+        Command::Single(Operation::Lease(LeaseOperation::Remove { id, secret }.into()))
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! | type | command | JSON |
 //! |---|---|---|
-//! | 105 | AcquireRole | `{"role", "instance_id", "ttl_ms", "address"?, "metadata"?, "elect"?}`; `elect` takes the role from whoever holds it |
-//! | 106 | ReleaseRole | `{"role", "instance_id", "token"}` |
-//! | 107 | EndLeases | `{"roles": [["name", token], …], "processes": […]}`: they were not renewed; only the leader says so |
+//! | 105 | AcquireRole | `{"role", "instance_id", "ttl_ms", "address"?, "metadata"?, "secret_hash"?, "elect"?}`; `elect` takes the role from whoever holds it |
+//! | 106 | ReleaseRole | `{"role", "instance_id", "token", "secret_hash"?}` |
+//! | 107 | EndLeases | `{"roles": [["name", token], …], "processes": […], "docs"?: [["key", index], …]}`: they were not renewed; only the leader says so |
 //! | 108 | AgeLeases | `{"aged": {"roles", "processes"}, "renewed": {…}}`: they are past half their ttl; or were, and were renewed (C14) |
-//! | 117 | PutProcess | `{"id", "identifier", "role"?, "capabilities"?, "metadata"?, "ttl_ms"}` |
-//! | 118 | RemoveProcess | `{"id"}` |
+//! | 117 | PutProcess | `{"id", "identifier", "role"?, "capabilities"?, "metadata"?, "ttl_ms", "secret_hash"?}` |
+//! | 118 | RemoveProcess | `{"id", "secret_hash"?}` |
 //!
 //! Renewals are not here: they are not in the log (P38).
 
@@ -17,9 +17,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::kind::Kind;
+use super::secret::SecretHash;
 use crate::store::encoding::{
-    BadField, Fields, METADATA_MOST, NAME_MOST, PROCESS_TTL, Problem, ROLE_TTL, TTL_LEAST, TTL_MOST, compact,
-    fields, write_list, write_text,
+    BadField, Fields, KEY_MOST, METADATA_MOST, NAME_MOST, PROCESS_TTL, Problem, ROLE_TTL, TTL_LEAST,
+    TTL_MOST, compact, fields, write_list, write_text,
 };
 use crate::types::{LEASES_MOST, LeaseName, Span, Text};
 
@@ -29,11 +30,11 @@ pub type Leases = Vec<(LeaseName, u64)>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseOperation {
     Acquire { role: Text, claim: Arc<Claim>, elect: bool },
-    Release { role: Text, instance: Text, token: u64 },
+    Release { role: Text, instance: Text, token: u64, secret: Option<SecretHash> },
     End { leases: Leases },
     Age { aged: Leases, renewed: Leases },
     Register { id: Text, process: Arc<NewProcess> },
-    Remove { id: Text },
+    Remove { id: Text, secret: Option<SecretHash> },
 }
 
 /// Who wants a role.
@@ -44,6 +45,8 @@ pub struct Claim {
     pub address: Option<Text>,
     /// JSON on one line.
     pub metadata: Option<Text>,
+    /// Whoever goes on with the lease shows it (P53).
+    pub secret: Option<SecretHash>,
 }
 
 /// What a process says of itself.
@@ -55,6 +58,8 @@ pub struct NewProcess {
     pub capabilities: Option<Text>,
     pub metadata: Option<Text>,
     pub ttl: Span,
+    /// Whoever speaks for the process shows it (P53).
+    pub secret: Option<SecretHash>,
 }
 
 impl Claim {
@@ -65,6 +70,7 @@ impl Claim {
             ttl: ttl(fields, ROLE_TTL)?,
             address: fields.name_if_given("address")?,
             metadata: described(fields, "metadata")?,
+            secret: SecretHash::read(fields)?,
         })
     }
 }
@@ -77,15 +83,20 @@ impl NewProcess {
             capabilities: described(fields, "capabilities")?,
             metadata: described(fields, "metadata")?,
             ttl: ttl(fields, PROCESS_TTL)?,
+            secret: SecretHash::read(fields)?,
         })
     }
 }
 
 /// A ttl within its bounds.
 pub fn ttl(fields: &Fields, unless_told: Span) -> Result<Span, BadField> {
-    let (least, most) = (TTL_LEAST.0 / 1000, TTL_MOST.0 / 1000);
-    let ms = fields.number("ttl_ms", least, most)?;
-    Ok(ms.map_or(unless_told, Span::millis))
+    Ok(span_of(fields, TTL_LEAST, TTL_MOST)?.unwrap_or(unless_told))
+}
+
+/// `"ttl_ms"`, if it is there.
+pub fn span_of(fields: &Fields, least: Span, most: Span) -> Result<Option<Span>, BadField> {
+    let ms = fields.number("ttl_ms", least.0 / 1000, most.0 / 1000)?;
+    Ok(ms.map(Span::millis))
 }
 
 fn described(fields: &Fields, field: &str) -> Result<Option<Text>, BadField> {
@@ -107,6 +118,17 @@ impl LeaseOperation {
         LeaseOperation::Age { aged: as_recorded(aged), renewed: as_recorded(renewed) }
     }
 
+    /// As readers are shown it (P53).
+    pub fn without_secret(mut self) -> LeaseOperation {
+        match &mut self {
+            LeaseOperation::Acquire { claim, .. } => Arc::make_mut(claim).secret = None,
+            LeaseOperation::Register { process, .. } => Arc::make_mut(process).secret = None,
+            LeaseOperation::Release { secret, .. } | LeaseOperation::Remove { secret, .. } => *secret = None,
+            LeaseOperation::End { .. } | LeaseOperation::Age { .. } => {}
+        }
+        self
+    }
+
     pub fn kind(&self) -> Kind {
         match self {
             LeaseOperation::Acquire { .. } => Kind::AcquireRole,
@@ -118,6 +140,11 @@ impl LeaseOperation {
         }
     }
 
+    /// Whether it is about documents, too, which older nodes do not read.
+    pub(in crate::store) fn names_docs(&self) -> bool {
+        matches!(self, LeaseOperation::End { leases } if has_docs(leases))
+    }
+
     /// None for a kind that is not of leases.
     pub(in crate::store) fn read(kind: Kind, fields: &Fields) -> Option<Result<LeaseOperation, BadField>> {
         Some(match kind {
@@ -126,7 +153,7 @@ impl LeaseOperation {
             Kind::EndLeases => read_leases(fields).map(|leases| LeaseOperation::End { leases }),
             Kind::AgeLeases => read_age(fields),
             Kind::PutProcess => read_register(fields),
-            Kind::RemoveProcess => fields.name("id").map(|id| LeaseOperation::Remove { id }),
+            Kind::RemoveProcess => read_remove(fields),
             _ => return None,
         })
     }
@@ -144,7 +171,7 @@ impl LeaseOperation {
                 let described = length(&process.capabilities) + length(&process.metadata);
                 id.len() + process.identifier.len() + length(&process.role) + described
             }
-            LeaseOperation::Remove { id } => id.len(),
+            LeaseOperation::Remove { id, .. } => id.len(),
         }
     }
 
@@ -155,10 +182,12 @@ impl LeaseOperation {
                 claim.write(out)?;
                 out.write_str(if *elect { ",\"elect\":true}" } else { "}" })
             }
-            LeaseOperation::Release { role, instance, token } => {
+            LeaseOperation::Release { role, instance, token, secret } => {
                 write_member(out, "{", "role", role)?;
                 write_member(out, ",", "instance_id", instance)?;
-                write!(out, ",\"token\":{token}}}")
+                write!(out, ",\"token\":{token}")?;
+                SecretHash::write(*secret, out)?;
+                out.write_char('}')
             }
             LeaseOperation::End { leases } => write_leases(out, leases),
             LeaseOperation::Age { aged, renewed } => {
@@ -173,8 +202,9 @@ impl LeaseOperation {
                 process.write(out)?;
                 out.write_char('}')
             }
-            LeaseOperation::Remove { id } => {
+            LeaseOperation::Remove { id, secret } => {
                 write_member(out, "{", "id", id)?;
+                SecretHash::write(*secret, out)?;
                 out.write_char('}')
             }
         }
@@ -187,7 +217,13 @@ impl Claim {
         write_member(out, ",", "instance_id", &self.instance)?;
         write!(out, ",\"ttl_ms\":{}", self.ttl.0 / 1000)?;
         self.address.iter().try_for_each(|address| write_member(out, ",", "address", address))?;
-        write_json(out, "metadata", &self.metadata)
+        write_json(out, "metadata", &self.metadata)?;
+        SecretHash::write(self.secret, out)
+    }
+
+    /// Whether this other claim is of the same instance.
+    pub fn admits(&self, other: &Claim) -> bool {
+        self.instance == other.instance && SecretHash::admits(self.secret, other.secret)
     }
 }
 
@@ -198,7 +234,8 @@ impl NewProcess {
         self.role.iter().try_for_each(|role| write_member(out, ",", "role", role))?;
         write_json(out, "capabilities", &self.capabilities)?;
         write_json(out, "metadata", &self.metadata)?;
-        write!(out, ",\"ttl_ms\":{}", self.ttl.0 / 1000)
+        write!(out, ",\"ttl_ms\":{}", self.ttl.0 / 1000)?;
+        SecretHash::write(self.secret, out)
     }
 }
 
@@ -226,19 +263,32 @@ fn write_leases(out: &mut dyn Write, leases: &Leases) -> fmt::Result {
     write_list(out, of(|name| matches!(name, LeaseName::Role(_))), pair)?;
     out.write_str(",\"processes\":")?;
     write_list(out, of(|name| matches!(name, LeaseName::Process(_))), pair)?;
+    if has_docs(leases) {
+        out.write_str(",\"docs\":")?;
+        write_list(out, of(|name| matches!(name, LeaseName::Doc(_))), pair)?;
+    }
     out.write_char('}')
 }
 
+fn has_docs(leases: &Leases) -> bool {
+    leases.iter().any(|(name, _)| matches!(name, LeaseName::Doc(_)))
+}
+
 fn read_acquire(fields: &Fields) -> Result<LeaseOperation, BadField> {
-    fields.only(&["role", "instance_id", "ttl_ms", "address", "metadata", "elect"])?;
+    fields.only(&["role", "instance_id", "ttl_ms", "address", "metadata", "elect", "secret_hash"])?;
     let claim = Claim::read(fields)?.into();
     Ok(LeaseOperation::Acquire { role: fields.name("role")?, claim, elect: fields.flag("elect")? })
 }
 
 fn read_release(fields: &Fields) -> Result<LeaseOperation, BadField> {
-    fields.only(&["role", "instance_id", "token"])?;
+    fields.only(&["role", "instance_id", "token", "secret_hash"])?;
     let (role, instance) = (fields.name("role")?, fields.name("instance_id")?);
-    Ok(LeaseOperation::Release { role, instance, token: fields.token("token")? })
+    let (token, secret) = (fields.token("token")?, SecretHash::read(fields)?);
+    Ok(LeaseOperation::Release { role, instance, token, secret })
+}
+
+fn read_remove(fields: &Fields) -> Result<LeaseOperation, BadField> {
+    Ok(LeaseOperation::Remove { id: fields.name("id")?, secret: SecretHash::read(fields)? })
 }
 
 fn read_age(fields: &Fields) -> Result<LeaseOperation, BadField> {
@@ -251,33 +301,40 @@ fn read_age(fields: &Fields) -> Result<LeaseOperation, BadField> {
 }
 
 fn read_register(fields: &Fields) -> Result<LeaseOperation, BadField> {
-    fields.only(&["id", "identifier", "role", "capabilities", "metadata", "ttl_ms"])?;
+    fields.only(&["id", "identifier", "role", "capabilities", "metadata", "ttl_ms", "secret_hash"])?;
     let process = NewProcess::read(fields)?.into();
     Ok(LeaseOperation::Register { id: fields.name("id")?, process })
 }
 
-/// A record lists roles before processes, and who reads it goes by that order.
+/// A record lists roles, then processes, then documents, and who reads it goes by that order.
 fn as_recorded(mut leases: Leases) -> Leases {
-    leases.sort_by_key(|(name, _)| matches!(name, LeaseName::Process(_)));
+    leases.sort_by_key(|(name, _)| match name {
+        LeaseName::Role(_) => 0,
+        LeaseName::Process(_) => 1,
+        LeaseName::Doc(_) => 2,
+    });
     leases
 }
 
 fn read_leases(fields: &Fields) -> Result<Leases, BadField> {
-    fields.only(&["roles", "processes"])?;
-    let mut all = list(fields, "roles", LeaseName::Role)?;
-    all.append(&mut list(fields, "processes", LeaseName::Process)?);
+    fields.only(&["roles", "processes", "docs"])?;
+    let mut all = list(fields, "roles", NAME_MOST, LeaseName::Role)?;
+    all.append(&mut list(fields, "processes", NAME_MOST, LeaseName::Process)?);
+    if fields.given("docs").is_some() {
+        all.append(&mut list(fields, "docs", KEY_MOST, LeaseName::Doc)?);
+    }
     match all.len() > LEASES_MOST {
         true => Err(BadField::new("", Problem::TooMany { most: LEASES_MOST })),
         false => Ok(all),
     }
 }
 
-fn list(fields: &Fields, field: &str, name: fn(Text) -> LeaseName) -> Result<Leases, BadField> {
+fn list(fields: &Fields, field: &str, most: usize, name: fn(Text) -> LeaseName) -> Result<Leases, BadField> {
     let pair = |item: &RawValue| -> Result<(LeaseName, u64), BadField> {
         let [text, token] = fields::array(item)?[..] else {
             return Err(BadField::new("", Problem::NotAnArray));
         };
-        Ok((name(fields::text_of(text, NAME_MOST)?), fields::token_of(token)?))
+        Ok((name(fields::text_of(text, most)?), fields::token_of(token)?))
     };
     let items = fields::array(fields.needed(field)?).map_err(|error| error.within(field))?;
     let read = |(n, item): (usize, &RawValue)| pair(item).map_err(|error| error.at(n).within(field));
@@ -297,19 +354,30 @@ mod tests {
     }
 
     fn claim() -> Arc<Claim> {
-        let metadata = Some("{\"a\":1}".into());
-        Claim { instance: "i".into(), ttl: Span::millis(30_000), address: Some("h:1".into()), metadata }
-            .into()
+        let (metadata, secret) = (Some("{\"a\":1}".into()), Some(SecretHash::of("s")));
+        Claim {
+            instance: "i".into(),
+            ttl: Span::millis(30_000),
+            address: Some("h:1".into()),
+            metadata,
+            secret,
+        }
+        .into()
     }
 
     #[test]
     fn each_is_read_as_it_was_written() {
         let acquire = LeaseOperation::Acquire { role: "r\"".into(), claim: claim(), elect: true };
         let expected = "{\"role\":\"r\\\"\",\"instance_id\":\"i\",\"ttl_ms\":30000,\"address\":\"h:1\",\
-                        \"metadata\":{\"a\":1},\"elect\":true}";
+                        \"metadata\":{\"a\":1},\"secret_hash\":\"2790dab617eb04d87132faa179ac4de2\",\"elect\":true}";
         assert_eq!(back_and_forth(acquire), expected);
         let token = (1 << 53) - 1;
-        back_and_forth(LeaseOperation::Release { role: "r".into(), instance: "i".into(), token });
+        back_and_forth(LeaseOperation::Release {
+            role: "r".into(),
+            instance: "i".into(),
+            token,
+            secret: None,
+        });
         let leases = vec![(LeaseName::Role("r".into()), 1), (LeaseName::Process("p".into()), 2)];
         let end = back_and_forth(LeaseOperation::End { leases: leases.clone() });
         assert_eq!(end, "{\"roles\":[[\"r\",1]],\"processes\":[[\"p\",2]]}");
@@ -320,9 +388,10 @@ mod tests {
             capabilities: Some("[\"gpu\"]".into()),
             metadata: None,
             ttl: TTL_LEAST,
+            secret: Some(SecretHash::of("")),
         };
         back_and_forth(LeaseOperation::Register { id: "p".into(), process: process.into() });
-        back_and_forth(LeaseOperation::Remove { id: "p".into() });
+        back_and_forth(LeaseOperation::Remove { id: "p".into(), secret: Some(SecretHash::of("s")) });
     }
 
     #[test]

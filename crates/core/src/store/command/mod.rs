@@ -1,20 +1,25 @@
 //! What clients can ask for, how it is read and checked, and what they are answered.
 //!
+//! - `lifetime` says when a document ends by itself.
 //! - `kind` numbers and names the commands; `operations` are those of users, elections and documents, `leases` those of roles
 //!   and processes.
-//! - `parse` reads a command from a client or from the log, `lease_body` what clients send about leases.
+//! - `parse` reads a command from a client or from the log, `lease_body` what clients send about leases, `secret` what they show beside it.
 //! - `outcome` is the reply to a command that was carried out, or the reason why it was rejected.
 
 mod kind;
 mod lease_body;
 mod leases;
+mod lifetime;
 mod operations;
 mod outcome;
 mod parse;
+mod secret;
 
-pub use kind::{COMMANDS, Kind};
+pub use kind::{COMMANDS, ENDINGS, Kind};
 pub use lease_body::{Acquisition, Tenure, lease_name};
 pub use leases::{Claim, LeaseOperation, Leases, NewProcess};
+pub use lifetime::{Ending, Tether, lease_path};
 pub use operations::{Command, Condition, NewElection, NewUser, Operation};
 pub use outcome::{Created, Reason, Rejection, Reply, Rule, Thing};
 pub use parse::{BadCommand, Unreadable, check_key, new_election, new_user, value_text, value_text_of};
+pub use secret::SecretHash;

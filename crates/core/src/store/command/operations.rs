@@ -7,7 +7,7 @@
 //! | 3 | CreateElection | `{"name", "choices", "groups"?, "end_date"?, …}` as the client wrote it, on one line |
 //! | 4 | VoteElection | `{"election_name", "voter_name", "choice"}` |
 //! | 100 | Batch | `[{"type", "payload"}, …]` |
-//! | 101 | PutDoc | `{"key", "if_rev"?, "if_absent"?, "value"}` |
+//! | 101 | PutDoc | `{"key", "if_rev"?, "if_absent"?, "ttl_ms"?, "with"?, "token"?, "value"}`; see `lifetime` |
 //! | 102 | DeleteDoc | `{"key", "if_rev"?}` |
 //! | 103 | ApplyConflict | `{"id"}`: what a merge overrode is written again |
 //! | 104 | DropConflict | `{"id"}`: the merge was right, the journal may forget it |
@@ -21,10 +21,11 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use super::kind::{COMMANDS, Kind};
+use super::kind::{ENDINGS, Kind};
 use super::leases::LeaseOperation;
+use super::lifetime::Ending;
 use crate::store::encoding::{write_list, write_text};
-use crate::types::{Call, Payload, Text};
+use crate::types::{Call, Format, Payload, Text};
 
 /// One record's worth: all of it is applied or nothing (P12).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +51,7 @@ pub enum Operation {
         key: Text,
         value: Text,
         condition: Condition,
+        ending: Ending,
     },
     DeleteDoc {
         key: Text,
@@ -120,7 +122,17 @@ impl Command {
             Command::Single(operation) => operation.text(),
             Command::Batch(operations) => batch_text(operations).into(),
         };
-        Payload { kind: self.kind().number(), format: COMMANDS, call, text }
+        Payload { kind: self.kind().number(), format: self.format(), call, text }
+    }
+
+    /// What a reader of its record needs (P23).
+    fn format(&self) -> Format {
+        let of_endings = |operation: &Operation| match operation {
+            Operation::PutDoc { ending, .. } => !ending.is_none(),
+            Operation::Lease(operation) => operation.names_docs(),
+            _ => false,
+        };
+        if self.operations().iter().any(of_endings) { ENDINGS } else { Format(1) }
     }
 }
 
@@ -186,8 +198,9 @@ impl Operation {
                 write_text(out, choice)?;
                 out.write_char('}')
             }
-            Operation::PutDoc { key, value, condition } => {
+            Operation::PutDoc { key, value, condition, ending } => {
                 write_key(out, key, condition)?;
+                ending.write(out)?;
                 write!(out, ",\"value\":{value}}}")
             }
             Operation::DeleteDoc { key, condition } => {

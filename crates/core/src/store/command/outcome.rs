@@ -5,9 +5,10 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
+use super::lifetime::lease_path;
 use super::operations::{Command, Operation};
-use crate::store::encoding::{write_list, write_text};
-use crate::types::Text;
+use crate::store::encoding::{TETHERED_MOST, write_list, write_text};
+use crate::types::{LeaseName, Text};
 
 /// The numbers of those operations of a command that made a document where there was none.
 pub type Created = Option<Arc<[u16]>>;
@@ -107,6 +108,27 @@ pub enum Reason {
     LeaseLost {
         role: Text,
     },
+    /// It was granted to somebody who shows another secret (P53).
+    WrongSecret,
+    /// The lease that a document was to end with does not stand: there is none, or another token has it.
+    LeaseNotHeld {
+        lease: LeaseName,
+        field: &'static str,
+    },
+    /// As many documents end with that lease as may.
+    TooManyTethered {
+        lease: LeaseName,
+    },
+    /// A document that does not end by itself cannot be renewed.
+    NoTtl {
+        key: Text,
+    },
+    /// The state, or what stands under one area, is as large as the leader lets it become (P55).
+    StateFull {
+        area: Option<Text>,
+        used: u64,
+        most: u64,
+    },
     /// It is so already: nothing that is worth a record.
     Unchanged,
     /// The idempotency key was used for another call.
@@ -145,6 +167,10 @@ impl Rejection {
             Reason::PreconditionFailed { .. } => "precondition_failed",
             Reason::RoleHeld { .. } => "role_held",
             Reason::LeaseLost { .. } => "lease_lost",
+            Reason::WrongSecret => "forbidden",
+            Reason::LeaseNotHeld { .. } => "lease_not_held",
+            Reason::StateFull { .. } => "state_full",
+            Reason::TooManyTethered { .. } | Reason::NoTtl { .. } => "rule_violated",
             Reason::Unchanged => "unchanged",
             Reason::KeyReused => "idempotency_key_reused",
             Reason::NotStaged => "restore_given_up",
@@ -192,6 +218,29 @@ impl fmt::Display for Reason {
             Reason::PreconditionFailed { key, current: None } => write!(f, "there is no document {key:?}"),
             Reason::RoleHeld { role } => write!(f, "another instance holds the role {role:?}"),
             Reason::LeaseLost { role } => write!(f, "this token of the role {role:?} has ended"),
+            Reason::WrongSecret => write!(f, "it was granted under a secret, and that is not the one shown"),
+            Reason::LeaseNotHeld { lease, field: "token" } => {
+                write!(f, "another token holds {}", lease_path(lease))
+            }
+            Reason::LeaseNotHeld { lease, .. } => write!(f, "nobody holds {}", lease_path(lease)),
+            Reason::TooManyTethered { lease } => {
+                write!(
+                    f,
+                    "{TETHERED_MOST} documents end with {} already, which is the most",
+                    lease_path(lease)
+                )
+            }
+            Reason::StateFull { area: None, used, most } => {
+                write!(
+                    f,
+                    "the state has {used} bytes and may have {most}; delete something, or raise limits.state_bytes"
+                )
+            }
+            Reason::StateFull { area: Some(area), used, most } => write!(
+                f,
+                "the documents under {area:?} have {used} bytes and may have {most}; delete some, or raise limits.prefix_bytes"
+            ),
+            Reason::NoTtl { key } => write!(f, "document {key:?} has no ttl"),
             Reason::Unchanged => write!(f, "it is so already"),
             Reason::KeyReused => write!(f, "this idempotency key belongs to another call"),
             Reason::NotStaged => write!(f, "not all parts of the document are there"),

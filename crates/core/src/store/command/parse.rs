@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::kind::{COMMANDS, Kind};
 use super::leases::LeaseOperation;
+use super::lifetime::Ending;
 use super::operations::{Command, Condition, NewElection, NewUser, Operation};
 use crate::store::encoding::{
     BATCH_MOST, BadField, CHOICES_MOST, CONFLICT_ID_MOST, Fields, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST,
@@ -72,9 +73,14 @@ impl Command {
     }
 
     /// `PUT /v1/docs/{key}`.
-    pub fn put_doc(key: &str, value: &RawValue, condition: Condition) -> Result<Command, BadCommand> {
+    pub fn put_doc(
+        key: &str,
+        value: &RawValue,
+        condition: Condition,
+        ending: Ending,
+    ) -> Result<Command, BadCommand> {
         let (key, condition) = (checked_key(key)?, checked(condition)?);
-        Ok(Command::Single(Operation::PutDoc { key, value: value_text(value)?, condition }))
+        Ok(Command::Single(Operation::PutDoc { key, value: value_text(value)?, condition, ending }))
     }
 
     /// `DELETE /v1/docs/{key}`.
@@ -186,9 +192,9 @@ fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
             choice: fields.name("choice")?,
         }),
         Kind::PutDoc => {
-            fields.only(&["key", "value", "if_rev", "if_absent"])?;
-            let value = value_text(fields.needed("value")?)?;
-            Ok(Operation::PutDoc { key: key(&fields)?, value, condition: condition(&fields)? })
+            fields.only(&[&["key", "value", "if_rev", "if_absent"][..], &Ending::MEMBERS].concat())?;
+            let (value, ending) = (value_text(fields.needed("value")?)?, Ending::read(&fields)?);
+            Ok(Operation::PutDoc { key: key(&fields)?, value, condition: condition(&fields)?, ending })
         }
         Kind::DeleteDoc => {
             fields.only(&["key", "if_rev"])?;

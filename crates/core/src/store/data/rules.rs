@@ -1,6 +1,8 @@
 //! What each operation on data demands of the state, and what it does to it. There are two functions: the leader asks the first
 //! before it writes a record, and every node asks it again when it applies one.
 
+use std::sync::Arc;
+
 use crate::store::command::{Condition, Operation, Reason, Rule, Thing};
 use crate::store::state::Store;
 use crate::store::tables::{Doc, Election, Key, User, Vote, Written, ballot};
@@ -21,7 +23,10 @@ impl Store {
             Operation::VoteElection { election, voter, choice } => {
                 self.check_vote(election, voter, choice, wall)
             }
-            Operation::PutDoc { key, condition, .. } => self.check_condition(key, condition),
+            Operation::PutDoc { key, condition, ending, .. } => {
+                self.check_condition(key, condition)?;
+                self.check_ending(key, ending)
+            }
             Operation::DeleteDoc { key, condition } => {
                 // Before its condition: what would fail without one does not fail because of it (RFC 9110, 13.2.1).
                 refuse_if(self.docs.get(key).is_none(), || Reason::NotFound {
@@ -57,7 +62,7 @@ impl Store {
         Err(Reason::RuleViolated(broken))
     }
 
-    fn check_condition(&self, key: &Text, condition: &Condition) -> Result<(), Reason> {
+    pub(in crate::store) fn check_condition(&self, key: &Text, condition: &Condition) -> Result<(), Reason> {
         if *condition == Condition::None {
             return Ok(());
         }
@@ -96,8 +101,9 @@ impl Store {
                 let before = self.votes.put(election, name.clone(), Vote::new(at, choice.clone()));
                 (Key::Vote(name), before.map(|vote| vote.at))
             }
-            Operation::PutDoc { key, value, .. } => {
-                let before = self.docs.insert(key.clone(), Doc { at, value: value.clone() });
+            Operation::PutDoc { key, value, ending, .. } => {
+                let lifetime = self.lifetime_of(ending).map(Arc::new);
+                let before = self.docs.insert(key.clone(), Doc { at, value: value.clone(), lifetime });
                 (Key::Doc(key.clone()), before.map(|doc| doc.at))
             }
             Operation::DeleteDoc { key, .. } => {
@@ -110,7 +116,7 @@ impl Store {
         changes.push(changed.clone());
         if let Some(merging) = self.merging_mut() {
             let gone = matches!(operation, Operation::RemoveUser { .. } | Operation::DeleteDoc { .. });
-            let now = if gone { Written::Gone(at) } else { Written::Row(at) };
+            let now = if gone { Written::deleted(at) } else { Written::Row(at) };
             merging.wrote(&changed, before, now, changes);
         }
         matches!(operation, Operation::PutDoc { .. }) && before.is_none()

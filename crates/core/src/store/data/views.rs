@@ -1,11 +1,13 @@
 //! Readers are shown plain values, which share their text with the state and write themselves as JSON.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
+use crate::store::command::lease_path;
 use crate::store::encoding::{Json, open, write_text};
 use crate::store::state::Store;
-use crate::store::tables::{Doc, Election, Key, Page, Tally};
-use crate::types::Text;
+use crate::store::tables::{Doc, Election, Key, Lifetime, Page, Tally};
+use crate::types::{Span, Text};
 
 /// The object that the user was created with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,13 +28,17 @@ pub struct DocView {
     /// The JSON as it was put, on one line.
     pub value: Text,
     rev: String,
+    /// None for one that stays until somebody deletes it.
+    pub lifetime: Option<Arc<Lifetime>>,
 }
 
-/// `{"key","rev","value"}`
+/// `{"key","rev","value","ttl_ms"?,"with"?,"token"?,"expires_in_ms"?}`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocItem {
     pub key: Text,
     pub doc: DocView,
+    /// What only the leader knows: how long until it ends, if nobody renews it.
+    pub expires_in: Option<Span>,
 }
 
 impl Store {
@@ -61,13 +67,13 @@ impl Store {
     }
 
     pub(in crate::store) fn doc_view(&self, doc: &Doc) -> DocView {
-        DocView { value: doc.value.clone(), rev: self.rev(doc.at) }
+        DocView { value: doc.value.clone(), rev: self.rev(doc.at), lifetime: doc.lifetime.clone() }
     }
 
     pub fn docs(&self, prefix: &str, after: Option<&str>, limit: usize) -> Page<DocItem> {
         let size = |key: &Text, doc: &Doc| key.len() + doc.value.len();
-        let (rows, next) = self.docs.page(prefix, after, limit, size);
-        let items = rows.into_iter().map(|(key, doc)| DocItem { key, doc: self.doc_view(&doc) }).collect();
+        let (rows, next) = self.docs.table().page(prefix, after, limit, size);
+        let items = rows.into_iter().map(|(key, doc)| DocItem::new(key, self.doc_view(&doc))).collect();
         Page { items, next }
     }
 
@@ -77,7 +83,24 @@ impl Store {
     }
 }
 
+impl DocItem {
+    pub fn new(key: Text, doc: DocView) -> DocItem {
+        DocItem { key, doc, expires_in: None }
+    }
+}
+
 impl DocView {
+    /// How long it stands without being renewed, if it has a ttl.
+    pub fn ttl(&self) -> Option<Span> {
+        self.lifetime.as_ref()?.ttl
+    }
+
+    /// What it ends with: `role/leader`.
+    pub fn with(&self) -> Option<String> {
+        let bond = self.lifetime.as_ref()?.with.as_ref()?;
+        Some(lease_path(&bond.lease))
+    }
+
     /// Opaque to clients: the index of the record that last changed it, with its epoch in a mergeable state.
     pub fn rev(&self) -> &str {
         &self.rev
@@ -120,7 +143,10 @@ impl Json for DocItem {
     fn write_json(&self, out: &mut dyn Write) -> fmt::Result {
         out.write_str("{\"key\":")?;
         write_text(out, &self.key)?;
-        write!(out, ",\"rev\":\"{}\",\"value\":{}}}", self.doc.rev(), self.doc.value)
+        write!(out, ",\"rev\":\"{}\",\"value\":{}", self.doc.rev(), self.doc.value)?;
+        self.doc.lifetime.iter().try_for_each(|lifetime| lifetime.write(out))?;
+        self.expires_in.iter().try_for_each(|left| write!(out, ",\"expires_in_ms\":{}", left.0 / 1000))?;
+        out.write_char('}')
     }
 }
 

@@ -1,21 +1,22 @@
 //! All data as one JSON document: what `/catch_up` gives when the logs are gone, and what a restore is made from.
 //!
-//! `{"users": […], "elections": [{…, "votes": [{"voter_name", "choice"}]}], "docs": [{"key", "rev", "value"}]}`
+//! `{"users": […], "elections": [{…, "votes": [{"voter_name", "choice"}]}], "docs": [{"key", "rev", "value", "ttl_ms"?, "with"?, "token"?}]}`
 //!
 //! Read back, everything counts as written by the record that restores it: revisions are given anew, so that an ETag from
 //! before the restore matches nothing. Remembered calls are not in the document: what they did may not be either.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::store::command::{NewElection, new_election, new_user, value_text, value_text_of};
+use crate::store::command::{Ending, NewElection, new_election, new_user, value_text, value_text_of};
 use crate::store::data::DocItem;
 use crate::store::encoding::{
     BadField, Fields, Json, KEY_MOST, Problem, fields, open, write_list, write_text,
 };
 use crate::store::state::Store;
-use crate::store::tables::{Doc, Election, User, Vote, ballot_parts};
+use crate::store::tables::{Doc, Election, Lifetime, User, Vote, ballot_parts};
 use crate::types::{Position, Stamp, Text};
 
 /// What is wrong with a document, and where: `elections[2].votes[0].choice`.
@@ -34,8 +35,8 @@ impl Store {
             out.write_char('}')
         })?;
         out.write_str(",\"docs\":")?;
-        write_list(out, self.docs.iter(), |out, (key, doc)| {
-            DocItem { key: key.clone(), doc: self.doc_view(doc) }.write_json(out)
+        write_list(out, self.docs.table().iter(), |out, (key, doc)| {
+            DocItem::new(key.clone(), self.doc_view(doc)).write_json(out)
         })?;
         out.write_char('}')
     }
@@ -89,10 +90,11 @@ impl Store {
 
     fn restore_doc(&mut self, value: &RawValue) -> Result<(), BadField> {
         let fields = Fields::read(value)?;
-        fields.only(&["key", "rev", "value"])?;
+        fields.only(&[&["key", "rev", "value"][..], &Ending::MEMBERS].concat())?;
         let key = fields::text_of(fields.needed("key")?, KEY_MOST).map_err(|error| error.within("key"))?;
         let value = value_text(fields.needed("value")?)?;
-        let before = self.docs.insert(key, Doc { at: self.applied, value });
+        let lifetime = Lifetime::read(&fields)?.map(Arc::new);
+        let before = self.docs.insert(key, Doc { at: self.applied, value, lifetime });
         once(before.is_none(), "key")
     }
 }

@@ -4,4 +4,4 @@ mod document;
 mod restore;
 
 pub use document::BadDocument;
-pub use restore::{Restored, give_up_restore, is_step, merge_steps, restore_steps};
+pub use restore::{Restored, Steps, give_up_restore, is_step, merge_steps, restore_steps};

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::document::BadDocument;
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::command::{Reason, Rejection, Reply, Unreadable};
+use crate::store::command::{ENDINGS, Ending, Reason, Rejection, Reply, Unreadable};
 use crate::store::encoding::{Fields, Problem, compact, fields};
 use crate::store::state::{Loader, Staged, Store};
 use crate::store::tables::Key;
@@ -57,28 +57,43 @@ struct MergeEnd {
     parts: u32,
 }
 
+/// A document as the records that take it in.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    pub steps: Vec<Payload>,
+    /// What its rows come to, if they take the place of all data (P55).
+    pub replaces_with: Option<u64>,
+}
+
+/// Some records, whatever they come to.
+impl From<Vec<Payload>> for Steps {
+    fn from(steps: Vec<Payload>) -> Steps {
+        Steps { steps, replaces_with: None }
+    }
+}
+
 /// The records that restore a document, in order; the last one puts it in place. Nothing that could not be restored gets as
 /// far as a record. `restore` tells this one from any other.
-pub fn restore_steps(text: &str, restore: u64) -> Result<Vec<Payload>, BadDocument> {
-    let (mut steps, parts) = staging_steps(text, restore)?;
+pub fn restore_steps(text: &str, restore: u64) -> Result<Steps, BadDocument> {
+    let (mut steps, parts, bytes) = staging_steps(text, restore)?;
     steps.push(payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}")));
-    Ok(steps)
+    Ok(Steps { steps, replaces_with: Some(bytes) })
 }
 
 /// The records that add a document to what is there. Only for available mode.
-pub fn merge_steps(text: &str, merge: u64) -> Result<Vec<Payload>, BadDocument> {
-    let (mut steps, parts) = staging_steps(text, merge)?;
+pub fn merge_steps(text: &str, merge: u64) -> Result<Steps, BadDocument> {
+    let (mut steps, parts, _) = staging_steps(text, merge)?;
     steps.push(payload(MERGE, format!("{{\"merge\":{merge},\"parts\":{parts}}}")));
-    Ok(steps)
+    Ok(Steps { steps, replaces_with: None })
 }
 
-/// All but the last, and how many they are.
-fn staging_steps(text: &str, restore: u64) -> Result<(Vec<Payload>, usize), BadDocument> {
-    Store::from_document(text, Position::ZERO, Stamp::default())?;
+/// All but the last, how many they are, and what their rows come to.
+fn staging_steps(text: &str, restore: u64) -> Result<(Vec<Payload>, usize, u64), BadDocument> {
+    let bytes = Store::from_document(text, Position::ZERO, Stamp::default())?.bytes();
     let document: &RawValue =
         serde_json::from_str(text).map_err(|_| BadDocument::new("", Problem::NotJson))?;
     let document = Fields::read(document)?;
-    let mut parts = Parts { restore, steps: Vec::new(), data: String::new(), list: "" };
+    let mut parts = Parts { restore, steps: Vec::new(), data: String::new(), list: "", format: Format(1) };
     for list in ["users", "elections", "docs"] {
         let items = document.given(list).map(fields::array).transpose()?.unwrap_or_default();
         for (number, item) in items.into_iter().enumerate() {
@@ -90,7 +105,8 @@ fn staging_steps(text: &str, restore: u64) -> Result<(Vec<Payload>, usize), BadD
             parts.add(list, &item);
         }
     }
-    Ok(parts.end())
+    let (steps, parts) = parts.end();
+    Ok((steps, parts, bytes))
 }
 
 /// Gives up a restore that cannot be finished: what is staged goes.
@@ -103,6 +119,8 @@ struct Parts {
     steps: Vec<Payload>,
     data: String,
     list: &'static str,
+    /// What a reader of the part under way needs (P23).
+    format: Format,
 }
 
 impl Parts {
@@ -113,6 +131,9 @@ impl Parts {
         self.list = list;
         self.data.push_str(if self.data.is_empty() { "" } else { "," });
         self.data.push_str(item);
+        if list == "docs" && says_when_it_ends(item) {
+            self.format = ENDINGS;
+        }
     }
 
     fn close(&mut self) {
@@ -120,7 +141,8 @@ impl Parts {
         let mut text = String::with_capacity(self.data.len() + 64);
         write!(text, "{{\"restore\":{restore},\"part\":{part},\"data\":{{\"{list}\":[{}]}}}}", self.data)
             .expect("a string takes everything");
-        self.steps.push(payload(PART, text));
+        let format = std::mem::replace(&mut self.format, Format(1));
+        self.steps.push(Payload { format, ..payload(PART, text) });
         self.data.clear();
     }
 
@@ -133,6 +155,11 @@ impl Parts {
         let parts = self.steps.len();
         (self.steps, parts)
     }
+}
+
+fn says_when_it_ends(item: &str) -> bool {
+    let read = serde_json::from_str::<&RawValue>(item).ok().and_then(|item| Fields::read(item).ok());
+    read.is_some_and(|fields| Ending::MEMBERS.iter().any(|name| fields.given(name).is_some()))
 }
 
 fn payload(kind: u16, text: String) -> Payload {
@@ -165,9 +192,9 @@ impl Store {
         self.staged.is_some()
     }
 
-    /// What the journal would come to by this step, in entries and bytes, if the step adds to it: the leader asks before it writes
-    /// the record (P48). What is in the log is applied.
-    pub fn journal_after(&self, step: &Payload) -> Option<(usize, usize)> {
+    /// The state after a step that adds a document to it, as far as it is there: the leader asks before it writes the record (P48, P55).
+    /// What is in the log is applied.
+    pub fn united_by(&self, step: &Payload) -> Option<Store> {
         if step.kind != MERGE || !self.is_mergeable() {
             return None;
         }
@@ -175,8 +202,7 @@ impl Store {
         let end: MergeEnd = serde_json::from_str(&step.text).ok()?;
         let staged = then.take_staged(end.merge, end.parts)?;
         then.unite(&staged.store, self.applied, self.stamp, &mut changes);
-        let more = then.conflict_count() > self.conflict_count();
-        more.then(|| (then.conflict_count(), then.conflict_bytes()))
+        Some(then)
     }
 
     pub(in crate::store) fn apply_restore(
@@ -199,6 +225,7 @@ impl Store {
                 outcome = match staged.filter(|_| self.is_mergeable()) {
                     Some(staged) => {
                         self.unite(&staged.store, record.position, record.stamp, &mut changes);
+                        self.end_loose(record.position, &mut changes);
                         Ok(Reply { json: united(&changes).into(), ..Reply::none() })
                     }
                     None => Err(Reason::NotStaged.into()),
@@ -249,6 +276,10 @@ impl Store {
         };
         let Store { roles, processes, last_token, .. } = before;
         *self = Store { roles, processes, idempotency_keys, last_token, ..now };
+        // All is written anew, and nothing is told of what went.
+        for key in self.loose_docs() {
+            self.docs.remove(&key);
+        }
         if let (Some(now), Some(before)) = (self.merging_mut(), merging) {
             now.restored_over(&before, at);
         }

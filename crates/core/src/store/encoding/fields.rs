@@ -45,6 +45,8 @@ pub enum Problem {
     /// A batch does not hold batches.
     Nested,
     NoSuchChoice,
+    /// Of what a document may end with.
+    NoLease,
     TooLong {
         most: usize,
     },
@@ -295,6 +297,7 @@ impl fmt::Display for Problem {
             Problem::Contradicts => write!(f, "contradicts the other condition"),
             Problem::Nested => write!(f, "is a batch within a batch"),
             Problem::NoSuchChoice => write!(f, "is not among the choices"),
+            Problem::NoLease => write!(f, "names no lease: write role/NAME or process/ID"),
             Problem::TooLong { most } => write!(f, "has more than {most} bytes"),
             Problem::TooMany { most } => write!(f, "has more than {most} items"),
             Problem::TooDeep { most } => write!(f, "is nested deeper than {most} levels"),

@@ -59,6 +59,14 @@ pub const RIVALS_MOST: usize = 1_000_000;
 pub const TTL_LEAST: Span = Span::millis(1000);
 pub const TTL_MOST: Span = Span::millis(60 * 60 * 1000);
 
+/// A document's ttl. A leader counts anew from when it begins to lead, and the log says nothing of renewals: beyond a day, changes of
+/// leader would decide when it ends.
+pub const DOC_TTL_MOST: Span = Span::millis(24 * 60 * 60 * 1000);
+
+/// Documents that end with one lease: they go in one record, at a few microseconds each, while everything else waits. The leader
+/// ends fewer leases at a time where they have many, so that no record takes more than this with it.
+pub const TETHERED_MOST: usize = 10_000;
+
 /// Unless told: the seeds' own.
 pub const ROLE_TTL: Span = Span::millis(30_000);
 pub const PROCESS_TTL: Span = Span::millis(45_000);
@@ -80,3 +88,8 @@ pub const PAGE_MOST: usize = 1000;
 
 /// Text in a page, in bytes. A page holds one item at least, whatever its size.
 pub const PAGE_BYTES_MOST: usize = 4 << 20;
+
+/// Rows that one page with a filter looks at, and text that it reads to look into them, in bytes: some milliseconds. Who asks for what
+/// hardly any row has goes on with the next page, and pays for it with another call.
+pub const SCAN_MOST: usize = 10_000;
+pub const SCAN_BYTES_MOST: usize = 1 << 20;

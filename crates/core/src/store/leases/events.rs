@@ -1,6 +1,6 @@
 //! A lease event says what became of a role or a process, for those who are told of it one by one.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use crate::store::command::NewProcess;
@@ -42,6 +42,30 @@ impl Ended {
             Ended::Replaced => "replaced",
             Ended::Merged => "merged",
         }
+    }
+}
+
+/// Why a document ended that nobody deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocEnded {
+    /// Nobody has written or renewed it for its ttl.
+    Expired,
+    /// The lease ended that it was to end with.
+    WithLease,
+}
+
+impl DocEnded {
+    pub fn name(self) -> &'static str {
+        match self {
+            DocEnded::Expired => "expired",
+            DocEnded::WithLease => "lease_ended",
+        }
+    }
+}
+
+impl fmt::Display for DocEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name())
     }
 }
 
@@ -141,6 +165,7 @@ impl Store {
                 let process = self.processes.get(id)?.new.clone();
                 LeaseEvent::ProcessRemoved { id: id.clone(), process, why }
             }
+            LeaseName::Doc(_) => return None,
         })
     }
 
@@ -155,6 +180,7 @@ impl Store {
                 let process = self.processes.get(id)?.new.clone();
                 LeaseEvent::ProcessRegistered { id: id.clone(), process }
             }
+            LeaseName::Doc(_) => return None,
         })
     }
 }

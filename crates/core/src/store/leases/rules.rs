@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::events::{Ended, LeaseEvent, changed};
+use super::events::{DocEnded, Ended, LeaseEvent, changed};
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::command::{Claim, LeaseOperation, NewProcess, Reason, Thing};
+use crate::store::command::{Claim, LeaseOperation, NewProcess, Reason, SecretHash, Thing};
 use crate::store::encoding::TOKENS_END;
 use crate::store::state::Store;
 use crate::store::tables::{Key, Process, Role, Written};
@@ -16,14 +16,18 @@ pub struct Effects<'a> {
     pub wall: WallTime,
     pub changes: &'a mut Vec<Key>,
     pub events: &'a mut Vec<LeaseEvent>,
+    /// Documents that ended by themselves.
+    pub ended: &'a mut Vec<(Text, DocEnded)>,
 }
 
 impl Store {
     pub(in crate::store) fn check_lease(&self, operation: &LeaseOperation) -> Result<(), Reason> {
         match operation {
             LeaseOperation::Acquire { role, claim, elect } => self.check_acquire(role, claim, *elect),
-            LeaseOperation::Release { role, instance, token } => match self.roles.get(role) {
-                Some(current) if current.claim.instance == *instance && current.token == *token => Ok(()),
+            LeaseOperation::Release { role, instance, token, secret } => match self.roles.get(role) {
+                Some(current) if current.claim.instance == *instance && current.token == *token => {
+                    shown(current.claim.secret, *secret)
+                }
                 _ => Err(Reason::LeaseLost { role: role.clone() }),
             },
             LeaseOperation::End { leases } => self.any_stands(leases, |_| true),
@@ -31,25 +35,36 @@ impl Store {
                 let older = self.any_stands(aged, |was| !was);
                 older.or_else(|_| self.any_stands(renewed, |was| was))
             }
-            LeaseOperation::Register { id, process } => match self.processes.get(id) {
-                Some(there) if there.new == process_after(&there.new, process) => Err(Reason::Unchanged),
-                _ => Ok(()),
+            LeaseOperation::Register { id, process } => self.check_register(id, process),
+            LeaseOperation::Remove { id, secret } => match self.processes.get(id) {
+                Some(there) => shown(there.new.secret, *secret),
+                None => Err(Reason::NotFound { thing: Thing::Process, name: id.clone() }),
             },
-            LeaseOperation::Remove { id } if self.processes.get(id).is_none() => {
-                Err(Reason::NotFound { thing: Thing::Process, name: id.clone() })
-            }
-            LeaseOperation::Remove { .. } => Ok(()),
         }
     }
 
     /// A holder may say something else about itself; its token stays.
     fn check_acquire(&self, role: &Text, claim: &Arc<Claim>, elect: bool) -> Result<(), Reason> {
-        match self.roles.get(role) {
-            Some(current) if current.claim == claim_after(&current.claim, claim) => Err(Reason::Unchanged),
-            Some(current) if current.claim.instance != claim.instance && !elect => {
-                Err(Reason::RoleHeld { role: role.clone() })
+        let Some(current) = self.roles.get(role) else { return Ok(()) };
+        let same = current.claim.instance == claim.instance;
+        if !elect {
+            match same {
+                true => shown(current.claim.secret, claim.secret)?,
+                false => return Err(Reason::RoleHeld { role: role.clone() }),
             }
-            _ => Ok(()),
+        }
+        match same && current.claim == claim_after(&current.claim, claim) {
+            true => Err(Reason::Unchanged),
+            false => Ok(()),
+        }
+    }
+
+    fn check_register(&self, id: &Text, process: &Arc<NewProcess>) -> Result<(), Reason> {
+        let Some(there) = self.processes.get(id) else { return Ok(()) };
+        shown(there.new.secret, process.secret)?;
+        match there.new == process_after(&there.new, process) {
+            true => Err(Reason::Unchanged),
+            false => Ok(()),
         }
     }
 
@@ -71,7 +86,7 @@ impl Store {
                 self.age_all(renewed, false, effects);
             }
             LeaseOperation::Register { id, process } => self.register(id, process, effects),
-            LeaseOperation::Remove { id } => self.end_process(id, Ended::Removed, effects),
+            LeaseOperation::Remove { id, .. } => self.end_process(id, Ended::Removed, effects),
         }
     }
 
@@ -105,7 +120,7 @@ impl Store {
         if mutant::is_on(Mutant::TokenByCounter) {
             return self.last_token + 1;
         }
-        let least = (self.last_token + 1).max(wall.0);
+        let least = (self.last_token + 1).max(wall.min(WallTime::MOST).0);
         let token = match self.is_mergeable() {
             false => least,
             true => {
@@ -143,6 +158,7 @@ impl Store {
             match name {
                 LeaseName::Role(role) => self.end_role(role, Ended::Expired, effects),
                 LeaseName::Process(id) => self.end_process(id, Ended::Expired, effects),
+                LeaseName::Doc(key) => self.end_doc(key, DocEnded::Expired, effects),
             }
         }
     }
@@ -151,13 +167,15 @@ impl Store {
         let Some(Role { at: before, claim, token, .. }) = self.roles.remove(role) else { return };
         let instance = claim.instance.clone();
         effects.events.push(LeaseEvent::RoleLost { role: role.clone(), instance, token, why });
-        self.note_lease(Key::Role(role.clone()), Some(before), Written::Gone(effects.at), effects);
+        self.note_lease(Key::Role(role.clone()), Some(before), Written::deleted(effects.at), effects);
+        self.end_bound(&LeaseName::Role(role.clone()), effects);
     }
 
     fn end_process(&mut self, id: &Text, why: Ended, effects: &mut Effects) {
         let Some(Process { at: before, new: process, .. }) = self.processes.remove(id) else { return };
         effects.events.push(LeaseEvent::ProcessRemoved { id: id.clone(), process, why });
-        self.note_lease(Key::Process(id.clone()), Some(before), Written::Gone(effects.at), effects);
+        self.note_lease(Key::Process(id.clone()), Some(before), Written::deleted(effects.at), effects);
+        self.end_bound(&LeaseName::Process(id.clone()), effects);
     }
 
     fn age_all(&mut self, leases: &[(LeaseName, u64)], aged: bool, effects: &mut Effects) {
@@ -175,12 +193,19 @@ impl Store {
                     let Some(row) = self.processes.get(id).cloned() else { continue };
                     self.processes.insert(id.clone(), Process { at, aged, ..row }).map(|row| row.at)
                 }
+                LeaseName::Doc(_) => continue,
             };
             self.note_lease(Key::from(name), before, Written::Row(at), effects);
         }
     }
 
-    fn note_lease(&mut self, key: Key, before: Option<Position>, now: Written, effects: &mut Effects) {
+    pub(super) fn note_lease(
+        &mut self,
+        key: Key,
+        before: Option<Position>,
+        now: Written,
+        effects: &mut Effects,
+    ) {
         effects.changes.push(key.clone());
         if let Some(merging) = self.merging_mut() {
             merging.wrote(&key, before, now, effects.changes);
@@ -188,18 +213,23 @@ impl Store {
     }
 }
 
+/// Who speaks for what was granted under a secret shows it (P53).
+fn shown(granted: Option<SecretHash>, shown: Option<SecretHash>) -> Result<(), Reason> {
+    match SecretHash::admits(granted, shown) {
+        true => Ok(()),
+        false => Err(Reason::WrongSecret),
+    }
+}
+
 /// What a holder says of itself now. A token's ttl may become longer and never shorter: the next leader would give less
-/// than this one has promised (C14).
+/// than this one has promised (C14). Its secret stays: whoever can read that there is none must not set one.
 fn claim_after(before: &Arc<Claim>, now: &Arc<Claim>) -> Arc<Claim> {
-    match before.instance == now.instance && before.ttl > now.ttl {
-        true => Claim { ttl: before.ttl, ..Claim::clone(now) }.into(),
+    match before.instance == now.instance {
+        true => Claim { ttl: before.ttl.max(now.ttl), secret: before.secret, ..Claim::clone(now) }.into(),
         false => now.clone(),
     }
 }
 
 fn process_after(before: &Arc<NewProcess>, now: &Arc<NewProcess>) -> Arc<NewProcess> {
-    match before.ttl > now.ttl {
-        true => NewProcess { ttl: before.ttl, ..NewProcess::clone(now) }.into(),
-        false => now.clone(),
-    }
+    NewProcess { ttl: before.ttl.max(now.ttl), secret: before.secret, ..NewProcess::clone(now) }.into()
 }

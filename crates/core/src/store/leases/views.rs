@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use crate::store::encoding::{PAGE_BYTES_MOST, PAGE_MOST, SCAN_BYTES_MOST, SCAN_MOST};
 use crate::store::state::Store;
-use crate::store::tables::{Process, Role};
+use crate::store::tables::{Doc, Process, Role};
 use crate::types::{Lease, LeaseName, Text};
 
 /// What a list of processes is to show. Nothing is everything.
@@ -37,6 +38,33 @@ fn has_capability(capabilities: Option<&str>, wanted: &str) -> bool {
     }
 }
 
+/// What a page of processes has cost by now.
+#[derive(Debug, Default)]
+struct Effort {
+    rows: usize,
+    read: usize,
+    shown: usize,
+}
+
+impl Effort {
+    /// What a look at this one costs: its capabilities are read only if somebody asks for one.
+    fn look(&mut self, filter: &ProcessFilter, process: &Process) {
+        self.rows += 1;
+        if filter.capability.is_some() {
+            self.read += process.new.capabilities.as_ref().map_or(0, |text| text.len());
+        }
+    }
+
+    fn show(&mut self, id: &Text, process: &Process) {
+        let length = |text: &Option<Text>| text.as_ref().map_or(0, |text| text.len());
+        self.shown += id.len() + length(&process.new.capabilities) + length(&process.new.metadata);
+    }
+
+    fn is_spent(&self) -> bool {
+        self.rows >= SCAN_MOST || self.read >= SCAN_BYTES_MOST || self.shown >= PAGE_BYTES_MOST
+    }
+}
+
 /// Names, and the one to go on after if there are more.
 pub type Names = (Vec<Text>, Option<Text>);
 
@@ -48,14 +76,25 @@ impl Store {
         (rows.into_iter().map(|(name, _)| name).collect(), next)
     }
 
+    /// Looks at so many rows, and no more: a page may be short, or empty, and others follow.
     pub fn processes(&self, filter: &ProcessFilter, after: Option<&str>, limit: usize) -> Names {
-        let follows = |id: &Text| after.is_none_or(|after| **id > *after);
-        let wanted = self.processes.iter().filter(|(id, process)| follows(id) && filter.admits(process));
-        let mut ids: Vec<Text> = wanted.take(limit + 1).map(|(id, _)| id.clone()).collect();
-        let more = ids.len() > limit;
-        ids.truncate(limit);
-        let next = ids.last().filter(|_| more).cloned();
-        (ids, next)
+        let (mut ids, mut effort) = (Vec::new(), Effort::default());
+        let mut last: Option<&Text> = None;
+        for (id, process) in self.processes.after(after) {
+            if effort.is_spent() {
+                return (ids, last.cloned());
+            }
+            effort.look(filter, process);
+            if filter.admits(process) {
+                if ids.len() >= limit.clamp(1, PAGE_MOST) {
+                    return (ids, last.cloned());
+                }
+                effort.show(id, process);
+                ids.push(id.clone());
+            }
+            last = Some(id);
+        }
+        (ids, None)
     }
 }
 
@@ -68,17 +107,21 @@ impl Store {
         self.processes.get(id)
     }
 
-    /// All of them, roles first.
+    /// All of them, roles first, then processes, then documents.
     pub fn leases(&self) -> impl Iterator<Item = (LeaseName, Lease)> + '_ {
         let roles = self.roles.iter().map(|(name, role)| (LeaseName::Role(name.clone()), role.lease()));
         let processes = self.processes.iter();
-        roles.chain(processes.map(|(id, process)| (LeaseName::Process(id.clone()), process.lease())))
+        let processes = processes.map(|(id, process)| (LeaseName::Process(id.clone()), process.lease()));
+        let docs = self.docs.with_ttl();
+        let docs = docs.filter_map(|(key, doc)| Some((LeaseName::Doc(key.clone()), doc.lease()?)));
+        roles.chain(processes).chain(docs)
     }
 
     pub fn lease(&self, name: &LeaseName) -> Option<Lease> {
         match name {
             LeaseName::Role(name) => self.roles.get(name).map(Role::lease),
             LeaseName::Process(id) => self.processes.get(id).map(Process::lease),
+            LeaseName::Doc(key) => self.docs.get(key).and_then(Doc::lease),
         }
     }
 

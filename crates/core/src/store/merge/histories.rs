@@ -18,7 +18,7 @@ use crate::store::command::Unreadable;
 use crate::store::encoding::RIVALS_MOST;
 use crate::store::state::Store;
 use crate::store::tables::{Age, Bounds, Conflict, Key, MergeMetadata, Version, in_order_of_merit, lost_id};
-use crate::types::{Position, Stamp, Vector, WallTime};
+use crate::types::{Position, Stamp, Text, Vector, WallTime};
 
 /// What a merge came to.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct Merged {
     pub changes: Vec<Key>,
     /// How many values were overridden that nobody had seen together before.
     pub conflicts: usize,
+    /// Documents that were to end with a lease which has not come through.
+    pub ended: Vec<Text>,
 }
 
 /// Equal for states with which the same merges come to the same: the entries, and how far back the bookkeeping goes.
@@ -87,6 +89,7 @@ impl Store {
             if key.lease().is_some() {
                 decide_lease(&ours, &mut versions, at);
             }
+            decide_end(&ours, &mut versions, at);
             if !are_the_same(&versions, &ours) {
                 store.set_versions(&key, &versions, &mut changes);
             }
@@ -95,8 +98,9 @@ impl Store {
         store.merge_calls(own, &theirs.part, &mut changes);
         store.merge_tokens(&theirs.part, &mut changes);
         let conflicts = store.write_journal(lost, at, stamp.wall, &mut changes);
+        let ended = store.end_loose(at, &mut changes);
         store.settle_as(other, &mut changes);
-        Ok(Merged { store, changes, conflicts })
+        Ok(Merged { store, changes, conflicts, ended })
     }
 
     fn merge_tokens(&mut self, theirs: &Store, changes: &mut Vec<Key>) {
@@ -144,7 +148,7 @@ impl Store {
             let id = Key::Conflict(lost_id(&key, lost.at));
             if self.current(&id).is_none() {
                 let entry = Conflict { at, lost, kept, wall };
-                self.write(&id, at, &entry.value().into(), changes);
+                self.write(&id, &Version::row(at, entry.value().into()), changes);
                 count += 1;
             }
         }
@@ -162,7 +166,7 @@ impl Store {
         for key in with.keys() {
             let Some(theirs) = with.row(&key) else { continue };
             match (self.row(&key), &theirs.value) {
-                (None, Some(value)) => self.write(&key, at, value, changes),
+                (None, Some(_)) => self.write(&key, &Version { at, ..theirs }, changes),
                 (Some(ours), value) if ours.value != *value => {
                     lost.push(Lost { key, lost: theirs, kept: ours })
                 }
@@ -216,6 +220,15 @@ fn decide_lease(ours: &[Version], versions: &mut Vec<Version>, at: Position) {
     versions.truncate(1);
 }
 
+/// An end that nobody asked for does not reach beyond its side (P54): it knew of no renewal here. What stands here stays, and is
+/// written anew, like a lease.
+fn decide_end(ours: &[Version], versions: &mut Vec<Version>, at: Position) {
+    let all_ended = versions.first().is_some_and(|best| best.ended);
+    if let Some(own) = ours.first().filter(|own| all_ended && own.value.is_some()) {
+        *versions = vec![Version { at, ..own.clone() }];
+    }
+}
+
 /// A position says what was written there.
 fn are_the_same(one: &[Version], other: &[Version]) -> bool {
     let first = |versions: &[Version]| versions.first().map(|version| version.at);
@@ -227,6 +240,8 @@ fn note_lost(key: &Key, versions: &[Version], lost: &mut Vec<Lost>) {
     let Some((kept, rivals)) = versions.split_first().filter(|_| !matches!(key, Key::Conflict(_))) else {
         return;
     };
-    let different = rivals.iter().filter(|rival| rival.value != kept.value);
+    // An end that nobody asked for is no data.
+    let says = |version: &Version| (version.value.clone(), version.lifetime.clone());
+    let different = rivals.iter().filter(|rival| !rival.ended && says(rival) != says(kept));
     lost.extend(different.map(|rival| Lost { key: key.clone(), lost: rival.clone(), kept: kept.clone() }));
 }

@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 use crate::store::command::{Reason, Thing};
 use crate::store::encoding::{Json, date, write_text};
 use crate::store::state::Store;
-use crate::store::tables::{Conflict, Key, Page, ballot_parts, lost_parts};
+use crate::store::tables::{Conflict, Key, Page, Tombstone, Version, ballot_parts, lost_parts};
 use crate::types::{Position, Text};
 
 /// An entry of the journal as readers are shown it.
@@ -25,18 +25,29 @@ impl Store {
         if there { Ok(()) } else { Err(Reason::NotFound { thing: Thing::Conflict, name: id.clone() }) }
     }
 
+    /// What was to end with a lease that is over cannot be written again.
+    pub(in crate::store) fn check_apply_conflict(&self, id: &Text) -> Result<(), Reason> {
+        self.check_conflict(id)?;
+        let Some(ConflictView { key, conflict, .. }) = self.conflict(id) else { return Ok(()) };
+        match conflict.lost.lifetime.as_ref().and_then(|lifetime| lifetime.with.as_ref()) {
+            Some(bond) => self.check_bond(&key.name(), &bond.lease, Some(bond.token)),
+            None => Ok(()),
+        }
+    }
+
     /// What lost is written again, or deleted again.
     pub(in crate::store) fn apply_conflict(&mut self, id: &Text, at: Position, changes: &mut Vec<Key>) {
         let Some(entry) = self.conflict(id) else { return };
-        match &entry.conflict.lost.value {
-            Some(value) => self.write(&entry.key, at, value, changes),
-            None => self.erase(&entry.key, Some(at), changes),
+        let lost = Version { at, ..entry.conflict.lost };
+        match &lost.value {
+            Some(_) => self.write(&entry.key, &lost, changes),
+            None => self.erase(&entry.key, Some(Tombstone::deleted(at)), changes),
         }
-        self.erase(&Key::Conflict(id.clone()), Some(at), changes);
+        self.erase(&Key::Conflict(id.clone()), Some(Tombstone::deleted(at)), changes);
     }
 
     pub(in crate::store) fn drop_conflict(&mut self, id: &Text, at: Position, changes: &mut Vec<Key>) {
-        self.erase(&Key::Conflict(id.clone()), Some(at), changes);
+        self.erase(&Key::Conflict(id.clone()), Some(Tombstone::deleted(at)), changes);
     }
 
     /// One entry of the journal.
@@ -94,7 +105,9 @@ impl Json for ConflictView {
                 ",\"{name}\":{{\"epoch\":\"{epoch}\",\"index\":{},\"node\":{}",
                 version.at.index, epoch.leader.0
             )?;
-            write!(out, ",\"value\":{value}}}")?;
+            write!(out, ",\"value\":{value}")?;
+            version.lifetime.iter().try_for_each(|lifetime| lifetime.write(out))?;
+            out.write_char('}')?;
         }
         write!(out, ",\"merged_at\":\"{at}\",\"at\":\"{}\"}}", date::text(*wall))
     }

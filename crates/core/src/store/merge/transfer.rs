@@ -102,8 +102,7 @@ impl Store {
                 part.idempotency_keys.add(*key, call.clone());
             }
         } else if let Some(row) = self.row(key) {
-            let value = row.value.unwrap_or_default();
-            part.put_row(key, row.at, &value);
+            part.put_row(key, &row);
         }
     }
 }

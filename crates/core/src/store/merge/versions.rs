@@ -1,14 +1,14 @@
 //! All versions that a state holds of a key: `merge` reads them, and replaces them.
 
 use crate::store::state::Store;
-use crate::store::tables::{Key, Remembered, Version, lost_id, lost_ids_of};
+use crate::store::tables::{Key, Remembered, Tombstone, Version, lost_id, lost_ids_of};
 use crate::types::Position;
 
 impl Store {
     /// The current version: a row or a tombstone.
     pub(in crate::store) fn current(&self, key: &Key) -> Option<Version> {
         let tombstone =
-            || self.merging.as_ref()?.tombstones.at(key).map(|tombstone| Version::deleted(tombstone.at));
+            || self.merging.as_ref()?.tombstones.at(key).map(|tombstone| Version::from(*tombstone));
         self.row(key).or_else(tombstone)
     }
 
@@ -29,8 +29,10 @@ impl Store {
         let (now, rivals) =
             versions.split_first().map_or((None, versions), |(first, rest)| (Some(first), rest));
         match now {
-            Some(Version { at, value: Some(value) }) => self.write(key, *at, value, changes),
-            Some(Version { at, value: None }) => self.erase(key, Some(*at), changes),
+            Some(version) if version.value.is_some() => self.write(key, version, changes),
+            Some(Version { at, ended, .. }) => {
+                self.erase(key, Some(Tombstone { at: *at, ended: *ended }), changes);
+            }
             None => self.erase(key, None, changes),
         }
         let Some(merging) = self.merging_mut() else { return };

@@ -4,9 +4,8 @@ use serde_json::value::RawValue;
 
 use super::store::Store;
 use crate::store::tables::{
-    Conflict, Doc, Election, Key, Process, Role, User, Version, Vote, Written, ballot_parts,
+    Conflict, Doc, Election, Key, Process, Role, Tombstone, User, Version, Vote, Written, ballot_parts,
 };
-use crate::types::{Position, Text};
 
 impl Store {
     /// An entry's value as JSON on one line, as a snapshot keeps it.
@@ -31,7 +30,7 @@ impl Store {
     /// All entries, sorted by table and by the bytes of their names.
     pub fn entries(&self) -> impl Iterator<Item = (Key, String)> + '_ {
         let calls = self.idempotency_keys.table().iter().map(|(key, row)| (Key::Call(*key), row.entry()));
-        let docs = self.docs.iter().map(|(key, row)| (Key::Doc(key.clone()), row.entry()));
+        let docs = self.docs.table().iter().map(|(key, row)| (Key::Doc(key.clone()), row.entry()));
         let elections = self.elections.iter().map(|(key, row)| (Key::Election(key.clone()), row.entry()));
         let users = self.users.iter().map(|(key, row)| (Key::User(key.clone()), row.entry()));
         let votes = self.votes.table().iter().map(|(key, row)| (Key::Vote(key.clone()), row.entry()));
@@ -57,7 +56,7 @@ impl Store {
 
     /// All keys that have something said about them but calls.
     pub(in crate::store) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
-        let docs = self.docs.iter().map(|(key, _)| Key::Doc(key.clone()));
+        let docs = self.docs.table().iter().map(|(key, _)| Key::Doc(key.clone()));
         let elections = self.elections.iter().map(|(key, _)| Key::Election(key.clone()));
         let users = self.users.iter().map(|(key, _)| Key::User(key.clone()));
         let votes = self.votes.table().iter().map(|(key, _)| Key::Vote(key.clone()));
@@ -78,7 +77,7 @@ impl Store {
                 let conflict = self.merging.as_ref()?.conflicts.get(id)?;
                 Some(Version::row(conflict.at, conflict.value().into()))
             }
-            Key::Doc(name) => self.docs.get(name).map(|doc| Version::row(doc.at, doc.value.clone())),
+            Key::Doc(name) => self.docs.get(name).map(Doc::version),
             Key::Election(name) => {
                 self.elections.get(name).map(|election| Version::row(election.at, election.new.text.clone()))
             }
@@ -95,31 +94,37 @@ impl Store {
     }
 
     /// Writes a value that is known to fit the key. Whatever was said before is written over.
-    pub(in crate::store) fn write(&mut self, key: &Key, at: Position, value: &Text, changes: &mut Vec<Key>) {
+    pub(in crate::store) fn write(&mut self, key: &Key, version: &Version, changes: &mut Vec<Key>) {
         let before = self.row(key).map(|row| row.at);
-        let put = self.put_row(key, at, value);
-        debug_assert!(put.is_some(), "{value} was checked for {key:?}");
+        let put = self.put_row(key, version);
+        debug_assert!(put.is_some(), "{version:?} was checked for {key:?}");
         changes.push(key.clone());
         if let Some(merging) = self.merging_mut() {
-            merging.wrote(key, before, Written::Row(at), changes);
+            merging.wrote(key, before, Written::Row(version.at), changes);
         }
     }
 
-    /// Takes the row away, if there is one, and leaves a tombstone if `at` says when that was.
-    pub(in crate::store) fn erase(&mut self, key: &Key, at: Option<Position>, changes: &mut Vec<Key>) {
+    /// Takes the row away, if there is one, and leaves a tombstone if one is given.
+    pub(in crate::store) fn erase(
+        &mut self,
+        key: &Key,
+        tombstone: Option<Tombstone>,
+        changes: &mut Vec<Key>,
+    ) {
         let before = self.row(key).map(|row| row.at);
         self.drop_row(key);
         changes.push(key.clone());
         if let Some(merging) = self.merging_mut() {
-            match at {
-                Some(at) => merging.wrote(key, before, Written::Gone(at), changes),
+            match tombstone {
+                Some(tombstone) => merging.wrote(key, before, Written::Gone(tombstone), changes),
                 None => merging.lose(key, before, changes),
             }
         }
     }
 
     /// Nothing but the row itself: for states in the making.
-    pub(in crate::store) fn put_row(&mut self, key: &Key, at: Position, value: &Text) -> Option<()> {
+    pub(in crate::store) fn put_row(&mut self, key: &Key, version: &Version) -> Option<()> {
+        let (at, value) = (version.at, version.value.as_ref()?);
         let raw = || serde_json::from_str::<&RawValue>(value).ok();
         match key {
             Key::Conflict(id) => {
@@ -127,7 +132,8 @@ impl Store {
                 self.merging_mut()?.conflicts.insert(id.clone(), conflict);
             }
             Key::Doc(name) => {
-                self.docs.insert(name.clone(), Doc { at, value: value.clone() });
+                let lifetime = version.lifetime.clone();
+                self.docs.insert(name.clone(), Doc { at, value: value.clone(), lifetime });
             }
             Key::Election(name) => {
                 let election = Election::read(name, at, raw()?)?;
@@ -187,7 +193,7 @@ impl Store {
         let index = std::sync::Arc::make_mut(&mut merging);
         index.clear_index();
         self.idempotency_keys.table().iter().for_each(|(key, row)| index.note(Key::Call(*key), row.at));
-        self.docs.iter().for_each(|(key, row)| index.note(Key::Doc(key.clone()), row.at));
+        self.docs.table().iter().for_each(|(key, row)| index.note(Key::Doc(key.clone()), row.at));
         self.elections.iter().for_each(|(key, row)| index.note(Key::Election(key.clone()), row.at));
         self.processes.iter().for_each(|(key, row)| index.note(Key::Process(key.clone()), row.at));
         self.roles.iter().for_each(|(key, row)| index.note(Key::Role(key.clone()), row.at));
@@ -200,6 +206,9 @@ impl Store {
 
 /// Whether a value read from outside can stand under a key.
 pub fn fits(key: &Key, version: &Version) -> bool {
-    let Some(value) = &version.value else { return true };
-    Store::mergeable().put_row(key, version.at, value).is_some()
+    let is_doc = matches!(key, Key::Doc(_));
+    if !is_doc && (version.ended || version.lifetime.is_some()) {
+        return false;
+    }
+    version.value.is_none() || Store::mergeable().put_row(key, version).is_some()
 }

@@ -175,8 +175,9 @@ impl Loader {
 
     fn tombstone(&mut self, key: &str, value: &str) -> Option<()> {
         let (key, tombstone) = (Key::from_full_name(key)?, Tombstone::from_entry(value)?);
+        fits(&key, &tombstone.into()).then_some(())?;
         let fresh = self.store.row(&key).is_none() && self.is_new(|| key.clone()).is_some();
-        self.merging()?.add_tombstone(key, tombstone.at);
+        self.merging()?.add_tombstone(key, tombstone);
         fresh.then_some(())
     }
 }

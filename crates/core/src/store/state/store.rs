@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::store::encoding::{Hash, Mix};
 use crate::store::tables::{
-    Doc, Election, IdempotencyKeys, MergeMetadata, Process, Role, Row, Table, User, Votes,
+    Docs, Election, IdempotencyKeys, MergeMetadata, Process, Role, Row, Table, User, Votes, Weight,
 };
 use crate::types::{Position, Stamp, Text};
 
@@ -17,7 +17,7 @@ pub struct Store {
     pub(in crate::store) users: Table<Text, User>,
     pub(in crate::store) elections: Table<Text, Election>,
     pub(in crate::store) votes: Votes,
-    pub(in crate::store) docs: Table<Text, Doc>,
+    pub(in crate::store) docs: Docs,
     pub(in crate::store) roles: Table<Text, Role>,
     pub(in crate::store) processes: Table<Text, Process>,
     /// Zero before the first one.
@@ -55,7 +55,7 @@ impl Store {
         settle(states, |state| &mut state.users);
         settle(states, |state| &mut state.elections);
         settle(states, |state| state.votes.table_mut());
-        settle(states, |state| &mut state.docs);
+        settle(states, |state| state.docs.table_mut());
         settle(states, |state| &mut state.roles);
         settle(states, |state| &mut state.processes);
         settle(states, |state| state.idempotency_keys.table_mut());
@@ -95,7 +95,7 @@ impl Store {
             self.users.digest(),
             self.elections.digest(),
             self.votes.table().digest(),
-            self.docs.digest(),
+            self.docs.table().digest(),
             self.roles.digest(),
             self.processes.digest(),
             token_digest(self.last_token),
@@ -105,10 +105,42 @@ impl Store {
         tables.into_iter().fold(0, u64::wrapping_add)
     }
 
+    /// How many entries each table has.
+    pub fn rows(&self) -> [(&'static str, usize); 7] {
+        [
+            ("users", self.users.len()),
+            ("elections", self.elections.len()),
+            ("votes", self.votes.table().len()),
+            ("docs", self.docs.table().len()),
+            ("roles", self.roles.len()),
+            ("processes", self.processes.len()),
+            ("idempotency_keys", self.idempotency_keys.table().len()),
+        ]
+    }
+
     /// How many entries there are, of clients' data, leases and calls.
     pub fn len(&self) -> usize {
-        let data = self.users.len() + self.elections.len() + self.votes.table().len() + self.docs.len();
-        data + self.roles.len() + self.processes.len() + self.idempotency_keys.table().len()
+        self.rows().iter().map(|(_, rows)| rows).sum()
+    }
+
+    /// How large it is (P55): what clients have written, what they hold, and the calls that are remembered. What available mode
+    /// keeps besides has bounds of its own.
+    pub fn bytes(&self) -> u64 {
+        let data = [
+            self.users.bytes(),
+            self.elections.bytes(),
+            self.votes.table().bytes(),
+            self.docs.table().bytes(),
+            self.roles.bytes(),
+            self.processes.bytes(),
+            self.idempotency_keys.table().bytes(),
+        ];
+        data.into_iter().sum()
+    }
+
+    /// How many bytes of documents stand under an area: a key up to its first slash, and with it.
+    pub fn bytes_in(&self, area: &str) -> u64 {
+        self.docs.bytes_in(area)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -116,7 +148,7 @@ impl Store {
     }
 }
 
-fn settle<K: Ord + Clone + Mix, V: Row>(
+fn settle<K: Ord + Clone + Mix + Weight, V: Row>(
     states: &mut [&mut Store],
     table: impl Fn(&mut Store) -> &mut Table<K, V>,
 ) {

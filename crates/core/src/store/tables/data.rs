@@ -7,10 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::key::written;
+use super::lifetime::{Bond, Lifetime};
 use super::table::Row;
+use super::version::Version;
 use crate::store::command::{NewElection, NewUser, new_election, new_user, value_text_of};
 use crate::store::encoding::{Fields, Hash, Mix, write_text};
-use crate::types::{Position, Text};
+use crate::types::{Lease, Position, Text};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -35,6 +37,8 @@ pub struct Doc {
     pub at: Position,
     /// The JSON as it was put, on one line.
     pub value: Text,
+    /// None for one that stays until somebody deletes it, as most do.
+    pub lifetime: Option<Arc<Lifetime>>,
 }
 
 impl User {
@@ -92,13 +96,34 @@ impl Vote {
 }
 
 impl Doc {
+    /// `{"at","value","ttl_ms"?,"with"?,"token"?}`
     pub fn entry(&self) -> String {
-        written(self.at, &self.value)
+        self.version().entry()
     }
 
     pub fn from_entry(json: &str) -> Option<Doc> {
-        let (at, value) = parts(json)?;
-        Some(Doc { at, value: value.get().into() })
+        // Most have nothing else to say, and there may be millions of them.
+        if let Some((at, value)) = parts(json) {
+            return Some(Doc { at, value: value.get().into(), lifetime: None });
+        }
+        match Version::from_entry(json)? {
+            Version { at, value: Some(value), lifetime, .. } => Some(Doc { at, value, lifetime }),
+            Version { value: None, .. } => None,
+        }
+    }
+
+    pub fn version(&self) -> Version {
+        Version { lifetime: self.lifetime.clone(), ..Version::row(self.at, self.value.clone()) }
+    }
+
+    /// Counted by the leader, if it has a ttl. Each write is a grant of its own: an end that was proposed before it does not concern it.
+    pub fn lease(&self) -> Option<Lease> {
+        let ttl = self.lifetime.as_ref()?.ttl?;
+        Some(Lease { token: self.at.index, ttl, aged: false })
+    }
+
+    pub fn bond(&self) -> Option<&Bond> {
+        self.lifetime.as_ref()?.with.as_ref()
     }
 }
 
@@ -117,18 +142,34 @@ pub fn parts(json: &str) -> Option<(Position, &RawValue)> {
 
 impl Row for User {
     const TABLE: &'static str = "user";
+
+    fn weight(&self) -> usize {
+        self.new.text.len()
+    }
 }
 
 impl Row for Election {
     const TABLE: &'static str = "election";
+
+    fn weight(&self) -> usize {
+        self.new.text.len()
+    }
 }
 
 impl Row for Vote {
     const TABLE: &'static str = "vote";
+
+    fn weight(&self) -> usize {
+        self.choice.len()
+    }
 }
 
 impl Row for Doc {
     const TABLE: &'static str = "doc";
+
+    fn weight(&self) -> usize {
+        self.value.len() + self.bond().map_or(0, |bond| bond.lease.text().len())
+    }
 }
 
 impl Mix for User {
@@ -156,5 +197,6 @@ impl Mix for Doc {
     fn mix(&self, hash: &mut Hash) {
         self.at.mix(hash);
         self.value.mix(hash);
+        self.lifetime.iter().for_each(|lifetime| lifetime.mix(hash));
     }
 }

@@ -5,10 +5,11 @@
 
 use std::fmt::Write;
 
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use serde::Deserialize;
 
 use super::table::{Row, Table};
+use crate::protocol::mutant::{self, Mutant};
 use crate::store::command::Created;
 use crate::store::encoding::{CALLS_KEPT, CALLS_MOST, FORGOTTEN_MOST, Hash, Mix};
 use crate::types::{Call, Position, Span};
@@ -18,6 +19,8 @@ pub struct Remembered {
     pub at: Position,
     pub body: u64,
     pub created: Created,
+    /// Whose call it was, as a short hash; zero where that is not known.
+    who: u32,
     /// The cluster time of its record.
     since: Span,
 }
@@ -27,6 +30,10 @@ pub struct IdempotencyKeys {
     table: Table<u128, Remembered>,
     /// The same by age: a record remembers one call at most, and later records are not older.
     by_age: OrdMap<Age, u128>,
+    /// The same by whose they are, and how many each of them has.
+    by_owner: OrdMap<(u32, Age), u128>,
+    owners: OrdMap<u32, usize>,
+    by_count: OrdSet<(usize, u32)>,
 }
 
 /// When a call was carried out. On each side of a split calls go on; this orders all of them.
@@ -46,17 +53,64 @@ impl IdempotencyKeys {
     }
 
     pub fn remember(&mut self, call: Call, at: Position, since: Span, created: Created) {
-        self.add(call.key, Remembered { at, body: call.body, created, since });
+        self.add(call.key, Remembered { at, body: call.body, created, who: call.who, since });
+    }
+
+    /// Where as many are remembered as may be, the oldest of whoever has most go, so that there is room for one more; a few with a record
+    /// (P52). Says which.
+    pub fn make_room(&mut self, most: usize) -> Vec<(Age, u128)> {
+        let mut dropped = Vec::new();
+        while self.table.len() >= most && dropped.len() < FORGOTTEN_MOST {
+            let Some((age, key)) = self.oldest_of_the_greatest() else { break };
+            self.forget(age, key);
+            dropped.push((age, key));
+        }
+        dropped
+    }
+
+    fn oldest_of_the_greatest(&self) -> Option<(Age, u128)> {
+        if mutant::is_on(Mutant::OldestKeysGo) {
+            return self.oldest();
+        }
+        let (_, owner) = self.by_count.get_max()?;
+        let ((_, age), key) = self.by_owner.range((*owner, Age::default())..).next()?;
+        Some((*age, *key))
     }
 
     /// False if that key or that record is there already.
     pub fn add(&mut self, key: u128, call: Remembered) -> bool {
-        let age = call.age();
+        let (age, who) = (call.age(), call.who);
         let replaced = self.table.insert(key, call);
         if let Some(before) = &replaced {
             self.by_age.remove(&before.age());
+            self.disown(before.who, before.age());
         }
+        self.own(who, age, key);
         self.by_age.insert(age, key).is_none() && replaced.is_none()
+    }
+
+    fn own(&mut self, who: u32, age: Age, key: u128) {
+        if self.by_owner.insert((who, age), key).is_none() {
+            self.count(who, |count| count + 1);
+        }
+    }
+
+    fn disown(&mut self, who: u32, age: Age) {
+        if self.by_owner.remove(&(who, age)).is_some() {
+            self.count(who, |count| count - 1);
+        }
+    }
+
+    fn count(&mut self, who: u32, change: impl Fn(usize) -> usize) {
+        let before = self.owners.get(&who).copied().unwrap_or_default();
+        self.by_count.remove(&(before, who));
+        match change(before) {
+            0 => drop(self.owners.remove(&who)),
+            count => {
+                self.owners.insert(who, count);
+                self.by_count.insert((count, who));
+            }
+        }
     }
 
     /// Forgets some of the calls that are old enough, and says which.
@@ -84,14 +138,17 @@ impl IdempotencyKeys {
 
     fn forget(&mut self, age: Age, key: u128) {
         self.by_age.remove(&age);
-        self.table.remove(key);
+        if let Some(call) = self.table.remove(key) {
+            self.disown(call.who, age);
+        }
     }
 
-    /// Whether there is no room for another by `now`. A full table makes room with the next record if its oldest call is
-    /// old enough, so that a quiet cluster does not stay full.
-    pub fn are_full(&self, now: Span) -> bool {
+    /// Whether there is no room for another of theirs by `now`, where none can be made: what one side drops, the others would have to
+    /// know. A full table makes room with the next record if its oldest call is old enough, so that a quiet cluster does not stay full.
+    pub fn are_full_for(&self, who: u32, now: Span) -> bool {
         let oldest = self.oldest();
-        self.table.len() >= CALLS_MOST && !oldest.is_some_and(|(_, key)| self.is_old(key, now))
+        let full = self.table.len() >= CALLS_MOST && !oldest.is_some_and(|(_, key)| self.is_old(key, now));
+        full || self.owners.get(&who).is_some_and(|count| *count >= CALLS_MOST / 2)
     }
 
     fn oldest(&self) -> Option<(Age, u128)> {
@@ -111,6 +168,8 @@ struct Entry<'a> {
     since_us: u64,
     #[serde(default)]
     created: Vec<u16>,
+    #[serde(default)]
+    who: u32,
 }
 
 impl Remembered {
@@ -119,21 +178,25 @@ impl Remembered {
     }
 
     pub fn entry(&self) -> String {
-        let Remembered { at, body, created, since } = self;
+        let Remembered { at, body, created, who, since } = self;
         let mut text = format!("{{\"at\":\"{at}\",\"body\":\"{body:016x}\",\"since_us\":{}", since.0);
         if let Some(created) = created {
             write!(text, ",\"created\":{created:?}").expect("a string takes everything");
+        }
+        if *who != 0 {
+            write!(text, ",\"who\":{who}").expect("a string takes everything");
         }
         text.push('}');
         text
     }
 
     pub fn from_entry(json: &str) -> Option<Remembered> {
-        let Entry { at, body, since_us, created } = serde_json::from_str(json).ok()?;
+        let Entry { at, body, since_us, created, who } = serde_json::from_str(json).ok()?;
         Some(Remembered {
             at: at.parse().ok()?,
             body: u64::from_str_radix(body, 16).ok()?,
             created: (!created.is_empty()).then(|| created.into()),
+            who,
             since: Span(since_us),
         })
     }
@@ -141,6 +204,10 @@ impl Remembered {
 
 impl Row for Remembered {
     const TABLE: &'static str = "call";
+
+    fn weight(&self) -> usize {
+        2 * self.created.as_ref().map_or(0, |created| created.len())
+    }
 }
 
 impl Mix for Remembered {
@@ -151,5 +218,8 @@ impl Mix for Remembered {
         let created = self.created.as_deref().unwrap_or_default();
         hash.word(created.len() as u64);
         created.iter().for_each(|number| hash.word(u64::from(*number)));
+        if self.who != 0 {
+            hash.word(u64::from(self.who));
+        }
     }
 }

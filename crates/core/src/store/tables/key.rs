@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::table::Weight;
 use crate::store::encoding::{CONFLICT_ID_MOST, Hash, KEY_MOST, Mix, NAME_MOST, check_text, write_text};
 use crate::types::{LeaseName, Position, Text};
 
@@ -115,12 +116,20 @@ impl Key {
 }
 
 impl Key {
-    /// The lease that it names.
+    /// The role or process that it names.
     pub fn lease(&self) -> Option<LeaseName> {
         match self {
             Key::Role(name) => Some(LeaseName::Role(name.clone())),
             Key::Process(id) => Some(LeaseName::Process(id.clone())),
             _ => None,
+        }
+    }
+
+    /// The lease that a record about it may have touched: a document with a ttl has one, too.
+    pub fn counted(&self) -> Option<LeaseName> {
+        match self {
+            Key::Doc(key) => Some(LeaseName::Doc(key.clone())),
+            key => key.lease(),
         }
     }
 }
@@ -130,7 +139,14 @@ impl From<&LeaseName> for Key {
         match name {
             LeaseName::Role(name) => Key::Role(name.clone()),
             LeaseName::Process(id) => Key::Process(id.clone()),
+            LeaseName::Doc(key) => Key::Doc(key.clone()),
         }
+    }
+}
+
+impl Weight for Key {
+    fn weight(&self) -> usize {
+        self.name().len()
     }
 }
 

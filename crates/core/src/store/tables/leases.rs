@@ -12,7 +12,7 @@ use super::key::written;
 use super::table::Row;
 use crate::store::command::{Claim, NewProcess};
 use crate::store::encoding::{Fields, Hash, Mix};
-use crate::types::{Lease, Position, WallTime};
+use crate::types::{Lease, Position, Text, WallTime};
 
 /// A role that somebody holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Role {
         Lease { token: self.token, ttl: self.claim.ttl, aged: self.aged }
     }
 
-    /// `{"instance_id","ttl_ms","address"?,"metadata"?,"token","since_us","aged"?}`
+    /// `{"instance_id","ttl_ms","address"?,"metadata"?,"secret_hash"?,"token","since_us","aged"?}`
     pub fn value(&self) -> String {
         let mut text = String::new();
         self.claim.write(&mut text).expect("a string takes everything");
@@ -57,7 +57,18 @@ impl Role {
 
     pub fn read(at: Position, value: &RawValue) -> Option<Role> {
         let fields = Fields::read(value).ok()?;
-        fields.only(&["instance_id", "ttl_ms", "address", "metadata", "token", "since_us", "aged"]).ok()?;
+        fields
+            .only(&[
+                "instance_id",
+                "ttl_ms",
+                "address",
+                "metadata",
+                "secret_hash",
+                "token",
+                "since_us",
+                "aged",
+            ])
+            .ok()?;
         let (token, since, aged) = rest(&fields)?;
         Some(Role { at, claim: Claim::read(&fields).ok()?.into(), token, since, aged })
     }
@@ -68,7 +79,7 @@ impl Process {
         Lease { token: self.token, ttl: self.new.ttl, aged: self.aged }
     }
 
-    /// `{"identifier","role"?,"capabilities"?,"metadata"?,"ttl_ms","token","since_us","aged"?}`
+    /// `{"identifier","role"?,"capabilities"?,"metadata"?,"ttl_ms","secret_hash"?,"token","since_us","aged"?}`
     pub fn value(&self) -> String {
         let mut text = String::new();
         self.new.write(&mut text).expect("a string takes everything");
@@ -86,7 +97,17 @@ impl Process {
 
     pub fn read(at: Position, value: &RawValue) -> Option<Process> {
         let fields = Fields::read(value).ok()?;
-        let known = ["identifier", "role", "capabilities", "metadata", "ttl_ms", "token", "since_us", "aged"];
+        let known = [
+            "identifier",
+            "role",
+            "capabilities",
+            "metadata",
+            "ttl_ms",
+            "secret_hash",
+            "token",
+            "since_us",
+            "aged",
+        ];
         fields.only(&known).ok()?;
         let (token, since, aged) = rest(&fields)?;
         Some(Process { at, new: NewProcess::read(&fields).ok()?.into(), token, since, aged })
@@ -104,12 +125,27 @@ fn rest(fields: &Fields) -> Option<(u64, WallTime, bool)> {
     Some((fields.token("token").ok()?, WallTime(since), fields.flag("aged").ok()?))
 }
 
+fn length(text: &Option<Text>) -> usize {
+    text.as_ref().map_or(0, |text| text.len())
+}
+
 impl Row for Role {
     const TABLE: &'static str = "role";
+
+    /// Not of what says that it has aged: the replica's own records make nothing larger.
+    fn weight(&self) -> usize {
+        let Claim { instance, address, metadata, .. } = &*self.claim;
+        instance.len() + length(address) + length(metadata)
+    }
 }
 
 impl Row for Process {
     const TABLE: &'static str = "process";
+
+    fn weight(&self) -> usize {
+        let NewProcess { identifier, role, capabilities, metadata, .. } = &*self.new;
+        identifier.len() + length(role) + length(capabilities) + length(metadata)
+    }
 }
 
 impl Mix for Role {

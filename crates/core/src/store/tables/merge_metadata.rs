@@ -54,8 +54,8 @@ impl MergeMetadata {
         self.remove_rivals(key, changes);
         match now {
             Written::Row(at) => self.note(key.clone(), at),
-            Written::Gone(at) => {
-                self.add_tombstone(key.clone(), at);
+            Written::Gone(tombstone) => {
+                self.add_tombstone(key.clone(), tombstone);
                 changes.push(Key::Tombstone(key.clone().into()));
                 self.bound_tombstones(changes);
             }
@@ -84,16 +84,17 @@ impl MergeMetadata {
         }
     }
 
-    pub fn add_tombstone(&mut self, key: Key, at: Position) {
+    pub fn add_tombstone(&mut self, key: Key, tombstone: Tombstone) {
+        let at = tombstone.at;
         self.take_tombstone(&key);
-        self.tombstones.insert(key.clone(), Tombstone { at });
+        self.tombstones.insert(key.clone(), tombstone);
         self.tombstones_by_age.insert((at, key.clone()));
         self.note(key, at);
     }
 
     /// Whether there was a tombstone.
     pub fn take_tombstone(&mut self, key: &Key) -> bool {
-        let Some(Tombstone { at }) = self.tombstones.take(key) else {
+        let Some(Tombstone { at, .. }) = self.tombstones.take(key) else {
             return false;
         };
         self.tombstones_by_age.remove(&(at, key.clone()));
@@ -252,7 +253,14 @@ impl MergeMetadata {
 #[derive(Clone, Copy, Debug)]
 pub enum Written {
     Row(Position),
-    Gone(Position),
+    Gone(Tombstone),
+}
+
+impl Written {
+    /// By somebody's word.
+    pub fn deleted(at: Position) -> Written {
+        Written::Gone(Tombstone::deleted(at))
+    }
 }
 
 fn after(position: Position) -> Position {

@@ -1,25 +1,30 @@
 //! What the state is made of: immutable tables with a running digest, and the rows that they hold.
 //!
 //! - `key` names an entry, `table` is the sorted map that all entries live in.
-//! - `data` are the rows of clients' data, `votes` count the votes, `leases` are the rows of roles and processes.
+//! - `data` are the rows of clients' data, `docs` the documents with what follows from them, `lifetime` is when one ends by itself;
+//!   `votes` count the votes, `leases` are the rows of roles and processes.
 //! - `idempotency` remembers the calls that were carried out.
 //! - `version` is what one record wrote under a key, and `merge_metadata` what available mode keeps so that two histories
 //!   can become one.
 
 mod data;
+mod docs;
 mod idempotency;
 mod key;
 mod leases;
+mod lifetime;
 mod merge_metadata;
 mod table;
 mod version;
 mod votes;
 
 pub use data::{Doc, Election, User, Vote, parts};
+pub use docs::{Docs, area};
 pub use idempotency::{Age, IdempotencyKeys, Remembered};
 pub use key::{Key, LAST, SIDE, TABLES, ballot, ballot_parts, call_named, lost_id, lost_ids_of, lost_parts};
 pub use leases::{Process, Role};
+pub use lifetime::{Bond, Lifetime};
 pub use merge_metadata::{Bounds, MergeMetadata, Written};
-pub use table::{Page, Row, Table};
+pub use table::{Page, Row, Table, Weight};
 pub use version::{Conflict, Tombstone, Version, in_order_of_merit};
 pub use votes::{Tally, Votes};

@@ -28,6 +28,34 @@ const RECENT_MOST: usize = 4 * SETTLED_FROM as usize;
 pub trait Row: Clone + Mix {
     /// Stands in every hash, so that equal entries of two tables differ.
     const TABLE: &'static str;
+
+    /// How many bytes of text it holds.
+    fn weight(&self) -> usize;
+}
+
+/// What a row is found by.
+pub trait Weight {
+    fn weight(&self) -> usize;
+}
+
+/// What a row takes besides its text: positions, the tree's nodes, allocations. Rounded up, and the same on every machine.
+const ROW_REST: usize = 128;
+
+/// What a row counts for in the size of the state (P55): it follows from what it says alone.
+pub fn weight<K: Weight, V: Row>(key: &K, row: &V) -> u64 {
+    (ROW_REST + key.weight() + row.weight()) as u64
+}
+
+impl Weight for Text {
+    fn weight(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Weight for u128 {
+    fn weight(&self) -> usize {
+        size_of::<u128>()
+    }
 }
 
 #[derive(Clone)]
@@ -36,6 +64,7 @@ pub struct Table<K, V> {
     recent: OrdMap<K, Recent<V>>,
     len: usize,
     digest: u64,
+    bytes: u64,
     /// Counts what was written, in this state and those before it; what is settled of that.
     writes: u64,
     settled_upto: u64,
@@ -50,7 +79,7 @@ struct Recent<V> {
     row: Option<V>,
 }
 
-impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
+impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -59,15 +88,21 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
         self.digest
     }
 
+    /// What all rows come to.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         Rows { settled: self.settled.iter().peekable(), recent: self.recent.iter().peekable() }
     }
 
     /// What stood there before.
     pub fn insert(&mut self, key: K, row: V) -> Option<V> {
-        let added = hash(&key, &row);
+        let (added, weighs) = (hash(&key, &row), weight(&key, &row));
         let before = self.put(&key, Some(row));
         let removed = before.as_ref().map_or(0, |before| hash(&key, before));
+        self.bytes = self.bytes + weighs - before.as_ref().map_or(0, |before| weight(&key, before));
         self.len += usize::from(before.is_none());
         self.digest = self.digest.wrapping_add(added).wrapping_sub(removed);
         before
@@ -85,6 +120,7 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
         let row = self.put(key, None)?;
         self.len -= 1;
         self.digest = self.digest.wrapping_sub(hash(key, &row));
+        self.bytes -= weight(key, &row);
         Some(row)
     }
 
@@ -139,7 +175,14 @@ impl<K: Ord + Clone + Mix, V: Row> Table<K, V> {
     /// Whether it is what it says: for small tables, where that is quickly found out.
     fn is_sound(&self) -> bool {
         self.settled.len() > RECENT_MOST
-            || (self.digest_anew() == self.digest && self.iter().count() == self.len)
+            || (self.digest_anew() == self.digest
+                && self.iter().count() == self.len
+                && self.bytes_anew() == self.bytes)
+    }
+
+    /// The bytes as they would be if they were not kept up.
+    pub fn bytes_anew(&self) -> u64 {
+        self.iter().map(|(key, row)| weight(key, row)).sum()
     }
 
     /// The digest as it would be if it were not kept up.
@@ -207,6 +250,11 @@ impl<V: Row> Table<Text, V> {
         self.from(Bound::Included(prefix)).take_while(move |(key, _)| key.starts_with(prefix))
     }
 
+    /// The rows that follow a key, or all of them.
+    pub fn after<'a>(&'a self, key: Option<&str>) -> impl Iterator<Item = (&'a Text, &'a V)> {
+        self.from(key.map_or(Bound::Included(""), Bound::Excluded))
+    }
+
     fn from<'a>(&'a self, from: Bound<&str>) -> impl Iterator<Item = (&'a Text, &'a V)> {
         let range = (from, Bound::Unbounded);
         let (settled, recent) = (self.settled.range::<_, str>(range), self.recent.range::<_, str>(range));
@@ -265,6 +313,7 @@ impl<K: Ord, V> Default for Table<K, V> {
             recent: OrdMap::default(),
             len: 0,
             digest: 0,
+            bytes: 0,
             writes: 0,
             settled_upto: 0,
         }
@@ -272,13 +321,13 @@ impl<K: Ord, V> Default for Table<K, V> {
 }
 
 /// What is settled already makes no difference.
-impl<K: Ord + Clone + Mix, V: Row + PartialEq> PartialEq for Table<K, V> {
+impl<K: Ord + Clone + Mix + Weight, V: Row + PartialEq> PartialEq for Table<K, V> {
     fn eq(&self, other: &Table<K, V>) -> bool {
         self.len == other.len && self.digest == other.digest && self.iter().eq(other.iter())
     }
 }
 
-impl<K: Ord + Clone + Mix, V: Row + Eq> Eq for Table<K, V> {}
+impl<K: Ord + Clone + Mix + Weight, V: Row + Eq> Eq for Table<K, V> {}
 
 /// A million rows are no help to anybody.
 impl<K: Ord, V> fmt::Debug for Table<K, V> {

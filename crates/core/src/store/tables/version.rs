@@ -5,12 +5,14 @@
 
 use std::cmp::Reverse;
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 use super::key::{Key, written};
+use super::lifetime::Lifetime;
 use super::table::Row;
-use crate::store::command::value_text_of;
+use crate::store::command::{Ending, value_text_of};
 use crate::store::encoding::{Fields, Hash, Mix};
 use crate::types::{NodeId, Position, Text, WallTime};
 
@@ -19,29 +21,42 @@ pub struct Version {
     pub at: Position,
     /// JSON on one line; none is a deletion.
     pub value: Option<Text>,
+    /// Of a document that ends by itself.
+    pub lifetime: Option<Arc<Lifetime>>,
+    /// Of a deletion: nobody asked for it, a document ended by itself.
+    pub ended: bool,
 }
 
 /// That a row was deleted, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tombstone {
     pub at: Position,
+    /// A document ended by itself.
+    pub ended: bool,
 }
 
 impl Version {
     pub fn row(at: Position, value: Text) -> Version {
-        Version { at, value: Some(value) }
+        Version { at, value: Some(value), lifetime: None, ended: false }
     }
 
     pub fn deleted(at: Position) -> Version {
-        Version { at, value: None }
+        Version { at, value: None, lifetime: None, ended: false }
     }
 
-    /// `{"at","value"}` or `{"at","deleted":true}`: a document may well be `null`.
+    /// A document that ended by itself.
+    pub fn gone_by_itself(at: Position) -> Version {
+        Version { ended: true, ..Version::deleted(at) }
+    }
+
+    /// `{"at","value","ttl_ms"?,"with"?,"token"?}` or `{"at","deleted":true,"ended"?}`: a document may well be `null`.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         match &self.value {
-            Some(value) => write!(out, "{{\"at\":\"{}\",\"value\":{value}}}", self.at),
-            None => write!(out, "{{\"at\":\"{}\",\"deleted\":true}}", self.at),
+            Some(value) => write!(out, "{{\"at\":\"{}\",\"value\":{value}", self.at)?,
+            None => write!(out, "{{\"at\":\"{}\",\"deleted\":true", self.at)?,
         }
+        self.lifetime.iter().try_for_each(|lifetime| lifetime.write(out))?;
+        out.write_str(if self.ended { ",\"ended\":true}" } else { "}" })
     }
 
     pub fn entry(&self) -> String {
@@ -52,11 +67,14 @@ impl Version {
 
     pub fn read(json: &RawValue) -> Option<Version> {
         let fields = Fields::read(json).ok()?;
-        fields.only(&["at", "value", "deleted"]).ok()?;
+        fields.only(&[&["at", "value", "deleted", "ended"][..], &Ending::MEMBERS].concat()).ok()?;
         let at = serde_json::from_str::<&str>(fields.member("at")?.get()).ok()?.parse().ok()?;
+        let (lifetime, ended) = (Lifetime::read(&fields).ok()?.map(Arc::new), fields.flag("ended").ok()?);
         match (fields.member("value"), fields.member("deleted").map(RawValue::get)) {
-            (Some(value), None) => Some(Version::row(at, value_text_of(value).ok()?)),
-            (None, Some("true")) => Some(Version::deleted(at)),
+            (Some(value), None) if !ended => {
+                Some(Version { lifetime, ..Version::row(at, value_text_of(value).ok()?) })
+            }
+            (None, Some("true")) if lifetime.is_none() => Some(Version { ended, ..Version::deleted(at) }),
             _ => None,
         }
     }
@@ -67,13 +85,24 @@ impl Version {
 }
 
 impl Tombstone {
+    /// By somebody's word.
+    pub fn deleted(at: Position) -> Tombstone {
+        Tombstone { at, ended: false }
+    }
+
     pub fn entry(self) -> String {
-        Version::deleted(self.at).entry()
+        Version::from(self).entry()
     }
 
     pub fn from_entry(json: &str) -> Option<Tombstone> {
-        let Version { at, value } = Version::from_entry(json)?;
-        value.is_none().then_some(Tombstone { at })
+        let Version { at, value, ended, .. } = Version::from_entry(json)?;
+        value.is_none().then_some(Tombstone { at, ended })
+    }
+}
+
+impl From<Tombstone> for Version {
+    fn from(Tombstone { at, ended }: Tombstone) -> Version {
+        Version { ended, ..Version::deleted(at) }
     }
 }
 
@@ -86,7 +115,8 @@ pub fn in_order_of_merit(key: &Key, version: &mut [Version]) {
         Key::Role(_) | Key::Process(_) => {
             version.sort_by_key(|version| (version.value.is_none(), elder_first(version.at)));
         }
-        _ => version.sort_by_key(|version| elder_first(version.at)),
+        // What somebody wrote goes before an end that nobody asked for (P54).
+        _ => version.sort_by_key(|version| (version.ended, elder_first(version.at))),
     }
 }
 
@@ -97,10 +127,18 @@ fn elder_first(at: Position) -> (NodeId, Reverse<u64>, Reverse<u64>) {
 
 impl Row for Version {
     const TABLE: &'static str = "rival";
+
+    fn weight(&self) -> usize {
+        self.value.as_ref().map_or(0, |value| value.len())
+    }
 }
 
 impl Row for Tombstone {
     const TABLE: &'static str = "tomb";
+
+    fn weight(&self) -> usize {
+        0
+    }
 }
 
 impl Mix for Version {
@@ -110,12 +148,22 @@ impl Mix for Version {
         if let Some(value) = &self.value {
             value.mix(hash);
         }
+        self.lifetime.iter().for_each(|lifetime| lifetime.mix(hash));
+        mix_ended(self.ended, hash);
     }
 }
 
 impl Mix for Tombstone {
     fn mix(&self, hash: &mut Hash) {
         self.at.mix(hash);
+        mix_ended(self.ended, hash);
+    }
+}
+
+/// Digests of states that have no such document stay what they were.
+fn mix_ended(ended: bool, hash: &mut Hash) {
+    if ended {
+        "ended".mix(hash);
     }
 }
 
@@ -157,6 +205,10 @@ impl Conflict {
 
 impl Row for Conflict {
     const TABLE: &'static str = "conflict";
+
+    fn weight(&self) -> usize {
+        self.lost.weight() + self.kept.weight()
+    }
 }
 
 impl Mix for Conflict {

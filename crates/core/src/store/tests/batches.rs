@@ -44,7 +44,13 @@ fn a_rejected_operation_undoes_all_and_is_named() {
     let applied = bench.apply(&command, call(1, 1));
     assert_eq!(
         applied,
-        Applied { outcome: Err(rejection), changes: Vec::new(), events: Vec::new(), restored: false }
+        Applied {
+            outcome: Err(rejection),
+            changes: Vec::new(),
+            events: Vec::new(),
+            ended: Vec::new(),
+            restored: false
+        }
     );
     assert_eq!(bench.store.digest(), before.digest());
     assert!(bench.store.entries().eq(before.entries()));

@@ -20,7 +20,13 @@ fn a_retry_is_told_the_first_result() {
     let applied = bench.apply(&command, call(9, 1));
     assert_eq!(
         applied,
-        Applied { outcome: Ok(reply.clone()), changes: Vec::new(), events: Vec::new(), restored: false }
+        Applied {
+            outcome: Ok(reply.clone()),
+            changes: Vec::new(),
+            events: Vec::new(),
+            ended: Vec::new(),
+            restored: false
+        }
     );
     assert_eq!(bench.entries(), before);
     assert!(reply.created);
@@ -88,26 +94,57 @@ fn calls_are_forgotten_by_cluster_time_a_few_at_a_record() {
     assert_eq!(bench.store.judge(&command("PutDoc", PUT), call(0, 2), bench.now), Judged::Accept);
 }
 
+fn remembered(index: u64, who: u32) -> Remembered {
+    let json = format!(r#"{{"at":"6.2@{index}","body":"1","since_us":0,"who":{who}}}"#);
+    Remembered::from_entry(&json).expect("sound")
+}
+
+/// As many as there may be: one client's, but for the very first one and some others.
+fn full() -> IdempotencyKeys {
+    let mut calls = IdempotencyKeys::default();
+    for key in 0..CALLS_MOST as u64 {
+        let who = if key % 1000 == 0 { 7 } else { 1 };
+        assert!(calls.add(u128::from(key), remembered(key, who)));
+    }
+    calls
+}
+
+/// P52: whoever fills the table pays for it, and nobody else.
 #[test]
-fn at_the_bound_writes_with_a_key_wait() {
+fn at_the_bound_the_oldest_go_of_whoever_has_most() {
     let mut bench = furnished();
     let put = command("PutDoc", PUT);
-    let remembered = |index: u64| -> Remembered {
-        let json = format!(r#"{{"at":"6.2@{index}","body":"1","since_us":0}}"#);
-        Remembered::from_entry(&json).expect("sound")
-    };
-    let mut calls = IdempotencyKeys::default();
-    for key in 1..CALLS_MOST as u64 {
-        assert!(calls.add(u128::from(key), remembered(key)));
+    bench.store.idempotency_keys = full();
+    for (number, who) in [(0, 7), (1, 9), (2, 1)] {
+        let key = Some(Call { key: u128::MAX - number, body: 1, who });
+        assert_eq!(bench.store.judge(&put, key, bench.now), Judged::Accept);
+        let changes = bench.apply(&put, key).changes;
+        assert!(changes.contains(&Key::Call(1 + number)), "the oldest of the client that has most goes");
+        assert_eq!(bench.store.idempotency_keys.table().len(), CALLS_MOST);
     }
-    assert!(!calls.are_full(Span(0)));
-    assert!(calls.add(0, remembered(0)));
-    bench.store.idempotency_keys = calls;
-    assert_eq!(bench.store.judge(&put, call(u128::MAX, 1), bench.now), Judged::TooManyKeys);
+    assert!(
+        matches!(bench.store.judge(&put, call(0, 1), bench.now), Judged::Replay { .. }),
+        "the oldest of all"
+    );
+    assert_eq!(load::reloaded(&bench.store), bench.store);
+}
+
+/// Where sides may meet nothing can be dropped, or the others would have to know: there the greatest waits, and at the end all do.
+#[test]
+fn at_the_bound_of_sides_writes_with_a_key_wait() {
+    let mut bench = furnished();
+    let put = command("PutDoc", PUT);
+    bench.store.merging = Store::mergeable().merging;
+    bench.store.idempotency_keys = full();
+    let key = |who| Some(Call { key: u128::MAX, body: 1, who });
+    assert_eq!(bench.store.judge(&put, key(9), bench.now), Judged::TooManyKeys);
     assert!(matches!(bench.store.judge(&put, call(5, 1), bench.now), Judged::Replay { .. }));
     assert_eq!(bench.store.judge(&put, None, bench.now), Judged::Accept);
     bench.pass(CALLS_KEPT);
-    assert_eq!(bench.store.judge(&put, call(u128::MAX, 1), bench.now), Judged::Accept);
-    bench.apply(&put, call(u128::MAX, 1));
-    assert_eq!(bench.store.idempotency_keys.table().len(), CALLS_MOST + 1 - FORGOTTEN_MOST);
+    assert_eq!(bench.store.judge(&put, key(9), bench.now), Judged::Accept);
+    assert_eq!(
+        bench.store.judge(&put, key(1), bench.now),
+        Judged::TooManyKeys,
+        "it has more than half of them"
+    );
 }

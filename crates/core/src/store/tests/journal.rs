@@ -92,7 +92,7 @@ const DOCUMENT: &str = r#"{"users":[{"name":"ann"}],"elections":[{"name":"cake",
 #[test]
 fn an_operators_document_adds_what_is_absent() {
     let mut sides = quarrelled();
-    for step in merge_steps(DOCUMENT, 7).expect("a good document") {
+    for step in merge_steps(DOCUMENT, 7).expect("a good document").steps {
         sides[0].apply(Entry::Client(step));
     }
     let side = &sides[0];
@@ -110,15 +110,16 @@ fn an_operators_document_adds_what_is_absent() {
 #[test]
 fn what_a_document_does_to_the_journal_is_known_before() {
     let mut sides = quarrelled();
-    let mut steps = merge_steps(DOCUMENT, 7).expect("a good document");
+    let mut steps = merge_steps(DOCUMENT, 7).expect("a good document").steps;
     let last = steps.pop().expect("an end");
     for step in steps {
         sides[0].apply(Entry::Client(step));
     }
-    let expected = sides[0].store.journal_after(&last);
+    let then = sides[0].store.united_by(&last).expect("all parts are there");
+    let expected = (then.conflict_count(), then.conflict_bytes(), then.bytes());
     sides[0].apply(Entry::Client(last));
     let store = &sides[0].store;
-    assert_eq!(expected, Some((store.conflict_count(), store.conflict_bytes())));
+    assert_eq!(expected, (store.conflict_count(), store.conflict_bytes(), store.bytes()));
 }
 
 /// A rival that was forgotten is in the journal, and does not come back.
@@ -152,11 +153,11 @@ fn forgotten_rivals_stay_lost() {
 fn an_operators_document_is_given_up_like_a_restore() {
     let mut sides = quarrelled();
     let before = sides[0].data();
-    for step in [merge_steps(DOCUMENT, 7).expect("good").remove(0), give_up_restore(7)] {
+    for step in [merge_steps(DOCUMENT, 7).expect("good").steps.remove(0), give_up_restore(7)] {
         sides[0].apply(Entry::Client(step));
     }
-    let last = merge_steps(DOCUMENT, 7).expect("good").pop().expect("an end");
-    assert_eq!(sides[0].store.journal_after(&last), None);
+    let last = merge_steps(DOCUMENT, 7).expect("good").steps.pop().expect("an end");
+    assert!(sides[0].store.united_by(&last).is_none());
     let outcome = sides[0].apply(Entry::Client(last)).0.outcome;
     assert_eq!(outcome, Err(Reason::NotStaged.into()), "whoever waits for it learns that nothing came of it");
     assert!(!sides[0].store.is_restoring());
@@ -166,7 +167,7 @@ fn an_operators_document_is_given_up_like_a_restore() {
 #[test]
 fn after_a_restore_the_whole_state_is_handed_over_until_that_is_settled() {
     let mut sides = quarrelled();
-    for step in restore_steps(DOCUMENT, 7).expect("good") {
+    for step in restore_steps(DOCUMENT, 7).expect("good").steps {
         sides[0].apply(Entry::Client(step));
     }
     sides[0].mirror = sides[0].store.entries().collect();

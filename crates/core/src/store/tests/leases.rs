@@ -8,52 +8,54 @@ use super::sides::{Side, meet};
 use super::*;
 use crate::types::{LeaseName, Text};
 
-fn text(name: &str) -> Text {
+pub fn text(name: &str) -> Text {
     Text::from(name)
 }
 
-fn lease_command(operation: LeaseOperation) -> Command {
+pub fn lease_command(operation: LeaseOperation) -> Command {
     Command::Single(Operation::Lease(operation.into()))
 }
 
-fn claim(instance: &str, ttl_ms: u64) -> Arc<Claim> {
-    Claim { instance: text(instance), ttl: Span::millis(ttl_ms), address: None, metadata: None }.into()
+pub fn claim(instance: &str, ttl_ms: u64) -> Arc<Claim> {
+    Claim { instance: text(instance), ttl: Span::millis(ttl_ms), address: None, metadata: None, secret: None }
+        .into()
 }
 
-fn acquire(role: &str, instance: &str) -> Command {
+pub fn acquire(role: &str, instance: &str) -> Command {
     let claim = claim(instance, 30_000);
     lease_command(LeaseOperation::Acquire { role: text(role), claim, elect: false })
 }
 
-fn elect(role: &str, instance: &str) -> Command {
+pub fn elect(role: &str, instance: &str) -> Command {
     let claim = claim(instance, 30_000);
     lease_command(LeaseOperation::Acquire { role: text(role), claim, elect: true })
 }
 
-fn release(role: &str, instance: &str, token: u64) -> Command {
+pub fn release(role: &str, instance: &str, token: u64) -> Command {
     let (role, instance) = (text(role), text(instance));
-    lease_command(LeaseOperation::Release { role, instance, token })
+    lease_command(LeaseOperation::Release { role, instance, token, secret: None })
 }
 
-fn register(id: &str, identifier: &str) -> Command {
+pub fn register(id: &str, identifier: &str) -> Command {
     let (identifier, ttl) = (text(identifier), Span::millis(45_000));
-    let process = NewProcess { identifier, role: None, capabilities: None, metadata: None, ttl };
+    let process =
+        NewProcess { identifier, role: None, capabilities: None, metadata: None, ttl, secret: None };
     lease_command(LeaseOperation::Register { id: text(id), process: process.into() })
 }
 
-fn role(name: &str) -> LeaseName {
+pub fn role(name: &str) -> LeaseName {
     LeaseName::Role(text(name))
 }
 
 impl Bench {
     /// What became of leases, or why nothing did.
-    fn lease(&mut self, command: &Command) -> Result<Vec<LeaseEvent>, Reason> {
+    pub fn lease(&mut self, command: &Command) -> Result<Vec<LeaseEvent>, Reason> {
         let applied = self.apply(command, None);
         assert_eq!(applied.changes.is_empty(), applied.outcome.is_err());
         applied.outcome.map(|_| applied.events).map_err(|rejection| rejection.reason)
     }
 
-    fn token(&self, name: &str) -> u64 {
+    pub fn token(&self, name: &str) -> u64 {
         self.store.role(name).map_or(0, |role| role.token)
     }
 }
@@ -151,16 +153,16 @@ fn a_process_keeps_its_place_when_it_comes_again() {
     let now = bench.store.process("p").cloned().expect("there");
     assert_eq!((now.token, now.since), (before.token, before.since));
     assert_eq!(&*now.new.identifier, "other");
-    let events = bench.lease(&Command::remove_process(text("p"))).expect("there");
+    let events = bench.lease(&Command::remove_process(text("p"), None)).expect("there");
     assert!(matches!(&events[..], [LeaseEvent::ProcessRemoved { why: Ended::Removed, .. }]));
-    let missing = bench.lease(&Command::remove_process(text("p")));
+    let missing = bench.lease(&Command::remove_process(text("p"), None));
     assert!(matches!(missing, Err(Reason::NotFound { thing: Thing::Process, .. })));
 }
 
 fn describe(role: Option<&str>, metadata: &str, ttl_ms: u64) -> Arc<NewProcess> {
     let (capabilities, metadata) = (Some(text(r#"["gpu"]"#)), Some(text(metadata)));
     let (identifier, ttl) = (text("cms"), Span::millis(ttl_ms));
-    NewProcess { identifier, role: role.map(text), capabilities, metadata, ttl }.into()
+    NewProcess { identifier, role: role.map(text), capabilities, metadata, ttl, secret: None }.into()
 }
 
 #[test]
@@ -185,7 +187,7 @@ fn a_process_that_says_something_else_of_itself_is_news() {
         r#","process":"p","identifier":"cms","previous_role":"slave","capabilities":["gpu"],"metadata":{"n":2}"#
     );
     let (identifier, ttl) = (text("other"), Span::millis(60_000));
-    let bare = NewProcess { identifier, role: None, capabilities: None, metadata: None, ttl };
+    let bare = NewProcess { identifier, role: None, capabilities: None, metadata: None, ttl, secret: None };
     assert_eq!(told(register(bare.into())), r#","process":"p","identifier":"other""#);
 }
 
@@ -196,7 +198,7 @@ fn a_restore_takes_nothing_from_those_who_hold() {
     bench.lease(&acquire("r", "a")).expect("free");
     bench.ok("PutDoc", r#"{"key":"k","value":1}"#);
     let (token, last) = (bench.token("r"), bench.store.last_token());
-    for step in restore_steps("{}", 1).expect("a document") {
+    for step in restore_steps("{}", 1).expect("a document").steps {
         bench.apply_entry(Entry::Client(step));
     }
     assert!(bench.store.doc("k").is_none());
@@ -204,47 +206,8 @@ fn a_restore_takes_nothing_from_those_who_hold() {
     assert_eq!(load::reloaded(&bench.store), bench.store);
 }
 
-#[test]
-fn lists_go_on_where_they_stopped() {
-    let mut bench = Bench::new();
-    for name in ["a/1", "a/2", "b"] {
-        bench.lease(&acquire(name, "i")).expect("free");
-        bench.lease(&register(name, "cms")).expect("new");
-    }
-    let names = |names: &[&str]| names.iter().map(|name| text(name)).collect::<Vec<_>>();
-    assert_eq!(bench.store.roles("a/", None, 1), (names(&["a/1"]), Some(text("a/1"))));
-    assert_eq!(bench.store.roles("a/", Some("a/1"), 1), (names(&["a/2"]), None));
-    let all = ProcessFilter::default();
-    assert_eq!(bench.store.processes(&all, None, 2), (names(&["a/1", "a/2"]), Some(text("a/2"))));
-    assert_eq!(bench.store.processes(&all, Some("a/2"), 2), (names(&["b"]), None));
-    let other = ProcessFilter { identifier: Some("cmt"), ..all };
-    assert_eq!(bench.store.processes(&other, None, 2), (Vec::new(), None));
-}
-
-#[test]
-fn capabilities_are_found_in_lists_and_objects() {
-    let can = |capabilities: &str, wanted: &str| {
-        let mut bench = Bench::new();
-        let process = NewProcess {
-            identifier: text("cms"),
-            role: Some(text("slave")),
-            capabilities: Some(text(capabilities)),
-            metadata: None,
-            ttl: TTL_LEAST,
-        };
-        let operation = LeaseOperation::Register { id: text("p"), process: process.into() };
-        bench.lease(&lease_command(operation)).expect("new");
-        let filter = ProcessFilter { capability: Some(wanted), role: Some("slave"), identifier: None };
-        !bench.store.processes(&filter, None, 1).0.is_empty()
-    };
-    assert!(can(r#"["gpu","cpu"]"#, "cpu") && !can(r#"["gpu"]"#, "cpu"));
-    assert!(can(r#"{"gpu":true,"slots":0}"#, "gpu") && can(r#"{"slots":0}"#, "slots"));
-    assert!(!can(r#"{"gpu":false,"cpu":null}"#, "gpu") && !can(r#"{"cpu":null}"#, "cpu"));
-    assert!(can(r#""gpu""#, "gpu") && !can("7", "7"));
-}
-
 impl Side {
-    fn lease(&mut self, command: &Command) -> Vec<LeaseEvent> {
+    pub fn lease(&mut self, command: &Command) -> Vec<LeaseEvent> {
         self.apply(Entry::Client(command.to_payload(None))).0.events
     }
 
@@ -361,10 +324,30 @@ fn leases_come_through_any_meetings() {
     }
 }
 
+/// One that ends with a lease, by its ttl, both, or not at all.
+fn any_doc(rng: &mut Rng, store: &Store) -> Command {
+    let (key, value) = (rng.pick(&["k", "l", "a/m", "a/n"]), rng.below(3));
+    let held: Vec<(LeaseName, u64)> = store
+        .leases()
+        .filter(|(name, _)| !matches!(name, LeaseName::Doc(_)))
+        .map(|(name, lease)| (name, lease.token))
+        .collect();
+    let with = match held.get(rng.below(held.len() + 1)) {
+        Some((name, token)) => format!(r#","with":"{}","token":{token}"#, lease_path(name)),
+        None => String::new(),
+    };
+    let ttl = rng.pick(&["", r#","ttl_ms":5000"#]);
+    match rng.one_in(5) && store.doc(key).is_some() {
+        true => command("DeleteDoc", &format!(r#"{{"key":"{key}"}}"#)),
+        false => command("PutDoc", &format!(r#"{{"key":"{key}","value":{value}{ttl}{with}}}"#)),
+    }
+}
+
 fn any_lease(rng: &mut Rng, store: &Store) -> Command {
     let (name, instance) = (rng.pick(&["r", "s", "t"]), rng.pick(&["a", "b", "c"]));
     let leases: Leases = store.leases().map(|(name, lease)| (name, lease.token)).collect();
-    match rng.below(8) {
+    match rng.below(12) {
+        8.. => any_doc(rng, store),
         0..3 => acquire(name, instance),
         3 => elect(name, instance),
         4 => release(name, instance, store.role(name).map_or(1, |role| role.token)),

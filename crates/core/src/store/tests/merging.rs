@@ -207,7 +207,8 @@ fn a_call_is_remembered_across_a_restore_and_a_merge() {
     let put = command("PutDoc", r#"{"key":"once","value":1}"#);
     sides[1].apply(Entry::Client(put.to_payload(call(9, 1))));
     let at = sides[1].store.applied();
-    for step in crate::store::restore_steps(r#"{"docs":[{"key":"only","value":1}]}"#, 7).expect("good") {
+    for step in crate::store::restore_steps(r#"{"docs":[{"key":"only","value":1}]}"#, 7).expect("good").steps
+    {
         sides[1].apply(Entry::Client(step));
     }
     sides[1].mirror = sides[1].store.entries().collect();

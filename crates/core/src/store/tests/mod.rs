@@ -1,20 +1,24 @@
 //! The store, rule by rule and at random.
 
 mod batches;
+mod bonds;
 mod calls;
 mod differences;
 mod document;
 mod garbage;
 mod journal;
-mod leases;
+mod lease_lists;
+pub mod leases;
 mod load;
 mod meetings;
 mod merging;
 mod parse;
+mod quota;
 mod random;
 mod restore;
 mod rng;
 mod rules;
+mod secrets;
 mod sides;
 mod tables;
 mod views;
@@ -90,7 +94,7 @@ fn command(storage_cmd: &str, payload: &str) -> Command {
 }
 
 fn call(key: u128, body: u64) -> Option<Call> {
-    Some(Call { key, body })
+    Some(Call { key, body, who: 0 })
 }
 
 /// Some users, an election with a vote, and some documents.
@@ -107,13 +111,20 @@ fn furnished() -> Bench {
 }
 
 impl Store {
+    /// What must be true of any state: it knows how large it is, and no document outlives its lease (P54, P55).
+    fn check_sound(&self) {
+        assert_eq!(self.digest(), self.digest_anew());
+        assert_eq!(self.bytes(), self.bytes_anew());
+        assert_eq!(self.loose_docs(), Vec::<crate::types::Text>::new());
+    }
+
     /// The digest as it would be if it were not kept up.
     fn digest_anew(&self) -> u64 {
         let tables = [
             self.users.digest_anew(),
             self.elections.digest_anew(),
             self.votes.table().digest_anew(),
-            self.docs.digest_anew(),
+            self.docs.table().digest_anew(),
             self.roles.digest_anew(),
             self.processes.digest_anew(),
             super::state::token_digest(self.last_token),

@@ -57,7 +57,7 @@ fn documents_stand_in_the_log_with_their_conditions() {
 
 #[test]
 fn commands_for_documents_need_no_json_around_them() {
-    let put = |condition| Command::put_doc("a/b", raw("[ 1 ]"), condition).expect("sound");
+    let put = |condition| Command::put_doc("a/b", raw("[ 1 ]"), condition, Ending::default()).expect("sound");
     let same = |payload: &str| command("PutDoc", payload);
     assert_eq!(put(Condition::None), same(r#"{"key":"a/b","value":[1]}"#));
     assert_eq!(put(Condition::Rev("7".into())), same(r#"{"key":"a/b","value":[1],"if_rev":"7"}"#));

@@ -142,7 +142,7 @@ fn an_unreadable_record_changes_nothing() {
     let before = bench.store.clone();
     let sound = command("PutDoc", r#"{"key":"k","value":1}"#).to_payload(None);
     let mut newer = sound.clone();
-    newer.format.0 += 1;
+    newer.format.0 = COMMANDS.0 + 1;
     let unknown = crate::types::Payload { kind: 77, ..sound.clone() };
     let torn = crate::types::Payload { text: "{\"key\":".into(), ..sound };
     for payload in [newer, unknown, torn] {

@@ -19,7 +19,11 @@ impl Pair {
         if rng.below(3) == 0 {
             assert_eq!(self.table.remove(&key), self.model.remove(&key));
         } else {
-            let doc = Doc { at: Position::new(Epoch::ZERO, index), value: index.to_string().into() };
+            let doc = Doc {
+                at: Position::new(Epoch::ZERO, index),
+                value: index.to_string().into(),
+                lifetime: None,
+            };
             assert_eq!(self.table.insert(key.clone(), doc.clone()), self.model.insert(key, doc));
         }
     }
@@ -27,6 +31,7 @@ impl Pair {
     fn check(&self, rng: &mut Rng) {
         assert!(self.table.iter().eq(self.model.iter()));
         assert_eq!((self.table.len(), self.table.digest()), (self.model.len(), self.table.digest_anew()));
+        assert_eq!(self.table.bytes(), self.table.bytes_anew());
         let key = format!("k/{:02}", rng.below(40));
         assert_eq!(self.table.get(&key), self.model.get(key.as_str()));
         let prefix = format!("k/{}", rng.below(4));

@@ -1,0 +1,105 @@
+//! How long a document stands, unless somebody deletes it before (P54).
+//!
+//! `"ttl_ms"`: it ends when nobody has written or renewed it for that long. `"with": "role/leader", "token"`: it ends with that
+//! lease, in the same record. Both may be there; neither is a document that stays.
+
+use std::fmt::{self, Write};
+
+use super::leases::span_of;
+use crate::store::encoding::{
+    BadField, DOC_TTL_MOST, Fields, NAME_MOST, Problem, TOKENS_END, TTL_LEAST, fields, write_text,
+};
+use crate::types::{LeaseName, Span, Text};
+
+/// What a writer asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    pub ttl: Option<Span>,
+    pub with: Option<Tether>,
+}
+
+/// The lease that a document is to end with. A process has no token that its clients know: whichever registration stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tether {
+    pub lease: LeaseName,
+    pub token: Option<u64>,
+}
+
+impl Ending {
+    /// The members that every object has which may say it.
+    pub const MEMBERS: [&str; 3] = ["ttl_ms", "with", "token"];
+
+    /// From the members of an object that may have others.
+    pub fn read(fields: &Fields) -> Result<Ending, BadField> {
+        let ttl = span_of(fields, TTL_LEAST, DOC_TTL_MOST)?;
+        let token = fields.given("token").map(|_| fields.token("token")).transpose()?;
+        let with = fields.given("with").map(fields::text).transpose();
+        let with = with.map_err(|error| error.within("with"))?;
+        Ending { ttl, with: with.map(|with| tether(&with, token)).transpose()? }.checked(token)
+    }
+
+    /// The same from the parameters of a request.
+    pub fn of_query(
+        ttl_ms: Option<&str>,
+        with: Option<&str>,
+        token: Option<&str>,
+    ) -> Result<Ending, BadField> {
+        let ttl = ttl_ms.map(ttl_of).transpose()?;
+        let token = token.map(token_of).transpose()?;
+        Ending { ttl, with: with.map(|with| tether(with, token)).transpose()? }.checked(token)
+    }
+
+    fn checked(self, token: Option<u64>) -> Result<Ending, BadField> {
+        match (&self.with, token) {
+            (None, Some(_)) => Err(BadField::new("with", Problem::Missing)),
+            _ => Ok(self),
+        }
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.ttl.is_none() && self.with.is_none()
+    }
+
+    /// Its members, each with its comma before it.
+    pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        self.ttl.iter().try_for_each(|ttl| write!(out, ",\"ttl_ms\":{}", ttl.0 / 1000))?;
+        let Some(Tether { lease, token }) = &self.with else { return Ok(()) };
+        out.write_str(",\"with\":")?;
+        write_text(out, &lease_path(lease))?;
+        token.iter().try_for_each(|token| write!(out, ",\"token\":{token}"))
+    }
+}
+
+/// `role/leader`, `process/worker-7`.
+pub fn lease_path(lease: &LeaseName) -> String {
+    match lease {
+        LeaseName::Role(name) => format!("role/{name}"),
+        LeaseName::Process(id) => format!("process/{id}"),
+        LeaseName::Doc(key) => format!("doc/{key}"),
+    }
+}
+
+fn tether(with: &str, token: Option<u64>) -> Result<Tether, BadField> {
+    let no_lease = || BadField::new("with", Problem::NoLease);
+    let (kind, name) = with.split_once('/').ok_or_else(no_lease)?;
+    fields::check_text(name, NAME_MOST).map_err(|error| error.within("with"))?;
+    let name = Text::from(name);
+    match (kind, token) {
+        ("role", None) => Err(BadField::new("token", Problem::Missing)),
+        ("role", token) => Ok(Tether { lease: LeaseName::Role(name), token }),
+        ("process", token) => Ok(Tether { lease: LeaseName::Process(name), token }),
+        _ => Err(no_lease()),
+    }
+}
+
+fn ttl_of(text: &str) -> Result<Span, BadField> {
+    let (least, most) = (TTL_LEAST.0 / 1000, DOC_TTL_MOST.0 / 1000);
+    let ms = text.parse().ok().filter(|ms| (least..=most).contains(ms));
+    let wrong = Problem::NotBetween { least: least as i64, most: most as i64 };
+    ms.map(Span::millis).ok_or_else(|| BadField::new("ttl_ms", wrong))
+}
+
+fn token_of(text: &str) -> Result<u64, BadField> {
+    let token = text.parse().ok().filter(|token| *token < TOKENS_END);
+    token.ok_or_else(|| BadField::new("token", Problem::NotAToken))
+}

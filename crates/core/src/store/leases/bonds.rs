@@ -1,0 +1,105 @@
+//! Documents that end with a lease, and those that end by their ttl (P54).
+//!
+//! A document goes in the record that ends its lease, and in the merge or restore after which its lease does not stand: no state
+//! has the one without the other.
+
+use super::events::DocEnded;
+use super::rules::Effects;
+use crate::protocol::mutant::{self, Mutant};
+use crate::store::command::{Condition, Ending, Reason, Tether, Thing};
+use crate::store::encoding::TETHERED_MOST;
+use crate::store::state::Store;
+use crate::store::tables::{Bond, Key, Lifetime, Tombstone, Written};
+use crate::types::{LeaseName, Position, Text};
+
+impl Store {
+    pub(in crate::store) fn check_ending(&self, key: &str, ending: &Ending) -> Result<(), Reason> {
+        match &ending.with {
+            Some(Tether { lease, token }) => self.check_bond(key, lease, *token),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a document may end with this lease.
+    pub(in crate::store) fn check_bond(
+        &self,
+        key: &str,
+        lease: &LeaseName,
+        token: Option<u64>,
+    ) -> Result<(), Reason> {
+        let refused = |field| Err(Reason::LeaseNotHeld { lease: lease.clone(), field });
+        match (self.lease(lease), token) {
+            (None, _) => refused("with"),
+            (Some(held), Some(token)) if held.token != token => refused("token"),
+            _ if self.docs.is_bound_to(lease, key) => Ok(()),
+            _ if self.docs.count_bound_to(lease) >= TETHERED_MOST => {
+                Err(Reason::TooManyTethered { lease: lease.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a document's row says of its end. Only after `check_ending`.
+    pub(in crate::store) fn lifetime_of(&self, ending: &Ending) -> Option<Lifetime> {
+        let with = ending.with.as_ref().and_then(|Tether { lease, .. }| {
+            let token = self.lease(lease)?.token;
+            Some(Bond { lease: lease.clone(), token })
+        });
+        (!ending.is_none()).then_some(Lifetime { ttl: ending.ttl, with })
+    }
+
+    /// Whether whoever renews a document means the one that is there.
+    pub fn check_renewal(&self, key: &Text, condition: &Condition) -> Result<(), Reason> {
+        let Some(doc) = self.docs.get(key) else {
+            return Err(Reason::NotFound { thing: Thing::Document, name: key.clone() });
+        };
+        self.check_condition(key, condition)?;
+        match doc.lease() {
+            Some(_) => Ok(()),
+            None => Err(Reason::NoTtl { key: key.clone() }),
+        }
+    }
+
+    /// How many rows go where this lease ends.
+    pub fn ends_with(&self, lease: &LeaseName) -> usize {
+        1 + self.docs.count_bound_to(lease)
+    }
+
+    /// All that was to end with a lease that has just ended.
+    pub(super) fn end_bound(&mut self, lease: &LeaseName, effects: &mut Effects) {
+        if mutant::is_on(Mutant::BoundDocOutlivesLease) {
+            return;
+        }
+        let keys: Vec<Text> = self.docs.bound_to(lease).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.end_doc(&key, DocEnded::WithLease, effects);
+        }
+    }
+
+    pub(super) fn end_doc(&mut self, key: &Text, why: DocEnded, effects: &mut Effects) {
+        let Some(doc) = self.docs.remove(key) else { return };
+        effects.ended.push((key.clone(), why));
+        let gone = Written::Gone(Tombstone { at: effects.at, ended: true });
+        self.note_lease(Key::Doc(key.clone()), Some(doc.at), gone, effects);
+    }
+
+    /// The keys of documents whose lease does not stand: none in any state that was committed.
+    pub fn loose_docs(&self) -> Vec<Text> {
+        let stands = |lease: &LeaseName, token| self.lease(lease).is_some_and(|held| held.token == token);
+        let loose = self.docs.bonds().filter(|(_, lease, token)| !stands(lease, *token));
+        loose.map(|(key, ..)| key.clone()).collect()
+    }
+
+    /// Two states have become one, or another has been put in the place of this one: what was to end with a lease that has
+    /// not come through ends here.
+    pub(in crate::store) fn end_loose(&mut self, at: Position, changes: &mut Vec<Key>) -> Vec<Text> {
+        if mutant::is_on(Mutant::LooseDocsStay) {
+            return Vec::new();
+        }
+        let loose = self.loose_docs();
+        for key in &loose {
+            self.erase(&Key::Doc(key.clone()), Some(Tombstone { at, ended: true }), changes);
+        }
+        loose
+    }
+}

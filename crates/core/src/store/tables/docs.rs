@@ -1,0 +1,118 @@
+//! The documents, and what follows from them: which end with a lease, which have a ttl, and how much stands under each area.
+//!
+//! What follows is in no digest and no snapshot.
+
+use imbl::{OrdMap, OrdSet};
+
+use super::data::Doc;
+use super::lifetime::Bond;
+use super::table::{Table, weight};
+use crate::types::{LeaseName, Text};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Docs {
+    table: Table<Text, Doc>,
+    /// The keys of those that end with a lease, by its name, each with the token of the grant.
+    bound: OrdMap<LeaseName, OrdMap<Text, u64>>,
+    with_ttl: OrdSet<Text>,
+    /// How many bytes stand under each area.
+    areas: OrdMap<Text, u64>,
+}
+
+impl Docs {
+    pub fn table(&self) -> &Table<Text, Doc> {
+        &self.table
+    }
+
+    pub fn table_mut(&mut self) -> &mut Table<Text, Doc> {
+        &mut self.table
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Doc> {
+        self.table.get(key)
+    }
+
+    pub fn insert(&mut self, key: Text, doc: Doc) -> Option<Doc> {
+        self.note(&key, &doc);
+        let before = self.table.insert(key.clone(), doc.clone());
+        if let Some(before) = &before {
+            self.forget(&key, before, Some(&doc));
+        }
+        before
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Doc> {
+        let before = self.table.remove(key)?;
+        self.forget(&key.into(), &before, None);
+        Some(before)
+    }
+
+    /// The keys of the documents that end with this lease, under whichever token.
+    pub fn bound_to(&self, lease: &LeaseName) -> impl Iterator<Item = (&Text, u64)> {
+        self.bound.get(lease).into_iter().flatten().map(|(key, token)| (key, *token))
+    }
+
+    /// How many they are.
+    pub fn count_bound_to(&self, lease: &LeaseName) -> usize {
+        self.bound.get(lease).map_or(0, OrdMap::len)
+    }
+
+    pub fn is_bound_to(&self, lease: &LeaseName, key: &str) -> bool {
+        self.bound.get(lease).is_some_and(|keys| keys.contains_key(key))
+    }
+
+    /// Every document that ends with some lease.
+    pub fn bonds(&self) -> impl Iterator<Item = (&Text, &LeaseName, u64)> {
+        self.bound.iter().flat_map(|(lease, keys)| keys.iter().map(move |(key, token)| (key, lease, *token)))
+    }
+
+    pub fn with_ttl(&self) -> impl Iterator<Item = (&Text, &Doc)> {
+        self.with_ttl.iter().filter_map(|key| Some((key, self.table.get(key)?)))
+    }
+
+    pub fn bytes_in(&self, area: &str) -> u64 {
+        self.areas.get(area).copied().unwrap_or(0)
+    }
+
+    fn note(&mut self, key: &Text, doc: &Doc) {
+        if let Some(Bond { lease, token }) = doc.bond() {
+            self.bound.entry(lease.clone()).or_default().insert(key.clone(), *token);
+        }
+        if doc.lease().is_some() {
+            self.with_ttl.insert(key.clone());
+        }
+        if let Some(area) = area(key) {
+            *self.areas.entry(area.into()).or_default() += weight(key, doc);
+        }
+    }
+
+    /// `now` stands in its place.
+    fn forget(&mut self, key: &Text, before: &Doc, now: Option<&Doc>) {
+        let bond = now.and_then(Doc::bond).map(|bond| &bond.lease);
+        if let Some(Bond { lease, .. }) = before.bond().filter(|before| Some(&before.lease) != bond) {
+            self.unbind(lease, key);
+        }
+        if now.is_none_or(|now| now.lease().is_none()) {
+            self.with_ttl.remove(key);
+        }
+        let Some(area) = area(key) else { return };
+        let left = self.bytes_in(area).saturating_sub(weight(key, before));
+        match left {
+            0 => self.areas.remove(area),
+            left => self.areas.insert(area.into(), left),
+        };
+    }
+
+    fn unbind(&mut self, lease: &LeaseName, key: &Text) {
+        let Some(keys) = self.bound.get_mut(lease) else { return };
+        keys.remove(key);
+        if keys.is_empty() {
+            self.bound.remove(lease);
+        }
+    }
+}
+
+/// What a limit can be set on: a key up to its first slash, and with it.
+pub fn area(key: &str) -> Option<&str> {
+    key.find('/').map(|slash| &key[..=slash])
+}

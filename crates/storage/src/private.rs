@@ -1,0 +1,87 @@
+//! What a node keeps is for its own user's eyes, also where a program that did not care has made it.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use super::files::{DIR_MODE, FILE_MODE};
+
+/// What may stand in a data directory. Whatever else is there is none of ours.
+const NAMES: [&str; 8] =
+    ["identity", "identity.new", "lock", "vote", "vote.new", "log", "snapshots", "quarantine"];
+
+/// Takes from everybody but their owner what they may do with a data directory and its files. Says of how many; none if there is no
+/// directory yet.
+pub fn close_to_others(dir: &Path) -> io::Result<usize> {
+    let mut closed = close(dir)?;
+    for name in NAMES {
+        closed += close_all(&dir.join(name))?;
+    }
+    Ok(closed)
+}
+
+fn close_all(path: &Path) -> io::Result<usize> {
+    let mut closed = close(path)?;
+    let is_dir = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    if is_dir {
+        for entry in fs::read_dir(path)? {
+            closed += close_all(&entry?.path())?;
+        }
+    }
+    Ok(closed)
+}
+
+/// A link is left alone, and so is what it leads to.
+fn close(path: &Path) -> io::Result<usize> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        metadata => metadata?,
+    };
+    if metadata.is_symlink() || metadata.mode() & 0o077 == 0 {
+        return Ok(0);
+    }
+    let mode = if metadata.is_dir() { DIR_MODE } else { FILE_MODE };
+    fs::set_permissions(path, Permissions::from_mode(mode))?;
+    Ok(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TempDir, reopen};
+
+    fn open_to_others(path: &Path) -> Vec<String> {
+        let mode = fs::symlink_metadata(path).unwrap().mode();
+        let mut found = if mode & 0o077 == 0 { Vec::new() } else { vec![path.display().to_string()] };
+        if path.is_dir() {
+            found
+                .extend(fs::read_dir(path).unwrap().flat_map(|entry| open_to_others(&entry.unwrap().path())));
+        }
+        found
+    }
+
+    #[test]
+    fn whatever_is_made_is_made_closed() {
+        let dir = TempDir::new();
+        let data = dir.path().join("data");
+        drop(reopen(&data));
+        assert_eq!(open_to_others(&data), [""; 0]);
+    }
+
+    #[test]
+    fn what_stands_open_is_closed_once_and_nothing_else_is_touched() {
+        let dir = TempDir::new();
+        let data = dir.path().join("data");
+        assert_eq!(close_to_others(&data).unwrap(), 0, "there is nothing yet");
+        drop(reopen(&data));
+        let strangers = data.join("notes.txt");
+        fs::write(&strangers, "").unwrap();
+        for path in [&data, &data.join("vote"), &data.join("log"), &strangers] {
+            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        assert_eq!(close_to_others(&data).unwrap(), 3);
+        assert_eq!(close_to_others(&data).unwrap(), 0);
+        assert_eq!(open_to_others(&data), [strangers.display().to_string()]);
+    }
+}

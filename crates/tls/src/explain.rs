@@ -1,0 +1,63 @@
+//! What a failed handshake means, in words that somebody can act on.
+
+use std::error::Error as StdError;
+use std::io;
+
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+
+/// None: this failure has nothing to do with TLS.
+pub fn explain(error: &(dyn StdError + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<Error>() {
+            return Some(said(error));
+        }
+        // One that wraps another does not name that one as its source, but what lies below it.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match inner {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+fn said(error: &Error) -> String {
+    match error {
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "it does not speak TLS: call it by http://".to_string()
+        }
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "its certificate is of a CA that is not trusted here: name the CA's file (--ca, ELDEST_CA, tls.ca_file)"
+                .to_string()
+        }
+        Error::InvalidCertificate(CertificateError::BadSignature) => {
+            "its certificate is not signed by the CA that is trusted here".to_string()
+        }
+        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            "its certificate has expired, or this machine's clock is wrong".to_string()
+        }
+        Error::InvalidCertificate(
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+        ) => "its certificate is not valid yet, or this machine's clock is wrong".to_string(),
+        Error::AlertReceived(alert) => refused(*alert),
+        other => format!("TLS failed: {other}"),
+    }
+}
+
+/// The other side's words for what it does not like about this side.
+fn refused(alert: AlertDescription) -> String {
+    let why = match alert {
+        AlertDescription::CertificateRequired => "it wants a client certificate: name one (--cert, --key)",
+        AlertDescription::UnknownCA | AlertDescription::DecryptError => {
+            "it does not trust the CA of the certificate that it was shown"
+        }
+        AlertDescription::CertificateExpired => "it holds the certificate that it was shown for expired",
+        AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => {
+            "it refuses the certificate that it was shown"
+        }
+        AlertDescription::InternalError => "it has no room for another connection",
+        other => return format!("it ends the handshake: {other:?}"),
+    };
+    why.to_string()
+}

@@ -1,0 +1,120 @@
+//! PEM files, with their bounds, and what can be wrong with them.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use crate::provider::provider;
+
+/// A bundle of all public CAs has a fifth of this.
+const FILE_BYTES_MOST: u64 = 1 << 20;
+
+/// Which of the files it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Certificate,
+    Key,
+    Ca,
+    ClientCa,
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsError {
+    pub kind: Kind,
+    pub path: PathBuf,
+    /// To be read after "the file …".
+    pub why: String,
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the file {} {}", self.path.display(), self.why)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+/// A file as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pem {
+    kind: Kind,
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Pem {
+    pub fn read(kind: Kind, path: &Path) -> Result<Pem, TlsError> {
+        let mut pem = Pem { kind, path: path.to_path_buf(), bytes: Vec::new() };
+        let read =
+            File::open(path).and_then(|file| file.take(FILE_BYTES_MOST + 1).read_to_end(&mut pem.bytes));
+        match read {
+            Err(error) => Err(pem.wrong(format!("cannot be read: {error}"))),
+            Ok(bytes) if bytes as u64 > FILE_BYTES_MOST => {
+                Err(pem.wrong(format!("is longer than {FILE_BYTES_MOST} bytes: name another file")))
+            }
+            Ok(_) => Ok(pem),
+        }
+    }
+
+    pub fn wrong(&self, why: impl Into<String>) -> TlsError {
+        TlsError { kind: self.kind, path: self.path.clone(), why: why.into() }
+    }
+
+    /// At least one, in the file's order.
+    pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.bytes).collect();
+        match read {
+            Ok(found) if !found.is_empty() => Ok(found),
+            Ok(_) => Err(self.wrong("holds no certificate: it wants -----BEGIN CERTIFICATE-----")),
+            Err(error) => Err(self.wrong(format!("cannot be understood: {error}"))),
+        }
+    }
+
+    pub fn key(&self) -> Result<PrivateKeyDer<'static>, TlsError> {
+        // A reader's own words could quote what must not be shown.
+        PrivateKeyDer::from_pem_slice(&self.bytes)
+            .map_err(|_| self.wrong("holds no private key: it wants -----BEGIN PRIVATE KEY-----"))
+    }
+
+    /// Those who vouch for others.
+    pub fn roots(&self) -> Result<Arc<RootCertStore>, TlsError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in self.certificates()? {
+            roots
+                .add(certificate)
+                .map_err(|error| self.wrong(format!("holds what is no certificate of a CA: {error}")))?;
+        }
+        Ok(Arc::new(roots))
+    }
+}
+
+/// A certificate, those that lead from it to its CA, and its key.
+pub fn certified(certificate: &Pem, key: &Pem) -> Result<CertifiedKey, TlsError> {
+    let (chain, private) = (certificate.certificates()?, key.key()?);
+    let signer = provider()
+        .key_provider
+        .load_private_key(private)
+        .map_err(|error| key.wrong(format!("holds a key that cannot be used: {error}")))?;
+    let certified = CertifiedKey::new(chain, signer);
+    match certified.keys_match() {
+        Ok(()) => Ok(certified),
+        Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(certified),
+        Err(_) => {
+            let certificate = certificate.path.display();
+            Err(key.wrong(format!("holds another key than the certificate in {certificate} is for")))
+        }
+    }
+}
+
+/// For showing them.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    Pem::read(Kind::Certificate, path)?.certificates()
+}

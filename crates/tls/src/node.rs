@@ -1,0 +1,189 @@
+//! A node's certificates: what its files say, and what they said before while they are wrong.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::ServerConfig;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+
+use crate::callers::Callers;
+use crate::facts::Facts;
+use crate::files::{Kind, Pem, TlsError, certified};
+use crate::names::NodeName;
+use crate::provider::provider;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    /// Those who vouch for nodes.
+    pub ca: PathBuf,
+    /// Those who vouch for clients, besides.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// What does not change while the node runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    pub cluster: String,
+    pub node: u32,
+    /// Whether clients, too, must show a certificate.
+    pub client_certs_required: bool,
+}
+
+/// Who has called, by its certificate. Whoever shows none is nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The node of this cluster whose certificate it is.
+    pub node: Option<u32>,
+}
+
+/// What is used for new connections.
+#[derive(Debug)]
+pub struct NodeTls {
+    files: NodeFiles,
+    rules: Rules,
+    current: RwLock<Arc<Material>>,
+}
+
+#[derive(Debug)]
+struct Material {
+    /// As the files were read.
+    pems: Vec<Pem>,
+    own: Arc<CertifiedKey>,
+    facts: Facts,
+    servers: Arc<WebPkiServerVerifier>,
+    callers: Arc<Callers>,
+    server: Arc<ServerConfig>,
+}
+
+impl NodeTls {
+    /// Or everything that is wrong with the files.
+    pub fn load(files: NodeFiles, rules: Rules) -> Result<NodeTls, Vec<TlsError>> {
+        let material = Material::new(read(&files)?, &rules)?;
+        Ok(NodeTls { files, rules, current: RwLock::new(Arc::new(material)) })
+    }
+
+    /// Looks at the files again. Whether they have changed; after a mistake, what was used before stays in use.
+    pub fn reload(&self) -> Result<bool, Vec<TlsError>> {
+        let pems = read(&self.files)?;
+        if pems == self.current().pems {
+            return Ok(false);
+        }
+        let material = Material::new(pems, &self.rules)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(material);
+        Ok(true)
+    }
+
+    /// How callers are answered.
+    pub fn server(&self) -> Arc<ServerConfig> {
+        self.current().server.clone()
+    }
+
+    /// Whose certificate this is. It has passed the handshake.
+    pub fn caller(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Caller {
+        let names = chain.first().map(NodeName::all).unwrap_or_default();
+        let ours = |name: &&NodeName| name.cluster == self.rules.cluster;
+        let node = names.iter().find(ours).map(|name| name.id);
+        Caller { node: node.filter(|_| self.current().callers.may_name_nodes(chain, now)) }
+    }
+
+    /// What this node's own certificate says.
+    pub fn facts(&self) -> Facts {
+        self.current().facts.clone()
+    }
+
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    pub(crate) fn servers(&self) -> Arc<dyn ServerCertVerifier> {
+        self.current().servers.clone()
+    }
+
+    pub(crate) fn own(&self) -> Arc<CertifiedKey> {
+        self.current().own.clone()
+    }
+
+    fn current(&self) -> Arc<Material> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// In the order of the fields.
+fn read(files: &NodeFiles) -> Result<Vec<Pem>, Vec<TlsError>> {
+    let named = [(Kind::Certificate, &files.cert), (Kind::Key, &files.key), (Kind::Ca, &files.ca)];
+    let client_ca = files.client_ca.iter().map(|path| (Kind::ClientCa, path));
+    all(named.into_iter().chain(client_ca).map(|(kind, path)| Pem::read(kind, path)))
+}
+
+/// Every success, or every failure.
+fn all<T>(results: impl Iterator<Item = Result<T, TlsError>>) -> Result<Vec<T>, Vec<TlsError>> {
+    let (mut right, mut wrong) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(one) => right.push(one),
+            Err(error) => wrong.push(error),
+        }
+    }
+    if wrong.is_empty() { Ok(right) } else { Err(wrong) }
+}
+
+impl Material {
+    fn new(pems: Vec<Pem>, rules: &Rules) -> Result<Material, Vec<TlsError>> {
+        let [certificate, key, ca, client_ca @ ..] = pems.as_slice() else {
+            unreachable!("three files are always read");
+        };
+        let own = certified(certificate, key).and_then(|own| named(own, certificate, rules));
+        let roots = ca.roots();
+        let client_roots = client_ca.first().map(Pem::roots).transpose();
+        let (own, facts) = match (own, &roots, &client_roots) {
+            (Ok(own), Ok(_), Ok(_)) => own,
+            (own, roots, client_roots) => {
+                let wrong = [own.err(), roots.as_ref().err().cloned(), client_roots.as_ref().err().cloned()];
+                return Err(wrong.into_iter().flatten().collect());
+            }
+        };
+        let (roots, client_roots) = (roots.map_err(|e| vec![e])?, client_roots.map_err(|e| vec![e])?);
+        let servers = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider()).build();
+        let servers = servers.map_err(|error| vec![ca.wrong(format!("cannot be used: {error}"))])?;
+        let callers = Callers::new(roots, client_roots, rules.client_certs_required);
+        let callers = Arc::new(callers.map_err(|error| vec![ca.wrong(format!("cannot be used: {error}"))])?);
+        let own = Arc::new(own);
+        let server = Arc::new(answering(own.clone(), callers.clone()));
+        Ok(Material { own, facts, servers, callers, server, pems })
+    }
+}
+
+/// A node without its name would be refused by all others: better to know now.
+fn named(own: CertifiedKey, file: &Pem, rules: &Rules) -> Result<(CertifiedKey, Facts), TlsError> {
+    let end = own.cert.first().ok_or_else(|| file.wrong("holds no certificate"))?;
+    let facts = Facts::read(end).ok_or_else(|| file.wrong("holds what is no certificate"))?;
+    let name = NodeName { cluster: rules.cluster.clone(), id: rules.node };
+    if NodeName::all(end).contains(&name) {
+        return Ok((own, facts));
+    }
+    let names = facts.names();
+    let names = if names.is_empty() { "nothing".to_string() } else { names.join(", ") };
+    Err(file.wrong(format!(
+        "holds a certificate for {names}, which is not this node's: it wants {name} among its alternative names \
+         (`eldest cert node` issues such)"
+    )))
+}
+
+/// Nothing is kept of an ended connection: each new one is judged by the certificates of its time.
+fn answering(own: Arc<CertifiedKey>, callers: Arc<Callers>) -> ServerConfig {
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .expect("the provider has what the default versions need")
+        .with_client_cert_verifier(callers)
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(own)));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    config
+}

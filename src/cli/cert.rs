@@ -1,0 +1,191 @@
+//! `eldest cert`: a certificate authority for those who have none, certificates for nodes and clients, and what is in one.
+//!
+//! Keys are made here and leave the machine only in files that nobody but their owner reads. Nothing is ever overwritten.
+
+mod files;
+mod issue;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+
+use super::exit::Failure;
+use super::out::print;
+use crate::config::{Config, Flags, Member, Mistakes, Sources, Wrong, WrongTopology};
+use files::Folder;
+use issue::Authority;
+
+/// As long as people keep machines, and shorter than they remember.
+const NODE_DAYS: u32 = 825;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  eldest cert init --topology topology.json --dir certs
+  eldest cert node 4 --topology topology.json --dir certs
+  eldest cert client backup --dir certs
+  eldest cert show certs/node-1.crt
+
+Keep ca.key apart from the nodes: whoever has it can make nodes.")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Make a CA, and a certificate for each node of a topology
+    Init {
+        #[command(flatten)]
+        of: Of,
+        #[command(flatten)]
+        into: Into,
+    },
+    /// Issue a certificate for one node: a new one, or anew
+    Node {
+        /// Its id in the topology
+        id: u32,
+        #[command(flatten)]
+        of: Of,
+        /// One more address or name at which it is called; may be repeated
+        #[arg(long = "name", value_name = "NAME")]
+        names: Vec<String>,
+        #[command(flatten)]
+        into: Into,
+    },
+    /// Issue a certificate for a client
+    Client {
+        /// What to call it
+        name: String,
+        #[command(flatten)]
+        into: Into,
+    },
+    /// Print whose a certificate is, for which names, and how long it is good
+    Show {
+        /// A certificate in PEM
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Of {
+    /// The cluster: who belongs to it and where
+    #[arg(long, env = "ELDEST_TOPOLOGY", value_name = "FILE")]
+    topology: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct Into {
+    /// Where the CA is kept and the files are written
+    #[arg(long, value_name = "DIR", default_value = "certs")]
+    dir: PathBuf,
+    /// How long the certificates are good
+    #[arg(long, default_value_t = NODE_DAYS, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: u32,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.what {
+        What::Init { of, into } => init(&of.topology, into),
+        What::Node { id, of, names, into } => node(*id, &of.topology, names, into),
+        What::Client { name, into } => client(name, into),
+        What::Show { file } => show::show(file),
+    }
+}
+
+fn init(topology: &Path, into: &Into) -> Result<(), Failure> {
+    let config = read(topology, None)?;
+    let folder = Folder::new(&into.dir);
+    let stems = config.members.iter().map(stem);
+    folder.must_be_free(stems.chain(["ca".to_string()]))?;
+    let authority = Authority::new(&config.cluster_name)?;
+    let mut issued = vec![("ca".to_string(), authority.files())];
+    for member in &config.members {
+        issued.push((stem(member), authority.node(&config.cluster_name, member, &[], into.days)?));
+    }
+    for (stem, files) in &issued {
+        folder.write(stem, files)?;
+    }
+    print(&next_steps(&into.dir, &config))
+}
+
+fn node(id: u32, topology: &Path, names: &[String], into: &Into) -> Result<(), Failure> {
+    let config = read(topology, Some(u64::from(id)))?;
+    let Some(member) = config.member(config.me) else {
+        return Err(Failure::NothingThere { path: topology.to_path_buf(), what: "such node" });
+    };
+    let folder = Folder::new(&into.dir);
+    let stem = folder.free(&stem(member));
+    folder.write(&stem, &folder.authority()?.node(&config.cluster_name, member, names, into.days)?)?;
+    print(&format!("{0}.crt and {0}.key are in {1}", stem, into.dir.display()))
+}
+
+fn client(name: &str, into: &Into) -> Result<(), Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !(1..=64).contains(&name.len()) || !name.chars().all(plain) || name.starts_with('.') {
+        return Err(Failure::Certificate {
+            why: format!(
+                "{name:?} does not do as a client's name: write 1 to 64 of a to z, 0 to 9, '-', '_' and '.'"
+            ),
+        });
+    }
+    let folder = Folder::new(&into.dir);
+    let stem = folder.free(&format!("client-{name}"));
+    folder.write(&stem, &folder.authority()?.client(name, into.days)?)?;
+    print(&format!("{0}.crt and {0}.key are in {1}", stem, into.dir.display()))
+}
+
+/// Only the topology counts here. That it names no node of its own is no mistake.
+fn read(topology: &Path, node: Option<u64>) -> Result<Config, Failure> {
+    let load = |node| {
+        let flags = Flags { node, insecure: Some(true), ..Flags::default() };
+        crate::config::load(Sources { topology: topology.to_path_buf(), config: None, env: [], flags })
+    };
+    let mut loaded = load(node);
+    if node.is_none() && loaded.is_err() {
+        loaded = load(Some(1));
+        // Its first node may have any id, and the mistake names them.
+        let ids = loaded.as_ref().err().and_then(first_id);
+        loaded = ids.map_or(loaded, |first| load(Some(first)));
+    }
+    loaded.map(|loaded| loaded.config).map_err(Failure::Config)
+}
+
+fn first_id(mistakes: &Mistakes) -> Option<u64> {
+    mistakes.iter().find_map(|mistake| match &mistake.wrong {
+        Wrong::Topology(WrongTopology::NoSuchNode { ids, .. }) => ids.first().map(|id| u64::from(*id)),
+        _ => None,
+    })
+}
+
+fn stem(member: &Member) -> String {
+    format!("node-{}", member.id.0)
+}
+
+fn next_steps(dir: &Path, config: &Config) -> String {
+    let (dir, nodes) = (dir.display(), config.members.len());
+    format!(
+        "a CA and certificates for {nodes} nodes of the cluster {cluster} are in {dir}
+
+To each node ID go ca.crt, node-ID.crt and node-ID.key, and into its configuration:
+
+  [tls]
+  mode = \"require\"
+  ca_file = \"{dir}/ca.crt\"
+  cert_file = \"{dir}/node-ID.crt\"
+  key_file = \"{dir}/node-ID.key\"
+
+A cluster that runs goes from plain HTTP to TLS node by node, by \"accept\" and \"prefer\": see docs/security.md.
+Clients need ca.crt: eldest status --url https://{first} --ca {dir}/ca.crt
+Keep ca.key apart from the nodes, and safe: it makes more certificates, and whoever has it can make nodes.",
+        cluster = config.cluster_name,
+        first = config.members.first().map(|member| member.address.to_string()).unwrap_or_default(),
+    )
+}
+
+impl From<rcgen::Error> for Failure {
+    fn from(error: rcgen::Error) -> Failure {
+        Failure::Certificate { why: error.to_string() }
+    }
+}

@@ -1,0 +1,76 @@
+//! Where certificates are kept: two files each, of which nobody but the owner reads the key.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::issue::{Authority, Issued};
+use crate::cli::exit::Failure;
+
+/// Certificates of one name in one folder: nobody renews one more often.
+const RENEWALS_MOST: u32 = 10_000;
+
+#[derive(Debug)]
+pub struct Folder<'a>(&'a Path);
+
+impl<'a> Folder<'a> {
+    pub fn new(path: &'a Path) -> Folder<'a> {
+        Folder(path)
+    }
+
+    fn path(&self, stem: &str, extension: &str) -> PathBuf {
+        self.0.join(format!("{stem}.{extension}"))
+    }
+
+    fn is_free(&self, stem: &str) -> bool {
+        !self.path(stem, "crt").exists() && !self.path(stem, "key").exists()
+    }
+
+    /// Before anything is made: a half-written folder would be worse than none.
+    pub fn must_be_free(&self, mut stems: impl Iterator<Item = String>) -> Result<(), Failure> {
+        match stems.find(|stem| !self.is_free(stem)) {
+            None => Ok(()),
+            Some(stem) => {
+                let why = "it exists already, and nothing is overwritten: name another --dir";
+                Err(Failure::Certificate { why: format!("{}: {why}", self.path(&stem, "crt").display()) })
+            }
+        }
+    }
+
+    /// This name, or the first of those with a number behind it: what is there stays until the new one is in use.
+    pub fn free(&self, stem: &str) -> String {
+        let numbered = (2..RENEWALS_MOST).map(|number| format!("{stem}-{number}"));
+        let mut names = std::iter::once(stem.to_string()).chain(numbered);
+        names.find(|name| self.is_free(name)).unwrap_or_else(|| stem.to_string())
+    }
+
+    pub fn write(&self, stem: &str, issued: &Issued) -> Result<(), Failure> {
+        fs::create_dir_all(self.0).map_err(Failure::file(self.0))?;
+        create(&self.path(stem, "key"), &issued.key)?;
+        create(&self.path(stem, "crt"), &issued.certificate)
+    }
+
+    pub fn authority(&self) -> Result<Authority, Failure> {
+        let read = |extension| {
+            let path = self.path("ca", extension);
+            fs::read_to_string(&path).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => Failure::NothingThere {
+                    path: self.0.to_path_buf(),
+                    what: "CA: `eldest cert init` makes one",
+                },
+                _ => Failure::File { path, error },
+            })
+        };
+        Authority::read(&read("crt")?, &read("key")?)
+    }
+}
+
+fn create(path: &Path, text: &str) -> Result<(), Failure> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    })
+    .map_err(Failure::file(path))
+}

@@ -1,0 +1,83 @@
+//! The table `[tls]`: whether a node speaks TLS, and with which files. They are read as a start would read them.
+
+use std::path::PathBuf;
+
+use eldest_tls::{Kind, NodeFiles, NodeTls, Rules};
+
+use super::choice::choice;
+use super::layers::Merged;
+use super::mistakes::Findings;
+use super::topology::Topology;
+use super::wrong::quoted;
+use super::{Remark, Tls, WrongAccess};
+
+/// None: there is no TLS.
+const MODES: [(&str, Option<Manner>); 4] = [
+    ("off", None),
+    ("accept", Some(Manner { takes_plain: true, dials: false })),
+    ("prefer", Some(Manner { takes_plain: true, dials: true })),
+    ("require", Some(Manner { takes_plain: false, dials: true })),
+];
+
+const CLIENT_CERTS: [(&str, bool); 2] = [("optional", false), ("required", true)];
+
+const NEEDED: [&str; 3] = ["tls.cert_file", "tls.key_file", "tls.ca_file"];
+
+/// Whether it answers who calls without TLS, and whether it calls by TLS.
+#[derive(Clone, Copy)]
+struct Manner {
+    takes_plain: bool,
+    dials: bool,
+}
+
+/// None if there is no TLS, or after a mistake.
+pub fn check(topology: Option<&Topology>, settings: &Merged, findings: &mut Findings) -> Option<Tls> {
+    let raw = &settings.raw.tls;
+    let mode = choice("tls.mode", &raw.mode, &MODES, settings, findings);
+    let required = choice("tls.client_certs", &raw.client_certs, &CLIENT_CERTS, settings, findings);
+    let Some(Manner { takes_plain, dials }) = mode? else {
+        if !raw.cert_file.is_empty() || !raw.key_file.is_empty() {
+            findings.remark(Remark::TlsIsOff);
+        }
+        return None;
+    };
+    let files = files(settings, findings)?;
+    let tls = Tls { files, dials, takes_plain, client_certs_required: required? };
+    let topology = topology?;
+    let rules =
+        Rules { cluster: topology.cluster.clone(), node: topology.me.0, client_certs_required: false };
+    for error in NodeTls::load(tls.files.clone(), rules).err().into_iter().flatten() {
+        let wrong = WrongAccess::Certificate { file: quoted(&error.path.to_string_lossy()), why: error.why };
+        findings.spoil(settings.place(key(error.kind)), wrong);
+    }
+    Some(tls)
+}
+
+fn key(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Certificate => "tls.cert_file",
+        Kind::Key => "tls.key_file",
+        Kind::Ca => "tls.ca_file",
+        Kind::ClientCa => "tls.client_ca_file",
+    }
+}
+
+/// None if one is missing.
+fn files(settings: &Merged, findings: &mut Findings) -> Option<NodeFiles> {
+    let raw = &settings.raw.tls;
+    let mut complete = true;
+    for (key, file) in NEEDED.into_iter().zip([&raw.cert_file, &raw.key_file, &raw.ca_file]) {
+        if file.is_empty() {
+            findings.spoil(settings.place(key), WrongAccess::NotGiven { needs: "tls.mode" });
+            complete = false;
+        }
+    }
+    let client_ca = Some(&raw.client_ca_file).filter(|file| !file.is_empty()).map(PathBuf::from);
+    let path = |file: &String| PathBuf::from(file);
+    complete.then(|| NodeFiles {
+        cert: path(&raw.cert_file),
+        key: path(&raw.key_file),
+        ca: path(&raw.ca_file),
+        client_ca,
+    })
+}

@@ -1,0 +1,20 @@
+//! What the loop is asked for at each scrape: how much there is of everything at this moment.
+
+use std::time::Duration;
+
+use super::status::Status;
+
+#[derive(Clone, Debug)]
+pub struct Measures {
+    pub status: Status,
+    /// Entries of each table of the state.
+    pub rows: [(&'static str, usize); 7],
+    pub conflicts: usize,
+    /// Calls that want a role which somebody else has; only the leader knows of any.
+    pub waiting_for_roles: usize,
+    pub uncommitted_bytes: usize,
+    /// Messages that wait for the disk.
+    pub unsynced: usize,
+    /// What a call to each of the others takes, where it is known.
+    pub round_trips: Vec<(u32, Duration)>,
+}

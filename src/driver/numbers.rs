@@ -1,0 +1,162 @@
+//! What the loop counts while it goes on, for whoever watches from outside. Nothing is decided by it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::metrics::{Counter, Histogram};
+use crate::protocol::{Cause, Event, Seq};
+use crate::types::{NodeId, Time};
+
+/// Rounds on their way to the disk whose time is taken. With a disk so far behind, some more say nothing new.
+const ROUNDS_MOST: usize = 1024;
+
+/// Read by any thread.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    /// From a write's arrival at the leader's loop to its commit.
+    pub commits: Histogram,
+    /// From a round's way to the disk to its being durable.
+    pub syncs: Histogram,
+    /// Snapshots, from the order to the end.
+    pub snapshots: Histogram,
+    pub snapshot_failures: Counter,
+    /// Changes of leadership that this node has seen, by what made it give up the one before.
+    leader_changes: [Counter; REASONS.len()],
+    leaderless_us: Counter,
+    pub diverged: Counter,
+    pub merges: Counter,
+}
+
+/// As the label `reason` says it.
+const REASONS: [(Cause, &str); 13] = [
+    (Cause::Started, "started"),
+    (Cause::Silence, "silence"),
+    (Cause::Refused, "refused"),
+    (Cause::NewProcess, "new_process"),
+    (Cause::Resigned, "resigned"),
+    (Cause::NoMajority, "no_majority"),
+    (Cause::Stuck, "stuck"),
+    (Cause::HandedOver, "handed_over"),
+    (Cause::GreaterEpoch, "greater_epoch"),
+    (Cause::NoDecision, "no_decision"),
+    (Cause::Merged, "merged"),
+    (Cause::Odd, "odd"),
+    (Cause::Replaced, "replaced"),
+];
+
+impl Numbers {
+    /// How often leadership was given up, for each reason.
+    pub fn leader_changes(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        REASONS.iter().zip(&self.leader_changes).map(|((_, name), count)| (*name, count.get()))
+    }
+
+    /// How long this node knew of no leader, in all.
+    pub fn leaderless(&self) -> Duration {
+        Duration::from_micros(self.leaderless_us.get())
+    }
+
+    fn gave_up(&self, cause: Cause) {
+        if let Some(place) = REASONS.iter().position(|(known, _)| *known == cause) {
+            self.leader_changes[place].add(1);
+        }
+    }
+}
+
+/// What the loop remembers to be able to count.
+#[derive(Debug)]
+pub struct Counting {
+    /// What this node has seen nobody lead since.
+    leaderless_since: Option<Time>,
+    /// The last write of each round that is not durable yet, and when it went.
+    rounds: VecDeque<(Seq, Time)>,
+    snapshot_began: Option<Time>,
+}
+
+impl Counting {
+    pub fn new(now: Time) -> Counting {
+        Counting { leaderless_since: Some(now), rounds: VecDeque::new(), snapshot_began: None }
+    }
+
+    pub fn event(&mut self, numbers: &Numbers, event: &Event) {
+        match event {
+            Event::Suspected { cause, .. } | Event::SteppedDown { cause, .. } => numbers.gave_up(*cause),
+            Event::Diverged { .. } => numbers.diverged.add(1),
+            Event::Merged { .. } => numbers.merges.add(1),
+            _ => {}
+        }
+    }
+
+    /// Counts up to now, so that a scrape in the middle of an election sees it grow.
+    pub fn leader(&mut self, numbers: &Numbers, now: Time, leader: Option<NodeId>) {
+        if let Some(since) = self.leaderless_since {
+            numbers.leaderless_us.add(now.since(since).0);
+        }
+        self.leaderless_since = leader.is_none().then_some(now);
+    }
+
+    pub fn goes_to_disk(&mut self, upto: Seq, now: Time) {
+        if self.rounds.len() < ROUNDS_MOST {
+            self.rounds.push_back((upto, now));
+        }
+    }
+
+    pub fn durable(&mut self, numbers: &Numbers, upto: Seq, now: Time) {
+        while let Some((_, began)) = self.rounds.front().copied().filter(|(seq, _)| *seq <= upto) {
+            self.rounds.pop_front();
+            numbers.syncs.observe(Duration::from_micros(now.since(began).0));
+        }
+    }
+
+    pub fn snapshot_begins(&mut self, now: Time) {
+        self.snapshot_began = Some(now);
+    }
+
+    pub fn snapshot_ends(&mut self, numbers: &Numbers, now: Time, written: bool) {
+        if !written {
+            numbers.snapshot_failures.add(1);
+        }
+        if let Some(began) = self.snapshot_began.take().filter(|_| written) {
+            numbers.snapshots.observe(Duration::from_micros(now.since(began).0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_a_reason_of_its_own() {
+        let numbers = Numbers::default();
+        for (cause, _) in REASONS {
+            numbers.gave_up(cause);
+        }
+        let counts: Vec<_> = numbers.leader_changes().collect();
+        assert!(counts.iter().all(|(_, count)| *count == 1), "{counts:?}");
+    }
+
+    #[test]
+    fn time_without_a_leader_is_counted_while_it_passes() {
+        let (numbers, mut counting) = (Numbers::default(), Counting::new(Time(10)));
+        counting.leader(&numbers, Time(30), None);
+        assert_eq!(numbers.leaderless(), Duration::from_micros(20));
+        counting.leader(&numbers, Time(50), Some(NodeId(1)));
+        counting.leader(&numbers, Time(90), Some(NodeId(1)));
+        counting.leader(&numbers, Time(95), None);
+        counting.leader(&numbers, Time(100), Some(NodeId(2)));
+        assert_eq!(numbers.leaderless(), Duration::from_micros(45));
+    }
+
+    #[test]
+    fn a_round_ends_when_all_of_it_is_durable() {
+        let (numbers, mut counting) = (Numbers::default(), Counting::new(Time(0)));
+        counting.goes_to_disk(Seq(3), Time(100));
+        counting.goes_to_disk(Seq(5), Time(200));
+        counting.durable(&numbers, Seq(2), Time(300));
+        assert_eq!(numbers.syncs.upto().1, 0);
+        counting.durable(&numbers, Seq(4), Time(400));
+        assert_eq!(numbers.syncs.upto().1, 1);
+        counting.durable(&numbers, Seq(9), Time(500));
+        assert_eq!((numbers.syncs.upto().1, numbers.syncs.sum_seconds()), (2, 0.0006));
+    }
+}

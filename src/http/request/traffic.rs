@@ -1,0 +1,124 @@
+//! What has been asked of this node and how it was answered, counted by route.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::metrics::{Counter, Histogram};
+
+/// The first words of routes, without `/v1/`; nobody can add one by calling something else.
+const ROUTES: [&str; 26] = [
+    "commands",
+    "docs",
+    "users",
+    "elections",
+    "conflicts",
+    "roles",
+    "processes",
+    "channels",
+    "feed",
+    "status",
+    "members",
+    "livez",
+    "readyz",
+    "leader",
+    "metrics",
+    "heartbeat",
+    "writesync",
+    "declare_capability",
+    "recv_elect",
+    "catch_up",
+    "is_leader",
+    "merge_conflict",
+    "override_all_data",
+    "elect",
+    "handoff",
+    OTHER,
+];
+const OTHER: &str = "other";
+
+/// Those that are given; the last one stands for all that are not named.
+const STATUSES: [u16; 26] = [
+    200, 201, 204, 304, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 421, 422, 429, 431, 500, 502,
+    503, 504, 505, 507, 0,
+];
+
+#[derive(Debug, Default)]
+pub struct Traffic {
+    routes: [RouteTraffic; ROUTES.len()],
+    /// Problems by their code. They are few, or a flood of one kind that does no other work.
+    problems: Mutex<BTreeMap<&'static str, u64>>,
+    /// Calls of other nodes.
+    pub peers: Counter,
+}
+
+#[derive(Debug, Default)]
+struct RouteTraffic {
+    answers: [Counter; STATUSES.len()],
+    took: Histogram,
+}
+
+/// A call under way.
+#[derive(Debug)]
+pub struct Counted {
+    route: usize,
+    began: Instant,
+}
+
+impl Counted {
+    pub fn begin(path: &str) -> Counted {
+        let path = path.trim_start_matches('/');
+        let first = path.strip_prefix("v1/").unwrap_or(path).split('/').next().unwrap_or_default();
+        let route = ROUTES.iter().position(|known| *known == first).unwrap_or(ROUTES.len() - 1);
+        Counted { route, began: Instant::now() }
+    }
+}
+
+impl Traffic {
+    /// An answer has begun: how long streams go on is not counted.
+    pub fn answered(&self, call: &Counted, status: u16) {
+        let status = STATUSES.iter().position(|known| *known == status).unwrap_or(STATUSES.len() - 1);
+        let route = &self.routes[call.route];
+        route.answers[status].add(1);
+        route.took.observe(call.began.elapsed());
+    }
+
+    pub fn refused(&self, code: &'static str) {
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += 1;
+    }
+
+    /// Route, status and count of all that was answered.
+    pub fn answers(&self) -> impl Iterator<Item = (&'static str, u16, u64)> + '_ {
+        let routes = ROUTES.iter().zip(&self.routes);
+        let answers = routes.flat_map(|(route, traffic)| {
+            STATUSES.iter().zip(&traffic.answers).map(|(status, count)| (*route, *status, count.get()))
+        });
+        answers.filter(|(.., count)| *count > 0)
+    }
+
+    pub fn took(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
+        let used = |(_, traffic): &(&&str, &RouteTraffic)| traffic.took.upto().1 > 0;
+        ROUTES.iter().zip(&self.routes).filter(used).map(|(route, traffic)| (*route, &traffic.took))
+    }
+
+    pub fn problems(&self) -> BTreeMap<&'static str, u64> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_counted_under_few_names() {
+        let traffic = Traffic::default();
+        for (path, status) in
+            [("/v1/docs/a/b", 200), ("/v1/docs", 200), ("/elect", 401), ("/v1/%00", 404), ("/", 799)]
+        {
+            traffic.answered(&Counted::begin(path), status);
+        }
+        let answers: Vec<_> = traffic.answers().collect();
+        assert_eq!(answers, [("docs", 200, 2), ("elect", 401, 1), ("other", 404, 1), ("other", 0, 1)]);
+    }
+}

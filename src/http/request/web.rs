@@ -1,0 +1,248 @@
+//! What browsers are made to do by pages: any page that somebody reads can have the reader's browser call this node, and by a
+//! name of its own that it has pointed here it can read the answers, too. Browsers say where a call comes from and by which
+//! name it was made; programs that say nothing of it are no browsers and are let through.
+//!
+//! - A call by another name than this node's (`Host`) is refused: addresses, localhost and the topology's names are its own.
+//!   With a credential any name does: a page that has none cannot show one.
+//! - A call from another origin (`Origin`, `Sec-Fetch-Site`) is refused, unless an operator allows that origin.
+
+use std::net::IpAddr;
+
+use axum::body::Body;
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderName,
+    HeaderValue, ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+
+use crate::http::answer::{Code, Problem};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What a page of an allowed origin may send besides what any page may.
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "accept, authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, x-request-id",
+);
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
+/// What such a page may read besides what any page may.
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "eldest-node, eldest-leader, eldest-epoch, eldest-index, eldest-acks, eldest-age-ms, etag, idempotency-replayed, \
+     retry-after, x-request-id",
+);
+/// How long a browser may remember what it was told of an origin, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+
+/// Pages that change nothing, and may be come to from anywhere.
+const OPEN_PAGES: [&str; 4] = ["/", "/livez", "/readyz", "/leader"];
+
+#[derive(Debug, Default)]
+pub struct Web {
+    /// Names of this node besides those of the topology, and origins that may call it. In lower case.
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+}
+
+/// The name by which a node was called, without a port. None: an old program says none.
+pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (given, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return Err(Problem::field("Host", "send one Host header, not several"));
+    }
+    let given =
+        given.map(|host| host.to_str().map_err(|_| Problem::field("Host", "it is no name"))).transpose()?;
+    let target = request.uri().authority().map(|authority| authority.as_str());
+    let authority = match (request.version(), target, given) {
+        (Version::HTTP_2, Some(target), given) => {
+            if given.is_some_and(|given| !given.eq_ignore_ascii_case(target)) {
+                return Err(Problem::field("Host", "it is another than :authority"));
+            }
+            Some(target)
+        }
+        (Version::HTTP_2 | Version::HTTP_10, None, given) => given,
+        (_, Some(_), _) => {
+            let detail = "this node is no proxy: write the path alone, and the name in Host";
+            return Err(Problem::field("path", detail));
+        }
+        (_, None, None) => return Err(Problem::field("Host", "HTTP/1.1 needs a Host header")),
+        (_, None, given) => given,
+    };
+    Ok(authority.map(without_port))
+}
+
+/// Brackets around an address of IPv6 go, too.
+fn without_port(authority: &str) -> &str {
+    let name = match authority.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => authority,
+    };
+    name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name)
+}
+
+impl Web {
+    /// Whether a node may be called so; `is_member` knows the topology's names. None: nobody said a name.
+    pub fn check_host(&self, host: Option<&str>, is_member: impl Fn(&str) -> bool) -> Result<(), Problem> {
+        let Some(host) = host else {
+            return Ok(());
+        };
+        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let local = name == "localhost" || name.ends_with(".localhost");
+        let known = local || name.parse::<IpAddr>().is_ok() || self.hosts.contains(&name);
+        if known || is_member(&name) {
+            return Ok(());
+        }
+        let detail = "Host is no name of this node: call it by an address or by a name of the topology, or list the name \
+                      in allowed_hosts";
+        Err(Problem::new(Code::Forbidden, detail).with("field", "Host").with("setting", "allowed_hosts"))
+    }
+
+    /// The origin that is allowed to read the answer, if the call comes from a page of another one.
+    pub fn check_origin<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Problem> {
+        let headers = request.headers();
+        if let Some(origin) = headers.get(ORIGIN) {
+            let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+            if self.origins.contains(&text) {
+                return Ok(Some(origin.clone()));
+            }
+            return if is_own(&text, request) { Ok(None) } else { Err(foreign("Origin")) };
+        }
+        let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
+        let reads = [Method::GET, Method::HEAD].contains(request.method());
+        let open = reads && OPEN_PAGES.contains(&request.uri().path());
+        match site {
+            Some(b"cross-site" | b"same-site") if !open => Err(foreign("Sec-Fetch-Site")),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A page that this node, or whatever stands in front of it, has served under the name that it is called by.
+fn is_own<B>(origin: &str, request: &Request<B>) -> bool {
+    let called = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let called = request.uri().authority().map(|authority| authority.as_str()).or(called);
+    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    authority.zip(called).is_some_and(|(authority, called)| authority.eq_ignore_ascii_case(called))
+}
+
+fn foreign(field: &'static str) -> Problem {
+    let detail = "a page of another origin asks for this, and its origin is not in allowed_origins";
+    Problem::new(Code::Forbidden, detail).with("field", field).with("setting", "allowed_origins")
+}
+
+/// What a browser asks before it sends what forms cannot.
+pub fn is_preflight<B>(request: &Request<B>) -> bool {
+    request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+pub fn preflight() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    response
+}
+
+/// Tells the browser that this origin may read the answer.
+pub fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+    headers.append(VARY, HeaderValue::from_static("origin"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(line: &str, version: Version, headers: &[(&str, &str)]) -> Request<()> {
+        let (method, target) = line.split_once(' ').expect("a method and a target");
+        let builder = Request::builder().method(method).uri(target).version(version);
+        let add = |builder: axum::http::request::Builder, (name, value): &(&str, &str)| {
+            builder.header(*name, *value)
+        };
+        headers.iter().fold(builder, add).body(()).expect("it is well formed")
+    }
+
+    fn called(target: &str, version: Version, hosts: &[&str]) -> Result<Option<String>, Code> {
+        let headers: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
+        let request = request(&format!("GET {target}"), version, &headers);
+        host(&request).map(|host| host.map(str::to_string)).map_err(|problem| problem.code())
+    }
+
+    #[test]
+    fn a_call_says_once_by_which_name_it_was_made() {
+        let some = |host: &str| Ok(Some(host.to_string()));
+        assert_eq!(called("/", Version::HTTP_11, &["n1:9000"]), some("n1"));
+        assert_eq!(called("/", Version::HTTP_11, &["[::1]:9000"]), some("::1"));
+        assert_eq!(called("/", Version::HTTP_11, &["[::1]"]), some("::1"));
+        assert_eq!(called("http://n1:9000/", Version::HTTP_2, &[]), some("n1"));
+        assert_eq!(called("http://n1:9000/", Version::HTTP_2, &["n1:9000"]), some("n1"));
+        assert_eq!(called("/", Version::HTTP_10, &[]), Ok(None));
+        for (target, version, hosts) in [
+            ("/", Version::HTTP_11, &[][..]),
+            ("/", Version::HTTP_11, &["a", "b"]),
+            ("/", Version::HTTP_11, &["a", "a"]),
+            ("http://n1/", Version::HTTP_11, &["n1"]),
+            ("http://n1/", Version::HTTP_10, &[]),
+            ("http://n1/", Version::HTTP_2, &["n2"]),
+        ] {
+            assert_eq!(called(target, version, hosts), Err(Code::BadField), "{target} {version:?} {hosts:?}");
+        }
+    }
+
+    #[test]
+    fn only_names_of_the_node_are_answered() {
+        let web = Web { hosts: vec!["eldest.example".to_string()], ..Web::default() };
+        let check = |host: &str| web.check_host(Some(host), |name| name == "node-1").is_ok();
+        for good in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "::1",
+            "localhost",
+            "LOCALHOST.",
+            "a.localhost",
+            "Node-1",
+            "eldest.Example",
+        ] {
+            assert!(check(good), "{good}");
+        }
+        for wrong in
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "xlocalhost", "node-12"]
+        {
+            assert!(!check(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_origins_are_told_by_what_browsers_say() {
+        let web = Web { origins: vec!["https://console.example".to_string()], ..Web::default() };
+        let check = |line: &str, headers: &[(&str, &str)]| {
+            let headers = [&[("host", "127.0.0.1:9000")], headers].concat();
+            let checked = web.check_origin(&request(line, Version::HTTP_11, &headers));
+            checked.map(|origin| origin.is_some()).map_err(|problem| problem.code())
+        };
+        let (origin, site) = ("origin", "sec-fetch-site");
+        assert_eq!(check("POST /v1/commands", &[]), Ok(false), "no browser");
+        assert_eq!(
+            check("POST /v1/commands", &[(origin, "http://127.0.0.1:9000"), (site, "same-origin")]),
+            Ok(false)
+        );
+        assert_eq!(check("GET /v1/docs", &[(site, "none")]), Ok(false), "typed by hand");
+        assert_eq!(check("GET /", &[(site, "cross-site")]), Ok(false), "a link");
+        let allowed = [(origin, "https://console.example"), (site, "cross-site")];
+        assert_eq!(check("PUT /v1/docs/a", &allowed), Ok(true));
+        for (line, headers) in [
+            ("POST /v1/commands", &[(origin, "http://evil.example")][..]),
+            ("POST /v1/commands", &[(origin, "null")]),
+            ("POST /v1/commands", &[(origin, "http://127.0.0.1:9001"), (site, "same-site")]),
+            ("POST /v1/commands", &[(site, "cross-site")]),
+            ("GET /v1/docs", &[(site, "same-site")]),
+            ("POST /", &[(site, "cross-site")]),
+            ("GET /livez", &[(origin, "https://console.example.evil")]),
+        ] {
+            assert_eq!(check(line, headers), Err(Code::Forbidden), "{line} {headers:?}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `/metrics`: everything that is counted and measured, as Prometheus reads it. `docs/metrics.md` is its reference.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, Response, StatusCode};
+
+use crate::driver::api::Denied;
+use crate::driver::{Measures, Numbers};
+use crate::http::answer::{self, Answer};
+use crate::http::request::{ClientRequest, Context};
+use crate::metrics::{CONTENT_TYPE, Kind, Page, Process};
+
+/// Names and values of a sample's labels, and its value.
+type Sample = (Vec<(&'static str, String)>, f64);
+
+pub async fn scrape(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    request.query(&[])?;
+    let Some(measures) = request.in_time(context.handle.measures()).await? else {
+        return Err(Denied::Stopping.into());
+    };
+    Ok(page(&context, &measures))
+}
+
+fn page(context: &Context, measures: &Measures) -> Response<Body> {
+    let mut page = Page::default();
+    about(&mut page, measures);
+    leadership(&mut page, measures, context.handle.numbers());
+    log(&mut page, measures, context.handle.numbers());
+    members(&mut page, measures);
+    state(&mut page, measures);
+    readers(&mut page, context);
+    traffic(&mut page, context);
+    Process::look().write(&mut page);
+    answer::typed(StatusCode::OK, HeaderValue::from_static(CONTENT_TYPE), page.into_text())
+}
+
+fn about(page: &mut Page, measures: &Measures) {
+    let status = &measures.status;
+    let labels = vec![
+        ("version", env!("CARGO_PKG_VERSION").to_string()),
+        ("cluster", status.cluster.clone()),
+        ("mode", status.mode.to_string()),
+        ("node", status.node.id.to_string()),
+        ("name", status.node.name.clone()),
+    ];
+    page.family("eldest_info", Kind::Gauge, "1, with what this node is.", [(labels, 1.0)]);
+    let flags = [
+        ("eldest_admitted", "Whether this node's disk counts.", status.admitted),
+        ("eldest_disk_full", "Whether the disk has no room for writes.", status.disk_full),
+        ("eldest_service_down", "Whether an operator holds writes.", status.service_down),
+        ("eldest_needs_attention", "Whether `eldest status` has a remark.", status.remark.is_some()),
+    ];
+    for (name, help, is) in flags {
+        page.number(name, Kind::Gauge, help, f64::from(u8::from(is)));
+    }
+}
+
+fn leadership(page: &mut Page, measures: &Measures, numbers: &Numbers) {
+    let status = &measures.status;
+    let leads = f64::from(u8::from(status.role == "leader"));
+    page.number("eldest_is_leader", Kind::Gauge, "Whether this node leads, as it sees it.", leads);
+    let leader = status.leader.as_ref().map_or(0, |leader| leader.id);
+    page.number(
+        "eldest_leader_node",
+        Kind::Gauge,
+        "Id of the leader that this node sees; 0: none.",
+        leader.into(),
+    );
+    let counter = status.epoch.split('.').next().and_then(|counter| counter.parse().ok()).unwrap_or(0.0);
+    page.number("eldest_epoch", Kind::Gauge, "Number of the epoch, without its leader.", counter);
+    let changes =
+        numbers.leader_changes().map(|(reason, count)| (vec![("reason", reason.to_string())], count as f64));
+    page.family(
+        "eldest_leader_changes_total",
+        Kind::Counter,
+        "How often this node gave a leader up or stopped leading, by reason.",
+        changes,
+    );
+    let leaderless = numbers.leaderless().as_secs_f64();
+    page.number(
+        "eldest_leaderless_seconds_total",
+        Kind::Counter,
+        "How long this node knew of no leader.",
+        leaderless,
+    );
+}
+
+fn log(page: &mut Page, measures: &Measures, numbers: &Numbers) {
+    let status = &measures.status;
+    let positions = [
+        ("eldest_last_index", "Newest record in this node's log.", status.last_index),
+        ("eldest_commit_index", "Newest record known to be committed.", status.commit_index),
+        ("eldest_applied_index", "Newest record in this node's state.", status.applied_index),
+        ("eldest_snapshot_id", "Newest snapshot.", status.snapshot_id),
+        (
+            "eldest_uncommitted_bytes",
+            "Appended here as the leader, and not committed.",
+            measures.uncommitted_bytes as u64,
+        ),
+        ("eldest_unsynced_messages", "Messages that wait for this node's disk.", measures.unsynced as u64),
+    ];
+    for (name, help, value) in positions {
+        page.number(name, Kind::Gauge, help, value as f64);
+    }
+    let histograms = [
+        (
+            "eldest_commit_duration_seconds",
+            "From a write's arrival at the leader to its commit.",
+            &numbers.commits,
+        ),
+        (
+            "eldest_sync_duration_seconds",
+            "From a round's way to the disk to its being durable.",
+            &numbers.syncs,
+        ),
+        ("eldest_snapshot_duration_seconds", "From the order of a snapshot to its end.", &numbers.snapshots),
+    ];
+    for (name, help, histogram) in histograms {
+        page.histograms(name, help, "", [("", histogram)]);
+    }
+    let counters = [
+        (
+            "eldest_snapshot_failures_total",
+            "Snapshots that could not be written.",
+            &numbers.snapshot_failures,
+        ),
+        ("eldest_state_divergences_total", "States found to differ between nodes.", &numbers.diverged),
+        ("eldest_merges_total", "Sides of a split that became one with this one.", &numbers.merges),
+    ];
+    for (name, help, counter) in counters {
+        page.number(name, Kind::Counter, help, counter.get() as f64);
+    }
+}
+
+fn members(page: &mut Page, measures: &Measures) {
+    let members = &measures.status.members;
+    let own = measures.status.node.id;
+    let others = || members.iter().filter(move |member| member.id != own);
+    let peer = |id: u32| vec![("peer", id.to_string())];
+    let voters = members.iter().filter(|member| member.votes).count();
+    page.number("eldest_voters", Kind::Gauge, "Members whose votes count.", voters as f64);
+    let reachable = others().map(|member| (peer(member.id), f64::from(u8::from(member.reachable))));
+    page.family(
+        "eldest_peer_reachable",
+        Kind::Gauge,
+        "Whether calls of this node reach the other.",
+        reachable,
+    );
+    let heard = others().filter_map(|member| Some((peer(member.id), member.last_heard_ms? as f64 / 1e3)));
+    page.family(
+        "eldest_peer_last_heard_seconds",
+        Kind::Gauge,
+        "How long ago the other was heard here.",
+        heard,
+    );
+    let lag = others().filter_map(|member| Some((peer(member.id), member.lag? as f64)));
+    page.family(
+        "eldest_peer_lag_records",
+        Kind::Gauge,
+        "Records that the leader has and the other has not.",
+        lag,
+    );
+    let trouble = others().map(|member| (peer(member.id), f64::from(u8::from(member.trouble.is_some()))));
+    page.family(
+        "eldest_peer_trouble",
+        Kind::Gauge,
+        "Whether calls from or to the other are refused.",
+        trouble,
+    );
+    let trips = measures.round_trips.iter().map(|(id, took)| (peer(*id), took.as_secs_f64()));
+    page.family(
+        "eldest_peer_round_trip_seconds",
+        Kind::Gauge,
+        "What the last beats took, there and back.",
+        trips,
+    );
+}
+
+fn state(page: &mut Page, measures: &Measures) {
+    let rows = measures.rows.iter().map(|(table, rows)| (vec![("table", table.to_string())], *rows as f64));
+    page.family("eldest_rows", Kind::Gauge, "Entries of the state, by table.", rows);
+    let numbers = [
+        ("eldest_conflicts", "Values that merges overrode and nobody has settled.", measures.conflicts),
+        (
+            "eldest_roles_waiting",
+            "Calls that wait for a role; known to the leader alone.",
+            measures.waiting_for_roles,
+        ),
+    ];
+    for (name, help, value) in numbers {
+        page.number(name, Kind::Gauge, help, value as f64);
+    }
+    let status = &measures.status;
+    let sizes = [
+        ("eldest_state_bytes", "How large the state is.", status.state_bytes),
+        (
+            "eldest_state_bytes_limit",
+            "How large it may become while this node leads.",
+            status.state_bytes_most,
+        ),
+    ];
+    for (name, help, value) in sizes {
+        page.number(name, Kind::Gauge, help, value as f64);
+    }
+}
+
+fn readers(page: &mut Page, context: &Context) {
+    let (events, bytes) = context.handle.feed().kept();
+    let numbers = [
+        ("eldest_feed_readers", "Readers of the feed at this node.", context.handle.feed().readers()),
+        ("eldest_feed_events", "Events that readers can go back to.", events),
+        ("eldest_feed_bytes", "The same in bytes.", bytes),
+        (
+            "eldest_channel_listeners",
+            "Listeners of channels at this node.",
+            context.handle.channels().listeners(),
+        ),
+    ];
+    for (name, help, value) in numbers {
+        page.number(name, Kind::Gauge, help, value as f64);
+    }
+}
+
+fn traffic(page: &mut Page, context: &Context) {
+    let traffic = &context.traffic;
+    let answers = traffic.answers().map(|(route, status, count)| -> Sample {
+        let status = if status == 0 { "other".to_string() } else { status.to_string() };
+        (vec![("route", route.to_string()), ("status", status)], count as f64)
+    });
+    page.family(
+        "eldest_http_requests_total",
+        Kind::Counter,
+        "Answers to clients, by route and status.",
+        answers,
+    );
+    let problems = traffic.problems();
+    let problems = problems.iter().map(|(code, count)| (vec![("code", code.to_string())], *count as f64));
+    page.family(
+        "eldest_http_problems_total",
+        Kind::Counter,
+        "Problems told to clients, by their code.",
+        problems,
+    );
+    let help = "From a request's head to its answer's.";
+    page.histograms("eldest_http_request_duration_seconds", help, "route", traffic.took());
+    let peers = traffic.peers.get() as f64;
+    page.number("eldest_peer_calls_total", Kind::Counter, "Calls of other nodes.", peers);
+}

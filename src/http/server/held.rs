@@ -1,0 +1,120 @@
+//! An answer's body as a reader takes it: in pieces, so that whether it takes any can be told, and accounted for until the
+//! last of them has left, wherever it waits until then.
+
+use std::pin::Pin;
+use std::task::{Context as Task, Poll, ready};
+
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+
+use crate::http::request::{Held, Untaken};
+
+/// A slow reader takes at least one of these in the answer time-out.
+const PIECE: usize = 16 << 10;
+
+/// What goes with the bytes of an answer for as long as they are anywhere in this process.
+#[derive(Debug, Default)]
+pub struct Account {
+    pub held: Option<Held>,
+    pub untaken: Option<Untaken>,
+}
+
+/// Bytes that free what was set aside for them when the last piece of them is gone.
+struct Accounted {
+    bytes: Bytes,
+    _held: Option<Held>,
+    _untaken: Option<Untaken>,
+}
+
+impl AsRef<[u8]> for Accounted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+struct HeldBody {
+    inner: Body,
+    /// Of the body, what has been handed over neither as a whole nor in pieces.
+    left: u64,
+    /// Of the frame under way.
+    piece: Bytes,
+    account: Account,
+    /// The connection, for as long as the answer is in this process: to tell it that more has been taken.
+    progress: Option<Untaken>,
+}
+
+/// `length` is that of the whole body; what streams, and whose length nobody knows, has bounds of its own.
+pub fn held(inner: Body, length: u64, account: Account, progress: Option<Untaken>) -> Body {
+    Body::new(HeldBody { inner, left: length, piece: Bytes::new(), account, progress })
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        task: &mut Task<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.piece.is_empty() {
+            match ready!(Pin::new(&mut self.inner).poll_frame(task)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => {
+                        let Account { held, untaken } = std::mem::take(&mut self.account);
+                        self.piece = Bytes::from_owner(Accounted { bytes, _held: held, _untaken: untaken });
+                    }
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        if let Some(progress) = &self.progress {
+            progress.goes_on();
+        }
+        let most = PIECE.min(self.piece.len());
+        let piece = self.piece.split_to(most);
+        self.left = self.left.saturating_sub(piece.len() as u64);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+    use crate::config::HttpLimits;
+    use crate::http::request::Callers;
+
+    #[tokio::test]
+    async fn memory_is_held_until_the_last_piece_has_gone() {
+        let whole = PIECE * 2 + 7;
+        let limits = HttpLimits { bodies_bytes: whole, bodies_bytes_each: whole, ..HttpLimits::default() };
+        let callers = Callers::new(&limits);
+        let caller = callers.place([10, 0, 0, 1].into(), false, 0).expect("there is room").caller.clone();
+        let account = Account { held: caller.hold(whole), untaken: None };
+        let mut body = held(Body::from(vec![b'x'; whole]), whole as u64, account, None);
+        assert_eq!(body.size_hint().exact(), Some(whole as u64));
+        let mut pieces = Vec::new();
+        while let Some(frame) = body.frame().await {
+            pieces.push(frame.expect("it is memory").into_data().expect("it is data"));
+        }
+        assert!(body.is_end_stream());
+        drop(body);
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [PIECE, PIECE, 7]);
+        let last = pieces.pop();
+        drop(pieces);
+        assert!(caller.hold(1).is_none(), "its last piece waits somewhere");
+        drop(last);
+        assert!(caller.hold(whole).is_some());
+    }
+}

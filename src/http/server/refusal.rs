@@ -1,0 +1,60 @@
+//! What is said to a connection that is not served.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::driver::Tls;
+
+/// The rest is read as problems are everywhere: it must not need the machinery that there is no room for.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/problem+json\r\n\
+    retry-after: 1\r\n\
+    connection: close\r\n\
+    content-length: 218\r\n\r\n\
+    {\"type\":\"urn:eldest:problem:too_many_requests\",\"title\":\"Too much at once\",\"status\":503,\
+    \"detail\":\"too many connections; close some, or call another node\",\"code\":\"too_many_requests\",\
+    \"retryable\":true,\"request_id\":\"none\"}\n";
+
+/// What whoever calls without TLS is told where that is not answered.
+pub const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
+    content-type: application/problem+json\r\n\
+    connection: close\r\n\
+    content-length: 200\r\n\r\n\
+    {\"type\":\"urn:eldest:problem:tls_required\",\"title\":\"This port speaks TLS\",\"status\":400,\
+    \"detail\":\"this port speaks TLS: call it by https://\",\"code\":\"tls_required\",\
+    \"retryable\":false,\"request_id\":\"none\"}\n";
+
+/// A fatal alert, "internal error": the one word for which no handshake is needed.
+const ALERT: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x50];
+
+/// What whoever finds no room is told.
+pub fn full(tls: Option<&Tls>) -> &'static [u8] {
+    if tls.is_some_and(|tls| !tls.takes_plain) { ALERT } else { FULL }
+}
+
+/// Closing with unread bytes would reset the connection and take the answer with it: what comes is read and dropped.
+pub async fn write(mut stream: TcpStream, says: &[u8]) -> io::Result<()> {
+    stream.write_all(says).await?;
+    stream.shutdown().await?;
+    let mut sink = [0; 1024];
+    while stream.read(&mut sink).await? > 0 {}
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_as_long_as_it_says() {
+        for (refusal, status) in [(FULL, 503), (PLAIN, 400)] {
+            let text = std::str::from_utf8(refusal).expect("it is text");
+            let (head, body) = text.split_once("\r\n\r\n").expect("it has a body");
+            assert!(head.contains(&format!("content-length: {}", body.len())), "it has {} bytes", body.len());
+            let body: serde_json::Value = serde_json::from_str(body).expect("it is JSON");
+            assert_eq!(body["status"], status);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Peers' connections are served on a runtime of their own, so that what clients ask for never delays a beat.
+//!
+//! Peers and clients call at one port. A connection belongs to a peer if its first request carries the envelope: that is looked at before
+//! anything reads it. Whoever only seems to be a peer wins nothing: its calls are a peer's, which need a proof, or are answered where
+//! all clients' calls are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::Response;
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::front::{Front, is_of_peer};
+use super::tls::HANDSHAKE;
+use crate::wire::header;
+
+/// As far into the first request as a peer's envelope begins.
+const LOOK: usize = 1024;
+
+/// Whether a peer calls, once the first bytes are there. None for who says nothing in the time for a head; when the server ends, whoever
+/// has said nothing yet is served no longer than others are. What TLS hides is taken for what the address says.
+pub async fn is_peers(
+    stream: &TcpStream,
+    by_address: bool,
+    ends: impl Future,
+    patience: Duration,
+) -> Option<bool> {
+    let mut head = [0; LOOK];
+    let count = tokio::select! {
+        count = stream.peek(&mut head) => count.unwrap_or(0),
+        _ = ends => 0,
+        () = sleep(patience) => return None,
+    };
+    let head = &head[..count];
+    if head.starts_with(&[HANDSHAKE]) {
+        return Some(by_address);
+    }
+    Some(head.starts_with(b"POST /") && names(head, header::MESSAGE.as_bytes()))
+}
+
+/// Whether a header of that name is among the lines.
+fn names(head: &[u8], name: &[u8]) -> bool {
+    head.split(|byte| *byte == b'\n')
+        .any(|line| line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)))
+}
+
+/// A client's call on a connection of peers is answered where all clients' calls are.
+pub async fn answer(clients: &Handle, front: Arc<Front>, request: Request) -> Response<Body> {
+    if is_of_peer(&request) {
+        return front.answer(request).await;
+    }
+    let mut answering = Answering(clients.spawn(async move { front.answer(request).await }));
+    (&mut answering.0).await.unwrap_or_default()
+}
+
+/// A call whose caller has gone away is given up.
+struct Answering(JoinHandle<Response<Body>>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_envelope_is_told_by_its_header() {
+        let named = |head: &str| names(head.as_bytes(), header::MESSAGE.as_bytes());
+        assert!(named("POST /heartbeat HTTP/1.1\r\nhost: a\r\nEldest-Message: beat"));
+        assert!(!named("POST /heartbeat HTTP/1.1\r\nhost: eldest-message: a\r\n"));
+        assert!(!named("GET /eldest-message:"));
+        assert!(!named(""));
+    }
+}

@@ -1,0 +1,54 @@
+//! How the node of a test differs from others.
+
+use std::time::Duration;
+
+use crate::config::HttpLimits;
+use crate::http::Web;
+use crate::protocol::Mode;
+
+#[derive(Debug)]
+pub struct Options {
+    pub limits: HttpLimits,
+    pub token: Option<&'static str>,
+    /// Where the others are, if not on this machine.
+    pub elsewhere: Option<&'static str>,
+    pub mode: Mode,
+    /// Whose pages may call.
+    pub origins: &'static [&'static str],
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { limits: limits(), token: None, elsewhere: None, mode: Mode::Safe, origins: &[] }
+    }
+}
+
+/// Patient: on a busy machine nothing that these tests wait for may be late.
+pub fn limits() -> HttpLimits {
+    HttpLimits {
+        connections: 64,
+        connections_each: 64,
+        requests: 64,
+        address_percent: 50,
+        body_bytes: 2 << 20,
+        bodies_bytes: 64 << 20,
+        bodies_bytes_each: 0,
+        head_bytes: 8192,
+        header_timeout: Duration::from_secs(60),
+        body_timeout: Duration::from_secs(60),
+        answer_timeout: Duration::from_secs(60),
+        request_timeout: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
+    }
+}
+
+/// These tests call every node x.
+pub fn web() -> Web {
+    Web { hosts: vec!["x".to_string()], origins: Vec::new() }
+}
+
+impl Options {
+    pub fn web(&self) -> Web {
+        Web { origins: self.origins.iter().map(|origin| origin.to_string()).collect(), ..web() }
+    }
+}

@@ -1,0 +1,124 @@
+//! Clients that ask for much: what they may ask for takes nothing away from the cluster, nor from those who hold something.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::harness::{Answer, Call, Cluster, PATIENT, Plan, problem, wait_for};
+
+/// Each says of itself as much as it may, or nearly: some 12 KB.
+const PROCESSES: usize = 400;
+const NAMES: usize = 1500;
+
+/// On each follower, and how often each of them asks.
+const READERS: usize = 16;
+const READS: usize = 5;
+
+/// As many as a bound of 64 calls for all has for waits of one address.
+const WAITERS: usize = 32;
+
+/// A ttl that no test outlasts.
+const LONG: u64 = 3_600_000;
+
+async fn register_all(cluster: &Arc<Cluster>) {
+    let names: Vec<String> = (0..NAMES).map(|name| format!("n{name:04}")).collect();
+    let body = json!({"identifier": "worker", "ttl_ms": LONG, "capabilities": names}).to_string();
+    let (body, next) = (Arc::new(body), Arc::new(AtomicUsize::new(0)));
+    let mut writers = JoinSet::new();
+    for _ in 0..8 {
+        let (cluster, body, next) = (cluster.clone(), body.clone(), next.clone());
+        writers.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= PROCESSES {
+                    return;
+                }
+                let call = Call::put(format!("/v1/processes/p{number}")).raw_json(&body);
+                cluster.answer(1, call).await.expect(201);
+            }
+        });
+    }
+    writers.join_all().await;
+}
+
+/// Who leads, and since when, by each node's word.
+async fn epochs(cluster: &Cluster) -> Vec<Value> {
+    let mut epochs = Vec::new();
+    for id in cluster.ids() {
+        epochs.push(cluster.status_of(id, "epoch").await);
+    }
+    epochs
+}
+
+/// It takes a follower long to find what no process has. What its leader says gets through all the same.
+#[tokio::test]
+async fn who_looks_for_what_nobody_has_deposes_no_leader() {
+    let cluster = Arc::new(Cluster::of(3).await);
+    register_all(&cluster).await;
+    let before = epochs(&cluster).await;
+    let mut readers = JoinSet::new();
+    for number in 0..2 * READERS {
+        let (cluster, node) = (cluster.clone(), 2 + number as u32 % 2);
+        readers.spawn(async move {
+            let call = Call::get("/v1/processes?capability=nope&level=local");
+            for _ in 0..READS {
+                let answer = cluster.ask(node, &call).await;
+                assert!(answer.is_ok_and(|answer| matches!(answer.status, 200 | 429)), "n{node} answers");
+            }
+        });
+    }
+    readers.join_all().await;
+    assert_eq!(epochs(&cluster).await, before);
+}
+
+/// Every page says where to go on, until all has been looked at.
+#[tokio::test]
+async fn who_goes_on_finds_what_is_there() {
+    let cluster = Arc::new(Plan::new(1).config(PATIENT).start().await);
+    register_all(&cluster).await;
+    let last = json!({"identifier": "worker", "ttl_ms": LONG, "capabilities": ["rare"]});
+    cluster.answer(1, Call::put("/v1/processes/z").json(&last)).await.expect(201);
+    let (mut after, mut found, mut pages) = (String::new(), Vec::new(), 0);
+    loop {
+        let path = format!("/v1/processes?capability=rare&after={after}");
+        let page = cluster.answer(1, Call::get(path)).await.expect(200).json();
+        found.extend(page["items"].as_array().expect("items").iter().map(|item| item["id"].clone()));
+        pages += 1;
+        match page["next"].as_str() {
+            Some(next) => after = next.to_string(),
+            None => break,
+        }
+    }
+    assert_eq!(found, [json!("z")]);
+    assert!(pages > 1, "one page does not go through all of it");
+}
+
+/// Those who wait for roles have places of their own: whoever fills them keeps nobody from holding what it holds.
+#[tokio::test]
+async fn who_waits_takes_no_seat_from_who_renews() {
+    let cluster = Arc::new(Plan::new(1).config(&format!("{PATIENT}[limits]\nrequests = 64\n")).start().await);
+    let acquire = |instance: &str, wait_ms: u64| {
+        let body = json!({"instance_id": instance, "ttl_ms": LONG, "wait_ms": wait_ms});
+        Call::post("/v1/roles/r/acquire").json(&body)
+    };
+    let held = cluster.answer(1, acquire("holder", 0)).await.expect(200).json();
+    let mut waiters = JoinSet::new();
+    let refused: Answer = wait_for("no more of them are taken in", async || {
+        for number in 0..WAITERS {
+            let (cluster, call) = (cluster.clone(), acquire(&format!("w{}-{number}", waiters.len()), 60_000));
+            waiters.spawn(async move { cluster.ask(1, &call).await });
+        }
+        waiters.try_join_next().and_then(|answered| answered.expect("no panic").ok())
+    })
+    .await;
+    let told = problem(&refused, 429, "too_many_requests");
+    assert_eq!(told["bound"], "calls that wait on this node, of one address");
+    let tenure = json!({"instance_id": "holder", "token": held["token"]});
+    cluster.answer(1, Call::post("/v1/roles/r/renew").json(&tenure)).await.expect(200);
+    cluster.answer(1, Call::put("/v1/docs/a").raw_json("1")).await.expect(201);
+    cluster.answer(1, Call::get("/v1/docs/a")).await.expect(200);
+    cluster.answer(1, Call::get("/v1/docs")).await.expect(200);
+    cluster.answer(1, Call::post("/v1/roles/r/release").json(&tenure)).await.expect(200);
+}

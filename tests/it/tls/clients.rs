@@ -1,0 +1,91 @@
+//! Clients by TLS: the library, and the command line.
+
+use std::time::Duration;
+
+use eldest::client::{Client, FeedOptions, If, Lock};
+use serde_json::json;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::{REQUIRE, connect};
+use crate::harness::{Call, Cluster, Plan, eldest};
+
+fn client(cluster: &Cluster) -> Client {
+    Client::builder(cluster.urls()).tls(cluster.certs().files(None)).build().expect("a client")
+}
+
+/// A role is held and the feed resumed while the leader dies, which tells both.
+#[tokio::test]
+async fn a_role_and_the_feed_survive_the_leader() {
+    let cluster = Plan::new(3).tls(REQUIRE).start().await;
+    let client = client(&cluster);
+    let guard = Lock::new(client.clone(), "r").ttl(Duration::from_secs(30)).acquire().await.expect("free");
+    let mut feed = client
+        .feed(FeedOptions { kinds: vec!["change".into()], prefix: Some("app/".into()), since: None })
+        .await
+        .expect("a node tells");
+    client.put_doc("app/a", &json!(1), If::Always).await.expect("written");
+    assert_eq!(feed.next().await.expect("told").text("key"), Some("app/a"));
+    cluster.kill9(cluster.leader().await);
+    client.put_doc("app/b", &json!(2), If::Always).await.expect("written, by whoever leads now");
+    assert_eq!(feed.next().await.expect("told").text("key"), Some("app/b"));
+    assert!(client.check("r", guard.token()).await.expect("asked").valid, "the role is held");
+    guard.release().await.expect("given back");
+}
+
+/// Without the CA nobody is believed, and the message says what to name.
+#[tokio::test]
+async fn the_command_line_speaks_tls() {
+    let cluster = Plan::new(3).tls(REQUIRE).start().await;
+    let ca = cluster.certs().path("ca.crt").display().to_string();
+    let urls = cluster.urls().join(",");
+    let at = ["--url", urls.as_str(), "--ca", ca.as_str()];
+    let run = |words: &[&str]| {
+        let words: Vec<String> = [words, &at].concat().iter().map(ToString::to_string).collect();
+        tokio::task::spawn_blocking(move || {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let output = eldest(&words);
+            let said = [output.stdout, output.stderr].concat();
+            (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+        })
+    };
+    let (code, said) = run(&["status"]).await.expect("no panic");
+    assert_eq!((code, said.matches(" follower ").count()), (Some(0), 2), "every node has answered: {said}");
+    let (code, said) = run(&["doc", "put", "k", "1"]).await.expect("no panic");
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = run(&["bench", "--connections", "4", "--duration", "500ms"]).await.expect("no panic");
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = run(&["bench", "--stream", "2", "--duration", "500ms"]).await.expect("no panic");
+    assert_eq!(code, Some(0), "{said}");
+    let own = cluster.node(2).url();
+    assert_eq!(eldest(&["healthcheck", "--url", &own, "--ca", &ca]).status.code(), Some(0));
+    let output = eldest(&["healthcheck", "--url", &own]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("--ca"), "{said}");
+}
+
+/// The kernel closes the connection of a process that is killed, and nobody is left to take leave as TLS wants it.
+#[tokio::test]
+async fn a_role_is_free_when_its_connection_ends_without_a_word() {
+    let cluster = Plan::new(3).tls(REQUIRE).start().await;
+    let hour = 3_600_000;
+    let acquire = |who: &str| json!({"instance_id": who, "ttl_ms": hour, "wait_ms": 10_000});
+    let taken =
+        cluster.answer(1, Call::post("/v1/roles/r/acquire").json(&acquire("killed"))).await.expect(200);
+    let query = format!("instance_id=killed&token={}&tie=1&ttl_ms={hour}&grace_ms=0", taken.json()["token"]);
+    let mut stream = connect(&cluster, 2).await;
+    let request =
+        format!("POST /v1/roles/r/tie?{query} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let (mut said, mut buffer) = (String::new(), [0; 4096]);
+    while !said.contains("event: tied") {
+        let count = stream.read(&mut buffer).await.expect("it answers");
+        assert!(count > 0, "{said}");
+        said += &String::from_utf8_lossy(&buffer[..count]);
+    }
+    // Its TCP connection ends, and TLS has not been told.
+    drop(stream);
+    let next = cluster.answer(1, Call::post("/v1/roles/r/acquire").json(&acquire("next"))).await.expect(200);
+    assert_eq!(next.json()["outcome"], "elected", "{}", next.show());
+}
