@@ -30,7 +30,7 @@ async fn what_is_too_large_is_merged_once_the_bound_is_raised() {
     let small = format!("{CONFIG}\nlimits.merge_bytes = 1024\n");
     let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&small);
     let cluster = plan.start().await;
-    split_in_two(&network, &cluster).await;
+    let younger = split_in_two(&network, &cluster).await;
     put(&cluster, 1, "shared", 1).await;
     put(&cluster, 3, "shared", 2).await;
     for number in 0..EACH {
@@ -38,19 +38,19 @@ async fn what_is_too_large_is_merged_once_the_bound_is_raised() {
         put(&cluster, 2, &format!("younger/{number}"), number).await;
     }
     let feed = "/v1/feed?kinds=merge_called_off";
-    let mut told = cluster.events(2, feed).await.expect("a feed");
+    let mut told = cluster.events(younger, feed).await.expect("a feed");
     told.event().await;
     network.heal();
     let called_off = told.news().await;
     assert_eq!(
         [&called_off["node"], &called_off["with"], &called_off["reason"], &called_off["most"]],
-        [&json!(2), &json!(1), &json!("too_large"), &json!(1024)]
+        [&json!(younger), &json!(1), &json!("too_large"), &json!(1024)]
     );
     assert!(called_off["bytes"].as_u64() > Some(1024), "{called_off}");
     assert!(called_off.get("id").is_none(), "it is in no record");
-    println!("{}", remark(&cluster, 2).await);
+    println!("{}", remark(&cluster, younger).await);
     // They hear each other, stay apart, and take writes.
-    for id in [1, 2] {
+    for id in [1, younger] {
         put(&cluster, id, &format!("after-{id}"), id).await;
         assert_eq!(cluster.status_of(id, "leader").await["id"], json!(id), "a side of its own");
     }
@@ -62,8 +62,8 @@ async fn what_is_too_large_is_merged_once_the_bound_is_raised() {
             assert_eq!(cluster.read_doc(id, &elder, "local").await, Some(number.into()));
             assert_eq!(cluster.read_doc(id, &younger, "local").await, Some(number.into()));
         }
-        for side in [1, 2] {
-            assert_eq!(cluster.read_doc(id, &format!("after-{side}"), "local").await, Some(side));
+        for side in [1, younger] {
+            assert_eq!(cluster.read_doc(id, &format!("after-{side}"), "local").await, Some(side.into()));
         }
         assert_eq!(cluster.read_doc(id, "shared", "local").await, Some(1), "the elder's value");
     }
