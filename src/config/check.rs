@@ -49,6 +49,7 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         let proves = secret.is_some() || tls.as_ref().is_some_and(|tls| !tls.takes_plain);
         exposure::check(listen, place.clone(), proves, &settings, findings);
     }
+    let metrics_listen = exposure::metrics_listen(&settings, findings);
     let topology = topology?;
     let nodes = topology.members.len();
     if mode == Some(Mode::Safe) && nodes.is_multiple_of(2) {
@@ -67,6 +68,7 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         snapshot_every: raw.snapshot_every,
         data: PathBuf::from(&raw.data),
         listen: listen?.0,
+        metrics_listen,
         secret,
         secret_file: Some(&raw.cluster_secret_file).filter(|file| !file.is_empty()).map(PathBuf::from),
         tls,

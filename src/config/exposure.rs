@@ -6,6 +6,9 @@ use super::topology::Topology;
 use super::wrong::quoted;
 use super::{Address, Place, Remark, WrongAccess, WrongValue};
 
+/// Where exporters of this kind are looked for.
+const METRICS_PORT: u16 = 9464;
+
 /// None after a mistake, here or in the topology.
 pub fn listen(
     settings: &Merged,
@@ -27,6 +30,20 @@ pub fn listen(
             None
         }
     }
+}
+
+/// None also after a mistake.
+pub fn metrics_listen(settings: &Merged, findings: &mut Findings) -> Option<Address> {
+    let text = &settings.raw.metrics_listen;
+    if text.is_empty() {
+        return None;
+    }
+    Address::parse_listen(text, METRICS_PORT)
+        .map_err(|hint| {
+            let found = quoted(text);
+            findings.spoil(settings.place("metrics_listen"), WrongValue::NotAnAddress { found, hint });
+        })
+        .ok()
 }
 
 /// Whoever reaches a node that wants no proof can be its peer.

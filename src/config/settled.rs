@@ -28,6 +28,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where to listen; where the others call is in `members`.
     pub listen: Address,
+    /// Where nothing but `/metrics` is served.
+    pub metrics_listen: Option<Address>,
     pub secret: Option<ClusterSecrets>,
     /// Where it was read, if it was a file.
     pub secret_file: Option<PathBuf>,

@@ -29,4 +29,4 @@ mod server;
 pub mod tests;
 
 pub use request::{Context, Web};
-pub use server::serve;
+pub use server::{serve, serve_metrics};

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -95,6 +96,32 @@ async fn the_page_keeps_the_conventions() {
     for family in families {
         assert!(documented.contains(&format!("`{family}`")), "docs/metrics.md does not know {family}");
     }
+}
+
+/// A port for those who only read along: silent connections, more than it takes at once, do not keep them out.
+#[tokio::test]
+async fn metrics_have_an_address_of_their_own() {
+    let mut plan = Plan::new(2);
+    let address = format!("{}:9464", plan.take_last());
+    let cluster = plan.config(&format!("metrics_listen = \"{address}\"")).start().await;
+    let silent: Vec<_> =
+        (0..20).map(|_| std::net::TcpStream::connect(&address).expect("there is a backlog")).collect();
+    let ask = async |call: Call| {
+        call.timeout(Duration::from_secs(60))
+            .send(cluster.client(), &format!("http://{address}"))
+            .await
+            .unwrap_or_else(|silence| panic!("no answer: {silence:?}"))
+    };
+    let page = ask(Call::get("/metrics")).await.expect(200);
+    assert!(page.text().contains("\neldest_is_leader 1\n"), "{}", page.text());
+    assert!(page.header("content-type").is_some_and(|media| media.starts_with("text/plain; version=")));
+    drop(silent);
+    for path in ["/v1/status", "/v1/docs", "/livez", "/metrics/more"] {
+        ask(Call::get(path)).await.expect(404);
+    }
+    ask(Call::post("/service_down")).await.expect(404);
+    let refused = ask(Call::post("/metrics")).await.expect(405);
+    assert_eq!(refused.header("allow"), Some("GET, HEAD"));
 }
 
 /// A Prometheus of the test's own; it ends with the test.

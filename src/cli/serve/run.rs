@@ -39,6 +39,10 @@ pub async fn run(
     let mut asked = tokio::spawn(asked_to_stop(signals, orders));
     files::fit(&mut config.http, files::raise(), config.members.len().saturating_sub(1))?;
     let bound = Bound::take(&config.listen).await?;
+    let for_metrics = match &config.metrics_listen {
+        Some(address) => Some(Bound::take(address).await?),
+        None => None,
+    };
     let drawn = Drawn::draw().map_err(|error| ServeError::Start(StartError::Random(error)))?;
     let setup = Arc::new(setup(&config, drawn, wall)?);
     let started = {
@@ -56,6 +60,11 @@ pub async fn run(
     let context =
         Context::new(started.handle.clone(), setup.clone(), config.http.clone(), token, web, address)
             .map_err(ServeError::Client)?;
+    let context = Arc::new(context);
+    if let Some(bound) = for_metrics {
+        tracing::info!(listen = %bound.address, "metrics are served there, too");
+        tokio::spawn(http::serve_metrics(bound.listen()?, context.clone()));
+    }
     let node = Node::begin(bound.listen()?, context, peers, started);
     announce(&setup, &config, address);
     tokio::spawn(Renewal::new(setup, &config).run(renew));
@@ -70,9 +79,9 @@ struct Node {
 }
 
 impl Node {
-    fn begin(listener: TcpListener, context: Context, peers: Runtime, started: Started) -> Node {
+    fn begin(listener: TcpListener, context: Arc<Context>, peers: Runtime, started: Started) -> Node {
         let (close, closed) = oneshot::channel();
-        let http = tokio::spawn(http::serve(listener, Arc::new(context), peers, closed));
+        let http = tokio::spawn(http::serve(listener, context, peers, closed));
         Node { handle: started.handle, ended: started.ended, http, close }
     }
 

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 
 use crate::driver::api::Denied;
 use crate::driver::{Measures, Numbers};
@@ -17,13 +16,18 @@ type Sample = (Vec<(&'static str, String)>, f64);
 
 pub async fn scrape(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.query(&[])?;
-    let Some(measures) = request.in_time(context.handle.measures()).await? else {
+    let Some(page) = request.in_time(text(&context)).await? else {
         return Err(Denied::Stopping.into());
     };
-    Ok(page(&context, &measures))
+    Ok(answer::typed(StatusCode::OK, HeaderValue::from_static(CONTENT_TYPE), page))
 }
 
-fn page(context: &Context, measures: &Measures) -> Response<Body> {
+/// None if the node is about to end.
+pub async fn text(context: &Context) -> Option<String> {
+    Some(page(context, &context.handle.measures().await?))
+}
+
+fn page(context: &Context, measures: &Measures) -> String {
     let mut page = Page::default();
     about(&mut page, measures);
     leadership(&mut page, measures, context.handle.numbers());
@@ -33,7 +37,7 @@ fn page(context: &Context, measures: &Measures) -> Response<Body> {
     readers(&mut page, context);
     traffic(&mut page, context);
     Process::look().write(&mut page);
-    answer::typed(StatusCode::OK, HeaderValue::from_static(CONTENT_TYPE), page.into_text())
+    page.into_text()
 }
 
 fn about(page: &mut Page, measures: &Measures) {

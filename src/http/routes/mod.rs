@@ -9,7 +9,7 @@ mod docs;
 mod feed;
 mod hold;
 mod members;
-mod metrics;
+pub mod metrics;
 mod operators;
 mod probes;
 mod processes;

@@ -5,6 +5,7 @@ mod front;
 mod handshakes;
 mod held;
 mod refusal;
+mod scrapes;
 mod seated;
 mod sort;
 mod tls;
@@ -22,6 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use connection::{Builder, Phase, Served};
 pub use front::Front;
+pub use scrapes::serve_metrics;
 
 use crate::http::request::{Context, Place};
 

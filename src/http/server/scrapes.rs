@@ -1,0 +1,91 @@
+//! A listener for `/metrics` alone, for a network on which nobody is to reach anything else.
+//!
+//! One call a connection, and few connections: whoever reads along has an interval of seconds.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use crate::http::request::Context;
+use crate::http::routes::metrics::text;
+use crate::metrics::CONTENT_TYPE as PAGE;
+
+/// Some systems that read along, each with a call or two under way. Beyond it they wait to be accepted.
+const CONNECTIONS_MOST: usize = 16;
+
+/// Without file descriptors accepting fails at once, again and again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// A call and its answer take no longer, or one who does nothing would keep others out.
+const CALL_MOST: Duration = Duration::from_secs(10);
+
+/// Serves for as long as it is let.
+pub async fn serve_metrics(listener: TcpListener, context: Arc<Context>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MOST));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let context = context.clone();
+                tokio::spawn(async move {
+                    let _ = timeout(CALL_MOST, answer_one(stream, context)).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection for metrics could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn answer_one(stream: TcpStream, context: Arc<Context>) {
+    let service = service_fn(|request| {
+        let context = context.clone();
+        async move { Ok::<_, Infallible>(answer(&request, &context).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(CALL_MOST)
+        .max_buf_size(context.limits.head_bytes.max(8 << 10))
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = served.await {
+        tracing::debug!(%error, "a connection for metrics ended early");
+    }
+}
+
+async fn answer(request: &Request<Incoming>, context: &Context) -> Response<Body> {
+    let (status, why) = match (request.method(), request.uri().path()) {
+        (&Method::GET | &Method::HEAD, "/metrics") => match text(context).await {
+            Some(page) => return of_type(PAGE, page),
+            None => (StatusCode::SERVICE_UNAVAILABLE, "this node is about to end\n"),
+        },
+        (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "GET it\n"),
+        _ => (StatusCode::NOT_FOUND, "here is nothing but /metrics\n"),
+    };
+    let mut response = of_type("text/plain; charset=utf-8", why.to_string());
+    *response.status_mut() = status;
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
+    response
+}
+
+fn of_type(media_type: &'static str, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
