@@ -50,6 +50,7 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         exposure::check(listen, place.clone(), proves, &settings, findings);
     }
     let metrics_listen = exposure::metrics_listen(&settings, findings);
+    let otlp_url = exposure::otlp_url(&settings, findings);
     let topology = topology?;
     let nodes = topology.members.len();
     if mode == Some(Mode::Safe) && nodes.is_multiple_of(2) {
@@ -69,6 +70,7 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         data: PathBuf::from(&raw.data),
         listen: listen?.0,
         metrics_listen,
+        otlp_url,
         secret,
         secret_file: Some(&raw.cluster_secret_file).filter(|file| !file.is_empty()).map(PathBuf::from),
         tls,

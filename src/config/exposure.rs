@@ -1,4 +1,4 @@
-//! Where a node listens, and whether that is safe: beyond loopback it wants a cluster secret.
+//! Where a node listens and whom it tells, and whether that is safe: beyond loopback it wants a cluster secret.
 
 use super::layers::Merged;
 use super::mistakes::Findings;
@@ -44,6 +44,24 @@ pub fn metrics_listen(settings: &Merged, findings: &mut Findings) -> Option<Addr
             findings.spoil(settings.place("metrics_listen"), WrongValue::NotAnAddress { found, hint });
         })
         .ok()
+}
+
+/// None also after a mistake.
+pub fn otlp_url(settings: &Merged, findings: &mut Findings) -> Option<String> {
+    const HINT: &str = "write http://, an address and a port, such as http://127.0.0.1:4318";
+    let text = &settings.raw.otlp_url;
+    if text.is_empty() {
+        return None;
+    }
+    let called = text.strip_prefix("http://").map(|rest| rest.strip_suffix('/').unwrap_or(rest));
+    match called.map(Address::parse_called) {
+        Some(Ok(address)) => Some(address.url()),
+        _ => {
+            let found = quoted(text);
+            findings.spoil(settings.place("otlp_url"), WrongValue::NotAnAddress { found, hint: HINT });
+            None
+        }
+    }
 }
 
 /// Whoever reaches a node that wants no proof can be its peer.

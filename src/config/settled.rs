@@ -30,6 +30,8 @@ pub struct Config {
     pub listen: Address,
     /// Where nothing but `/metrics` is served.
     pub metrics_listen: Option<Address>,
+    /// A collector of traces, without a path.
+    pub otlp_url: Option<String>,
     pub secret: Option<ClusterSecrets>,
     /// Where it was read, if it was a file.
     pub secret_file: Option<PathBuf>,

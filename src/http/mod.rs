@@ -9,6 +9,7 @@
 //!                                    ▼
 //!   dispatch   here, at the leader in one hop, or a moment later ─► driver::Handle
 //!                                    ▼
+//!   spans      which trace a call belongs to, and what a collector is told of it
 //!   request    what a client has sent: URL, headers, body, deadline; the context that all handlers share
 //!   answer     responses, streams, problems
 //! ```
@@ -25,8 +26,10 @@ mod peer;
 mod request;
 mod routes;
 mod server;
+mod spans;
 #[cfg(test)]
 pub mod tests;
 
 pub use request::{Context, Web};
 pub use server::{serve, serve_metrics};
+pub use spans::{Exporter, Spans};

@@ -53,6 +53,7 @@ mod stopping;
 mod strangers;
 mod tls;
 mod tour;
+mod traces;
 mod users;
 mod wall_clock;
 mod web;

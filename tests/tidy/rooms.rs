@@ -52,7 +52,7 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
             ],
         ],
     ),
-    ("http", &[&["answer"], &["request"], &["dispatch", "peer"], &["routes"], &["server"]]),
+    ("http", &[&["answer"], &["spans"], &["request"], &["dispatch", "peer"], &["routes"], &["server"]]),
 ];
 
 pub fn check(sources: &[Source]) -> Vec<String> {

@@ -20,7 +20,7 @@ use super::stopping::asked_to_stop;
 use crate::cli::signals::Signals;
 use crate::config::Config;
 use crate::driver::{self, DiskWords, End, Handle, Setup, StartError, Started, Wall};
-use crate::http::{self, Context, Web};
+use crate::http::{self, Context, Exporter, Spans, Web};
 
 /// A hand-over takes a window at most; after that the others elect without this node's help.
 const HAND_OVER_MAX: Duration = Duration::from_secs(10);
@@ -60,7 +60,15 @@ pub async fn run(
     let context =
         Context::new(started.handle.clone(), setup.clone(), config.http.clone(), token, web, address)
             .map_err(ServeError::Client)?;
-    let context = Arc::new(context);
+    let context = Arc::new(match &config.otlp_url {
+        Some(url) => {
+            let (spans, from) = Spans::new();
+            let (cluster, me) = (&setup.cluster.name, context.me().to_string());
+            tokio::spawn(Exporter::new(context.client.clone(), url, cluster, &me, spans.clone()).run(from));
+            context.with_spans(spans)
+        }
+        None => context,
+    });
     if let Some(bound) = for_metrics {
         tracing::info!(listen = %bound.address, "metrics are served there, too");
         tokio::spawn(http::serve_metrics(bound.listen()?, context.clone()));

@@ -63,7 +63,7 @@ const ALL: [&str; 34] = [
     "config.toml: mode: \"avialable\" is not known: write \"safe\" or \"available\"",
     "config.toml: snapshots: there is no such key: write one of ack, admin_token, admin_token_file, \
      allowed_hosts, allowed_origins, cluster_secret, cluster_secret_file, data, insecure, limits, listen, log, metrics_listen, mode, \
-     snapshot_every, takeover, timing, tls",
+     otlp_url, snapshot_every, takeover, timing, tls",
     "config.toml: timing.dead_after_ms: \"1s\" is of the wrong type: write a whole number without \
      quotes, sign or unit",
     "config.toml: timing.drift_percent: drift_percent must be below 25: the leader counts a lease \

@@ -16,10 +16,11 @@ use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
 use crate::http::request::{
     ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, Kind, SECRET, say_origin, url_safe,
 };
+use crate::http::spans::TRACEPARENT;
 use crate::types::NodeId;
 
 /// What goes along, besides the body. The rest is between the client and this node.
-const PASSED_ON: [HeaderName; 9] = [
+const PASSED_ON: [HeaderName; 10] = [
     ACCEPT,
     AUTHORIZATION,
     CONTENT_TYPE,
@@ -29,6 +30,7 @@ const PASSED_ON: [HeaderName; 9] = [
     FIRST_LINE,
     REQUEST_ID,
     SECRET,
+    TRACEPARENT,
 ];
 
 /// What is between the leader and this node.

@@ -19,6 +19,7 @@ use super::web::Web;
 use crate::config::HttpLimits;
 use crate::driver::{Handle, Setup};
 use crate::http::answer::{Code, Problem, Surroundings};
+use crate::http::spans::Spans;
 use crate::protocol::Timing;
 use crate::types::NodeId;
 
@@ -68,6 +69,7 @@ pub struct Context {
     /// For calls that another node answers.
     pub client: reqwest::Client,
     pub traffic: Traffic,
+    pub spans: Spans,
     node: HeaderValue,
     /// Tells the request ids of this process from those of any other.
     tag: u32,
@@ -97,6 +99,7 @@ impl Context {
             holds: Arc::new(Semaphore::new(HOLDS_MOST)),
             streams: Arc::new(Semaphore::new(STREAMS_MOST)),
             traffic: Traffic::default(),
+            spans: Spans::default(),
             node: HeaderValue::from(setup.settings.me.0),
             tag: getrandom::u32().unwrap_or_else(|_| std::process::id()),
             made: AtomicU64::new(0),
@@ -104,6 +107,10 @@ impl Context {
             setup,
             limits,
         })
+    }
+
+    pub fn with_spans(self, spans: Spans) -> Context {
+        Context { spans, ..self }
     }
 
     pub fn me(&self) -> NodeId {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::metrics::{Counter, Histogram};
 
@@ -71,6 +71,17 @@ impl Counted {
         let first = path.strip_prefix("v1/").unwrap_or(path).split('/').next().unwrap_or_default();
         let route = ROUTES.iter().position(|known| *known == first).unwrap_or(ROUTES.len() - 1);
         Counted { route, began: Instant::now() }
+    }
+}
+
+impl Counted {
+    /// Its name among all that are counted.
+    pub fn route(&self) -> &'static str {
+        ROUTES[self.route]
+    }
+
+    pub fn took(&self) -> Duration {
+        self.began.elapsed()
     }
 }
 

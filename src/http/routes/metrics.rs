@@ -251,4 +251,6 @@ fn traffic(page: &mut Page, context: &Context) {
     page.histograms("eldest_http_request_duration_seconds", help, "route", traffic.took());
     let peers = traffic.peers.get() as f64;
     page.number("eldest_peer_calls_total", Kind::Counter, "Calls of other nodes.", peers);
+    let lost = context.spans.lost() as f64;
+    page.number("eldest_spans_lost_total", Kind::Counter, "Spans that no collector took.", lost);
 }

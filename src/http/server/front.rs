@@ -2,7 +2,7 @@
 //! response passes here last: problems are written, and the headers about this node are added.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
@@ -25,6 +25,7 @@ use crate::http::request::{
     no_memory, origin, preflight,
 };
 use crate::http::routes;
+use crate::http::spans::{Span, TRACEPARENT, TraceContext};
 use crate::wire::{Route, header};
 
 /// What an answer takes while it waits besides its body: its head, and what HTTP keeps of it.
@@ -68,6 +69,7 @@ impl Front {
         let id = request_id(request.headers_mut(), &self.context);
         let line = AccessLog::begin(&request);
         let counted = Counted::begin(request.uri().path());
+        let traced = Traced::begin(&mut request, &self.context);
         let reader = Reader::of(&request);
         let (page, mut response) = match page {
             Ok(page) => (page, self.admitted(request).await),
@@ -80,6 +82,9 @@ impl Front {
         self.context.traffic.answered(&counted, response.status().as_u16());
         if let Some(line) = line {
             line.end(response.status(), &id);
+        }
+        if let Some(traced) = traced {
+            traced.end(&self.context, &counted, response.status(), &id);
         }
         complete(response.headers_mut(), &self.context, id);
         if let Some(page) = page {
@@ -246,6 +251,41 @@ impl AccessLog {
         let took_us = self.began.elapsed().as_micros() as u64;
         let (AccessLog { method, path, .. }, id) = (self, id.to_str().unwrap_or_default());
         tracing::debug!(%method, path, status = status.as_u16(), took_us, request_id = id, "call");
+    }
+}
+
+/// A span of this node's, where a collector wants it and the caller does not say no.
+struct Traced {
+    context: TraceContext,
+    method: Method,
+    path: String,
+    began: SystemTime,
+}
+
+impl Traced {
+    /// What is called for this call, is called under this span.
+    fn begin(request: &mut Request, context: &Context) -> Option<Traced> {
+        if !context.spans.are_wanted() {
+            return None;
+        }
+        let traced = TraceContext::begin(request.headers());
+        request.headers_mut().insert(TRACEPARENT, traced.header());
+        let (method, path) = (request.method().clone(), request.uri().path().to_string());
+        traced.sampled.then(|| Traced { context: traced, method, path, began: SystemTime::now() })
+    }
+
+    fn end(self, context: &Context, counted: &Counted, status: StatusCode, id: &HeaderValue) {
+        let Traced { context: of, method, path, began } = self;
+        context.spans.add(Span {
+            context: of,
+            method: method.to_string(),
+            route: counted.route(),
+            path,
+            status: status.as_u16(),
+            request_id: id.to_str().unwrap_or_default().to_string(),
+            began,
+            took: counted.took(),
+        });
     }
 }
 
