@@ -112,7 +112,7 @@ impl World {
         let (keyed, key) = (lessees.rng.chance(500), u128::from(lessees.rng.next()));
         let contender = &mut lessees.all[who];
         // A key takes room for ten minutes.
-        if keyed && !lessees.writers.as_ref().is_some_and(|writers| writers.most.is_some()) {
+        if keyed && lessees.writers.as_ref().is_none_or(|writers| writers.most.is_none()) {
             contender.key.get_or_insert(key);
         }
         let wish = match contender.wants.clone() {
