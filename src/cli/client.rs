@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::exit::Failure;
-use crate::client::{Answer, CallError, Caller, Request, Tls};
+use crate::client::{Answer, CallError, Caller, Request};
+pub use eldest_load::TlsArgs;
 
 /// Where to call, for every command that does.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,26 +25,6 @@ pub struct Target {
     pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub tls: TlsArgs,
-}
-
-/// What nodes that speak TLS want, for every command that calls some.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct TlsArgs {
-    /// Who vouches for nodes that are called by https://, as a file in PEM
-    #[arg(id = "tls_ca", long = "ca", env = "ELDEST_CA", value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// A certificate to show them, where they want one
-    #[arg(id = "tls_cert", long = "cert", env = "ELDEST_CERT", value_name = "FILE")]
-    cert: Option<PathBuf>,
-    /// Its private key, unless it is in the same file
-    #[arg(id = "tls_key", long = "key", env = "ELDEST_KEY", value_name = "FILE", requires = "tls_cert")]
-    key: Option<PathBuf>,
-}
-
-impl TlsArgs {
-    pub fn files(&self) -> Tls {
-        Tls { ca: self.ca.clone(), cert: self.cert.clone(), key: self.key.clone() }
-    }
 }
 
 impl Target {

@@ -56,7 +56,7 @@ pub use mistakes::{Mistake, Mistakes};
 pub use place::{Place, Source, Spot};
 pub use remarks::Remark;
 pub use secret::{ClusterSecrets, Secret};
-pub use secrets::cluster_secrets;
+pub use secrets::{check_key_file, cluster_secrets};
 pub use settled::{Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
 pub use wrong::{Want, Wrong, WrongAccess, WrongFile, WrongKey, WrongTopology, WrongValue};
 

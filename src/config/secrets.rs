@@ -19,6 +19,9 @@ struct Kind {
     file_key: &'static str,
 }
 
+/// What proves a node where it speaks TLS.
+pub const KEY_FILE: &str = "tls.key_file";
+
 const CLUSTER: Kind = Kind { key: "cluster_secret", file_key: "cluster_secret_file" };
 const ADMIN: Kind = Kind { key: "admin_token", file_key: "admin_token_file" };
 
@@ -70,17 +73,28 @@ fn find<T>(
 fn read(kind: &Kind, file: &str, findings: &mut Findings) -> Result<String, WrongAccess> {
     let named = |why: WrongFile| WrongAccess::SecretFile { file: quoted(file), why };
     let text = files::read(Path::new(file), SECRET_MOST).map_err(named)?;
-    // A file that was read and cannot be looked at has gone since: what it said is known.
+    check_openness(kind.file_key, Path::new(file), findings)?;
+    Ok(text)
+}
+
+/// Whether others may use the file of a secret that has just been read. One that cannot be looked at has gone since: what it said is
+/// known.
+pub fn check_openness(key: &'static str, file: &Path, findings: &mut Findings) -> Result<(), WrongAccess> {
     let Ok(look) = std::fs::metadata(file) else {
-        return Ok(text);
+        return Ok(());
     };
-    let (file, mode) = (quoted(file), look.mode() & 0o7777);
+    let (file, mode) = (quoted(&file.to_string_lossy()), look.mode() & 0o7777);
     match openness(mode, look.uid(), rustix::process::geteuid().as_raw()) {
         Openness::Refused => return Err(WrongAccess::OpenSecret { file, mode }),
-        Openness::Told => findings.remark(Remark::OpenSecret { key: kind.file_key, file, mode }),
+        Openness::Told => findings.remark(Remark::OpenSecret { key, file, mode }),
         Openness::Closed => {}
     }
-    Ok(text)
+    Ok(())
+}
+
+/// The same of the file of a node's key, when it is read again. What is only told was told at the start.
+pub fn check_key_file(file: &Path) -> Result<(), WrongAccess> {
+    check_openness(KEY_FILE, file, &mut Findings::default())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -119,7 +119,8 @@ impl Config {
             limits: self.limits.clone(),
             takeover: self.takeover,
             ack: self.ack,
-            peers_prove: self.secret.is_some(),
+            // A node that takes no call without TLS knows by its certificate whose each is.
+            peers_prove: self.secret.is_some() || self.tls.as_ref().is_some_and(|tls| !tls.takes_plain),
             ..Settings::lan(self.me, Vec::new())
         }
     }

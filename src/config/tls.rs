@@ -7,6 +7,7 @@ use eldest_tls::{Kind, NodeFiles, NodeTls, Rules};
 use super::choice::choice;
 use super::layers::Merged;
 use super::mistakes::Findings;
+use super::secrets::{KEY_FILE, check_openness};
 use super::topology::Topology;
 use super::wrong::quoted;
 use super::{Remark, Tls, WrongAccess};
@@ -21,7 +22,7 @@ const MODES: [(&str, Option<Manner>); 4] = [
 
 const CLIENT_CERTS: [(&str, bool); 2] = [("optional", false), ("required", true)];
 
-const NEEDED: [&str; 3] = ["tls.cert_file", "tls.key_file", "tls.ca_file"];
+const NEEDED: [&str; 3] = ["tls.cert_file", KEY_FILE, "tls.ca_file"];
 
 /// Whether it answers who calls without TLS, and whether it calls by TLS.
 #[derive(Clone, Copy)]
@@ -43,6 +44,9 @@ pub fn check(topology: Option<&Topology>, settings: &Merged, findings: &mut Find
     };
     let files = files(settings, findings)?;
     let tls = Tls { files, dials, takes_plain, client_certs_required: required? };
+    if let Err(wrong) = check_openness(KEY_FILE, &tls.files.key, findings) {
+        findings.spoil(settings.place(KEY_FILE), wrong);
+    }
     let topology = topology?;
     let rules =
         Rules { cluster: topology.cluster.clone(), node: topology.me.0, client_certs_required: false };
@@ -56,7 +60,7 @@ pub fn check(topology: Option<&Topology>, settings: &Merged, findings: &mut Find
 fn key(kind: Kind) -> &'static str {
     match kind {
         Kind::Certificate => "tls.cert_file",
-        Kind::Key => "tls.key_file",
+        Kind::Key => KEY_FILE,
         Kind::Ca => "tls.ca_file",
         Kind::ClientCa => "tls.client_ca_file",
     }

@@ -5,6 +5,7 @@ use eldest::replica::{Call, In, Level};
 use eldest::store::Command;
 use eldest::types::{Format, NodeId, Owner, Payload, Span};
 
+use crate::documents;
 use crate::host::{Host, user};
 use crate::inject;
 use crate::look::{core, expect, show};
@@ -110,6 +111,7 @@ fn set(host: &mut Host, option: &str) -> Result<(), String> {
         ("keep", number) => settings.limits.keep = parse(number)?,
         ("batch", number) => settings.limits.batch = parse(number)?,
         ("ready_lag", number) => settings.limits.ready_lag = parse(number)?,
+        ("state", number) => settings.limits.state_bytes = parse(number)?,
         ("uncommitted", number) => settings.limits.uncommitted = parse(number)?,
         _ => return Err(format!("no such option: {option}")),
     }
@@ -129,7 +131,14 @@ fn client(stage: &mut Stage, words: &[&str], length: u64) -> Result<bool, String
             let calls = texts.iter().map(|text| Ok((format!("write {text}"), write(text)?)));
             calls.collect::<Result<_, String>>()?
         }
-        words => order(words)?.into_iter().map(|call| (words.join(" "), call)).collect(),
+        words => {
+            let call = match at() {
+                Ok(at) => documents::call(stage, at, words)?,
+                Err(_) => None,
+            };
+            let call = call.or(order(words)?);
+            call.into_iter().map(|call| (words.join(" "), call)).collect()
+        }
     };
     if calls.is_empty() {
         return Ok(false);
@@ -301,7 +310,7 @@ pub fn node(word: &str) -> Result<NodeId, String> {
     parse(number).map(NodeId)
 }
 
-fn micros(word: &str) -> Result<u64, String> {
+pub fn micros(word: &str) -> Result<u64, String> {
     match word.strip_suffix("ms") {
         Some(number) => parse::<u64>(number).map(|ms| ms * MS),
         None => Err(format!("{word} is no length of time")),

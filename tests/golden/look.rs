@@ -4,6 +4,7 @@ use eldest::protocol::{Node, RoleName};
 use eldest::types::{NodeId, Record};
 
 use crate::commands::node;
+use crate::documents;
 use crate::stage::Stage;
 
 /// What only looks, or fails.
@@ -16,6 +17,7 @@ pub fn show(stage: &mut Stage, words: &[&str]) -> Result<Option<Vec<String>>, St
             let lines = stage.ids().into_iter().map(|one| status(stage, one));
             return Ok(Some(lines.collect()));
         }
+        ["state", one] => return Ok(Some(documents::state(stage, node(one)?))),
         ["log", one] => return Ok(Some(log(stage, node(one)?))),
         ["expect", "leader", one] => expect(stage.leader() == Some(node(one)?))?,
         ["expect", "no", "leader"] => expect(stage.leader().is_none())?,

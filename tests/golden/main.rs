@@ -6,6 +6,7 @@
 extern crate eldest_core as eldest;
 
 mod commands;
+mod documents;
 mod host;
 mod inject;
 mod look;
@@ -88,6 +89,9 @@ scripts! {
     snapshot_after_restart
     divergence_cured
     divergence_undecided
+    document_ttl
+    document_with_role
+    state_full
     odd_leader
     two_blank_nodes
     two_nodes

@@ -141,11 +141,14 @@ pub fn answer(answer: &Result<Answer, Denied>) -> String {
             format!("written {position}, {} acks", acks.unwrap_or_default())
         }
         Ok(Answer::View(view)) => format!("readable at {}", view.index),
+        Ok(Answer::Role(granted)) => format!("granted at {}", granted.position),
+        Ok(Answer::Doc(granted)) => format!("renewed for {}ms", granted.expires_in.0 / 1000),
         Ok(_) => "done".into(),
         Err(Denied::NotLeader { leader }) => format!("refused, {leader} leads"),
         Err(Denied::NoLeader) => "refused, no leader".into(),
         Err(Denied::ServiceDown { .. }) => "refused, ServiceDown".into(),
         Err(Denied::Unknown) => "outcome unknown".into(),
+        Err(Denied::Rejected(rejection)) => format!("refused, {}", rejection.code()),
         Err(denied) => format!("refused, {denied:?}"),
     }
 }

@@ -32,6 +32,7 @@ mod garbage;
 mod idempotency;
 mod impasses;
 mod lease_secrets;
+mod lifetimes;
 mod linearizable;
 mod members;
 mod metrics;

@@ -64,6 +64,17 @@ async fn what_is_counted_is_what_happened() {
     let docs = "eldest_http_requests_total{route=\"docs\",status=\"400\"}";
     assert_eq!(sample(&cluster, follower, docs).await, 1.0);
 
+    // The scrape is a read itself, over a connection.
+    assert!(samples["eldest_http_calls{class=\"reads\"}"] >= 1.0);
+    assert_eq!(samples["eldest_http_calls{class=\"renewals\"}"], 0.0);
+    assert!(samples["eldest_http_connections"] >= 1.0);
+    for family in ["http_connections", "http_body_bytes", "http_leaderless_calls"] {
+        assert!(
+            samples[&format!("eldest_{family}")] < samples[&format!("eldest_{family}_limit")],
+            "{family}"
+        );
+    }
+
     let (_, before) = scrape(&cluster, follower).await.expect("it runs");
     cluster.kill9(leader);
     wait_for("the change of leadership is counted, with its time", async || {

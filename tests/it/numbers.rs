@@ -73,6 +73,11 @@ async fn no_disk_counts_and_an_operator_says_so() {
         }
         let refused = cluster.answer(1, Call::put("/v1/docs/k").raw_json("1")).await;
         problem(&refused, 503, "catching_up");
+        wait_for("whoever calls is told what to type, too", async || {
+            let refused = cluster.ask(1, &Call::put("/v1/docs/k").raw_json("1")).await.ok()?;
+            refused.json()["detail"].as_str()?.contains("--trust-disk").then_some(())
+        })
+        .await;
         for id in cluster.ids() {
             cluster.kill9(id);
             cluster.node(id).start_with(&["--trust-disk"]);

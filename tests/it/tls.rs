@@ -165,6 +165,11 @@ async fn who_speaks_no_tls_is_told_so() {
     let mut raw = Raw::connect(cluster.node(1)).await;
     raw.send(b"\x16\x03\x01\x00\x05hello").await;
     raw.read_to_end().await;
+    wait_for("it is counted", async || {
+        let page = cluster.ask(1, &Call::get("/metrics")).await.ok()?.text();
+        page.lines().any(|line| line == "eldest_tls_handshakes_failed_total 1").then_some(())
+    })
+    .await;
     drop(Raw::connect(cluster.node(1)).await);
     cluster.write_doc("k", 1).await;
 }
@@ -212,6 +217,19 @@ fn what_is_there_is_never_overwritten() {
         let mode = std::fs::metadata(certs.path(name)).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
+    // Whoever could read it could be this node: as ssh does, unless all are root's.
+    let key = certs.path("node-1.key");
+    let config = cluster.folder().join("open.toml");
+    std::fs::write(&config, certs.table(1, REQUIRE)).expect("a file");
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .expect("it is our own");
+    let topology = cluster.node(1).topology_path().display().to_string();
+    let checked =
+        eldest(&["check", "--topology", &topology, "--node", "1", "--config", &config.display().to_string()]);
+    let says = [checked.stdout, checked.stderr].concat();
+    let says = String::from_utf8_lossy(&says);
+    assert!(says.contains("tls.key_file: others may use the file"), "{says}");
+    assert_eq!(checked.status.success(), rustix::process::geteuid().is_root(), "{says}");
     let first = read("node-2.crt");
     assert!(certs.cert(&["node", "2", "--name", "n2.example"], true).status.success());
     assert_eq!(read("node-2.crt"), first);

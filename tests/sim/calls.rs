@@ -19,6 +19,7 @@ pub enum Waiting {
     Side(sides::Asked),
     Holder(sides::RoleAsked),
     Lease(leases::Asked),
+    Document(leases::DocumentAsked),
     /// An operator who restores all data: the number of the restore.
     Operator(u64),
 }
@@ -94,6 +95,7 @@ impl World {
             Some(Waiting::Holder(asked)) => self.holder_answered(node, asked, &answer),
             Some(Waiting::Side(asked)) => self.side_answered(node, &asked, answer)?,
             Some(Waiting::Operator(number)) => self.operator_answered(number, &answer)?,
+            Some(Waiting::Document(asked)) => self.document_answered(&asked, &answer)?,
             Some(Waiting::Lease(asked)) => return self.lease_answered(node, &asked, answer),
         }
         Ok(true)

@@ -272,7 +272,7 @@ impl World {
             | Event::Round { node, .. }
             | Event::Side(sides::Event::Call { node, .. })
             | Event::Side(sides::Event::Role(sides::RoleEvent::Call { node, .. }))
-            | Event::Lease(leases::Event::Call { node, .. }) => *node,
+            | Event::Lease(leases::Event::Call { node, .. } | leases::Event::Document { node, .. }) => *node,
             _ => return Some(event),
         };
         let until = self.hosts[node].paused_until;

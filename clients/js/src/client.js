@@ -9,7 +9,7 @@ import { LockGuard } from './lock.js';
 import { Processes, Registry } from './registry.js';
 import { HttpBackend, Roles } from './roles.js';
 import { leaderOnly, withElection } from './scope.js';
-import { items, object, segment } from './shape.js';
+import { items, object, segment, span } from './shape.js';
 import { StateDoc } from './state-doc.js';
 import { Transport } from './transport.js';
 
@@ -109,6 +109,14 @@ function known(rev) {
   if (rev === null) throw new TypeError('ifRev is null: there is no revision to depend on');
 }
 
+/** What a document ends with, as it is asked for. */
+function tether(lease) {
+  if (lease === undefined) return {};
+  if (lease.role !== undefined) return { with: `role/${lease.role}`, token: lease.token };
+  if (lease.process !== undefined) return { with: `process/${lease.process}` };
+  throw new TypeError('a document ends with the lease of a {role, token} or of a {process}');
+}
+
 /** Documents: any JSON up to 1 MiB under a key. `rev` is opaque. */
 class Docs {
   #transport;
@@ -127,12 +135,25 @@ class Docs {
     return { key, value: body, rev: etag.replace(/^(?:W\/)?"(.*)"$/, '$1') };
   }
 
-  /** `{key, rev, created}`. `ifRev`: only if that is its revision; `ifAbsent`: only if there is none. Else `PreconditionFailed`. */
-  put(key, value, { ifRev, ifAbsent, ...options } = {}) {
+  /**
+   * `{key, rev, created}`. `ifRev`: only if that is its revision; `ifAbsent`: only if there is none. Else `PreconditionFailed`. It stays until
+   * somebody deletes it, unless it is told to end: when nobody has written or renewed it for `ttlMs`, or `with` the lease of `{role, token}`
+   * or `{process}`. Each write says so anew.
+   */
+  put(key, value, { ifRev, ifAbsent, ttlMs, with: lease, ...options } = {}) {
     if (value === undefined) throw new TypeError('undefined is no JSON; write null, or delete');
     known(ifRev);
     const headers = { 'if-match': quoted(ifRev), 'if-none-match': ifAbsent ? '*' : undefined };
-    return this.#write('PUT', key, { body: value, headers }, options);
+    const query = { ttl_ms: ttlMs, ...tether(lease) };
+    return this.#write('PUT', key, { body: value, headers, query }, options);
+  }
+
+  /** How long a document with a ttl lives now, in milliseconds; `NotFound` where it has ended. */
+  async renew(key, { ifRev, deadlineMs, signal } = {}) {
+    known(ifRev);
+    const spec = { method: 'POST', path: `/v1/docs/${segment(key, 'key')}`, query: { renew: true }, deadlineMs, signal };
+    const answer = await this.#transport.call({ ...spec, headers: { 'if-match': quoted(ifRev) } });
+    return span(object(answer.body, 'document').expires_in_ms, 'document');
   }
 
   delete(key, { ifRev, ...options } = {}) {

@@ -104,9 +104,16 @@ export interface Written {
   created: boolean;
 }
 
+/** When a document ends by itself. */
+export interface Ending {
+  ttlMs?: number;
+  with?: { role: string; token: number } | { process: string };
+}
+
 export interface Docs {
   get<T = Json>(key: string, options?: { level?: Level; signal?: AbortSignal }): Promise<Doc<T>>;
-  put(key: string, value: unknown, options?: WriteOptions & { ifRev?: string; ifAbsent?: boolean }): Promise<Written>;
+  put(key: string, value: unknown, options?: WriteOptions & Ending & { ifRev?: string; ifAbsent?: boolean }): Promise<Written>;
+  renew(key: string, options?: CallOptions & { ifRev?: string }): Promise<number>;
   delete(key: string, options?: WriteOptions & { ifRev?: string }): Promise<{ key: string }>;
   list<T = Json>(options?: PageOptions & { signal?: AbortSignal }): Promise<Page<Doc<T>>>;
   all<T = Json>(options?: { prefix?: string; level?: Level; signal?: AbortSignal }): AsyncIterableIterator<Doc<T>>;

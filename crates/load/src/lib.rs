@@ -47,6 +47,7 @@ mod tests;
 
 use std::io::{self, Stdout, Write};
 
+pub use args::TlsArgs;
 pub use error::BenchError;
 use progress::interrupted;
 

@@ -1,6 +1,6 @@
 //! A node's certificates: what its files say, and what they said before while they are wrong.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
@@ -77,6 +77,10 @@ impl NodeTls {
         let material = Material::new(pems, &self.rules)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(material);
         Ok(true)
+    }
+
+    pub fn key_file(&self) -> &Path {
+        &self.files.key
     }
 
     /// How callers are answered.

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use eldest_tls::{Facts, TlsError};
+use eldest_tls::{Facts, NodeTls, TlsError};
 use tokio::signal::unix::Signal;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::setup::secrets;
-use crate::config::{ClusterSecrets, Config, cluster_secrets};
+use crate::config::{ClusterSecrets, Config, check_key_file, cluster_secrets};
 use crate::driver::Setup;
 
 /// Certificate and key are two files, and are looked at between two writes at worst: a few seconds later both are there.
@@ -66,16 +66,13 @@ impl Renewal {
         let Some(tls) = &self.setup.tls else {
             return;
         };
-        let wrong = match tls.certificates.reload() {
+        let wrong = match reload(&tls.certificates) {
             Ok(false) => None,
             Ok(true) => {
                 tracing::info!(names = ?tls.certificates.facts().names(), "certificates are read anew");
                 None
             }
-            Err(errors) => {
-                let errors: Vec<String> = errors.iter().map(TlsError::to_string).collect();
-                Some(format!("{}; the certificates read before stay in use", errors.join("; ")))
-            }
+            Err(why) => Some(format!("{why}; the certificates read before stay in use")),
         };
         self.setup.notices.set("certificates", wrong);
         self.setup.notices.set("expiry", expiry(&tls.certificates.facts(), now_seconds()));
@@ -106,6 +103,13 @@ impl Renewal {
         };
         self.setup.notices.set("secret", wrong);
     }
+}
+
+/// Whether they have changed, or why they are not taken.
+fn reload(certificates: &NodeTls) -> Result<bool, String> {
+    check_key_file(certificates.key_file()).map_err(|wrong| wrong.to_string())?;
+    let said = |errors: Vec<TlsError>| errors.iter().map(TlsError::to_string).collect::<Vec<_>>().join("; ");
+    certificates.reload().map_err(said)
 }
 
 fn texts(secrets: &ClusterSecrets) -> Texts {

@@ -200,6 +200,21 @@ fn secrets_are_long_enough_and_given_once() {
     }
 }
 
+/// P51: where it is proved who speaks, by the secret or by certificates alone, another node's word counts.
+#[test]
+fn who_speaks_is_proved_by_a_secret_or_by_certificates() {
+    let config = Start::default().good();
+    assert!(!config.settings().peers_prove);
+    let tls = |takes_plain| {
+        let files =
+            eldest_tls::NodeFiles { cert: "c".into(), key: "k".into(), ca: "a".into(), client_ca: None };
+        let tls = crate::config::Tls { files, dials: true, takes_plain, client_certs_required: false };
+        crate::config::Config { tls: Some(tls), ..config.clone() }
+    };
+    assert!(tls(false).settings().peers_prove);
+    assert!(!tls(true).settings().peers_prove, "anybody may call it without one");
+}
+
 #[test]
 fn tls_wants_its_files() {
     let missing = |key: &str| {

@@ -148,12 +148,12 @@ impl Ring {
         Id { at, n, sides: self.sides }
     }
 
-    /// The number that the next event will have.
     /// How many events are kept, and their bytes.
     pub fn size(&self) -> (usize, usize) {
         (self.events.len(), self.bytes)
     }
 
+    /// The number that the next event will have.
     pub fn next(&self) -> u64 {
         self.first + self.events.len() as u64
     }

@@ -18,6 +18,11 @@ impl Admission {
         Admission { used: AtomicUsize::new(0), most }
     }
 
+    /// How many are under way, and how many may be.
+    pub fn in_use(&self) -> (usize, usize) {
+        (self.used.load(Ordering::Relaxed), self.most)
+    }
+
     /// None when all are taken.
     pub fn enter(&self) -> Option<Permit<'_>> {
         let before = self.used.fetch_add(1, Ordering::Relaxed);

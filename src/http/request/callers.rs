@@ -34,6 +34,10 @@ impl Used {
         fits
     }
 
+    fn now(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
     fn give_back(&self, less: usize) {
         self.0.fetch_sub(less, Ordering::Relaxed);
     }
@@ -109,7 +113,7 @@ impl Callers {
     /// proved to be, there are `extra` ones.
     pub fn place(&self, from: IpAddr, is_peer: bool, extra: usize) -> Option<Place> {
         let (caller, shared) = (self.caller(from), &self.shared);
-        let extra = if is_peer || caller.is_peer.load(Ordering::Relaxed) { extra } else { 0 };
+        let extra = if is_peer || caller.is_peer() { extra } else { 0 };
         if caller.connections.take(1, shared.connections_each.saturating_add(extra)) {
             if shared.connections.take(1, shared.connections_most.saturating_add(extra)) {
                 return Some(Place { caller, is_reserve: false });
@@ -123,6 +127,16 @@ impl Callers {
             caller.reserve.give_back(1);
         }
         None
+    }
+
+    /// How many connections there are, without those of the reserve, and how many there may be.
+    pub fn connections(&self) -> (usize, usize) {
+        (self.shared.connections.now(), self.shared.connections_most)
+    }
+
+    /// The same of bytes of bodies.
+    pub fn bytes(&self) -> (usize, usize) {
+        (self.shared.bytes.now(), self.shared.bytes_most)
     }
 
     fn caller(&self, from: IpAddr) -> Arc<Caller> {
@@ -156,6 +170,10 @@ fn part(told: usize, whole: usize) -> usize {
 impl Caller {
     pub fn has_proved_a_peer(&self) {
         self.is_peer.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_peer(&self) -> bool {
+        self.is_peer.load(Ordering::Relaxed)
     }
 
     /// None when there is no memory left for it.
@@ -234,6 +252,7 @@ mod tests {
         assert_eq!((ordinary, seats.len()), (50, 50 + RESERVE_EACH));
         let others: Vec<_> = (0..200).filter_map(|_| callers.place(address(2), false, 0)).collect();
         assert_eq!(others.iter().filter(|seat| !seat.is_reserve).count(), 50);
+        assert_eq!(callers.connections(), (100, 100));
         assert!(callers.place(address(3), false, 0).is_some_and(|seat| seat.is_reserve));
         assert!(callers.place(address(1), true, 1).is_some_and(|seat| !seat.is_reserve), "a peer");
         assert!(callers.place(address(4), false, 9).is_some_and(|seat| seat.is_reserve));
@@ -262,6 +281,7 @@ mod tests {
         let mut held = first.hold(40).expect("there is room");
         assert!(held.grow(20) && !held.grow(1));
         assert!(second.hold(41).is_none());
+        assert_eq!(callers.bytes(), (60, 100));
         let other = second.hold(40).expect("there is room");
         drop(held);
         let anyway = first.hold_anyway(1000);

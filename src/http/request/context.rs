@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use super::admission::Admission;
 use super::auth::AdminAuth;
 use super::callers::Callers;
+use super::handshakes::FailedHandshakes;
 use super::long_reads::LongReads;
 use super::seats::Seats;
 use super::traffic::Traffic;
@@ -70,6 +71,8 @@ pub struct Context {
     pub client: reqwest::Client,
     pub traffic: Traffic,
     pub spans: Spans,
+    /// Of who wanted to speak TLS.
+    pub handshakes: FailedHandshakes,
     node: HeaderValue,
     /// Tells the request ids of this process from those of any other.
     tag: u32,
@@ -100,6 +103,7 @@ impl Context {
             streams: Arc::new(Semaphore::new(STREAMS_MOST)),
             traffic: Traffic::default(),
             spans: Spans::default(),
+            handshakes: FailedHandshakes::default(),
             node: HeaderValue::from(setup.settings.me.0),
             tag: getrandom::u32().unwrap_or_else(|_| std::process::id()),
             made: AtomicU64::new(0),
@@ -149,8 +153,9 @@ impl Context {
         let leader = problem.named_leader().or_else(|| pulse.leader());
         let leader = leader.and_then(|leader| Some((leader, self.url(leader)?)));
         let leader = leader.as_ref().map(|(leader, url)| (*leader, url.as_str()));
-        let advice =
-            matches!(problem.code(), Code::NoLeader | Code::NoQuorum).then(|| pulse.advice()).flatten();
+        // Also to a node whose disk waits to be let in: it may be that nobody is left who could.
+        let asks_who_leads = matches!(problem.code(), Code::NoLeader | Code::NoQuorum | Code::CatchingUp);
+        let advice = if asks_who_leads { pulse.advice() } else { None };
         let advised = advice.map(|advice| problem.clone().detail(advice));
         write(advised.as_ref().unwrap_or(problem), Surroundings { request_id, leader })
     }

@@ -7,6 +7,7 @@ mod callers;
 mod client_request;
 mod command;
 mod context;
+mod handshakes;
 mod headers;
 mod lines;
 mod long_reads;

@@ -3,7 +3,7 @@
 //!
 //! | class | share of `limits.requests` | what |
 //! |---|---|---|
-//! | renewals | 8/32 | `renew`, `release`, `tie`, `untie`, a process's heartbeats and its end |
+//! | renewals | 8/32 | `renew`, `release`, `tie`, `untie`, a process's heartbeats and its end; a document's `renew` |
 //! | orders | 1/32 | operators' routes |
 //! | writes | 11/32 | what changes data, and who wants a role |
 //! | reads | 12/32 | all other reads |
@@ -92,6 +92,8 @@ impl Class {
         match operation {
             "renew" | "release" | "tie" | "untie" if path.starts_with("/v1/roles/") => Class::Renewals,
             "heartbeat" if path.starts_with("/v1/processes/") => Class::Renewals,
+            // Whatever else is posted there is told that it is no way to write.
+            _ if path.starts_with("/v1/docs/") => Class::Renewals,
             "elect" if path.starts_with("/v1/roles/") => Class::Orders,
             _ if path.starts_with("/v1/") && path != "/v1/members" => Class::Writes,
             _ => Class::Orders,
@@ -112,6 +114,17 @@ impl Class {
 
     const ALL: [Class; CLASSES] =
         [Class::Renewals, Class::Orders, Class::Writes, Class::Reads, Class::Lists, Class::Waits];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Renewals => "renewals",
+            Class::Orders => "orders",
+            Class::Writes => "writes",
+            Class::Reads => "reads",
+            Class::Lists => "lists",
+            Class::Waits => "waits",
+        }
+    }
 
     fn bound(self) -> &'static str {
         match self {
@@ -189,6 +202,12 @@ impl Seats {
                 taken.by_origin.remove(&origin);
             }
         }
+    }
+
+    /// How many of each class are under way, and how many may be.
+    pub fn in_use(&self) -> [(Class, usize, usize); CLASSES] {
+        let taken = self.taken().all;
+        Class::ALL.map(|class| (class, taken[class as usize], self.most[class as usize]))
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -286,7 +305,7 @@ mod tests {
                 seat
             })
             .collect();
-        assert_eq!(seats.taken().all[Class::Waits as usize], 30);
+        assert_eq!(seats.in_use()[Class::Waits as usize], (Class::Waits, 30, 64));
         drop(waiting);
         let taken = seats.taken();
         assert_eq!((taken.all, taken.by_origin.len()), ([0; CLASSES], 0));
@@ -304,6 +323,7 @@ mod tests {
             ("POST", "/v1/processes/a/heartbeat", Some(Class::Renewals)),
             ("DELETE", "/v1/processes/a", Some(Class::Renewals)),
             ("DELETE", "/v1/docs/a", Some(Class::Writes)),
+            ("POST", "/v1/docs/a", Some(Class::Renewals)),
             ("POST", "/service_down", Some(Class::Orders)),
             ("POST", "/v1/members", Some(Class::Orders)),
             ("POST", "/v1/channels/renew", Some(Class::Writes)),

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, StatusCode};
 use crate::driver::api::Denied;
 use crate::driver::{Measures, Numbers};
 use crate::http::answer::{self, Answer};
-use crate::http::request::{ClientRequest, Context};
+use crate::http::request::{Class, ClientRequest, Context};
 use crate::metrics::{CONTENT_TYPE, Kind, Page, Process};
 
 /// Names and values of a sample's labels, and its value.
@@ -36,6 +36,7 @@ fn page(context: &Context, measures: &Measures) -> String {
     state(&mut page, measures);
     readers(&mut page, context);
     traffic(&mut page, context);
+    room(&mut page, context);
     Process::look().write(&mut page);
     page.into_text()
 }
@@ -105,9 +106,7 @@ fn log(page: &mut Page, measures: &Measures, numbers: &Numbers) {
         ),
         ("eldest_unsynced_messages", "Messages that wait for this node's disk.", measures.unsynced as u64),
     ];
-    for (name, help, value) in positions {
-        page.number(name, Kind::Gauge, help, value as f64);
-    }
+    gauges(page, positions);
     let histograms = [
         (
             "eldest_commit_duration_seconds",
@@ -186,45 +185,39 @@ fn state(page: &mut Page, measures: &Measures) {
     let rows = measures.rows.iter().map(|(table, rows)| (vec![("table", table.to_string())], *rows as f64));
     page.family("eldest_rows", Kind::Gauge, "Entries of the state, by table.", rows);
     let numbers = [
-        ("eldest_conflicts", "Values that merges overrode and nobody has settled.", measures.conflicts),
+        (
+            "eldest_conflicts",
+            "Values that merges overrode and nobody has settled.",
+            measures.conflicts as u64,
+        ),
         (
             "eldest_roles_waiting",
             "Calls that wait for a role; known to the leader alone.",
-            measures.waiting_for_roles,
+            measures.waiting_for_roles as u64,
         ),
-    ];
-    for (name, help, value) in numbers {
-        page.number(name, Kind::Gauge, help, value as f64);
-    }
-    let status = &measures.status;
-    let sizes = [
-        ("eldest_state_bytes", "How large the state is.", status.state_bytes),
+        ("eldest_state_bytes", "How large the state is.", measures.status.state_bytes),
         (
             "eldest_state_bytes_limit",
             "How large it may become while this node leads.",
-            status.state_bytes_most,
+            measures.status.state_bytes_most,
         ),
     ];
-    for (name, help, value) in sizes {
-        page.number(name, Kind::Gauge, help, value as f64);
-    }
+    gauges(page, numbers);
 }
 
 fn readers(page: &mut Page, context: &Context) {
     let (events, bytes) = context.handle.feed().kept();
     let numbers = [
-        ("eldest_feed_readers", "Readers of the feed at this node.", context.handle.feed().readers()),
-        ("eldest_feed_events", "Events that readers can go back to.", events),
-        ("eldest_feed_bytes", "The same in bytes.", bytes),
+        ("eldest_feed_readers", "Readers of the feed at this node.", context.handle.feed().readers() as u64),
+        ("eldest_feed_events", "Events that readers can go back to.", events as u64),
+        ("eldest_feed_bytes", "The same in bytes.", bytes as u64),
         (
             "eldest_channel_listeners",
             "Listeners of channels at this node.",
-            context.handle.channels().listeners(),
+            context.handle.channels().listeners() as u64,
         ),
     ];
-    for (name, help, value) in numbers {
-        page.number(name, Kind::Gauge, help, value as f64);
-    }
+    gauges(page, numbers);
 }
 
 fn traffic(page: &mut Page, context: &Context) {
@@ -253,4 +246,38 @@ fn traffic(page: &mut Page, context: &Context) {
     page.number("eldest_peer_calls_total", Kind::Counter, "Calls of other nodes.", peers);
     let lost = context.spans.lost() as f64;
     page.number("eldest_spans_lost_total", Kind::Counter, "Spans that no collector took.", lost);
+}
+
+/// What is taken of everything that callers can use up, and how much there is.
+fn room(page: &mut Page, context: &Context) {
+    let seats = context.seats.in_use();
+    let class = |class: Class| vec![("class", class.name().to_string())];
+    let used = seats.iter().map(|(of, used, _)| (class(*of), *used as f64));
+    page.family("eldest_http_calls", Kind::Gauge, "Calls of clients under way, by class.", used);
+    let most = seats.iter().map(|(of, _, most)| (class(*of), *most as f64));
+    page.family("eldest_http_calls_limit", Kind::Gauge, "How many there may be.", most);
+    let (waiting, waiting_most) = context.waiting.in_use();
+    let (connections, connections_most) = context.callers.connections();
+    let (bytes, bytes_most) = context.callers.bytes();
+    let numbers = [
+        ("eldest_http_leaderless_calls", "Calls that wait for leadership to settle.", waiting as u64),
+        ("eldest_http_leaderless_calls_limit", "How many there may be.", waiting_most as u64),
+        ("eldest_http_connections", "Open connections, without those of the reserve.", connections as u64),
+        ("eldest_http_connections_limit", "How many there may be.", connections_most as u64),
+        ("eldest_http_body_bytes", "Bodies and answers of clients that are held.", bytes as u64),
+        ("eldest_http_body_bytes_limit", "How much may be held.", bytes_most as u64),
+    ];
+    gauges(page, numbers);
+    page.number(
+        "eldest_tls_handshakes_failed_total",
+        Kind::Counter,
+        "TLS handshakes that came to nothing.",
+        context.handshakes.count.get() as f64,
+    );
+}
+
+fn gauges<const N: usize>(page: &mut Page, numbers: [(&str, &str, u64); N]) {
+    for (name, help, value) in numbers {
+        page.number(name, Kind::Gauge, help, value as f64);
+    }
 }

@@ -13,7 +13,6 @@ use axum::response::IntoResponse;
 use hyper::body::Body as _;
 use tower::Service;
 
-use super::handshakes::FailedHandshakes;
 use super::held::Account;
 use super::seated::Seated;
 use crate::http::answer::{
@@ -36,17 +35,11 @@ pub struct Front {
     pub context: Arc<Context>,
     router: Router,
     peers: PeerEndpoint,
-    pub handshakes: FailedHandshakes,
 }
 
 impl Front {
     pub fn new(context: Arc<Context>) -> Front {
-        Front {
-            router: routes::router(context.clone()),
-            peers: PeerEndpoint::new(&context),
-            handshakes: FailedHandshakes::default(),
-            context,
-        }
+        Front { router: routes::router(context.clone()), peers: PeerEndpoint::new(&context), context }
     }
 
     pub async fn answer(&self, request: Request) -> Response<Body> {

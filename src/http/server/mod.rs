@@ -2,7 +2,6 @@
 
 mod connection;
 mod front;
-mod handshakes;
 mod held;
 mod refusal;
 mod scrapes;
@@ -96,6 +95,13 @@ impl Drop for Slot {
     }
 }
 
+/// Connections on the runtime of peers. Anybody can write a head that looks like a peer's: whoever is `known` for one, by its address
+/// or by a proof that came from there, finds half of the places free of those who are not.
+fn peers_most(others: usize, known: bool) -> usize {
+    let most = PEERS_EACH * others;
+    if known { most } else { most / 2 }
+}
+
 impl Server {
     fn new(context: Arc<Context>, peers: Handle) -> Server {
         let builder = Arc::new(connection::builder(&context));
@@ -150,7 +156,8 @@ impl Server {
             let Some(is_peers) = sort::is_peers(&stream, by_address, ends.changed(), patience).await else {
                 return;
             };
-            let most = PEERS_EACH * served.front.context.setup.others().len();
+            let known = by_address || served.place.caller.is_peer();
+            let most = peers_most(served.front.context.setup.others().len(), known);
             let seat = is_peers.then(|| Slot::below(&of_peers, most)).flatten();
             if seat.is_none() {
                 return connection::run(stream, served).await;
@@ -182,5 +189,19 @@ impl Server {
             tracing::warn!("some calls were still under way and have been cut off");
             self.phase.send_replace(Phase::Over);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_looks_like_a_peer_leaves_places_to_those_who_are() {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let strangers: Vec<Slot> = std::iter::from_fn(|| Slot::below(&taken, peers_most(2, false))).collect();
+        assert_eq!(strangers.len(), PEERS_EACH);
+        let peers: Vec<Slot> = std::iter::from_fn(|| Slot::below(&taken, peers_most(2, true))).collect();
+        assert_eq!(peers.len(), PEERS_EACH);
     }
 }

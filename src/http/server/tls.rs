@@ -38,7 +38,10 @@ pub async fn open(stream: TcpStream, front: &Front, patience: Duration) -> Optio
     match timeout(patience, begin(stream, tls)).await {
         Ok(Ok(begun)) => begun,
         Ok(Err(error)) => {
-            front.handshakes.note(from, &eldest_tls::explain(&error).unwrap_or_else(|| error.to_string()));
+            front
+                .context
+                .handshakes
+                .note(from, &eldest_tls::explain(&error).unwrap_or_else(|| error.to_string()));
             None
         }
         Err(_) => None,

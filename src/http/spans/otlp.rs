@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::{Span, Spans};
+use super::span::{Span, Spans};
 
 /// In one call: some hundred kilobytes.
 const BATCH_MOST: usize = 512;
@@ -129,7 +129,7 @@ fn text(key: &str, value: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::TraceContext;
+    use super::super::context::TraceContext;
     use super::*;
 
     #[test]

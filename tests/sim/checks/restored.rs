@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use eldest::store::{Applied, Key, Store};
-use eldest::types::{Entry, Index, NodeId, Record, Text};
+use eldest::types::{Entry, Index, LeaseName, NodeId, Record, Text};
 
 use super::{Check, ensure};
 use crate::commands::END_OF_RESTORE;
@@ -15,9 +15,12 @@ const NAME: &str = "I5 a restore is all or nothing";
 /// Clients' data, whatever its revisions are.
 pub type Content = BTreeMap<Key, Text>;
 
+/// Documents that are to end with a lease, under this token (P54).
+type Bonds = Vec<(Key, LeaseName, u64)>;
+
 #[derive(Debug, Default)]
 pub struct Restored {
-    wanted: BTreeMap<u64, Content>,
+    wanted: BTreeMap<u64, (Content, Bonds)>,
     /// Where each has replaced everything.
     at: BTreeMap<u64, Index>,
     refused: BTreeSet<u64>,
@@ -28,9 +31,29 @@ pub fn content(store: &Store) -> Content {
     keys.filter_map(|key| store.value(&key).map(|value| (key, value))).collect()
 }
 
+fn bonds(store: &Store) -> Bonds {
+    let docs = store.entries().map(|(key, _)| key).filter(|key| matches!(key, Key::Doc(_)));
+    let bond = |key: Key| {
+        let bond = store.doc(&key.name())?.lifetime.as_ref()?.with.clone()?;
+        Some((key, bond.lease, bond.token))
+    };
+    docs.filter_map(bond).collect()
+}
+
+/// All but what is to end with a lease that is over.
+fn that_stands((content, bonds): &(Content, Bonds), state: &Store) -> Content {
+    let mut content = content.clone();
+    for (key, lease, token) in bonds {
+        if state.lease(lease).is_none_or(|lease| lease.token != *token) {
+            content.remove(key);
+        }
+    }
+    content
+}
+
 impl Restored {
     pub fn asked(&mut self, number: u64, document: &Store) {
-        self.wanted.insert(number, content(document));
+        self.wanted.insert(number, (content(document), bonds(document)));
     }
 
     /// A node has applied a record that is a step.
@@ -49,14 +72,16 @@ impl Restored {
             });
         }
         let number = number_of(&payload.text).filter(|_| payload.kind == END_OF_RESTORE).unwrap_or_default();
-        let (found, wanted) = (content(after), self.wanted.get(&number));
-        ensure(Some(&found) == wanted, NAME, || {
+        let (found, wanted) =
+            (content(after), self.wanted.get(&number).map(|wanted| that_stands(wanted, before)));
+        ensure(Some(&found) == wanted.as_ref(), NAME, || {
             format!("{node}: {record} leaves {found:?}, not {wanted:?}")
         })?;
         ensure(!self.refused.contains(&number), NAME, || format!("{node}: {record} was refused"))?;
         let at = *self.at.entry(number).or_insert(record.index());
         ensure(at == record.index(), NAME, || format!("{node}: {record} does again what was done at {at}"))?;
-        let same = before.leases().eq(after.leases()) && before.last_token() == after.last_token();
+        let leases = |store: &Store| store.leases().filter(|(name, _)| name.ages()).collect::<Vec<_>>();
+        let same = leases(before) == leases(after) && before.last_token() == after.last_token();
         ensure(same, NAME, || format!("{node}: {record} changes a lease or the newest token"))
     }
 

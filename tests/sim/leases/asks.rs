@@ -8,6 +8,7 @@ use eldest::replica::{
 use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Reason, Tenure};
 use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
 
+use super::documents;
 use super::ties::Line;
 use crate::calls::{Waiting, hint};
 use crate::checks::{Check, Violation};
@@ -126,6 +127,12 @@ pub enum Event {
     Unties {
         line: Box<Line>,
     },
+    /// Somebody wants something of a document.
+    Writes,
+    Document {
+        node: usize,
+        asked: documents::Asked,
+    },
     Audit,
 }
 
@@ -213,6 +220,11 @@ impl World {
                 self.gone_at(id)
             }
             Event::Audit => self.audit(),
+            Event::Writes => {
+                self.somebody_writes();
+                Ok(())
+            }
+            Event::Document { node, asked } => self.document_call(node, asked),
             Event::TieBreaks { who, id } => {
                 self.tie_breaks(who, id);
                 Ok(())
@@ -298,6 +310,7 @@ impl World {
         asked: &Asked,
         answer: Result<Answer, Denied>,
     ) -> Result<bool, Violation> {
+        answer.as_ref().err().map_or(Ok(()), |denied| self.gives_room(&asked.wish, denied))?;
         let told = match &answer {
             Ok(Answer::Role(granted)) => asked.yours(granted.what.token, granted, granted.what.claim.ttl),
             Ok(Answer::Process(granted)) => asked.yours(granted.what.token, granted, granted.what.new.ttl),

@@ -111,7 +111,8 @@ impl World {
         let priority = lessees.rng.below(3) as i64;
         let (keyed, key) = (lessees.rng.chance(500), u128::from(lessees.rng.next()));
         let contender = &mut lessees.all[who];
-        if keyed {
+        // A key takes room for ten minutes.
+        if keyed && lessees.writers.as_ref().is_none_or(|writers| writers.most.is_none()) {
             contender.key.get_or_insert(key);
         }
         let wish = match contender.wants.clone() {

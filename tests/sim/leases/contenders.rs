@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use eldest::store::NewProcess;
 use eldest::types::{Span, Text, Time};
 
+use super::documents::Writers;
 use super::ties::{Ties, Tying};
 use super::{Asked, Event, Told, Wish, Witness};
 use crate::checks::Check;
@@ -69,6 +70,8 @@ pub struct Lessees {
     pub steady: bool,
     /// In some seeds.
     pub ties: Option<Ties>,
+    /// The same.
+    pub writers: Option<Writers>,
     pub witness: Witness,
 }
 
@@ -136,6 +139,7 @@ impl Lessees {
             count_from_answers: false,
             steady: false,
             ties: None,
+            writers: None,
             witness: Witness::default(),
         }
     }

@@ -36,7 +36,7 @@ impl World {
     fn audit_lines(&mut self, node: usize, passed: u64) -> Check {
         for role in self.roles() {
             let waiting = self.waiters(node, &role) > 0;
-            let free = self.witness().store.role(&role).is_none();
+            let free = self.witness().store.role(&role).is_none() && !self.is_nearly_full();
             self.checks.late.waits(&role, waiting && free, passed)?;
         }
         Ok(())

@@ -2,6 +2,7 @@
 //!
 //! - `asks` carries calls to a node, on to the leader, and back; callers hang up.
 //! - `contenders` (and `conduct`) want roles and register processes: each has a clock of its own, dies, freezes, renews late, asks twice.
+//! - `documents` are those that end by themselves, some of them with a role or a process.
 //! - `ties` are connections that holders rely on besides, and what the nodes that serve them say of them.
 //! - `witness` sees what is committed, promised and believed; the checkers (`checks::believers`, `early`, `late`, `fenced`,
 //!   `returned`) judge it. `health` says when a lease must be coming to its end.
@@ -12,6 +13,7 @@ mod asks;
 mod cheap;
 mod conduct;
 mod contenders;
+mod documents;
 mod health;
 mod mutants;
 mod plan;
@@ -24,4 +26,5 @@ mod witness;
 
 pub use asks::{Asked, Event, Told, Wish};
 pub use contenders::{Lessees, certain};
+pub use documents::Asked as DocumentAsked;
 pub use witness::Witness;

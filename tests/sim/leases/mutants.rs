@@ -27,6 +27,11 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::AcquireStaysTied, Within(300), &["C14 never early", "I13"]),
     (Mutant::SuccessorIsUntied, In(scenarios::a_successor_relies_on_no_connection), &["C14 never early", "I13"]),
     (Mutant::AnySecret, In(scenarios::who_reads_a_lease_gives_it_back), &["P53", "C14", "I13"]),
+    (Mutant::BoundDocOutlivesLease, Within(100), &["P54 a bound"]),
+    (Mutant::LooseDocsStay, Within(300), &["P54 a bound", "I5 a restore"]),
+    (Mutant::DocTtlForgotten, Within(100), &["C14 ends in time"]),
+    (Mutant::StateGrowsOn, Within(100), &["P55 the state"]),
+    (Mutant::FullStateTakesNothing, Within(100), &["P55 what makes"]),
     (Mutant::GrantToTheGone, In(scenarios::waiter_is_gone), &["C14 nothing for the gone"]),
 ];
 

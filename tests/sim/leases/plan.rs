@@ -6,6 +6,7 @@ use eldest::types::{Format, Span};
 
 use super::Event;
 use super::contenders::{Contender, Lessees, Wants};
+use super::documents::Writers;
 use super::ties::Ties;
 use crate::client::Clients;
 use crate::host::{Clock, Host};
@@ -21,14 +22,20 @@ const PROCESSES: usize = 4;
 /// A holder takes off a hundredth of what it was promised. So any two clocks differ by no more than that.
 const RATE_MOST: i64 = 4_950;
 
-/// Drawn apart, so that the seeds in which nobody restores or ties anything stay what they are.
+/// Drawn apart, so that the seeds in which nobody restores, ties or writes anything stay what they are.
 const RESTORES: u64 = 0x4E57;
 const TIES: u64 = 0x71E5;
+const DOCUMENTS: u64 = 0xD0C5;
 
 pub fn world(seed: u64) -> (World, Plan) {
     let mut rng = Rng::new(seed);
     let count = *rng.pick(&[3, 3, 3, 5]);
-    let common = plan::settings(&mut rng, count);
+    let mut common = plan::settings(&mut rng, count);
+    let mut documents = Rng::new(seed ^ DOCUMENTS);
+    let writers = documents.chance(500).then(|| Writers::new(documents));
+    if let Some(most) = writers.as_ref().and_then(|writers| writers.most) {
+        common.limits.state_bytes = most;
+    }
     let hosts = members(count).into_iter().map(|me| {
         let settings = Settings { me, format: Format(2), ..common.clone() };
         let mut host = plan::host(&mut rng, settings);
@@ -47,6 +54,10 @@ pub fn world(seed: u64) -> (World, Plan) {
     lessees.loses_answers = *rng.pick(&[0, 5, 50]);
     let mut ties = Rng::new(seed ^ TIES);
     lessees.ties = ties.chance(500).then(|| Ties::new(ties, &mut lessees.all));
+    if writers.is_some() {
+        world.at(500_000, Happens::Lease(Event::Writes));
+    }
+    lessees.writers = writers;
     world.lessees = Some(lessees);
     plan::draw_failing_snapshots(&mut world, seed);
     let mut restores = Rng::new(seed ^ RESTORES);

@@ -57,6 +57,7 @@ fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
     let pause = plan.pause();
     world.run_until(world.now + pause)?;
     plan.mend_all(world)?;
+    world.lessees_mut().writers.iter_mut().for_each(|writers| writers.stopped = true);
     let resumed = everything_is_held(world)?;
     world.no_restore_is_left()?;
     world.blank_readers_get_all()?;

@@ -44,6 +44,10 @@ fn everything_happens() {
     let (beliefs, expired) = (sum(|seen| seen.beliefs), sum(|seen| seen.expired));
     let (halved, gone) = (sum(|seen| seen.halved), sum(|seen| seen.gone));
     let (restored, untied) = (sum(|seen| seen.restored), sum(|seen| seen.untied));
+    let (docs, went) = (sum(|seen| seen.docs_expired), sum(|seen| seen.docs_went));
+    let full = sum(|seen| seen.full);
+    println!("{docs} documents ended, {went} with a lease, {full} calls found the state full");
+    assert!(docs > 40 && went > 40 && full > 8);
     println!(
         "of {SEEDS} seeds: {beliefs} beliefs, {expired} ends, {halved} half promises, {gone} grants to the gone, {restored} restores, {untied} ends of ties"
     );

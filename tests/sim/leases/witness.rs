@@ -26,6 +26,10 @@ pub struct Witness {
     /// Grants to callers that had hung up.
     pub gone: usize,
     pub restored: usize,
+    /// Documents that ended by their ttl, and with a lease; calls that found no room for one.
+    pub docs_expired: usize,
+    pub docs_went: usize,
+    pub full: usize,
     pub audited_at: u64,
     pub healthy: Option<(usize, eldest::types::Epoch)>,
 }
@@ -53,7 +57,7 @@ impl World {
         for name in names {
             self.witness_change(&name, &before, &applied)?;
         }
-        Ok(())
+        self.witness_documents(record, &before, &applied)
     }
 
     fn witness_change(&mut self, name: &LeaseName, before: &Store, applied: &Applied) -> Check {

@@ -17,6 +17,34 @@ test('documents: compare and swap, at any node', async () => {
   await assert.rejects(client(2).docs.get(key), NotFound);
 });
 
+test('documents: some end by themselves', async () => {
+  const prefix = unique('ends');
+  const feed = client(1).feed({ kinds: ['change'], prefix });
+  const told = [];
+  const reading = (async () => {
+    for await (const { key, value, reason } of feed) told.push([key, reason ?? value]);
+  })();
+  await until(() => feed.lastId !== null, 'the first bookmark');
+  const gone = (key, reason) => told.some(([known, why]) => known === `${prefix}/${key}` && why === reason);
+  await client().docs.put(`${prefix}/ttl`, 1, { ttlMs: 1_000 });
+  assert.ok((await client(2).docs.renew(`${prefix}/ttl`)) > 0);
+  await until(() => gone('ttl', 'expired'));
+  await assert.rejects(client().docs.renew(`${prefix}/ttl`), NotFound);
+
+  const [role, id] = [unique('role'), unique('process')];
+  const { token } = await client().roles.acquire(role, { instanceId: 'a', ttlMs: 30_000 });
+  await client().docs.put(`${prefix}/role`, 2, { with: { role, token } });
+  await client().processes.put(id, { identifier: 'worker' });
+  await client().docs.put(`${prefix}/process`, 3, { with: { process: id } });
+  await client().roles.release(role, { instanceId: 'a', token });
+  await client().processes.delete(id);
+  await until(() => gone('role', 'lease_ended') && gone('process', 'lease_ended'));
+  const late = await client().docs.put(`${prefix}/role`, 4, { with: { role, token } }).catch((error) => error);
+  assert.equal(late.code, 'lease_not_held');
+  await feed.close();
+  await reading;
+});
+
 test('documents: all of a prefix', async () => {
   const prefix = `${unique('many')}/`;
   const put = (n) => ({ storage_cmd: 'PutDoc', payload: { key: `${prefix}${n}`, value: n } });

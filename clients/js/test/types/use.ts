@@ -51,6 +51,10 @@ export async function data(): Promise<string | null> {
   const { rev } = await client.docs.put('a', { n: 1 }, { ifAbsent: true });
   const { value } = await client.docs.get<{ n: number }>('a');
   await client.docs.put('a', { n: value.n + 1 }, { ifRev: rev });
+  await client.docs.put('a', 1, { ttlMs: 5_000, with: { role: 'leader', token: 7 } });
+  const left: number = await client.docs.renew('a', { ifRev: rev });
+  // @ts-expect-error: a role's lease is one grant of it
+  await client.docs.put('a', left, { with: { role: 'leader' } });
   const feed = client.feed({ kinds: ['change'], prefix: 'a' });
   try {
     for await (const event of feed) if (event.kind === 'change') break;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from eldest import NotFound, PreconditionFailed, Problem
 from eldest.aio import Election, Registry, StateDoc
@@ -22,6 +23,41 @@ class Documents(RealCluster):
         await clients[0].delete(key)
         with self.assertRaises(NotFound):
             await clients[0].get(key)
+
+    async def test_documents_that_end_by_themselves(self) -> None:
+        prefix, client = self.name("ends"), self.client()
+        async with client.feed(["change"], prefix, bookmarks=True) as feed:
+
+            async def change() -> dict[str, Any]:
+                while (event := await asyncio.wait_for(anext(feed), PATIENCE)).kind != "change":
+                    pass
+                return event.data
+
+            # It listens from here on.
+            self.assertEqual((await asyncio.wait_for(anext(feed), PATIENCE)).kind, "bookmark")
+            await client.put(f"{prefix}/ttl", 1, ttl=1.0)
+            self.assertEqual((await change())["value"], 1)
+            self.assertGreater(await client.renew_doc(f"{prefix}/ttl"), 0)
+            ended = await change()
+            self.assertEqual((ended["key"], ended["reason"]), (f"{prefix}/ttl", "expired"))
+            with self.assertRaises(NotFound):
+                await client.renew_doc(f"{prefix}/ttl")
+
+            role, process = self.name("role"), self.name("process")
+            grant = await client.acquire(role, "a", ttl=30.0)
+            await client.register(process, "worker")
+            await client.put(f"{prefix}/role", 2, with_role=(role, grant.token))
+            await client.put(f"{prefix}/process", 3, with_process=process)
+            await client.release(role, "a", grant.token)
+            await client.unregister(process)
+            with self.assertRaises(Problem) as caught:
+                await client.put(f"{prefix}/role", 4, with_role=(role, grant.token))
+            self.assertEqual(caught.exception.code, "lease_not_held")
+            told = [await change() for _ in range(4)]
+            gone = [(event["key"], event["reason"]) for event in told if "reason" in event]
+            self.assertEqual(gone, [(f"{prefix}/{kind}", "lease_ended") for kind in ("role", "process")])
+        with self.assertRaises(ValueError):
+            await client.put(prefix, 1, with_role=("r", 1), with_process="p")
 
     async def test_pages(self) -> None:
         client, prefix = self.client(), self.name("pages")

@@ -10,12 +10,7 @@ use crate::types::{Lease, LeaseName, Position, Text};
 
 impl Replica {
     pub(super) fn on_renew(&mut self, call: CallId, renewal: Renewal) {
-        let what = match renewal {
-            Renewal::Role { role, tenure } => What::Role { role, tenure },
-            Renewal::Process { id, secret } => What::Process { id, secret },
-            Renewal::Doc { key, condition } => What::Doc { key, condition },
-        };
-        self.roles.add_turn(Turn::Renew(Renewing { call, what }));
+        self.roles.add_turn(Turn::Renew(Renewing { call, what: What::Held(renewal) }));
     }
 
     pub(super) fn on_register(&mut self, call: CallId, registration: Registration) {
@@ -120,11 +115,12 @@ impl Replica {
     /// The lease, if it is still that of the one who asks.
     fn lease_of(&self, renewing: &Renewing, name: &LeaseName) -> Option<Lease> {
         let store = self.committed();
-        if let What::Role { role, tenure } = &renewing.what {
-            store.role(role).filter(|held| holds(tenure, held))?;
-        }
-        if let What::Doc { key, condition } = &renewing.what {
-            store.check_renewal(key, condition).ok()?;
+        match &renewing.what {
+            What::Held(Renewal::Role { role, tenure }) => {
+                store.role(role).filter(|held| holds(tenure, held))?;
+            }
+            What::Held(Renewal::Doc { key, condition }) => store.check_renewal(key, condition).ok()?,
+            What::Held(Renewal::Process { .. }) | What::Register { .. } => {}
         }
         store.lease(name)
     }
@@ -136,10 +132,12 @@ impl Replica {
             store.process(id).is_none_or(|process| SecretHash::admits(process.new.secret, secret))
         };
         match &renewing.what {
-            What::Role { role, tenure } => store.role(role).is_none_or(|held| admits(tenure, held)),
-            What::Process { id, secret } => of_process(id, *secret),
+            What::Held(Renewal::Role { role, tenure }) => {
+                store.role(role).is_none_or(|held| admits(tenure, held))
+            }
+            What::Held(Renewal::Process { id, secret }) => of_process(id, *secret),
             What::Register { registration, .. } => of_process(&registration.id, registration.process.secret),
-            What::Doc { .. } => true,
+            What::Held(Renewal::Doc { .. }) => true,
         }
     }
 
@@ -186,17 +184,19 @@ impl Replica {
 
     fn tell_lost(&mut self, renewing: Renewing) {
         match &renewing.what {
-            What::Role { role, .. } => {
+            What::Held(Renewal::Role { role, .. }) => {
                 let held = self.held_by(role, false);
                 self.deny(renewing.call, Denied::LeaseLost(held));
             }
-            What::Doc { key, condition } => {
+            What::Held(Renewal::Doc { key, condition }) => {
                 let refused = self.committed().check_renewal(key, condition).err();
                 let missing = Reason::NotFound { thing: Thing::Document, name: key.clone() };
                 self.deny(renewing.call, Denied::Rejected(refused.unwrap_or(missing).into()));
             }
             // What that call brought about has ended since, and a late copy of it must not bring it back.
-            What::Register { replayed: true, .. } | What::Process { .. } => self.deny_missing(&renewing),
+            What::Register { replayed: true, .. } | What::Held(Renewal::Process { .. }) => {
+                self.deny_missing(&renewing)
+            }
             // It has gone since it was looked at: it comes anew.
             What::Register { .. } => self.roles.add_turn(Turn::Renew(renewing)),
         }

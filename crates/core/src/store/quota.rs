@@ -41,6 +41,10 @@ impl Store {
     /// Whether it is worth working out. Most states are far from their limits.
     fn is_near(&self, command: &Command, quota: Quota) -> bool {
         let operations = command.operations();
+        // What is put back is as large as it was, and stands under the key that it had: the command says neither.
+        if operations.iter().any(|operation| matches!(operation, Operation::ApplyConflict { .. })) {
+            return true;
+        }
         let text: usize = operations.iter().map(Operation::size).sum();
         let adds = 2 * text as u64 + BEYOND_TEXT * operations.len() as u64;
         let written = |operation: &Operation| match operation {

@@ -48,8 +48,24 @@ class Client:
     def get(self, key: str, *, level: Level = "linear") -> Doc:
         return portal.run(self.aio.get(key, level=level))
 
-    def put(self, key: str, value: Json, *, if_rev: str | None = None, if_absent: bool = False) -> Written:
-        return portal.run(self.aio.put(key, value, if_rev=if_rev, if_absent=if_absent))
+    def put(
+        self,
+        key: str,
+        value: Json,
+        *,
+        if_rev: str | None = None,
+        if_absent: bool = False,
+        ttl: float | None = None,
+        with_role: tuple[str, int] | None = None,
+        with_process: str | None = None,
+    ) -> Written:
+        putting = self.aio.put(
+            key, value, if_rev=if_rev, if_absent=if_absent, ttl=ttl, with_role=with_role, with_process=with_process
+        )
+        return portal.run(putting)
+
+    def renew_doc(self, key: str, *, if_rev: str | None = None) -> float:
+        return portal.run(self.aio.renew_doc(key, if_rev=if_rev))
 
     def delete(self, key: str, *, if_rev: str | None = None) -> None:
         portal.run(self.aio.delete(key, if_rev=if_rev))

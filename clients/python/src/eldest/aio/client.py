@@ -74,11 +74,31 @@ class Client:
         answer = await self._read(_doc(key), level=level)
         return Doc(key, _rev_of(answer), answer.json())
 
-    async def put(self, key: str, value: Json, *, if_rev: str | None = None, if_absent: bool = False) -> Written:
-        """`PreconditionFailed` where the document has not the revision `if_rev`, or is there already (`if_absent`)."""
+    async def put(
+        self,
+        key: str,
+        value: Json,
+        *,
+        if_rev: str | None = None,
+        if_absent: bool = False,
+        ttl: float | None = None,
+        with_role: tuple[str, int] | None = None,
+        with_process: str | None = None,
+    ) -> Written:
+        """`PreconditionFailed` where the document has not the revision `if_rev`, or is there already (`if_absent`).
+
+        It stays until somebody deletes it, unless it is told to end: when nobody has written or renewed it for `ttl` seconds, or with the
+        lease of a role (its name and its token) or of a process. Each write says so anew.
+        """
         condition = _condition(if_rev, if_absent)
-        fields = Fields((await self._write("PUT", _doc(key), value, headers=condition)).json())
+        path = _asked(_doc(key), **_ending(ttl, with_role, with_process))
+        fields = Fields((await self._write("PUT", path, value, headers=condition)).json())
         return Written(key, fields.text("rev"), fields.true("created"))
+
+    async def renew_doc(self, key: str, *, if_rev: str | None = None) -> float:
+        """For how many seconds a document with a ttl lives now; `NotFound` where it has ended."""
+        answer = await self._write("POST", _doc(key) + "?renew=", {}, headers=_condition(if_rev, False))
+        return Fields(answer.json()).seconds("expires_in_ms")
 
     async def delete(self, key: str, *, if_rev: str | None = None) -> None:
         await self._write("DELETE", _doc(key), headers=_condition(if_rev, False))
@@ -316,9 +336,7 @@ class Client:
     # What all of them have in common
 
     async def _read(self, path: str, **query: str | int | None) -> Response:
-        told = {name: value for name, value in query.items() if value is not None and value != ""}
-        path += "?" + urlencode(told, quote_via=quote) if told else ""
-        return (await self._transport.call(Request("GET", path), write=False)).checked()
+        return (await self._transport.call(Request("GET", _asked(path, **query)), write=False)).checked()
 
     async def _write(
         self,
@@ -354,6 +372,19 @@ class Client:
 
 def _quoted(name: str) -> str:
     return quote(name, safe="")
+
+
+def _asked(path: str, **query: str | int | None) -> str:
+    told = {name: value for name, value in query.items() if value is not None and value != ""}
+    return path + ("?" + urlencode(told, quote_via=quote) if told else "")
+
+
+def _ending(ttl: float | None, role: tuple[str, int] | None, process: str | None) -> dict[str, str | int | None]:
+    if role is not None and process is not None:
+        raise ValueError("a document ends with one lease: that of a role, or that of a process")
+    name, token = (None, None) if role is None else (f"role/{role[0]}", role[1])
+    ends_with = f"process/{process}" if process is not None else name
+    return {"ttl_ms": None if ttl is None else _ms(ttl), "with": ends_with, "token": token}
 
 
 def _doc(key: str) -> str:

@@ -1,8 +1,7 @@
 //! A call that keeps something up.
 
-use crate::replica::io::{CallId, Registration};
-use crate::store::{Condition, SecretHash, Tenure};
-use crate::types::{LeaseName, Span, Text};
+use crate::replica::io::{CallId, Registration, Renewal};
+use crate::types::{LeaseName, Span};
 
 /// A call that keeps something up, and what is known of it by now.
 #[derive(Clone, Debug)]
@@ -13,18 +12,8 @@ pub(in crate::replica) struct Renewing {
 
 #[derive(Clone, Debug)]
 pub(in crate::replica) enum What {
-    Role {
-        role: Text,
-        tenure: Tenure,
-    },
-    Process {
-        id: Text,
-        secret: Option<SecretHash>,
-    },
-    Doc {
-        key: Text,
-        condition: Condition,
-    },
+    /// It is there already.
+    Held(Renewal),
     /// One that says the same of itself again is a renewal; else it is a record.
     Register {
         registration: Registration,
@@ -38,9 +27,9 @@ pub(in crate::replica) enum What {
 impl Renewing {
     pub fn name(&self) -> LeaseName {
         match &self.what {
-            What::Role { role, .. } => LeaseName::Role(role.clone()),
-            What::Process { id, .. } => LeaseName::Process(id.clone()),
-            What::Doc { key, .. } => LeaseName::Doc(key.clone()),
+            What::Held(Renewal::Role { role, .. }) => LeaseName::Role(role.clone()),
+            What::Held(Renewal::Process { id, .. }) => LeaseName::Process(id.clone()),
+            What::Held(Renewal::Doc { key, .. }) => LeaseName::Doc(key.clone()),
             What::Register { registration, .. } => LeaseName::Process(registration.id.clone()),
         }
     }
@@ -48,8 +37,8 @@ impl Renewing {
     /// How much the holder asks for, if not for all that it was granted.
     pub fn asked(&self) -> Option<Span> {
         match &self.what {
-            What::Role { tenure, .. } => tenure.ttl,
-            What::Process { .. } | What::Doc { .. } => None,
+            What::Held(Renewal::Role { tenure, .. }) => tenure.ttl,
+            What::Held(Renewal::Process { .. } | Renewal::Doc { .. }) => None,
             What::Register { registration, .. } => Some(registration.process.ttl),
         }
     }
@@ -57,8 +46,8 @@ impl Renewing {
     /// The connection that its holder relies on, if any.
     pub fn tie(&self) -> Option<u64> {
         match &self.what {
-            What::Role { tenure, .. } => tenure.tie,
-            What::Process { .. } | What::Doc { .. } | What::Register { .. } => None,
+            What::Held(Renewal::Role { tenure, .. }) => tenure.tie,
+            What::Held(Renewal::Process { .. } | Renewal::Doc { .. }) | What::Register { .. } => None,
         }
     }
 

@@ -85,6 +85,9 @@ impl Store {
 
     /// The keys of documents whose lease does not stand: none in any state that was committed.
     pub fn loose_docs(&self) -> Vec<Text> {
+        if mutant::is_on(Mutant::LooseDocsStay) {
+            return Vec::new();
+        }
         let stands = |lease: &LeaseName, token| self.lease(lease).is_some_and(|held| held.token == token);
         let loose = self.docs.bonds().filter(|(_, lease, token)| !stands(lease, *token));
         loose.map(|(key, ..)| key.clone()).collect()
@@ -93,9 +96,6 @@ impl Store {
     /// Two states have become one, or another has been put in the place of this one: what was to end with a lease that has
     /// not come through ends here.
     pub(in crate::store) fn end_loose(&mut self, at: Position, changes: &mut Vec<Key>) -> Vec<Text> {
-        if mutant::is_on(Mutant::LooseDocsStay) {
-            return Vec::new();
-        }
         let loose = self.loose_docs();
         for key in &loose {
             self.erase(&Key::Doc(key.clone()), Some(Tombstone { at, ended: true }), changes);

@@ -1,5 +1,6 @@
 //! How large the state is, and what may make it larger (P55).
 
+use super::sides::{Side, meet};
 use super::*;
 use crate::types::Text;
 
@@ -68,6 +69,26 @@ fn an_area_is_full_by_itself() {
     bench.ok("DeleteDoc", r#"{"key":"conf/a"}"#);
     assert_eq!(bench.store.bytes_in("conf/"), 0);
     assert_eq!(outgrown(&bench, quota, "PutDoc", &big("conf/b", 900)), None);
+}
+
+/// The command is short, and what it puts back may be long.
+#[test]
+fn what_a_merge_overrode_is_put_back_where_there_is_room() {
+    let mut sides = Side::group(&[1, 2], |side| side.put("a/k", "0"));
+    sides[0].put("a/k", "1");
+    sides[1].put("a/k", &format!("\"{}\"", "x".repeat(5_000)));
+    assert_eq!(meet(&mut sides, 0, 1), 1);
+    let store = &sides[0].store;
+    let lost = store.conflicts("", None, 1).items[0].id.clone();
+    let back = command("ApplyConflict", &format!(r#"{{"id":"{lost}"}}"#));
+    let (used, now) = (store.bytes(), Bench::new().now);
+    let most = used + 4_000;
+    let full = Some(Reason::StateFull { area: None, used, most });
+    assert_eq!(store.outgrown(&back, now, Quota { most, areas: &NONE }), full);
+    assert_eq!(store.outgrown(&back, now, Quota { most: used + 6_000, areas: &NONE }), None);
+    let (areas, used) = ([("a/".into(), 4_000)], store.bytes_in("a/"));
+    let full = Some(Reason::StateFull { area: Some("a/".into()), used, most: 4_000 });
+    assert_eq!(store.outgrown(&back, now, Quota { most: u64::MAX, areas: &areas }), full);
 }
 
 /// Not how a row came about, and not what the replica's own records say of it.

@@ -4,21 +4,25 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::metrics::Counter;
+
 /// How often failed handshakes are told of: whoever can connect can cause them.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
-/// How many there were, and when somebody was told last.
 #[derive(Debug, Default)]
-pub struct FailedHandshakes(Mutex<(u64, Option<Instant>)>);
+pub struct FailedHandshakes {
+    pub count: Counter,
+    /// When somebody was told last.
+    told: Mutex<Option<Instant>>,
+}
 
 impl FailedHandshakes {
     pub fn note(&self, from: SocketAddr, why: &str) {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, told) = &mut *noted;
-        *count += 1;
+        self.count.add(1);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
-            tracing::warn!(%from, why, failed_so_far = *count, "a TLS handshake failed");
+            tracing::warn!(%from, why, failed_so_far = self.count.get(), "a TLS handshake failed");
         }
     }
 }
