@@ -63,7 +63,7 @@ pub async fn run(
     let context = Arc::new(match &config.otlp_url {
         Some(url) => {
             let (spans, from) = Spans::new();
-            let (cluster, me) = (&setup.cluster.name, context.me().to_string());
+            let (cluster, me) = (&setup.cluster.name, context.me().0.to_string());
             tokio::spawn(Exporter::new(context.client.clone(), url, cluster, &me, spans.clone()).run(from));
             context.with_spans(spans)
         }
