@@ -87,9 +87,17 @@ impl Failure {
         }
     }
 
-    pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Failure {
+    /// Whoever read stdout may have gone.
+    pub fn output(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::NobodyReads,
+            _ => Failure::Output(error),
+        }
+    }
+
+    pub fn file(path: impl Into<PathBuf>) -> impl Fn(io::Error) -> Failure {
         let path = path.into();
-        move |error| Failure::File { path, error }
+        move |error| Failure::File { path: path.clone(), error }
     }
 }
 

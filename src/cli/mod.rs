@@ -2,6 +2,7 @@
 //!
 //! `serve` puts the node together. The small commands are HTTP clients like any other, with no way in of their own.
 
+mod backup;
 mod call;
 mod cert;
 mod check;
@@ -22,6 +23,7 @@ mod msg;
 mod out;
 mod pages;
 mod proc;
+mod restore;
 mod role;
 mod serve;
 mod service;
@@ -83,6 +85,10 @@ enum Command {
     Log(log::Args),
     /// Print or check a node's newest state on disk
     Snapshot(snapshot::Args),
+    /// Write the whole state to a file, or check such a file
+    Backup(backup::Args),
+    /// Replace all data by a backup
+    Restore(restore::Args),
     /// Check settings and topology without starting anything
     Check(check::Args),
     /// Make certificates for nodes and clients, and look at them
@@ -134,6 +140,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Msg(args) => small(msg::run(args)),
         Command::Members(args) => small(members::run(args)),
         Command::Form(args) => small(form::run(args)),
+        Command::Backup(args) => small(backup::run(args)),
+        Command::Restore(args) => small(restore::run(args)),
         Command::Call(args) => small(call::run(args)),
         Command::Healthcheck(args) => small(healthcheck::run(args)),
     }

@@ -14,16 +14,16 @@ impl Out {
     }
 
     pub fn line(&mut self, line: impl AsRef<[u8]>) -> Result<(), Failure> {
-        self.0.write_all(line.as_ref()).and_then(|()| self.0.write_all(b"\n")).map_err(failure)
+        self.0.write_all(line.as_ref()).and_then(|()| self.0.write_all(b"\n")).map_err(Failure::output)
     }
 
     /// For output that goes on: what is there is shown.
     pub fn flush(&mut self) -> Result<(), Failure> {
-        self.0.flush().map_err(failure)
+        self.0.flush().map_err(Failure::output)
     }
 
     pub fn end(mut self) -> Result<(), Failure> {
-        self.0.flush().map_err(failure)
+        self.0.flush().map_err(Failure::output)
     }
 }
 
@@ -40,22 +40,15 @@ pub fn note(text: &str) {
     let _ = io::stderr().write_all(format!("eldest: {text}\n").as_bytes());
 }
 
-fn failure(error: io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::NobodyReads,
-        _ => Failure::Output(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_reader_that_left_is_no_failure() {
-        let left = failure(io::Error::from(io::ErrorKind::BrokenPipe));
+        let left = Failure::output(io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!(left.code(), 0);
-        let full = failure(io::Error::from(io::ErrorKind::StorageFull));
+        let full = Failure::output(io::Error::from(io::ErrorKind::StorageFull));
         assert_eq!(full.code(), 1);
     }
 }

@@ -74,6 +74,7 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         secret,
         secret_file: Some(&raw.cluster_secret_file).filter(|file| !file.is_empty()).map(PathBuf::from),
         tls,
+        backup: raw.backup.settled(),
         admin_token,
         insecure: raw.insecure,
         allowed_hosts,

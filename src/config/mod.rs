@@ -57,7 +57,7 @@ pub use place::{Place, Source, Spot};
 pub use remarks::Remark;
 pub use secret::{ClusterSecrets, Secret};
 pub use secrets::{check_key_file, cluster_secrets};
-pub use settled::{Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
+pub use settled::{Backup, Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
 pub use wrong::{Want, Wrong, WrongAccess, WrongFile, WrongKey, WrongTopology, WrongValue};
 
 use environment::Environment;

@@ -10,6 +10,9 @@ use super::mistakes::Findings;
 /// Patience beyond a day is a unit mistaken for another.
 const MS_MOST: u64 = 24 * 60 * 60 * 1000;
 
+/// Copies that are further apart are made by hand.
+const BACKUP_MS_MOST: u64 = 31 * MS_MOST;
+
 /// Entries of a queue; beyond it a queue hides an overload instead of bounding it.
 const ENTRIES_MOST: u64 = 100_000_000;
 
@@ -32,8 +35,10 @@ const HEAD_BYTES_MOST: u64 = 1 << 20;
 const CONNECTIONS_MOST: u64 = 1_000_000;
 
 /// Every number among the settings, with its least and its most value. Zero where it is a way to say "none".
-pub const RANGES: [(&str, u64, u64); 38] = [
+pub const RANGES: [(&str, u64, u64); 40] = [
     ("snapshot_every", 1, ENTRIES_MOST),
+    ("backup.every_ms", 100, BACKUP_MS_MOST),
+    ("backup.keep", 1, 100_000),
     ("timing.heartbeat_ms", 1, MS_MOST),
     ("timing.dead_after_ms", 1, MS_MOST),
     ("timing.declare_ms", 1, MS_MOST),

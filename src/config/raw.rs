@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::HttpLimits;
+use super::{Backup, HttpLimits};
 use crate::protocol::{Limits, Timing};
 use crate::types::Span;
 
@@ -29,6 +29,7 @@ pub struct Raw {
     pub allowed_hosts: String,
     pub allowed_origins: String,
     pub tls: RawTls,
+    pub backup: RawBackup,
     pub log: RawLog,
     pub timing: RawTiming,
     pub limits: RawLimits,
@@ -43,6 +44,14 @@ pub struct RawTls {
     pub ca_file: String,
     pub client_ca_file: String,
     pub client_certs: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawBackup {
+    pub dir: String,
+    pub every_ms: u64,
+    pub keep: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,6 +129,7 @@ impl Default for Raw {
             allowed_hosts: String::new(),
             allowed_origins: String::new(),
             tls: RawTls::default(),
+            backup: RawBackup { dir: String::new(), every_ms: 60 * 60 * 1000, keep: 24 },
             log: RawLog { level: "info".to_string(), format: "text".to_string() },
             timing: RawTiming::new(&Timing::lan()),
             limits: RawLimits::new(&Limits::default(), &HttpLimits::default()),
@@ -144,6 +154,15 @@ impl Default for RawTls {
             client_ca_file: String::new(),
             client_certs: "optional".to_string(),
         }
+    }
+}
+
+impl RawBackup {
+    /// None without a folder.
+    pub fn settled(&self) -> Option<Backup> {
+        let dir = Some(&self.dir).filter(|dir| !dir.is_empty())?;
+        let every = std::time::Duration::from_millis(self.every_ms);
+        Some(Backup { dir: dir.into(), every, keep: size(self.keep) })
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Config {
     /// Where it was read, if it was a file.
     pub secret_file: Option<PathBuf>,
     pub tls: Option<Tls>,
+    /// Copies of the state that this node keeps.
+    pub backup: Option<Backup>,
     pub admin_token: Option<Secret>,
     /// Without a secret whoever calls is believed.
     pub insecure: bool,
@@ -82,6 +84,13 @@ pub struct Tls {
     /// Whether it answers who calls without.
     pub takes_plain: bool,
     pub client_certs_required: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    pub dir: PathBuf,
+    pub every: Duration,
+    pub keep: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@
 
 mod answers;
 pub mod api;
+mod backups;
 pub mod channels;
 mod chunks;
 mod clock;
@@ -50,6 +51,7 @@ mod wall;
 
 pub use crate::replica::{Granted, HeldBy, LeaseTimes};
 pub use api::Handle;
+pub use backups::Schedule;
 pub use chunks::{Chunk, Verdicts};
 pub use directory::{Directory, Known};
 pub use end::End;
@@ -62,3 +64,8 @@ pub use pulse::Pulse;
 pub use setup::{Setup, Tls};
 pub use start::{DiskWords, StartError, Started, start};
 pub use wall::Wall;
+
+/// What this machine's clock shows, for people.
+pub fn wall_time() -> crate::types::WallTime {
+    clock::now().wall
+}

@@ -1,11 +1,12 @@
 //! What the loop counts while it goes on, for whoever watches from outside. Nothing is decided by it.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::metrics::{Counter, Histogram};
 use crate::protocol::{Cause, Event, Seq};
-use crate::types::{NodeId, Time};
+use crate::types::{NodeId, Time, WallTime};
 
 /// Rounds on their way to the disk whose time is taken. With a disk so far behind, some more say nothing new.
 const ROUNDS_MOST: usize = 1024;
@@ -25,6 +26,7 @@ pub struct Numbers {
     leaderless_us: Counter,
     pub diverged: Counter,
     pub merges: Counter,
+    pub backups: Backups,
 }
 
 /// As the label `reason` says it.
@@ -43,6 +45,44 @@ const REASONS: [(Cause, &str); 13] = [
     (Cause::Odd, "odd"),
     (Cause::Replaced, "replaced"),
 ];
+
+/// The copies that this node keeps.
+#[derive(Debug, Default)]
+pub struct Backups {
+    pub failures: Counter,
+    every_ms: AtomicU64,
+    last_success_s: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Backups {
+    /// Zero: never.
+    pub fn every(&self) -> Duration {
+        Duration::from_millis(self.every_ms.load(Ordering::Relaxed))
+    }
+
+    /// In seconds since 1970.
+    pub fn last_success(&self) -> u64 {
+        self.last_success_s.load(Ordering::Relaxed)
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn is_scheduled(&self, every: Duration) {
+        let ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
+        self.every_ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// None was written: the last one is up to date.
+    pub fn succeeded(&self, now: WallTime, written: Option<u64>) {
+        self.last_success_s.store(now.0 / 1_000_000, Ordering::Relaxed);
+        if let Some(bytes) = written {
+            self.bytes.store(bytes, Ordering::Relaxed);
+        }
+    }
+}
 
 impl Numbers {
     /// How often leadership was given up, for each reason.

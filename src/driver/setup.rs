@@ -7,6 +7,7 @@ use super::member::Member;
 use super::notices::Notices;
 use super::wall::Wall;
 use crate::protocol::Settings;
+use crate::storage::node::backup::Home;
 use crate::types::NodeId;
 use crate::wire::{ClusterHead, Secrets};
 use eldest_tls::NodeTls;
@@ -46,6 +47,17 @@ impl Setup {
     /// The certificates with which nodes are called, if they are called by TLS.
     pub fn dialling(&self) -> Option<&Arc<NodeTls>> {
         self.tls.as_ref().filter(|tls| tls.dials).map(|tls| &tls.certificates)
+    }
+
+    /// As a backup names the cluster and this node.
+    pub fn home(&self) -> Home {
+        let known = self.known().cluster;
+        Home {
+            cluster: self.cluster.name.clone(),
+            cluster_id: known.is_known().then(|| known.to_string()),
+            mode: self.cluster.mode.clone(),
+            node: self.settings.me.0,
+        }
     }
 
     pub fn known(&self) -> Arc<Known> {

@@ -12,6 +12,7 @@ mod linear;
 mod load;
 mod malformed;
 
+mod backups;
 mod batches;
 mod bulk;
 mod catch_up;
@@ -19,6 +20,7 @@ mod channels;
 mod client;
 mod connections;
 mod contention;
+mod copies;
 mod crashes;
 mod crowds;
 mod documents;

@@ -105,6 +105,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::StagedIsLeft, In(crate::restores::service_goes_down_half_way), &["P26 nothing is left"]),
     (Mutant::GiveUpIsRefused, In(crate::restores::service_stays_down), &["P26 nothing is left"]),
     (Mutant::RestoreNeverGivenUp, In(crate::restores::a_restore_takes_too_long), &["P46"]),
+    (Mutant::RestoreTurnsTokensBack, In(crate::restores::a_backup_is_ahead), &["I6"]),
     (Mutant::BlankReaderGetsLines, Within(200), &["P47"]),
     (Mutant::RetryIsRefused, Within(200), &["P15 a retry"]),
     (Mutant::RestoreForgetsKeys, Within(600), &["I7 applied once", "I3"]),

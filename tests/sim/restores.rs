@@ -206,6 +206,20 @@ pub fn a_restore_takes_too_long() -> Check {
     world.no_restore_is_left()
 }
 
+/// P56: the backup has given tokens that this cluster's clock has not reached.
+pub fn a_backup_is_ahead() -> Check {
+    let mut world = stage(3, 1, |_| {})?;
+    let text = document(1, &[]);
+    world.restore_is_asked(1, &text);
+    let token = WallTime::MOST.0 - 1;
+    let steps = restore_steps(&text, 1).expect("a document of these clients");
+    let steps = store::Steps { guard: store::Guard { token, ..store::Guard::default() }, ..steps };
+    world.calls(0, vec![(Waiting::Operator(1), Call::Restore(steps))])?;
+    run(&mut world, 1_000)?;
+    let began = world.hosts[0].core().is_some_and(|core| core.log().records().any(is_step));
+    ensure(!began, "I6 tokens rise", || format!("what gave the token {token} is restored behind it"))
+}
+
 /// C15: a cluster is made anew of a backup from before the last grants. What checks tokens has seen the later ones.
 pub fn tokens_after_a_restore() -> Check {
     let mut lost = Store::default();
@@ -235,6 +249,11 @@ fn grant(store: &mut Store, second: u64) {
 fn a_hold_of_the_service_breaks_a_restore_off() {
     assert_eq!(crate::guarded::guarded(service_goes_down_half_way), Ok(()));
     assert_eq!(crate::guarded::guarded(service_stays_down), Ok(()));
+}
+
+#[test]
+fn a_backup_that_is_ahead_is_refused() {
+    assert_eq!(crate::guarded::guarded(a_backup_is_ahead), Ok(()));
 }
 
 #[test]

@@ -72,7 +72,8 @@ pub use error::Error;
 pub use feed::{Feed, FeedEvent, FeedOptions};
 pub use holder::{Leader, RoleHeld, RoleState};
 pub use http::{
-    ACT_MAX, Answer, Caller, Client, ClientBuilder, End, LOOK_MAX, Lines, Page, Request, Tls, alike, encoded,
+    ACT_MAX, Answer, BodyPieces, Caller, Client, ClientBuilder, End, LOOK_MAX, Lines, LongAnswer, Page,
+    Request, Tls, alike, encoded,
 };
 pub use lease::{RENEWALS, Term};
 pub use lock::{Lock, LockGuard};

@@ -18,8 +18,8 @@ use super::renewal::Renewal;
 use super::setup::{Drawn, setup};
 use super::stopping::asked_to_stop;
 use crate::cli::signals::Signals;
-use crate::config::Config;
-use crate::driver::{self, DiskWords, End, Handle, Setup, StartError, Started, Wall};
+use crate::config::{Backup, Config};
+use crate::driver::{self, DiskWords, End, Handle, Schedule, Setup, StartError, Started, Wall};
 use crate::http::{self, Context, Exporter, Spans, Web};
 
 /// A hand-over takes a window at most; after that the others elect without this node's help.
@@ -73,8 +73,16 @@ pub async fn run(
         tracing::info!(listen = %bound.address, "metrics are served there, too");
         tokio::spawn(http::serve_metrics(bound.listen()?, context.clone()));
     }
+    let handle = started.handle.clone();
     let node = Node::begin(bound.listen()?, context, peers, started);
     announce(&setup, &config, address);
+    if let Some(Backup { dir, every, keep }) = config.backup.clone() {
+        let schedule = Schedule { folder: dir, every, keep };
+        schedule
+            .start(handle, setup.clone(), Runtime::current())
+            .map_err(StartError::Io)
+            .map_err(ServeError::Start)?;
+    }
     tokio::spawn(Renewal::new(setup, &config).run(renew));
     node.live(asked).await
 }

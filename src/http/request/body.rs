@@ -60,7 +60,35 @@ pub async fn read_held(
     Ok((whole.freeze(), reading.held))
 }
 
+/// A body that is larger than anything that is held: piece by piece, each used up before the next one is read.
+#[derive(Debug)]
+pub struct LongBody {
+    body: Body,
+    reading: Reading,
+    so_far: usize,
+}
+
+impl LongBody {
+    pub fn new(body: Body, most: usize, deadline: Instant) -> LongBody {
+        let reading = Reading { most, began: Instant::now(), deadline, held: None };
+        LongBody { body, reading, so_far: 0 }
+    }
+
+    /// The next piece; none at the end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        let piece = self.reading.next(&mut self.body, self.so_far).await?;
+        self.so_far += piece.as_ref().map_or(0, Bytes::len);
+        Ok(piece)
+    }
+
+    /// The rate of whoever sends counts, and not that of whoever has used up the last piece only now.
+    pub fn was_held_up(&mut self, by: Duration) {
+        self.reading.began += by;
+    }
+}
+
 /// A body that is being read.
+#[derive(Debug)]
 struct Reading {
     most: usize,
     began: Instant,

@@ -63,6 +63,8 @@ pub struct Context {
     pub restores: Admission,
     /// Whole logs and states on their way to an operator: one at a time.
     pub catch_ups: Arc<Semaphore>,
+    /// Backups on their way to an operator: one at a time, so that one reader's slowness holds one old state.
+    pub backups: Arc<Semaphore>,
     /// Roles that are held by open streams.
     pub holds: Arc<Semaphore>,
     /// Streams of commands that clients have open.
@@ -99,6 +101,7 @@ impl Context {
             waiting: Admission::new(WAITING_MOST),
             restores: Admission::new(1),
             catch_ups: Arc::new(Semaphore::new(1)),
+            backups: Arc::new(Semaphore::new(1)),
             holds: Arc::new(Semaphore::new(HOLDS_MOST)),
             streams: Arc::new(Semaphore::new(STREAMS_MOST)),
             traffic: Traffic::default(),

@@ -19,7 +19,7 @@ pub mod url;
 mod web;
 
 pub use admission::Admission;
-pub use body::{NoFields, check_media_type, is_ndjson, raw, read as read_body};
+pub use body::{LongBody, NoFields, check_media_type, is_ndjson, raw, read as read_body};
 #[cfg(test)]
 pub use callers::Callers;
 pub use callers::{Caller, Held, Place, no_memory};

@@ -75,6 +75,7 @@ impl Class {
             return None;
         }
         Some(match (method, path) {
+            (_, "/v1/backup" | "/v1/restore") => Class::Orders,
             (&Method::GET | &Method::HEAD, _) if is_list(path) => Class::Lists,
             (&Method::GET | &Method::HEAD, _) => Class::Reads,
             (&Method::POST, "/heartbeat" | "/hearbeat" | "/declare_capability" | "/is_leader") => {
@@ -329,6 +330,8 @@ mod tests {
             ("POST", "/v1/channels/renew", Some(Class::Writes)),
             ("POST", "/v1/commands", Some(Class::Writes)),
             ("POST", "/catch_up", Some(Class::Orders)),
+            ("GET", "/v1/backup", Some(Class::Orders)),
+            ("POST", "/v1/restore", Some(Class::Orders)),
             ("POST", "/is_leader", Some(Class::Reads)),
             ("GET", "/readyz", None),
         ] {

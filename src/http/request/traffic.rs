@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::metrics::{Counter, Histogram};
 
 /// The first words of routes, without `/v1/`; nobody can add one by calling something else.
-const ROUTES: [&str; 26] = [
+const ROUTES: [&str; 28] = [
     "commands",
     "docs",
     "users",
@@ -19,6 +19,8 @@ const ROUTES: [&str; 26] = [
     "feed",
     "status",
     "members",
+    "backup",
+    "restore",
     "livez",
     "readyz",
     "leader",

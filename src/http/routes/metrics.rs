@@ -34,6 +34,7 @@ fn page(context: &Context, measures: &Measures) -> String {
     log(&mut page, measures, context.handle.numbers());
     members(&mut page, measures);
     state(&mut page, measures);
+    backups(&mut page, context.handle.numbers());
     readers(&mut page, context);
     traffic(&mut page, context);
     room(&mut page, context);
@@ -203,6 +204,28 @@ fn state(page: &mut Page, measures: &Measures) {
         ),
     ];
     gauges(page, numbers);
+}
+
+fn backups(page: &mut Page, numbers: &Numbers) {
+    let backups = &numbers.backups;
+    let gauges = [
+        (
+            "eldest_backup_every_seconds",
+            "How often this node keeps a copy of the state; 0: never.",
+            backups.every().as_secs_f64(),
+        ),
+        (
+            "eldest_backup_last_success_timestamp_seconds",
+            "When the newest copy was last known to be written, or to be up to date.",
+            backups.last_success() as f64,
+        ),
+        ("eldest_backup_bytes", "How large the last copy is.", backups.bytes() as f64),
+    ];
+    for (name, help, value) in gauges {
+        page.number(name, Kind::Gauge, help, value);
+    }
+    let failures = backups.failures.get() as f64;
+    page.number("eldest_backup_failures_total", Kind::Counter, "Copies that could not be written.", failures);
 }
 
 fn readers(page: &mut Page, context: &Context) {

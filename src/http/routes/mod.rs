@@ -1,5 +1,6 @@
 //! The router: it says which handler answers which route.
 
+mod backup;
 mod bulk;
 mod catch_up;
 mod channels;
@@ -11,9 +12,11 @@ mod hold;
 mod members;
 pub mod metrics;
 mod operators;
+mod pieces;
 mod probes;
 mod processes;
 mod restore;
+mod restore_backup;
 mod role_calls;
 mod roles;
 mod tie;
@@ -90,6 +93,8 @@ fn operators() -> Router<Arc<Context>> {
         .route("/elect", post(operators::elect))
         .route("/handoff", post(operators::handoff))
         .route("/form", post(operators::form))
+        .route("/v1/backup", get(backup::backup))
+        .route("/v1/restore", post(restore_backup::restore))
         .route("/v1/members", get(members::list).post(members::change))
 }
 

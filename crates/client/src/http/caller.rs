@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, Method, StatusCode, Url};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::answer::Answer;
 use super::exchange::{Broken, exchange, prepared, whole};
 use super::lines::Lines;
+use super::long::{BodyPieces, LongAnswer, body_of};
 use super::nodes::{alike, parsed};
 use super::pool::connections;
 use super::tls::Tls;
@@ -134,6 +135,47 @@ impl Caller {
     }
 
     async fn open_at(&self, url: &str, path: &str) -> Result<Lines, CallError> {
+        Ok(Lines::new(url.to_string(), self.begin_at(url, path).await?))
+    }
+
+    /// An answer that is too large to be held: from the first of these nodes that can be connected to, or from the leader if that
+    /// one points there.
+    pub async fn download<U: AsRef<str>>(&self, urls: &[U], path: &str) -> Result<LongAnswer, CallError> {
+        let mut unreached = Vec::new();
+        for url in urls {
+            let url = url.as_ref();
+            match self.begin_at(url, path).await {
+                Err(CallError::NotReached { mut tried }) => unreached.append(&mut tried),
+                Err(CallError::Refused(problem))
+                    if problem.status == 421 && problem.leader_node.is_some() =>
+                {
+                    let leader =
+                        problem.leader_node.map(|leader| alike(&leader.url, url)).unwrap_or_default();
+                    return Ok(LongAnswer::new(leader.clone(), self.begin_at(&leader, path).await?));
+                }
+                begun => return Ok(LongAnswer::new(url.to_string(), begun?)),
+            }
+        }
+        Err(CallError::NotReached { tried: unreached })
+    }
+
+    /// A body that is too large to be held, sent to this node; `within` is for all of it and for the answer.
+    pub async fn upload(
+        &self,
+        url: &str,
+        path: &str,
+        pieces: BodyPieces,
+        within: Duration,
+    ) -> Result<Answer, CallError> {
+        let address = address(url, path)?;
+        let headers = [("content-type", "text/plain".to_string())];
+        let credential = self.credential.as_deref();
+        let request = prepared(&self.client, credential, &Method::POST, address, &headers, &None);
+        let answered = exchange(request.body(body_of(pieces)), &Clock::Boottime, url, within).await;
+        answered.map_err(|broken| broken.at(url))
+    }
+
+    async fn begin_at(&self, url: &str, path: &str) -> Result<Response, CallError> {
         let address = address(url, path)?;
         let credential = self.credential.as_deref();
         let request = prepared(&self.client, credential, &Method::GET, address, &[], &None);
@@ -144,7 +186,7 @@ impl Caller {
         };
         let response = sent.map_err(|error| Broken::of(&error).at(url))?;
         if response.status().is_success() {
-            return Ok(Lines::new(url.to_string(), response));
+            return Ok(response);
         }
         let read = whole(response).await.map_err(|broken| broken.at(url))?;
         Err(Answer::of(url, read, Clock::Boottime.now()).refusal())

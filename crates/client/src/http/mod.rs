@@ -5,7 +5,7 @@
 //! | `path` | names in paths and queries |
 //! | `tls` | certificates, where nodes speak TLS |
 //! | `call`, `answer` | what to ask for, and what was answered |
-//! | `exchange`, `lines` | one request and its whole answer; an answer without an end |
+//! | `exchange`, `lines`, `long` | one request and its whole answer; an answer without an end; what is too large to be held |
 //! | `attempt` | one attempt of a call, and what it tells |
 //! | `nodes`, `pool` | whom to ask; the connections, and what all attempts go by |
 //! | `retry` | one call, as many attempts as its time allows |
@@ -18,6 +18,7 @@ mod caller;
 mod client;
 mod exchange;
 mod lines;
+mod long;
 mod nodes;
 mod path;
 mod pool;
@@ -29,6 +30,7 @@ pub use call::Call;
 pub use caller::{ACT_MAX, Caller, LOOK_MAX, Request};
 pub use client::{Client, ClientBuilder};
 pub use lines::{End, Lines};
+pub use long::{BodyPieces, LongAnswer};
 pub use nodes::alike;
 pub use path::{encoded, query, segment};
 pub use tls::Tls;

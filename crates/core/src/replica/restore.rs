@@ -16,30 +16,33 @@ use super::io::CallId;
 use super::state::{Outcome, Replica, Restoring, Waiting};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Refusal, Verdict};
-use crate::store::{Reason, Reply, Rule, Steps, give_up_restore};
+use crate::store::{Guard, Reason, Reply, Rule, Steps, give_up_restore};
 use crate::types::{Entry, Epoch, Payload, Span, Time};
 
 /// While it goes on no snapshot is taken, and what it stages is held in memory. The largest document has a thousand steps, and
-/// over slow links a step takes less than half a second.
+/// over slow links a step takes less than half a second. A backup may have more of them.
 const WITHIN: Span = Span::millis(10 * 60 * 1000);
+const STEP_WITHIN: Span = Span::millis(500);
 /// The number of no restore: what is given up may be any.
 const NONE: u64 = 0;
 
 impl Replica {
     pub(super) fn on_restore(&mut self, call: CallId, document: Steps) {
-        let Steps { steps, replaces_with } = document;
-        let full = replaces_with.and_then(|bytes| self.state_with(bytes));
+        let Steps { steps, replaces_with, guard } = document;
+        let refused = replaces_with.and_then(|bytes| self.state_with(bytes));
+        let refused = refused.or_else(|| self.guarded(guard));
         let denied = match self.leads_in() {
             _ if self.restoring.is_some() => Denied::TooMany { bound: "documents at a time" },
             None => self.not_leading(),
             Some(epoch) => {
-                if let Some(reason) = full {
+                if let Some(reason) = refused {
                     return self.deny(call, Denied::Rejected(reason.into()));
                 }
                 let endless = mutant::is_on(Mutant::RestoreNeverGivenUp);
-                let until = if endless { Time::NEVER } else { self.now.mono + WITHIN };
+                let within = WITHIN.max(STEP_WITHIN.times(steps.len() as u64));
+                let until = if endless { Time::NEVER } else { self.now.mono + within };
                 let steps = steps.into();
-                self.restoring = Some(Restoring { call, steps, epoch, until, waits: false });
+                self.restoring = Some(Restoring { call, steps, guard, epoch, until, waits: false });
                 return;
             }
         };
@@ -52,6 +55,18 @@ impl Replica {
         let then = state.bytes_that_stay() + bytes;
         let over = then > most && then > state.bytes() && !mutant::is_on(Mutant::StateGrowsOn);
         over.then_some(Reason::StateFull { area: None, used: then, most })
+    }
+
+    /// Why a backup does not belong here (P56).
+    fn guarded(&self, guard: Guard) -> Option<Reason> {
+        let state = self.versions.newest();
+        let stamp = self.core.stamp(self.now).unwrap_or_default();
+        let rises = state.last_token() >= guard.token || stamp.wall.0 > guard.token;
+        if !rises && !mutant::is_on(Mutant::RestoreTurnsTokensBack) {
+            return Some(Reason::RuleViolated(Rule::TokenAhead));
+        }
+        let replaces = guard.only_if_empty && !state.has_no_data();
+        replaces.then_some(Reason::RuleViolated(Rule::OtherCluster))
     }
 
     fn leads_in(&self) -> Option<Epoch> {
@@ -83,7 +98,7 @@ impl Replica {
         if !self.look_ahead() {
             return;
         }
-        if let Some(reason) = self.has_no_room() {
+        if let Some(reason) = self.is_forbidden() {
             return self.end_restore(Err(Denied::Rejected(reason.into())));
         }
         let Some(restoring) = &mut self.restoring else { return };
@@ -98,10 +113,16 @@ impl Replica {
     }
 
     /// Whether the next step, one that adds a document, would overrule more than the journal has room for (P48), or make the state
-    /// larger than it may be (P55).
-    fn has_no_room(&self) -> Option<Reason> {
+    /// larger than it may be (P55); or the last one would replace what somebody has written meanwhile (P56).
+    fn is_forbidden(&self) -> Option<Reason> {
         let limits = &self.core.settings().limits;
-        let step = self.restoring.as_ref()?.steps.front()?;
+        let Restoring { steps, guard, .. } = self.restoring.as_ref()?;
+        let step = steps.front()?;
+        if steps.len() == 1
+            && let Some(reason) = self.guarded(*guard)
+        {
+            return Some(reason);
+        }
         let state = self.versions.newest();
         let then = state.united_by(step)?;
         let (entries, bytes) = (then.conflict_count(), then.conflict_bytes());

@@ -41,7 +41,9 @@ pub use command::{
     Thing, Unreadable, lease_name, lease_path,
 };
 pub use data::{DocItem, DocView, ElectionView, UserView};
-pub use documents::{BadDocument, Steps, give_up_restore, merge_steps, restore_steps};
+pub use documents::{
+    BadDocument, BadRow, Guard, RowSteps, Steps, give_up_restore, merge_steps, restore_steps,
+};
 pub use encoding::date::text as date_text;
 pub use encoding::{
     BATCH_MOST, BadField, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, CONFLICT_ID_MOST, DEPTH_MOST, DOC_TTL_MOST,

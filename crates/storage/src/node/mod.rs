@@ -5,15 +5,18 @@
 //!  SnapshotOrder ─► snapshots.rs: written down, then merged
 //!  Opened ────────► load.rs ─► the replica's start         an Incoming, too, becomes a store
 //!  StateTransfer ◄► sent_difference.rs: the text that travels
+//!  Store ◄────────► backup/: the text that an operator keeps
 //! ```
 //!
 //! Nothing here has a thread or a queue: the driver calls it on threads of its own, and the simulator when it likes.
 
+pub mod backup;
 mod disk_state;
 mod encoder;
 mod load;
 mod sent_difference;
 mod snapshots;
+mod summing;
 
 pub use disk_state::DiskState;
 pub use encoder::Encoder;

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 use crc32fast::Hasher;
 
+use super::summing::Summing;
 use crate::meta::Boundary;
 use crate::replica::StateTransfer;
 use crate::store::{self, Difference, Loader, Unreadable};
@@ -73,7 +74,7 @@ impl From<SentDifference> for StateTransfer {
 
 impl SentDifference {
     pub fn write(&self, out: impl Write) -> io::Result<()> {
-        let mut out = Summing { out, crc: Hasher::new() };
+        let mut out = Summing::new(out);
         let extent = if self.difference.is_whole() { WHOLE } else { PART };
         writeln!(out, "{NAME} {extent} {:016x} {}", self.digest, self.boundary.to_json())?;
         let mut count = 0u64;
@@ -84,10 +85,7 @@ impl SentDifference {
             out.write_all(line.as_bytes())?;
             count += 1;
         }
-        write!(out, "end {count} ")?;
-        let crc = out.crc.clone().finalize();
-        writeln!(out, "{crc:08x}")?;
-        out.out.flush()
+        out.end(count)
     }
 
     /// In bytes, as it travels.
@@ -95,23 +93,6 @@ impl SentDifference {
         let mut counting = Counting(0);
         self.write(&mut counting).expect("nothing refuses to be counted");
         counting.0
-    }
-}
-
-struct Summing<W> {
-    out: W,
-    crc: Hasher,
-}
-
-impl<W: Write> Write for Summing<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.crc.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::replica::io::CallId;
+use crate::store::Guard;
 use crate::types::{Epoch, Payload, Time};
 
 /// One attempt: all of its steps belong to one epoch of this node, or nothing comes of them.
@@ -11,6 +12,8 @@ pub(in crate::replica) struct Restoring {
     pub call: CallId,
     /// What has yet to be proposed.
     pub steps: VecDeque<Payload>,
+    /// Asked before the first step, and again before the last.
+    pub guard: Guard,
     pub epoch: Epoch,
     /// It is given up then.
     pub until: Time,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::protocol::ServiceChange;
-use crate::store::{Reason, merge_steps, restore_steps};
+use crate::store::{Guard, Reason, Rule, Steps, merge_steps, restore_steps};
 use crate::types::{Owner, Payload};
 
 const DOCUMENT: &str = r#"{"users":[{"name":"u"}],"docs":[{"key":"k","value":1}]}"#;
@@ -115,4 +115,48 @@ fn who_ends_in_the_middle_says_what_is_sure() {
     let mut solo = Solo::open();
     let calls = solo.round(vec![restore(steps()), Call::Stop]);
     assert!(matches!(solo.answer(calls[0]), Some(Err(Denied::Stopping))), "its end is in no log");
+}
+
+/// A step that puts an empty document in place, with what a backup asks for.
+fn guarded(guard: Guard) -> Call {
+    Call::Restore(Steps { guard, ..restore_steps(DOCUMENT, 7).expect("a good document") })
+}
+
+fn broken(answer: Option<Result<Answer, Denied>>) -> Option<Rule> {
+    match answer {
+        Some(Err(Denied::Rejected(why))) => match why.reason {
+            Reason::RuleViolated(rule) => Some(rule),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// P56, I6: whoever checks tokens would let an older holder in.
+#[test]
+fn a_backup_whose_tokens_are_ahead_is_refused() {
+    let mut solo = Solo::open();
+    let stamp = solo.replica.core().stamp(at(solo.now)).expect("it leads").wall.0;
+    for (token, restored) in [(stamp + 60_000_000, false), (stamp - 1, true)] {
+        let call = solo.call(guarded(Guard { token, ..Guard::default() }));
+        solo.rest();
+        let answer = solo.answer(call);
+        assert_eq!((broken(answer), solo.is_restored()), ((!restored).then_some(Rule::TokenAhead), restored));
+        assert!(!solo.replica.committed().is_restoring());
+    }
+}
+
+/// P56: what somebody writes while the parts are on their way counts.
+#[test]
+fn a_backup_from_elsewhere_replaces_nothing() {
+    let elsewhere = Guard { only_if_empty: true, ..Guard::default() };
+    let mut solo = Solo::open();
+    let calls = solo.round(vec![guarded(elsewhere), put("a", "1", Condition::None)]);
+    solo.rest();
+    assert_eq!(broken(solo.answer(calls[0])), Some(Rule::OtherCluster));
+    assert!(!solo.is_restored() && !solo.replica.committed().is_restoring());
+    let mut solo = Solo::open();
+    let call = solo.call(guarded(elsewhere));
+    solo.rest();
+    assert!(matches!(solo.answer(call), Some(Ok(Answer::Written(_)))) && solo.is_restored());
 }

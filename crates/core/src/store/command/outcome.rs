@@ -155,6 +155,10 @@ pub enum Rule {
     ElectionOver,
     /// A document that is merged in would overrule more than the journal of conflicts has room for.
     JournalFull,
+    /// The backup's greatest token is ahead of what this cluster would give (P56).
+    TokenAhead,
+    /// A backup of another cluster would replace what clients have written (P56).
+    OtherCluster,
 }
 
 impl Rejection {
@@ -193,6 +197,8 @@ impl Rule {
             Rule::AlreadyVoted => "already_voted",
             Rule::ElectionOver => "election_over",
             Rule::JournalFull => "journal_full",
+            Rule::TokenAhead => "token_ahead",
+            Rule::OtherCluster => "other_cluster",
         }
     }
 }
@@ -280,6 +286,13 @@ impl fmt::Display for Rule {
             Rule::ElectionOver => "the election is over",
             Rule::JournalFull => {
                 "the journal of conflicts has no room for what this would overrule: settle some of its entries first"
+            }
+            Rule::TokenAhead => {
+                "the backup has given fencing tokens that this cluster's clock has not reached: its next token would be one that \
+                 was given before. Set the clocks right, or wait"
+            }
+            Rule::OtherCluster => {
+                "the backup is of another cluster, and this one is not empty: say other_cluster=true to replace what is here"
             }
         };
         write!(f, "{text}")

@@ -1,7 +1,10 @@
 //! All data as one JSON document: `document` writes and reads it, `restore` puts it in the place of a state, step by step.
+//! `rows` does the same with the rows of a backup.
 
 mod document;
 mod restore;
+mod rows;
 
 pub use document::BadDocument;
-pub use restore::{Restored, Steps, give_up_restore, is_step, merge_steps, restore_steps};
+pub use restore::{Guard, Restored, Steps, give_up_restore, is_step, merge_steps, restore_steps};
+pub use rows::{BadRow, RowSteps};

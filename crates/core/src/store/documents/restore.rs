@@ -32,7 +32,7 @@ const MERGE: u16 = 109;
 /// item that is larger is a part of its own.
 const PART_BYTES: usize = 256 << 10;
 /// The largest item: a record must fit a message between nodes.
-const ITEM_BYTES_MOST: usize = 8 << 20;
+pub(super) const ITEM_BYTES_MOST: usize = 8 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,17 +58,27 @@ struct MergeEnd {
 }
 
 /// A document as the records that take it in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Steps {
     pub steps: Vec<Payload>,
     /// What its rows come to, if they take the place of all data (P55).
     pub replaces_with: Option<u64>,
+    pub guard: Guard,
+}
+
+/// What has to be so where it is taken in (P56).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// The greatest token that the restored state has given: the next one here has to be greater.
+    pub token: u64,
+    /// It comes from another cluster, and may replace nothing.
+    pub only_if_empty: bool,
 }
 
 /// Some records, whatever they come to.
 impl From<Vec<Payload>> for Steps {
     fn from(steps: Vec<Payload>) -> Steps {
-        Steps { steps, replaces_with: None }
+        Steps { steps, ..Steps::default() }
     }
 }
 
@@ -76,15 +86,15 @@ impl From<Vec<Payload>> for Steps {
 /// far as a record. `restore` tells this one from any other.
 pub fn restore_steps(text: &str, restore: u64) -> Result<Steps, BadDocument> {
     let (mut steps, parts, bytes) = staging_steps(text, restore)?;
-    steps.push(payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}")));
-    Ok(Steps { steps, replaces_with: Some(bytes) })
+    steps.push(end(restore, parts));
+    Ok(Steps { steps, replaces_with: Some(bytes), ..Steps::default() })
 }
 
 /// The records that add a document to what is there. Only for available mode.
 pub fn merge_steps(text: &str, merge: u64) -> Result<Steps, BadDocument> {
     let (mut steps, parts, _) = staging_steps(text, merge)?;
     steps.push(payload(MERGE, format!("{{\"merge\":{merge},\"parts\":{parts}}}")));
-    Ok(Steps { steps, replaces_with: None })
+    Ok(steps.into())
 }
 
 /// All but the last, how many they are, and what their rows come to.
@@ -93,7 +103,7 @@ fn staging_steps(text: &str, restore: u64) -> Result<(Vec<Payload>, usize, u64),
     let document: &RawValue =
         serde_json::from_str(text).map_err(|_| BadDocument::new("", Problem::NotJson))?;
     let document = Fields::read(document)?;
-    let mut parts = Parts { restore, steps: Vec::new(), data: String::new(), list: "", format: Format(1) };
+    let mut parts = Parts::new(restore);
     for list in ["users", "elections", "docs"] {
         let items = document.given(list).map(fields::array).transpose()?.unwrap_or_default();
         for (number, item) in items.into_iter().enumerate() {
@@ -114,9 +124,15 @@ pub fn give_up_restore(restore: u64) -> Payload {
     payload(END, format!("{{\"restore\":{restore},\"parts\":0}}"))
 }
 
-struct Parts {
+fn end(restore: u64, parts: usize) -> Payload {
+    payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}"))
+}
+
+/// Items on their way to parts.
+#[derive(Debug)]
+pub(super) struct Parts {
     restore: u64,
-    steps: Vec<Payload>,
+    pub(super) steps: Vec<Payload>,
     data: String,
     list: &'static str,
     /// What a reader of the part under way needs (P23).
@@ -124,7 +140,11 @@ struct Parts {
 }
 
 impl Parts {
-    fn add(&mut self, list: &'static str, item: &str) {
+    pub(super) fn new(restore: u64) -> Parts {
+        Parts { restore, steps: Vec::new(), data: String::new(), list: "", format: Format(1) }
+    }
+
+    pub(super) fn add(&mut self, list: &'static str, item: &str) {
         if !self.data.is_empty() && (self.list != list || self.data.len() + item.len() > PART_BYTES) {
             self.close();
         }
@@ -147,13 +167,24 @@ impl Parts {
     }
 
     fn end(mut self) -> (Vec<Payload>, usize) {
-        // Also an empty document has a part: an end without any gives up.
+        self.close_last();
+        let parts = self.steps.len();
+        (self.steps, parts)
+    }
+
+    /// With the record that puts all of it in place. Nothing is added after `close_last`.
+    pub(super) fn ended(self) -> Steps {
+        let (restore, (mut steps, parts)) = (self.restore, self.end());
+        steps.push(end(restore, parts));
+        steps.into()
+    }
+
+    /// Also an empty document has a part: an end without any gives up.
+    pub(super) fn close_last(&mut self) {
         if !self.data.is_empty() || self.steps.is_empty() {
             self.list = if self.list.is_empty() { "docs" } else { self.list };
             self.close();
         }
-        let parts = self.steps.len();
-        (self.steps, parts)
     }
 }
 

@@ -1,0 +1,74 @@
+//! The first line of a backup: whose it is, and how far it reaches.
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Store, date_text};
+use crate::types::WallTime;
+
+pub const NAME: &str = "eldest-backup 1";
+
+/// Texts of whole seconds are in the order of time.
+const SECOND_US: u64 = 1_000_000;
+
+/// As the line has it, after the name. What later programs add says nothing to this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupHead {
+    pub cluster: String,
+    /// What tells it from another of the same name. Null in available mode.
+    pub cluster_id: Option<String>,
+    pub mode: String,
+    /// The node that wrote it.
+    pub node: u32,
+    /// The last record that is in it, by index and epoch.
+    pub index: u64,
+    pub epoch: String,
+    /// When it was begun, by that node's clock.
+    pub time: String,
+    /// Of the whole state, with what no backup has: as in `/v1/status`.
+    pub digest: String,
+    pub rows: u64,
+}
+
+/// The cluster that writes a backup, or takes one in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Home {
+    pub cluster: String,
+    pub cluster_id: Option<String>,
+    pub mode: String,
+    pub node: u32,
+}
+
+impl BackupHead {
+    pub fn new(home: &Home, store: &Store, now: WallTime) -> BackupHead {
+        let Home { cluster, cluster_id, mode, node } = home.clone();
+        let applied = store.applied();
+        BackupHead {
+            cluster,
+            cluster_id,
+            mode,
+            node,
+            index: applied.index,
+            epoch: applied.epoch.to_string(),
+            time: date_text(WallTime(now.0 - now.0 % SECOND_US)),
+            digest: format!("{:016x}", store.digest()),
+            rows: store.backup_rows_count(),
+        }
+    }
+
+    /// What a line says, without its end.
+    pub fn read(line: &str) -> Option<BackupHead> {
+        let json = line.strip_prefix(NAME)?.strip_prefix(' ')?;
+        serde_json::from_str(json).ok()
+    }
+
+    /// The line, without its end.
+    pub fn line(&self) -> String {
+        let json = serde_json::to_string(self).expect("numbers and texts always encode");
+        format!("{NAME} {json}")
+    }
+
+    /// Where clusters draw no number of their own the name has to do.
+    pub fn is_of(&self, home: &Home) -> bool {
+        self.cluster == home.cluster && self.cluster_id == home.cluster_id
+    }
+}

@@ -1,0 +1,195 @@
+//! A backup is read in pieces of any size, checked to its last byte, and only then good for anything.
+
+use std::fmt;
+
+use crc32fast::Hasher;
+
+use super::head::{BackupHead, Home, NAME};
+use crate::store::{self, BadRow, RowSteps, Steps};
+
+/// As in a snapshot: no call that a node takes comes near it.
+const LINE_BYTES_MOST: usize = 64 << 20;
+
+/// Why nothing of a backup may be used.
+#[derive(Debug)]
+pub enum BadBackup {
+    Head,
+    /// Of what is no row.
+    Line(u64),
+    /// A row that cannot stand there.
+    Row(u64, BadRow),
+    /// A row that does not come after the one before.
+    Order(u64),
+    TooLong(u64),
+    Checksum,
+    /// The head names another number of rows.
+    Count,
+    Unfinished,
+    AfterEnd,
+    /// What the rows come to together.
+    Whole(BadRow),
+}
+
+impl BadBackup {
+    /// The line that is wrong, if one is. The head is the first.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            BadBackup::Head => Some(1),
+            BadBackup::Line(line)
+            | BadBackup::Row(line, _)
+            | BadBackup::Order(line)
+            | BadBackup::TooLong(line) => Some(*line),
+            _ => None,
+        }
+    }
+
+    /// More than the state may have.
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, BadBackup::Row(_, BadRow::TooLarge { .. }) | BadBackup::Whole(BadRow::TooLarge { .. }))
+    }
+}
+
+impl fmt::Display for BadBackup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadBackup::Head => write!(f, "it does not begin with `{NAME}` and what it is a backup of"),
+            BadBackup::Line(line) => write!(f, "line {line} is not table, key and value"),
+            BadBackup::Row(line, error) => write!(f, "line {line}: {error}"),
+            BadBackup::Order(line) => write!(f, "line {line} does not come after the one before"),
+            BadBackup::TooLong(line) => write!(f, "line {line} has more than {LINE_BYTES_MOST} bytes"),
+            BadBackup::Checksum => {
+                write!(f, "number of rows or checksum are another than its last line says")
+            }
+            BadBackup::Count => write!(f, "it has another number of rows than its first line says"),
+            BadBackup::Unfinished => write!(f, "it ends too early"),
+            BadBackup::AfterEnd => write!(f, "it goes on after its last line"),
+            BadBackup::Whole(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BadBackup {}
+
+#[derive(Debug)]
+pub struct BackupReader {
+    /// The beginning of a line whose end has not come yet.
+    pending: Vec<u8>,
+    crc: Hasher,
+    rows: u64,
+    head: Option<BackupHead>,
+    /// Who would take it in. None: whoever reads only wants to know whether it is whole.
+    home: Option<Home>,
+    /// Table and key of the row before.
+    last: (String, String),
+    steps: RowSteps,
+    ended: bool,
+}
+
+impl BackupReader {
+    pub fn new(steps: RowSteps, home: Home) -> BackupReader {
+        BackupReader { home: Some(home), ..BackupReader::of(steps) }
+    }
+
+    pub fn only_checking() -> BackupReader {
+        BackupReader::of(RowSteps::only_checking())
+    }
+
+    fn of(steps: RowSteps) -> BackupReader {
+        let (pending, crc, last) = (Vec::new(), Hasher::new(), Default::default());
+        BackupReader { pending, crc, rows: 0, head: None, home: None, last, steps, ended: false }
+    }
+
+    pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), BadBackup> {
+        while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = bytes.split_at(at + 1);
+            bytes = rest;
+            if self.pending.is_empty() {
+                self.line(line)?;
+            } else {
+                self.pend(line)?;
+                let line = std::mem::take(&mut self.pending);
+                self.line(&line)?;
+            }
+        }
+        self.pend(bytes)
+    }
+
+    /// The restore that it comes to. What is of another cluster replaces something only if `replaces_other`.
+    pub fn finish(self, replaces_other: bool) -> Result<(BackupHead, Steps), BadBackup> {
+        let elsewhere = self.is_elsewhere();
+        let head = self.head.filter(|_| self.ended && self.pending.is_empty());
+        let head = head.ok_or(BadBackup::Unfinished)?;
+        let steps = self.steps.finish(elsewhere && !replaces_other).map_err(BadBackup::Whole)?;
+        Ok((head, steps))
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        let of = |home: &Home| self.head.as_ref().is_none_or(|head| head.is_of(home));
+        self.home.as_ref().is_some_and(|home| !of(home))
+    }
+
+    /// Of the line under way; the head is the first.
+    fn number(&self) -> u64 {
+        self.rows + 1 + u64::from(self.head.is_some())
+    }
+
+    fn pend(&mut self, bytes: &[u8]) -> Result<(), BadBackup> {
+        if self.pending.len() + bytes.len() > LINE_BYTES_MOST {
+            return Err(BadBackup::TooLong(self.number()));
+        }
+        if self.ended && !bytes.is_empty() {
+            return Err(BadBackup::AfterEnd);
+        }
+        self.pending.extend_from_slice(bytes);
+        // What is no backup at all is not waited for.
+        let begins = NAME.as_bytes().iter().zip(&self.pending).all(|(name, byte)| name == byte);
+        if self.head.is_none() && !begins { Err(BadBackup::Head) } else { Ok(()) }
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), BadBackup> {
+        if self.ended {
+            return Err(BadBackup::AfterEnd);
+        }
+        let number = self.number();
+        let text = std::str::from_utf8(line).ok().and_then(|text| text.strip_suffix('\n'));
+        let text = text.ok_or(BadBackup::Line(number))?;
+        if self.head.is_none() {
+            self.head = Some(BackupHead::read(text).ok_or(BadBackup::Head)?);
+            if self.is_elsewhere() {
+                self.steps.leave_bound_docs();
+            }
+        } else if let Some(last) = text.strip_prefix("end ") {
+            return self.end(last);
+        } else {
+            self.row(number, text)?;
+        }
+        self.crc.update(line);
+        Ok(())
+    }
+
+    fn row(&mut self, number: u64, text: &str) -> Result<(), BadBackup> {
+        let (table, key, value) = store::entry_in(text).ok_or(BadBackup::Line(number))?;
+        let before = (self.last.0.as_str(), self.last.1.as_str());
+        if self.rows > 0 && before >= (table, key.as_str()) {
+            return Err(BadBackup::Order(number));
+        }
+        self.steps.add(table, &key, value).map_err(|error| BadBackup::Row(number, error))?;
+        if self.last.0 != table {
+            self.last.0 = table.to_string();
+        }
+        self.last.1 = key;
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn end(&mut self, last: &str) -> Result<(), BadBackup> {
+        self.crc.update(format!("end {} ", self.rows).as_bytes());
+        let crc = self.crc.clone().finalize();
+        if last != format!("{} {crc:08x}", self.rows) {
+            return Err(BadBackup::Checksum);
+        }
+        self.ended = true;
+        let counted = self.head.as_ref().is_some_and(|head| head.rows == self.rows);
+        if counted { Ok(()) } else { Err(BadBackup::Count) }
+    }
+}

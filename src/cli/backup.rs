@@ -1,0 +1,111 @@
+//! `eldest backup`: the whole state as one file that `eldest restore` takes in again.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+
+use super::client::Target;
+use super::exit::Failure;
+use super::out::{note, print};
+use crate::storage::node::backup::{BackupHead, BackupReader, BadBackup, Draft};
+
+#[derive(Debug, Parser)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  eldest backup --out prod.backup
+  eldest backup --level linear --out prod.backup
+  eldest backup | gzip > prod.backup.gz
+  eldest backup check prod.backup
+
+A file has its name only once all of it has come and been checked. `check` ends with 5 if one is damaged."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    order: Option<Order>,
+    /// Where to write it; without, or with `-`, to stdout
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// local: what the node that is called has. linear or leader: what the leader has
+    #[arg(long, default_value = "local", value_parser = ["local", "leader", "linear"])]
+    level: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    /// Check a file to its last byte, and print what it is a backup of
+    #[command(
+        after_help = "Example:\n  eldest backup check prod.backup\n\nEnds with 0 if it is whole, with 5 if not."
+    )]
+    Check {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(Order::Check { file }) = &args.order {
+        let head = checked(file)?;
+        return print(&serde_json::to_string(&head).unwrap_or_default());
+    }
+    let to = args.out.as_deref().filter(|path| *path != Path::new("-"));
+    let head = match to {
+        Some(path) => {
+            let mut draft = Draft::begin(path).map_err(Failure::file(path))?;
+            let head = args.take(&mut draft, Failure::file(path)).await?;
+            draft.keep().map_err(Failure::file(path))?;
+            head
+        }
+        None => args.take(&mut io::stdout(), Failure::output).await?,
+    };
+    let BackupHead { rows, cluster, index, node, .. } = head;
+    note(&format!("{rows} rows of cluster {cluster} at index {index}, by node {node}"));
+    Ok(())
+}
+
+impl Args {
+    /// Gives on what comes, and says what it was once all of it has been checked.
+    async fn take(
+        &self,
+        out: &mut impl Write,
+        failed: impl Fn(io::Error) -> Failure,
+    ) -> Result<BackupHead, Failure> {
+        let path = format!("/v1/backup?level={}", self.level);
+        let mut answer = self.target.caller()?.download(&self.target.url, &path).await?;
+        let mut reader = BackupReader::only_checking();
+        let url = answer.url().to_string();
+        while let Some(piece) = answer.next().await? {
+            reader.take(&piece).map_err(|error| damaged(&url, &error))?;
+            out.write_all(&piece).map_err(&failed)?;
+        }
+        out.flush().map_err(&failed)?;
+        reader.finish(true).map(|(head, _)| head).map_err(|error| damaged(&url, &error))
+    }
+}
+
+/// Reads all of it, and holds none of it.
+pub fn checked(path: &Path) -> Result<BackupHead, Failure> {
+    let file = File::open(path).map_err(Failure::file(path))?;
+    let mut file = BufReader::with_capacity(256 << 10, file);
+    let mut reader = BackupReader::only_checking();
+    let name = path.display().to_string();
+    loop {
+        let piece = file.fill_buf().map_err(Failure::file(path))?;
+        if piece.is_empty() {
+            break;
+        }
+        reader.take(piece).map_err(|error| damaged(&name, &error))?;
+        let length = piece.len();
+        file.consume(length);
+    }
+    reader.finish(true).map(|(head, _)| head).map_err(|error| damaged(&name, &error))
+}
+
+fn damaged(what: &str, error: &BadBackup) -> Failure {
+    Failure::Damaged { what: vec![format!("{what}: {error}")] }
+}

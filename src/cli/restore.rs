@@ -1,0 +1,89 @@
+//! `eldest restore`: all data is replaced by a backup.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Parser;
+use tokio::sync::mpsc;
+
+use super::backup::checked;
+use super::client::{Target, json};
+use super::exit::Failure;
+use super::out::{note, print};
+use crate::client::{BodyPieces, CallError, Caller, Method, Request};
+
+/// A node takes half an hour for the file to arrive, and at most an hour and a half for its steps.
+const WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
+
+const PIECE: usize = 256 << 10;
+const AHEAD: usize = 4;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest restore prod.backup
+  eldest restore prod.backup --other-cluster --url http://10.0.0.1:9000
+
+All data is replaced at once, or nothing is. Roles and processes stay as they are; a backup holds none. It is checked before anything is
+sent, and again by the node before anything changes. What is not empty and not the cluster of the backup needs --other-cluster.")]
+pub struct Args {
+    /// As `eldest backup` wrote it
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Replace the data of a cluster that is not the one of the backup
+    #[arg(long)]
+    other_cluster: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    let head = checked(&args.file)?;
+    let caller = args.target.caller()?;
+    let path = format!("/v1/restore?other_cluster={}", args.other_cluster);
+    let leader = leader(&caller, &args.target.url, &path).await?;
+    let answer = caller.upload(&leader, &path, pieces(&args.file)?, WITHIN).await?;
+    let done = json(&answer.taken()?)?;
+    if done["other_cluster"] == true {
+        note(&format!("the backup was of another cluster: {} at index {}", head.cluster, head.index));
+    }
+    print(&done.to_string())
+}
+
+/// A file is sent once, and to whoever takes it: nothing at all is refused as a backup by that node alone.
+async fn leader(caller: &Caller, urls: &[String], path: &str) -> Result<String, Failure> {
+    let nothing = Request::new(Method::POST, path).header("content-type", "text/plain");
+    let answer = caller.call(urls, &nothing).await?;
+    match answer.problem() {
+        Some(problem) if problem.code == "bad_field" => Ok(answer.url),
+        _ => {
+            let url = answer.url.clone();
+            answer.taken()?;
+            Err(CallError::Strange { url, why: "it takes nothing for a backup".to_string() }.into())
+        }
+    }
+}
+
+/// On a thread of its own: files block.
+fn pieces(path: &PathBuf) -> Result<BodyPieces, Failure> {
+    let mut file = File::open(path).map_err(Failure::file(path))?;
+    let (tell, pieces) = mpsc::channel(AHEAD);
+    tokio::task::spawn_blocking(move || {
+        loop {
+            let mut piece = vec![0; PIECE];
+            let read = file.read(&mut piece);
+            let ends = matches!(read, Ok(0) | Err(_));
+            let piece = read.map(|length| {
+                piece.truncate(length);
+                Bytes::from(piece)
+            });
+            if matches!(&piece, Ok(piece) if piece.is_empty()) || tell.blocking_send(piece).is_err() || ends {
+                return;
+            }
+        }
+    });
+    Ok(pieces)
+}

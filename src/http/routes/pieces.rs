@@ -1,0 +1,79 @@
+//! An answer as large as the state: written on a thread of its own, no further ahead than it is taken.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, header::CONTENT_TYPE};
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use crate::http::request::ConnectionTimeouts;
+
+const PIECE: usize = 64 << 10;
+/// Pieces that wait for the reader; the writer waits in turn.
+const AHEAD: usize = 4;
+
+/// `write` has the permit until it is done, or nobody reads any more.
+pub fn streamed(
+    kind: HeaderValue,
+    permit: OwnedSemaphorePermit,
+    timeouts: Option<&Arc<ConnectionTimeouts>>,
+    write: impl FnOnce(&mut Pieces) -> io::Result<()> + Send + 'static,
+) -> Response<Body> {
+    let (pieces, ready) = mpsc::channel(AHEAD);
+    tokio::task::spawn_blocking(move || {
+        let mut out = Pieces { pieces, gathered: Vec::with_capacity(PIECE) };
+        // It fails when nobody reads any more.
+        let _ = write(&mut out).and_then(|()| out.give());
+        drop(permit);
+    });
+    let untaken = timeouts.map(ConnectionTimeouts::answer);
+    let pieces = stream::unfold((ready, untaken), |(mut ready, untaken)| async move {
+        let piece: Bytes = ready.recv().await?;
+        if let Some(untaken) = &untaken {
+            untaken.goes_on();
+        }
+        Some((Ok::<_, std::convert::Infallible>(piece), (ready, untaken)))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// Where it is written to.
+#[derive(Debug)]
+pub struct Pieces {
+    pieces: mpsc::Sender<Bytes>,
+    gathered: Vec<u8>,
+}
+
+impl Pieces {
+    fn give(&mut self) -> io::Result<()> {
+        let piece = std::mem::replace(&mut self.gathered, Vec::with_capacity(PIECE));
+        self.pieces.blocking_send(piece.into()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= PIECE { self.give() } else { Ok(()) }
+    }
+}
+
+impl io::Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.add(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Write for Pieces {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes()).map_err(|_| fmt::Error)
+    }
+}

@@ -1,0 +1,141 @@
+//! An operator sends a backup to the leader, and it replaces all data. It is read as it comes: what is held of it is the restore that it
+//! becomes, which is bounded by what the state may have. Nothing is changed before its last byte has been checked.
+
+use std::sync::Arc;
+use std::time::Instant as Moment;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant};
+
+use crate::driver::api::{Level, Written};
+use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
+use crate::http::request::{Context, LongBody, Query};
+use crate::storage::node::backup::{BackupHead, BackupReader, BadBackup};
+use crate::store::{RowSteps, Steps};
+
+/// As much as the largest state may have, unless an operator allows it more. None of it is held.
+const BACKUP_BYTES_MOST: usize = 2 << 30;
+/// What a backup may take to arrive: the largest at ten megabits a second.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(30 * 60);
+/// Pieces of it that wait to be read.
+const AHEAD: usize = 4;
+
+#[derive(Serialize)]
+struct Restored<'a> {
+    index: u64,
+    epoch: String,
+    /// Of the state that it left, if nothing has been written since.
+    digest: Option<String>,
+    rows: u64,
+    /// It was a backup of another cluster.
+    other_cluster: bool,
+    backup: &'a BackupHead,
+}
+
+pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> Answer {
+    let (parts, body) = request.into_parts();
+    context.admin.check(&parts.headers)?;
+    check_kind(&parts)?;
+    let replaces_other = replaces_other(&parts)?;
+    if let Some(leader) = context.other_leader() {
+        // Not passed on: it is large, and who changes everything says on which node.
+        let detail = format!("node {} leads; send the backup there", leader.0);
+        return Err(Problem::new(Code::NotLeader, detail).leader(leader));
+    }
+    // Once begun it goes on to its end, whether or not anybody still waits for the answer.
+    tokio::spawn(carry_out(context, body, replaces_other)).await.map_err(|_| lost())?
+}
+
+/// A page on the web can send text, but not past the checks of its origin.
+fn check_kind(parts: &Parts) -> Result<(), Problem> {
+    const KNOWN: [&str; 3] = ["text/plain", "application/octet-stream", "application/x-www-form-urlencoded"];
+    let kind = parts.headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
+    let essence = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+    match essence.as_deref() {
+        Some(kind) if !KNOWN.contains(&kind) => {
+            let detail = "send the backup as it is, with `content-type: text/plain` or none";
+            Err(Problem::new(Code::UnsupportedMediaType, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn replaces_other(parts: &Parts) -> Result<bool, Problem> {
+    match Query::parse(parts.uri.query(), &["other_cluster"])?.more("other_cluster") {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::field("other_cluster", "other_cluster is true or false")),
+    }
+}
+
+async fn carry_out(context: Arc<Context>, body: Body, replaces_other: bool) -> Answer {
+    let Some(_permit) = context.restores.enter() else {
+        let problem = Problem::new(Code::TooManyRequests, "another document is being taken in");
+        return Err(problem.with("bound", "documents at a time"));
+    };
+    let reader = read(&context, body).await?;
+    let finished = tokio::task::spawn_blocking(move || reader.finish(replaces_other));
+    let (head, steps): (BackupHead, Steps) =
+        finished.await.map_err(|_| lost())?.map_err(|error| bad(&error))?;
+    let Written { position, .. } = context.handle.restore(steps).await?;
+    // What a node has applied when it says so.
+    let view = context.handle.read(Level::Local).await.ok().filter(|view| view.index == position.index);
+    Ok(answer::json(
+        StatusCode::OK,
+        serde_json::to_vec(&Restored {
+            index: position.index,
+            epoch: position.epoch.to_string(),
+            digest: view.map(|view| format!("{:016x}", view.store.digest())),
+            rows: head.rows,
+            other_cluster: !head.is_of(&context.setup.home()),
+            backup: &head,
+        })
+        .unwrap_or_default(),
+    ))
+}
+
+/// On a thread of its own: a gigabyte of rows takes half a minute to check.
+async fn read(context: &Context, body: Body) -> Result<BackupReader, Problem> {
+    let most = context.setup.settings.limits.state_bytes;
+    let reader = BackupReader::new(RowSteps::new(context.unique_number(), most), context.setup.home());
+    let (pieces, taken) = mpsc::channel(AHEAD);
+    let reading = tokio::task::spawn_blocking(move || take(reader, taken));
+    let mut body = LongBody::new(body, BACKUP_BYTES_MOST, Instant::now() + ARRIVES_WITHIN);
+    while let Some(piece) = body.next().await? {
+        let began = Moment::now();
+        // What is wrong is told when all has come: a connection that is closed before that takes the answer with it.
+        let _ = pieces.send(piece).await;
+        body.was_held_up(began.elapsed());
+    }
+    drop(pieces);
+    reading.await.map_err(|_| lost())?.map_err(|error| bad(&error))
+}
+
+fn take(mut reader: BackupReader, mut pieces: mpsc::Receiver<Bytes>) -> Result<BackupReader, BadBackup> {
+    while let Some(piece) = pieces.blocking_recv() {
+        reader.take(&piece)?;
+    }
+    Ok(reader)
+}
+
+fn bad(error: &BadBackup) -> Problem {
+    let problem = match error.is_too_large() {
+        true => Problem::new(Code::StateFull, error.to_string()),
+        false => Problem::field("body", error.to_string()),
+    };
+    match error.line() {
+        Some(line) => problem.with("line", line),
+        None => problem,
+    }
+}
+
+fn lost() -> Problem {
+    outcome_unknown("taking the backup in broke off")
+}

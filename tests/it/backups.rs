@@ -1,0 +1,317 @@
+//! The whole state as one file: taken while writes go on, taken in here and elsewhere, all of it or nothing.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Cluster, PATIENT, Plan, Raw, Rng, eldest, problem, wait_for};
+
+/// Longer than any answer but a restore's.
+const LONG: Duration = Duration::from_secs(120);
+
+async fn run(words: Vec<String>) -> Output {
+    let running = tokio::task::spawn_blocking(move || {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        eldest(&words)
+    });
+    running.await.expect("the binary runs")
+}
+
+/// `eldest` with these words, against a node.
+async fn command(cluster: &Cluster, id: u32, words: &[&str]) -> Output {
+    let url = cluster.node(id).url();
+    run(words.iter().chain(&["--url", &url]).map(ToString::to_string).collect()).await
+}
+
+async fn done(cluster: &Cluster, id: u32, words: &[&str]) -> String {
+    let output = command(cluster, id, words).await;
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Takes a backup of what the leader has, and gives its file.
+async fn backup(cluster: &Cluster, name: &str) -> String {
+    let file = cluster.folder().join(name).display().to_string();
+    done(cluster, 1, &["backup", "--level", "linear", "--out", &file]).await;
+    file
+}
+
+/// The rows of a backup's text, without where each was written, and without the last token.
+fn rows(text: &str) -> Vec<String> {
+    let inner = text.lines().skip(1).filter(|line| !line.starts_with("end ") && !line.starts_with("token "));
+    inner
+        .map(|row| {
+            let at = row.find("\"at\":\"").expect("each row says where it was written") + 6;
+            let end = at + row[at..].find('"').expect("a position ends");
+            format!("{}{}", &row[..at], &row[end..])
+        })
+        .collect()
+}
+
+fn rows_of(file: &str) -> Vec<String> {
+    rows(&fs::read_to_string(file).expect("a backup"))
+}
+
+async fn rows_at(cluster: &Cluster, id: u32) -> Vec<String> {
+    rows(&cluster.answer(id, Call::get("/v1/backup?level=linear").timeout(LONG)).await.expect(200).text())
+}
+
+async fn furnish(cluster: &Cluster) {
+    for name in ["ann", "bob"] {
+        cluster.answer(1, Call::command("CreateUser", json!({"name": name, "group": "a"}))).await.expect(200);
+    }
+    let election = json!({"name": "e", "choices": ["x", "y"]});
+    cluster.answer(1, Call::command("CreateElection", election)).await.expect(200);
+    let vote = json!({"election_name": "e", "voter_name": "ann", "choice": "y"});
+    cluster.answer(1, Call::command("VoteElection", vote)).await.expect(200);
+    for number in 0..50 {
+        cluster.write_doc(&format!("d/{number:03}"), number).await;
+    }
+    let acquire = json!({"instance_id": "me", "ttl_ms": 600_000});
+    cluster.answer(1, Call::post("/v1/roles/r/acquire").json(&acquire)).await.expect(200);
+}
+
+/// One document after the other, until it ends; how many have been acknowledged is told as it goes on.
+fn write_on(
+    cluster: &Arc<Cluster>,
+    ends: &Arc<AtomicBool>,
+    written: &Arc<AtomicU64>,
+) -> tokio::task::JoinHandle<()> {
+    let (cluster, ends, written) = (cluster.clone(), ends.clone(), written.clone());
+    tokio::spawn(async move {
+        while !ends.load(Ordering::Relaxed) {
+            let number = written.load(Ordering::Relaxed);
+            let put = Call::put(format!("/v1/docs/w/{number:06}")).raw_json("1");
+            let answer = cluster.answer(1, put.timeout(LONG)).await;
+            assert!(answer.ok(), "{}", answer.show());
+            written.store(number + 1, Ordering::Relaxed);
+        }
+    })
+}
+
+#[tokio::test]
+async fn what_was_there_is_there_again_though_writes_go_on() {
+    let cluster = Arc::new(Cluster::of(3).await);
+    furnish(&cluster).await;
+    let (ends, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let writing = write_on(&cluster, &ends, &written);
+    let before = written.load(Ordering::Relaxed);
+    let file = backup(&cluster, "one.backup").await;
+    wait_for("writes go on", async || (written.load(Ordering::Relaxed) > before + 20).then_some(())).await;
+    ends.store(true, Ordering::Relaxed);
+    writing.await.expect("every write is taken");
+    let head: Value = serde_json::from_str(&done_offline(&["backup", "check", &file])).expect("JSON");
+    let kept = rows_of(&file);
+    // The token has a row of its own.
+    assert_eq!(head["rows"], kept.len() as u64 + 1);
+    let ours: Vec<&String> = kept.iter().filter(|row| row.starts_with("doc \"w/")).collect();
+    let consistent =
+        (0..ours.len()).all(|number| ours[number].starts_with(&format!("doc \"w/{number:06}\"")));
+    assert!(consistent && ours.len() as u64 >= before, "one state, and all that was acknowledged before");
+    assert!(!fs::read_to_string(&file).expect("a backup").contains("\nrole "), "leases are nobody's data");
+
+    let restored: Value = serde_json::from_str(&done(&cluster, 2, &["restore", &file]).await).expect("JSON");
+    assert_eq!((&restored["other_cluster"], &restored["rows"]), (&json!(false), &head["rows"]));
+    assert_eq!(rows_at(&cluster, cluster.leader().await).await, kept);
+    cluster.equal_states(&[1, 2, 3]).await;
+    let leader = cluster.leader().await;
+    assert_eq!(restored["digest"], cluster.status_of(leader, "digest").await);
+    let role = cluster.answer(1, Call::get("/v1/roles/r")).await.expect(200).json();
+    assert_eq!(role["leader"]["instance_id"], "me", "{role}");
+}
+
+fn done_offline(words: &[&str]) -> String {
+    let output = eldest(words);
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[tokio::test]
+async fn another_cluster_takes_it_if_it_is_empty_or_told_to() {
+    let (one, other) = (Cluster::of(3).await, Cluster::of(1).await);
+    furnish(&one).await;
+    let file = backup(&one, "one.backup").await;
+    let token = one.answer(1, Call::get("/v1/roles/r")).await.expect(200).json()["token"].as_u64();
+    let said: Value = serde_json::from_str(&done(&other, 1, &["restore", &file]).await).expect("JSON");
+    assert_eq!(said["other_cluster"], true);
+    assert_eq!(rows_at(&other, 1).await, rows_of(&file));
+    let role = other.answer(1, Call::get("/v1/roles/r")).await.expect(200).json();
+    assert_eq!(role["leader"], Value::Null, "nobody there has been granted it");
+    let acquire = Call::post("/v1/roles/r/acquire").json(&json!({"instance_id": "you"}));
+    let granted = other.answer(1, acquire).await.expect(200).json();
+    assert!(granted["token"].as_u64() > token, "{granted}");
+
+    other.write_doc("own", 1).await;
+    let refused = command(&other, 1, &["restore", &file]).await;
+    assert_eq!(refused.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("other_cluster"), "{refused:?}");
+    assert_eq!(other.read_doc(1, "own", "linear").await, Some(1));
+    done(&other, 1, &["restore", &file, "--other-cluster"]).await;
+    assert_eq!(other.read_doc(1, "own", "linear").await, None);
+}
+
+/// A document of a few hundred parts.
+async fn large(cluster: &Cluster) -> String {
+    let value = "v".repeat(64 << 10);
+    let docs = (0..1_000).map(|number| json!({"key": format!("new/{number:04}"), "value": value}));
+    let document = json!({"docs": docs.collect::<Vec<_>>()});
+    let leader = cluster.leader().await;
+    cluster.answer(leader, Call::post("/override_all_data").json(&document).timeout(LONG)).await.expect(200);
+    backup(cluster, "large.backup").await
+}
+
+#[tokio::test]
+async fn the_leader_dies_in_the_middle() {
+    let cluster = Arc::new(Plan::new(3).config(PATIENT).start().await);
+    let file = large(&cluster).await;
+    let new = rows_of(&file);
+    let leader = cluster.leader().await;
+    cluster.answer(leader, Call::post("/override_all_data").json(&json!({"docs": []}))).await.expect(200);
+    cluster.write_doc("old", 1).await;
+    let before = cluster.status_of(leader, "last_index").await.as_u64().expect("an index");
+    let words = ["restore", &file, "--url", &cluster.node(leader).url()].map(str::to_string).to_vec();
+    let restoring = tokio::spawn(run(words));
+    wait_for("parts of it are in the log", async || {
+        (cluster.status_of(leader, "last_index").await.as_u64()? >= before + 3).then_some(())
+    })
+    .await;
+    cluster.kill9(leader);
+    let told = restoring.await.expect("it ends");
+    let next = cluster.leader().await;
+    let there = rows_at(&cluster, next).await;
+    let old = there.len() == 1 && there[0].starts_with("doc \"old\"");
+    assert!(there == new || old, "all of it or nothing: {} rows", there.len());
+    assert!(there == new || !told.status.success(), "acknowledged, and not in place");
+    cluster.start(leader);
+    cluster.is_ready(leader).await;
+    done(&cluster, leader, &["restore", &file]).await;
+    assert_eq!(rows_at(&cluster, cluster.leader().await).await, new);
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
+#[tokio::test]
+async fn what_is_damaged_is_refused_and_nothing_changes() {
+    let cluster = Cluster::of(1).await;
+    furnish(&cluster).await;
+    let file = backup(&cluster, "whole.backup").await;
+    let whole = fs::read(&file).expect("a backup");
+    let index = cluster.status_of(1, "last_index").await;
+    let mut rng = Rng::new(7);
+    let cuts = (0..60).map(|_| rng.below(whole.len() as u64) as usize).chain([0, 1, whole.len() - 1]);
+    let mut damaged: Vec<Vec<u8>> = cuts.map(|length| whole[..length].to_vec()).collect();
+    for _ in 0..100 {
+        let mut changed = whole.clone();
+        changed[rng.below(whole.len() as u64) as usize] ^= 1 << rng.below(8);
+        damaged.push(changed);
+    }
+    damaged.push([&whole[..], b"x"].concat());
+    damaged.push([&whole[..], &whole[..]].concat());
+    for body in damaged {
+        let answer = cluster.answer(1, Call::post("/v1/restore").body(&body)).await;
+        let said = problem(&answer, 400, "bad_field");
+        assert_eq!(said["field"], "body", "{said}");
+    }
+    fs::write(&file, &whole[..whole.len() / 2]).expect("a file");
+    for words in [&["backup", "check", &file][..], &["restore", &file]] {
+        assert_eq!(eldest(words).status.code(), Some(5), "{words:?}");
+    }
+    problem(
+        &cluster.answer(1, Call::post("/v1/restore").raw_json("{}")).await,
+        415,
+        "unsupported_media_type",
+    );
+    let odd = Call::post("/v1/restore?other_cluster=maybe").body(&whole);
+    problem(&cluster.answer(1, odd).await, 400, "bad_field");
+    assert_eq!(cluster.status_of(1, "last_index").await, index, "no record was written");
+    cluster.answer(1, Call::post("/v1/restore").body(&whole)).await.expect(200);
+}
+
+/// A follower that is asked for what the leader has says who that is; a file has its name only when all of it is there.
+#[tokio::test]
+async fn levels_and_names() {
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("k", 1).await;
+    let leader = cluster.leader().await;
+    let follower = cluster.others(leader)[0];
+    problem(&cluster.answer(follower, Call::get("/v1/backup?level=linear")).await, 421, "not_leader");
+    problem(
+        &cluster.answer(follower, Call::post("/v1/restore").body("eldest-backup 1 {}\n")).await,
+        421,
+        "not_leader",
+    );
+    cluster.equal_states(&[1, 2, 3]).await;
+    let one = cluster.answer(leader, Call::get("/v1/backup")).await.expect(200);
+    assert_eq!(one.header("content-type"), Some("text/plain; charset=utf-8"));
+    let without_head = |text: String| text.split_once('\n').map(|(_, rest)| rest.to_string()).expect("lines");
+    let other = cluster.answer(follower, Call::get("/v1/backup")).await.expect(200);
+    // The checksum covers the head, and the head says who wrote it.
+    let rows = |text: String| {
+        without_head(text)
+            .lines()
+            .filter(|line| !line.starts_with("end "))
+            .map(str::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(rows(one.text()), rows(other.text()), "the same state is the same text");
+    let nowhere = cluster.folder().join("nowhere.backup").display().to_string();
+    let failed = eldest(&["backup", "--out", &nowhere, "--url", "http://127.0.0.1:1"]);
+    assert_eq!(failed.status.code(), Some(3));
+    assert!(!Path::new(&nowhere).exists());
+    let left = fs::read_dir(cluster.folder()).expect("a folder").flatten();
+    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("draft")));
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_nobody_up() {
+    let cluster = Plan::new(1).config("limits.answer_timeout_ms = 1000\n").start().await;
+    let value = "v".repeat(256 << 10);
+    for number in 0..120 {
+        let put = Call::put(format!("/v1/docs/d/{number}")).raw_json(&format!("\"{value}\""));
+        cluster.answer(1, put).await.expect(201);
+    }
+    let mut slow = Raw::connect(cluster.node(1)).await;
+    slow.send(b"GET /v1/backup HTTP/1.1\r\nhost: node-1\r\n\r\n").await;
+    let busy = wait_for("it is being written", async || {
+        let answer = cluster.answer(1, Call::get("/v1/backup").timeout(LONG)).await;
+        (answer.status == 429).then_some(answer)
+    })
+    .await;
+    assert_eq!(problem(&busy, 429, "too_many_requests")["bound"], "calls of /v1/backup at a time");
+    cluster.write_doc("meanwhile", 1).await;
+    wait_for("the slow reader is given up", async || {
+        let answer = cluster.answer(1, Call::get("/v1/backup").timeout(LONG)).await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+    drop(slow);
+}
+
+/// As many as a debug build takes within a minute; `scripts/bench-restore` does a million.
+#[tokio::test]
+async fn very_many_documents() {
+    const DOCS: usize = 200_000;
+    let (one, other) = (Arc::new(Cluster::of(1).await), Cluster::of(1).await);
+    for from in (0..DOCS).step_by(50_000) {
+        let line = |number: usize| {
+            let payload = json!({"key": format!("many/{number:07}"), "value": {"n": number}});
+            format!("{}\n", json!({"storage_cmd": "PutDoc", "payload": payload}))
+        };
+        let body: String = (from..from + 50_000).map(line).collect();
+        let call = Call::post("/v1/commands").header("content-type", "application/x-ndjson").body(body);
+        one.answer(1, call.timeout(LONG)).await.expect(200);
+    }
+    let (ends, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let writing = write_on(&one, &ends, &written);
+    let file = backup(&one, "many.backup").await;
+    ends.store(true, Ordering::Relaxed);
+    writing.await.expect("every write is taken");
+    assert!(written.load(Ordering::Relaxed) > 0);
+    done(&other, 1, &["restore", &file]).await;
+    let kept = rows_of(&file);
+    assert!(kept.len() >= DOCS && kept == rows_at(&other, 1).await, "{} rows", kept.len());
+}
