@@ -206,7 +206,7 @@ pub fn a_restore_takes_too_long() -> Check {
     world.no_restore_is_left()
 }
 
-/// P56: the backup has given tokens that this cluster's clock has not reached.
+/// P57: the backup has given tokens that this cluster's clock has not reached.
 pub fn a_backup_is_ahead() -> Check {
     let mut world = stage(3, 1, |_| {})?;
     let text = document(1, &[]);

@@ -248,7 +248,7 @@ pub enum Mutant {
     GiveUpIsRefused,
     /// P46: a restore has all the time in the world.
     RestoreNeverGivenUp,
-    /// P56, I6: a backup is restored where the next token is one that was given before.
+    /// P57, I6: a backup is restored where the next token is one that was given before.
     RestoreTurnsTokensBack,
     /// P47: a blank reader is given the lines after an override, and not what it left.
     BlankReaderGetsLines,

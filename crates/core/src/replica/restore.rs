@@ -57,7 +57,7 @@ impl Replica {
         over.then_some(Reason::StateFull { area: None, used: then, most })
     }
 
-    /// Why a backup does not belong here (P56).
+    /// Why a backup does not belong here (P57).
     fn guarded(&self, guard: Guard) -> Option<Reason> {
         let state = self.versions.newest();
         let stamp = self.core.stamp(self.now).unwrap_or_default();
@@ -113,7 +113,7 @@ impl Replica {
     }
 
     /// Whether the next step, one that adds a document, would overrule more than the journal has room for (P48), or make the state
-    /// larger than it may be (P55); or the last one would replace what somebody has written meanwhile (P56).
+    /// larger than it may be (P55); or the last one would replace what somebody has written meanwhile (P57).
     fn is_forbidden(&self) -> Option<Reason> {
         let limits = &self.core.settings().limits;
         let Restoring { steps, guard, .. } = self.restoring.as_ref()?;

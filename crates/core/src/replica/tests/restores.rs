@@ -132,7 +132,7 @@ fn broken(answer: Option<Result<Answer, Denied>>) -> Option<Rule> {
     }
 }
 
-/// P56, I6: whoever checks tokens would let an older holder in.
+/// P57, I6: whoever checks tokens would let an older holder in.
 #[test]
 fn a_backup_whose_tokens_are_ahead_is_refused() {
     let mut solo = Solo::open();
@@ -146,7 +146,7 @@ fn a_backup_whose_tokens_are_ahead_is_refused() {
     }
 }
 
-/// P56: what somebody writes while the parts are on their way counts.
+/// P57: what somebody writes while the parts are on their way counts.
 #[test]
 fn a_backup_from_elsewhere_replaces_nothing() {
     let elsewhere = Guard { only_if_empty: true, ..Guard::default() };

@@ -155,9 +155,9 @@ pub enum Rule {
     ElectionOver,
     /// A document that is merged in would overrule more than the journal of conflicts has room for.
     JournalFull,
-    /// The backup's greatest token is ahead of what this cluster would give (P56).
+    /// The backup's greatest token is ahead of what this cluster would give (P57).
     TokenAhead,
-    /// A backup of another cluster would replace what clients have written (P56).
+    /// A backup of another cluster would replace what clients have written (P57).
     OtherCluster,
 }
 

@@ -66,7 +66,7 @@ pub struct Steps {
     pub guard: Guard,
 }
 
-/// What has to be so where it is taken in (P56).
+/// What has to be so where it is taken in (P57).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
     /// The greatest token that the restored state has given: the next one here has to be greater.
