@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::lifetime::lease_path;
 use super::operations::{Command, Operation};
-use crate::store::encoding::{TETHERED_MOST, write_list, write_text};
+use crate::store::encoding::{TETHERED_MOST, TOKENS_MOST, write_list, write_text};
 use crate::types::{LeaseName, Text};
 
 /// The numbers of those operations of a command that made a document where there was none.
@@ -66,6 +66,7 @@ fn write_result(out: &mut dyn Write, operation: &Operation, rev: &str, created: 
         }
         Operation::DeleteDoc { key, .. } => write_name(out, "key", key)?,
         Operation::ApplyConflict { id } | Operation::DropConflict { id } => write_name(out, "id", id)?,
+        Operation::Token(operation) => write_name(out, "id", &operation.id().to_string())?,
         // What has become of a lease is read off the state.
         Operation::Lease(_) => out.write_char('{')?,
     }
@@ -144,6 +145,7 @@ pub enum Thing {
     Document,
     Conflict,
     Process,
+    Token,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +157,7 @@ pub enum Rule {
     ElectionOver,
     /// A document that is merged in would overrule more than the journal of conflicts has room for.
     JournalFull,
+    TooManyTokens,
 }
 
 impl Rejection {
@@ -193,6 +196,7 @@ impl Rule {
             Rule::AlreadyVoted => "already_voted",
             Rule::ElectionOver => "election_over",
             Rule::JournalFull => "journal_full",
+            Rule::TooManyTokens => "too_many_tokens",
         }
     }
 }
@@ -256,6 +260,7 @@ impl Thing {
             Thing::Document => "document",
             Thing::Conflict => "conflict",
             Thing::Process => "process",
+            Thing::Token => "token",
         }
     }
 
@@ -266,6 +271,7 @@ impl Thing {
             Thing::Document => "a document",
             Thing::Conflict => "a conflict",
             Thing::Process => "a process",
+            Thing::Token => "a token",
         }
     }
 }
@@ -280,6 +286,9 @@ impl fmt::Display for Rule {
             Rule::ElectionOver => "the election is over",
             Rule::JournalFull => {
                 "the journal of conflicts has no room for what this would overrule: settle some of its entries first"
+            }
+            Rule::TooManyTokens => {
+                return write!(f, "there are {TOKENS_MOST} tokens, which is the most: revoke one first");
             }
         };
         write!(f, "{text}")
