@@ -119,13 +119,13 @@ impl Store {
 
     /// What a command would come to if its record were written now, with the stamp `now`.
     pub fn judge(&self, command: &Command, call: Option<Call>, now: Stamp) -> Judged {
+        if let Some((at, first)) = self.first_answer(command, call) {
+            return match first {
+                Ok(reply) => Judged::Replay { at, reply },
+                Err(rejection) => Judged::Rejected(rejection),
+            };
+        }
         if let Some(call) = call {
-            if let Some((at, first)) = self.first_answer(command, call) {
-                return match first {
-                    Ok(reply) => Judged::Replay { at, reply },
-                    Err(rejection) => Judged::Rejected(rejection),
-                };
-            }
             if self.is_mergeable() && self.idempotency_keys.are_full_for(call.who, now.cluster) {
                 return Judged::TooManyKeys;
             }
@@ -151,8 +151,16 @@ impl Store {
         self.idempotency_keys.get(call.key).is_some_and(|first| first.body == call.body)
     }
 
-    /// The answer to an earlier call with the same key.
-    fn first_answer(&self, command: &Command, call: Call) -> Option<(Position, Result<Reply, Rejection>)> {
+    /// The answer to an earlier call with the same key; a token that stands is told by itself.
+    fn first_answer(
+        &self,
+        command: &Command,
+        call: Option<Call>,
+    ) -> Option<(Position, Result<Reply, Rejection>)> {
+        if let Some(at) = self.made_before(command) {
+            return Some((at, Ok(Reply::new(command, &self.rev(at), &None))));
+        }
+        let call = call?;
         let first = self.idempotency_keys.get(call.key)?;
         let answer = match first.body == call.body {
             true => Ok(Reply::new(command, &self.rev(first.at), &first.created)),
@@ -162,7 +170,7 @@ impl Store {
     }
 
     fn run(&mut self, command: &Command, call: Option<Call>, all: &mut Changes) -> Result<Reply, Rejection> {
-        if let Some((_, answer)) = call.and_then(|call| self.first_answer(command, call)) {
+        if let Some((_, answer)) = self.first_answer(command, call) {
             return answer;
         }
         let (at, stamp, mut made) = (self.applied, self.stamp, Changes::default());

@@ -158,6 +158,7 @@ pub enum Rule {
     /// A document that is merged in would overrule more than the journal of conflicts has room for.
     JournalFull,
     TooManyTokens,
+    TokenRevoked,
 }
 
 impl Rejection {
@@ -197,6 +198,7 @@ impl Rule {
             Rule::ElectionOver => "election_over",
             Rule::JournalFull => "journal_full",
             Rule::TooManyTokens => "too_many_tokens",
+            Rule::TokenRevoked => "token_revoked",
         }
     }
 }
@@ -287,6 +289,7 @@ impl fmt::Display for Rule {
             Rule::JournalFull => {
                 "the journal of conflicts has no room for what this would overrule: settle some of its entries first"
             }
+            Rule::TokenRevoked => "a token with this id has been revoked: draw another one",
             Rule::TooManyTokens => {
                 return write!(f, "there are {TOKENS_MOST} tokens, which is the most: revoke one first");
             }

@@ -4,10 +4,10 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use crate::store::access::{Grants, TokenId};
-use crate::store::command::{NewToken, Reason, Rule, Thing, TokenOperation};
+use crate::store::command::{Command, NewToken, Operation, Reason, Rule, Thing, TokenOperation};
 use crate::store::encoding::{Json, TOKENS_MOST, date, write_list, write_text};
 use crate::store::state::Store;
-use crate::store::tables::{Key, Page, Token, Written};
+use crate::store::tables::{Key, Page, Token, Version, Written};
 use crate::types::{Position, Text, WallTime};
 
 /// What became of a token, for those who are told one by one.
@@ -65,9 +65,12 @@ impl Store {
     ) -> Result<(), Reason> {
         let name = || operation.id().to_string().into();
         match operation {
-            TokenOperation::Create(new) => match self.token(new.id) {
-                Some(token) if token.new == *new => Ok(()),
-                Some(_) => Err(Reason::Exists { thing: Thing::Token, name: name() }),
+            TokenOperation::Create(new) => match self.current(&Key::Access(new.id)) {
+                Some(Version { value: Some(_), .. }) => {
+                    Err(Reason::Exists { thing: Thing::Token, name: name() })
+                }
+                // In available mode it may stand on another side.
+                Some(_) => Err(Reason::RuleViolated(Rule::TokenRevoked)),
                 None if self.tokens_at(wall) >= TOKENS_MOST => Err(Reason::RuleViolated(Rule::TooManyTokens)),
                 None => Ok(()),
             },
@@ -78,19 +81,24 @@ impl Store {
         }
     }
 
+    /// Where the record stands that has made this very token, if that is what the command asks for.
+    pub(in crate::store) fn made_before(&self, command: &Command) -> Option<Position> {
+        let Command::Single(Operation::Token(TokenOperation::Create(new))) = command else { return None };
+        self.token(new.id).filter(|token| token.new == *new).map(|token| token.at)
+    }
+
     /// How many have not ended.
     fn tokens_at(&self, wall: WallTime) -> usize {
         self.access.iter().filter(|(_, token)| !token.has_ended(wall)).count()
     }
 
-    /// Only after `check_token`. Who makes a token twice is told the same, and nothing changes.
+    /// Only after `check_token`.
     pub(in crate::store) fn carry_out_token(
         &mut self,
         operation: &TokenOperation,
         effects: &mut TokenEffects,
     ) {
         match operation {
-            TokenOperation::Create(new) if self.token(new.id).is_some() => {}
             TokenOperation::Create(new) => self.make_token(new, effects),
             TokenOperation::Revoke { id } => self.drop_token(*id, Gone::Revoked, effects),
         }
