@@ -7,8 +7,8 @@ use super::layers::Merged;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::{
-    Config, Log, LogFormat, LogLevel, Remark, WrongValue, areas, exposure, ranges, relations, secrets, tls,
-    web,
+    Config, Log, LogFormat, LogLevel, Remark, WrongValue, anonymous, areas, exposure, ranges, relations,
+    secrets, tls, web,
 };
 use crate::protocol::{Ack, Limits, Mode, Takeover};
 
@@ -49,6 +49,10 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         let proves = secret.is_some() || tls.as_ref().is_some_and(|tls| !tls.takes_plain);
         exposure::check(listen, place.clone(), proves, &settings, findings);
     }
+    let anonymous = anonymous::read(listen.as_ref().map(|(listen, _)| listen), &settings, findings);
+    if let Some((anonymous, (listen, _))) = anonymous.as_ref().zip(listen.as_ref()) {
+        anonymous::check(anonymous, admin_token.is_some(), listen, findings);
+    }
     let topology = topology?;
     let nodes = topology.members.len();
     if mode == Some(Mode::Safe) && nodes.is_multiple_of(2) {
@@ -72,6 +76,8 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         tls,
         admin_token,
         insecure: raw.insecure,
+        anonymous: anonymous?,
+        audit: Some(&raw.audit.file).filter(|file| !file.is_empty()).map(PathBuf::from),
         allowed_hosts,
         allowed_origins,
         log: Log { level: level?, format: format? },

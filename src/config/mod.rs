@@ -19,6 +19,7 @@
 //! paths are taken from the working directory, not from the file that names them.
 
 mod address;
+mod anonymous;
 mod areas;
 mod check;
 mod choice;
@@ -51,6 +52,7 @@ mod tests;
 use std::path::PathBuf;
 
 pub use address::{Address, Host};
+pub use anonymous::Anonymous;
 pub use flags::{Flags, LogFlags};
 pub use mistakes::{Mistake, Mistakes};
 pub use place::{Place, Source, Spot};

@@ -24,9 +24,11 @@ pub struct Raw {
     pub admin_token_file: String,
     pub admin_token: String,
     pub insecure: bool,
+    pub anonymous: String,
     pub allowed_hosts: String,
     pub allowed_origins: String,
     pub tls: RawTls,
+    pub audit: RawAudit,
     pub log: RawLog,
     pub timing: RawTiming,
     pub limits: RawLimits,
@@ -41,6 +43,12 @@ pub struct RawTls {
     pub ca_file: String,
     pub client_ca_file: String,
     pub client_certs: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawAudit {
+    pub file: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -113,9 +121,11 @@ impl Default for Raw {
             admin_token_file: String::new(),
             admin_token: String::new(),
             insecure: false,
+            anonymous: String::new(),
             allowed_hosts: String::new(),
             allowed_origins: String::new(),
             tls: RawTls::default(),
+            audit: RawAudit { file: String::new() },
             log: RawLog { level: "info".to_string(), format: "text".to_string() },
             timing: RawTiming::new(&Timing::lan()),
             limits: RawLimits::new(&Limits::default(), &HttpLimits::default()),

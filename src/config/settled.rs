@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use eldest_tls::NodeFiles;
 
-use super::{Address, ClusterSecrets, Secret};
+use super::{Address, Anonymous, ClusterSecrets, Secret};
 use crate::protocol::{Ack, Limits, Mode, Settings, Takeover, Timing};
 use crate::types::{self, NodeId};
 
@@ -35,6 +35,10 @@ pub struct Config {
     pub admin_token: Option<Secret>,
     /// Without a secret whoever calls is believed.
     pub insecure: bool,
+    /// What a call without a credential may do.
+    pub anonymous: Anonymous,
+    /// Where orders and refused credentials are told of: a file, or "stderr".
+    pub audit: Option<PathBuf>,
     /// Names by which browsers may call this node, besides those of the topology. In lower case.
     pub allowed_hosts: Vec<String>,
     /// Origins of pages that may use this node. In lower case.

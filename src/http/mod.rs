@@ -28,5 +28,5 @@ mod server;
 #[cfg(test)]
 pub mod tests;
 
-pub use request::{Context, Web};
+pub use request::{Audit, AuditMessage, Context, Guard, Web, audit};
 pub use server::serve;

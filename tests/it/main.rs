@@ -52,6 +52,7 @@ mod slow;
 mod stopping;
 mod strangers;
 mod tls;
+mod tokens;
 mod tour;
 mod users;
 mod wall_clock;

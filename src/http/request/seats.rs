@@ -93,7 +93,7 @@ impl Class {
             "renew" | "release" | "tie" | "untie" if path.starts_with("/v1/roles/") => Class::Renewals,
             "heartbeat" if path.starts_with("/v1/processes/") => Class::Renewals,
             "elect" if path.starts_with("/v1/roles/") => Class::Orders,
-            _ if path.starts_with("/v1/") && path != "/v1/members" => Class::Writes,
+            _ if path.starts_with("/v1/") && !matches!(path, "/v1/members" | "/v1/tokens") => Class::Writes,
             _ => Class::Orders,
         }
     }

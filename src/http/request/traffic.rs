@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::metrics::{Counter, Histogram};
 
 /// The first words of routes, without `/v1/`; nobody can add one by calling something else.
-const ROUTES: [&str; 26] = [
+const ROUTES: [&str; 27] = [
     "commands",
     "docs",
     "users",
@@ -19,6 +19,7 @@ const ROUTES: [&str; 26] = [
     "feed",
     "status",
     "members",
+    "tokens",
     "livez",
     "readyz",
     "leader",
