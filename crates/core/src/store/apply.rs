@@ -125,10 +125,9 @@ impl Store {
                 Err(rejection) => Judged::Rejected(rejection),
             };
         }
-        if let Some(call) = call {
-            if self.is_mergeable() && self.idempotency_keys.are_full_for(call.who, now.cluster) {
-                return Judged::TooManyKeys;
-            }
+        let full = |call: Call| self.idempotency_keys.are_full_for(call.who, now.cluster);
+        if self.is_mergeable() && call.is_some_and(full) {
+            return Judged::TooManyKeys;
         }
         match self.would(command, now.wall) {
             Ok(()) => Judged::Accept,

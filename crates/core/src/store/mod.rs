@@ -9,7 +9,8 @@
 //!
 //! The rooms, lowest first; each imports only from those before it:
 //!
-//! - `encoding` reads and writes values, `access` says what a token's grants cover, `command` is what clients can ask for, `tables` hold the entries, `state` is the
+//! - `encoding` reads and writes values, `access` says what a token's grants cover,
+//!   `command` is what clients can ask for, `tables` hold the entries, `state` is the
 //!   tables together.
 //! - `data` has the rules and views of users, elections, documents and tokens, `leases` those of roles and processes.
 //! - `merge` makes two histories one, in available mode.

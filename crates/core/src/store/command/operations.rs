@@ -24,7 +24,8 @@ use std::sync::Arc;
 use super::kind::{ENDINGS, Kind};
 use super::leases::LeaseOperation;
 use super::lifetime::Ending;
-use super::tokens::TokenOperation;
+use super::tokens::{NewToken, TokenOperation};
+use crate::store::access::TokenId;
 use crate::store::encoding::{write_list, write_text};
 use crate::types::{Call, Format, Payload, Text};
 
@@ -105,6 +106,14 @@ pub enum Condition {
 }
 
 impl Command {
+    pub fn create_token(new: NewToken) -> Command {
+        Command::Single(Operation::Token(TokenOperation::Create(new.into())))
+    }
+
+    pub fn revoke_token(id: TokenId) -> Command {
+        Command::Single(Operation::Token(TokenOperation::Revoke { id }))
+    }
+
     pub fn operations(&self) -> &[Operation] {
         match self {
             Command::Single(operation) => std::slice::from_ref(operation),

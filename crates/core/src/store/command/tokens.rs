@@ -14,7 +14,6 @@ use serde_json::value::RawValue;
 
 use super::kind::Kind;
 use super::leases::span_of;
-use super::operations::{Command, Operation};
 use crate::store::access::{Grant, Grants, TokenHash, TokenId};
 use crate::store::encoding::{
     BadField, Fields, GRANTS_MOST, Problem, TOKEN_NAME_MOST, TOKEN_TTL_MOST, TTL_LEAST, fields, write_list,
@@ -144,16 +143,6 @@ impl TokenOperation {
     }
 }
 
-impl Command {
-    pub fn create_token(new: NewToken) -> Command {
-        Command::Single(Operation::Token(TokenOperation::Create(new.into())))
-    }
-
-    pub fn revoke_token(id: TokenId) -> Command {
-        Command::Single(Operation::Token(TokenOperation::Revoke { id }))
-    }
-}
-
 fn id_in(fields: &Fields) -> Result<TokenId, BadField> {
     let text = fields::text(fields.needed("id")?).map_err(|error| error.within("id"))?;
     text.parse().map_err(|()| BadField::new("id", Problem::NotATokenId))
@@ -175,6 +164,7 @@ fn grants_in(list: &RawValue) -> Result<Grants, BadField> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::command::Command;
 
     fn read(body: &str) -> Result<NewToken, String> {
         let body = serde_json::from_str(body).expect("JSON");

@@ -1,4 +1,5 @@
-//! Users, elections, votes, documents and tokens: `rules` says what each operation demands and does, `views` what readers are shown; `tokens` has both of tokens.
+//! Users, elections, votes, documents and tokens: `rules` says what each operation demands and does, `views` what readers
+//! are shown; `tokens` has both of tokens.
 
 mod rules;
 mod tokens;
