@@ -3,21 +3,13 @@
 use super::layers::Merged;
 use super::mistakes::Findings;
 use super::wrong::quoted;
-use super::{Address, Remark, WrongValue};
+use super::{Address, Anonymous, Remark, WrongValue};
 use crate::store::{Grant, Grants};
 
 const KEY: &str = "anonymous";
-const NOTHING: &str = "none";
 
 /// What is done with data: orders are given with a credential, or by whoever is on the same machine.
 const ALL: &str = "read,write,watch *";
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anonymous {
-    pub grants: Grants,
-    /// Nobody has decided it.
-    pub is_default: bool,
-}
 
 /// None only after a mistake.
 pub fn read(listen: Option<&Address>, settings: &Merged, findings: &mut Findings) -> Option<Anonymous> {
@@ -48,7 +40,7 @@ pub fn check(anonymous: &Anonymous, admin: bool, listen: &Address, findings: &mu
 }
 
 fn parse(text: &str) -> Result<Grants, String> {
-    if text == NOTHING {
+    if text == Anonymous::NOTHING {
         return Ok(Grants::default());
     }
     text.split(';').map(|text| grant(text.trim())).collect()
@@ -59,14 +51,6 @@ fn grant(text: &str) -> Result<Grant, String> {
     match grant == Grant::order() {
         true => Err("\"order\" is granted to nobody without a credential: set an admin token".to_string()),
         false => Ok(grant),
-    }
-}
-
-impl Anonymous {
-    /// For people.
-    pub fn said(&self) -> String {
-        let grants: Vec<String> = self.grants.iter().map(Grant::to_string).collect();
-        if grants.is_empty() { NOTHING.to_string() } else { grants.join("; ") }
     }
 }
 
@@ -88,6 +72,6 @@ mod tests {
     #[test]
     fn what_nobody_has_decided() {
         assert_eq!(unless_told(true).said(), ALL);
-        assert_eq!(unless_told(false).said(), NOTHING);
+        assert_eq!(unless_told(false).said(), Anonymous::NOTHING);
     }
 }

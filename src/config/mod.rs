@@ -52,14 +52,13 @@ mod tests;
 use std::path::PathBuf;
 
 pub use address::{Address, Host};
-pub use anonymous::Anonymous;
 pub use flags::{Flags, LogFlags};
 pub use mistakes::{Mistake, Mistakes};
 pub use place::{Place, Source, Spot};
 pub use remarks::Remark;
 pub use secret::{ClusterSecrets, Secret};
 pub use secrets::cluster_secrets;
-pub use settled::{Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
+pub use settled::{Anonymous, Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
 pub use wrong::{Want, Wrong, WrongAccess, WrongFile, WrongKey, WrongTopology, WrongValue};
 
 use environment::Environment;

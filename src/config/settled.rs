@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use eldest_tls::NodeFiles;
 
-use super::{Address, Anonymous, ClusterSecrets, Secret};
+use super::{Address, ClusterSecrets, Secret};
 use crate::protocol::{Ack, Limits, Mode, Settings, Takeover, Timing};
+use crate::store::{Grant, Grants};
 use crate::types::{self, NodeId};
 
 #[derive(Clone, Debug)]
@@ -71,6 +72,14 @@ pub struct HttpLimits {
     pub answer_timeout: Duration,
     pub request_timeout: Duration,
     pub idle_timeout: Duration,
+}
+
+/// What a call without a credential may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anonymous {
+    pub grants: Grants,
+    /// Nobody has decided it.
+    pub is_default: bool,
 }
 
 /// A node that speaks TLS.
@@ -160,6 +169,16 @@ impl Config {
             let _ = writeln!(text, "{name} {number}");
         }
         text
+    }
+}
+
+impl Anonymous {
+    pub const NOTHING: &str = "none";
+
+    /// For people.
+    pub fn said(&self) -> String {
+        let grants: Vec<String> = self.grants.iter().map(Grant::to_string).collect();
+        if grants.is_empty() { Anonymous::NOTHING.to_string() } else { grants.join("; ") }
     }
 }
 
