@@ -53,6 +53,7 @@ fn facts(config: &Config) -> Table {
     fact("lease", format!("{} ms, {} % drift", timing.lease.0 / 1_000, timing.drift_percent));
     fact("cluster secret", if config.secret.is_some() { "yes" } else { "no" }.to_string());
     fact("admin token", if config.admin_token.is_some() { "yes" } else { "no" }.to_string());
+    fact("anonymous", config.anonymous.said());
     fact("digest", format!("{:016x} (the same on every node)", config.digest()));
     table
 }

@@ -17,12 +17,15 @@ pub struct Target {
     /// Any node of the cluster; several, separated by commas, are tried in turn
     #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000", value_delimiter = ',')]
     pub url: Vec<String>,
-    /// The admin token, where the cluster asks for one; better given by the environment, which `ps` does not show
+    /// A token, where the cluster asks for one: a client's, or the admin token; better given by the environment, which `ps` does not show
     #[arg(long, env = "ELDEST_ADMIN_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// A file with the admin token
-    #[arg(long, env = "ELDEST_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    /// A file with a token: a client's, or the admin token
+    #[arg(long, env = "ELDEST_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// For where there is one for all commands
+    #[arg(long, env = "ELDEST_ADMIN_TOKEN_FILE", value_name = "FILE", hide = true)]
+    pub admin_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub tls: TlsArgs,
 }
@@ -35,7 +38,7 @@ impl Target {
 
     pub fn caller(&self) -> Result<Caller, Failure> {
         let read = |path: &PathBuf| std::fs::read_to_string(path).map_err(Failure::file(path));
-        let token = match (&self.token, &self.token_file) {
+        let token = match (&self.token, self.token_file.as_ref().or(self.admin_token_file.as_ref())) {
             (None, Some(path)) => Some(read(path)?.trim().to_string()),
             (token, _) => token.clone(),
         };
@@ -88,8 +91,13 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         drop(listener);
-        let target =
-            Target { url: vec![url.clone(), url], token: None, token_file: None, tls: TlsArgs::default() };
+        let target = Target {
+            url: vec![url.clone(), url],
+            token: None,
+            token_file: None,
+            admin_token_file: None,
+            tls: TlsArgs::default(),
+        };
         let failure = target.ask(&Request::get("/livez")).await.expect_err("closed");
         assert!(
             matches!(&failure, Failure::Call(CallError::NotReached { tried }) if tried.len() == 2),

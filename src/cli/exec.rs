@@ -17,6 +17,7 @@ mod mind;
 mod signals;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -82,6 +83,9 @@ pub struct Args {
         value_delimiter = ','
     )]
     nodes: Vec<String>,
+    /// A file with a token that lets write the role, where the cluster asks for one
+    #[arg(long, env = "ELDEST_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     tls: TlsArgs,
     /// Only for this program itself: it becomes the command, unless its parent is another one by now
@@ -126,7 +130,11 @@ async fn hold_and_run(args: &Args) -> ExecEnd {
         Ok(signals) => signals,
         Err(error) => return ExecEnd::Failed { why: error.to_string() },
     };
-    let lock = match lock(args) {
+    let token = match args.token_file.as_ref().map(std::fs::read_to_string).transpose() {
+        Ok(token) => token,
+        Err(error) => return ExecEnd::Failed { why: format!("the token's file cannot be read: {error}") },
+    };
+    let lock = match lock(args, token) {
         Ok(lock) => lock,
         Err(error) => return ExecEnd::of_asking(error),
     };
@@ -144,8 +152,9 @@ async fn hold_and_run(args: &Args) -> ExecEnd {
     }
 }
 
-fn lock(args: &Args) -> Result<Lock, crate::client::Error> {
-    let client = Client::builder(args.nodes.clone()).tls(args.tls.files()).build()?;
+fn lock(args: &Args, token: Option<String>) -> Result<Lock, crate::client::Error> {
+    let builder = Client::builder(args.nodes.clone()).tls(args.tls.files());
+    let client = token.iter().fold(builder, |builder, token| builder.token(token.trim())).build()?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
     let about = json!({"command": name, "pid": std::process::id()});
     let lock = Lock::new(client, &args.role).ttl(args.ttl).held_by(args.held_by.into()).metadata(about);

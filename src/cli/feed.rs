@@ -27,7 +27,8 @@ Example:
 pub struct Args {
     /// Only these, separated by commas: change, new_leader, new_state, election_started, election_completed,
     /// role_acquired, role_lost, process_registered, process_changed, process_removed, conflict, service_down,
-    /// service_up, members_changed, merge_called_off
+    /// service_up, members_changed, merge_called_off,
+    /// token_created, token_revoked
     #[arg(long)]
     kinds: Option<String>,
     /// Only of keys and names that begin like this

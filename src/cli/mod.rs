@@ -33,6 +33,7 @@ mod sources;
 mod status;
 mod stream;
 mod table;
+mod token;
 
 use std::process::ExitCode;
 
@@ -79,6 +80,8 @@ enum Command {
     Exec(exec::Args),
     /// Show who belongs to the cluster, add a node, remove one, or say where one is now
     Members(members::Args),
+    /// Let clients in by tokens with grants, and shut them out
+    Token(token::Args),
     /// Form a new cluster although nodes are missing
     Form(form::Args),
     /// Print or check a node's log
@@ -139,6 +142,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Feed(args) => small(feed::run(args)),
         Command::Msg(args) => small(msg::run(args)),
         Command::Members(args) => small(members::run(args)),
+        Command::Token(args) => small(token::run(args)),
         Command::Form(args) => small(form::run(args)),
         Command::Backup(args) => small(backup::run(args)),
         Command::Restore(args) => small(restore::run(args)),

@@ -10,6 +10,7 @@
 //! The port is bound first, so that a second node on it fails before it touches the data; it does not answer before the
 //! node runs, so that the others see at once that nobody is there.
 
+mod audit;
 pub mod error;
 mod files;
 mod listen;

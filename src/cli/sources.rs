@@ -10,7 +10,8 @@ use crate::config::{Flags, LogFlags, Sources};
 pub const FILTER_VARIABLE: &str = "ELDEST_LOG";
 
 /// Variables that are the command line's own and no settings.
-const OWN_VARIABLES: [&str; 5] = ["ELDEST_URL", "ELDEST_CA", "ELDEST_CERT", "ELDEST_KEY", FILTER_VARIABLE];
+const OWN_VARIABLES: [&str; 6] =
+    ["ELDEST_URL", "ELDEST_TOKEN_FILE", "ELDEST_CA", "ELDEST_CERT", "ELDEST_KEY", FILTER_VARIABLE];
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct SourceArgs {
@@ -38,6 +39,9 @@ pub struct SourceArgs {
     /// Listen beyond this machine without a secret: whoever reaches the port is believed
     #[arg(long)]
     insecure: bool,
+    /// What a call without a token may do, such as "read docs/public/; watch *", or none
+    #[arg(long, value_name = "GRANTS")]
+    anonymous: Option<String>,
     /// error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
@@ -75,6 +79,7 @@ impl SourceArgs {
             data: text(&self.data),
             listen: self.listen.clone(),
             insecure: self.insecure.then_some(true),
+            anonymous: self.anonymous.clone(),
             cluster_secret_file: text(&self.cluster_secret_file),
             admin_token_file: text(&self.admin_token_file),
             log: LogFlags { level: self.log_level.clone(), format: self.log_format.map(format) },

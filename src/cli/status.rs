@@ -35,6 +35,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
 
 /// Used by `eldest dev` too.
 pub async fn table(urls: Vec<String>) -> Result<String, Failure> {
-    let target = Target { url: urls, token: None, token_file: None, tls: Default::default() };
+    let target =
+        Target { url: urls, token: None, token_file: None, admin_token_file: None, tls: Default::default() };
     Ok(view::table(&gather::gather(&target).await?))
 }

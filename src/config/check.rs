@@ -7,8 +7,8 @@ use super::layers::Merged;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::{
-    Config, Log, LogFormat, LogLevel, Remark, WrongValue, areas, exposure, ranges, relations, secrets, tls,
-    web,
+    Config, Log, LogFormat, LogLevel, Remark, WrongValue, anonymous, areas, exposure, ranges, relations,
+    secrets, tls, web,
 };
 use crate::protocol::{Ack, Limits, Mode, Takeover};
 
@@ -51,6 +51,10 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
     }
     let metrics_listen = exposure::metrics_listen(&settings, findings);
     let otlp_url = exposure::otlp_url(&settings, findings);
+    let anonymous = anonymous::read(listen.as_ref().map(|(listen, _)| listen), &settings, findings);
+    if let Some((anonymous, (listen, _))) = anonymous.as_ref().zip(listen.as_ref()) {
+        anonymous::check(anonymous, admin_token.is_some(), listen, findings);
+    }
     let topology = topology?;
     let nodes = topology.members.len();
     if mode == Some(Mode::Safe) && nodes.is_multiple_of(2) {
@@ -77,6 +81,8 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
         backup: raw.backup.settled(),
         admin_token,
         insecure: raw.insecure,
+        anonymous: anonymous?,
+        audit: Some(&raw.audit.file).filter(|file| !file.is_empty()).map(PathBuf::from),
         allowed_hosts,
         allowed_origins,
         log: Log { level: level?, format: format? },

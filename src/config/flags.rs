@@ -15,6 +15,7 @@ pub struct Flags {
     pub data: Option<String>,
     pub listen: Option<String>,
     pub insecure: Option<bool>,
+    pub anonymous: Option<String>,
     pub cluster_secret_file: Option<String>,
     pub admin_token_file: Option<String>,
     pub log: LogFlags,

@@ -19,6 +19,7 @@
 //! paths are taken from the working directory, not from the file that names them.
 
 mod address;
+mod anonymous;
 mod areas;
 mod check;
 mod choice;
@@ -57,7 +58,7 @@ pub use place::{Place, Source, Spot};
 pub use remarks::Remark;
 pub use secret::{ClusterSecrets, Secret};
 pub use secrets::{check_key_file, cluster_secrets};
-pub use settled::{Backup, Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
+pub use settled::{Anonymous, Backup, Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
 pub use wrong::{Want, Wrong, WrongAccess, WrongFile, WrongKey, WrongTopology, WrongValue};
 
 use environment::Environment;

@@ -26,10 +26,12 @@ pub struct Raw {
     pub metrics_listen: String,
     pub otlp_url: String,
     pub insecure: bool,
+    pub anonymous: String,
     pub allowed_hosts: String,
     pub allowed_origins: String,
     pub tls: RawTls,
     pub backup: RawBackup,
+    pub audit: RawAudit,
     pub log: RawLog,
     pub timing: RawTiming,
     pub limits: RawLimits,
@@ -52,6 +54,12 @@ pub struct RawBackup {
     pub dir: String,
     pub every_ms: u64,
     pub keep: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawAudit {
+    pub file: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,10 +134,12 @@ impl Default for Raw {
             metrics_listen: String::new(),
             otlp_url: String::new(),
             insecure: false,
+            anonymous: String::new(),
             allowed_hosts: String::new(),
             allowed_origins: String::new(),
             tls: RawTls::default(),
             backup: RawBackup { dir: String::new(), every_ms: 60 * 60 * 1000, keep: 24 },
+            audit: RawAudit { file: String::new() },
             log: RawLog { level: "info".to_string(), format: "text".to_string() },
             timing: RawTiming::new(&Timing::lan()),
             limits: RawLimits::new(&Limits::default(), &HttpLimits::default()),

@@ -12,6 +12,8 @@ pub enum Remark {
     LoopbackAmongOthers { name: String, address: Address },
     /// Anybody who reaches the port is believed to be a peer.
     Insecure { listen: Address },
+    /// No call is taken without a credential, and there is none with which to make one.
+    NobodyMayCall { listen: Address },
     /// A secret of root's that others may read: in a container that may well be meant.
     OpenSecret { key: &'static str, file: String, mode: u32 },
     /// Certificates are named, and not used.
@@ -35,6 +37,13 @@ impl fmt::Display for Remark {
             }
             Remark::Insecure { listen } => {
                 write!(f, "insecure: whoever reaches {listen} is believed to be a node of the cluster")
+            }
+            Remark::NobodyMayCall { listen } => {
+                write!(
+                    f,
+                    "clients are refused at {listen}: calls without a token may do nothing (anonymous), and without an \
+                     admin token nobody can make one (admin_token_file)"
+                )
             }
             Remark::OpenSecret { key, file, mode } => {
                 write!(

@@ -8,6 +8,7 @@ use eldest_tls::NodeFiles;
 
 use super::{Address, ClusterSecrets, Secret};
 use crate::protocol::{Ack, Limits, Mode, Settings, Takeover, Timing};
+use crate::store::{Grant, Grants};
 use crate::types::{self, NodeId};
 
 #[derive(Clone, Debug)]
@@ -41,6 +42,10 @@ pub struct Config {
     pub admin_token: Option<Secret>,
     /// Without a secret whoever calls is believed.
     pub insecure: bool,
+    /// What a call without a credential may do.
+    pub anonymous: Anonymous,
+    /// Where orders and refused credentials are told of: a file, or "stderr".
+    pub audit: Option<PathBuf>,
     /// Names by which browsers may call this node, besides those of the topology. In lower case.
     pub allowed_hosts: Vec<String>,
     /// Origins of pages that may use this node. In lower case.
@@ -73,6 +78,14 @@ pub struct HttpLimits {
     pub answer_timeout: Duration,
     pub request_timeout: Duration,
     pub idle_timeout: Duration,
+}
+
+/// What a call without a credential may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anonymous {
+    pub grants: Grants,
+    /// Nobody has decided it.
+    pub is_default: bool,
 }
 
 /// A node that speaks TLS.
@@ -170,6 +183,16 @@ impl Config {
             let _ = writeln!(text, "{name} {number}");
         }
         text
+    }
+}
+
+impl Anonymous {
+    pub const NOTHING: &str = "none";
+
+    /// For people.
+    pub fn said(&self) -> String {
+        let grants: Vec<String> = self.grants.iter().map(Grant::to_string).collect();
+        if grants.is_empty() { Anonymous::NOTHING.to_string() } else { grants.join("; ") }
     }
 }
 

@@ -16,6 +16,7 @@ use super::numbers::Numbers;
 use super::pulse::Pulse;
 use super::replies::{Caller, Reply, To};
 pub use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
+use super::tokens::Tokens;
 use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
 use crate::replica::{Call, CallId};
 pub use crate::replica::{CatchUp, Denied, LeaseTimes, Level, Opinion, View, Written};
@@ -43,6 +44,7 @@ pub struct Handle {
     pub(super) peers: mpsc::Sender<PeerAsk>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) leadership: watch::Receiver<Leadership>,
+    pub(super) access: watch::Receiver<Arc<Tokens>>,
     pub(super) snapshots: Arc<Mutex<Snapshots>>,
     pub(super) feed: Feed,
     pub(super) channels: Channels,
@@ -70,6 +72,7 @@ pub struct Desk {
 pub struct Signs {
     pulse: Arc<Pulse>,
     leadership: watch::Sender<Leadership>,
+    pub(super) access: watch::Sender<Arc<Tokens>>,
 }
 
 /// A handle and the desk where its calls arrive; `room` of each kind may wait there.
@@ -78,9 +81,10 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
     let (chunks, gathered) = mpsc::channel(CHUNKS_MOST);
     let (peers, called) = mpsc::channel(room);
     let (tell, leadership) = watch::channel(Leadership::default());
+    let (let_in, access) = watch::channel(Arc::default());
     let pulse = Arc::new(Pulse::default());
     let ((feed, writer), (channels, keeper)) = (feed::feed(), channels::channels());
-    let signs = Signs { pulse: pulse.clone(), leadership: tell };
+    let signs = Signs { pulse: pulse.clone(), leadership: tell, access: let_in };
     let (gone, departed) = mpsc::channel(GONE_MOST);
     let numbers = Arc::new(Numbers::default());
     let desk = Desk {
@@ -103,6 +107,7 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
             peers,
             pulse,
             leadership,
+            access,
             snapshots,
             feed,
             channels,

@@ -109,6 +109,7 @@ impl Engine {
         let core = self.replica.core();
         let (leader, epoch) = (core.leader(), core.vote().promise.epoch);
         self.counting.leader(&self.numbers, clock::now().mono, leader);
+        self.signs.let_in(self.replica.committed());
         self.signs.show(leader, epoch, self.replica.committed().applied().index);
     }
 

@@ -8,7 +8,7 @@ use super::status::Status;
 pub struct Measures {
     pub status: Status,
     /// Entries of each table of the state.
-    pub rows: [(&'static str, usize); 7],
+    pub rows: [(&'static str, usize); 8],
     pub conflicts: usize,
     /// Calls that want a role which somebody else has; only the leader knows of any.
     pub waiting_for_roles: usize,

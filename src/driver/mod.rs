@@ -13,6 +13,7 @@
 //! The loop runs on a thread of its own, with the transport's tasks beside it: what clients do on other threads delays
 //! neither beats nor acknowledgements. When it ends, for whatever reason, the process must end.
 
+mod access;
 mod answers;
 pub mod api;
 mod backups;
@@ -43,6 +44,7 @@ mod snapshots;
 mod start;
 mod status;
 mod telling;
+mod tokens;
 mod told;
 mod transfer;
 mod transport;
@@ -63,6 +65,7 @@ pub use numbers::Numbers;
 pub use pulse::Pulse;
 pub use setup::{Setup, Tls};
 pub use start::{DiskWords, StartError, Started, start};
+pub use tokens::Tokens;
 pub use wall::Wall;
 
 /// What this machine's clock shows, for people.

@@ -30,6 +30,6 @@ mod spans;
 #[cfg(test)]
 pub mod tests;
 
-pub use request::{Context, Web};
+pub use request::{Audit, AuditMessage, Context, Guard, Web, audit};
 pub use server::{serve, serve_metrics};
 pub use spans::{Exporter, Spans};

@@ -55,6 +55,7 @@ mod slow;
 mod stopping;
 mod strangers;
 mod tls;
+mod tokens;
 mod tour;
 mod traces;
 mod users;

@@ -5,6 +5,7 @@
 
 extern crate eldest_core as eldest;
 
+mod access;
 mod answers;
 mod calls;
 mod calm;

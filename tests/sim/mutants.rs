@@ -109,6 +109,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::BlankReaderGetsLines, Within(200), &["P47"]),
     (Mutant::RetryIsRefused, Within(200), &["P15 a retry"]),
     (Mutant::RestoreForgetsKeys, Within(600), &["I7 applied once", "I3"]),
+    (Mutant::RestoreDropsTokens, Within(400), &["P56"]),
     (Mutant::OldestKeysGo, In(crate::keys::one_client_fills_them), &["P52"]),
     (Mutant::FailedKeysForgotten, Within(200), &["P26 a snapshot"]),
     (Mutant::AckAllByMajority, Within(200), &["P15 all have it"]),

@@ -139,6 +139,7 @@ pub fn world(seed: u64) -> (World, Plan) {
     prepare(&mut world, &mut rng);
     draw_failing_snapshots(&mut world, seed);
     draw_readers(&mut world, seed);
+    world.draw_tokens(seed);
     if !changes_members {
         world.draw_doubles(seed);
     }

@@ -72,6 +72,7 @@ pub enum Event {
         node: usize,
     },
     OperatorRestores,
+    TokenOrder,
     ReaderWakes {
         reader: usize,
     },
@@ -94,6 +95,7 @@ pub struct World {
     pub holders: Option<Holders>,
     pub lessees: Option<Lessees>,
     pub operator: Option<Operator>,
+    pub tokens: Option<Rng>,
     pub readers: Option<Readers>,
     pub doubles: Doubles,
     pub steps: u64,
@@ -142,6 +144,7 @@ impl World {
             holders: None,
             lessees: None,
             operator: None,
+            tokens: None,
             readers: None,
             doubles: Doubles::default(),
             steps: 0,
@@ -253,6 +256,7 @@ impl World {
             Event::Restart { node } => self.start(node)?,
             Event::ReaderWakes { reader } => self.reader_wakes(reader)?,
             Event::OperatorRestores => self.operator_restores()?,
+            Event::TokenOrder => self.token_order()?,
             Event::Side(event) => self.side_event(event)?,
             Event::Lease(event) => self.lease_event(event)?,
             _ => {}

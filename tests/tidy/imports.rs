@@ -16,7 +16,8 @@ const TABLE: [(&str, &[&str]); 13] = [
     ("wire", &["types", "protocol"]),
     // The replica and its state only where its writes become jobs, and its states files: `storage/node`.
     ("storage", &["types", "protocol", "store", "replica"]),
-    ("config", &["types", "protocol"]),
+    // The store for grants, which are in settings as they are in tokens.
+    ("config", &["types", "protocol", "store"]),
     ("client", &[]),
     ("driver", &["types", "metrics", "protocol", "store", "replica", "wire", "storage", "config"]),
     // The client for the rule by which holders count: a stream is one.

@@ -21,6 +21,7 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
         "store",
         &[
             &["encoding"],
+            &["access"],
             &["command"],
             &["tables"],
             &["state"],

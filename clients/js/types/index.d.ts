@@ -546,7 +546,9 @@ export type FeedKind =
   | 'service_down'
   | 'service_up'
   | 'members_changed'
-  | 'merge_called_off';
+  | 'merge_called_off'
+  | 'token_created'
+  | 'token_revoked';
 
 /** Members besides `id` and `kind` are the kind's own. */
 export interface FeedEvent {

@@ -28,6 +28,8 @@ pub enum ServeError {
     /// What was right when the configuration was checked is not any more.
     Certificates(Vec<TlsError>),
     Client(reqwest::Error),
+    /// Its file cannot be opened, or there is no thread for it.
+    Audit(io::Error),
     /// A part ended that nobody had asked to.
     Ended(Ending),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for ServeError {
                 write!(f, "{}", errors.join("; "))
             }
             ServeError::Client(error) => write!(f, "no HTTP client: {error}"),
+            ServeError::Audit(error) => write!(f, "the audit log cannot be begun (audit.file): {error}"),
             ServeError::Ended(ending) => write!(f, "the node ended by itself: {ending}"),
         }
     }

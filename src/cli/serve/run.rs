@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::audit;
 use super::error::{Ending, ServeError};
 use super::files;
 use super::listen::Bound;
@@ -20,7 +21,7 @@ use super::stopping::asked_to_stop;
 use crate::cli::signals::Signals;
 use crate::config::{Backup, Config};
 use crate::driver::{self, DiskWords, End, Handle, Schedule, Setup, StartError, Started, Wall};
-use crate::http::{self, Context, Exporter, Spans, Web};
+use crate::http::{self, Context, Exporter, Guard, Spans, Web};
 
 /// A hand-over takes a window at most; after that the others elect without this node's help.
 const HAND_OVER_MAX: Duration = Duration::from_secs(10);
@@ -55,11 +56,12 @@ pub async fn run(
         }
     };
     let address = bound.address;
-    let token = config.admin_token.as_ref().map(|token| token.expose());
     let web = Web { hosts: config.allowed_hosts.clone(), origins: config.allowed_origins.clone() };
-    let context =
-        Context::new(started.handle.clone(), setup.clone(), config.http.clone(), token, web, address)
-            .map_err(ServeError::Client)?;
+    let guard = guard(&config, address);
+    let audit = audit::begin(config.audit.as_deref()).map_err(ServeError::Audit)?;
+    let context = Context::new(started.handle.clone(), setup.clone(), config.http.clone(), guard, web)
+        .map_err(ServeError::Client)?
+        .with_audit(audit);
     let context = Arc::new(match &config.otlp_url {
         Some(url) => {
             let (spans, from) = Spans::new();
@@ -127,13 +129,21 @@ impl Node {
     }
 }
 
+/// Without an admin token orders are for whoever is on this machine, unless somebody has decided what calls without one may do.
+fn guard(config: &Config, address: std::net::SocketAddr) -> Guard {
+    let token = config.admin_token.as_ref().map(|token| token.expose());
+    let alone = address.ip().to_canonical().is_loopback();
+    let may_order = token.is_none() && alone && config.anonymous.is_default;
+    Guard::new(token, &config.anonymous.grants, may_order)
+}
+
 /// The one line that tells whoever waits for it that calls are taken from now on.
 fn announce(setup: &Setup, config: &Config, address: std::net::SocketAddr) {
     let me = setup.settings.me;
     let name = setup.member(me).map_or("?".to_string(), |member| member.name);
     tracing::info!(
         node = me.0, name, listen = %address, cluster = %setup.cluster.name, mode = %setup.cluster.mode,
-        nodes = setup.known().members.len(), data = %config.data.display(), version = env!("CARGO_PKG_VERSION"),
+        nodes = setup.known().members.len(), anonymous = config.anonymous.said(), data = %config.data.display(), version = env!("CARGO_PKG_VERSION"),
         "ready"
     );
 }

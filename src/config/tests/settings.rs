@@ -136,8 +136,13 @@ fn beyond_loopback_a_secret_is_wanted() {
     let listening = Start { config: Some("listen = '0.0.0.0:80'".to_string()), ..Start::default() }.bad();
     assert!(listening[0].starts_with("config.toml: listen: 0.0.0.0:80 can be reached"), "{listening:?}");
 
-    let with_secret = Start { topology: exposed(), ..Start::config("cluster_secret = '0123456789abcdef'") };
-    assert_eq!(with_secret.remarks(), [""; 0]);
+    let secret = "cluster_secret = '0123456789abcdef'\n";
+    let with = |more: &str| Start { topology: exposed(), ..Start::config(&format!("{secret}{more}")) };
+    let nobody = "clients are refused at 10.0.0.1:9000: calls without a token may do nothing (anonymous), and without an \
+                  admin token nobody can make one (admin_token_file)";
+    assert_eq!(with("").remarks(), [nobody]);
+    assert_eq!(with("admin_token = '0123456789abcdef'").remarks(), [""; 0]);
+    assert_eq!(with("anonymous = 'read docs/public/'").remarks(), [""; 0]);
     let behind = Start { topology: exposed(), ..Start::config("listen = '127.0.0.1'") }.good();
     assert_eq!(behind.listen.to_string(), "127.0.0.1:9000");
     let insecure =
@@ -145,6 +150,28 @@ fn beyond_loopback_a_secret_is_wanted() {
     let remark = "insecure: whoever reaches 10.0.0.1:9000 is believed to be a node of the cluster";
     assert_eq!(insecure.remarks(), [remark]);
     assert_eq!(Start::config("insecure = true").remarks(), [""; 0]);
+}
+
+#[test]
+fn what_a_call_without_a_token_may_do() {
+    let said = |start: Start| start.good().anonymous.said();
+    let all = "read,write,watch *";
+    assert_eq!(said(Start::default()), all, "on loopback");
+    assert_eq!(said(Start::config("anonymous = 'none'")), "none");
+    assert_eq!(
+        said(Start::config("anonymous = 'watch *; write,read docs/p/'")),
+        "watch *; read,write docs/p/"
+    );
+    let beyond = "cluster_secret = '0123456789abcdef'\nadmin_token = '0123456789abcdef'";
+    assert_eq!(said(Start { topology: exposed(), ..Start::config(beyond) }), "none");
+    assert_eq!(said(Start { topology: exposed(), ..Start::config("insecure = true") }), all);
+    for (text, why) in [
+        ("reed docs", "\"reed docs\" has a verb that is none of read, write, watch and order"),
+        ("read *; order", "\"order\" is granted to nobody without a credential: set an admin token"),
+    ] {
+        let found = Start::config(&format!("anonymous = '{text}'")).bad();
+        assert_eq!(found, [format!("config.toml: anonymous: {why}")]);
+    }
 }
 
 #[test]

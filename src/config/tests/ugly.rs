@@ -62,7 +62,7 @@ const ALL: [&str; 34] = [
     "config.toml: log.level: 3 is of the wrong type: write a text in quotes",
     "config.toml: mode: \"avialable\" is not known: write \"safe\" or \"available\"",
     "config.toml: snapshots: there is no such key: write one of ack, admin_token, admin_token_file, \
-     allowed_hosts, allowed_origins, backup, cluster_secret, cluster_secret_file, data, insecure, limits, listen, log, metrics_listen, mode, \
+     allowed_hosts, allowed_origins, anonymous, audit, backup, cluster_secret, cluster_secret_file, data, insecure, limits, listen, log, metrics_listen, mode, \
      otlp_url, snapshot_every, takeover, timing, tls",
     "config.toml: timing.dead_after_ms: \"1s\" is of the wrong type: write a whole number without \
      quotes, sign or unit",

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::mark::{Id, Mark};
 pub use crate::replica::{Draft, Fact, Kind, Kinds, quoted};
-use crate::store::Key;
+use crate::store::{Area, Key};
 use crate::types::Text;
 
 /// What a change carries of the new value; readers fetch a larger one. So no event is larger than a few network packets.
@@ -59,6 +59,19 @@ impl Event {
             }
             Fact::Change { key, .. } => key.ballot().map(|(election, _)| Cow::Owned(election)),
         }
+    }
+
+    /// Which area of grants the named thing is in, and its name. None for what is no client's: it is told by its kind.
+    pub fn subject(&self) -> Option<(Area, Cow<'_, str>)> {
+        let area = match (&self.draft.fact, self.kind()) {
+            (Fact::Change { key: Key::Doc(_), .. }, _) => Area::Docs,
+            (Fact::Change { key: Key::User(_), .. }, _) => Area::Users,
+            (Fact::Change { .. }, _) => Area::Elections,
+            (_, Kind::RoleAcquired | Kind::RoleLost) => Area::Roles,
+            (_, Kind::ProcessRegistered | Kind::ProcessChanged | Kind::ProcessRemoved) => Area::Processes,
+            _ => return None,
+        };
+        Some((area, self.name()?))
     }
 
     /// What it takes in memory, its text included.

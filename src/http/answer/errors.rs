@@ -1,5 +1,7 @@
 //! Every error becomes the problem that a client is told. Codes are chosen here and nowhere else.
 
+use std::borrow::Cow;
+
 use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
 use serde_json::Value;
 
@@ -231,10 +233,10 @@ impl From<serde_json::Error> for Problem {
     }
 }
 
-pub fn unauthorized() -> Problem {
+/// No credential is shown where one is needed, or one that nobody knows.
+pub fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Problem {
     let challenge = HeaderValue::from_static("Bearer realm=\"eldest\"");
-    Problem::new(Code::Unauthorized, "this route needs `Authorization: Bearer <admin token>`")
-        .header(WWW_AUTHENTICATE, challenge)
+    Problem::new(Code::Unauthorized, detail).header(WWW_AUTHENTICATE, challenge)
 }
 
 pub fn unknown_route(path: &str) -> Problem {

@@ -12,9 +12,9 @@ use axum::http::Response;
 pub use errors::{Failure, outcome_unknown, unauthorized, unknown_route};
 pub use problem::{Code, Problem, Surroundings};
 pub use response::{
-    ACKS, AGE, EPOCH, EXPIRES_IN, JSON, LEADER, NODE, NOT_TAKEN, REPLAYED, REQUEST_ID, TEXT, TTL, WITH, data,
-    empty, json, push_command, result, set_etag, set_leader, set_position, set_view, shared, stored, typed,
-    value_of,
+    ACKS, AGE, EPOCH, EXPIRES_IN, INDEX, JSON, LEADER, NODE, NOT_TAKEN, REPLAYED, REQUEST_ID, TEXT, TTL,
+    WITH, data, empty, json, push_command, result, set_etag, set_leader, set_position, set_view, shared,
+    stored, typed, value_of,
 };
 
 /// What a route returns.

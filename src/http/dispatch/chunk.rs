@@ -14,7 +14,7 @@ use crate::driver::Verdicts;
 use crate::driver::api::{Denied, Written};
 use crate::http::answer::{Code, Failure, NOT_TAKEN, Problem, REQUEST_ID, outcome_unknown, push_command};
 use crate::http::request::{
-    Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, Kind, line, read_body, who,
+    Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, Kind, line, principal, read_body, who,
 };
 
 /// What another node says of a chunk: its lines' results, or problems that name their fields.
@@ -101,10 +101,11 @@ pub struct Proposed {
 impl Proposed {
     /// Before whatever is proposed once this has returned.
     pub async fn new(context: &Context, head: &Parts, chunk: &Chunk) -> Proposed {
-        let who = who(head);
+        let (who, principal) = (who(head), principal(head));
         let (mut writes, mut wrong) = (Vec::with_capacity(chunk.len()), Vec::new());
         for (place, (_, text)) in chunk.lines().enumerate() {
-            match line(text, who) {
+            let line = line(text, who);
+            match line.and_then(|write| principal.check_command(&write.0).map(|()| write)) {
                 Ok(write) => writes.push(write),
                 Err(problem) => wrong.push((place, problem)),
             }

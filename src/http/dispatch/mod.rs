@@ -11,4 +11,4 @@ pub use chunk::{Decided, decide};
 pub use leader::{Settled, at_leader, settle};
 pub use pipeline::Pipeline;
 pub use read::{COMMON, LeaseRead, Page, list, read, read_leases};
-pub use write::{granted, write, write_with};
+pub use write::{granted, set_record, write, write_with};

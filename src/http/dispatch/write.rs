@@ -65,7 +65,7 @@ pub fn granted<T>(
 }
 
 /// Where the record stands, and on how many nodes, if this call made one.
-fn set_record(headers: &mut HeaderMap, context: &Context, position: Position, acks: Option<usize>) {
+pub fn set_record(headers: &mut HeaderMap, context: &Context, position: Position, acks: Option<usize>) {
     answer::set_position(headers, position);
     answer::set_leader(headers, Some(context.me()));
     if let Some(acks) = acks {

@@ -1,39 +1,91 @@
-//! The admin routes take calls with the configured token. Without a configured token they take calls on a loopback
-//! listener only.
+//! Who calls, by what is shown in `Authorization: Bearer …`, and what that one may do.
+//!
+//! - The admin token, which is in a node's settings, may do everything.
+//! - A client's token, `eldest_<id>_<secret>`, may do what its grants say; it is looked up in what this node has applied (P56).
+//! - Who shows nothing may do what the settings grant to everybody.
+
+use std::fmt;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
+use super::needs::{Asked, of_command};
+use crate::driver::Tokens;
 use crate::http::answer::{Code, Problem, unauthorized};
+use crate::store::{Area, Command, Grant, Grants, Token, TokenId, Verb};
+use crate::types::{Text, WallTime};
+
+/// What every client's token begins with: whoever finds one knows what it is.
+const TOKEN: &str = "eldest_";
 
 #[derive(Debug)]
-pub struct AdminAuth {
+pub struct Guard {
     /// Hashes are compared, in constant time: neither length nor content of the token can be told by timing.
-    token: Option<blake3::Hash>,
-    loopback: bool,
+    admin: Option<blake3::Hash>,
+    anonymous: Grants,
 }
 
-impl AdminAuth {
-    pub fn new(token: Option<&str>, loopback: bool) -> AdminAuth {
-        AdminAuth { token: token.map(|token| blake3::hash(token.as_bytes())), loopback }
+/// What a call shows.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    Nothing,
+    Right(Principal),
+    /// It looks like a token, of which this node knows nothing: to be looked at again.
+    UnknownToken(HeaderMap),
+    Wrong,
+}
+
+/// On whose behalf a call is made: told once a call, and asked by whoever answers it.
+#[derive(Clone, Debug)]
+pub struct Principal {
+    pub who: Who,
+    /// None: everything.
+    grants: Option<Grants>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    Anonymous,
+    Admin,
+    Token {
+        id: TokenId,
+        name: Text,
+    },
+    /// Somebody who shows a credential that nobody knows.
+    Unknown,
+}
+
+impl Guard {
+    /// `anonymous` is what a call without a credential may do, `may_order` whether it may give orders besides.
+    pub fn new(admin_token: Option<&str>, anonymous: &Grants, may_order: bool) -> Guard {
+        let order = may_order.then(Grant::order);
+        let anonymous = anonymous.iter().cloned().chain(order).collect();
+        Guard { admin: admin_token.map(|token| blake3::hash(token.as_bytes())), anonymous }
     }
 
-    /// Whether a call comes with the configured token.
-    pub fn is_shown(&self, headers: &HeaderMap) -> bool {
-        self.token.is_some() && self.check(headers).is_ok()
-    }
-
-    pub fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let Some(token) = self.token else {
-            let open = "no admin token is configured, so this route is open on loopback listeners only";
-            return if self.loopback { Ok(()) } else { Err(Problem::new(Code::Forbidden, open)) };
+    /// What is shown, as far as this node knows.
+    pub fn look(&self, headers: &HeaderMap, tokens: &Tokens, now: WallTime) -> Shown {
+        let Some(given) = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes())) else {
+            return Shown::Nothing;
         };
-        let given = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes()));
-        match given {
-            None => Err(unauthorized()),
-            Some(given) if blake3::hash(given) == token => Ok(()),
-            Some(_) => Err(Problem::new(Code::Forbidden, "that is not the admin token")),
+        if self.admin.is_some_and(|admin| blake3::hash(given) == admin) {
+            return Shown::Right(Principal { who: Who::Admin, grants: None });
         }
+        let Some((id, secret)) = parts(given) else {
+            return Shown::Wrong;
+        };
+        match tokens.get(id) {
+            None => {
+                let shown = headers.get(AUTHORIZATION).cloned();
+                Shown::UnknownToken(shown.into_iter().map(|value| (AUTHORIZATION, value)).collect())
+            }
+            Some(token) if token.verifies(secret, now) => Shown::Right(Principal::of(id, token)),
+            Some(_) => Shown::Wrong,
+        }
+    }
+
+    pub fn anonymous(&self) -> Principal {
+        Principal { who: Who::Anonymous, grants: Some(self.anonymous.clone()) }
     }
 }
 
@@ -42,36 +94,138 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
+fn parts(given: &[u8]) -> Option<(TokenId, &[u8])> {
+    let rest = std::str::from_utf8(given).ok()?.strip_prefix(TOKEN)?;
+    let (id, secret) = rest.split_once('_')?;
+    Some((id.parse().ok()?, secret.as_bytes()))
+}
+
+/// A token as its owner is told it, once.
+pub fn written(id: TokenId, secret: &str) -> String {
+    format!("{TOKEN}{id}_{secret}")
+}
+
+impl Principal {
+    pub fn of(id: TokenId, token: &Token) -> Principal {
+        Principal { who: Who::Token { id, name: token.name().clone() }, grants: Some(token.grants().clone()) }
+    }
+
+    /// Who may do nothing: what was never judged is refused.
+    pub fn nobody() -> Principal {
+        Principal { who: Who::Anonymous, grants: Some(Grants::default()) }
+    }
+
+    pub fn covers(&self, verb: Verb, area: Area, name: &str) -> bool {
+        self.grants.as_ref().is_none_or(|grants| grants.covers(verb, area, name))
+    }
+
+    pub fn covers_all(&self, verb: Verb, area: Area) -> bool {
+        self.grants.as_ref().is_none_or(|grants| grants.covers_all_below(verb, area, ""))
+    }
+
+    pub fn may_order(&self) -> bool {
+        self.grants.as_ref().is_none_or(Grants::may_order)
+    }
+
+    pub fn is_anonymous(&self) -> bool {
+        self.who == Who::Anonymous
+    }
+
+    fn has(&self, asked: &Asked) -> bool {
+        let Some(grants) = &self.grants else { return true };
+        match asked {
+            Asked::Nothing => true,
+            Asked::Order => grants.may_order(),
+            Asked::Some(verb) => grants.iter().any(|grant| grant.has(*verb)),
+            Asked::Below(verb, area, prefix) => grants.covers_all_below(*verb, *area, prefix),
+            Asked::Named(verb, area, name) => grants.covers(*verb, *area, name),
+        }
+    }
+
+    pub fn check(&self, asked: &Asked) -> Result<(), Problem> {
+        if self.has(asked) { Ok(()) } else { Err(self.refusal(asked)) }
+    }
+
+    /// Whether each operation of it may be done.
+    pub fn check_command(&self, command: &Command) -> Result<(), Problem> {
+        of_command(command).try_for_each(|asked| self.check(&asked))
+    }
+
+    fn refusal(&self, asked: &Asked) -> Problem {
+        let needs = asked.to_string();
+        if self.is_anonymous() {
+            return unauthorized(format!(
+                "this needs a token: `Authorization: Bearer …`, with the grant {needs:?}"
+            ))
+            .with("needs", needs);
+        }
+        let grants: Vec<String> = self.grants.iter().flat_map(Grants::iter).map(Grant::to_string).collect();
+        let detail = format!("{} has no grant that covers {needs:?}", self.who);
+        Problem::new(Code::Forbidden, detail).with("needs", needs).with("grants", grants)
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Who::Anonymous => f.write_str("anonymous"),
+            Who::Admin => f.write_str("admin"),
+            Who::Unknown => f.write_str("unknown"),
+            Who::Token { id, name } => write!(f, "token {id} ({name})"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::store::Store;
 
-    fn code(admin: &AdminAuth, value: Option<&'static str>) -> Option<Code> {
+    const ORDER: Asked = Asked::Order;
+
+    fn code(guard: &Guard, value: Option<&'static str>) -> Option<Code> {
         let mut headers = HeaderMap::new();
         if let Some(value) = value {
             headers.insert(AUTHORIZATION, HeaderValue::from_static(value));
         }
-        admin.check(&headers).err().map(|problem| problem.code())
+        let principal = match guard.look(&headers, &Tokens::default(), WallTime::default()) {
+            Shown::Nothing => guard.anonymous(),
+            Shown::Right(principal) => principal,
+            Shown::UnknownToken(_) | Shown::Wrong => return Some(Code::Unauthorized),
+        };
+        principal.check(&ORDER).err().map(|problem| problem.code())
     }
 
     #[test]
     fn a_token_is_asked_for_and_compared() {
-        let admin = AdminAuth::new(Some("correct horse"), true);
-        assert_eq!(code(&admin, Some("Bearer correct horse")), None);
-        assert_eq!(code(&admin, Some("bearer  correct horse ")), None);
-        assert_eq!(code(&admin, Some("Bearer correct hors")), Some(Code::Forbidden));
-        assert_eq!(code(&admin, Some("Bearer ")), Some(Code::Forbidden));
-        for none in [None, Some("Basic Zm9v"), Some("Bearer"), Some("")] {
-            assert_eq!(code(&admin, none), Some(Code::Unauthorized), "{none:?}");
+        let guard = Guard::new(Some("correct horse"), &Grants::default(), false);
+        assert_eq!(code(&guard, Some("Bearer correct horse")), None);
+        assert_eq!(code(&guard, Some("bearer  correct horse ")), None);
+        for wrong in ["Bearer correct hors", "Bearer ", "Bearer eldest_x_y", "Basic Zm9v", "Bearer", ""] {
+            assert_eq!(code(&guard, Some(wrong)), Some(Code::Unauthorized), "{wrong:?}");
         }
+        assert_eq!(code(&guard, None), Some(Code::Unauthorized));
     }
 
     #[test]
-    fn without_a_token_only_loopback_is_open() {
-        assert_eq!(code(&AdminAuth::new(None, true), None), None);
-        assert_eq!(code(&AdminAuth::new(None, false), None), Some(Code::Forbidden));
-        assert_eq!(code(&AdminAuth::new(None, false), Some("Bearer x")), Some(Code::Forbidden));
+    fn who_shows_nothing_may_do_what_is_granted_to_everybody() {
+        assert_eq!(code(&Guard::new(None, &Grants::default(), true), None), None);
+        let read: Grants = Grant::parse("read docs/app/").into_iter().collect();
+        let anonymous = Guard::new(None, &read, false).anonymous();
+        assert!(anonymous.covers(Verb::Read, Area::Docs, "app/x"));
+        assert!(!anonymous.may_order() && !anonymous.covers(Verb::Write, Area::Docs, "app/x"));
+        assert!(!anonymous.covers_all(Verb::Read, Area::Docs));
+    }
+
+    #[test]
+    fn what_looks_like_a_token_is_taken_apart() {
+        let id = TokenId(0xab);
+        assert_eq!(parts(written(id, "s_t").as_bytes()), Some((id, "s_t".as_bytes())));
+        for wrong in ["", "eldest_", "eldest_ab_s", "eldest_00000000000000ab", "x_00000000000000ab_s"] {
+            assert_eq!(parts(wrong.as_bytes()), None, "{wrong}");
+        }
+        assert!(Tokens::default().changed_in(&Store::default()).is_none());
     }
 }

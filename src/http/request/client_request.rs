@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
+use super::auth::Principal;
 use super::callers::Caller;
 use super::context::Context;
 use super::seats::{Admitted, Origin};
@@ -62,6 +63,11 @@ impl ClientRequest {
         self.parts.extensions.get::<Admitted>()?.origin
     }
 
+    /// On whose behalf it is made.
+    pub fn principal(&self) -> Principal {
+        principal(&self.parts)
+    }
+
     /// From here on the call may wait for long: it is counted among those that do.
     pub fn wait(&self) -> Result<(), Problem> {
         self.parts.extensions.get::<Admitted>().map_or(Ok(()), Admitted::wait)
@@ -105,6 +111,11 @@ impl ClientRequest {
         self.check_media_type()?;
         body::object(&self.body)
     }
+}
+
+/// The guard of the route has put it there.
+pub fn principal(parts: &Parts) -> Principal {
+    parts.extensions.get().cloned().unwrap_or_else(Principal::nobody)
 }
 
 impl FromRequest<Arc<Context>> for ClientRequest {

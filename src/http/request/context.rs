@@ -1,19 +1,21 @@
 //! The context that all handlers share: the node's handle, its setup and limits, and the counters of what is under way.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::http::HeaderValue;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue};
 use eldest_tls::trusting_nobody;
 use tokio::sync::Semaphore;
 
 use super::admission::Admission;
-use super::auth::AdminAuth;
+use super::audit::Audit;
+use super::auth::{Guard, Shown};
 use super::callers::Callers;
 use super::handshakes::FailedHandshakes;
 use super::long_reads::LongReads;
+use super::refused::Refused;
 use super::seats::Seats;
 use super::traffic::Traffic;
 use super::web::Web;
@@ -49,7 +51,12 @@ pub struct Context {
     pub handle: Handle,
     pub setup: Arc<Setup>,
     pub limits: HttpLimits,
-    pub admin: AdminAuth,
+    pub guard: Guard,
+    /// Credentials that nobody knows.
+    pub refused: Refused,
+    /// Of those that are known, what they had no grant for.
+    pub denied: Refused,
+    pub audit: Audit,
     /// What browsers may be made to do here.
     pub web: Web,
     /// What each address has of connections and of memory.
@@ -82,18 +89,19 @@ pub struct Context {
 }
 
 impl Context {
-    /// `listen` is the address that the listener is bound to: it says who can call at all.
     pub fn new(
         handle: Handle,
         setup: Arc<Setup>,
         limits: HttpLimits,
-        admin_token: Option<&str>,
+        guard: Guard,
         web: Web,
-        listen: SocketAddr,
     ) -> Result<Context, reqwest::Error> {
         Ok(Context {
             client: client(&setup, &limits)?,
-            admin: AdminAuth::new(admin_token, listen.ip().to_canonical().is_loopback()),
+            guard,
+            refused: Refused::default(),
+            denied: Refused::default(),
+            audit: Audit::default(),
             web,
             callers: Callers::new(&limits),
             seats: Seats::new(limits.requests, limits.address_percent).into(),
@@ -118,6 +126,18 @@ impl Context {
 
     pub fn with_spans(self, spans: Spans) -> Context {
         Context { spans, ..self }
+    }
+
+    pub fn with_audit(self, audit: Audit) -> Context {
+        Context { audit, ..self }
+    }
+
+    /// What a call shows, as far as this node knows.
+    pub fn look(&self, headers: &HeaderMap) -> Shown {
+        if !headers.contains_key(AUTHORIZATION) {
+            return Shown::Nothing;
+        }
+        self.guard.look(headers, &self.handle.tokens(), self.handle.wall())
     }
 
     pub fn me(&self) -> NodeId {

@@ -1,6 +1,7 @@
 //! Requests of clients: how they are parsed, who may send them, and what all handlers share.
 
 mod admission;
+mod audit;
 mod auth;
 mod body;
 mod callers;
@@ -11,7 +12,9 @@ mod handshakes;
 mod headers;
 mod lines;
 mod long_reads;
+pub mod needs;
 mod origin;
+mod refused;
 mod seats;
 mod timeouts;
 mod traffic;
@@ -19,17 +22,20 @@ pub mod url;
 mod web;
 
 pub use admission::Admission;
+pub use audit::{Audit, AuditMessage, Called, Judged, audit};
+pub use auth::{Guard, Principal, Shown, Who, written};
 pub use body::{LongBody, NoFields, check_media_type, is_ndjson, raw, read as read_body};
 #[cfg(test)]
 pub use callers::Callers;
 pub use callers::{Caller, Held, Place, no_memory};
-pub use client_request::{ClientRequest, Kind};
+pub use client_request::{ClientRequest, Kind, principal};
 pub use command::{command, line};
 pub use context::Context;
 pub use headers::{FIRST_LINE, FORWARDED, Fresh, IDEMPOTENCY_KEY, SECRET, condition, freshness, who};
 pub use lines::{CHUNK_LINES, Chunk, Commands};
 pub use origin::{origin, say_origin};
-pub use seats::{Class, Seat};
+pub use refused::Refused;
+pub use seats::{Admitted, Class, Origin, Seat};
 pub use timeouts::{ConnectionTimeouts, Decision, Untaken};
 pub use traffic::Counted;
 pub use url::{Query, has_dot_segments, name_after, url_safe};

@@ -96,7 +96,7 @@ impl Class {
             // Whatever else is posted there is told that it is no way to write.
             _ if path.starts_with("/v1/docs/") => Class::Renewals,
             "elect" if path.starts_with("/v1/roles/") => Class::Orders,
-            _ if path.starts_with("/v1/") && path != "/v1/members" => Class::Writes,
+            _ if path.starts_with("/v1/") && !matches!(path, "/v1/members" | "/v1/tokens") => Class::Writes,
             _ => Class::Orders,
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::metrics::{Counter, Histogram};
 
 /// The first words of routes, without `/v1/`; nobody can add one by calling something else.
-const ROUTES: [&str; 28] = [
+const ROUTES: [&str; 29] = [
     "commands",
     "docs",
     "users",
@@ -21,6 +21,7 @@ const ROUTES: [&str; 28] = [
     "members",
     "backup",
     "restore",
+    "tokens",
     "livez",
     "readyz",
     "leader",

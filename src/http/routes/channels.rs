@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::join_all;
 use futures_util::stream::unfold;
@@ -73,7 +73,8 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
     let path = url_safe(request.path());
     let timeout_of_peer = timeout_of_peer(&context.setup.settings.timing);
     let others = context.setup.others();
-    let calls = others.iter().map(|member| publish_at(context, member.id, &path, message));
+    let shown = request.parts.headers.get(AUTHORIZATION);
+    let calls = others.iter().map(|member| publish_at(context, member.id, &path, shown, message));
     let delivered = join_all(calls.map(|call| timeout(timeout_of_peer, call))).await;
     delivered.into_iter().filter_map(|delivered| delivered.ok().flatten()).sum()
 }
@@ -84,15 +85,24 @@ fn timeout_of_peer(timing: &Timing) -> Duration {
 }
 
 /// To how many that node has given it; none if it does not say.
-async fn publish_at(context: &Context, to: NodeId, path: &str, message: &Bytes) -> Option<usize> {
+async fn publish_at(
+    context: &Context,
+    to: NodeId,
+    path: &str,
+    shown: Option<&HeaderValue>,
+    message: &Bytes,
+) -> Option<usize> {
     #[derive(Deserialize)]
     struct Answer {
         delivered: usize,
     }
     let url = context.url(to)?;
+    // It is judged there, too.
+    let shown = shown.map(|shown| (AUTHORIZATION, shown.clone())).into_iter().collect();
     let sending = context
         .client
         .post(format!("{url}{path}"))
+        .headers(shown)
         .header(FORWARDED, HeaderValue::from(context.me().0))
         .header(CONTENT_TYPE, JSON)
         .body(message.clone())

@@ -12,6 +12,7 @@ use crate::driver::api::Written;
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch;
 use crate::http::request::{ClientRequest, Context, command, is_ndjson, name_after};
+use crate::store::Command;
 
 pub async fn run(State(context): State<Arc<Context>>, request: Request) -> Answer {
     if is_ndjson(request.headers()) {
@@ -19,7 +20,14 @@ pub async fn run(State(context): State<Arc<Context>>, request: Request) -> Answe
     }
     let request = ClientRequest::from_request(request, &context).await?;
     request.check_media_type()?;
-    dispatch::write(&context, &request, |request| command(&request.body), show).await
+    dispatch::write(&context, &request, judged, show).await
+}
+
+/// Each operation is judged for itself.
+fn judged(request: &ClientRequest) -> Result<Command, Problem> {
+    let command = command(&request.body)?;
+    request.principal().check_command(&command)?;
+    Ok(command)
 }
 
 fn show(written: &Written) -> Response<Body> {

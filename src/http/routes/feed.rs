@@ -11,11 +11,12 @@ use serde_json::Value;
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::driver::api::Denied;
-use crate::driver::feed::{Filter, Kind, Kinds, Next, Over, Refused, Since, Subscription};
+use crate::driver::feed::{Event, Filter, Kind, Kinds, Next, Over, Refused, Since, Subscription};
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{Answer, Code, Problem};
-use crate::http::request::{ClientRequest, Context};
+use crate::http::request::{ClientRequest, Context, Principal};
 use crate::protocol::Mode;
+use crate::store::{Area, Verb};
 
 /// A follower is behind its leader by less than this, as a rule.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -30,7 +31,8 @@ pub async fn follow(State(context): State<Arc<Context>>, request: ClientRequest)
     let wanted = read(&request)?;
     let (format, silence) = (wanted.format, stream::silence(&context.limits));
     let subscription = subscribe(&context, &request, wanted).await?;
-    let events = unfold(Some(subscription), move |subscription| next(subscription, format, silence));
+    let reader = Some(Reader { subscription, principal: request.principal() });
+    let events = unfold(reader, move |reader| next(reader, format, silence));
     Ok(stream::response(format, events))
 }
 
@@ -111,26 +113,61 @@ impl From<Refused> for Problem {
     }
 }
 
+/// Who reads, and what may be shown to it.
+struct Reader {
+    subscription: Subscription,
+    principal: Principal,
+}
+
+impl Reader {
+    /// Each event needs a grant for what it is about; that everything has changed concerns everybody.
+    fn may_see(&self, event: &Event) -> bool {
+        let principal = &self.principal;
+        match (event.subject(), event.kind()) {
+            _ if event.is_for_all() => true,
+            (Some((area, name)), _) => principal.covers(Verb::Watch, area, &name),
+            // As the list of conflicts does, and the list of tokens.
+            (None, Kind::Conflict) => principal.covers_all(Verb::Watch, Area::Docs),
+            (None, Kind::TokenCreated | Kind::TokenRevoked) => principal.may_order(),
+            (None, _) => principal.covers_all(Verb::Watch, Area::Status),
+        }
+    }
+}
+
 /// The next piece of the answer, and what is left of the reader.
 async fn next(
-    subscription: Option<Subscription>,
+    reader: Option<Reader>,
     format: Format,
     silence: Duration,
-) -> Option<(Result<Bytes, Infallible>, Option<Subscription>)> {
-    let mut subscription = subscription?;
-    let (piece, goes_on) = match (subscription.next(silence).await, format) {
-        (Next::Event(event), Format::Sse) => (event.frame(), true),
-        (Next::Event(event), Format::Ndjson) => (event.line(), true),
-        (Next::Bookmark(id), format) => (format.event("bookmark", Some(&id.to_string()), Value::Null), true),
-        (Next::Over(Over::TooSlow), format) => {
-            let detail = "what comes next is not kept any more: events were read more slowly than they came";
-            (format.end("too_slow", detail), false)
-        }
-        (Next::Over(Over::Stopping), format) => {
-            (format.end("stopping", "this node is about to end; go on at another one"), false)
-        }
+) -> Option<(Result<Bytes, Infallible>, Option<Reader>)> {
+    let mut reader = reader?;
+    let speak_at = Instant::now() + silence;
+    let (piece, goes_on) = loop {
+        let said = (reader.subscription.next(silence).await, format);
+        break match said {
+            (Next::Event(event), _) if !reader.may_see(&event) => {
+                // What others may see does not show here but by this sign, which comes as often anyway.
+                if Instant::now() < speak_at {
+                    continue;
+                }
+                (format.sign_of_life(), true)
+            }
+            (Next::Event(event), Format::Sse) => (event.frame(), true),
+            (Next::Event(event), Format::Ndjson) => (event.line(), true),
+            (Next::Bookmark(id), format) => {
+                (format.event("bookmark", Some(&id.to_string()), Value::Null), true)
+            }
+            (Next::Over(Over::TooSlow), format) => {
+                let detail =
+                    "what comes next is not kept any more: events were read more slowly than they came";
+                (format.end("too_slow", detail), false)
+            }
+            (Next::Over(Over::Stopping), format) => {
+                (format.end("stopping", "this node is about to end; go on at another one"), false)
+            }
+        };
     };
-    Some((Ok(piece), goes_on.then_some(subscription)))
+    Some((Ok(piece), goes_on.then_some(reader)))
 }
 
 #[cfg(test)]

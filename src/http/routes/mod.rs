@@ -1,4 +1,4 @@
-//! The router: it says which handler answers which route.
+//! The router: it says which handler answers which route of the table of needs.
 
 mod backup;
 mod bulk;
@@ -8,6 +8,7 @@ mod commands;
 mod conflicts;
 mod docs;
 mod feed;
+mod guarded;
 mod hold;
 mod members;
 pub mod metrics;
@@ -20,6 +21,7 @@ mod restore_backup;
 mod role_calls;
 mod roles;
 mod tie;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -27,75 +29,111 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Method, Response, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
+
+use guarded::{Guarded, guard};
 
 use crate::http::answer::{Answer, Code, Problem, unknown_route};
+use crate::http::request::needs::{Row, TABLE};
 use crate::http::request::{ClientRequest, Context};
 
+/// A route for each row of the table of needs, behind the guard that sees to the need.
 pub fn router(context: Arc<Context>) -> Router {
-    Router::new()
-        .merge(clients())
-        .merge(seed())
-        .merge(operators())
+    let route = |router: Router<Arc<Context>>, (method, pattern, need): &Row| {
+        let guarded = Guarded { context: context.clone(), pattern, need: *need };
+        router.route(pattern, served(method, pattern).route_layer(from_fn_with_state(guarded, guard)))
+    };
+    TABLE
+        .iter()
+        .fold(Router::new(), route)
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .with_state(context)
 }
 
-fn clients() -> Router<Arc<Context>> {
-    let document = || get(docs::get).put(docs::put).delete(docs::delete).post(docs::renew);
-    let process =
-        || get(processes::get).put(processes::put).delete(processes::delete).post(processes::heartbeat);
-    Router::new()
-        .route("/v1/commands", post(commands::run))
-        .route("/v1/users", get(commands::users))
-        .route("/v1/users/{*name}", get(commands::user))
-        .route("/v1/elections", get(commands::elections))
-        .route("/v1/elections/{*name}", get(commands::election))
-        .route("/v1/docs", get(docs::list))
-        .route("/v1/docs/", document())
-        .route("/v1/docs/{*key}", document())
-        .route("/v1/conflicts", get(conflicts::list))
-        .route("/v1/conflicts/{*id}", get(conflicts::get).post(conflicts::resolve))
-        .route("/v1/roles", get(roles::list))
-        .route("/v1/roles/{*role}", get(roles::get).post(role_operation))
-        .route("/v1/processes", get(processes::list))
-        .route("/v1/processes/{*id}", process())
-        .route("/v1/feed", get(feed::follow))
-        .route("/v1/channels/{*name}", get(channels::listen).post(channels::publish))
-        .route("/v1/status", get(probes::status))
-        .route("/livez", get(probes::livez))
-        .route("/readyz", get(probes::readyz))
-        .route("/leader", get(probes::leader))
-        .route("/metrics", get(metrics::scrape))
-        .route("/", get(probes::root))
+/// Which handler answers a row of the table.
+fn served(method: &str, pattern: &str) -> MethodRouter<Arc<Context>> {
+    match method {
+        "GET" => served_get(pattern),
+        "POST" => served_post(pattern),
+        "PUT" => match pattern {
+            "/v1/docs/" | "/v1/docs/{*key}" => put(docs::put),
+            "/v1/processes/{*id}" => put(processes::put),
+            _ => unserved(method, pattern),
+        },
+        "DELETE" => match pattern {
+            "/v1/docs/" | "/v1/docs/{*key}" => delete(docs::delete),
+            "/v1/processes/{*id}" => delete(processes::delete),
+            "/v1/tokens/{*id}" => delete(tokens::revoke),
+            _ => unserved(method, pattern),
+        },
+        _ => unserved(method, pattern),
+    }
 }
 
-/// The seed's own routes, as an operator calls them. A peer's calls never come here.
-fn seed() -> Router<Arc<Context>> {
-    Router::new()
-        .route("/heartbeat", post(operators::heartbeat))
-        .route("/hearbeat", post(operators::heartbeat))
-        .route("/writesync", post(operators::writesync))
-        .route("/declare_capability", post(operators::declare_capability))
-        .route("/recv_elect", post(operators::recv_elect))
-        .route("/catch_up", post(catch_up::catch_up))
-        .route("/is_leader", post(operators::is_leader))
-        .route("/merge_conflict", post(restore::merge_conflict))
-        .route("/override_all_data", post(restore::override_all_data))
-        .route("/service_down", post(operators::service_down))
-        .route("/service_up", post(operators::service_up))
+fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
+    match pattern {
+        "/" => get(probes::root),
+        "/livez" => get(probes::livez),
+        "/readyz" => get(probes::readyz),
+        "/leader" => get(probes::leader),
+        "/metrics" => get(metrics::scrape),
+        "/v1/status" => get(probes::status),
+        "/v1/members" => get(members::list),
+        "/v1/users" => get(commands::users),
+        "/v1/users/{*name}" => get(commands::user),
+        "/v1/elections" => get(commands::elections),
+        "/v1/elections/{*name}" => get(commands::election),
+        "/v1/docs" => get(docs::list),
+        "/v1/docs/" | "/v1/docs/{*key}" => get(docs::get),
+        "/v1/conflicts" => get(conflicts::list),
+        "/v1/conflicts/{*id}" => get(conflicts::get),
+        "/v1/roles" => get(roles::list),
+        "/v1/roles/{*role}" => get(roles::get),
+        "/v1/processes" => get(processes::list),
+        "/v1/processes/{*id}" => get(processes::get),
+        "/v1/feed" => get(feed::follow),
+        "/v1/channels/{*name}" => get(channels::listen),
+        "/v1/tokens" => get(tokens::list),
+        "/v1/backup" => get(backup::backup),
+        _ => unserved("GET", pattern),
+    }
 }
 
-fn operators() -> Router<Arc<Context>> {
-    Router::new()
-        .route("/elect", post(operators::elect))
-        .route("/handoff", post(operators::handoff))
-        .route("/form", post(operators::form))
-        .route("/v1/backup", get(backup::backup))
-        .route("/v1/restore", post(restore_backup::restore))
-        .route("/v1/members", get(members::list).post(members::change))
+/// The seed's own routes are here as an operator calls them: a peer's calls never come here.
+fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
+    match pattern {
+        "/v1/commands" => post(commands::run),
+        "/v1/docs/" | "/v1/docs/{*key}" => post(docs::renew),
+        "/v1/conflicts/{*id}" => post(conflicts::resolve),
+        "/v1/roles/{*role}" => post(role_operation),
+        "/v1/processes/{*id}" => post(processes::heartbeat),
+        "/v1/channels/{*name}" => post(channels::publish),
+        "/v1/tokens" => post(tokens::create),
+        "/v1/restore" => post(restore_backup::restore),
+        "/v1/members" => post(members::change),
+        "/heartbeat" | "/hearbeat" => post(operators::heartbeat),
+        "/writesync" => post(operators::writesync),
+        "/declare_capability" => post(operators::declare_capability),
+        "/recv_elect" => post(operators::recv_elect),
+        "/catch_up" => post(catch_up::catch_up),
+        "/is_leader" => post(operators::is_leader),
+        "/merge_conflict" => post(restore::merge_conflict),
+        "/override_all_data" => post(restore::override_all_data),
+        "/service_down" => post(operators::service_down),
+        "/service_up" => post(operators::service_up),
+        "/elect" => post(operators::elect),
+        "/handoff" => post(operators::handoff),
+        "/form" => post(operators::form),
+        _ => unserved("POST", pattern),
+    }
+}
+
+/// The table and the handlers are written by the same hand: a test makes a router of them.
+fn unserved(method: &str, pattern: &str) -> ! {
+    unreachable!("no handler answers {method} {pattern}")
 }
 
 /// `…/{role}/hold` and `…/{role}/tie` answer with a stream, the others with one response.

@@ -100,7 +100,6 @@ pub async fn is_leader(State(context): State<Arc<Context>>, request: ClientReque
 }
 
 pub async fn service_down(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    context.admin.check(&request.parts.headers)?;
     let Down { ttl_ms, reason } = request.object()?;
     let (ttl_ms, reason) = (ttl_ms.unwrap_or(TTL_DEFAULT_MS), reason.unwrap_or_default());
     if !(1..=TTL_MOST_MS).contains(&ttl_ms) {
@@ -122,7 +121,6 @@ pub async fn service_down(State(context): State<Arc<Context>>, request: ClientRe
 }
 
 pub async fn service_up(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    context.admin.check(&request.parts.headers)?;
     request.object::<NoFields>()?;
     as_leader(&context, &request, || async {
         context.handle.service(ServiceChange::Up { owner: Owner::Operator }).await?;
@@ -132,13 +130,11 @@ pub async fn service_up(State(context): State<Arc<Context>>, request: ClientRequ
 }
 
 pub async fn elect(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    context.admin.check(&request.parts.headers)?;
     let heir = request.object::<Named>()?.node(&context)?;
     hand_over(&context, &request, Some(heir)).await
 }
 
 pub async fn handoff(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    context.admin.check(&request.parts.headers)?;
     request.object::<NoFields>()?;
     hand_over(&context, &request, None).await
 }
@@ -164,7 +160,6 @@ where
 
 /// This node's own business: there is no leader yet.
 pub async fn form(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    context.admin.check(&request.parts.headers)?;
     let without = request.object::<Missing>()?.without.unwrap_or_default();
     let without = without.into_iter().map(|node| member(&context, "without", node));
     let without = without.collect::<Result<BTreeSet<_>, _>>()?;

@@ -41,7 +41,6 @@ struct Restored<'a> {
 
 pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
-    context.admin.check(&parts.headers)?;
     check_kind(&parts)?;
     let replaces_other = replaces_other(&parts)?;
     if let Some(leader) = context.other_leader() {

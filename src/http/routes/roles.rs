@@ -99,7 +99,6 @@ pub async fn acquired(
 }
 
 async fn elect(context: &Arc<Context>, request: &ClientRequest, role: Text) -> Answer {
-    context.admin.check(&request.parts.headers)?;
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
     let claim = Arc::new(Claim::of_body(request.raw()?)?);

@@ -16,12 +16,12 @@ use tower::Service;
 use super::held::Account;
 use super::seated::Seated;
 use crate::http::answer::{
-    Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, empty, set_leader, set_view, value_of,
+    Code, EPOCH, INDEX, LEADER, NODE, Problem, REQUEST_ID, empty, set_leader, set_view, value_of,
 };
 use crate::http::peer::PeerEndpoint;
 use crate::http::request::{
-    Caller, Class, ConnectionTimeouts, Context, Counted, Seat, allow, has_dot_segments, host, is_preflight,
-    no_memory, origin, preflight,
+    Called, Caller, Class, ConnectionTimeouts, Context, Counted, Judged, Seat, Shown, allow,
+    has_dot_segments, host, is_preflight, no_memory, origin, preflight,
 };
 use crate::http::routes;
 use crate::http::spans::{Span, TRACEPARENT, TraceContext};
@@ -42,7 +42,9 @@ impl Front {
         Front { router: routes::router(context.clone()), peers: PeerEndpoint::new(&context), context }
     }
 
-    pub async fn answer(&self, request: Request) -> Response<Body> {
+    pub async fn answer(&self, mut request: Request) -> Response<Body> {
+        let shown = self.context.look(request.headers());
+        request.extensions_mut().insert(shown);
         let page = self.check_web(&request);
         match (&page, peer_route(&request)) {
             (Ok(_), Some(route)) => {
@@ -63,12 +65,29 @@ impl Front {
         let line = AccessLog::begin(&request);
         let counted = Counted::begin(request.uri().path());
         let traced = Traced::begin(&mut request, &self.context);
+        let called =
+            self.context.audit.is_on().then(|| (request.method().clone(), request.uri().path().to_string()));
         let reader = Reader::of(&request);
         let (page, mut response) = match page {
             Ok(page) => (page, self.admitted(request).await),
             Err(problem) => (None, problem.into_response()),
         };
-        if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let judged = response.extensions_mut().remove::<Judged>();
+        let problem = response.extensions_mut().remove::<Problem>();
+        if let Some(((method, path), judged)) = called.zip(judged) {
+            self.context.audit.tell(&Called {
+                at: self.context.handle.wall(),
+                node: self.context.me(),
+                request_id: id.to_str().unwrap_or_default(),
+                judged,
+                method: &method,
+                path: &path,
+                status: response.status(),
+                code: problem.as_ref().map(|problem| problem.code().name()),
+                index: response.headers().get(INDEX),
+            });
+        }
+        if let Some(problem) = problem {
             response = self.render(&problem, &response, &id);
         }
         response = reader.account(response).unwrap_or_else(|problem| self.render(&problem, &empty(), &id));
@@ -91,7 +110,7 @@ impl Front {
         let (context, host) = (&self.context, host(request)?);
         let is_peer = || peer_route(request).is_some() && context.setup.secret.is_some();
         // Whoever can show a credential, or will have to prove that it has one, is no page.
-        if !is_peer() && !context.admin.is_shown(request.headers()) {
+        if !is_peer() && !matches!(request.extensions().get(), Some(Shown::Right(_))) {
             context.web.check_host(host, |name| context.is_member_name(name))?;
         }
         context.web.check_origin(request)
@@ -130,7 +149,8 @@ impl Front {
             return Ok(None);
         };
         let extensions = request.extensions();
-        if extensions.get::<Reserved>().is_some() && !self.context.admin.is_shown(request.headers()) {
+        let may_order = || matches!(extensions.get(), Some(Shown::Right(principal)) if principal.may_order());
+        if extensions.get::<Reserved>().is_some() && !may_order() {
             return Err(beyond("connections to this node"));
         }
         let caller = extensions.get::<Arc<Caller>>().map(|caller| caller.origin);

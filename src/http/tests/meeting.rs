@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::node::{limits, web};
+use super::node::{guard, limits, web};
 use super::{Answer, request};
 use crate::driver::{self, Directory, End, Handle, Member, Setup};
 use crate::http::Context;
@@ -79,7 +79,7 @@ pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
     let started = tokio::task::spawn_blocking(move || driver::start(own, &dir, Default::default())).await;
     let started = started.expect("nobody panics").expect("the directory opens");
     let handle = started.handle.clone();
-    let context = Context::new(started.handle, setup, limits(), None, web(), address);
+    let context = Context::new(started.handle, setup, limits(), guard(None, None), web());
     let context = Arc::new(context.expect("a client can be made"));
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(serve(listener, context.clone(), tokio::runtime::Handle::current(), stopped));

@@ -1,5 +1,6 @@
 //! The routes against a node whose loop is a small task with the real store: all that HTTP sees of a node is its handle.
 
+mod access;
 mod browsers;
 mod bulk;
 mod conflicts;

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-pub use super::options::{Options, limits, web};
+pub use super::options::{Options, guard, limits, web};
 use super::setups::{desk, setup};
 use super::{Answer, request};
 use crate::driver::Chunk;
@@ -84,12 +84,10 @@ impl Node {
         let (controls, ordered) = mpsc::channel(16);
         let seen = Seen::default();
         tokio::spawn(Loop::new(me, desk, seen.clone(), options.mode).run(ordered));
-        let listen = addresses[me.0 as usize - 1];
         let mut setup = setup(me, addresses, options.elsewhere);
         (setup.settings.mode, setup.cluster.mode) = (options.mode, mode_name(options.mode).to_string());
         let setup = Arc::new(setup);
-        let context =
-            Context::new(handle, setup, options.limits.clone(), options.token, options.web(), listen);
+        let context = Context::new(handle, setup, options.limits.clone(), options.guard(), options.web());
         let context = Arc::new(context.expect("a client can be made"));
         Node { front: Front::new(context.clone()), context, seen, controls, listener: Some(listener) }
     }
@@ -205,6 +203,7 @@ impl Loop {
     }
 
     fn show(&self) {
+        self.desk.signs.let_in(&self.store);
         self.desk.show(self.leader, self.epoch(), self.store.applied().index);
     }
 

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use crate::config::HttpLimits;
-use crate::http::Web;
+use crate::http::{Guard, Web};
 use crate::protocol::Mode;
+use crate::store::Grant;
 
 #[derive(Debug)]
 pub struct Options {
     pub limits: HttpLimits,
     pub token: Option<&'static str>,
+    /// What a call without a credential may do, if not everything.
+    pub anonymous: Option<&'static str>,
     /// Where the others are, if not on this machine.
     pub elsewhere: Option<&'static str>,
     pub mode: Mode,
@@ -19,7 +22,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { limits: limits(), token: None, elsewhere: None, mode: Mode::Safe, origins: &[] }
+        Options {
+            limits: limits(),
+            token: None,
+            anonymous: None,
+            elsewhere: None,
+            mode: Mode::Safe,
+            origins: &[],
+        }
     }
 }
 
@@ -42,12 +52,24 @@ pub fn limits() -> HttpLimits {
     }
 }
 
+pub fn guard(token: Option<&str>, anonymous: Option<&str>) -> Guard {
+    let text = anonymous.unwrap_or("read,write,watch *");
+    let grants = text.split(';').filter(|text| !text.is_empty());
+    let grants = grants.map(|text| Grant::parse(text).expect("a grant")).collect();
+    Guard::new(token, &grants, token.is_none() && anonymous.is_none())
+}
+
 /// These tests call every node x.
 pub fn web() -> Web {
     Web { hosts: vec!["x".to_string()], origins: Vec::new() }
 }
 
 impl Options {
+    /// As on a loopback listener, unless told.
+    pub fn guard(&self) -> Guard {
+        guard(self.token, self.anonymous)
+    }
+
     pub fn web(&self) -> Web {
         Web { origins: self.origins.iter().map(|origin| origin.to_string()).collect(), ..web() }
     }

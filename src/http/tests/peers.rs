@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 
 use super::Answer;
-use super::node::{limits, web};
+use super::node::{guard, limits, web};
 use super::setups::{desk, setup};
 use crate::driver::Setup;
 use crate::driver::api::{Desk, Handle, PeerAsk, PeerState};
@@ -41,7 +41,7 @@ pub fn with_desk(mode: Mode, secret: Option<Secret>, (handle, desk): (Handle, De
     setup.settings.mode = mode;
     setup.secret = secret.map(|secret| Arc::new(Secrets::new(secret, None)));
     let setup = Arc::new(setup);
-    let context = Context::new(handle, setup.clone(), limits(), None, web(), addresses[1]);
+    let context = Context::new(handle, setup.clone(), limits(), guard(None, None), web());
     Node { front: Front::new(Arc::new(context.expect("a client can be made"))), desk, setup }
 }
 

@@ -121,7 +121,7 @@ async fn controls_need_the_token() {
         assert_eq!(none.problem(), (401, "unauthorized".to_string()), "{line}");
         assert_eq!(none.header("www-authenticate"), "Bearer realm=\"eldest\"", "{line}");
         let wrong = node.call(line, &[("authorization", "Bearer x")], body).await;
-        assert_eq!(wrong.problem(), (403, "forbidden".to_string()), "{line}");
+        assert_eq!(wrong.problem(), (401, "unauthorized".to_string()), "{line}");
         assert!(node.seen().is_empty(), "{line}");
     }
     assert_eq!(node.call("POST /service_up", &[("authorization", &right)], "").await.status, 200);

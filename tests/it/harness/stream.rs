@@ -29,17 +29,30 @@ pub enum Told {
 impl Cluster {
     /// What this node tells under this path; the status, if that is nothing, or none if it does not answer.
     pub async fn events(&self, id: u32, path: &str) -> Result<Events, Option<u16>> {
-        self.stream(Method::GET, id, path).await
+        self.stream(Method::GET, id, path, None).await
+    }
+
+    /// The same for whoever has this token.
+    pub async fn events_by(&self, id: u32, path: &str, token: &str) -> Result<Events, Option<u16>> {
+        self.stream(Method::GET, id, path, Some(token)).await
     }
 
     /// The same, where the route wants to be posted to.
     pub async fn posted(&self, id: u32, path: &str) -> Result<Events, Option<u16>> {
-        self.stream(Method::POST, id, path).await
+        self.stream(Method::POST, id, path, None).await
     }
 
-    async fn stream(&self, method: Method, id: u32, path: &str) -> Result<Events, Option<u16>> {
-        let request = self.client().request(method, format!("{}{path}", self.node(id).url())).send();
-        let response = tokio::time::timeout(BEGIN, request).await.map_err(|_| None)?.map_err(|_| None)?;
+    async fn stream(
+        &self,
+        method: Method,
+        id: u32,
+        path: &str,
+        token: Option<&str>,
+    ) -> Result<Events, Option<u16>> {
+        let request = self.client().request(method, format!("{}{path}", self.node(id).url()));
+        let request = token.into_iter().fold(request, |request, token| request.bearer_auth(token));
+        let response =
+            tokio::time::timeout(BEGIN, request.send()).await.map_err(|_| None)?.map_err(|_| None)?;
         match response.status().as_u16() {
             200 => Ok(Events { response, buffer: Vec::new() }),
             status => Err(Some(status)),

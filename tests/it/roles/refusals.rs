@@ -71,7 +71,7 @@ async fn naming_a_holder_is_an_operators() {
     let asks = Asks { cluster: &cluster, node: 2 };
     problem(&asks.elect("r", "a").await, 401, "unauthorized");
     let call = Call::post("/v1/roles/r/elect").json(&json!({"instance_id": "a"}));
-    for (credential, status, code) in [("Bearer wrong", 403, "forbidden")] {
+    for (credential, status, code) in [("Bearer wrong", 401, "unauthorized")] {
         let answer = cluster.answer(2, call.clone().header("authorization", credential)).await;
         problem(&answer, status, code);
     }

@@ -137,7 +137,9 @@ impl History {
         let superseded = |number: usize| here.iter().any(|other| self.facts[*other].knew.holds(number));
         let mut rivals: Vec<Rival<'_>> =
             here.iter().filter(|number| !superseded(**number)).filter_map(|n| self.rival(*n, key)).collect();
-        rivals.sort_by_key(Rival::rank);
+        // A revoked token stays revoked, whoever had it (P56).
+        let is_back = |rival: &Rival| matches!(key, Key::Access(_)) && rival.entry.is_some();
+        rivals.sort_by_key(|rival| (is_back(rival), rival.rank()));
         rivals
     }
 

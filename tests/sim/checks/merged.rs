@@ -31,7 +31,8 @@ pub fn state(history: &History, node: NodeId, side: &Side, vector: &Vector) -> C
 /// What has lost by the records known, and must be in the journal.
 pub fn losers(history: &History, side: &Side) -> BTreeSet<Position> {
     let mut losers = BTreeSet::new();
-    for key in history.keys() {
+    // What a token lost says is for nobody to decide (P56).
+    for key in history.keys().filter(|key| key.is_data()) {
         let rivals = history.rivals(key, &side.known);
         let found = side.store.entry(key);
         // A settled deletion may take part no more: what is there has won, if it may.

@@ -82,7 +82,11 @@ impl Restored {
         ensure(at == record.index(), NAME, || format!("{node}: {record} does again what was done at {at}"))?;
         let leases = |store: &Store| store.leases().filter(|(name, _)| name.ages()).collect::<Vec<_>>();
         let same = leases(before) == leases(after) && before.last_token() == after.last_token();
-        ensure(same, NAME, || format!("{node}: {record} changes a lease or the newest token"))
+        ensure(same, NAME, || format!("{node}: {record} changes a lease or the newest token"))?;
+        let tokens = |store: &Store| store.tokens(None, usize::MAX).items;
+        ensure(tokens(before) == tokens(after), "P56 a restore keeps tokens", || {
+            format!("{node}: {record} leaves {:?} of {:?}", tokens(after), tokens(before))
+        })
     }
 
     /// Surely not applied, now or later (I8).

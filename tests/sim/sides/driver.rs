@@ -151,7 +151,7 @@ impl World {
 
 /// What a record wrote, under which keys, of the data that clients see.
 fn changes(side: &Side, keys: &[Key]) -> Vec<Change> {
-    let data = |key: &&Key| matches!(key, Key::Doc(_) | Key::Election(_) | Key::User(_) | Key::Vote(_));
+    let data = |key: &&Key| key.is_data() || matches!(key, Key::Access(_));
     let keys: BTreeSet<&Key> = keys.iter().filter(data).collect();
     keys.into_iter().map(|key| Change { key: key.clone(), entry: side.store.entry(key) }).collect()
 }

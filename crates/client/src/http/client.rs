@@ -59,10 +59,15 @@ impl ClientBuilder {
         self
     }
 
-    /// For orders, where the cluster asks for it.
-    pub fn admin_token(mut self, token: impl Into<String>) -> ClientBuilder {
+    /// Where the cluster lets in by tokens: one whose grants cover what this client does.
+    pub fn token(mut self, token: impl Into<String>) -> ClientBuilder {
         self.credential = Some(token.into());
         self
+    }
+
+    /// For orders, where the cluster asks for it: what may do everything else as well.
+    pub fn admin_token(self, token: impl Into<String>) -> ClientBuilder {
+        self.token(token)
     }
 
     /// What this client shows for what it holds: 1 to 256 ASCII characters that nobody else knows. Drawn anew for each client unless

@@ -86,6 +86,10 @@ pub enum Mutant {
     StateGrowsOn,
     /// P55: a full state takes nothing at all.
     FullStateTakesNothing,
+    /// P56: a merge brings back a token that one of the sides has revoked.
+    RevokedReturns,
+    /// P56: a restore leaves no token as it was.
+    RestoreDropsTokens,
     /// P7: a record of an older epoch is committed by counting.
     CommitOldEpoch,
     /// P7: one acknowledgement less than a majority commits.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Event, Impasse};
-use crate::store::{Applied, DocEnded, Key, LeaseEvent, Store};
+use crate::store::{Applied, DocEnded, Key, LeaseEvent, Store, TokenEvent};
 use crate::types::{Entry, Epoch, Member, NodeId, Owner, Position, Record, Text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +24,13 @@ pub enum Kind {
     ServiceUp,
     MembersChanged,
     MergeCalledOff,
+    TokenCreated,
+    TokenRevoked,
 }
 
 /// Some kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds(u16);
+pub struct Kinds(u32);
 
 /// An event before it has its place among the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +79,7 @@ pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Ve
     let ended = applied.ended.iter().map(|(key, why)| (key, *why)).collect();
     changes(store, &applied.changes, false, &ended, &mut drafts);
     drafts.extend(applied.events.iter().map(lease));
+    drafts.extend(applied.tokens.iter().map(token));
     drafts
 }
 
@@ -86,6 +89,7 @@ pub(super) fn of_merge(store: &Store, before: &Store, changed: &[Key], ended: &[
     let ended = ended.iter().map(|key| (key, DocEnded::WithLease)).collect();
     changes(store, changed, true, &ended, &mut drafts);
     drafts.extend(store.lease_events_since(before, changed).iter().map(lease));
+    drafts.extend(store.token_events_since(before, changed).iter().map(token));
     drafts
 }
 
@@ -214,6 +218,15 @@ fn lease(event: &LeaseEvent) -> Draft {
     Draft::rare(kind, Some(event.name().clone()), event.members())
 }
 
+/// Without its hash.
+fn token(event: &TokenEvent) -> Draft {
+    let kind = match event {
+        TokenEvent::Created { .. } => Kind::TokenCreated,
+        TokenEvent::Revoked { .. } => Kind::TokenRevoked,
+    };
+    Draft::rare(kind, None, event.members())
+}
+
 /// One that has come; nothing is told of one that has gone, which a client's own order did.
 fn conflict(store: &Store, id: &str) -> Option<Draft> {
     let view = store.conflict(id)?;
@@ -246,7 +259,7 @@ impl Draft {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 17] = [
         Kind::Change,
         Kind::NewLeader,
         Kind::NewState,
@@ -262,6 +275,8 @@ impl Kind {
         Kind::ServiceUp,
         Kind::MembersChanged,
         Kind::MergeCalledOff,
+        Kind::TokenCreated,
+        Kind::TokenRevoked,
     ];
 
     pub fn name(self) -> &'static str {
@@ -281,6 +296,8 @@ impl Kind {
             Kind::ServiceUp => "service_up",
             Kind::MembersChanged => "members_changed",
             Kind::MergeCalledOff => "merge_called_off",
+            Kind::TokenCreated => "token_created",
+            Kind::TokenRevoked => "token_revoked",
         }
     }
 

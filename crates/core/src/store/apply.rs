@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::command::{Command, Created, Operation, Reason, Rejection, Reply, Unreadable};
+use super::data::{TokenEffects, TokenEvent};
 use super::documents::{Restored, is_step};
 use super::encoding::CALLS_MOST;
 use super::leases::{DocEnded, Effects, LeaseEvent};
@@ -21,6 +22,8 @@ pub struct Applied {
     pub events: Vec<LeaseEvent>,
     /// Documents that ended by themselves.
     pub ended: Vec<(Text, DocEnded)>,
+    /// What became of clients' tokens.
+    pub tokens: Vec<TokenEvent>,
     /// All data has been replaced: there is no list of what changed.
     pub restored: bool,
 }
@@ -47,6 +50,7 @@ pub struct Changes {
     keys: Vec<Key>,
     events: Vec<LeaseEvent>,
     ended: Vec<(Text, DocEnded)>,
+    tokens: Vec<TokenEvent>,
     created: Vec<u16>,
 }
 
@@ -79,15 +83,16 @@ impl Store {
             Some((command, call)) => self.run(&command, call, &mut made),
             None => Ok(Reply::none()),
         };
-        let Changes { keys: changes, events, ended, .. } = made;
-        Ok(Applied { outcome, changes, events, ended, restored: false })
+        let Changes { keys: changes, events, ended, tokens, .. } = made;
+        Ok(Applied { outcome, changes, events, ended, tokens, restored: false })
     }
 
     fn apply_step(&mut self, record: &Record, step: &Payload) -> Result<Applied, Unreadable> {
         let Restored { outcome, changes, restored } = self.apply_restore(record, step)?;
         self.applied = record.position;
         self.stamp = record.stamp;
-        Ok(Applied { outcome, changes, events: Vec::new(), ended: Vec::new(), restored })
+        let (events, ended, tokens) = Default::default();
+        Ok(Applied { outcome, changes, events, ended, tokens, restored })
     }
 
     fn forget_old_calls(&mut self, changes: &mut Vec<Key>) {
@@ -114,16 +119,15 @@ impl Store {
 
     /// What a command would come to if its record were written now, with the stamp `now`.
     pub fn judge(&self, command: &Command, call: Option<Call>, now: Stamp) -> Judged {
-        if let Some(call) = call {
-            if let Some((at, first)) = self.first_answer(command, call) {
-                return match first {
-                    Ok(reply) => Judged::Replay { at, reply },
-                    Err(rejection) => Judged::Rejected(rejection),
-                };
-            }
-            if self.is_mergeable() && self.idempotency_keys.are_full_for(call.who, now.cluster) {
-                return Judged::TooManyKeys;
-            }
+        if let Some((at, first)) = self.first_answer(command, call) {
+            return match first {
+                Ok(reply) => Judged::Replay { at, reply },
+                Err(rejection) => Judged::Rejected(rejection),
+            };
+        }
+        let full = |call: Call| self.idempotency_keys.are_full_for(call.who, now.cluster);
+        if self.is_mergeable() && call.is_some_and(full) {
+            return Judged::TooManyKeys;
         }
         match self.would(command, now.wall) {
             Ok(()) => Judged::Accept,
@@ -146,8 +150,16 @@ impl Store {
         self.idempotency_keys.get(call.key).is_some_and(|first| first.body == call.body)
     }
 
-    /// The answer to an earlier call with the same key.
-    fn first_answer(&self, command: &Command, call: Call) -> Option<(Position, Result<Reply, Rejection>)> {
+    /// The answer to an earlier call with the same key; a token that stands is told by itself.
+    fn first_answer(
+        &self,
+        command: &Command,
+        call: Option<Call>,
+    ) -> Option<(Position, Result<Reply, Rejection>)> {
+        if let Some(at) = self.made_before(command) {
+            return Some((at, Ok(Reply::new(command, &self.rev(at), &None))));
+        }
+        let call = call?;
         let first = self.idempotency_keys.get(call.key)?;
         let answer = match first.body == call.body {
             true => Ok(Reply::new(command, &self.rev(first.at), &first.created)),
@@ -157,7 +169,7 @@ impl Store {
     }
 
     fn run(&mut self, command: &Command, call: Option<Call>, all: &mut Changes) -> Result<Reply, Rejection> {
-        if let Some((_, answer)) = call.and_then(|call| self.first_answer(command, call)) {
+        if let Some((_, answer)) = self.first_answer(command, call) {
             return answer;
         }
         let (at, stamp, mut made) = (self.applied, self.stamp, Changes::default());
@@ -175,6 +187,7 @@ impl Store {
         all.keys.append(&mut made.keys);
         all.events.append(&mut made.events);
         all.ended.append(&mut made.ended);
+        all.tokens.append(&mut made.tokens);
         let created: Created = (!made.created.is_empty()).then(|| made.created.into());
         let reply = Reply::new(command, &self.rev(at), &created);
         if let Some(call) = call {
@@ -223,6 +236,10 @@ impl Store {
                     Effects { at, wall, changes, events: &mut made.events, ended: &mut made.ended };
                 self.carry_out_lease(operation, &mut effects);
             }
+            Operation::Token(operation) => {
+                let mut effects = TokenEffects { at, wall, changes, events: &mut made.tokens };
+                self.carry_out_token(operation, &mut effects);
+            }
             Operation::ApplyConflict { id } => self.apply_conflict(id, at, changes),
             Operation::DropConflict { id } => self.drop_conflict(id, at, changes),
             operation => {
@@ -238,6 +255,7 @@ impl Store {
     fn check(&self, operation: &Operation, wall: WallTime) -> Result<(), Reason> {
         match operation {
             Operation::Lease(operation) => self.check_lease(operation),
+            Operation::Token(operation) => self.check_token(operation, wall),
             Operation::ApplyConflict { id } => self.check_apply_conflict(id),
             Operation::DropConflict { id } => self.check_conflict(id),
             operation => self.check_data(operation, wall),

@@ -1,4 +1,4 @@
-//! The replicated state: users, elections, votes, documents, roles and processes, and the calls that were carried out.
+//! The replicated state: users, elections, votes, documents, roles, processes and tokens, and the calls that were carried out.
 //!
 //! ```text
 //! client's JSON ── Command::parse ──► Command ── judge ──► to_payload ──► the log
@@ -9,9 +9,10 @@
 //!
 //! The rooms, lowest first; each imports only from those before it:
 //!
-//! - `encoding` reads and writes values, `command` is what clients can ask for, `tables` hold the entries, `state` is the
+//! - `encoding` reads and writes values, `access` says what a token's grants cover,
+//!   `command` is what clients can ask for, `tables` hold the entries, `state` is the
 //!   tables together.
-//! - `data` has the rules and views of users, elections and documents, `leases` those of roles and processes.
+//! - `data` has the rules and views of users, elections, documents and tokens, `leases` those of roles and processes.
 //! - `merge` makes two histories one, in available mode.
 //! - `documents` are the state as one JSON document, and restores from it.
 //! - `apply` strings rules, batches and remembered calls together: from a record to the next state.
@@ -21,6 +22,7 @@
 //! here reads a clock, does IO or draws a number. What comes from clients, disks and peers is answered with an error and
 //! never a panic; a record applied out of turn is a bug of this program, and panics.
 
+mod access;
 mod apply;
 mod command;
 mod data;
@@ -34,25 +36,26 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use access::{Area, BadGrant, Grant, Grants, TokenHash, TokenId, Verb};
 pub use apply::{Applied, Judged};
 pub use command::{
     Acquisition, BadCommand, COMMANDS, Claim, Command, Condition, Ending, Kind, LeaseOperation, Leases,
-    NewElection, NewProcess, NewUser, Operation, Reason, Rejection, Reply, Rule, SecretHash, Tenure, Tether,
-    Thing, Unreadable, lease_name, lease_path,
+    NewElection, NewProcess, NewToken, NewUser, Operation, Reason, Rejection, Reply, Rule, SecretHash,
+    Tenure, Tether, Thing, TokenOperation, Unreadable, lease_name, lease_path,
 };
-pub use data::{DocItem, DocView, ElectionView, UserView};
+pub use data::{DocItem, DocView, ElectionView, Gone, TokenEvent, TokenView, UserView};
 pub use documents::{
     BadDocument, BadRow, Guard, RowSteps, Steps, give_up_restore, merge_steps, restore_steps,
 };
 pub use encoding::date::text as date_text;
 pub use encoding::{
     BATCH_MOST, BadField, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, CONFLICT_ID_MOST, DEPTH_MOST, DOC_TTL_MOST,
-    FORGOTTEN_MOST, GROUPS_MOST, Json, KEY_MOST, METADATA_MOST, NAME_MOST, OPERATIONS_MOST, PAGE_BYTES_MOST,
-    PAGE_MOST, PROCESS_TTL, Problem, REV_MOST, ROLE_TTL, TETHERED_MOST, TOMBSTONES_MOST, TTL_LEAST, TTL_MOST,
-    VALUE_MOST, compact,
+    FORGOTTEN_MOST, GRANTS_MOST, GROUPS_MOST, Json, KEY_MOST, METADATA_MOST, NAME_MOST, OPERATIONS_MOST,
+    PAGE_BYTES_MOST, PAGE_MOST, PROCESS_TTL, Problem, REV_MOST, ROLE_TTL, TETHERED_MOST, TOKEN_NAME_MOST,
+    TOKEN_TTL_MOST, TOKENS_MOST, TOMBSTONES_MOST, TTL_LEAST, TTL_MOST, VALUE_MOST, compact,
 };
 pub use leases::{DocEnded, Ended, LeaseEvent, ProcessFilter};
 pub use merge::{ConflictView, Difference, Merged, Print, entry_in, write_entry};
 pub use quota::Quota;
 pub use state::{Loader, Store};
-pub use tables::{Bond, Conflict, Key, Lifetime, Page, Process, Role, TABLES, Version};
+pub use tables::{Bond, Conflict, Key, Lifetime, Page, Process, Role, TABLES, Token, Version};

@@ -68,7 +68,10 @@ impl Store {
 
     /// How large it is without clients' data: what a restore leaves as it is.
     pub fn bytes_that_stay(&self) -> u64 {
-        self.roles.bytes() + self.processes.bytes() + self.idempotency_keys.table().bytes()
+        self.roles.bytes()
+            + self.processes.bytes()
+            + self.access.bytes()
+            + self.idempotency_keys.table().bytes()
     }
 
     /// How large it is as it would be counted anew.
@@ -81,6 +84,7 @@ impl Store {
             self.docs.table().bytes_anew(),
             self.roles.bytes_anew(),
             self.processes.bytes_anew(),
+            self.access.bytes_anew(),
             self.idempotency_keys.table().bytes_anew(),
         ];
         data.into_iter().sum()

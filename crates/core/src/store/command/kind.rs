@@ -5,7 +5,7 @@ use crate::types::{FORMAT, Format};
 /// The newest format of commands that this binary reads (P23).
 pub const COMMANDS: Format = FORMAT;
 
-/// Of commands that say when a document ends: nodes that have not shown that they read it cannot be sent one.
+/// Of commands that say when a document ends, and of tokens: nodes that have not shown that they read it cannot be sent one.
 pub const ENDINGS: Format = Format(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,10 +25,12 @@ pub enum Kind {
     AgeLeases = 108,
     PutProcess = 117,
     RemoveProcess = 118,
+    CreateToken = 121,
+    RevokeToken = 122,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 17] = [
         Kind::CreateUser,
         Kind::RemoveUser,
         Kind::CreateElection,
@@ -44,6 +46,8 @@ impl Kind {
         Kind::AgeLeases,
         Kind::PutProcess,
         Kind::RemoveProcess,
+        Kind::CreateToken,
+        Kind::RevokeToken,
     ];
 
     pub fn number(self) -> u16 {
@@ -72,6 +76,8 @@ impl Kind {
             Kind::AgeLeases => "AgeLeases",
             Kind::PutProcess => "PutProcess",
             Kind::RemoveProcess => "RemoveProcess",
+            Kind::CreateToken => "CreateToken",
+            Kind::RevokeToken => "RevokeToken",
         }
     }
 
@@ -81,8 +87,18 @@ impl Kind {
         matches!(self, AcquireRole | ReleaseRole | EndLeases | AgeLeases | PutProcess | RemoveProcess)
     }
 
+    /// Tokens do, too: they are orders.
+    fn is_of_tokens(self) -> bool {
+        matches!(self, Kind::CreateToken | Kind::RevokeToken)
+    }
+
+    /// Whether it is a record of its own: no batch holds it, and no client sends it as a command.
+    pub fn stands_alone(self) -> bool {
+        self.is_of_leases() || self.is_of_tokens()
+    }
+
     /// What clients may send as a command.
     pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name && !kind.is_of_leases())
+        Kind::ALL.into_iter().find(|kind| kind.name() == name && !kind.stands_alone())
     }
 }

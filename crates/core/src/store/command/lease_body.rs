@@ -75,13 +75,14 @@ impl Tenure {
 }
 
 impl Command {
-    /// A record's text as readers are shown it: without what holders show (P53).
+    /// A record's text as readers are shown it: without what holders show (P53), and without the hashes of tokens (P56).
     pub fn shown(payload: &Payload) -> Text {
         match Command::from_payload(payload) {
             Ok(Command::Single(Operation::Lease(operation))) => {
                 let shown = Operation::Lease(LeaseOperation::clone(&operation).without_secret().into());
                 Command::Single(shown).to_payload(None).text
             }
+            Ok(Command::Single(Operation::Token(operation))) => operation.shown(),
             _ => payload.text.clone(),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! - `lifetime` says when a document ends by itself.
 //! - `kind` numbers and names the commands; `operations` are those of users, elections and documents, `leases` those of roles
-//!   and processes.
+//!   and processes, `tokens` those of clients' tokens.
 //! - `parse` reads a command from a client or from the log, `lease_body` what clients send about leases, `secret` what they show beside it.
 //! - `outcome` is the reply to a command that was carried out, or the reason why it was rejected.
 
@@ -14,6 +14,7 @@ mod operations;
 mod outcome;
 mod parse;
 mod secret;
+mod tokens;
 
 pub use kind::{COMMANDS, ENDINGS, Kind};
 pub use lease_body::{Acquisition, Tenure, lease_name};
@@ -23,3 +24,4 @@ pub use operations::{Command, Condition, NewElection, NewUser, Operation};
 pub use outcome::{Created, Reason, Rejection, Reply, Rule, Thing};
 pub use parse::{BadCommand, Unreadable, check_key, new_election, new_user, value_text, value_text_of};
 pub use secret::SecretHash;
+pub use tokens::{NewToken, TokenOperation};

@@ -12,7 +12,7 @@
 //! | 103 | ApplyConflict | `{"id"}`: what a merge overrode is written again |
 //! | 104 | DropConflict | `{"id"}`: the merge was right, the journal may forget it |
 //!
-//! The commands of roles and processes stand in `leases`.
+//! The commands of roles and processes stand in `leases`, those of tokens in `tokens`.
 //!
 //! Unknown members are kept in users and elections, dropped from removals and votes, and refused for documents and conflicts, where a
 //! misspelt condition would otherwise pass for none.
@@ -24,6 +24,8 @@ use std::sync::Arc;
 use super::kind::{ENDINGS, Kind};
 use super::leases::LeaseOperation;
 use super::lifetime::Ending;
+use super::tokens::{NewToken, TokenOperation};
+use crate::store::access::TokenId;
 use crate::store::encoding::{write_list, write_text};
 use crate::types::{Call, Format, Payload, Text};
 
@@ -65,6 +67,8 @@ pub enum Operation {
     },
     /// Of a role or a process.
     Lease(Arc<LeaseOperation>),
+    /// Of a client's token.
+    Token(TokenOperation),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +106,14 @@ pub enum Condition {
 }
 
 impl Command {
+    pub fn create_token(new: NewToken) -> Command {
+        Command::Single(Operation::Token(TokenOperation::Create(new.into())))
+    }
+
+    pub fn revoke_token(id: TokenId) -> Command {
+        Command::Single(Operation::Token(TokenOperation::Revoke { id }))
+    }
+
     pub fn operations(&self) -> &[Operation] {
         match self {
             Command::Single(operation) => std::slice::from_ref(operation),
@@ -127,12 +139,13 @@ impl Command {
 
     /// What a reader of its record needs (P23).
     fn format(&self) -> Format {
-        let of_endings = |operation: &Operation| match operation {
+        let of_second = |operation: &Operation| match operation {
             Operation::PutDoc { ending, .. } => !ending.is_none(),
             Operation::Lease(operation) => operation.names_docs(),
+            Operation::Token(_) => true,
             _ => false,
         };
-        if self.operations().iter().any(of_endings) { ENDINGS } else { Format(1) }
+        if self.operations().iter().any(of_second) { ENDINGS } else { Format(1) }
     }
 }
 
@@ -148,6 +161,7 @@ impl Operation {
             Operation::ApplyConflict { .. } => Kind::ApplyConflict,
             Operation::DropConflict { .. } => Kind::DropConflict,
             Operation::Lease(operation) => operation.kind(),
+            Operation::Token(operation) => operation.kind(),
         }
     }
 
@@ -164,6 +178,7 @@ impl Operation {
             Operation::DeleteDoc { key, .. } => key.len(),
             Operation::ApplyConflict { id } | Operation::DropConflict { id } => id.len(),
             Operation::Lease(operation) => operation.size(),
+            Operation::Token(operation) => operation.size(),
         }
     }
 
@@ -213,6 +228,7 @@ impl Operation {
                 out.write_char('}')
             }
             Operation::Lease(operation) => operation.write(out),
+            Operation::Token(operation) => operation.write(out),
         }
     }
 }

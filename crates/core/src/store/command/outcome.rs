@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::lifetime::lease_path;
 use super::operations::{Command, Operation};
-use crate::store::encoding::{TETHERED_MOST, write_list, write_text};
+use crate::store::encoding::{TETHERED_MOST, TOKENS_MOST, write_list, write_text};
 use crate::types::{LeaseName, Text};
 
 /// The numbers of those operations of a command that made a document where there was none.
@@ -66,6 +66,7 @@ fn write_result(out: &mut dyn Write, operation: &Operation, rev: &str, created: 
         }
         Operation::DeleteDoc { key, .. } => write_name(out, "key", key)?,
         Operation::ApplyConflict { id } | Operation::DropConflict { id } => write_name(out, "id", id)?,
+        Operation::Token(operation) => write_name(out, "id", &operation.id().to_string())?,
         // What has become of a lease is read off the state.
         Operation::Lease(_) => out.write_char('{')?,
     }
@@ -144,6 +145,7 @@ pub enum Thing {
     Document,
     Conflict,
     Process,
+    Token,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +161,8 @@ pub enum Rule {
     TokenAhead,
     /// A backup of another cluster would replace what clients have written (P57).
     OtherCluster,
+    TooManyTokens,
+    TokenRevoked,
 }
 
 impl Rejection {
@@ -199,6 +203,8 @@ impl Rule {
             Rule::JournalFull => "journal_full",
             Rule::TokenAhead => "token_ahead",
             Rule::OtherCluster => "other_cluster",
+            Rule::TooManyTokens => "too_many_tokens",
+            Rule::TokenRevoked => "token_revoked",
         }
     }
 }
@@ -262,6 +268,7 @@ impl Thing {
             Thing::Document => "document",
             Thing::Conflict => "conflict",
             Thing::Process => "process",
+            Thing::Token => "token",
         }
     }
 
@@ -272,6 +279,7 @@ impl Thing {
             Thing::Document => "a document",
             Thing::Conflict => "a conflict",
             Thing::Process => "a process",
+            Thing::Token => "a token",
         }
     }
 }
@@ -293,6 +301,10 @@ impl fmt::Display for Rule {
             }
             Rule::OtherCluster => {
                 "the backup is of another cluster, and this one is not empty: say other_cluster=true to replace what is here"
+            }
+            Rule::TokenRevoked => "a token with this id has been revoked: draw another one",
+            Rule::TooManyTokens => {
+                return write!(f, "there are {TOKENS_MOST} tokens, which is the most: revoke one first");
             }
         };
         write!(f, "{text}")

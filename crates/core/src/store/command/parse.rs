@@ -10,6 +10,7 @@ use super::kind::{COMMANDS, Kind};
 use super::leases::LeaseOperation;
 use super::lifetime::Ending;
 use super::operations::{Command, Condition, NewElection, NewUser, Operation};
+use super::tokens::TokenOperation;
 use crate::store::encoding::{
     BATCH_MOST, BadField, CHOICES_MOST, CONFLICT_ID_MOST, Fields, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST,
     Problem, REV_MOST, compact, date, fields,
@@ -167,7 +168,7 @@ fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
     fields.only(&["type", "payload"])?;
     let number = fields.needed("type")?.get().parse().ok();
     let kind = number.and_then(Kind::numbered).ok_or_else(|| BadField::new("type", Problem::Unknown))?;
-    if kind.is_of_leases() {
+    if kind.stands_alone() {
         return Err(BadField::new("type", Problem::Unknown));
     }
     operation(kind, fields.needed("payload")?).map_err(|error| error.within("payload"))
@@ -177,6 +178,9 @@ fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
     let fields = Fields::read(object)?;
     if let Some(lease) = LeaseOperation::read(kind, &fields) {
         return lease.map(|lease| Operation::Lease(lease.into()));
+    }
+    if let Some(token) = TokenOperation::read(kind, &fields) {
+        return token.map(Operation::Token);
     }
     match kind {
         Kind::CreateUser => new_user(object, &fields).map(|user| Operation::CreateUser(user.into())),

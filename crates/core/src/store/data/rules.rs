@@ -35,7 +35,8 @@ impl Store {
                 })?;
                 self.check_condition(key, condition)
             }
-            Operation::Lease(_) | Operation::ApplyConflict { .. } | Operation::DropConflict { .. } => Ok(()),
+            Operation::Lease(_) | Operation::Token(_) => Ok(()),
+            Operation::ApplyConflict { .. } | Operation::DropConflict { .. } => Ok(()),
         }
     }
 
@@ -109,7 +110,8 @@ impl Store {
             Operation::DeleteDoc { key, .. } => {
                 (Key::Doc(key.clone()), self.docs.remove(key).map(|doc| doc.at))
             }
-            Operation::Lease(_) | Operation::ApplyConflict { .. } | Operation::DropConflict { .. } => {
+            Operation::Lease(_) | Operation::Token(_) => return false,
+            Operation::ApplyConflict { .. } | Operation::DropConflict { .. } => {
                 return false;
             }
         };

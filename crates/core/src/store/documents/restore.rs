@@ -305,8 +305,13 @@ impl Store {
             true => now.idempotency_keys.clone(),
             false => before.idempotency_keys,
         };
+        // Nor are the tokens by which clients are let in: a document from before would let in who has been sent away (P56).
+        let access = match mutant::is_on(Mutant::RestoreDropsTokens) {
+            true => now.access.clone(),
+            false => before.access,
+        };
         let Store { roles, processes, last_token, .. } = before;
-        *self = Store { roles, processes, idempotency_keys, last_token, ..now };
+        *self = Store { roles, processes, access, idempotency_keys, last_token, ..now };
         // All is written anew, and nothing is told of what went.
         for key in self.loose_docs() {
             self.docs.remove(&key);

@@ -35,6 +35,10 @@ pub enum Problem {
         most: i64,
     },
     NotAToken,
+    /// Of a client's token.
+    NotATokenId,
+    /// Why not.
+    NotAGrant(&'static str),
     Empty,
     HasControls,
     Repeated,
@@ -290,6 +294,8 @@ impl fmt::Display for Problem {
             Problem::NotADate => write!(f, "is no date and time of RFC 3339, like 2026-11-30T18:00:00Z"),
             Problem::NotBetween { least, most } => write!(f, "is no whole number from {least} to {most}"),
             Problem::NotAToken => write!(f, "is no token: a whole number below 2^53"),
+            Problem::NotATokenId => write!(f, "is no id of a token: 16 hexadecimal digits in lower case"),
+            Problem::NotAGrant(why) => f.write_str(why),
             Problem::Empty => write!(f, "is empty"),
             Problem::HasControls => write!(f, "has control characters"),
             Problem::Repeated => write!(f, "is there twice"),

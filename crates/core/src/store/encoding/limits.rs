@@ -83,6 +83,18 @@ pub const METADATA_MOST: usize = 16 << 10;
 /// Tokens stay below: up to there every JSON reader keeps whole numbers exact.
 pub const TOKENS_END: u64 = 1 << 53;
 
+/// Tokens of clients: every node looks at all of them when it makes one.
+pub const TOKENS_MOST: usize = 1000;
+
+/// Grants of a token: all of them are looked at with every call.
+pub const GRANTS_MOST: usize = 32;
+
+/// A token's name, in bytes: a line that says to people whose it is.
+pub const TOKEN_NAME_MOST: usize = 128;
+
+/// A token's ttl: ten years. Who wants more means one that stays.
+pub const TOKEN_TTL_MOST: Span = Span::millis(10 * 365 * 24 * 60 * 60 * 1000);
+
 /// Items in a page.
 pub const PAGE_MOST: usize = 1000;
 

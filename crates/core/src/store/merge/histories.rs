@@ -90,6 +90,10 @@ impl Store {
                 decide_lease(&ours, &mut versions, at);
             }
             decide_end(&ours, &mut versions, at);
+            if let Key::Access(_) = key {
+                // Which of them is current depends on them alone (P56): none is kept beside it.
+                versions.truncate(1);
+            }
             if !are_the_same(&versions, &ours) {
                 store.set_versions(&key, &versions, &mut changes);
             }
@@ -237,7 +241,7 @@ fn are_the_same(one: &[Version], other: &[Version]) -> bool {
 }
 
 fn note_lost(key: &Key, versions: &[Version], lost: &mut Vec<Lost>) {
-    let Some((kept, rivals)) = versions.split_first().filter(|_| !matches!(key, Key::Conflict(_))) else {
+    let Some((kept, rivals)) = versions.split_first().filter(|_| key.is_journaled()) else {
         return;
     };
     // An end that nobody asked for is no data.

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::store::Store;
 use crate::store::tables::{
-    Conflict, Doc, Election, Key, Process, Role, Tombstone, User, Version, Vote, Written, ballot_parts,
+    Conflict, Doc, Election, Key, Process, Role, Token, Tombstone, User, Version, Vote, Written, ballot_parts,
 };
 
 impl Store {
@@ -12,6 +12,7 @@ impl Store {
     pub fn entry(&self, key: &Key) -> Option<String> {
         let merging = || self.merging.as_ref();
         match key {
+            Key::Access(id) => self.access.at(id).map(Token::entry),
             Key::Call(key) => self.idempotency_keys.get(*key).map(|call| call.entry()),
             Key::Conflict(id) => merging()?.conflicts.get(id).map(|conflict| conflict.entry()),
             Key::Doc(name) => self.docs.get(name).map(Doc::entry),
@@ -29,6 +30,7 @@ impl Store {
 
     /// All entries, sorted by table and by the bytes of their names.
     pub fn entries(&self) -> impl Iterator<Item = (Key, String)> + '_ {
+        let access = self.access.iter().map(|(id, row)| (Key::Access(*id), row.entry()));
         let calls = self.idempotency_keys.table().iter().map(|(key, row)| (Key::Call(*key), row.entry()));
         let docs = self.docs.table().iter().map(|(key, row)| (Key::Doc(key.clone()), row.entry()));
         let elections = self.elections.iter().map(|(key, row)| (Key::Election(key.clone()), row.entry()));
@@ -51,11 +53,13 @@ impl Store {
             leased.chain(self.roles.iter().map(|(name, row)| (Key::Role(name.clone()), row.entry())));
         let token = self.entry(&Key::Token).map(|token| (Key::Token, token));
         let rest = leased.chain(bounds).chain(token).chain(tombstones);
-        calls.chain(conflicts).chain(docs).chain(elections).chain(rest).chain(users).chain(votes)
+        let first = access.chain(calls).chain(conflicts);
+        first.chain(docs).chain(elections).chain(rest).chain(users).chain(votes)
     }
 
     /// All keys that have something said about them but calls.
     pub(in crate::store) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+        let access = self.access.iter().map(|(id, _)| Key::Access(*id));
         let docs = self.docs.table().iter().map(|(key, _)| Key::Doc(key.clone()));
         let elections = self.elections.iter().map(|(key, _)| Key::Election(key.clone()));
         let users = self.users.iter().map(|(key, _)| Key::User(key.clone()));
@@ -67,12 +71,14 @@ impl Store {
             let conflicts = merging.conflicts.iter().map(|(id, _)| Key::Conflict(id.clone()));
             tombstones.chain(conflicts).chain(merging.contested())
         });
-        docs.chain(elections).chain(users).chain(votes).chain(processes).chain(roles).chain(of_merging)
+        let data = docs.chain(elections).chain(users).chain(votes);
+        access.chain(data).chain(processes).chain(roles).chain(of_merging)
     }
 
     /// What stands under the key, if it is there. Nothing for what has no value of its own: calls, and the bookkeeping.
     pub(in crate::store) fn row(&self, key: &Key) -> Option<Version> {
         match key {
+            Key::Access(id) => self.access.at(id).map(|token| Version::row(token.at, token.value().into())),
             Key::Conflict(id) => {
                 let conflict = self.merging.as_ref()?.conflicts.get(id)?;
                 Some(Version::row(conflict.at, conflict.value().into()))
@@ -127,6 +133,9 @@ impl Store {
         let (at, value) = (version.at, version.value.as_ref()?);
         let raw = || serde_json::from_str::<&RawValue>(value).ok();
         match key {
+            Key::Access(id) => {
+                self.access.insert(*id, Token::read(*id, at, raw()?)?);
+            }
             Key::Conflict(id) => {
                 let conflict = Conflict::read(at, value)?;
                 self.merging_mut()?.conflicts.insert(id.clone(), conflict);
@@ -160,6 +169,9 @@ impl Store {
 
     fn drop_row(&mut self, key: &Key) {
         match key {
+            Key::Access(id) => {
+                self.access.take(id);
+            }
             Key::Conflict(id) => {
                 self.merging_mut().map(|merging| merging.conflicts.remove(id));
             }
@@ -193,6 +205,7 @@ impl Store {
         let index = std::sync::Arc::make_mut(&mut merging);
         index.clear_index();
         self.idempotency_keys.table().iter().for_each(|(key, row)| index.note(Key::Call(*key), row.at));
+        self.access.iter().for_each(|(id, row)| index.note(Key::Access(*id), row.at));
         self.docs.table().iter().for_each(|(key, row)| index.note(Key::Doc(key.clone()), row.at));
         self.elections.iter().for_each(|(key, row)| index.note(Key::Election(key.clone()), row.at));
         self.processes.iter().for_each(|(key, row)| index.note(Key::Process(key.clone()), row.at));

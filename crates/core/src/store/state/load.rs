@@ -6,7 +6,7 @@ use crate::store::command::{Unreadable, check_key};
 use crate::store::encoding::{CONFLICT_ID_MOST, NAME_MOST, TOKENS_END, check_text};
 use crate::store::tables::{
     Bounds, Conflict, Doc, Election, Key, LAST, MergeMetadata, Process, Remembered, Role, SIDE, TABLES,
-    Tombstone, User, Version, Vote, ballot_parts, call_named, lost_parts, parts,
+    Token, Tombstone, User, Version, Vote, ballot_parts, call_named, lost_parts, parts,
 };
 use crate::types::{Position, Stamp, Vector};
 
@@ -43,6 +43,7 @@ impl Loader {
             return Err(Unreadable::Table(table.to_string()));
         }
         let added = match table {
+            "access" => self.access(key, value),
             "call" => self.call(key, value),
             "conflict" => self.conflict(key, value),
             "doc" => self.doc(key, value),
@@ -79,6 +80,12 @@ impl Loader {
     pub(in crate::store) fn finish_part(mut self) -> Store {
         self.store.index_anew();
         self.store
+    }
+
+    fn access(&mut self, id: &str, value: &str) -> Option<()> {
+        let id = id.parse().ok()?;
+        self.is_new(|| Key::Access(id))?;
+        self.store.access.insert(id, Token::from_entry(id, value)?).is_none().then_some(())
     }
 
     fn call(&mut self, key: &str, value: &str) -> Option<()> {
@@ -153,7 +160,7 @@ impl Loader {
         check_text(id, CONFLICT_ID_MOST).ok()?;
         let (at, value) = parts(value)?;
         self.is_new(|| Key::Conflict(id.into()))?;
-        let (key, lost) = lost_parts(id)?;
+        let (key, lost) = lost_parts(id).filter(|(key, _)| key.is_journaled())?;
         let conflict = Conflict::read(at, value.get())?;
         (conflict.lost.at == lost && fits(&key, &conflict.lost)).then_some(())?;
         self.merging()?.conflicts.insert(id.into(), conflict).is_none().then_some(())

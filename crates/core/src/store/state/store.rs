@@ -1,10 +1,11 @@
-//! The state itself is seven tables, the record that they stand at, and in available mode the merge metadata.
+//! The state itself is eight tables, the record that they stand at, and in available mode the merge metadata.
 
 use std::sync::Arc;
 
+use crate::store::access::TokenId;
 use crate::store::encoding::{Hash, Mix};
 use crate::store::tables::{
-    Docs, Election, IdempotencyKeys, MergeMetadata, Process, Role, Row, Table, User, Votes, Weight,
+    Docs, Election, IdempotencyKeys, MergeMetadata, Process, Role, Row, Table, Token, User, Votes, Weight,
 };
 use crate::types::{Position, Stamp, Text};
 
@@ -20,7 +21,8 @@ pub struct Store {
     pub(in crate::store) docs: Docs,
     pub(in crate::store) roles: Table<Text, Role>,
     pub(in crate::store) processes: Table<Text, Process>,
-    /// Zero before the first one.
+    pub(in crate::store) access: Table<TokenId, Token>,
+    /// Of leases. Zero before the first one.
     pub(in crate::store) last_token: u64,
     pub(in crate::store) idempotency_keys: IdempotencyKeys,
     /// Only in available mode.
@@ -58,6 +60,7 @@ impl Store {
         settle(states, |state| state.docs.table_mut());
         settle(states, |state| &mut state.roles);
         settle(states, |state| &mut state.processes);
+        settle(states, |state| &mut state.access);
         settle(states, |state| state.idempotency_keys.table_mut());
     }
 
@@ -98,6 +101,7 @@ impl Store {
             self.docs.table().digest(),
             self.roles.digest(),
             self.processes.digest(),
+            self.access.digest(),
             token_digest(self.last_token),
             self.idempotency_keys.table().digest(),
             self.merging.as_ref().map_or(0, |merging| merging.digest()),
@@ -106,7 +110,7 @@ impl Store {
     }
 
     /// How many entries each table has.
-    pub fn rows(&self) -> [(&'static str, usize); 7] {
+    pub fn rows(&self) -> [(&'static str, usize); 8] {
         [
             ("users", self.users.len()),
             ("elections", self.elections.len()),
@@ -114,6 +118,7 @@ impl Store {
             ("docs", self.docs.table().len()),
             ("roles", self.roles.len()),
             ("processes", self.processes.len()),
+            ("tokens", self.access.len()),
             ("idempotency_keys", self.idempotency_keys.table().len()),
         ]
     }
@@ -133,6 +138,7 @@ impl Store {
             self.docs.table().bytes(),
             self.roles.bytes(),
             self.processes.bytes(),
+            self.access.bytes(),
             self.idempotency_keys.table().bytes(),
         ];
         data.into_iter().sum()

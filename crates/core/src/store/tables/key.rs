@@ -3,16 +3,17 @@
 use std::fmt::Write;
 
 use super::table::Weight;
+use crate::store::access::TokenId;
 use crate::store::encoding::{CONFLICT_ID_MOST, Hash, KEY_MOST, Mix, NAME_MOST, check_text, write_text};
 use crate::types::{LeaseName, Position, Text};
 
 /// The tables, in the order of their names. Four of them are there only in a mergeable state.
-pub const TABLES: [&str; 12] = [
-    "call", "conflict", "doc", "election", "process", "rival", "role", "side", "token", "tomb", "user",
-    "vote",
+pub const TABLES: [&str; 13] = [
+    "access", "call", "conflict", "doc", "election", "process", "rival", "role", "side", "token", "tomb",
+    "user", "vote",
 ];
 
-/// The name of the one entry of the table `token`.
+/// The name of the one entry of the table `token`: the last fencing token, no client's.
 pub const LAST: &str = "last";
 
 /// The name of the one entry of the table `side`.
@@ -21,6 +22,8 @@ pub const SIDE: &str = "bounds";
 /// One entry of the state. Ordered as in a snapshot: by table, then by the bytes of the name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
+    /// A client's token.
+    Access(TokenId),
     /// An idempotency key's hash.
     Call(u128),
     /// What a merge overrode: see `lost_id`.
@@ -33,7 +36,7 @@ pub enum Key {
     Role(Text),
     /// What the bookkeeping of sides reaches back to.
     Side,
-    /// The last token that was given out.
+    /// The last fencing token that was given out.
     Token,
     /// What was deleted.
     Tombstone(Box<Key>),
@@ -45,6 +48,7 @@ pub enum Key {
 impl Key {
     pub fn table(&self) -> &'static str {
         match self {
+            Key::Access(_) => "access",
             Key::Call(_) => "call",
             Key::Conflict(_) => "conflict",
             Key::Doc(_) => "doc",
@@ -62,6 +66,7 @@ impl Key {
 
     pub fn name(&self) -> String {
         match self {
+            Key::Access(id) => id.to_string(),
             Key::Call(key) => format!("{key:032x}"),
             Key::Side => SIDE.to_string(),
             Key::Token => LAST.to_string(),
@@ -81,6 +86,7 @@ impl Key {
     pub fn from_full_name(text: &str) -> Option<Key> {
         let (table, name) = text.split_once(':')?;
         let most = match table {
+            "access" => return name.parse().ok().map(Key::Access),
             "conflict" => CONFLICT_ID_MOST,
             "doc" => KEY_MOST,
             "election" | "process" | "role" | "user" => NAME_MOST,
@@ -104,6 +110,12 @@ impl Key {
     /// Whether it names clients' data, and not what the store keeps about it.
     pub fn is_data(&self) -> bool {
         matches!(self, Key::Doc(_) | Key::Election(_) | Key::User(_) | Key::Vote(_))
+    }
+
+    /// Whether what loses to another version of it stands in the journal of merges, for people to decide. What a token says is
+    /// for nobody's eyes, and nothing about it is left to decide (P56).
+    pub fn is_journaled(&self) -> bool {
+        !matches!(self, Key::Conflict(_) | Key::Access(_))
     }
 
     /// Election and voter, of a vote.
@@ -154,6 +166,7 @@ impl Mix for Key {
     fn mix(&self, hash: &mut Hash) {
         self.table().mix(hash);
         match self {
+            Key::Access(id) => id.mix(hash),
             Key::Call(key) => key.mix(hash),
             Key::Side | Key::Token => {}
             Key::Tombstone(key) => key.mix(hash),
@@ -252,12 +265,14 @@ mod tests {
             Key::Tombstone(Key::Doc(text("z")).into()),
             Key::Call(u128::MAX),
             Key::Call(16),
+            Key::Access(TokenId(3)),
+            Key::Access(TokenId(1 << 63)),
         ];
         keys.sort();
         let names = keys.iter().map(|key| (key.table(), key.name()));
         assert!(names.is_sorted());
         assert!(keys.iter().map(Key::full_name).is_sorted());
-        assert_eq!(keys[0], Key::Call(16));
+        assert_eq!((&keys[0], &keys[2]), (&Key::Access(TokenId(3)), &Key::Call(16)));
         let mut tables: Vec<_> = keys.iter().map(Key::table).collect();
         tables.dedup();
         assert!(tables.iter().all(|table| TABLES.contains(table)) && TABLES.is_sorted());

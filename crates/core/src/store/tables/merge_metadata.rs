@@ -16,6 +16,7 @@ use super::idempotency::Age;
 use super::key::{Key, lost_ids_of, lost_parts};
 use super::table::Table;
 use super::version::{Conflict, Tombstone, Version};
+use crate::store::access::TokenId;
 use crate::store::encoding::TOMBSTONES_MOST;
 use crate::types::{Epoch, NodeId, Position, Span, Text, Vector};
 
@@ -202,7 +203,7 @@ impl MergeMetadata {
     }
 
     fn written_from(&self, from: Position) -> impl Iterator<Item = &(Position, Key)> {
-        self.written.range((from, Key::Call(0))..)
+        self.written.range((from, Key::Access(TokenId(0)))..)
     }
 
     /// Everything that still has rivals or a tombstone to tell of.

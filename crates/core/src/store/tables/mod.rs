@@ -3,10 +3,12 @@
 //! - `key` names an entry, `table` is the sorted map that all entries live in.
 //! - `data` are the rows of clients' data, `docs` the documents with what follows from them, `lifetime` is when one ends by itself;
 //!   `votes` count the votes, `leases` are the rows of roles and processes.
+//! - `access` are the rows of clients' tokens.
 //! - `idempotency` remembers the calls that were carried out.
 //! - `version` is what one record wrote under a key, and `merge_metadata` what available mode keeps so that two histories
 //!   can become one.
 
+mod access;
 mod data;
 mod docs;
 mod idempotency;
@@ -18,6 +20,7 @@ mod table;
 mod version;
 mod votes;
 
+pub use access::Token;
 pub use data::{Doc, Election, User, Vote, parts};
 pub use docs::{Docs, area};
 pub use idempotency::{Age, IdempotencyKeys, Remembered};

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::key::{Key, written};
 use super::lifetime::Lifetime;
 use super::table::Row;
+use crate::protocol::mutant::{self, Mutant};
 use crate::store::command::{Ending, value_text_of};
 use crate::store::encoding::{Fields, Hash, Mix};
 use crate::types::{NodeId, Position, Text, WallTime};
@@ -115,9 +116,15 @@ pub fn in_order_of_merit(key: &Key, version: &mut [Version]) {
         Key::Role(_) | Key::Process(_) => {
             version.sort_by_key(|version| (version.value.is_none(), elder_first(version.at)));
         }
+        // A revocation is final, whatever another side knew of it (P56).
+        Key::Access(_) => version.sort_by_key(|version| (revoked_last(version), elder_first(version.at))),
         // What somebody wrote goes before an end that nobody asked for (P54).
         _ => version.sort_by_key(|version| (version.ended, elder_first(version.at))),
     }
+}
+
+fn revoked_last(version: &Version) -> bool {
+    version.value.is_some() && !mutant::is_on(Mutant::RevokedReturns)
 }
 
 /// The elder's value wins; of one leader's, the newer one.

@@ -49,6 +49,7 @@ fn a_rejected_operation_undoes_all_and_is_named() {
             changes: Vec::new(),
             events: Vec::new(),
             ended: Vec::new(),
+            tokens: Vec::new(),
             restored: false
         }
     );

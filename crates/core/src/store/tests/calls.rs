@@ -25,6 +25,7 @@ fn a_retry_is_told_the_first_result() {
             changes: Vec::new(),
             events: Vec::new(),
             ended: Vec::new(),
+            tokens: Vec::new(),
             restored: false
         }
     );

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::random::{random_call, random_command};
+use super::random::{random_call, random_command, random_token};
 use super::rng::Rng;
 use super::sides::{Side, Write, meet};
 use super::*;
@@ -13,6 +13,7 @@ use crate::types::Text;
 
 struct World {
     rng: Rng,
+    tokens: Rng,
     sides: Vec<Side>,
     writes: Vec<Write>,
     settled: Position,
@@ -28,6 +29,7 @@ impl World {
         let sides = Side::group(&ids[..2 + rng.below(3)], |_| ());
         World {
             rng,
+            tokens: Rng::new(seed + 9000),
             sides,
             writes: Vec::new(),
             settled: Position::ZERO,
@@ -72,6 +74,10 @@ impl World {
             1 => command("DeleteDoc", &format!(r#"{{"key":"{}"}}"#, self.rng.pick(&["a", "a/b", "z"]))),
             _ => random_command(&mut self.rng, &self.sides[node].store),
         };
+        if self.tokens.one_in(4) {
+            let token = random_token(&mut self.tokens).to_payload(None);
+            self.sides[node].apply(Entry::Client(token));
+        }
         let call = random_call(&mut self.rng);
         let (_, writes) = self.sides[node].apply(Entry::Client(command.to_payload(call)));
         self.writes.extend(writes);

@@ -1,5 +1,6 @@
 //! The store, rule by rule and at random.
 
+mod access;
 mod batches;
 mod bonds;
 mod calls;
@@ -127,6 +128,7 @@ impl Store {
             self.docs.table().digest_anew(),
             self.roles.digest_anew(),
             self.processes.digest_anew(),
+            self.access.digest_anew(),
             super::state::token_digest(self.last_token),
             self.idempotency_keys.table().digest_anew(),
             self.merging.as_ref().map_or(0, |sides| {

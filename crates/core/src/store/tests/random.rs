@@ -51,6 +51,12 @@ fn condition(rng: &mut Rng, store: &Store, put: bool) -> String {
     }
 }
 
+/// Few ids, so that they meet again.
+pub fn random_token(rng: &mut Rng) -> Command {
+    let id = rng.below(8) as u64;
+    if rng.one_in(3) { access::revoke(id) } else { access::create(id) }
+}
+
 pub fn random_command(rng: &mut Rng, store: &Store) -> Command {
     if !rng.one_in(4) {
         let (storage_cmd, payload) = single(rng, store);
@@ -96,7 +102,10 @@ impl Run {
     fn step(&mut self) {
         let span = if self.rng.one_in(20) { CALLS_KEPT.0 / 2 } else { 1000 };
         self.bench.pass(Span(span));
-        let command = random_command(&mut self.rng, &self.bench.store);
+        let command = match self.rng.one_in(12) {
+            true => random_token(&mut self.rng),
+            false => random_command(&mut self.rng, &self.bench.store),
+        };
         let call = random_call(&mut self.rng);
         let payload = command.to_payload(call);
         assert!(!payload.text.contains(char::is_control));
@@ -134,7 +143,8 @@ impl Run {
             let value = |(key, entry): (Key, String)| {
                 (key, entry.split_once(",\"value\":").map(|(_, value)| value.to_string()))
             };
-            store.entries().map(value).filter(|(key, _)| key.table() != "call").collect()
+            let is_data = |key: &Key| key.table() != "call" && key.table() != "access";
+            store.entries().map(value).filter(|(key, _)| is_data(key)).collect()
         };
         assert_eq!(data(&restored), data(store));
     }

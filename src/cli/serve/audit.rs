@@ -1,0 +1,91 @@
+//! The thread that writes the audit log: lines come through a queue, so that no call waits for the disk.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::http::{Audit, AuditMessage, audit};
+
+const STDERR: &str = "stderr";
+
+/// Who reads it knows who gives orders.
+const MODE: u32 = 0o600;
+
+/// Nothing is written where no file is named.
+pub fn begin(file: Option<&Path>) -> io::Result<Audit> {
+    let Some(path) = file else {
+        return Ok(Audit::default());
+    };
+    let (told, reopen, lines) = audit();
+    let mut out = Out::open(path)?;
+    std::thread::Builder::new().name("eldest-audit".to_string()).spawn(move || out.write_all(&lines))?;
+    let mut hangups = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            // A full queue means that the writer lags: it is asked again by the next signal.
+            let _ = reopen.try_send(AuditMessage::Reopen);
+        }
+    });
+    Ok(told)
+}
+
+/// Where lines go. None of the file: stderr.
+struct Out {
+    path: PathBuf,
+    file: Option<File>,
+    failed: bool,
+}
+
+impl Out {
+    fn open(path: &Path) -> io::Result<Out> {
+        let file = if path == Path::new(STDERR) { None } else { Some(open(path)?) };
+        Ok(Out { path: path.to_path_buf(), file, failed: false })
+    }
+
+    /// Until nobody is there any more who could say something.
+    fn write_all(&mut self, lines: &Receiver<AuditMessage>) {
+        while let Ok(message) = lines.recv() {
+            let done = match message {
+                AuditMessage::Line(line) => self.write(&line),
+                AuditMessage::Reopen => self.reopen(),
+            };
+            self.tell(done);
+        }
+    }
+
+    /// In one piece, so that lines of several processes do not mix.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        let line = format!("{line}\n");
+        match &mut self.file {
+            Some(file) => file.write_all(line.as_bytes()),
+            None => io::stderr().lock().write_all(line.as_bytes()),
+        }
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        if self.file.is_some() {
+            self.file = Some(open(&self.path)?);
+        }
+        Ok(())
+    }
+
+    /// Once, until it goes well again: a full disk fails at every line.
+    fn tell(&mut self, done: io::Result<()>) {
+        match done {
+            Err(error) if !self.failed => {
+                tracing::error!(%error, file = %self.path.display(), "the audit log cannot be written: lines are lost");
+                self.failed = true;
+            }
+            Err(_) => {}
+            Ok(()) => self.failed = false,
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(MODE).open(path)
+}

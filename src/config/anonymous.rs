@@ -1,0 +1,77 @@
+//! What a call without a credential may do: `"read docs/public/; watch *"`, or `"none"`.
+
+use super::layers::Merged;
+use super::mistakes::Findings;
+use super::wrong::quoted;
+use super::{Address, Anonymous, Remark, WrongValue};
+use crate::store::{Grant, Grants};
+
+const KEY: &str = "anonymous";
+
+/// What is done with data: orders are given with a credential, or by whoever is on the same machine.
+const ALL: &str = "read,write,watch *";
+
+/// None only after a mistake.
+pub fn read(listen: Option<&Address>, settings: &Merged, findings: &mut Findings) -> Option<Anonymous> {
+    let text = settings.raw.anonymous.trim();
+    if text.is_empty() {
+        return Some(unless_told(listen?.host.is_loopback() || settings.raw.insecure));
+    }
+    match parse(text) {
+        Ok(grants) => Some(Anonymous { grants, is_default: false }),
+        Err(why) => {
+            findings.spoil(settings.place(KEY), WrongValue::Contradiction { why });
+            None
+        }
+    }
+}
+
+/// Beyond this machine nobody may do anything who has not been let in.
+fn unless_told(open: bool) -> Anonymous {
+    let grants = if open { parse(ALL).unwrap_or_default() } else { Grants::default() };
+    Anonymous { grants, is_default: true }
+}
+
+/// A node that nobody may call, and with which nobody can make a token, is of no use to clients.
+pub fn check(anonymous: &Anonymous, admin: bool, listen: &Address, findings: &mut Findings) {
+    if anonymous.grants.is_empty() && !admin {
+        findings.remark(Remark::NobodyMayCall { listen: listen.clone() });
+    }
+}
+
+fn parse(text: &str) -> Result<Grants, String> {
+    if text == Anonymous::NOTHING {
+        return Ok(Grants::default());
+    }
+    text.split(';').map(|text| grant(text.trim())).collect()
+}
+
+fn grant(text: &str) -> Result<Grant, String> {
+    let grant = Grant::parse(text).map_err(|bad| format!("{} {bad}", quoted(text)))?;
+    match grant == Grant::order() {
+        true => Err("\"order\" is granted to nobody without a credential: set an admin token".to_string()),
+        false => Ok(grant),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_are_read_or_refused() {
+        let said = |text| parse(text).map(|grants| Anonymous { grants, is_default: false }.said());
+        assert_eq!(said("none").as_deref(), Ok("none"));
+        assert_eq!(said("read docs/public/;watch,read  *").as_deref().ok(), None, "one blank");
+        assert_eq!(said("write,read docs/p/ ; watch *").as_deref(), Ok("read,write docs/p/; watch *"));
+        for wrong in ["order", "read", "read *;", "all", "read docs, write docs"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_has_decided() {
+        assert_eq!(unless_told(true).said(), ALL);
+        assert_eq!(unless_told(false).said(), Anonymous::NOTHING);
+    }
+}

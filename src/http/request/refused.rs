@@ -1,0 +1,92 @@
+//! Credentials that were refused, counted by address: who goes on guessing is told to stop, and fills neither the log of orders nor
+//! the leader's time. A call with a right credential is never counted, and never refused for what others at its address have shown.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::time::{Duration, Instant};
+
+use super::seats::Origin;
+use crate::http::answer::{Code, Problem};
+
+/// A program with an old token tries a few times; nobody finds a secret of 256 bits in a million.
+const MOST: u32 = 20;
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Addresses that are remembered. All beyond them are counted as one.
+const ADDRESSES_MOST: usize = 4096;
+
+#[derive(Debug, Default)]
+pub struct Refused(Mutex<HashMap<Option<Origin>, Counts>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    since: Instant,
+    refused: u32,
+}
+
+impl Refused {
+    /// One more; whether it is one of those that there may be.
+    pub fn add(&self, origin: Option<Origin>, now: Instant) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= ADDRESSES_MOST && !known.contains_key(&origin) {
+            known.retain(|_, counts| !counts.is_over(now));
+        }
+        let place = if known.len() >= ADDRESSES_MOST && !known.contains_key(&origin) { None } else { origin };
+        let counts = known.entry(place).or_insert(Counts { since: now, refused: 0 });
+        if counts.is_over(now) {
+            *counts = Counts { since: now, refused: 0 };
+        }
+        counts.refused = counts.refused.saturating_add(1);
+        counts.refused <= MOST
+    }
+
+    /// Whether there can be no more from there for now.
+    pub fn is_full(&self, origin: Option<Origin>, now: Instant) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&origin).is_some_and(|counts| counts.refused >= MOST && !counts.is_over(now))
+    }
+
+    pub fn too_many() -> Problem {
+        let bound = "refused credentials from one address";
+        let detail = format!("a bound is reached: {bound}, {MOST} a minute");
+        Problem::new(Code::TooManyRequests, detail).with("bound", bound)
+    }
+}
+
+impl Counts {
+    fn is_over(&self, now: Instant) -> bool {
+        now.duration_since(self.since) >= WINDOW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    fn origin(number: u32) -> Option<Origin> {
+        Some(Origin::of(IpAddr::from(number.to_be_bytes())))
+    }
+
+    #[test]
+    fn each_address_is_counted_by_itself_and_a_minute_at_a_time() {
+        let (refused, now) = (Refused::default(), Instant::now());
+        assert!((0..MOST).all(|_| refused.add(origin(1), now)));
+        assert!(!refused.add(origin(1), now) && refused.add(origin(2), now));
+        assert!(!refused.add(origin(1), now + WINDOW - Duration::from_secs(1)));
+        assert!(refused.add(origin(1), now + WINDOW));
+    }
+
+    #[test]
+    fn the_table_has_an_end() {
+        let (refused, now) = (Refused::default(), Instant::now());
+        for number in 0..ADDRESSES_MOST as u32 {
+            assert!(refused.add(origin(number), now));
+        }
+        assert_eq!((0..100).filter(|more| refused.add(origin(1 << 24 | more), now)).count(), MOST as usize);
+        assert!(refused.0.lock().expect("nobody panics").len() <= ADDRESSES_MOST + 1);
+        assert!(refused.add(origin(1 << 24), now + WINDOW), "the others' minute is over");
+    }
+}

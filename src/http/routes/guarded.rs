@@ -1,0 +1,212 @@
+//! Every route stands behind a guard, which judges the call before its body is read.
+//!
+//! ```text
+//!   what is shown ─► known here ─────────────────────────────► its grants ─► the handler
+//!        │  └──────► a token that this node does not know
+//!        │              │ catch up with the leader, once
+//!        │              └─► known now, or refused (401)
+//!        └─ nothing ──► what everybody may do
+//! ```
+//!
+//! A call that is passed on is judged again where it arrives: both nodes must agree. What streams goes on being judged: it ends when its
+//! token is revoked or has ended.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Response, Uri};
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::unfold;
+use serde_json::json;
+use tokio::time::{Duration, Instant, sleep, timeout};
+
+use crate::driver::api::{Denied, Level};
+use crate::http::answer::stream::Format;
+use crate::http::answer::{self, INDEX, Problem, unauthorized};
+use crate::http::dispatch;
+use crate::http::request::needs::{Asked, Need};
+use crate::http::request::{
+    Admitted, ClientRequest, Context, Judged, Kind, Origin, Principal, Refused, Shown, Who,
+};
+use crate::store::TokenId;
+use crate::types::{Index, WallTime};
+
+/// A token that was made a moment ago is here within a round; who shows one that nobody knows waits no longer.
+const CATCH_UP_MOST: Duration = Duration::from_secs(1);
+
+/// A follower is behind its leader by less than this, as a rule.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A clock may be set meanwhile: the end of a token is looked at this often.
+const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
+
+/// What stands before a route.
+#[derive(Clone, Debug)]
+pub struct Guarded {
+    pub context: Arc<Context>,
+    pub pattern: &'static str,
+    pub need: Need,
+}
+
+pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: Next) -> Response<Body> {
+    let Guarded { context, pattern, need } = guarded;
+    let shown = request.extensions_mut().remove().unwrap_or(Shown::Nothing);
+    let origin = request.extensions().get::<Admitted>().and_then(|admitted| admitted.origin);
+    if need == Need::Nothing {
+        return next.run(request).await;
+    }
+    let principal = match known(&context, shown, origin).await {
+        Ok(principal) => principal,
+        Err(refused) => return refused,
+    };
+    let judged = need.of(pattern, request.uri()).and_then(|asked| principal.check(&asked).map(|()| asked));
+    let is_order = match judged {
+        Ok(asked) => asked == Asked::Order,
+        Err(problem) => return forbidden(&context, problem, principal, origin),
+    };
+    let who = principal.who.clone();
+    request.extensions_mut().insert(principal);
+    let mut response = next.run(request).await;
+    if is_order {
+        response.extensions_mut().insert(Judged { who, origin });
+        return response;
+    }
+    match who {
+        Who::Token { id, .. } => until_it_ends(&context, response, id),
+        Who::Anonymous | Who::Admin | Who::Unknown => response,
+    }
+}
+
+/// On whose behalf it is made; or the answer to one whom nobody knows.
+async fn known(
+    context: &Arc<Context>,
+    shown: Shown,
+    origin: Option<Origin>,
+) -> Result<Principal, Response<Body>> {
+    match shown {
+        Shown::Nothing => return Ok(context.guard.anonymous()),
+        Shown::Right(principal) => return Ok(principal),
+        Shown::UnknownToken(headers) if !context.refused.is_full(origin, Instant::now()) => {
+            if let Err(problem) = catch_up(context).await {
+                return Err(problem.into_response());
+            }
+            if let Shown::Right(principal) = context.look(&headers) {
+                return Ok(principal);
+            }
+        }
+        Shown::UnknownToken(_) | Shown::Wrong => {}
+    }
+    if !context.refused.add(origin, Instant::now()) {
+        return Err(Refused::too_many().into_response());
+    }
+    let detail = "nobody knows the credential that is shown: it is wrong, was revoked, or has ended";
+    let mut response = unauthorized(detail).into_response();
+    response.extensions_mut().insert(Judged { who: Who::Unknown, origin });
+    Err(response)
+}
+
+/// Somebody who is known, or shows nothing, and wants more than is granted. Of an address as many are told of as of wrong credentials.
+fn forbidden(
+    context: &Context,
+    problem: Problem,
+    principal: Principal,
+    origin: Option<Origin>,
+) -> Response<Body> {
+    let told = !principal.is_anonymous() && context.denied.add(origin, Instant::now());
+    let mut response = problem.into_response();
+    if told {
+        response.extensions_mut().insert(Judged { who: principal.who, origin });
+    }
+    response
+}
+
+/// Until this node has applied what the leader had when it was asked.
+async fn catch_up(context: &Arc<Context>) -> Result<(), Problem> {
+    let deadline = Instant::now() + CATCH_UP_MOST;
+    let Some(_permit) = context.waiting.enter() else {
+        return Err(Denied::TooMany { bound: "calls that wait for the leader" }.into());
+    };
+    let asked = probe(context, deadline);
+    let confirmed = dispatch::at_leader(context, &asked, Kind::Read, false, || async {
+        let view = context.handle.read(Level::Linear).await?;
+        let mut response = answer::empty();
+        answer::set_view(response.headers_mut(), view.epoch, view.index);
+        Ok(response)
+    });
+    let confirmed = asked.in_time(confirmed).await??;
+    let reach = index(confirmed.headers());
+    let mut access = context.handle.access();
+    while context.handle.pulse().applied() < reach {
+        if Instant::now() >= deadline {
+            return Err(Denied::CatchingUp.into());
+        }
+        tokio::select! {
+            changed = access.changed() => changed.map_err(|_| Problem::from(Denied::Stopping))?,
+            () = sleep(LOOK_AGAIN) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A linear read of nothing, as any node takes it.
+fn probe(context: &Context, deadline: Instant) -> ClientRequest {
+    let (mut parts, ()) = axum::http::Request::new(()).into_parts();
+    parts.uri = Uri::from_static("/readyz");
+    ClientRequest { parts, body: Bytes::new(), deadline, mode: context.setup.settings.mode }
+}
+
+fn index(headers: &HeaderMap) -> Index {
+    headers.get(INDEX).and_then(|index| index.to_str().ok()?.parse().ok()).unwrap_or_default()
+}
+
+/// A stream's last piece says that the token which has opened it is good no more.
+fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) -> Response<Body> {
+    let format = match response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes()) {
+        Some(b"text/event-stream") => Format::Sse,
+        Some(b"application/x-ndjson") => Format::Ndjson,
+        _ => return response,
+    };
+    let end: Pin<Box<dyn Future<Output = &'static str> + Send>> = Box::pin(end(context.clone(), id));
+    response.map(|body| {
+        let stream = Some((body.into_data_stream(), end));
+        Body::from_stream(unfold(stream, move |stream| async move {
+            let (mut pieces, mut end) = stream?;
+            tokio::select! {
+                biased;
+                why = &mut end => {
+                    let members = json!({"code": "unauthorized", "detail": why, "retryable": false});
+                    Some((Ok(format.event("error", None, members)), None))
+                }
+                piece = pieces.next() => Some((piece?, Some((pieces, end)))),
+            }
+        }))
+    })
+}
+
+/// When the token is there no more, and why that is.
+async fn end(context: Arc<Context>, id: TokenId) -> &'static str {
+    let mut access = context.handle.access();
+    loop {
+        let tokens = access.borrow_and_update().clone();
+        let Some(token) = tokens.get(id) else { return "the token was revoked" };
+        let now = context.handle.wall();
+        if token.has_ended(now) {
+            return "the token has ended";
+        }
+        let look = token.ends_at().map_or(LOOK_AT_CLOCK, |end| left(now, end).min(LOOK_AT_CLOCK));
+        if timeout(look, access.changed()).await.is_ok_and(|changed| changed.is_err()) {
+            // The node ends, and its streams say so.
+            return std::future::pending().await;
+        }
+    }
+}
+
+fn left(now: WallTime, end: WallTime) -> Duration {
+    Duration::from_micros(end.0.saturating_sub(now.0))
+}

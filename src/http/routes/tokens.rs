@@ -1,0 +1,76 @@
+//! Tokens of clients (P56): made, listed and revoked by orders. The secret is in one answer and nowhere else.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, HeaderValue};
+use axum::http::{Response, StatusCode};
+use serde_json::json;
+
+use crate::http::answer::{self, Answer, Code, Failure, Problem};
+use crate::http::dispatch;
+use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, Kind, name_after, written};
+use crate::store::{Command, NewToken, TokenHash, TokenId};
+
+const PREFIX: &str = "/v1/tokens/";
+
+/// As many as nobody guesses.
+const SECRET_BYTES: usize = 32;
+
+pub async fn create(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    if request.parts.headers.contains_key(IDEMPOTENCY_KEY) {
+        let detail = "a token is shown once: an answer that was lost cannot be repeated, so revoke that token and make another";
+        return Err(Problem::field("Idempotency-Key", detail));
+    }
+    let no_forward = request.no_forward()?;
+    request.check_media_type()?;
+    dispatch::at_leader(&context, &request, Kind::Write, no_forward, || make(&context, &request)).await
+}
+
+async fn make(context: &Context, request: &ClientRequest) -> Result<Response<Body>, Failure> {
+    let (id, secret) =
+        draw().ok_or_else(|| Problem::new(Code::CatchingUp, "this machine gives no random numbers"))?;
+    let new = NewToken::of_call(id, TokenHash::of(secret.as_bytes()), request.raw()?);
+    let new = new.map_err(|bad| Problem::field(&bad.path, bad.to_string()))?;
+    let grants: Vec<String> = new.grants.iter().map(ToString::to_string).collect();
+    let shown =
+        json!({"id": id.to_string(), "name": *new.name, "grants": grants, "token": written(id, &secret)});
+    let made = context.handle.write(Command::create_token(new), None).await?;
+    let mut response = answer::json(StatusCode::CREATED, shown.to_string());
+    dispatch::set_record(response.headers_mut(), context, made.position, made.acks);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn draw() -> Option<(TokenId, String)> {
+    let (id, mut bytes) = (getrandom::u64().ok()?, [0; SECRET_BYTES]);
+    getrandom::fill(&mut bytes).ok()?;
+    let mut secret = String::with_capacity(2 * SECRET_BYTES);
+    for byte in bytes {
+        // Writing into a string never fails.
+        let _ = write!(secret, "{byte:02x}");
+    }
+    Some((TokenId(id), secret))
+}
+
+pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    dispatch::list(&context, &request, &["limit", "after"], |store, _, query| {
+        let after = query.after.as_deref().map(|after| id("after", after)).transpose()?;
+        Ok(answer::stored(&store.tokens(after, query.limit())))
+    })
+    .await
+}
+
+pub async fn revoke(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    dispatch::write(&context, &request, parse_revoke, |written| answer::result(written, StatusCode::OK)).await
+}
+
+fn parse_revoke(request: &ClientRequest) -> Result<Command, Problem> {
+    Ok(Command::revoke_token(id("id", &name_after(request.path(), PREFIX, "id")?)?))
+}
+
+fn id(field: &str, text: &str) -> Result<TokenId, Problem> {
+    text.parse().map_err(|()| Problem::field(field, "a token's id has 16 hexadecimal digits in lower case"))
+}

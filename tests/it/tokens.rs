@@ -1,0 +1,206 @@
+//! Clients that are let in by tokens: on every node at once, for as long as the token stands, and nobody else.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Call, Cluster, Network, Plan, Told, problem, wait_for};
+
+const ADMIN: &str = "admin-token-of-the-tests-0123456789";
+
+/// Nobody may do anything without a token.
+fn closed(more: &str) -> String {
+    format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"\n{more}")
+}
+
+fn by(call: Call, token: &str) -> Call {
+    call.header("authorization", format!("Bearer {token}"))
+}
+
+/// Asks until the cluster is formed, with the admin token.
+async fn create(cluster: &Cluster, id: u32, grants: &[&str], ttl_ms: Option<u64>) -> (String, String) {
+    let mut body = json!({"name": "test", "grants": grants});
+    ttl_ms.into_iter().for_each(|ttl_ms| body["ttl_ms"] = json!(ttl_ms));
+    let made = cluster.answer(id, by(Call::post("/v1/tokens").json(&body), ADMIN)).await.expect(201).json();
+    let text = |name: &str| made[name].as_str().expect("a text").to_string();
+    (text("id"), text("token"))
+}
+
+async fn revoke(cluster: &Cluster, id: u32, token: &str) {
+    cluster.answer(id, by(Call::delete(format!("/v1/tokens/{token}")), ADMIN)).await.expect(200);
+}
+
+async fn follower(cluster: &Cluster) -> u32 {
+    let leader = wait_for("a leader", async || {
+        for id in cluster.running() {
+            if cluster.answer(id, Call::get("/leader")).await.ok() {
+                return Some(id);
+            }
+        }
+        None
+    });
+    cluster.others(leader.await)[0]
+}
+
+async fn put(cluster: &Cluster, id: u32, token: &str) -> Answer {
+    cluster.answer(id, by(Call::put("/v1/docs/app/a").raw_json("1"), token)).await
+}
+
+#[tokio::test]
+async fn a_token_is_good_on_every_node_at_once_and_after_a_restart() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let follower = follower(&cluster).await;
+    // Each round another one: no node has had time to hear of it.
+    for _ in 0..10 {
+        let (_, token) = create(&cluster, follower, &["read,write docs/app/", "watch docs/app/"], None).await;
+        for id in cluster.ids() {
+            assert!(put(&cluster, id, &token).await.ok());
+            let local = Call::get("/v1/docs/app/a?level=local");
+            let read = cluster.answer(id, by(local, &token)).await;
+            assert!(read.ok() || read.status == 404, "{}", read.show());
+            cluster.events(id, "/v1/feed").await.expect_err("without a token");
+        }
+    }
+    let (_, token) = create(&cluster, follower, &["read,write docs/app/"], None).await;
+    for id in cluster.ids() {
+        let other = cluster.answer(id, by(Call::put("/v1/docs/b").raw_json("1"), &token)).await;
+        let said = problem(&other, 403, "forbidden");
+        assert_eq!(
+            (&said["needs"], &said["grants"]),
+            (&json!("write docs/b"), &json!(["read,write docs/app/"]))
+        );
+        problem(&cluster.answer(id, Call::get("/v1/docs")).await, 401, "unauthorized");
+    }
+    cluster.ids().for_each(|id| cluster.kill9(id));
+    cluster.ids().for_each(|id| cluster.start(id));
+    cluster.ready().await;
+    for id in cluster.ids() {
+        assert!(put(&cluster, id, &token).await.ok());
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_refused_everywhere_and_its_streams_end() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let (id, token) = create(&cluster, 1, &["read,write,watch *"], None).await;
+    let mut streams = Vec::new();
+    for node in cluster.ids() {
+        for path in ["/v1/feed", "/v1/channels/c"] {
+            streams.push(cluster.events_by(node, path, &token).await.expect("a stream"));
+        }
+    }
+    revoke(&cluster, 2, &id).await;
+    for mut stream in streams {
+        let last = loop {
+            match stream.next().await {
+                Told::Event(event) if event["kind"] != "error" => {}
+                Told::Event(event) => break event,
+                told => panic!("no word of why: {told:?}"),
+            }
+        };
+        assert_eq!((&last["code"], &last["retryable"]), (&json!("unauthorized"), &json!(false)), "{last}");
+        assert_eq!(stream.next().await, Told::End);
+    }
+    for node in cluster.ids() {
+        wait_for("a node refuses", async || (put(&cluster, node, &token).await.status == 401).then_some(()))
+            .await;
+        problem(&put(&cluster, node, &token).await, 401, "unauthorized");
+    }
+}
+
+#[tokio::test]
+async fn a_token_ends_by_itself() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let (_, token) = create(&cluster, 1, &["watch *", "write *"], Some(2_000)).await;
+    let mut stream = cluster.events_by(2, "/v1/channels/c", &token).await.expect("a stream");
+    let Told::Event(last) = stream.next().await else { panic!("no word of why") };
+    assert_eq!((&last["kind"], &last["code"]), (&json!("error"), &json!("unauthorized")), "{last}");
+    for node in cluster.ids() {
+        wait_for("a node refuses", async || (put(&cluster, node, &token).await.status == 401).then_some(()))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn beyond_loopback_nobody_is_let_in_who_shows_nothing() {
+    let Some(network) = Network::new(3) else { return };
+    let config = format!(
+        "cluster_secret = \"the secret of these tests, long enough to pass\"\nadmin_token = \"{ADMIN}\"\n# anonymous: the default\n"
+    );
+    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&config);
+    let cluster = plan.start().await;
+    for id in cluster.ids() {
+        for path in ["/livez", "/readyz", "/"] {
+            assert!(cluster.answer(id, Call::get(path)).await.ok(), "{path}");
+        }
+        let calls =
+            ["/metrics", "/v1/status", "/v1/members", "/v1/docs", "/v1/feed", "/v1/tokens"].map(Call::get);
+        for call in calls.into_iter().chain([Call::put("/v1/docs/a").raw_json("1"), Call::post("/handoff")]) {
+            problem(&cluster.answer(id, call).await, 401, "unauthorized");
+        }
+    }
+    let (_, token) = create(&cluster, 3, &["write docs/app/"], None).await;
+    for id in cluster.ids() {
+        assert!(put(&cluster, id, &token).await.ok());
+    }
+}
+
+#[tokio::test]
+async fn orders_and_refusals_are_told_of() {
+    let mut plan = Plan::new(2);
+    plan = plan.config(&closed("audit.file = \"stderr\""));
+    let cluster = plan.start().await;
+    let (id, token) = create(&cluster, 1, &["read docs"], None).await;
+    problem(&put(&cluster, 1, &token).await, 403, "forbidden");
+    problem(&put(&cluster, 1, "a guess").await, 401, "unauthorized");
+    revoke(&cluster, 1, &id).await;
+    let lines = wait_for("four lines", async || {
+        let text = std::fs::read_to_string(cluster.node(1).stderr_path()).ok()?;
+        let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        assert!(!text.contains(&token) && !text.contains(ADMIN) && !text.contains("a guess"));
+        (lines.len() >= 4).then_some(lines)
+    })
+    .await;
+    let said = |number: usize| {
+        let line: &Value = &lines[number];
+        assert!(line["at"].is_string() && line["request_id"].is_string(), "{line}");
+        assert_eq!(
+            (&line["node"], &line["from"]),
+            (&json!(1), &json!(line["from"].as_str().expect("an address")))
+        );
+        (line["method"].clone(), line["path"].clone(), line["outcome"]["status"].clone(), line["who"].clone())
+    };
+    let who = json!({"token": id, "name": "test"});
+    assert_eq!(said(0), (json!("POST"), json!("/v1/tokens"), json!(201), json!("admin")));
+    assert!(lines[0]["index"].is_u64(), "{}", lines[0]);
+    assert_eq!(said(1), (json!("PUT"), json!("/v1/docs/app/a"), json!(403), who));
+    assert_eq!(said(2), (json!("PUT"), json!("/v1/docs/app/a"), json!(401), json!("unknown")));
+    assert_eq!(lines[2]["outcome"]["code"], "unauthorized");
+    assert_eq!(said(3), (json!("DELETE"), json!(format!("/v1/tokens/{id}")), json!(200), json!("admin")));
+}
+
+#[tokio::test]
+async fn the_command_line_makes_lists_and_revokes() {
+    let cluster = Plan::new(1).config(&closed("")).start().await;
+    let url = cluster.node(1).url();
+    let file = cluster.folder().join("token");
+    std::fs::write(&file, ADMIN).expect("a file");
+    let run = |words: &[&str], file: &std::path::Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
+        command.args(words).env("ELDEST_URL", &url).env("ELDEST_TOKEN_FILE", file);
+        let output = command.output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    let (code, token) =
+        run(&["token", "create", "web", "--grant", "read,write docs/web/", "--ttl", "1h"], &file);
+    assert!(code == Some(0) && token.starts_with("eldest_"), "{token}");
+    let id = token.split('_').nth(1).expect("an id").to_string();
+    let (_, listed) = run(&["token", "list"], &file);
+    assert!(listed.contains(&id) && listed.contains("read,write docs/web/"), "{listed}");
+    let client = cluster.folder().join("client");
+    std::fs::write(&client, &token).expect("a file");
+    assert_eq!(run(&["doc", "put", "web/a", "1"], &client).0, Some(0));
+    assert_ne!(run(&["doc", "put", "other", "1"], &client).0, Some(0));
+    assert_eq!(run(&["token", "revoke", &id], &file).0, Some(0));
+    assert_ne!(run(&["doc", "put", "web/a", "2"], &client).0, Some(0));
+}

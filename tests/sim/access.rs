@@ -1,0 +1,55 @@
+//! An operator of the simulated clusters makes and revokes tokens of clients (P56): few ids, so that they meet again.
+
+use std::sync::Arc;
+
+use eldest::replica::Call;
+use eldest::store::{Command, Grant, NewToken, TokenHash, TokenId};
+
+use crate::calls::Waiting;
+use crate::checks::Check;
+use crate::rng::Rng;
+use crate::world::{Event, World};
+
+const SEED: u64 = 0x70c3_1056;
+const IDS: u64 = 4;
+/// Between two orders, at most.
+const PAUSE: u64 = 600_000;
+
+pub fn create(id: u64) -> Command {
+    let (id, name, hash) = (TokenId(id), format!("t{id}").into(), TokenHash::of(&id.to_be_bytes()));
+    Command::create_token(NewToken {
+        id,
+        name,
+        hash,
+        grants: [Grant::order()].into_iter().collect(),
+        ttl: None,
+    })
+}
+
+/// One or the other, of one of the ids.
+pub fn order(rng: &mut Rng) -> Arc<Command> {
+    let id = rng.below(IDS);
+    Arc::new(if rng.chance(500) { create(id) } else { Command::revoke_token(TokenId(id)) })
+}
+
+impl World {
+    /// In some seeds.
+    pub fn draw_tokens(&mut self, seed: u64) {
+        let mut rng = Rng::new(seed ^ SEED);
+        if rng.chance(400) {
+            let begin = rng.below(PAUSE);
+            self.tokens = Some(rng);
+            self.at(begin, Event::TokenOrder);
+        }
+    }
+
+    /// At whatever node: who does not lead refuses, and nobody asks again.
+    pub fn token_order(&mut self) -> Check {
+        let nodes = self.hosts.len() as u64;
+        let Some(rng) = self.tokens.as_mut().filter(|_| !self.clients.stopped) else { return Ok(()) };
+        let (command, node, pause) = (order(rng), rng.below(nodes) as usize, rng.below(PAUSE));
+        self.after(pause, Event::TokenOrder);
+        let command = Box::new(Command::clone(&command));
+        self.arrives(node, Waiting::Nobody, Call::Write { command, key: None })
+    }
+}
