@@ -1,7 +1,5 @@
 //! An operator of the simulated clusters makes and revokes tokens of clients (P56): few ids, so that they meet again.
 
-use std::sync::Arc;
-
 use eldest::replica::Call;
 use eldest::store::{Command, Grant, NewToken, TokenHash, TokenId};
 
@@ -15,7 +13,7 @@ const IDS: u64 = 4;
 /// Between two orders, at most.
 const PAUSE: u64 = 600_000;
 
-pub fn create(id: u64) -> Command {
+fn create(id: u64) -> Command {
     let (id, name, hash) = (TokenId(id), format!("t{id}").into(), TokenHash::of(&id.to_be_bytes()));
     Command::create_token(NewToken {
         id,
@@ -27,9 +25,9 @@ pub fn create(id: u64) -> Command {
 }
 
 /// One or the other, of one of the ids.
-pub fn order(rng: &mut Rng) -> Arc<Command> {
+fn order(rng: &mut Rng) -> Command {
     let id = rng.below(IDS);
-    Arc::new(if rng.chance(500) { create(id) } else { Command::revoke_token(TokenId(id)) })
+    if rng.chance(500) { create(id) } else { Command::revoke_token(TokenId(id)) }
 }
 
 impl World {
@@ -46,10 +44,11 @@ impl World {
     /// At whatever node: who does not lead refuses, and nobody asks again.
     pub fn token_order(&mut self) -> Check {
         let nodes = self.hosts.len() as u64;
-        let Some(rng) = self.tokens.as_mut().filter(|_| !self.clients.stopped) else { return Ok(()) };
+        let Some(rng) = self.tokens.as_mut().filter(|_| !self.clients.stopped && !self.sides.stopped) else {
+            return Ok(());
+        };
         let (command, node, pause) = (order(rng), rng.below(nodes) as usize, rng.below(PAUSE));
         self.after(pause, Event::TokenOrder);
-        let command = Box::new(Command::clone(&command));
-        self.arrives(node, Waiting::Nobody, Call::Write { command, key: None })
+        self.arrives(node, Waiting::Nobody, Call::Write { command: command.into(), key: None })
     }
 }

@@ -6,7 +6,6 @@ use eldest::replica::{self, Answer, Denied};
 use eldest::store::{Command, Condition, Ending, NewElection, NewUser, Operation};
 use eldest::types::{Call, NodeId, Position, Text};
 
-use crate::access;
 use crate::calls::{Waiting, hint};
 use crate::checks::{Check, ensure};
 use crate::commands::Tag;
@@ -97,8 +96,7 @@ impl Sides {
         let key: Text = format!("k{}", self.rng.below(KEYS)).into();
         let value: Text = format!("{op}").into();
         match self.rng.below(100) {
-            0..30 => one(put(key, value, Condition::None)),
-            30..35 => Wish::Command(access::order(&mut self.rng)),
+            0..35 => one(put(key, value, Condition::None)),
             35..50 => Wish::Replace { key, value },
             50..55 => one(put(key, value, Condition::Absent)),
             55..70 => one(Operation::DeleteDoc { key, condition: Condition::None }),

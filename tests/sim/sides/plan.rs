@@ -139,6 +139,7 @@ pub fn world(seed: u64) -> (World, Plan) {
         world.draw_holders(roles);
     }
     crate::plan::draw_failing_snapshots(&mut world, seed);
+    world.draw_tokens(seed);
     let mut preparing = Rng::new(seed ^ PREPARING);
     for host in &mut world.hosts {
         host.prepare_us.1 = *preparing.pick(&[1_000, 1_000, 200_000, 4_000_000 * pace.factor]);
