@@ -1,7 +1,7 @@
 //! Nodes that are sides of their own, meet and follow each other as the protocol lets them, with the records and vectors
 //! that it would give them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::store::tables::Version;
@@ -70,8 +70,10 @@ impl Side {
         let applied = self.store.apply(&Record { position, stamp: self.now, entry }).expect("readable");
         self.vector.note(position);
         self.reflect(&applied.changes);
+        // A batch may change a key twice; its last word is the record's.
+        let changed: BTreeSet<&Key> = applied.changes.iter().collect();
         let data =
-            applied.changes.iter().filter(|key| matches!(key.table(), "doc" | "user" | "election" | "vote"));
+            changed.into_iter().filter(|key| matches!(key.table(), "doc" | "user" | "election" | "vote"));
         let held = |key: &Key| self.store.current(key).filter(|held| held.at == position);
         let write = |key: &Key| Some(Write { key: key.clone(), held: held(key)?, known: known.clone() });
         let writes = data.filter_map(write).collect();
