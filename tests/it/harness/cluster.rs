@@ -91,8 +91,7 @@ impl Plan {
             cluster.node(id).speaks_tls(self.tls.is_some());
             let table =
                 cluster.certs.as_ref().zip(self.tls.as_ref()).map(|(certs, more)| certs.table(id, more));
-            let config = open_to_tests(cluster.node(id).ip, &self.config);
-            cluster.configure(id, &(config + &table.unwrap_or_default()));
+            cluster.configure(id, &(self.config.clone() + &table.unwrap_or_default()));
         }
         cluster
     }
@@ -157,7 +156,8 @@ impl Cluster {
 
     /// Writes the configuration of one node, valid from its next start on.
     pub fn configure(&self, id: u32, config: &str) {
-        self.node(id).write_config(config);
+        let node = self.node(id);
+        node.write_config(&open_to_tests(node.ip, config));
     }
 
     /// The same cluster, with this node, which does not run, at another address.
