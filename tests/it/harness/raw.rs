@@ -26,6 +26,22 @@ impl Raw {
         let _ = self.0.shutdown().await;
     }
 
+    /// The next line, without its end.
+    pub async fn read_line(&mut self) -> String {
+        let mut line = Vec::new();
+        let reading = async {
+            let mut byte = [0];
+            while let Ok(1) = self.0.read(&mut byte).await {
+                match byte[0] {
+                    b'\n' => break,
+                    byte => line.push(byte),
+                }
+            }
+        };
+        let _ = tokio::time::timeout(DEADLINE, reading).await;
+        String::from_utf8_lossy(&line).trim_end().to_string()
+    }
+
     /// Everything until the node closes; fails the test when it never does.
     pub async fn read_to_end(&mut self) -> Vec<u8> {
         let (bytes, ended) = self.read_for(DEADLINE).await;
