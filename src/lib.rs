@@ -4,6 +4,7 @@
 //! people and programs see, and `eldest-client` is how programs call. `docs/protocol.md` is the paper behind it: the rules
 //! (P1…) and invariants (I1…) cited throughout are defined there.
 
+pub mod chronicle;
 pub mod cli;
 pub mod config;
 pub mod driver;

@@ -4,6 +4,7 @@
 //! says who does, and the call goes there, once.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -11,11 +12,17 @@ use super::exit::Failure;
 use crate::client::{Answer, CallError, Caller, Request};
 pub use eldest_load::TlsArgs;
 
+/// The nodes that `ELDEST_NODES` names, as some programs call it; else those that `eldest dev` and the tour start, on this machine alone.
+pub static DEFAULT_URLS: LazyLock<String> = LazyLock::new(|| {
+    let named = std::env::var("ELDEST_NODES").ok().filter(|urls| !urls.is_empty());
+    named.unwrap_or_else(|| "http://127.0.0.1:9000,http://127.0.0.2:9000,http://127.0.0.3:9000".to_string())
+});
+
 /// Where to call, for every command that does.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Target {
     /// Any node of the cluster; several, separated by commas, are tried in turn
-    #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000", value_delimiter = ',')]
+    #[arg(long, env = "ELDEST_URL", default_value = &**DEFAULT_URLS, value_delimiter = ',')]
     pub url: Vec<String>,
     /// A token, where the cluster asks for one: a client's, or the admin token; better given by the environment, which `ps` does not show
     #[arg(long, env = "ELDEST_ADMIN_TOKEN", hide_env_values = true)]
@@ -37,12 +44,16 @@ impl Target {
     }
 
     pub fn caller(&self) -> Result<Caller, Failure> {
+        Ok(Caller::with_tls(self.credential()?, &self.tls.files())?)
+    }
+
+    /// The token, if there is one.
+    pub fn credential(&self) -> Result<Option<String>, Failure> {
         let read = |path: &PathBuf| std::fs::read_to_string(path).map_err(Failure::file(path));
-        let token = match (&self.token, self.token_file.as_ref().or(self.admin_token_file.as_ref())) {
+        Ok(match (&self.token, self.token_file.as_ref().or(self.admin_token_file.as_ref())) {
             (None, Some(path)) => Some(read(path)?.trim().to_string()),
             (token, _) => token.clone(),
-        };
-        Ok(Caller::with_tls(token, &self.tls.files())?)
+        })
     }
 
     /// The same, where anything but success is a refusal and the answer is JSON (or nothing).
@@ -64,7 +75,8 @@ impl From<CallError> for Failure {
 
 /// An argument that is JSON.
 pub fn json_text(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("this is not JSON: {error}"))
+    serde_json::from_str(text)
+        .map_err(|error| format!("this is not JSON: {error}; a text is written '{}'", Value::from(text)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 use crate::client::{Request, encoded};
 use view::Conflict;
 
@@ -37,9 +37,8 @@ enum Order {
     Show {
         /// As `list` shows it
         id: String,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -47,6 +46,8 @@ enum Order {
     Apply {
         /// As `list` shows it
         id: String,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -65,6 +66,8 @@ enum Order {
         #[arg(long, requires = "kind")]
         prefix: Option<String>,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
 }
@@ -72,24 +75,22 @@ enum Order {
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
         Order::List(args) => list::run(args).await,
-        Order::Show { id, json, target } => {
+        Order::Show { id, output, target } => {
             let conflict = target.ask(&Request::get(path_of(id))).await?;
-            match json {
-                true => print(&conflict.to_string()),
-                false => print(&Conflict::read(&conflict).whole()),
-            }
+            output.show(&conflict, |conflict| Conflict::read(conflict).whole())
         }
-        Order::Apply { id, target } => {
-            order(id, "apply", target).await?;
-            print("the value is back in its place, and the conflict is gone")
+        Order::Apply { id, output, target } => {
+            let said = order(id, "apply", target).await?;
+            output.done(&said, || "the value is back in its place, and the conflict is gone".to_string())
         }
-        Order::Drop { id: Some(id), target, .. } => {
-            order(id, "drop", target).await?;
-            print("the conflict is gone; what was kept stays")
+        Order::Drop { id: Some(id), output, target, .. } => {
+            let said = order(id, "drop", target).await?;
+            output.done(&said, || "the conflict is gone; what was kept stays".to_string())
         }
-        Order::Drop { kind, prefix, target, .. } => {
+        Order::Drop { kind, prefix, output, target, .. } => {
             let gone = drop_many::run(kind.as_deref(), prefix.as_deref(), target).await?;
-            print(&format!("{gone} conflicts are gone; what was kept stays"))
+            let said = json!({ "dropped": gone });
+            output.done(&said, || format!("{gone} conflicts are gone; what was kept stays"))
         }
     }
 }

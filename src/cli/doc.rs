@@ -1,5 +1,6 @@
 //! `eldest doc`: documents, any JSON under a key, changed only by whoever has seen what is there, if that is wanted.
 
+use std::fs::read_to_string;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -7,10 +8,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::client::Target;
-use super::exec::span;
 use super::exit::Failure;
 use super::out::{Out, print};
+use super::output::Output;
 use super::pages::{all, cell, with_query};
+use super::span::span;
 use super::table::Table;
 use crate::client::{Method, Request, encoded};
 
@@ -21,6 +23,7 @@ Example:
   eldest doc get app/config
   eldest doc get app/config --rev | jq -r .rev
   eldest doc put app/config '{\"replicas\": 5}' --if-rev 12
+  eldest doc put app/config @config.json
   eldest doc put sessions/7 '\"ann\"' --ttl 30s
   eldest doc renew sessions/7
   eldest doc list --prefix app/
@@ -44,7 +47,7 @@ enum Order {
     /// Write a document, and print its revision
     Put {
         key: String,
-        /// JSON
+        /// JSON; @FILE takes it from a file, - from standard input
         value: String,
         /// Only if this is the revision that is there
         #[arg(long, conflicts_with = "if_absent")]
@@ -55,11 +58,15 @@ enum Order {
         #[command(flatten)]
         ends: Ends,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
     /// Let a document with a ttl go on
     Renew {
         key: String,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -70,6 +77,8 @@ enum Order {
         #[arg(long)]
         if_rev: Option<String>,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
     /// Show documents, in the order of their keys
@@ -77,9 +86,8 @@ enum Order {
         /// Only of keys that begin like this
         #[arg(long)]
         prefix: Option<String>,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -114,28 +122,25 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
         Order::Get { key, rev: false, target } => get(target, key).await,
         Order::Get { key, rev: true, target } => get_with_rev(target, key).await,
-        Order::Put { key, value, if_rev, if_absent, ends, target } => {
-            put(target, key, value, if_rev.as_deref(), *if_absent, ends).await
+        Order::Put { key, value, if_rev, if_absent, ends, output, target } => {
+            let done = put(target, key, value, if_rev.as_deref(), *if_absent, ends).await?;
+            output.show(&done, Value::to_string)
         }
-        Order::Renew { key, target } => {
+        Order::Renew { key, output, target } => {
             let path = format!("/v1/docs/{}?renew", encoded(key));
-            print(&target.ask(&Request::new(Method::POST, path)).await?.to_string())
+            output.show(&target.ask(&Request::new(Method::POST, path)).await?, Value::to_string)
         }
-        Order::Delete { key, if_rev, target } => {
+        Order::Delete { key, if_rev, output, target } => {
             let mut payload = json!({ "key": key });
             if let Some(rev) = if_rev {
                 payload["if_rev"] = json!(rev);
             }
             let body = json!({"storage_cmd": "DeleteDoc", "payload": payload});
             let done = target.ask(&Request::post("/v1/commands", &body)).await?;
-            print(&done["result"].to_string())
+            output.show(&done["result"], Value::to_string)
         }
-        Order::List { prefix, json, target } => {
-            let items = all(target, "/v1/docs", &[("prefix", prefix.as_deref())]).await?;
-            match json {
-                true => print(&json!({ "items": items }).to_string()),
-                false => print(&table(&items)),
-            }
+        Order::List { prefix, output, target } => {
+            output.list(all(target, "/v1/docs", &[("prefix", prefix.as_deref())]).await?, table)
         }
     }
 }
@@ -167,20 +172,37 @@ async fn put(
     if_rev: Option<&str>,
     if_absent: bool,
     ends: &Ends,
-) -> Result<(), Failure> {
-    let request = match serde_json::from_str::<&RawValue>(value) {
-        Ok(value) => {
-            let body = body(key, value.get(), if_rev, if_absent, ends);
-            Request::new(Method::POST, "/v1/commands").body(body)
+) -> Result<Value, Failure> {
+    let value = value_of(value)?;
+    let body = body(key, &value, if_rev, if_absent, ends);
+    let request = Request::new(Method::POST, "/v1/commands").body(body);
+    Ok(target.ask(&request).await?["result"].take())
+}
+
+/// The JSON itself, `@FILE`, or `-` for standard input.
+fn value_of(given: &str) -> Result<String, Failure> {
+    let (text, from) = match given.strip_prefix('@') {
+        Some(path) => (read_to_string(path).map_err(Failure::file(path))?, Some(path)),
+        None if given == "-" => {
+            (std::io::read_to_string(std::io::stdin()).map_err(Failure::file("standard input"))?, None)
         }
-        // The node says what is wrong with it, and where.
-        Err(_) => {
-            let path = format!("/v1/docs/{}", encoded(key));
-            Request::new(Method::PUT, path).body(value)
-        }
+        None => (given.to_string(), None),
     };
-    let done = target.ask(&request).await?;
-    print(&done["result"].to_string())
+    match serde_json::from_str::<&RawValue>(&text) {
+        Ok(value) => Ok(value.get().to_string()),
+        Err(error) => Err(Failure::NotJson { what: not_json(&text, from, &error) }),
+    }
+}
+
+fn not_json(text: &str, from: Option<&str>, error: &serde_json::Error) -> String {
+    let is_word = !text.is_empty() && !text.starts_with(['{', '[', '"']);
+    match from {
+        Some(path) => format!("{path} does not hold JSON: {error}"),
+        None if is_word => format!("{text} is not JSON; for a text, write '{}'", json!(text)),
+        None => format!(
+            "the value is not JSON: {error}; quote it so that the shell leaves it alone, as in '{{\"a\": 1}}'"
+        ),
+    }
 }
 
 fn body(key: &str, value: &str, if_rev: Option<&str>, if_absent: bool, ends: &Ends) -> String {

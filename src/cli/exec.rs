@@ -23,8 +23,9 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-use super::client::TlsArgs;
+use super::client::{DEFAULT_URLS, TlsArgs};
 use super::exit::Failure;
+use super::span::span;
 use crate::client::{Client, HeldBy, Lock, LockGuard};
 use end::ExecEnd;
 use give_up::GiveUp;
@@ -79,7 +80,7 @@ pub struct Args {
         long,
         visible_aliases = ["node", "url"],
         env = "ELDEST_URL",
-        default_value = "http://127.0.0.1:9000",
+        default_value = &**DEFAULT_URLS,
         value_delimiter = ','
     )]
     nodes: Vec<String>,
@@ -195,35 +196,9 @@ async fn run_with(guard: LockGuard, command: &[OsString], signals: &mut Signals)
     end
 }
 
-/// 500ms, 30s, 5m, 1h; a number alone is seconds.
-pub(super) fn span(text: &str) -> Result<Duration, &'static str> {
-    const FORM: &str = "write it like 500ms, 30s, 5m or 1h";
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let unit_ms = match unit {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(FORM),
-    };
-    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms));
-    millis.map(Duration::from_millis).ok_or(FORM)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn spans() {
-        assert_eq!(span("30"), Ok(Duration::from_secs(30)));
-        assert_eq!(span("1500ms"), Ok(Duration::from_millis(1_500)));
-        assert_eq!(span("5m"), Ok(Duration::from_secs(300)));
-        for text in ["", "s", "-1s", "1 s", "99999999999999999999h", "1d"] {
-            assert!(span(text).is_err(), "{text:?}");
-        }
-    }
 
     #[test]
     fn the_command_keeps_its_own_arguments() {

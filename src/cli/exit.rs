@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
+
 use super::dev::error::DevError;
 use super::exec::end::ExecEnd;
 use super::serve::error::ServeError;
@@ -21,8 +23,13 @@ Exit codes:
   3    no node could be reached
   4    the cluster refused; its code is in the message
   5    damaged data was found
+  6    there is no such thing (404), or nobody holds the role
+  7    something else stands in the way: it is held, exists, or was lost (409, 410)
+  8    it has changed since it was looked at (412)
+  9    not now, later perhaps: no leader, no majority, too much at once (421, 429, 503)
+  12   `eldest doctor` or `eldest drill` has found something wrong
   70   the node ended by itself
-  130  a second Ctrl-C ended it at once (143: a second SIGTERM)
+  130  Ctrl-C ended it, where it had more to do (143: SIGTERM, 129: its terminal is gone)
   134  an internal error; the message before it says where
 `eldest exec` ends with the code of the command that it runs; its own are in its help.";
 
@@ -39,6 +46,35 @@ pub enum Failure {
     NotConfirmed {
         what: &'static str,
     },
+    /// By neither its id nor its name.
+    NoSuchNode {
+        wanted: String,
+        names: Vec<String>,
+    },
+    /// The cluster is not as it has to be for this.
+    NotNow {
+        what: String,
+    },
+    /// One that was to be run.
+    Command {
+        command: String,
+        why: String,
+    },
+    /// Somebody had enough.
+    BrokenOff {
+        signal: i32,
+    },
+    /// What was typed is no command.
+    Usage {
+        what: String,
+    },
+    /// A value that is none.
+    NotJson {
+        what: String,
+    },
+    NotHeld {
+        role: String,
+    },
     /// The machine gives no threads or no timers.
     NoRuntime(io::Error),
     /// What a call came to.
@@ -51,6 +87,10 @@ pub enum Failure {
     },
     Damaged {
         what: Vec<String>,
+    },
+    /// A cluster with something wrong: what that is has been printed.
+    Unwell {
+        count: usize,
     },
     /// One that cannot be made or read.
     Certificate {
@@ -70,21 +110,64 @@ impl Failure {
             Failure::NobodyReads => 0,
             Failure::Output(_)
             | Failure::File { .. }
+            | Failure::Command { .. }
             | Failure::NoRuntime(_)
             | Failure::Certificate { .. } => 1,
-            Failure::NotConfirmed { .. } => 2,
+            Failure::NotConfirmed { .. }
+            | Failure::NoSuchNode { .. }
+            | Failure::NotJson { .. }
+            | Failure::Usage { .. } => 2,
             Failure::Call(CallError::NotAnAddress { .. }) => 2,
             Failure::Call(CallError::NotReached { .. }) => 3,
-            Failure::Call(CallError::Refused(_)) => 4,
+            Failure::Call(CallError::Refused(problem)) => of_status(problem.status),
+            Failure::NotHeld { .. } => 6,
+            Failure::NotNow { .. } => 9,
+            Failure::BrokenOff { signal } => 128u8.saturating_add(u8::try_from(*signal).unwrap_or(0)),
             Failure::Call(_) => 1,
             Failure::Bench(BenchError::NoLeader { .. }) => 3,
             Failure::Bench(_) | Failure::Dev(_) | Failure::Storage(_) | Failure::NothingThere { .. } => 1,
             Failure::Damaged { .. } => 5,
+            Failure::Unwell { .. } => 12,
             Failure::Config(_) | Failure::Serve(ServeError::Filter { .. }) => 2,
             Failure::Serve(ServeError::Ended(_)) => 70,
             Failure::Serve(_) => 1,
             Failure::Exec(end) => end.code(),
         }
+    }
+
+    /// As a cluster writes a problem; what is refused here has its own exit code for a code.
+    pub fn document(&self) -> Value {
+        let (code, title) = match self {
+            Failure::Call(CallError::Refused(problem)) => {
+                let mut document = Value::Object(problem.members.clone());
+                document["type"] = format!("urn:eldest:problem:{}", problem.code).into();
+                document["title"] = problem.title.clone().into();
+                document["status"] = problem.status.into();
+                document["detail"] = problem.detail.clone().into();
+                document["code"] = problem.code.clone().into();
+                document["retryable"] = problem.retryable.into();
+                document["request_id"] = problem.request_id.clone().into();
+                document["exit_code"] = self.code().into();
+                return document;
+            }
+            Failure::Call(CallError::NotReached { .. }) => ("not_reached", "No node can be reached"),
+            Failure::Call(CallError::NoAnswer { .. }) => {
+                ("no_answer", "A node took the call and did not answer")
+            }
+            Failure::NotHeld { .. } => ("not_held", "Nobody holds the role"),
+            Failure::NotNow { .. } => ("not_now", "The cluster is not as it has to be"),
+            _ if self.code() == 2 => ("usage", "What was typed cannot be done"),
+            _ => ("failed", "The command failed"),
+        };
+        json!({
+            "type": format!("urn:eldest:problem:{code}"),
+            "title": title,
+            "status": null,
+            "detail": self.to_string(),
+            "code": code,
+            "retryable": matches!(self.code(), 3 | 9),
+            "exit_code": self.code(),
+        })
     }
 
     /// Whoever read stdout may have gone.
@@ -101,6 +184,17 @@ impl Failure {
     }
 }
 
+/// What scripts tell refusals apart by.
+fn of_status(status: u16) -> u8 {
+    match status {
+        404 => 6,
+        409 | 410 => 7,
+        412 => 8,
+        421 | 429 | 503 => 9,
+        _ => 4,
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,11 +202,22 @@ impl fmt::Display for Failure {
             Failure::Output(error) => write!(f, "the output cannot be written: {error}"),
             Failure::File { path, error } => write!(f, "{}: {error}", path.display()),
             Failure::NotConfirmed { what } => write!(f, "{what}\nnothing was done; say --yes to do it"),
+            Failure::NoSuchNode { wanted, names } => {
+                write!(f, "there is no node {wanted}; the cluster has {}", names.join(", "))
+            }
+            Failure::NotJson { what } | Failure::Usage { what } | Failure::NotNow { what } => {
+                write!(f, "{what}")
+            }
+            Failure::Command { command, why } => write!(f, "{command:?}: {why}"),
+            Failure::BrokenOff { .. } => write!(f, "broken off"),
+            Failure::NotHeld { role } => write!(f, "nobody holds {role}"),
             Failure::NoRuntime(error) => write!(f, "no runtime: {error}"),
             Failure::Call(error) => write!(f, "{error}"),
             Failure::Storage(error) => write!(f, "{error}"),
             Failure::NothingThere { path, what } => write!(f, "{} holds no {what}", path.display()),
             Failure::Damaged { what } => write!(f, "damaged: {}", what.join("; ")),
+            Failure::Unwell { count: 1 } => write!(f, "1 thing is wrong"),
+            Failure::Unwell { count } => write!(f, "{count} things are wrong"),
             Failure::Certificate { why } => write!(f, "{why}"),
             Failure::Config(mistakes) => write!(f, "{mistakes}"),
             Failure::Serve(error) => write!(f, "{error}"),
@@ -156,6 +261,11 @@ impl From<ServeError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Problem;
+
+    fn refused(status: u16) -> Failure {
+        Failure::Call(CallError::Refused(Box::new(Problem { status, ..Problem::default() })))
+    }
 
     #[test]
     fn the_table_names_every_code() {
@@ -165,7 +275,12 @@ mod tests {
             Failure::NotConfirmed { what: "" },
             Failure::Call(CallError::NotReached { tried: Vec::new() }),
             Failure::Damaged { what: Vec::new() },
+            Failure::Unwell { count: 1 },
             Failure::Call(CallError::Refused(Box::default())),
+            refused(404),
+            refused(409),
+            refused(412),
+            refused(503),
         ];
         for failure in failures {
             let line = format!("\n  {:<3} ", failure.code());

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 use crate::client::Request;
 
 /// Shown when it was not confirmed.
@@ -28,6 +28,8 @@ pub struct Args {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
     target: Target,
 }
 
@@ -35,6 +37,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     if !args.yes {
         return Err(Failure::NotConfirmed { what: MEANING });
     }
-    args.target.ask(&Request::post("/form", &json!({ "without": args.without }))).await?;
-    print("the nodes that are up form the cluster; `eldest status` shows who leads")
+    let said = args.target.ask(&Request::post("/form", &json!({ "without": args.without }))).await?;
+    let sentence = "the nodes that are up form the cluster; `eldest status` shows who leads";
+    args.output.done(&said, || sentence.to_string())
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 use crate::client::Request;
 
 #[derive(Debug, Parser)]
@@ -16,13 +16,15 @@ Example:
 For a leader's machine that is about to be worked on. `eldest elect N` names the next leader.")]
 pub struct Args {
     #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
     target: Target,
 }
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
     let answer = args.target.ask(&Request::post("/handoff", &json!({}))).await?;
-    match answer["leader"].as_u64() {
-        Some(leader) => print(&format!("node {leader} leads")),
-        None => print("handed over; `eldest status` shows to whom"),
-    }
+    args.output.done(&answer, || match answer["leader"].as_u64() {
+        Some(leader) => format!("node {leader} leads"),
+        None => "handed over; `eldest status` shows to whom".to_string(),
+    })
 }

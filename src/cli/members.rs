@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 use super::table::Table;
 use crate::client::{Answer, Request};
 
@@ -37,9 +37,8 @@ pub struct Args {
 enum Change {
     /// Show who belongs to the cluster, as one node knows it
     List {
-        /// As JSON, for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -56,11 +55,15 @@ enum Change {
         #[arg(long)]
         wait: bool,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
     /// Remove a node; one that leads hands over first
     Remove {
         id: u32,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -69,6 +72,8 @@ enum Change {
         id: u32,
         /// Where the others call it from now on, host:port
         address: String,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -90,23 +95,25 @@ struct Member {
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.change {
-        Change::List { json, target } => list(target, *json).await,
-        Change::Add { id, address, name, wait, target } => {
+        Change::List { output, target } => list(target, output).await,
+        Change::Add { id, address, name, wait, output, target } => {
             let name = name.clone().unwrap_or_else(|| format!("node-{id}"));
-            post(target, &json!({"add": {"id": id, "name": name, "address": address}})).await?;
+            let said = post(target, &json!({"add": {"id": id, "name": name, "address": address}})).await?;
             if *wait {
                 wait_for_vote(target, *id).await?;
-                return print(&format!("node {id} votes"));
+                return output.done(&said, || format!("node {id} votes"));
             }
-            print(&format!("node {id} is added; it votes once it has learnt what the cluster has"))
+            output.done(&said, || {
+                format!("node {id} is added; it votes once it has learnt what the cluster has")
+            })
         }
-        Change::Remove { id, target } => {
-            post(target, &json!({"remove": id})).await?;
-            print(&format!("node {id} is removed; stop it, and do not start it again"))
+        Change::Remove { id, output, target } => {
+            let said = post(target, &json!({"remove": id})).await?;
+            output.done(&said, || format!("node {id} is removed; stop it, and do not start it again"))
         }
-        Change::Move { id, address, target } => {
-            post(target, &json!({"move": {"id": id, "address": address}})).await?;
-            print(&format!("node {id} is called at {address} from now on"))
+        Change::Move { id, address, output, target } => {
+            let said = post(target, &json!({"move": {"id": id, "address": address}})).await?;
+            output.done(&said, || format!("node {id} is called at {address} from now on"))
         }
     }
 }
@@ -119,12 +126,13 @@ async fn members(target: &Target) -> Result<Answer, Failure> {
     Ok(target.call(&Request::get("/v1/members")).await?.taken()?)
 }
 
-async fn list(target: &Target, as_json: bool) -> Result<(), Failure> {
+async fn list(target: &Target, output: &Output) -> Result<(), Failure> {
     let answer = members(target).await?;
-    if as_json {
-        return print(&String::from_utf8_lossy(&answer.body));
-    }
     let listed: Listed = answer.read()?;
+    output.show(&answer.read()?, |_| table(listed))
+}
+
+fn table(listed: Listed) -> String {
     let mut table = Table::new(["ID", "NAME", "URL", "VOTES"]);
     for member in listed.members {
         let votes = if member.votes { "yes" } else { "not yet: it learns" };
@@ -134,7 +142,7 @@ async fn list(target: &Target, as_json: bool) -> Result<(), Failure> {
         Some(id) => format!("cluster {id}"),
         None => "by the topology file".to_string(),
     };
-    print(&format!("{head}\n{table}"))
+    format!("{head}\n{table}")
 }
 
 async fn wait_for_vote(target: &Target, id: u32) -> Result<(), Failure> {

@@ -7,9 +7,12 @@ mod call;
 mod cert;
 mod check;
 mod client;
+mod completions;
 mod conflicts;
 mod dev;
 mod doc;
+mod doctor;
+mod drill;
 mod elect;
 mod exec;
 mod exit;
@@ -18,9 +21,11 @@ mod form;
 mod handoff;
 mod healthcheck;
 mod log;
+mod man;
 mod members;
 mod msg;
 mod out;
+mod output;
 mod pages;
 mod proc;
 mod restore;
@@ -30,17 +35,23 @@ mod service;
 mod signals;
 mod snapshot;
 mod sources;
+mod span;
 mod status;
 mod stream;
 mod table;
 mod token;
+mod top;
+mod why;
+mod yaml;
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::Failure;
 use out::note;
+use output::{are_for_scripts, is_for_scripts};
 
 /// Leader, locks and a little replicated state for a handful of nodes: the lowest-index live node leads.
 #[derive(Debug, Parser)]
@@ -58,6 +69,14 @@ enum Command {
     Dev(dev::Args),
     /// Show every node: who leads, who is next, who lags
     Status(status::Args),
+    /// Say why: who leads and since when, who would be next, what became of a role, what a call was refused for
+    Why(why::Args),
+    /// Look at every node, and say what is wrong and what to type about it
+    Doctor(doctor::Args),
+    /// Watch nodes, rates, roles and events, again and again
+    Top(top::Args),
+    /// Take the leader away under load, and say what that cost
+    Drill(drill::Args),
     /// Hand leadership to a node
     Elect(elect::Args),
     /// Let the leader hand over to its best heir
@@ -98,19 +117,44 @@ enum Command {
     Cert(cert::Args),
     /// Measure a cluster
     Bench(eldest_load::Bench),
+    /// Print what completes commands in a shell
+    Completions(completions::Args),
+    /// Write man pages
+    Man(man::Args),
     /// Make one HTTP call, where there is no curl
     Call(call::Args),
     /// Tell a container engine whether this node lives
     Healthcheck(healthcheck::Args),
 }
 
-/// The whole program. Wrong usage ends it from within, with code 2.
+/// The whole program. Wrong usage ends it with code 2.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() && are_for_scripts(&std::env::args().collect::<Vec<_>>()) => {
+            return report_json(&Failure::Usage { what: error.to_string() });
+        }
+        Err(error) => error.exit(),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     match dispatch(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if is_for_scripts(&matches) => report_json(&failure),
         Err(failure) => report(&failure),
     }
+}
+
+/// For scripts: a problem as the cluster would write it, on one line of stderr.
+fn report_json(failure: &Failure) -> ExitCode {
+    if matches!(failure, Failure::NobodyReads) {
+        return ExitCode::SUCCESS;
+    }
+    // With stderr gone there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{}", failure.document());
+    ExitCode::from(failure.code())
 }
 
 /// Says on stderr what happened, and turns it into the process's end.
@@ -129,9 +173,15 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(args),
         Command::Cert(args) => cert::run(args),
         Command::Exec(args) => exec::run(args),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Man(args) => man::run(args, Cli::command()),
         Command::Bench(args) => Ok(args.run_here()?),
         Command::Dev(args) => small(dev::run(args)),
         Command::Status(args) => small(status::run(args)),
+        Command::Why(args) => small(why::run(args)),
+        Command::Doctor(args) => small(doctor::run(args)),
+        Command::Top(args) => small(top::run(args)),
+        Command::Drill(args) => small(drill::run(args)),
         Command::Elect(args) => small(elect::run(args)),
         Command::Handoff(args) => small(handoff::run(args)),
         Command::Service(args) => small(service::run(args)),
@@ -163,8 +213,6 @@ fn small(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure>
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -213,7 +261,7 @@ mod tests {
     #[test]
     fn wrong_usage_ends_with_2() {
         for line in
-            ["eldest elect", "eldest elect two", "eldest form", "eldest call BREW /", "eldest nonsense"]
+            ["eldest elect", "eldest elect 2 3", "eldest form", "eldest call BREW /", "eldest nonsense"]
         {
             let error = Cli::try_parse_from(line.split(' ')).expect_err(line);
             assert_eq!(error.exit_code(), 2, "{line}");

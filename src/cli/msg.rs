@@ -2,10 +2,12 @@
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::{Out, note, print};
+use super::out::{Out, note};
+use super::output::Output;
 use super::stream::next;
 use crate::client::{Method, Request, encoded};
 use clap::{Parser, Subcommand};
+use serde_json::Value;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -27,6 +29,8 @@ enum Order {
         /// JSON
         message: String,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
     /// Print messages, one line of JSON each, until the node ends
@@ -42,9 +46,9 @@ enum Order {
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
-        Order::Publish { channel, message, target } => {
+        Order::Publish { channel, message, output, target } => {
             let request = Request::new(Method::POST, path(channel)).body(message.as_str());
-            print(&target.ask(&request).await?.to_string())
+            output.show(&target.ask(&request).await?, Value::to_string)
         }
         Order::Subscribe { channel, count, target } => {
             listen(target, channel, count.unwrap_or(u64::MAX)).await

@@ -34,6 +34,16 @@ pub fn print(text: &str) -> Result<(), Failure> {
     out.end()
 }
 
+/// Names and values are somebody's: they must not move the cursor, nor turn around what stands beside them.
+pub fn is_harmful(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Without that; lines stay lines.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if is_harmful(c) && c != '\n' { ' ' } else { c }).collect()
+}
+
 /// Beside the output, for people.
 pub fn note(text: &str) {
     // With stderr gone there is nobody to tell.

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::client::{Target, json_text};
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 use super::pages::{all, cell};
+use super::span::Ttl;
 use super::table::Table;
 use crate::client::{Method, Request, encoded};
 
@@ -42,18 +43,18 @@ enum Order {
         /// JSON: whatever others should know
         #[arg(long, value_parser = json_text)]
         metadata: Option<Value>,
-        /// It is removed after this many milliseconds without a heartbeat
-        #[arg(long, value_name = "MS")]
-        ttl_ms: Option<u64>,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        ttl: Ttl,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Say that it is still there
     Heartbeat {
         id: String,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -66,18 +67,16 @@ enum Order {
         capability: Option<String>,
         #[arg(long)]
         identifier: Option<String>,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Show one, whole
     Show {
         id: String,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -85,42 +84,43 @@ enum Order {
     Remove {
         id: String,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
 }
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
-        Order::Register { id, identifier, role, capabilities, metadata, ttl_ms, json, target } => {
+        Order::Register { id, identifier, role, capabilities, metadata, ttl, output, target } => {
             let given = [
                 ("role", role.as_ref().map(|role| json!(role))),
                 ("capabilities", capabilities.clone()),
                 ("metadata", metadata.clone()),
-                ("ttl_ms", ttl_ms.map(Value::from)),
+                ("ttl_ms", ttl.millis().map(Value::from)),
             ];
             let request = Request::new(Method::PUT, path_of(id)).body(body(identifier, given));
-            show(&target.ask(&request).await?, *json)
+            output.show(&target.ask(&request).await?, whole)
         }
-        Order::Heartbeat { id, target } => {
+        Order::Heartbeat { id, output, target } => {
             let said = target.ask(&Request::post(format!("{}/heartbeat", path_of(id)), &json!({}))).await?;
-            print(&format!("{id} is there; it is removed after {} ms without another", said["expires_in_ms"]))
+            let left = &said["expires_in_ms"];
+            output.done(&said, || format!("{id} is there; it is removed after {left} ms without another"))
         }
-        Order::List { role, capability, identifier, json, target } => {
+        Order::List { role, capability, identifier, output, target } => {
             let chosen = [
                 ("role", role.as_deref()),
                 ("capability", capability.as_deref()),
                 ("identifier", identifier.as_deref()),
             ];
-            let items = all(target, "/v1/processes", &chosen).await?;
-            match json {
-                true => print(&json!({ "items": items }).to_string()),
-                false => print(&table(&items)),
-            }
+            output.list(all(target, "/v1/processes", &chosen).await?, table)
         }
-        Order::Show { id, json, target } => show(&target.ask(&Request::get(path_of(id))).await?, *json),
-        Order::Remove { id, target } => {
-            target.ask(&Request::new(Method::DELETE, path_of(id))).await?;
-            print(&format!("{id} is removed"))
+        Order::Show { id, output, target } => {
+            output.show(&target.ask(&Request::get(path_of(id))).await?, whole)
+        }
+        Order::Remove { id, output, target } => {
+            let said = target.ask(&Request::new(Method::DELETE, path_of(id))).await?;
+            output.done(&said, || format!("{id} is removed"))
         }
     }
 }
@@ -135,10 +135,7 @@ fn body<const N: usize>(identifier: &str, given: [(&str, Option<Value>); N]) -> 
     Value::Object(body).to_string()
 }
 
-fn show(process: &Value, as_json: bool) -> Result<(), Failure> {
-    if as_json {
-        return print(&process.to_string());
-    }
+fn whole(process: &Value) -> String {
     let mut table = Table::default();
     for name in [
         "id",
@@ -154,7 +151,7 @@ fn show(process: &Value, as_json: bool) -> Result<(), Failure> {
     ] {
         table.row([name.to_string(), cell(&process[name])]);
     }
-    print(&table.to_string())
+    table.to_string()
 }
 
 fn table(items: &[Value]) -> String {

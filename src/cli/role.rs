@@ -9,14 +9,15 @@ use serde_json::Value;
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
+use super::span::Ttl;
 use crate::client::Request;
 use ask::{Tenure, Wish, body, granted, order, path_of};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Example:
-  eldest role acquire jobs host-1 --ttl-ms 10000 --wait 5000
+  eldest role acquire jobs host-1 --ttl 10s --wait 5s
   eldest role renew jobs host-1 1767323045000000
   eldest role release jobs host-1 1767323045000000
   eldest role elect jobs host-2
@@ -38,9 +39,8 @@ enum Order {
     Acquire {
         #[command(flatten)]
         wish: Wish,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -48,9 +48,10 @@ enum Order {
     Renew {
         #[command(flatten)]
         tenure: Tenure,
-        /// Ask for less than it was granted for
-        #[arg(long, value_name = "MS")]
-        ttl_ms: Option<u64>,
+        #[command(flatten)]
+        ttl: Ttl,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -59,6 +60,8 @@ enum Order {
         #[command(flatten)]
         tenure: Tenure,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
     /// Name the holder: whoever has it loses it
@@ -66,12 +69,10 @@ enum Order {
         role: String,
         /// Who is to have it
         instance: String,
-        /// It ends after this many milliseconds without a renewal
-        #[arg(long, value_name = "MS")]
-        ttl_ms: Option<u64>,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        ttl: Ttl,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -81,6 +82,8 @@ enum Order {
         /// As `acquire` printed it
         fencing_token: u64,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
     /// Show the roles that are held, in the order of their names
@@ -88,18 +91,16 @@ enum Order {
         /// Only those whose names begin like this
         #[arg(long)]
         prefix: Option<String>,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Show one
     Show {
         role: String,
-        /// Print JSON for scripts
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -114,35 +115,38 @@ enum Order {
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
-        Order::Acquire { wish, json, target } => acquire(wish, *json, target).await,
-        Order::Renew { tenure, ttl_ms, target } => {
-            let said = granted(target.call(&tenure.call("renew", *ttl_ms)).await?)?;
-            print(&format!("{} has it for {} ms", tenure.instance, said["expires_in_ms"]))
+        Order::Acquire { wish, output, target } => acquire(wish, output, target).await,
+        Order::Renew { tenure, ttl, output, target } => {
+            let said = granted(target.call(&tenure.call("renew", ttl.millis())).await?)?;
+            let (holder, left) = (&tenure.instance, &said["expires_in_ms"]);
+            output.done(&said, || format!("{holder} has it for {left} ms"))
         }
-        Order::Release { tenure, target } => {
-            granted(target.call(&tenure.call("release", None)).await?)?;
-            print(&format!("{} is free", tenure.role))
+        Order::Release { tenure, output, target } => {
+            let said = granted(target.call(&tenure.call("release", None)).await?)?;
+            output.done(&said, || format!("{} is free", tenure.role))
         }
-        Order::Elect { role, instance, ttl_ms, json, target } => {
-            let given = [("ttl_ms", ttl_ms.map(Value::from))];
+        Order::Elect { role, instance, ttl, output, target } => {
+            let given = [("ttl_ms", ttl.millis().map(Value::from))];
             let call = Request::post(order(role, "elect"), &body(instance, given));
-            look::show_grant(&granted(target.call(&call).await?)?, *json)
+            output.show(&granted(target.call(&call).await?)?, look::grant)
         }
-        Order::Check { role, fencing_token, target } => look::check(role, *fencing_token, target).await,
-        Order::List { prefix, json, target } => look::list(prefix.as_deref(), *json, target).await,
-        Order::Show { role, json, target } => {
-            look::show(&target.ask(&Request::get(path_of(role))).await?, *json)
+        Order::Check { role, fencing_token, output, target } => {
+            look::check(role, *fencing_token, output, target).await
+        }
+        Order::List { prefix, output, target } => look::list(prefix.as_deref(), output, target).await,
+        Order::Show { role, output, target } => {
+            look::show(&target.ask(&Request::get(path_of(role))).await?, output)
         }
         Order::Hold { wish, target } => hold::run(wish, target).await,
     }
 }
 
-async fn acquire(wish: &Wish, json: bool, target: &Target) -> Result<(), Failure> {
+async fn acquire(wish: &Wish, output: &Output, target: &Target) -> Result<(), Failure> {
     let mut said = granted(target.call(&wish.call()).await?)?;
     if wish.waits() {
         // How old a grant is that was waited for, nobody can tell; how old a renewal is, everybody can.
         let renewed = granted(target.call(&wish.tenure(&said).call("renew", None)).await?)?;
         said["expires_in_ms"] = renewed["expires_in_ms"].clone();
     }
-    look::show_grant(&said, json)
+    output.show(&said, look::grant)
 }

@@ -15,6 +15,7 @@ pub mod error;
 mod files;
 mod listen;
 mod logging;
+mod notify;
 mod orders;
 mod renewal;
 mod run;

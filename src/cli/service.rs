@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 use crate::client::Request;
 
 #[derive(Debug, Parser)]
@@ -29,10 +29,14 @@ enum Change {
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
     /// Take client writes again
     Up {
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -40,13 +44,14 @@ enum Change {
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.change {
-        Change::Down { ttl_ms, reason, target } => {
-            target.ask(&Request::post("/service_down", &hold(*ttl_ms, reason.as_deref()))).await?;
-            print("client writes are refused")
+        Change::Down { ttl_ms, reason, output, target } => {
+            let hold = hold(*ttl_ms, reason.as_deref());
+            let said = target.ask(&Request::post("/service_down", &hold)).await?;
+            output.done(&said, || "client writes are refused".to_string())
         }
-        Change::Up { target } => {
-            target.ask(&Request::post("/service_up", &json!({}))).await?;
-            print("client writes are taken again")
+        Change::Up { output, target } => {
+            let said = target.ask(&Request::post("/service_up", &json!({}))).await?;
+            output.done(&said, || "client writes are taken again".to_string())
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM as a stream: the first asks for an orderly end, the second for any.
+//! Ctrl-C and SIGTERM as a stream: the first asks for an orderly end, the second for any. So does a terminal that is gone, where
+//! something has to be undone or put in order.
 
 use std::io;
 
@@ -8,6 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// Only where it is listened to.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -15,14 +18,40 @@ impl Signals {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: None,
         })
     }
 
-    /// The number of the next one: 2 or 15.
+    /// And the end of the terminal, or of the session on another machine; unless `nohup` was told that this goes on without.
+    pub fn with_hangup() -> io::Result<Signals> {
+        let hangup =
+            if is_ignored(SignalKind::hangup()) { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Signals { hangup, ..Signals::listen()? })
+    }
+
+    /// The number of the next one: 2, 15 or 1.
     pub async fn next(&mut self) -> i32 {
         tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
             _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
+            _ = gone(&mut self.hangup) => SignalKind::hangup().as_raw_value(),
         }
     }
+}
+
+async fn gone(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(hangup) => {
+            hangup.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// As whoever started this process left it. Where that cannot be read, nothing is ignored.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    ignored >> (kind.as_raw_value() - 1) & 1 == 1
 }

@@ -10,8 +10,15 @@ use crate::config::{Flags, LogFlags, Sources};
 pub const FILTER_VARIABLE: &str = "ELDEST_LOG";
 
 /// Variables that are the command line's own and no settings.
-const OWN_VARIABLES: [&str; 6] =
-    ["ELDEST_URL", "ELDEST_TOKEN_FILE", "ELDEST_CA", "ELDEST_CERT", "ELDEST_KEY", FILTER_VARIABLE];
+const OWN_VARIABLES: [&str; 7] = [
+    "ELDEST_URL",
+    "ELDEST_NODES",
+    "ELDEST_TOKEN_FILE",
+    "ELDEST_CA",
+    "ELDEST_CERT",
+    "ELDEST_KEY",
+    FILTER_VARIABLE,
+];
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct SourceArgs {

@@ -10,7 +10,7 @@ use clap::Parser;
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::print;
+use super::output::Output;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -20,22 +20,25 @@ Example:
 pub struct Args {
     #[command(flatten)]
     target: Target,
-    /// Print JSON for scripts
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
+pub use gather::{Cluster, Member, Report, epoch_order, gather};
+
 pub async fn run(args: &Args) -> Result<(), Failure> {
-    let cluster = gather::gather(&args.target).await?;
-    match args.json {
-        true => print(&view::json(&cluster)),
-        false => print(&view::table(&cluster)),
-    }
+    let cluster = gather(&args.target).await?;
+    args.output.show(&view::json(&cluster), |_| view::table(&cluster))
+}
+
+/// Used by `eldest top`, too.
+pub fn table_of(cluster: &Cluster) -> String {
+    view::table(cluster)
 }
 
 /// Used by `eldest dev` too.
 pub async fn table(urls: Vec<String>) -> Result<String, Failure> {
     let target =
         Target { url: urls, token: None, token_file: None, admin_token_file: None, tls: Default::default() };
-    Ok(view::table(&gather::gather(&target).await?))
+    Ok(view::table(&gather(&target).await?))
 }

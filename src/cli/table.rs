@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::out::is_harmful;
+
 /// The default has no headers.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -29,7 +31,7 @@ impl Table {
 
 /// What another node says must not move the cursor or break the line.
 fn clean(cell: &str) -> String {
-    cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    cell.chars().map(|c| if is_harmful(c) { ' ' } else { c }).collect()
 }
 
 impl fmt::Display for Table {
@@ -60,7 +62,7 @@ mod tests {
     #[test]
     fn a_cell_cannot_break_the_line() {
         let mut table = Table::new(["A"]);
-        table.row(["x\ny\u{1b}[2J".into()]);
-        assert_eq!(table.to_string(), "A\nx y [2J\n");
+        table.row(["x\ny\u{1b}[2J\u{202e}z".into()]);
+        assert_eq!(table.to_string(), "A\nx y [2J z\n");
     }
 }

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::Target;
 use super::exit::Failure;
-use super::out::{note, print};
+use super::out::note;
+use super::output::Output;
+use super::pages::{all, cell};
+use super::span::span;
 use super::table::Table;
 use crate::client::{Method, Request};
 
@@ -38,13 +40,17 @@ enum Change {
         #[arg(long = "grant", value_name = "GRANT", required = true)]
         grants: Vec<String>,
         /// How long it is good, such as 90s, 15m, 12h or 30d; until it is revoked unless told
-        #[arg(long, value_parser = duration)]
+        #[arg(long, value_parser = span)]
         ttl: Option<Duration>,
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
     /// Show who is let in by tokens
     List {
+        #[command(flatten)]
+        output: Output,
         #[command(flatten)]
         target: Target,
     },
@@ -54,66 +60,40 @@ enum Change {
         #[arg(value_parser = id)]
         id: String,
         #[command(flatten)]
+        output: Output,
+        #[command(flatten)]
         target: Target,
     },
 }
 
-#[derive(Debug, Deserialize)]
-struct Made {
-    id: String,
-    token: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Page {
-    items: Vec<Shown>,
-    next: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Shown {
-    id: String,
-    name: String,
-    grants: Vec<String>,
-    made_at: String,
-    ends_at: Option<String>,
-}
-
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.change {
-        Change::Create { name, grants, ttl, target } => {
+        Change::Create { name, grants, ttl, output, target } => {
             let mut body = json!({"name": name, "grants": grants});
             if let Some(ttl) = ttl {
                 body["ttl_ms"] = json!(ttl.as_millis() as u64);
             }
-            let answer = target.call(&Request::post("/v1/tokens", &body)).await?.taken()?;
-            let made: Made = answer.read()?;
-            note(&format!("token {} is made; it is shown this once:", made.id));
-            print(&made.token)
+            let made = target.ask(&Request::post("/v1/tokens", &body)).await?;
+            note(&format!("token {} is made; it is shown this once:", cell(&made["id"])));
+            output.done(&made, || cell(&made["token"]))
         }
-        Change::List { target } => list(target).await,
-        Change::Revoke { id, target } => {
+        Change::List { output, target } => output.list(all(target, "/v1/tokens", &[]).await?, table),
+        Change::Revoke { id, output, target } => {
             let request = Request::new(Method::DELETE, format!("/v1/tokens/{id}"));
-            target.call(&request).await?.taken()?;
-            print(&format!("token {id} is revoked"))
+            let said = target.ask(&request).await?;
+            output.done(&said, || format!("token {id} is revoked"))
         }
     }
 }
 
-async fn list(target: &Target) -> Result<(), Failure> {
+fn table(items: &[Value]) -> String {
     let mut table = Table::new(["ID", "NAME", "MADE", "ENDS", "GRANTS"]);
-    let mut path = "/v1/tokens".to_string();
-    loop {
-        let page: Page = target.call(&Request::get(path.as_str())).await?.taken()?.read()?;
-        for shown in page.items {
-            let ends = shown.ends_at.unwrap_or_else(|| "-".to_string());
-            table.row([shown.id, shown.name, shown.made_at, ends, shown.grants.join("; ")]);
-        }
-        match page.next {
-            Some(next) => path = format!("/v1/tokens?after={next}"),
-            None => return print(&table.to_string()),
-        }
+    for item in items {
+        let ends = if item["ends_at"].is_null() { "-".to_string() } else { cell(&item["ends_at"]) };
+        let grants: Vec<String> = item["grants"].as_array().into_iter().flatten().map(cell).collect();
+        table.row([cell(&item["id"]), cell(&item["name"]), cell(&item["made_at"]), ends, grants.join("; ")]);
     }
+    table.to_string()
 }
 
 /// What is no id would be another route.
@@ -126,32 +106,9 @@ fn id(text: &str) -> Result<String, &'static str> {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, &'static str> {
-    const WRONG: &str = "write a number and a unit: 90s, 15m, 12h or 30d";
-    let unit = text.chars().last().ok_or(WRONG)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        _ => return Err(WRONG),
-    };
-    let number: u64 = text[..text.len() - 1].parse().map_err(|_| WRONG)?;
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or(WRONG)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_a_unit() {
-        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("2d"), Ok(Duration::from_secs(172_800)));
-        for wrong in ["", "s", "9", "1.5h", "-1s", "1w", "99999999999999999999d", "1é"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn an_id_is_no_other_route() {

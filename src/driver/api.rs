@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::channels::{self, Channels};
 use super::chunks::{CHUNKS_MOST, Chunk, Gathering, Keyed, Verdicts};
+use super::explained::Explained;
 use super::feed::{self, Feed};
 use super::measures::Measures;
 use super::numbers::Numbers;
@@ -24,7 +25,7 @@ use crate::storage::Encoded;
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
 use crate::store::{Command, Steps, Store};
-use crate::types::{self, Epoch, Index, LeaseName, NodeId};
+use crate::types::{self, Epoch, Index, LeaseName, NodeId, Text};
 use crate::wire::Packet;
 
 /// Callers that have gone and of whom the loop has not heard yet. Beyond it the loop learns of it when it answers.
@@ -191,6 +192,12 @@ pub enum Ask {
         reply: oneshot::Sender<Option<LeaseTimes>>,
     },
     Status(oneshot::Sender<Status>),
+    Explain(oneshot::Sender<Explained>),
+    /// What has become of a role lately.
+    Turns {
+        role: Text,
+        reply: oneshot::Sender<Vec<String>>,
+    },
     Measures(oneshot::Sender<Measures>),
 }
 
@@ -282,23 +289,8 @@ impl Handle {
         self.call(Call::Form { without }, To::Done).await
     }
 
-    /// Would this node approve that one now? Nothing changes.
-    pub async fn opinion(&self, candidate: NodeId) -> Option<Opinion> {
-        self.tell(|reply| Ask::Opinion { candidate, reply }).await
-    }
-
     pub async fn catch_up(&self, snapshot_id: u64) -> Result<CatchUp, Denied> {
         self.ask(|reply| Ask::CatchUp { snapshot_id, reply }).await
-    }
-
-    /// None only when the loop has ended.
-    pub async fn status(&self) -> Option<Status> {
-        self.tell(Ask::Status).await
-    }
-
-    /// None only when the loop has ended.
-    pub async fn measures(&self) -> Option<Measures> {
-        self.tell(Ask::Measures).await
     }
 
     /// What is counted while the node goes on.

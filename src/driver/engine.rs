@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use super::answers::Answers;
 use super::api::{Ask, PeerAsk, PeerCall, PeerState, Signs};
+use super::chronicle::Chronicle;
 use super::chunks::Chunk;
 use super::disk::DiskEnd;
 use super::end::End;
@@ -49,6 +50,7 @@ pub struct Engine {
     pub(super) fed: bool,
     /// Messages are passed on for as long as this is there.
     pub channels: channels::Keeper,
+    pub(super) chronicle: Chronicle,
     pub end: Option<End>,
 }
 
@@ -64,12 +66,23 @@ pub struct Wiring {
     pub numbers: Arc<Numbers>,
     pub feed: feed::Writer,
     pub channels: channels::Keeper,
+    pub chronicle: Chronicle,
 }
 
 impl Engine {
     pub fn new(replica: Replica, disk: DiskEnd, wiring: Wiring) -> Engine {
-        let Wiring { setup, network, snapshots, snapshot_writer, prepared, signs, numbers, feed, channels } =
-            wiring;
+        let Wiring {
+            setup,
+            network,
+            snapshots,
+            snapshot_writer,
+            prepared,
+            signs,
+            numbers,
+            feed,
+            channels,
+            chronicle,
+        } = wiring;
         Engine {
             setup,
             replica,
@@ -88,6 +101,7 @@ impl Engine {
             feed,
             fed: false,
             channels,
+            chronicle,
             end: None,
         }
     }
@@ -123,7 +137,8 @@ impl Engine {
             Out::Probe(peer) => self.network.probe(peer),
             Out::Answer(call, answer) => {
                 if !self.replies.answer(call, answer) {
-                    self.inputs.push_back(In::Gone(call));
+                    // Before anything else: the replica remembers what it has just said, and no more.
+                    self.inputs.push_front(In::Gone(call));
                 }
             }
             Out::Snapshot(order) => self.take_snapshot(*order),
@@ -132,6 +147,7 @@ impl Engine {
             Out::Feed(event) => self.tell_feed(event),
             Out::Event(event) => {
                 self.counting.event(&self.numbers, &event);
+                self.chronicle.event(&event);
                 super::told::event(&self.setup, event);
             }
             Out::End(why) => {
@@ -171,6 +187,8 @@ impl Engine {
             Ask::Opinion { candidate, reply } => drop(reply.send(self.replica.opinion(candidate))),
             Ask::LeaseTimes { names, reply } => drop(reply.send(self.replica.lease_times(now, &names))),
             Ask::Status(reply) => drop(reply.send(self.status())),
+            Ask::Explain(reply) => drop(reply.send(self.explain())),
+            Ask::Turns { role, reply } => drop(reply.send(self.chronicle.turns(&role))),
             Ask::Measures(reply) => drop(reply.send(self.measures())),
             Ask::CatchUp { snapshot_id, reply } => {
                 drop(reply.send(self.replica.catch_up(snapshot_id)));

@@ -17,8 +17,10 @@ impl Notices {
         }
     }
 
-    pub fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    /// Each matter with its text.
+    pub fn all(&self) -> Vec<(&'static str, String)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(matter, text)| (*matter, text.clone())).collect()
     }
 }
 
@@ -32,9 +34,9 @@ mod tests {
         notices.set("b", Some("old".into()));
         notices.set("b", Some("new".into()));
         notices.set("a", Some("first".into()));
-        assert_eq!(notices.all(), ["first", "new"]);
+        assert_eq!(notices.all(), [("a", "first".to_string()), ("b", "new".to_string())]);
         notices.set("b", None);
         notices.set("c", None);
-        assert_eq!(notices.all(), ["first"]);
+        assert_eq!(notices.all(), [("a", "first".to_string())]);
     }
 }

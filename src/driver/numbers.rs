@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::recent::Longest;
 use crate::metrics::{Counter, Histogram};
 use crate::protocol::{Cause, Event, Seq};
 use crate::types::{NodeId, Time, WallTime};
@@ -110,11 +111,17 @@ pub struct Counting {
     /// The last write of each round that is not durable yet, and when it went.
     rounds: VecDeque<(Seq, Time)>,
     snapshot_began: Option<Time>,
+    slowest_sync: Longest,
 }
 
 impl Counting {
     pub fn new(now: Time) -> Counting {
-        Counting { leaderless_since: Some(now), rounds: VecDeque::new(), snapshot_began: None }
+        Counting {
+            leaderless_since: Some(now),
+            rounds: VecDeque::new(),
+            snapshot_began: None,
+            slowest_sync: Longest::default(),
+        }
     }
 
     pub fn event(&mut self, numbers: &Numbers, event: &Event) {
@@ -143,8 +150,19 @@ impl Counting {
     pub fn durable(&mut self, numbers: &Numbers, upto: Seq, now: Time) {
         while let Some((_, began)) = self.rounds.front().copied().filter(|(seq, _)| *seq <= upto) {
             self.rounds.pop_front();
-            numbers.syncs.observe(Duration::from_micros(now.since(began).0));
+            let took = Duration::from_micros(now.since(began).0);
+            numbers.syncs.observe(took);
+            self.slowest_sync.observe(now, took);
         }
+    }
+
+    /// How long the oldest round has been on its way: without end on a disk that stands still.
+    pub fn disk_waits(&self, now: Time) -> Duration {
+        self.rounds.front().map_or(Duration::ZERO, |(_, began)| Duration::from_micros(now.since(*began).0))
+    }
+
+    pub fn slowest_sync(&self, now: Time) -> Duration {
+        self.slowest_sync.get(now)
     }
 
     pub fn snapshot_begins(&mut self, now: Time) {
@@ -194,9 +212,12 @@ mod tests {
         counting.goes_to_disk(Seq(5), Time(200));
         counting.durable(&numbers, Seq(2), Time(300));
         assert_eq!(numbers.syncs.upto().1, 0);
+        assert_eq!(counting.disk_waits(Time(300)), Duration::from_micros(200));
         counting.durable(&numbers, Seq(4), Time(400));
         assert_eq!(numbers.syncs.upto().1, 1);
         counting.durable(&numbers, Seq(9), Time(500));
         assert_eq!((numbers.syncs.upto().1, numbers.syncs.sum_seconds()), (2, 0.0006));
+        assert_eq!(counting.disk_waits(Time(900)), Duration::ZERO);
+        assert_eq!(counting.slowest_sync(Time(900)), Duration::from_micros(300));
     }
 }

@@ -6,7 +6,7 @@ use super::clock;
 use super::engine::Engine;
 use super::measures::Measures;
 use super::member::Member;
-use super::remarks::{advise, doubted, too_far, too_full, too_late};
+use super::remarks::{Remark, advise, doubted, too_far, too_full, too_late};
 use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use super::told;
 use crate::protocol::{Mode, RoleName};
@@ -50,7 +50,9 @@ impl Engine {
         let (core, store) = (self.replica.core(), self.replica.committed());
         let others = self.setup.others();
         let takes = |id| self.network.round_trip(id);
+        let now = clock::now();
         Measures {
+            at: now,
             status: self.status(),
             rows: store.rows(),
             conflicts: store.conflict_count(),
@@ -58,6 +60,9 @@ impl Engine {
             uncommitted_bytes: core.uncommitted_bytes(),
             unsynced: self.disk.unsynced.len(),
             round_trips: others.iter().filter_map(|other| Some((other.id.0, takes(other.id)?))).collect(),
+            remarks: self.all_remarks(),
+            disk_waits: self.counting.disk_waits(now.mono),
+            slowest_sync: self.counting.slowest_sync(now.mono),
         }
     }
 
@@ -69,19 +74,24 @@ impl Engine {
         }
         let advice = self.advice();
         self.signs.advise(advice.clone());
-        let seen = advice.into_iter().chain(self.other_remarks()).collect();
+        let seen = advice.into_iter().chain(self.other_remarks().map(|remark| remark.text)).collect();
         for remark in self.remarks.note(now, seen) {
             tracing::warn!("{remark}");
         }
     }
 
     fn remark(&self) -> Option<String> {
-        let all: Vec<String> = self.advice().into_iter().chain(self.other_remarks()).collect();
+        let all: Vec<String> = self.all_remarks().into_iter().map(|remark| remark.text).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
+    fn all_remarks(&self) -> Vec<Remark> {
+        let advice = self.advice().map(|text| Remark::new("no_leader", text));
+        advice.into_iter().chain(self.other_remarks()).collect()
+    }
+
     /// Why nobody leads, and what to do.
-    fn advice(&self) -> Option<String> {
+    pub(super) fn advice(&self) -> Option<String> {
         let waits = self.replica.core().waits_for(clock::now().mono)?;
         let known = self.setup.known();
         let members = |ids: &[_]| -> Vec<Member> {
@@ -96,7 +106,7 @@ impl Engine {
             .filter(|text| !text.is_empty())
     }
 
-    fn other_remarks(&self) -> impl Iterator<Item = String> {
+    fn other_remarks(&self) -> impl Iterator<Item = Remark> {
         let timing = &self.setup.settings.timing;
         let heartbeat = Duration::from_micros(timing.heartbeat.0);
         let takes = |member: &Member| self.network.round_trip(member.id).unwrap_or_default();
@@ -105,11 +115,13 @@ impl Engine {
         let far = (!far.is_empty()).then(|| too_far(&far, heartbeat));
         let most = self.setup.settings.limits.state_bytes;
         let full = too_full(self.replica.committed().bytes(), most);
-        far.into_iter()
-            .chain(full)
-            .chain(self.impasses())
-            .chain(self.setup.directory.disagreement())
-            .chain(self.setup.notices.all())
+        let notices = self.setup.notices.all();
+        let disagreement = self.setup.directory.disagreement();
+        (far.into_iter().map(|text| Remark::new("round_trip", text)))
+            .chain(full.into_iter().map(|text| Remark::new("quota", text)))
+            .chain(self.impasses().map(|text| Remark::new("impasse", text)))
+            .chain(disagreement.into_iter().map(|text| Remark::new("topology", text)))
+            .chain(notices.into_iter().map(|(about, text)| Remark { about, text }))
     }
 
     fn impasses(&self) -> impl Iterator<Item = String> {

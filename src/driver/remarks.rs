@@ -2,12 +2,27 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::member::Member;
 use crate::protocol::{Waits, majority};
 use crate::types::{Span, Time};
 
 /// How often the loop looks. What it sees twice in a row is told: an election under way is nothing to worry about.
 const LOOK_EVERY: Span = Span::millis(1_000);
+
+/// What it is about, in one word that programs may compare, and the text for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    pub about: &'static str,
+    pub text: String,
+}
+
+impl Remark {
+    pub fn new(about: &'static str, text: String) -> Remark {
+        Remark { about, text }
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Remarks {

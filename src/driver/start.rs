@@ -9,6 +9,7 @@ use std::thread;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::api::{Desk, Handle, channel};
+use super::chronicle::Chronicle;
 use super::clock;
 use super::disk::DiskEnd;
 use super::end::End;
@@ -83,6 +84,7 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
     let Opened { disk, recovered, lines, snapshots, .. } = opened;
     let (settings, every) = (setup.settings.clone(), setup.snapshot_every);
     let replica = starting(settings, every, recovered, &snapshots).map_err(StartError::State)?;
+    let chronicle = Chronicle::open(dir, &setup, replica.last_index());
     let (handle, desk) = channel(ASKS_MOST, snapshots.clone());
     let (end, ended) = oneshot::channel();
     let (ready, started) = std::sync::mpsc::sync_channel(1);
@@ -92,7 +94,7 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
             Err(error) => return drop(ready.send(Err(StartError::Io(error)))),
         };
         let lived = runtime.block_on(async move {
-            let parts = Parts { setup, disk, lines, snapshots, replica };
+            let parts = Parts { setup, disk, lines, snapshots, replica, chronicle };
             match parts.assemble(desk) {
                 Ok((engine, sources)) => {
                     let _ = ready.send(Ok(()));
@@ -149,11 +151,12 @@ struct Parts {
     lines: Lines,
     snapshots: Arc<Mutex<Snapshots>>,
     replica: Start,
+    chronicle: Chronicle,
 }
 
 impl Parts {
     fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
-        let Parts { setup, disk, lines, snapshots, replica } = self;
+        let Parts { setup, disk, lines, snapshots, replica, chronicle } = self;
         let Desk { asks, chunks, peers, signs, numbers, feed, channels, gone } = desk;
         feed.open(replica.store.applied(), setup.settings.is_available()).map_err(StartError::Io)?;
         let roster = replica.roster();
@@ -179,8 +182,18 @@ impl Parts {
             appends: Vec::new(),
         };
         let network = Arc::new(network);
-        let wiring =
-            Wiring { setup, network, snapshots, snapshot_writer, prepared, signs, numbers, feed, channels };
+        let wiring = Wiring {
+            setup,
+            network,
+            snapshots,
+            snapshot_writer,
+            prepared,
+            signs,
+            numbers,
+            feed,
+            channels,
+            chronicle,
+        };
         let engine = Engine::new(Replica::new(replica, clock::now()), disk_end, wiring);
         Ok((engine, Sources { asks, chunks, gone, peers, arrived, taken, prepared: outcomes, disk: reports }))
     }

@@ -7,10 +7,11 @@ use crate::replica::FeedEvent;
 impl Engine {
     pub fn tell_feed(&mut self, event: FeedEvent) {
         match event {
-            FeedEvent::Record { at, drafts } => {
+            FeedEvent::Record { at, stamp, drafts } => {
                 if drafts.iter().any(|draft| draft.kind == Kind::NewState) {
                     tracing::warn!(index = at.index, "all data has been replaced by a restore");
                 }
+                self.chronicle.drafts(at, stamp.wall, &drafts);
                 self.feed.record(at, drafts.into_iter().map(|draft| self.located(draft)).collect());
                 self.fed = true;
             }

@@ -2,7 +2,9 @@
 
 use super::end::End;
 use super::setup::Setup;
+use crate::chronicle::{Entry, sentence};
 use crate::protocol::{Cause, Event, Impasse};
+use crate::types::{NodeId, WallTime};
 
 pub fn event(setup: &Setup, event: Event) {
     let name = |node| setup.member(node).map_or("?".to_string(), |member| member.name);
@@ -45,6 +47,17 @@ pub fn event(setup: &Setup, event: Event) {
         }
         Event::Diverged { index } => {
             tracing::error!(index, "states differ between nodes, and no majority says which is right");
+        }
+        // `eldest why` tells of these; while nobody leads they come many times a second.
+        Event::Declined { .. }
+        | Event::Approved { .. }
+        | Event::Deferred { .. }
+        | Event::Refused { .. }
+        | Event::Backed { .. }
+        | Event::TurnedDown { .. } => {
+            if let Some(entry) = Entry::of(WallTime::default(), &event) {
+                tracing::debug!("{}", sentence(&entry, |id| name(NodeId(id))));
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //!                                    ┌────────────────────────────────────┤
 //!                           without Eldest-Message               with Eldest-Message
 //!                                    ▼                                    ▼
+//!   openapi    the API described for tools
 //!   routes     documents, commands, roles, processes, feed …    peer      cluster, sender, proof ─► driver::Handle
 //!                                    ▼
 //!   dispatch   here, at the leader in one hop, or a moment later ─► driver::Handle
@@ -22,6 +23,7 @@
 
 mod answer;
 mod dispatch;
+mod openapi;
 mod peer;
 mod request;
 mod routes;

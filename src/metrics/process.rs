@@ -25,6 +25,11 @@ impl Process {
         process
     }
 
+    /// Open files and sockets, and how many there may be, where the system tells.
+    pub fn files(&self) -> (Option<u64>, Option<u64>) {
+        (self.open_fds.map(|open| open as u64), self.most_fds.map(|most| most as u64))
+    }
+
     fn read(stat: &str, machine: &str) -> Process {
         /// Of Linux's accounting, on every architecture.
         const TICKS: f64 = 100.0;

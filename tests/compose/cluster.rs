@@ -151,8 +151,8 @@ impl Cluster {
             let output = self.call_within(node, &["PUT", &format!("/v1/docs/{key}"), "1"]);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             // Right after the cut an old leader does not know: what it took then is of unknown outcome.
-            let told =
-                output.status.code() == Some(4) && (said.contains(", 503)") || said.contains(", 504)"));
+            let told = matches!(output.status.code(), Some(4 | 9))
+                && (said.contains(", 503)") || said.contains(", 504)"));
             assert!(told, "node {node} without a majority: {said}, {}", output.status);
             said.contains(", 503)").then_some(key)
         };

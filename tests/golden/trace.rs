@@ -68,8 +68,14 @@ impl Trace {
     pub fn event(&mut self, at: u64, who: NodeId, event: Event) {
         let text = match event {
             Event::Suspected { leader, cause } => format!("suspects {leader} ({cause:?})"),
-            // The claim itself follows.
-            Event::Claimed { .. } => return,
+            // The claim itself follows, and what is answered stands in the messages.
+            Event::Claimed { .. }
+            | Event::Declined { .. }
+            | Event::Approved { .. }
+            | Event::Deferred { .. }
+            | Event::Refused { .. }
+            | Event::Backed { .. }
+            | Event::TurnedDown { .. } => return,
             Event::Opened { epoch } => format!("opens {epoch}"),
             Event::Following { epoch } => format!("follows {epoch}"),
             Event::SteppedDown { epoch, cause } => format!("stops leading {epoch} ({cause:?})"),

@@ -148,7 +148,7 @@ async fn another_cluster_takes_it_if_it_is_empty_or_told_to() {
 
     other.write_doc("own", 1).await;
     let refused = command(&other, 1, &["restore", &file]).await;
-    assert_eq!(refused.status.code(), Some(4));
+    assert_eq!(refused.status.code(), Some(7));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("other_cluster"), "{refused:?}");
     assert_eq!(other.read_doc(1, "own", "linear").await, Some(1));
     done(&other, 1, &["restore", &file, "--other-cluster"]).await;

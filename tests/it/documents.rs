@@ -204,3 +204,25 @@ async fn values_come_back_as_they_were_given() {
     let read = cluster.answer(3, Call::get(path("v9"))).await.expect(200);
     assert_eq!(read.text(), "12345678901234567890");
 }
+
+#[tokio::test]
+async fn nothing_gets_a_name_that_nobody_can_see() {
+    let cluster = Cluster::of(3).await;
+    let blank = "%E2%80%8B%20";
+    for call in [
+        Call::put(format!("/v1/docs/{blank}")).raw_json("1"),
+        Call::put(format!("/v1/processes/{blank}")).json(&json!({"identifier": "x"})),
+        Call::post(format!("/v1/roles/{blank}/acquire")).json(&json!({"instance_id": "x"})),
+        Call::command("PutDoc", json!({"key": " ", "value": 1})),
+        Call::command("CreateUser", json!({"name": "\u{200b}"})),
+    ] {
+        let refused = problem(&cluster.answer(2, call).await, 400, "bad_field");
+        assert!(
+            refused["detail"].as_str().is_some_and(|detail| detail.contains("shows nothing")),
+            "{refused}"
+        );
+    }
+    // What may be there from before can be looked for, and removed.
+    problem(&cluster.answer(2, Call::get(format!("/v1/docs/{blank}"))).await, 404, "not_found");
+    problem(&cluster.answer(2, Call::delete(format!("/v1/docs/{blank}"))).await, 404, "not_found");
+}

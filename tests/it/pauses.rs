@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::harness::{Call, Cluster};
@@ -48,6 +49,24 @@ async fn a_frozen_leader_tells_nothing_of_the_past_when_it_goes_on() {
         }
     }
     assert_eq!(cluster.leader().await, new, "who returns follows");
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
+/// Both followers pass it on to the frozen leader before they suspect it.
+#[tokio::test]
+async fn a_write_under_a_key_outlives_the_leader_that_it_had_left_for() {
+    let cluster = Cluster::of(3).await;
+    let frozen = cluster.leader().await;
+    cluster.stop(frozen);
+    let writes = cluster.others(frozen).into_iter().map(|id| {
+        let put = Call::put(format!("/v1/docs/by-{id}")).json(&json!(id)).header("idempotency-key", id);
+        cluster.answer(id, put)
+    });
+    for answer in join_all(writes).await {
+        answer.expect(201);
+    }
+    cluster.cont(frozen);
+    cluster.is_ready(frozen).await;
     cluster.equal_states(&[1, 2, 3]).await;
 }
 

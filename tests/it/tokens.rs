@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Call, Cluster, Network, Plan, Told, problem, wait_for};
+use crate::roles::{acquire, grant};
 
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 
@@ -143,6 +144,85 @@ async fn beyond_loopback_nobody_is_let_in_who_shows_nothing() {
     for id in cluster.ids() {
         assert!(put(&cluster, id, &token).await.ok());
     }
+}
+
+/// Has the role free, or held by that one.
+async fn holder(cluster: &Cluster, role: &str) -> Value {
+    let read = cluster.answer(1, by(Call::get(format!("/v1/roles/{role}")), ADMIN)).await;
+    if read.status == 404 { Value::Null } else { read.expect(200).json()["leader"]["instance_id"].clone() }
+}
+
+#[tokio::test]
+async fn who_waits_for_a_role_with_a_revoked_token_never_gets_it() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let (id, token) = create(&cluster, 1, &["read,write roles"], None).await;
+    let first = by(acquire("r", "first", json!({})), ADMIN);
+    let held = grant(cluster.answer(1, first).await);
+    let waiting = cluster.ids().map(|node| {
+        let call = by(acquire("r", &format!("waiter-{node}"), json!({"wait_ms": 60_000})), &token);
+        cluster.answer(node, call)
+    });
+    let revoked = async {
+        wait_for("all three wait", async || {
+            let shown = cluster.answer(1, by(Call::get("/v1/roles/r"), ADMIN)).await.expect(200).json();
+            (shown["waiting"] == 3).then_some(())
+        })
+        .await;
+        revoke(&cluster, 2, &id).await;
+    };
+    let (answers, ()) = tokio::join!(futures_util::future::join_all(waiting), revoked);
+    for answer in answers {
+        problem(&answer, 401, "unauthorized");
+    }
+    let release = json!({"instance_id": "first", "token": held});
+    cluster.answer(1, by(Call::post("/v1/roles/r/release").json(&release), ADMIN)).await.expect(200);
+    let next = by(acquire("r", "next", json!({})), ADMIN);
+    grant(cluster.answer(2, next).await);
+    assert_eq!(holder(&cluster, "r").await, "next");
+}
+
+#[tokio::test]
+async fn a_role_held_by_a_stream_is_free_once_its_token_is_revoked() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let (id, token) = create(&cluster, 1, &["read,write roles"], None).await;
+    let mut streams = Vec::new();
+    for node in cluster.ids() {
+        let path = format!("/v1/roles/r{node}/hold?instance_id=me&ttl_ms=1000");
+        streams.push(cluster.posted_by(node, &path, &token).await.expect("a stream"));
+        assert_eq!(holder(&cluster, &format!("r{node}")).await, "me");
+    }
+    revoke(&cluster, 3, &id).await;
+    for mut stream in streams {
+        let last = loop {
+            match stream.next().await {
+                Told::Event(event) if event["code"] != "unauthorized" => {}
+                Told::Event(event) => break event,
+                told => panic!("no word of why: {told:?}"),
+            }
+        };
+        assert_eq!(last["kind"], "error", "{last}");
+    }
+    for node in cluster.ids() {
+        wait_for("the role is free", async || {
+            holder(&cluster, &format!("r{node}")).await.is_null().then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_operator_removes_a_process_that_has_a_secret() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let (_, token) = create(&cluster, 1, &["read,write processes"], None).await;
+    let process = json!({"identifier": "worker", "secret": "of the process"});
+    let put = by(Call::put("/v1/processes/w").json(&process), &token);
+    cluster.answer(2, put).await.expect(201);
+    problem(&cluster.answer(2, by(Call::delete("/v1/processes/w"), &token)).await, 403, "forbidden");
+    let remove = || Call::post("/v1/processes/w/remove");
+    problem(&cluster.answer(3, by(remove(), &token)).await, 403, "forbidden");
+    cluster.answer(3, by(remove(), ADMIN)).await.expect(200);
+    problem(&cluster.answer(1, by(Call::get("/v1/processes/w"), ADMIN)).await, 404, "not_found");
+    problem(&cluster.answer(3, by(remove(), ADMIN)).await, 404, "not_found");
 }
 
 #[tokio::test]

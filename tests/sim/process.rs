@@ -205,7 +205,7 @@ impl World {
             Out::Members { .. } => {}
             Out::Answer(call, answer) => {
                 if !self.answered(node, call, answer)? {
-                    inputs.push_back(In::Gone(call));
+                    inputs.push_front(In::Gone(call));
                 }
             }
             Out::Snapshot(order) => self.take_snapshot(node, *order, inputs),

@@ -51,7 +51,7 @@ impl Kept {
 
     fn tell(&mut self, event: &FeedEvent) {
         match event {
-            FeedEvent::Record { at, drafts } => {
+            FeedEvent::Record { at, drafts, .. } => {
                 self.head = at.index;
                 self.records.push_back((at.index, drafts.clone()));
                 if self.records.len() > KEPT {
@@ -122,7 +122,7 @@ impl World {
                 }
                 return Ok(());
             }
-            FeedEvent::Record { at, drafts } => {
+            FeedEvent::Record { at, drafts, .. } => {
                 reader.cursor = (at.index, 0);
                 reader.hears(drafts)
             }

@@ -8,7 +8,16 @@ use cell::Named;
 pub const PAGE: &str = "docs/coming-from.md";
 
 /// Parts of the page that show something; a part is what follows a heading of the second level.
-const PARTS: [&str; 4] = ["In Rust", "In Python", "In JavaScript", "Leader and Followers Cluster"];
+const PARTS: [&str; 8] = [
+    "In Rust",
+    "In Python",
+    "In JavaScript",
+    "Leader and Followers Cluster",
+    "etcd",
+    "Consul",
+    "ZooKeeper and Curator",
+    "Redis and Redlock",
+];
 
 pub fn check(page: Option<&str>, texts: &[(String, String)]) -> Vec<String> {
     let Some(page) = page else {

@@ -5,7 +5,7 @@ use crate::source::Source;
 use crate::tokens::inline_depths;
 
 /// Every module of the crate, lowest first, with what it may import besides itself.
-const TABLE: [(&str, &[&str]); 13] = [
+const TABLE: [(&str, &[&str]); 14] = [
     ("types", &[]),
     ("metrics", &[]),
     ("protocol", &["types"]),
@@ -19,12 +19,25 @@ const TABLE: [(&str, &[&str]); 13] = [
     // The store for grants, which are in settings as they are in tokens.
     ("config", &["types", "protocol", "store"]),
     ("client", &[]),
-    ("driver", &["types", "metrics", "protocol", "store", "replica", "wire", "storage", "config"]),
+    ("chronicle", &["types", "protocol", "store"]),
+    (
+        "driver",
+        &["types", "metrics", "protocol", "store", "replica", "wire", "storage", "config", "chronicle"],
+    ),
     // The client for the rule by which holders count: a stream is one.
     (
         "http",
         &[
-            "types", "metrics", "protocol", "store", "replica", "wire", "storage", "config", "client",
+            "types",
+            "metrics",
+            "protocol",
+            "store",
+            "replica",
+            "wire",
+            "storage",
+            "config",
+            "client",
+            "chronicle",
             "driver",
         ],
     ),

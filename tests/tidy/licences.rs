@@ -7,7 +7,7 @@ use crate::tree::Repo;
 
 /// The files of the product's licence, and the packages that people take away without the rest.
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
-const PACKAGES: [&str; 3] = ["crates/client", "clients/python", "clients/js"];
+const PACKAGES: [&str; 4] = ["crates/client", "clients/python", "clients/js", "clients/go"];
 
 /// Complaints about packages as `cargo metadata` lists them.
 pub fn check(deny: &str, metadata: &Json) -> Vec<String> {

@@ -53,7 +53,10 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
             ],
         ],
     ),
-    ("http", &[&["answer"], &["spans"], &["request"], &["dispatch", "peer"], &["routes"], &["server"]]),
+    (
+        "http",
+        &[&["answer"], &["spans"], &["request"], &["dispatch", "openapi", "peer"], &["routes"], &["server"]],
+    ),
 ];
 
 pub fn check(sources: &[Source]) -> Vec<String> {

@@ -7,6 +7,8 @@
 //!    log/        segments of lines, a line a record walk.rs reads, log.rs writes
 //!    snapshots/  the chain of states                snapshot/
 //!    quarantine/ what was bad                       quarantine.rs
+//!    chronicle   who led, and why, for people       chronicle.rs
+//!    roles       who held a role, for people        chronicle.rs
 //!
 //!  open ─► recover.rs ─► gather.rs (read, judge) ─► repair.rs ─► Idle ─ start ─► Disk
 //!
@@ -17,6 +19,7 @@
 
 mod again;
 mod batch;
+mod chronicle;
 mod counters;
 #[cfg(test)]
 mod crash_tests;
@@ -58,6 +61,7 @@ mod writer;
 
 pub use again::start_over;
 pub use batch::{Batch, BatchError, Encoded, decode_all};
+pub use chronicle::Chronicle;
 pub use counters::Counted;
 pub use disk::{Disk, Idle, MARK_AFTER, ROOM_RETRY};
 pub use error::StorageError;

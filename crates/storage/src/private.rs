@@ -8,8 +8,20 @@ use std::path::Path;
 use super::files::{DIR_MODE, FILE_MODE};
 
 /// What may stand in a data directory. Whatever else is there is none of ours.
-const NAMES: [&str; 8] =
-    ["identity", "identity.new", "lock", "vote", "vote.new", "log", "snapshots", "quarantine"];
+const NAMES: [&str; 12] = [
+    "identity",
+    "identity.new",
+    "lock",
+    "vote",
+    "vote.new",
+    "log",
+    "snapshots",
+    "quarantine",
+    "chronicle",
+    "chronicle.new",
+    "roles",
+    "roles.new",
+];
 
 /// Takes from everybody but their owner what they may do with a data directory and its files. Says of how many; none if there is no
 /// directory yet.

@@ -1,12 +1,12 @@
 //! `eldest conflicts list`: page after page, until there are no more.
 
 use clap::Parser;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::view::Conflict;
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
-use crate::cli::out::print;
+use crate::cli::output::Output;
 use crate::cli::table::Table;
 use crate::client::{Request, encoded};
 
@@ -21,19 +21,14 @@ pub struct Args {
     /// Only of keys and names that begin like this; of votes, the name of the election
     #[arg(long, requires = "kind")]
     prefix: Option<String>,
-    /// Print JSON for scripts
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     target: Target,
 }
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
-    let items = gather(args).await?;
-    match args.json {
-        true => print(&json!({ "items": items }).to_string()),
-        false => print(&table(&items)),
-    }
+    args.output.list(gather(args).await?, table)
 }
 
 async fn gather(args: &Args) -> Result<Vec<Value>, Failure> {
@@ -72,6 +67,8 @@ fn table(items: &[Value]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[derive(Debug, Parser)]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::client::{self, json_text};
 use crate::cli::exit::Failure;
 use crate::cli::out::note;
+use crate::cli::span::{Ttl, millis, span};
 use crate::client::{ACT_MAX, Answer, Request, StatusCode, encoded};
 
 /// What an `acquire` says.
@@ -15,12 +16,11 @@ pub struct Wish {
     pub role: String,
     /// Who wants it: one life of one process
     pub instance: String,
-    /// It ends after this many milliseconds without a renewal
-    #[arg(long, value_name = "MS")]
-    pub ttl_ms: Option<u64>,
-    /// Wait for it for this many milliseconds, if somebody has it
-    #[arg(long, value_name = "MS")]
-    wait: Option<u64>,
+    #[command(flatten)]
+    pub ttl: Ttl,
+    /// Wait for it so long, if somebody has it: 30s
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    wait: Option<Duration>,
     /// Among those who wait: higher first
     #[arg(long, allow_negative_numbers = true)]
     priority: Option<i64>,
@@ -51,19 +51,19 @@ pub struct Tenure {
 impl Wish {
     pub fn call(&self) -> Request {
         let given = [
-            ("ttl_ms", self.ttl_ms.map(Value::from)),
-            ("wait_ms", self.wait.map(Value::from)),
+            ("ttl_ms", self.ttl.millis().map(Value::from)),
+            ("wait_ms", self.wait.map(|wait| Value::from(millis(wait)))),
             ("priority", self.priority.map(Value::from)),
             ("address", self.address.as_ref().map(|address| json!(address))),
             ("metadata", self.metadata.clone()),
             ("secret", self.secret.as_ref().map(|secret| json!(secret))),
         ];
-        let within = ACT_MAX + Duration::from_millis(self.wait.unwrap_or(0));
+        let within = ACT_MAX + self.wait.unwrap_or_default();
         Request::post(order(&self.role, "acquire"), &body(&self.instance, given)).within(within)
     }
 
     pub fn waits(&self) -> bool {
-        self.wait.is_some_and(|wait| wait > 0)
+        self.wait.is_some_and(|wait| !wait.is_zero())
     }
 
     /// What this wish was granted.
@@ -132,7 +132,7 @@ mod tests {
     fn what_is_asked_for() {
         let (path, body) = sent("acquire a/b host-1");
         assert_eq!((path.as_str(), body), ("/v1/roles/a%2Fb/acquire", json!({"instance_id": "host-1"})));
-        let (_, body) = sent("acquire r i --ttl-ms 9 --wait 5 --priority -3 --address h:1 --metadata [1]");
+        let (_, body) = sent("acquire r i --ttl-ms 9 --wait 5ms --priority -3 --address h:1 --metadata [1]");
         let expected = json!({
             "instance_id": "i", "ttl_ms": 9, "wait_ms": 5, "priority": -3, "address": "h:1", "metadata": [1],
         });

@@ -66,7 +66,7 @@ pub async fn run(wish: &Wish, target: &Target) -> Result<(), Failure> {
 
 impl Holding {
     fn new(wish: &Wish, target: &Target, asked: Moment, taken: &Value) -> Holding {
-        let (tenure, ttl_ms) = (wish.tenure(taken), wish.ttl_ms);
+        let (tenure, ttl_ms) = (wish.tenure(taken), wish.ttl.millis());
         let term = term(&tenure, ttl_ms, asked, taken);
         Holding { tenure, target: target.clone(), ttl_ms, term, renew_at: term.renew_at }
     }

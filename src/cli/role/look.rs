@@ -1,31 +1,28 @@
 //! What is printed of roles.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::ask::path_of;
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
-use crate::cli::out::print;
+use crate::cli::output::Output;
 use crate::cli::pages::{all, cell};
 use crate::cli::table::Table;
 use crate::client::{CallError, Problem, Request};
 
-pub fn show_grant(said: &Value, as_json: bool) -> Result<(), Failure> {
-    if as_json {
-        return print(&said.to_string());
-    }
+pub fn grant(said: &Value) -> String {
     let holder = cell(&said["leader"]["instance_id"]);
     let (outcome, role) = (cell(&said["outcome"]), cell(&said["role"]));
-    print(&format!(
+    format!(
         "{outcome}: {holder} has {role} with the token {}, for {} ms",
         said["token"], said["expires_in_ms"]
-    ))
+    )
 }
 
-pub async fn check(role: &str, token: u64, target: &Target) -> Result<(), Failure> {
+pub async fn check(role: &str, token: u64, output: &Output, target: &Target) -> Result<(), Failure> {
     let said = target.ask(&Request::get(format!("{}/check?token={token}", path_of(role)))).await?;
     if said["valid"] == true {
-        return print("valid");
+        return output.done(&said, || "valid".to_string());
     }
     let newest = match said["token"].as_u64() {
         Some(newest) => format!("the role's token is {newest}"),
@@ -40,18 +37,16 @@ pub fn lost(detail: String) -> Failure {
     CallError::Refused(Box::new(problem)).into()
 }
 
-pub async fn list(prefix: Option<&str>, as_json: bool, target: &Target) -> Result<(), Failure> {
-    let items = all(target, "/v1/roles", &[("prefix", prefix)]).await?;
-    match as_json {
-        true => print(&json!({ "items": items }).to_string()),
-        false => print(&table(&items)),
-    }
+pub async fn list(prefix: Option<&str>, output: &Output, target: &Target) -> Result<(), Failure> {
+    output.list(all(target, "/v1/roles", &[("prefix", prefix)]).await?, table)
 }
 
-pub fn show(role: &Value, as_json: bool) -> Result<(), Failure> {
-    match as_json {
-        true => print(&role.to_string()),
-        false => print(&whole(role)),
+/// No name is unknown to the cluster; a script wants to know whether somebody has the role.
+pub fn show(role: &Value, output: &Output) -> Result<(), Failure> {
+    output.show(role, whole)?;
+    match role["leader"].is_null() {
+        true => Err(Failure::NotHeld { role: cell(&role["role"]) }),
+        false => Ok(()),
     }
 }
 
@@ -88,6 +83,8 @@ fn table(items: &[Value]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -111,7 +108,7 @@ r     a                7      9              0
     #[test]
     fn what_is_lost_ends_like_a_refusal() {
         let failure = lost("7 is not valid: nobody has the role".to_string());
-        assert_eq!(failure.code(), 4);
+        assert_eq!(failure.code(), 7);
         assert_eq!(failure.to_string(), "refused: 7 is not valid: nobody has the role (lease_lost, 410)");
     }
 }

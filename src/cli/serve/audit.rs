@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
@@ -86,6 +86,31 @@ impl Out {
     }
 }
 
+/// To open a FIFO waits for a reader, which may never come; of a folder the system's words do not say what is wrong.
 fn open(path: &Path) -> io::Result<File> {
+    let kind = std::fs::metadata(path).map(|metadata| metadata.file_type());
+    if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_char_device()) {
+        return Err(io::Error::other(format!("{} is not a file", path.display())));
+    }
     OpenOptions::new().create(true).append(true).mode(MODE).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let folder = std::env::temp_dir().join(format!("eldest-audit-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let fifo = folder.join("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+        assert!(made.success());
+        for path in [&folder, &fifo] {
+            let error = open(path).expect_err("it is no file");
+            assert!(error.to_string().ends_with("is not a file"), "{error}");
+        }
+        assert!(open(&folder.join("file")).is_ok());
+        std::fs::remove_dir_all(&folder).expect("it was made here");
+    }
 }

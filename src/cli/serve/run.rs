@@ -15,6 +15,7 @@ use super::audit;
 use super::error::{Ending, ServeError};
 use super::files;
 use super::listen::Bound;
+use super::notify::Notify;
 use super::renewal::Renewal;
 use super::setup::{Drawn, setup};
 use super::stopping::asked_to_stop;
@@ -75,7 +76,7 @@ pub async fn run(
         tracing::info!(listen = %bound.address, "metrics are served there, too");
         tokio::spawn(http::serve_metrics(bound.listen()?, context.clone()));
     }
-    let handle = started.handle.clone();
+    let (handle, manager_handle) = (started.handle.clone(), started.handle.clone());
     let node = Node::begin(bound.listen()?, context, peers, started);
     announce(&setup, &config, address);
     if let Some(Backup { dir, every, keep }) = config.backup.clone() {
@@ -86,7 +87,22 @@ pub async fn run(
             .map_err(ServeError::Start)?;
     }
     tokio::spawn(Renewal::new(setup, &config).run(renew));
-    node.live(asked).await
+    node.live(told(asked, &manager_handle)).await
+}
+
+/// Tells the service manager, if there is one, that calls are taken, and what comes after that.
+fn told(asked: JoinHandle<()>, handle: &Handle) -> JoinHandle<()> {
+    let Some(notify) = Notify::from_environment().map(Arc::new) else {
+        return asked;
+    };
+    notify.ready();
+    let (follower, handle) = (notify.clone(), handle.clone());
+    tokio::spawn(async move { follower.follow(&handle).await });
+    tokio::spawn(async move {
+        // One that was lost asks for the same.
+        let _ = asked.await;
+        notify.stopping();
+    })
 }
 
 struct Node {

@@ -133,7 +133,7 @@ fn leading(nodes: &BTreeMap<u32, Result<Report, String>>) -> Option<Report> {
 }
 
 /// `7.1`: the greater counter, then the lower leader, is the greater epoch.
-fn epoch_order(text: &str) -> (u64, std::cmp::Reverse<u32>) {
+pub fn epoch_order(text: &str) -> (u64, std::cmp::Reverse<u32>) {
     let (counter, leader) = text.split_once('.').unwrap_or((text, ""));
     (counter.parse().unwrap_or(0), std::cmp::Reverse(leader.parse().unwrap_or(u32::MAX)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::gather::{Cluster, Member, Report};
 use crate::cli::table::Table;
@@ -130,7 +130,7 @@ fn span(ms: u64) -> String {
 }
 
 /// Every member's own answer under its id; null and a reason for who gave none.
-pub fn json(cluster: &Cluster) -> String {
+pub fn json(cluster: &Cluster) -> Value {
     let view = &cluster.view;
     let nodes: Vec<_> = view
         .members
@@ -149,10 +149,9 @@ pub fn json(cluster: &Cluster) -> String {
         .into_iter()
         .map(|(leader, nodes)| json!({ "leader": leader, "nodes": nodes }))
         .collect();
-    let whole = json!({ "cluster": view.cluster, "mode": view.mode, "leader": view.leader, "heir": view.heir,
+    json!({ "cluster": view.cluster, "mode": view.mode, "leader": view.leader, "heir": view.heir,
         "epoch": view.epoch, "commit_index": view.commit_index, "service_down": view.service_down,
-        "sides": sides, "nodes": nodes });
-    whole.to_string()
+        "sides": sides, "nodes": nodes })
 }
 
 #[cfg(test)]
@@ -245,7 +244,7 @@ cluster shop (available): node-1 leads in epoch 7.1
    3   node-3  follower  8.2    120     119      40   1 min  side of node-2
 ";
         assert_eq!(table(&cluster), expected);
-        let value: serde_json::Value = serde_json::from_str(&json(&cluster)).expect("JSON");
+        let value = json(&cluster);
         assert_eq!(value["sides"], json!([{"leader": 1, "nodes": [1]}, {"leader": 2, "nodes": [2, 3]}]));
         // In safe mode a node that has not heard of a new leader yet is no side.
         cluster.nodes.values_mut().flatten().for_each(|report| report.mode = "safe".into());
@@ -254,7 +253,7 @@ cluster shop (available): node-1 leads in epoch 7.1
 
     #[test]
     fn json_says_who_gave_no_answer() {
-        let value: serde_json::Value = serde_json::from_str(&json(&cluster())).expect("JSON");
+        let value = json(&cluster());
         assert_eq!(value["nodes"][0]["status"]["role"], "leader");
         assert_eq!(value["nodes"][2]["status"], serde_json::Value::Null);
         assert_eq!(value["nodes"][2]["error"], "Connection refused (os error 111)");

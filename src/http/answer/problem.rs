@@ -60,6 +60,47 @@ pub enum Code {
 }
 
 impl Code {
+    /// In the order of their declaration.
+    pub const ALL: [Code; 37] = [
+        Code::BadJson,
+        Code::BadField,
+        Code::UnknownCommand,
+        Code::EnvelopeRequired,
+        Code::Unauthorized,
+        Code::Forbidden,
+        Code::NotTheLeaderCalling,
+        Code::NotFound,
+        Code::MethodNotAllowed,
+        Code::RequestTimeout,
+        Code::Exists,
+        Code::RuleViolated,
+        Code::RoleHeld,
+        Code::LeaseNotHeld,
+        Code::LeaderDoesNotTakeWritesync,
+        Code::WrongCluster,
+        Code::ModeMismatch,
+        Code::StaleEpoch,
+        Code::LeaseLost,
+        Code::FeedCompacted,
+        Code::PreconditionFailed,
+        Code::BodyTooLarge,
+        Code::UnsupportedMediaType,
+        Code::NotLeader,
+        Code::IdempotencyKeyReused,
+        Code::TooManyRequests,
+        Code::RequestHeaderFieldsTooLarge,
+        Code::NoLeader,
+        Code::NoQuorum,
+        Code::CatchingUp,
+        Code::MembersChanging,
+        Code::RestoreGivenUp,
+        Code::ServiceDown,
+        Code::DiskFull,
+        Code::Quarantined,
+        Code::OutcomeUnknown,
+        Code::StateFull,
+    ];
+
     /// Name, status and title.
     fn row(self) -> (&'static str, u16, &'static str) {
         match self {
@@ -194,6 +235,10 @@ impl Problem {
         self
     }
 
+    pub fn said(&self) -> &str {
+        &self.0.detail
+    }
+
     pub fn code(&self) -> Code {
         self.0.code
     }
@@ -269,6 +314,13 @@ struct LeaderNode<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_codes_are_all_of_them_and_no_two_have_one_name() {
+        assert_eq!(Code::ALL.len(), Code::StateFull as usize + 1, "the last one is declared last");
+        let names: std::collections::BTreeSet<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+        assert_eq!(names.len(), Code::ALL.len());
+    }
 
     #[test]
     fn a_problem_says_all_that_is_promised() {

@@ -1,5 +1,6 @@
-//! This node forwards a call to the leader, in one hop. Whatever comes back is the answer; a call that was sent and
-//! brought nothing back is not sent again (C7).
+//! This node forwards a call to the leader, in one hop. Whatever comes back is the answer. If another node leads before anything does,
+//! nothing will: the leader of before answers what it has when it learns of the other one, unless it stands still. What brought
+//! nothing back is not sent again (C7), unless the next leader knows it by a key.
 
 use std::fmt::Display;
 
@@ -9,9 +10,10 @@ use axum::http::header::{
     TRANSFER_ENCODING,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Duration, Instant, sleep};
 
 use crate::driver::Setup;
+use crate::driver::api::Leadership;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
 use crate::http::request::{
     ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, Kind, SECRET, say_origin, url_safe,
@@ -43,32 +45,60 @@ pub enum Forwarded {
     NotSent,
     /// It says that it does not lead: surely not applied.
     NotLeader,
+    /// It has been sent, and no answer has come: it may have happened, and another leader may be asked.
+    Unanswered,
 }
 
-pub async fn call(
-    context: &Context,
-    request: &ClientRequest,
-    kind: Kind,
-    leader: NodeId,
-) -> Result<Forwarded, Problem> {
+/// What is forwarded, and whether another leader may be asked for it as well.
+#[derive(Clone, Copy, Debug)]
+pub struct What<'a> {
+    pub request: &'a ClientRequest,
+    pub kind: Kind,
+    pub may_repeat: bool,
+}
+
+/// How much later than the next leader's first word the last one's answers may arrive: it has answered all before it hands over.
+const ANSWERS_LATE: Duration = Duration::from_millis(50);
+
+/// The same where nobody can ask again.
+const LAST_CHANCE: Duration = Duration::from_millis(500);
+
+pub async fn call(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwarded, Problem> {
     let Setup { wall, .. } = &*context.setup;
     if wall.hides(leader) {
         sleep(context.dial_timeout()).await;
         return Ok(Forwarded::NotSent);
     }
-    let left = request.deadline.saturating_duration_since(Instant::now());
-    match wall.pass(leader, left, send(context, request, kind, leader)).await {
-        Some(sent) => sent,
-        None => Err(lost(kind, leader, &"a wall has come between")),
+    let left = what.request.deadline.saturating_duration_since(Instant::now());
+    let late = if what.may_repeat { ANSWERS_LATE } else { LAST_CHANCE };
+    tokio::select! {
+        biased;
+        sent = wall.pass(leader, left, send(context, what, leader)) => match sent {
+            Some(sent) => sent,
+            None => unanswered(what, leader, &"a wall has come between"),
+        },
+        () = is_replaced(context, leader, late) => unanswered(what, leader, &"another node leads by now"),
     }
 }
 
-async fn send(
-    context: &Context,
-    request: &ClientRequest,
-    kind: Kind,
-    leader: NodeId,
-) -> Result<Forwarded, Problem> {
+/// Ends when another node leads, and led so long ago already.
+async fn is_replaced(context: &Context, leader: NodeId, late: Duration) {
+    let mut leadership = context.handle.leadership();
+    let by_another = |now: &Leadership| now.leader.is_some_and(|leads| leads != leader);
+    loop {
+        if leadership.wait_for(by_another).await.is_err() {
+            // The loop has ended, and with it all that is under way.
+            return std::future::pending().await;
+        }
+        sleep(late).await;
+        if by_another(&leadership.borrow_and_update()) {
+            return;
+        }
+    }
+}
+
+async fn send(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwarded, Problem> {
+    let request = what.request;
     let Some(url) = context.url(leader) else {
         return Ok(Forwarded::NotSent);
     };
@@ -82,13 +112,13 @@ async fn send(
         .send();
     match sending.await {
         Ok(response) if response.status() == StatusCode::MISDIRECTED_REQUEST => Ok(Forwarded::NotLeader),
-        Ok(response) => {
-            let answer = answer(&request.parts.method, response).await;
-            answer.map(Forwarded::Answered).map_err(|error| lost(kind, leader, &error))
-        }
+        Ok(response) => match answer(&request.parts.method, response).await {
+            Ok(answer) => Ok(Forwarded::Answered(answer)),
+            Err(error) => unanswered(what, leader, &error),
+        },
         Err(error) if error.is_connect() => Ok(Forwarded::NotSent),
         Err(error) if error.is_builder() => Err(Problem::field("path", "the path cannot be passed on")),
-        Err(error) => Err(lost(kind, leader, &error)),
+        Err(error) => unanswered(what, leader, &error),
     }
 }
 
@@ -122,10 +152,15 @@ async fn answer(method: &Method, response: reqwest::Response) -> Result<Response
     Ok(answer)
 }
 
-fn lost(kind: Kind, leader: NodeId, error: &dyn Display) -> Problem {
+fn unanswered(what: What<'_>, leader: NodeId, error: &dyn Display) -> Result<Forwarded, Problem> {
     tracing::debug!(leader = leader.0, %error, "a call that was passed on brought no answer");
-    match kind {
-        Kind::Write => outcome_unknown(&format!("node {} took the call and did not answer", leader.0)),
-        Kind::Read => Problem::new(Code::NoLeader, format!("node {} leads and does not answer", leader.0)),
+    match what.kind {
+        _ if what.may_repeat => Ok(Forwarded::Unanswered),
+        Kind::Read => {
+            Err(Problem::new(Code::NoLeader, format!("node {} leads and does not answer", leader.0)))
+        }
+        Kind::Write | Kind::Order => {
+            Err(outcome_unknown(&format!("node {} took the call and did not answer", leader.0)))
+        }
     }
 }

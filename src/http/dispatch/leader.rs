@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ┌──► another node leads ──► forward ──► its answer
-//!   │                              │ it could not be dialled, or says that it does not lead (421)
+//!   │                              │ it could not be dialled, says that it does not lead (421), or was replaced before it answered
 //!   │                              ▼
 //!   ├──► nobody leads, or leadership is being handed over ──► wait a little ──┐
 //!   │                                                                         │
@@ -12,16 +12,18 @@
 //! ```
 //!
 //! Judging anew is no retry of something that may have happened: each way back to the start is one on which it is
-//! certain that nothing of the call has reached a log (P15). Once a write has left, or was taken here, there is none.
+//! certain that nothing of the call has reached a log (P15). Once a write has left, or was taken here, there is none but one: it
+//! has an idempotency key, by which the next leader knows it again. From then on no refusal says that it surely was not applied.
 
 use axum::body::Body;
-use axum::http::Response;
+use axum::http::{Response, StatusCode};
 use tokio::time::{Duration, Instant, sleep, timeout_at};
 
-use super::forward::{self, Forwarded};
+use super::forward::{self, Forwarded, What};
 use crate::driver::api::Denied;
 use crate::http::answer::{Answer, Failure, Problem, outcome_unknown};
 use crate::http::request::{ClientRequest, Context, Kind};
+use crate::protocol::Mode;
 
 /// How long to wait before looking again, if no change of leadership is seen: a hand-over that is given up shows none.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -63,10 +65,18 @@ where
     H: Fn() -> F,
     F: Future<Output = Result<T, Failure>>,
 {
-    match find(context, request, kind, no_forward, local).await {
-        Err(problem) if kind == Kind::Write => Err(doubted(context, request, problem).await),
+    let mut unanswered = false;
+    let unknown = || outcome_unknown("a leader that has been replaced took the call and did not answer");
+    match find(context, request, kind, no_forward, local, &mut unanswered).await {
+        Ok(Settled::Elsewhere(response)) if unanswered && is_refusal(response.status()) => Err(unknown()),
+        Err(problem) if unanswered && is_refusal(problem.code().status()) => Err(unknown()),
+        Err(problem) if kind != Kind::Read => Err(doubted(context, request, problem).await),
         settled => settled,
     }
+}
+
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 421 | 429 | 503)
 }
 
 /// A refusal says: surely not applied. Of an attempt that is true; of the call it is not, where an earlier attempt with the same
@@ -90,12 +100,14 @@ async fn find<T, H, F>(
     kind: Kind,
     no_forward: bool,
     local: H,
+    unanswered: &mut bool,
 ) -> Result<Settled<T>, Problem>
 where
     H: Fn() -> F,
     F: Future<Output = Result<T, Failure>>,
 {
     let mut began = Instant::now();
+    let what = What { request, kind, may_repeat: may_repeat(request, kind) };
     loop {
         let attempt = Instant::now();
         let denied = match context.other_leader() {
@@ -109,10 +121,14 @@ where
         };
         let (patience, denied) = match denied {
             Denied::NotLeader { .. } if no_forward || request.was_forwarded() => return Err(denied.into()),
-            Denied::NotLeader { leader } => match forward::call(context, request, kind, leader).await? {
+            Denied::NotLeader { leader } => match forward::call(context, what, leader).await? {
                 Forwarded::Answered(response) => return Ok(Settled::Elsewhere(response)),
                 Forwarded::NotSent => (context.leaderless_patience(), Denied::NoLeader),
                 Forwarded::NotLeader => (context.hand_over_patience(), denied),
+                Forwarded::Unanswered => {
+                    *unanswered |= kind != Kind::Read;
+                    (context.leaderless_patience(), Denied::NoLeader)
+                }
             },
             Denied::HandingOver => (context.hand_over_patience(), denied),
             // A node between two leaders has not heard a majority yet, either.
@@ -130,6 +146,16 @@ where
             return Err(denied.into());
         };
         leadership_change(context).await;
+    }
+}
+
+/// Whether another leader may be asked, too. In available mode the first may have taken it on a side of its own, and what two sides take
+/// is not known again.
+fn may_repeat(request: &ClientRequest, kind: Kind) -> bool {
+    match kind {
+        Kind::Read => true,
+        Kind::Order => false,
+        Kind::Write => request.mode == Mode::Safe && matches!(request.idempotent_call(), Ok(Some(_))),
     }
 }
 

@@ -24,13 +24,17 @@ use crate::types::Call;
 pub enum Kind {
     Read,
     Write,
+    /// What no idempotency key is kept of.
+    Order,
 }
 
 impl Kind {
     /// What to say when the time is up and the call has left.
     pub fn late(self, mode: Mode) -> Problem {
         let code = match (self, mode) {
-            (Kind::Write, _) => return outcome_unknown("the time is up and there is no verdict"),
+            (Kind::Write | Kind::Order, _) => {
+                return outcome_unknown("the time is up and there is no verdict");
+            }
             (Kind::Read, Mode::Safe) => Code::NoQuorum,
             // Nobody waits for a majority there.
             (Kind::Read, Mode::Available) => Code::NoLeader,

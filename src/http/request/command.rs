@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::body::{object, raw};
 use super::headers::call_of_line;
 use crate::http::answer::Problem;
-use crate::store::Command;
+use crate::store::{BadCommand, Command};
 use crate::types::Call;
 
 /// `{"storage_cmd", "payload"}`, borrowed from the body.
@@ -37,7 +37,7 @@ struct Line<'a> {
 pub fn command(body: &[u8]) -> Result<Command, Problem> {
     let body = raw(body)?;
     if body.get().starts_with('[') {
-        return Ok(Command::parse_batch(body)?);
+        return named(Command::parse_batch(body)?);
     }
     let single: Single = object(body.get().as_bytes())?;
     operation(single.storage_cmd.as_deref(), single.payload)
@@ -47,7 +47,7 @@ pub fn command(body: &[u8]) -> Result<Command, Problem> {
 pub fn line(text: &[u8], who: u32) -> Result<(Command, Option<Call>), Problem> {
     let text = text.trim_ascii();
     if text.first() == Some(&b'[') {
-        return Ok((Command::parse_batch(raw(text)?)?, None));
+        return Ok((named(Command::parse_batch(raw(text)?)?)?, None));
     }
     // Where a line is wrong, the second look says which field it is.
     let line: Line = match serde_json::from_slice(text) {
@@ -65,5 +65,11 @@ fn operation(storage_cmd: Option<&str>, payload: Option<&RawValue>) -> Result<Co
     let missing = |field| Problem::field(field, format!("{field} is missing"));
     let storage_cmd = storage_cmd.ok_or_else(|| missing("storage_cmd"))?;
     let payload = payload.ok_or_else(|| missing("payload"))?;
-    Ok(Command::parse(storage_cmd, payload)?)
+    named(Command::parse(storage_cmd, payload)?)
+}
+
+/// Nothing gets a name that nobody can see.
+fn named(command: Command) -> Result<Command, Problem> {
+    command.check_names().map_err(BadCommand::Field)?;
+    Ok(command)
 }

@@ -15,6 +15,7 @@ use super::auth::{Guard, Shown};
 use super::callers::Callers;
 use super::handshakes::FailedHandshakes;
 use super::long_reads::LongReads;
+use super::refusals::Refusals;
 use super::refused::Refused;
 use super::seats::Seats;
 use super::traffic::Traffic;
@@ -56,6 +57,8 @@ pub struct Context {
     pub refused: Refused,
     /// Of those that are known, what they had no grant for.
     pub denied: Refused,
+    /// Calls that got a problem for an answer.
+    pub refusals: Refusals,
     pub audit: Audit,
     /// What browsers may be made to do here.
     pub web: Web,
@@ -101,6 +104,7 @@ impl Context {
             guard,
             refused: Refused::default(),
             denied: Refused::default(),
+            refusals: Refusals::default(),
             audit: Audit::default(),
             web,
             callers: Callers::new(&limits),

@@ -30,6 +30,8 @@ pub enum Need {
     Named(Verb, Area, &'static [&'static str]),
     /// An operation on a role: one of them is an order.
     OnRole,
+    /// The same of a process.
+    OnProcess,
 }
 
 /// What a call needs.
@@ -47,16 +49,24 @@ pub type Row = (&'static str, &'static str, Need);
 
 const NAMED: &[&str] = &[];
 const ELECT: &str = "/elect";
+const REMOVE: &str = "/remove";
 
 /// HEAD is answered where GET is, and needs the same.
-pub const TABLE: [Row; 55] = [
+pub const TABLE: [Row; 61] = [
     ("GET", "/", Need::Nothing),
+    ("GET", "/ui/{*file}", Need::Nothing),
+    ("GET", "/openapi.json", Need::Nothing),
     ("GET", "/livez", Need::Nothing),
     ("GET", "/readyz", Need::Nothing),
     ("GET", "/leader", Need::Nothing),
     ("GET", "/metrics", Need::All(Read, Status)),
     ("GET", "/v1/status", Need::All(Read, Status)),
+    ("GET", "/v1/diagnostics", Need::All(Read, Status)),
     ("GET", "/v1/members", Need::All(Read, Status)),
+    ("GET", "/v1/explain/leader", Need::All(Read, Status)),
+    ("GET", "/v1/explain/roles/{*role}", Need::Named(Read, Roles, NAMED)),
+    // It tells of anybody's calls.
+    ("GET", "/v1/explain/calls/{*id}", Need::Order),
     ("POST", "/is_leader", Need::All(Read, Status)),
     ("POST", "/heartbeat", Need::All(Read, Status)),
     ("POST", "/hearbeat", Need::All(Read, Status)),
@@ -88,7 +98,7 @@ pub const TABLE: [Row; 55] = [
     ("GET", "/v1/processes/{*id}", Need::Named(Read, Processes, NAMED)),
     ("PUT", "/v1/processes/{*id}", Need::Named(Write, Processes, NAMED)),
     ("DELETE", "/v1/processes/{*id}", Need::Named(Write, Processes, NAMED)),
-    ("POST", "/v1/processes/{*id}", Need::Named(Write, Processes, &["/heartbeat"])),
+    ("POST", "/v1/processes/{*id}", Need::OnProcess),
     ("GET", "/v1/feed", Need::Some(Watch)),
     ("GET", "/v1/channels/{*name}", Need::Named(Watch, Channels, NAMED)),
     ("POST", "/v1/channels/{*name}", Need::Named(Write, Channels, NAMED)),
@@ -124,6 +134,11 @@ impl Need {
                 Asked::Named(verb, area, name(pattern, end.unwrap_or(path))?)
             }
             Need::OnRole if path.ends_with(ELECT) => Asked::Order,
+            Need::OnProcess if path.ends_with(REMOVE) => Asked::Order,
+            Need::OnProcess => {
+                let id = path.strip_suffix("/heartbeat").unwrap_or(path);
+                Asked::Named(Write, Processes, name(pattern, id)?)
+            }
             Need::OnRole => {
                 let role = path.rsplit_once('/').map_or(path, |(role, _)| role);
                 // `/v1/roles/name` without an operation is no route.

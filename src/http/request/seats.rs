@@ -76,6 +76,8 @@ impl Class {
         }
         Some(match (method, path) {
             (_, "/v1/backup" | "/v1/restore") => Class::Orders,
+            // It asks all other nodes, and its answer may be large.
+            (&Method::GET | &Method::HEAD, "/v1/explain/leader") => Class::Lists,
             (&Method::GET | &Method::HEAD, _) if is_list(path) => Class::Lists,
             (&Method::GET | &Method::HEAD, _) => Class::Reads,
             (&Method::POST, "/heartbeat" | "/hearbeat" | "/declare_capability" | "/is_leader") => {
@@ -93,6 +95,7 @@ impl Class {
         match operation {
             "renew" | "release" | "tie" | "untie" if path.starts_with("/v1/roles/") => Class::Renewals,
             "heartbeat" if path.starts_with("/v1/processes/") => Class::Renewals,
+            "remove" if path.starts_with("/v1/processes/") => Class::Orders,
             // Whatever else is posted there is told that it is no way to write.
             _ if path.starts_with("/v1/docs/") => Class::Renewals,
             "elect" if path.starts_with("/v1/roles/") => Class::Orders,

@@ -9,6 +9,7 @@ use std::fmt::Write;
 
 use crate::driver::api::Level;
 use crate::http::answer::Problem;
+use crate::store::is_blank;
 
 /// Items in a page when the caller does not say.
 const LIMIT_DEFAULT: usize = 100;
@@ -115,6 +116,18 @@ fn forward(value: &str) -> Result<bool, Problem> {
 fn limit(value: &str) -> Result<usize, Problem> {
     let limit = value.parse().ok().filter(|limit| (1..=LIMIT_MOST).contains(limit));
     limit.ok_or_else(|| Problem::field("limit", format!("limit is a number from 1 to {LIMIT_MOST}")))
+}
+
+/// The same for what is given a name: one that can be seen.
+pub fn new_name_after<'a>(path: &'a str, prefix: &str, what: &str) -> Result<Cow<'a, str>, Problem> {
+    let name = name_after(path, prefix, what)?;
+    match is_blank(&name) {
+        true => Err(Problem::field(
+            what,
+            format!("the {what} in the path shows nothing: give it a name that can be seen"),
+        )),
+        false => Ok(name),
+    }
 }
 
 /// What follows `prefix` in the path, decoded.

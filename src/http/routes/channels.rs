@@ -8,10 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use bytes::{Bytes, BytesMut};
-use futures_util::future::join_all;
+use axum::http::Method;
+use bytes::Bytes;
 use futures_util::stream::unfold;
 use serde::Deserialize;
 use serde_json::json;
@@ -20,11 +18,11 @@ use tokio::time::timeout;
 use crate::driver::api::Denied;
 use crate::driver::channels::{Listener, Over, Refused};
 use crate::http::answer::stream::{self, Format};
-use crate::http::answer::{self, Answer, JSON, Problem};
-use crate::http::request::{ClientRequest, Context, FORWARDED, name_after, raw, url_safe};
+use crate::http::answer::{self, Answer, Problem};
+use crate::http::dispatch::{Question, ask_others};
+use crate::http::request::{ClientRequest, Context, name_after, raw};
 use crate::protocol::Timing;
 use crate::store::{self, BadCommand, BadField, NAME_MOST};
-use crate::types::NodeId;
 
 const PREFIX: &str = "/v1/channels/";
 
@@ -70,52 +68,26 @@ fn message(body: &[u8]) -> Result<Bytes, Problem> {
 }
 
 async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: &Bytes) -> usize {
-    let path = url_safe(request.path());
-    let timeout_of_peer = timeout_of_peer(&context.setup.settings.timing);
-    let others = context.setup.others();
-    let shown = request.parts.headers.get(AUTHORIZATION);
-    let calls = others.iter().map(|member| publish_at(context, member.id, &path, shown, message));
-    let delivered = join_all(calls.map(|call| timeout(timeout_of_peer, call))).await;
-    delivered.into_iter().filter_map(|delivered| delivered.ok().flatten()).sum()
+    #[derive(Deserialize)]
+    struct Answer {
+        delivered: usize,
+    }
+    let question = Question {
+        method: Method::POST,
+        target: request.path(),
+        shown: &request.parts.headers,
+        body: Some(message.clone()),
+        within: timeout_of_peer(&context.setup.settings.timing),
+        bytes_most: ANSWER_BYTES_MOST,
+    };
+    let delivered = |said: Result<Bytes, String>| serde_json::from_slice(&said.ok()?).ok();
+    let all = ask_others(context, &question).await.into_iter();
+    all.filter_map(|(_, said)| delivered(said)).map(|Answer { delivered }| delivered).sum()
 }
 
 /// Two beats: a node that is silent for longer may be dead.
 fn timeout_of_peer(timing: &Timing) -> Duration {
     Duration::from_micros(timing.fresh().0).max(PEER_TIMEOUT_LEAST)
-}
-
-/// To how many that node has given it; none if it does not say.
-async fn publish_at(
-    context: &Context,
-    to: NodeId,
-    path: &str,
-    shown: Option<&HeaderValue>,
-    message: &Bytes,
-) -> Option<usize> {
-    #[derive(Deserialize)]
-    struct Answer {
-        delivered: usize,
-    }
-    let url = context.url(to)?;
-    // It is judged there, too.
-    let shown = shown.map(|shown| (AUTHORIZATION, shown.clone())).into_iter().collect();
-    let sending = context
-        .client
-        .post(format!("{url}{path}"))
-        .headers(shown)
-        .header(FORWARDED, HeaderValue::from(context.me().0))
-        .header(CONTENT_TYPE, JSON)
-        .body(message.clone())
-        .send();
-    let mut response = sending.await.ok().filter(|response| response.status() == StatusCode::OK)?;
-    let mut answer = BytesMut::new();
-    while let Some(piece) = response.chunk().await.ok()? {
-        answer.extend_from_slice(&piece);
-        if answer.len() > ANSWER_BYTES_MOST {
-            return None;
-        }
-    }
-    serde_json::from_slice(&answer).ok().map(|Answer { delivered }| delivered)
 }
 
 impl From<Refused> for Problem {

@@ -15,7 +15,7 @@ use crate::http::answer::lease::{Known, millis};
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch::{self, COMMON, LeaseRead, Page};
 use crate::http::request::{
-    ClientRequest, Context, Fresh, Kind, Query, condition, freshness, name_after, url_safe,
+    ClientRequest, Context, Fresh, Kind, Query, condition, freshness, name_after, new_name_after, url_safe,
 };
 use crate::store::{self, BadCommand, Command, DocItem, DocView, Ending, Store};
 use crate::types::{LeaseName, Span, Text};
@@ -73,7 +73,7 @@ fn key_in(request: &ClientRequest) -> Result<Text, Problem> {
 }
 
 fn parse_put(request: &ClientRequest) -> Result<Command, Problem> {
-    let key = name_after(request.path(), PREFIX, "key")?;
+    let key = new_name_after(request.path(), PREFIX, "key")?;
     let condition = condition(&request.parts.method, &request.parts.headers)?;
     let query = request.query(&[&["forward"], &ENDING[..]].concat())?;
     let ending = Ending::of_query(query.more("ttl_ms"), query.more("with"), query.more("token"));

@@ -23,6 +23,7 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::unfold;
+use hyper::body::Body as _;
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
@@ -42,6 +43,9 @@ const CATCH_UP_MOST: Duration = Duration::from_secs(1);
 
 /// A follower is behind its leader by less than this, as a rule.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What may wait for long before it is answered.
+const WAITING: [&str; 2] = ["/acquire", "/hold"];
 
 /// A clock may be set meanwhile: the end of a token is looked at this often.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
@@ -72,14 +76,32 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     };
     let who = principal.who.clone();
     request.extensions_mut().insert(principal);
-    let mut response = next.run(request).await;
+    let waits = need == Need::OnRole && WAITING.iter().any(|end| request.uri().path().ends_with(end));
+    let answered = next.run(request);
+    let response = match &who {
+        Who::Token { id, .. } if waits => while_it_is_good(&context, answered, *id).await,
+        _ => answered.await,
+    };
+    let mut response = match &who {
+        Who::Token { id, .. } => until_it_ends(&context, response, *id),
+        Who::Anonymous | Who::Admin | Who::Unknown => response,
+    };
     if is_order {
         response.extensions_mut().insert(Judged { who, origin });
-        return response;
     }
-    match who {
-        Who::Token { id, .. } => until_it_ends(&context, response, id),
-        Who::Anonymous | Who::Admin | Who::Unknown => response,
+    response
+}
+
+/// A call that waits is judged for as long as it does. Whoever is given up here has gone, and gets nothing (P41).
+async fn while_it_is_good(
+    context: &Arc<Context>,
+    answered: impl Future<Output = Response<Body>>,
+    id: TokenId,
+) -> Response<Body> {
+    tokio::select! {
+        biased;
+        why = end(context.clone(), id) => unauthorized(why).into_response(),
+        response = answered => response,
     }
 }
 
@@ -165,12 +187,13 @@ fn index(headers: &HeaderMap) -> Index {
     headers.get(INDEX).and_then(|index| index.to_str().ok()?.parse().ok()).unwrap_or_default()
 }
 
-/// A stream's last piece says that the token which has opened it is good no more.
+/// A stream's last piece says that the token which has opened it is good no more; where it has no way to say so it breaks off.
 fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) -> Response<Body> {
     let format = match response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes()) {
-        Some(b"text/event-stream") => Format::Sse,
-        Some(b"application/x-ndjson") => Format::Ndjson,
-        _ => return response,
+        _ if response.body().size_hint().exact().is_some() => return response,
+        Some(b"text/event-stream") => Some(Format::Sse),
+        Some(b"application/x-ndjson") => Some(Format::Ndjson),
+        _ => None,
     };
     let end: Pin<Box<dyn Future<Output = &'static str> + Send>> = Box::pin(end(context.clone(), id));
     response.map(|body| {
@@ -180,6 +203,9 @@ fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) 
             tokio::select! {
                 biased;
                 why = &mut end => {
+                    let Some(format) = format else {
+                        return Some((Err(axum::Error::new(why)), None));
+                    };
                     let members = json!({"code": "unauthorized", "detail": why, "retryable": false});
                     Some((Ok(format.event("error", None, members)), None))
                 }

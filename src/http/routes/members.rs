@@ -56,7 +56,7 @@ pub async fn change(State(context): State<Arc<Context>>, request: ClientRequest)
     let change = request.object::<Change>()?.checked()?;
     let no_forward = request.no_forward()?;
     let here = || carry_out(&context, change.clone());
-    dispatch::at_leader(&context, &request, Kind::Write, no_forward, here).await
+    dispatch::at_leader(&context, &request, Kind::Order, no_forward, here).await
 }
 
 async fn carry_out(context: &Context, change: MemberChange) -> Result<Response<Body>, Failure> {

@@ -6,7 +6,11 @@ mod catch_up;
 mod channels;
 mod commands;
 mod conflicts;
+mod dashboard;
+mod described;
+mod diagnostics;
 mod docs;
+mod explain;
 mod feed;
 mod guarded;
 mod hold;
@@ -75,12 +79,15 @@ fn served(method: &str, pattern: &str) -> MethodRouter<Arc<Context>> {
 
 fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
     match pattern {
-        "/" => get(probes::root),
+        "/" => get(dashboard::root),
+        "/ui/{*file}" => get(dashboard::file),
+        "/openapi.json" => get(described::openapi),
         "/livez" => get(probes::livez),
         "/readyz" => get(probes::readyz),
         "/leader" => get(probes::leader),
         "/metrics" => get(metrics::scrape),
         "/v1/status" => get(probes::status),
+        "/v1/diagnostics" => get(diagnostics::tell),
         "/v1/members" => get(members::list),
         "/v1/users" => get(commands::users),
         "/v1/users/{*name}" => get(commands::user),
@@ -98,6 +105,9 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/channels/{*name}" => get(channels::listen),
         "/v1/tokens" => get(tokens::list),
         "/v1/backup" => get(backup::backup),
+        "/v1/explain/leader" => get(explain::leader),
+        "/v1/explain/roles/{*role}" => get(explain::role),
+        "/v1/explain/calls/{*id}" => get(explain::call),
         _ => unserved("GET", pattern),
     }
 }
@@ -109,7 +119,7 @@ fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/docs/" | "/v1/docs/{*key}" => post(docs::renew),
         "/v1/conflicts/{*id}" => post(conflicts::resolve),
         "/v1/roles/{*role}" => post(role_operation),
-        "/v1/processes/{*id}" => post(processes::heartbeat),
+        "/v1/processes/{*id}" => post(processes::operation),
         "/v1/channels/{*name}" => post(channels::publish),
         "/v1/tokens" => post(tokens::create),
         "/v1/restore" => post(restore_backup::restore),
@@ -140,7 +150,7 @@ fn unserved(method: &str, pattern: &str) -> ! {
 async fn role_operation(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let path = request.path();
     if let Some(path) = path.strip_suffix("/hold") {
-        let role = roles::role_in(path)?;
+        let role = roles::new_role_in(path)?;
         return hold::hold(context, &request, role).await;
     }
     if let Some(path) = path.strip_suffix("/tie") {

@@ -155,7 +155,7 @@ where
     F: Future<Output = Result<Response<Body>, Failure>>,
 {
     let no_forward = request.no_forward()?;
-    dispatch::at_leader(context, request, Kind::Write, no_forward, here).await
+    dispatch::at_leader(context, request, Kind::Order, no_forward, here).await
 }
 
 /// This node's own business: there is no leader yet.
@@ -166,7 +166,7 @@ pub async fn form(State(context): State<Arc<Context>>, request: ClientRequest) -
     let ids: Vec<u32> = without.iter().map(|node| node.0).collect();
     match timeout_at(request.deadline, context.handle.form(without)).await {
         Ok(formed) => formed?,
-        Err(_) => return Err(Kind::Write.late(request.mode)),
+        Err(_) => return Err(Kind::Order.late(request.mode)),
     }
     Ok(answer::data(&json!({"formed": true, "without": ids})))
 }

@@ -19,7 +19,7 @@ const READY_MOST: Duration = Duration::from_secs(1);
 
 const HELP: &str = include_str!("help.txt");
 
-pub async fn root() -> Response<Body> {
+pub fn root() -> Response<Body> {
     answer::typed(StatusCode::OK, TEXT, HELP)
 }
 

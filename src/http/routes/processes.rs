@@ -6,10 +6,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::json;
 
+use crate::driver::api::Level;
 use crate::http::answer::lease::{self, Known, just_now, millis, process_shown};
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page};
-use crate::http::request::{ClientRequest, Context, Kind, NoFields, Query, name_after};
+use crate::http::request::{ClientRequest, Context, Kind, NoFields, Query, name_after, new_name_after};
 use crate::store::{self, Command, NewProcess, ProcessFilter, Store};
 use crate::types::{LeaseName, Text};
 
@@ -42,7 +43,8 @@ pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) ->
     request.check_media_type()?;
     let mut process = NewProcess::of_body(request.raw()?)?;
     process.secret = process.secret.or(request.secret()?);
-    let (id, process) = (id_in(request.path())?, Arc::new(process));
+    let id = store::lease_name("id", &new_name_after(request.path(), PREFIX, "id")?)?;
+    let process = Arc::new(process);
     dispatch::at_leader(&context, &request, Kind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
         let granted = context.handle.register(id.clone(), process.clone(), call).await?;
@@ -53,18 +55,42 @@ pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) ->
     .await
 }
 
-/// `…/{id}/heartbeat`. In no record.
-pub async fn heartbeat(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    let Some(path) = request.path().strip_suffix("/heartbeat") else {
-        return Err(unknown_route(request.path()));
-    };
+/// In no record.
+async fn heartbeat(context: &Context, request: &ClientRequest) -> Answer {
+    let path = request.path().strip_suffix("/heartbeat").unwrap_or_default();
     let no_forward = request.no_forward()?;
     request.object::<NoFields>()?;
     let (id, secret) = (id_in(path)?, request.secret()?);
-    dispatch::at_leader(&context, &request, Kind::Read, no_forward, || async {
+    dispatch::at_leader(context, request, Kind::Read, no_forward, || async {
         let granted = context.handle.renew_process(id.clone(), secret).await?;
         let shown = json!({"id": id, "expires_in_ms": millis(granted.expires_in)});
-        Ok(dispatch::granted(&context, &granted, StatusCode::OK, &shown))
+        Ok(dispatch::granted(context, &granted, StatusCode::OK, &shown))
+    })
+    .await
+}
+
+/// What is posted to a process: `…/{id}/heartbeat`, or an operator's `…/{id}/remove`.
+pub async fn operation(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    match request.path().rsplit_once('/') {
+        Some((_, "heartbeat")) => heartbeat(&context, &request).await,
+        Some((_, "remove")) => remove(&context, &request).await,
+        _ => Err(unknown_route(request.path())),
+    }
+}
+
+/// By an operator's word, whatever secret it was registered with. Whoever has registered there meanwhile stays.
+async fn remove(context: &Context, request: &ClientRequest) -> Answer {
+    let no_forward = request.no_forward()?;
+    request.object::<NoFields>()?;
+    let id = id_in(request.path().strip_suffix("/remove").unwrap_or_default())?;
+    dispatch::at_leader(context, request, Kind::Write, no_forward, || async {
+        let call = request.idempotent_call()?;
+        let view = context.handle.read(Level::Leader).await?;
+        let secret = view.store.process(&id).and_then(|process| process.new.secret);
+        let written = context.handle.write(Command::remove_process(id.clone(), secret), call).await?;
+        let mut response = answer::data(&json!({ "id": id }));
+        dispatch::set_record(response.headers_mut(), context, written.position, written.acks);
+        Ok(response)
     })
     .await
 }

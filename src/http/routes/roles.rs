@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::header::ALLOW;
+use axum::http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use tokio::time::{Duration, Instant};
 
 use crate::driver::Granted;
 use crate::http::answer::lease::{self, Known, holder, millis, role_shown};
-use crate::http::answer::{self, Answer, Problem, unknown_route};
+use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page, Settled};
-use crate::http::request::{ClientRequest, Context, Kind, Query, name_after};
+use crate::http::request::{ClientRequest, Context, Kind, Query, name_after, new_name_after};
 use crate::store::{self, Acquisition, Claim, Command, Role, Store, Tenure};
 use crate::types::{LeaseName, Span, Text};
 
 pub const PREFIX: &str = "/v1/roles/";
+
+/// What is posted to a role.
+const OPERATIONS: [&str; 7] = ["acquire", "renew", "release", "elect", "hold", "tie", "untie"];
 
 pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     const LIST: LeaseRead =
@@ -28,9 +32,20 @@ pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -
 pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     const ONE: LeaseRead = LeaseRead { params: &[], find: find_role, show: show_role };
     match request.path().strip_suffix("/check") {
-        None => dispatch::read_leases(&context, &request, &ONE).await,
+        None => match request.path().rsplit_once('/') {
+            // A role whose name ends so is read with its slash encoded: %2F.
+            Some((_, operation)) if OPERATIONS.contains(&operation) => Err(posted(operation)),
+            _ => dispatch::read_leases(&context, &request, &ONE).await,
+        },
         Some(_) => check(&context, &request).await,
     }
+}
+
+fn posted(operation: &str) -> Problem {
+    let detail = format!(
+        "{operation} is done by POST; of a role whose name ends so, encode the slash: %2F{operation}"
+    );
+    Problem::new(Code::MethodNotAllowed, detail).header(ALLOW, HeaderValue::from_static("POST"))
 }
 
 /// What may be done about a role with one answer; the path ends in it.
@@ -38,17 +53,22 @@ pub async fn answered(context: &Arc<Context>, request: ClientRequest) -> Answer 
     let path = request.path().to_string();
     let (path, operation) = path.rsplit_once('/').unwrap_or_default();
     match operation {
-        "acquire" => acquire(context, request, role_in(path)?).await,
+        "acquire" => acquire(context, request, new_role_in(path)?).await,
         "renew" => renew(context, &request, role_in(path)?).await,
         "release" => release(context, &request).await,
         "untie" => untie(context, &request, role_in(path)?).await,
-        "elect" => elect(context, &request, role_in(path)?).await,
+        "elect" => elect(context, &request, new_role_in(path)?).await,
         _ => Err(unknown_route(request.path())),
     }
 }
 
 pub fn role_in(path: &str) -> Result<Text, Problem> {
     Ok(store::lease_name("role", &name_after(path, PREFIX, "role")?)?)
+}
+
+/// The same of a role that is to be somebody's.
+pub fn new_role_in(path: &str) -> Result<Text, Problem> {
+    Ok(store::lease_name("role", &new_name_after(path, PREFIX, "role")?)?)
 }
 
 /// The body of `acquire`, and what is shown beside it.

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::http::answer::{self, Answer, Code, Failure, Problem};
 use crate::http::dispatch;
 use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, Kind, name_after, written};
-use crate::store::{Command, NewToken, TokenHash, TokenId};
+use crate::store::{Command, NewToken, TokenHash, TokenId, is_blank};
 
 const PREFIX: &str = "/v1/tokens/";
 
@@ -26,7 +26,7 @@ pub async fn create(State(context): State<Arc<Context>>, request: ClientRequest)
     }
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
-    dispatch::at_leader(&context, &request, Kind::Write, no_forward, || make(&context, &request)).await
+    dispatch::at_leader(&context, &request, Kind::Order, no_forward, || make(&context, &request)).await
 }
 
 async fn make(context: &Context, request: &ClientRequest) -> Result<Response<Body>, Failure> {
@@ -34,6 +34,9 @@ async fn make(context: &Context, request: &ClientRequest) -> Result<Response<Bod
         draw().ok_or_else(|| Problem::new(Code::CatchingUp, "this machine gives no random numbers"))?;
     let new = NewToken::of_call(id, TokenHash::of(secret.as_bytes()), request.raw()?);
     let new = new.map_err(|bad| Problem::field(&bad.path, bad.to_string()))?;
+    if is_blank(&new.name) {
+        return Err(Problem::field("name", "name shows nothing: give it a name that can be seen").into());
+    }
     let grants: Vec<String> = new.grants.iter().map(ToString::to_string).collect();
     let shown =
         json!({"id": id.to_string(), "name": *new.name, "grants": grants, "token": written(id, &secret)});

@@ -65,8 +65,7 @@ impl Front {
         let line = AccessLog::begin(&request);
         let counted = Counted::begin(request.uri().path());
         let traced = Traced::begin(&mut request, &self.context);
-        let called =
-            self.context.audit.is_on().then(|| (request.method().clone(), request.uri().path().to_string()));
+        let called = (request.method().clone(), request.uri().clone());
         let reader = Reader::of(&request);
         let (page, mut response) = match page {
             Ok(page) => (page, self.admitted(request).await),
@@ -74,20 +73,23 @@ impl Front {
         };
         let judged = response.extensions_mut().remove::<Judged>();
         let problem = response.extensions_mut().remove::<Problem>();
-        if let Some(((method, path), judged)) = called.zip(judged) {
+        let (method, path) = (called.0, called.1.path());
+        if let Some(judged) = judged.filter(|_| self.context.audit.is_on()) {
             self.context.audit.tell(&Called {
                 at: self.context.handle.wall(),
                 node: self.context.me(),
                 request_id: id.to_str().unwrap_or_default(),
                 judged,
                 method: &method,
-                path: &path,
+                path,
                 status: response.status(),
                 code: problem.as_ref().map(|problem| problem.code().name()),
                 index: response.headers().get(INDEX),
             });
         }
         if let Some(problem) = problem {
+            let (at, status) = (self.context.handle.wall(), response.status());
+            self.context.refusals.add(id.to_str().unwrap_or_default(), at, &method, path, status, &problem);
             response = self.render(&problem, &response, &id);
         }
         response = reader.account(response).unwrap_or_else(|problem| self.render(&problem, &empty(), &id));

@@ -29,6 +29,7 @@ fn samples((method, pattern, need): &Row) -> Vec<Sample> {
         (_, Need::OnRole, _) => ["acquire", "renew", "release", "untie", "hold", "tie", "elect"]
             .map(|end| format!("{fixed}app/a/{end}"))
             .to_vec(),
+        (_, Need::OnProcess, _) => ["heartbeat", "remove"].map(|end| format!("{fixed}app/a/{end}")).to_vec(),
         (false, Need::Named(_, _, ends), _) if !ends.is_empty() => {
             vec![format!("{fixed}app/a{}", ends[0]), format!("{fixed}app/a")]
         }

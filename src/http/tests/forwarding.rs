@@ -113,6 +113,66 @@ async fn a_write_that_left_is_never_sent_again() {
     assert_eq!(read.problem(), (503, "no_leader".to_string()));
 }
 
+/// Takes requests and says nothing, as a machine does that stands still.
+async fn stand_still(listener: TcpListener, taken: Arc<AtomicUsize>) {
+    let mut streams = Vec::new();
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut bytes = [0; 4096];
+        if stream.read(&mut bytes).await.is_ok_and(|read| read > 0) {
+            taken.fetch_add(1, Ordering::Relaxed);
+        }
+        streams.push(stream);
+    }
+}
+
+/// What comes of a call that n2 has passed on to n1, which stands still, before it hears that n3 leads.
+async fn when_replaced(
+    line: &str,
+    headers: &[(&str, &str)],
+    next_leads: bool,
+) -> (super::Answer, Vec<String>) {
+    let mut nodes = Node::several(3, Options::default()).await;
+    let taken = Arc::new(AtomicUsize::new(0));
+    tokio::spawn(stand_still(nodes[0].take_listener(), taken.clone()));
+    let _serving = nodes[2].serve();
+    nodes[2].control(Control::Show(Some(NodeId(3)))).await;
+    if !next_leads {
+        nodes[2].deny(std::iter::repeat_n(Denied::NoQuorum, 10_000)).await;
+    }
+    let body = if line.starts_with("PUT") { "1" } else { "" };
+    let call = nodes[1].front.answer(request(line, headers, body));
+    let turn = async {
+        while taken.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        nodes[1].control(Control::Show(Some(NodeId(3)))).await;
+    };
+    let (response, ()) = tokio::join!(call, turn);
+    assert_eq!(taken.load(Ordering::Relaxed), 1);
+    (super::Answer::of(response).await, nodes[2].seen())
+}
+
+#[tokio::test]
+async fn what_a_replaced_leader_took_is_asked_of_the_next_one_under_its_key() {
+    let key = [("idempotency-key", "k")];
+    let (answer, seen) = when_replaced("PUT /v1/docs/a", &key, true).await;
+    assert_eq!((answer.status.as_u16(), answer.header("eldest-node"), seen.len()), (201, "3", 1));
+    let (answer, _) = when_replaced("GET /v1/docs/a", &[], true).await;
+    assert_eq!((answer.status.as_u16(), answer.header("eldest-node")), (404, "3"));
+    for (line, headers) in [("PUT /v1/docs/a", &[][..]), ("POST /handoff", &key)] {
+        let (answer, seen) = when_replaced(line, headers, true).await;
+        assert_eq!(answer.problem(), (504, "outcome_unknown".to_string()), "{line}");
+        assert!(seen.is_empty(), "{line} was sent again");
+    }
+}
+
+/// The one who stands still may have written it: no later refusal says that nobody has.
+#[tokio::test]
+async fn a_refusal_of_the_next_leader_says_nothing_of_the_one_before() {
+    let (answer, _) = when_replaced("PUT /v1/docs/a", &[("idempotency-key", "k")], false).await;
+    assert_eq!(answer.problem(), (504, "outcome_unknown".to_string()));
+}
+
 #[tokio::test]
 async fn a_call_outwaits_a_hand_over_that_is_given_up() {
     let node = Node::leader().await;

@@ -237,6 +237,8 @@ impl Loop {
             Ask::LeaseTimes { reply, .. } => drop(reply),
             Ask::Status(reply) => drop(reply.send(self.status())),
             Ask::Measures(reply) => drop(reply),
+            Ask::Explain(reply) => drop(reply),
+            Ask::Turns { reply, .. } => drop(reply),
         }
     }
 

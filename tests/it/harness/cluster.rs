@@ -175,7 +175,7 @@ impl Cluster {
     }
 
     pub fn stop(&self, id: u32) {
-        self.node(id).signal(Signal::STOP);
+        self.node(id).stop();
     }
 
     pub fn cont(&self, id: u32) {

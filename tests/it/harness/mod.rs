@@ -5,6 +5,7 @@
 //! [`wait_for`] polls a condition, and its deadline is there only to fail.
 
 mod addresses;
+mod browser;
 mod call;
 mod certs;
 mod cluster;
@@ -22,6 +23,7 @@ mod tmpfs;
 mod topology;
 mod wait;
 
+pub use browser::Browser;
 pub use call::client_with;
 pub use call::{Answer, Call, Silence, query};
 pub use certs::{Certs, eldest};

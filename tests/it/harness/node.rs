@@ -5,10 +5,12 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::addresses::PORT;
+use super::wait::DEADLINE;
 
 /// Of the log, on failure.
 const TAIL_LINES: usize = 40;
@@ -117,6 +119,27 @@ impl Node {
         let pid = self.pid().unwrap_or_else(|| panic!("n{} does not run", self.id));
         let pid = Pid::from_raw(pid as i32).expect("a process id is not zero");
         kill_process(pid, signal).expect("our own process takes signals");
+    }
+
+    /// It stands still from here on: a signal takes a moment to reach each of its threads, and one of them may answer until then.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let began = Instant::now();
+        while !self.stands_still() {
+            assert!(began.elapsed() < DEADLINE, "n{} does not stop", self.id);
+            std::thread::yield_now();
+        }
+    }
+
+    /// A thread that waits for its disk (D) cannot be stopped, and does nothing else either: it stops when it comes back.
+    fn stands_still(&self) -> bool {
+        let pid = self.pid().unwrap_or_else(|| panic!("n{} does not run", self.id));
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+        let state = |stat: String| stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        let stands = |state: Option<char>| state.is_none_or(|state| "TtDZX".contains(state));
+        threads
+            .flatten()
+            .all(|thread| stands(fs::read_to_string(thread.path().join("stat")).ok().and_then(state)))
     }
 
     /// As a power loss looks to the process: at once, at any point.

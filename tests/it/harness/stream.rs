@@ -42,6 +42,10 @@ impl Cluster {
         self.stream(Method::POST, id, path, None).await
     }
 
+    pub async fn posted_by(&self, id: u32, path: &str, token: &str) -> Result<Events, Option<u16>> {
+        self.stream(Method::POST, id, path, Some(token)).await
+    }
+
     async fn stream(
         &self,
         method: Method,

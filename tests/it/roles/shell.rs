@@ -55,7 +55,7 @@ impl Holder {
 #[tokio::test]
 async fn a_shell_holds_a_role_over_the_death_of_its_node() {
     let cluster = Cluster::of(3).await;
-    let holder = Holder::start(&cluster, "role hold r shell --ttl-ms 10000").await;
+    let holder = Holder::start(&cluster, "role hold r shell --ttl 10s").await;
     // The node that it has asked until now, which leads as well.
     cluster.kill9(1);
     let witness = cluster.leader().await;
@@ -78,9 +78,9 @@ async fn a_shell_holds_a_role_over_the_death_of_its_node() {
 #[tokio::test]
 async fn a_shell_that_loses_its_role_ends() {
     let cluster = Plan::new(3).config(PATIENT).start().await;
-    let first = Holder::start(&cluster, "role hold r one --ttl-ms 2000").await;
+    let first = Holder::start(&cluster, "role hold r one --ttl 2s").await;
     let second = tokio::spawn({
-        let mut command = eldest(&cluster, "role acquire r two --wait 20000 --json");
+        let mut command = eldest(&cluster, "role acquire r two --wait 20s --json");
         async move { command.output().await }
     });
     crate::harness::wait_for("the second waits", async || {
@@ -98,12 +98,12 @@ async fn a_shell_that_loses_its_role_ends() {
     assert_eq!((valid.status.code(), said.as_str()), (Some(0), "valid"));
     run(&cluster, &format!("role release r two {token}")).await;
 
-    let holder = Holder::start(&cluster, "role hold r three --ttl-ms 2000").await;
-    assert_eq!(run(&cluster, &format!("role check r {token}")).await.0.status.code(), Some(4));
-    assert_eq!(run(&cluster, "role acquire r four").await.0.status.code(), Some(4));
+    let holder = Holder::start(&cluster, "role hold r three --ttl 2s").await;
+    assert_eq!(run(&cluster, &format!("role check r {token}")).await.0.status.code(), Some(7));
+    assert_eq!(run(&cluster, "role acquire r four").await.0.status.code(), Some(7));
     let (_, said) = run(&cluster, "role elect r four").await;
     assert!(said.starts_with("elected: four has r with the token "), "{said}");
-    holder.ends_with(4).await;
+    holder.ends_with(7).await;
     let (_, shown) = run(&cluster, "role list").await;
     assert!(shown.lines().nth(1).is_some_and(|row| row.starts_with("r     four")), "{shown}");
 }
@@ -113,25 +113,25 @@ async fn documents_and_processes_from_a_shell() {
     let cluster = Cluster::of(1).await;
     let words = [
         ("doc put k 1.50 --if-absent", 0, "\"created\":true"),
-        ("doc put k 2 --if-absent", 4, ""),
-        ("doc put k 2 --if-rev 999", 4, ""),
-        ("doc put k {", 4, ""),
+        ("doc put k 2 --if-absent", 8, ""),
+        ("doc put k 2 --if-rev 999", 8, ""),
+        ("doc put k {", 2, ""),
         ("doc get k", 0, "1.50"),
         ("doc get k --rev", 0, "\"key\":\"k\""),
-        ("doc get kk --rev", 4, ""),
+        ("doc get kk --rev", 6, ""),
         ("doc list --prefix k", 0, "KEY  REV"),
-        ("doc delete k --if-rev 999", 4, ""),
+        ("doc delete k --if-rev 999", 8, ""),
         ("doc delete k", 0, "\"key\":\"k\""),
-        ("doc delete k", 4, ""),
+        ("doc delete k", 6, ""),
         ("proc register w/7 renderer --role slave --capabilities [\"a\"]", 0, "worker:slave:w/7"),
         ("proc register w8 renderer --metadata {", 2, ""),
         ("proc heartbeat w/7", 0, "w/7 is there"),
-        ("proc heartbeat w8", 4, ""),
+        ("proc heartbeat w8", 6, ""),
         ("proc list --capability a --json", 0, "\"id\":\"w/7\""),
         ("proc list --capability b", 0, "no processes"),
         ("proc show w/7", 0, "renderer"),
         ("proc remove w/7", 0, "w/7 is removed"),
-        ("proc show w/7", 4, ""),
+        ("proc show w/7", 6, ""),
     ];
     for (line, code, part) in words {
         let (output, said) = run(&cluster, line).await;
@@ -139,4 +139,26 @@ async fn documents_and_processes_from_a_shell() {
         assert_eq!(output.status.code(), Some(code), "{line}: {said}{shown}");
         assert!(said.contains(part), "{line}: {said}");
     }
+}
+
+#[tokio::test]
+async fn what_a_script_reads() {
+    let cluster = Cluster::of(3).await;
+    let (_, said) = run(&cluster, "role acquire a one -o json").await;
+    let token = serde_json::from_str::<Value>(&said).expect("JSON")["token"].clone();
+    run(&cluster, "role acquire b two").await;
+    let (_, said) = run(&cluster, "role list --output jsonl").await;
+    let roles: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(roles.iter().map(|role| &role["role"]).collect::<Vec<_>>(), ["a", "b"]);
+    let (_, said) = run(&cluster, "role list -o yaml").await;
+    assert!(said.starts_with("items:\n  - acquired_at: \""), "{said}");
+    let leader = "    leader:\n      address: null\n      instance_id: one\n";
+    assert!(said.contains(leader) && said.contains(&format!("    token: {token}\n")), "{said}");
+    let (output, said) = run(&cluster, "role acquire a other -o yaml").await;
+    assert_eq!((output.status.code(), said.as_str()), (Some(7), ""));
+    let refused = String::from_utf8_lossy(&output.stderr);
+    let problem: Value = serde_json::from_str(refused.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(problem["code"], "role_held");
+    let (_, said) = run(&cluster, "service down --reason why --output json").await;
+    assert_eq!(serde_json::from_str::<Value>(&said).expect("JSON")["service"], "down", "{said}");
 }

@@ -29,7 +29,7 @@ impl Told {
         let upto = self.upto.entry((node, life)).or_default();
         let before = *upto;
         match event {
-            FeedEvent::Record { at, drafts } => {
+            FeedEvent::Record { at, drafts, .. } => {
                 *upto = *at;
                 ensure(at.index == before.index + 1, NAME, || format!("{node} tells {at} after {before}"))?;
                 let first = self.drafts.entry(*at).or_insert_with(|| drafts.clone());

@@ -32,6 +32,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::DocTtlForgotten, Within(100), &["C14 ends in time"]),
     (Mutant::StateGrowsOn, Within(100), &["P55 the state"]),
     (Mutant::FullStateTakesNothing, Within(100), &["P55 what makes"]),
+    (Mutant::UnheardPromiseStands, In(scenarios::whoever_asks_again_is_gone), &["C14 nothing for the gone"]),
     (Mutant::GrantToTheGone, In(scenarios::waiter_is_gone), &["C14 nothing for the gone"]),
 ];
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use eldest::protocol::{Ack, Message};
 use eldest::store::SecretHash;
-use eldest::types::{NodeId, Span, Text};
+use eldest::types::{LeaseName, NodeId, Span, Text};
 
 use super::stage::{
     acquire, gets, hand_over, hang_up, register, release, renew, renew_tied, run, slow_answers, stage,
@@ -17,6 +17,16 @@ use crate::world::World;
 
 fn is_held(world: &World) -> bool {
     world.witness().store.role("r").is_some()
+}
+
+/// As n1 counts, if nobody renews it.
+fn ends_at(world: &World, role: &str) -> u64 {
+    let host = &world.hosts[0];
+    let now = host.clock.now(world.now);
+    let times =
+        host.replica.as_ref().and_then(|replica| replica.lease_times(now, &[LeaseName::Role(role.into())]));
+    let left = times.and_then(|times| times.times[0].0).unwrap_or_default();
+    host.clock.truth_at(now.mono + left)
 }
 
 /// A firewall cuts n1 off and refuses in its name. The holder goes on asking n1, which does not know yet.
@@ -40,12 +50,7 @@ pub fn renewal_while_the_end_is_under_way() -> Check {
     gets(&mut world, 0, 1)?;
     run(&mut world, 800)?;
     slow_answers(&mut world, 30);
-    let host = &world.hosts[0];
-    let now = host.clock.now(world.now);
-    let name = [eldest::types::LeaseName::Role("r".into())];
-    let times = host.replica.as_ref().and_then(|replica| replica.lease_times(now, &name));
-    let left = times.and_then(|times| times.times[0].0).unwrap_or_default();
-    let ends = host.clock.truth_at(now.mono + left);
+    let ends = ends_at(&world, "r");
     ensure(ends > world.now + 100 * MS, "stage", || "it ends at once".into())?;
     world.run_until(ends - 6 * MS)?;
     let id = renew(&mut world, 0, 1);
@@ -127,6 +132,30 @@ pub fn waiter_asks_again() -> Check {
     let answer = told(&world, again);
     let decided = matches!(answer, Some(Told::Yours { .. } | Told::Held));
     ensure(decided && is_held(&world), "C14 nothing for the gone", || format!("it was told {answer:?}"))
+}
+
+/// The same, and whoever asks again has hung up as well, which the node learns when it answers. A record about another lease is under
+/// way, so that the end of this one has to wait.
+pub fn whoever_asks_again_is_gone() -> Check {
+    let mut world = stage(6, 4, 3_000)?;
+    wants(&mut world, 3, "s");
+    gets(&mut world, 3, 1)?;
+    run(&mut world, 300)?;
+    gets(&mut world, 0, 1)?;
+    let first = acquire(&mut world, 1, 1, 10_000);
+    let second = acquire(&mut world, 2, 1, 10_000);
+    let ages = ends_at(&world, "s") - 1_500 * MS;
+    world.run_until(ages - 25 * MS)?;
+    slow_answers(&mut world, 30);
+    release(&mut world, 0, 1);
+    run(&mut world, 1)?;
+    hang_up(&mut world, first)?;
+    let again = acquire(&mut world, 1, 1, 0);
+    world.lessees_mut().gone.insert(again);
+    run(&mut world, 900)?;
+    let answer = told(&world, second);
+    let served = matches!(answer, Some(Told::Yours { .. }));
+    ensure(served, "C14 nothing for the gone", || format!("the second was told {answer:?}"))
 }
 
 /// The leader freezes, and when it thaws two roles have come to their end, and somebody's wait for one of them. What it does
@@ -333,7 +362,7 @@ fn frozen_holder(counts_from_answers: bool) -> Check {
 
 #[test]
 fn all_pass() {
-    let all: [(&str, crate::scenarios::Scenario); 15] = [
+    let all: [(&str, crate::scenarios::Scenario); 16] = [
         ("who_reads_a_lease_gives_it_back", who_reads_a_lease_gives_it_back),
         ("it_is_named_again_too_late", it_is_named_again_too_late),
         ("a_successor_relies_on_no_connection", a_successor_relies_on_no_connection),
@@ -348,6 +377,7 @@ fn all_pass() {
         ("what_made_it_young_is_lost", what_made_it_young_is_lost),
         ("waiter_is_gone", waiter_is_gone),
         ("waiter_asks_again", waiter_asks_again),
+        ("whoever_asks_again_is_gone", whoever_asks_again_is_gone),
         ("leads_again", leads_again),
     ];
     for (name, scenario) in all {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::answer::Answer;
@@ -26,6 +27,9 @@ const CONNECT_MAX: Duration = Duration::from_secs(2);
 
 /// Looking never waits for a majority.
 pub const LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// After it the next node is asked, too: longer than any answer of a healthy node takes, shorter than people wait.
+const HEDGE: Duration = Duration::from_millis(700);
 
 /// A hand-over waits until the heir has caught up.
 pub const ACT_MAX: Duration = Duration::from_secs(60);
@@ -101,8 +105,13 @@ impl Caller {
         }
     }
 
-    /// The first that can be connected to answers, of any status. Nothing is sent twice.
+    /// The first that can be connected to answers, of any status. Nothing is sent twice but what only looks: a node that takes
+    /// the question and is silent (it may be frozen) does not keep the others from answering.
     pub async fn first<U: AsRef<str>>(&self, urls: &[U], request: &Request) -> Result<Answer, CallError> {
+        if request.method.is_safe() && urls.len() > 1 {
+            let urls = urls.iter().map(|url| url.as_ref().to_string()).collect();
+            return hedged(self, urls, request).await;
+        }
         let mut unreached = Vec::new();
         for url in urls {
             match self.at(url.as_ref(), request).await {
@@ -202,6 +211,37 @@ fn address(base: &str, path: &str) -> Result<Url, CallError> {
     let bad = |why| CallError::NotAnAddress { url: base.to_string(), why };
     let url = parsed(base).map_err(bad)?;
     url.join(path).map_err(|_| bad("write http://host:port"))
+}
+
+/// Asks the next node when one cannot be reached, or is silent for a while. The first answer counts; if there is none, what the
+/// first silent one came to.
+async fn hedged(caller: &Caller, urls: Vec<String>, request: &Request) -> Result<Answer, CallError> {
+    let mut calls = JoinSet::new();
+    let mut urls = urls.into_iter();
+    let (mut unreached, mut silent) = (Vec::new(), None);
+    loop {
+        if let Some(url) = urls.next() {
+            let (caller, request) = (caller.clone(), request.clone());
+            calls.spawn(async move { caller.at(&url, &request).await });
+        }
+        let more = urls.len() > 0;
+        let answered = tokio::select! {
+            answered = calls.join_next() => answered,
+            () = tokio::time::sleep(HEDGE), if more => continue,
+        };
+        match answered {
+            Some(Ok(Err(CallError::NotReached { mut tried }))) => unreached.append(&mut tried),
+            Some(Ok(Err(error @ CallError::NoAnswer { .. }))) => drop(silent.get_or_insert(error)),
+            Some(Ok(answered)) => return answered,
+            // A task that panicked has said why.
+            Some(Err(_)) => {}
+            None if !more => return Err(silent.unwrap_or(CallError::NotReached { tried: unreached })),
+            None => {}
+        }
+        if calls.is_empty() && !more {
+            return Err(silent.unwrap_or(CallError::NotReached { tried: unreached }));
+        }
+    }
 }
 
 #[cfg(test)]

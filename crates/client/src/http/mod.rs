@@ -6,11 +6,12 @@
 //! | `tls` | certificates, where nodes speak TLS |
 //! | `call`, `answer` | what to ask for, and what was answered |
 //! | `exchange`, `lines`, `long` | one request and its whole answer; an answer without an end; what is too large to be held |
-//! | `attempt` | one attempt of a call, and what it tells |
+//! | `attempt`, `alive` | one attempt of a call, and what it tells; whether the node still lives |
 //! | `nodes`, `pool` | whom to ask; the connections, and what all attempts go by |
 //! | `retry` | one call, as many attempts as its time allows |
 //! | `client`, `caller` | the way to a cluster for programs; single calls, for tools |
 
+mod alive;
 mod answer;
 mod attempt;
 mod call;

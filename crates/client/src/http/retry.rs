@@ -7,10 +7,13 @@
 //! | 429, 503, no connection | no | the next node |
 //! | 504, a broken connection, silence | perhaps | again, under the same key |
 //!
+//! Silence is to have no answer in time, or none to the question whether the node lives.
+//!
 //! Doubt stays: a later attempt that surely did nothing says nothing of an earlier one.
 
 use tokio::time::{Instant, sleep_until};
 
+use super::alive::falls_silent;
 use super::answer::Answer;
 use super::attempt::{Attempt, attempt};
 use super::call::{Call, Repeat};
@@ -52,7 +55,13 @@ pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
         let url = http.nodes.current();
         let left = deadline.saturating_duration_since(Instant::now());
         let credential = http.credential.as_deref();
-        let tried = attempt(&http.client, &http.clock, credential, &url, call, limit.min(left)).await;
+        let tried = tokio::select! {
+            biased;
+            tried = attempt(&http.client, &http.clock, credential, &url, call, limit.min(left)) => tried,
+            () = falls_silent(&http.client, &url), if may_be_given_up(http, call) => {
+                Attempt::Doubtful { why: "it does not even say that it lives".to_string() }
+            }
+        };
         let mut at_once = false;
         match tried {
             Attempt::Answered(answer) => return Ok(Answer { after_doubt: history.doubt, ..answer }),
@@ -85,6 +94,11 @@ pub async fn send(http: &Http, call: &Call) -> Result<Answer, Error> {
         }
         sleep_until(next).await;
     }
+}
+
+/// For another node. Whoever asks to wait has time; and what must not be sent twice is waited for.
+fn may_be_given_up(http: &Http, call: &Call) -> bool {
+    http.nodes.count() > 1 && call.wait.is_zero() && call.repeat != Repeat::Never
 }
 
 #[cfg(test)]

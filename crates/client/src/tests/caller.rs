@@ -46,9 +46,19 @@ async fn what_was_sent_is_not_sent_again() {
     let (cut, other) = (Fake::script(vec![Reply::Cut]).await, Fake::script(vec![Reply::Cut]).await);
     let caller = Caller::new(None).expect("a client");
     let urls = [cut.url.as_str(), other.url.as_str()];
-    let error = caller.call(&urls, &Request::get("/x")).await.expect_err("no answer");
+    let error = caller.call(&urls, &Request::post("/x", &json!({}))).await.expect_err("no answer");
     assert!(matches!(&error, CallError::NoAnswer { url, .. } if *url == cut.url), "{error}");
     assert_eq!((cut.seen().len(), other.seen().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn what_only_looks_is_asked_of_the_next_node() {
+    let (cut, other) = (Fake::script(vec![Reply::Cut]).await, Fake::script(vec![Reply::Cut]).await);
+    let caller = Caller::new(None).expect("a client");
+    let urls = [cut.url.as_str(), other.url.as_str()];
+    let error = caller.call(&urls, &Request::get("/x")).await.expect_err("no answer");
+    assert!(matches!(&error, CallError::NoAnswer { url, .. } if *url == cut.url), "{error}");
+    assert_eq!((cut.seen().len(), other.seen().len()), (1, 1));
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! One call and its attempts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
-use super::fake::{Fake, Reply, closed, problem};
+use super::fake::{Fake, Reply, Request, closed, problem};
 use crate::{Acquire, Backend, Broker, BrokerTried, Client, Error, Hold, If, Level, StateDoc};
 
 const SHORT: Duration = Duration::from_millis(600);
@@ -43,6 +45,39 @@ async fn the_leader_that_a_node_names_is_called_next() {
     client.put_doc("k", &1, If::Always).await.expect("written");
     client.put_doc("k", &1, If::Always).await.expect("written");
     assert_eq!((node.seen().len(), leader.seen().len()), (1, 2), "the leader is remembered");
+}
+
+/// Its machine stands still: nobody waits for it for as long as an attempt may take.
+#[tokio::test]
+async fn a_node_that_does_not_even_say_that_it_lives_is_passed_over() {
+    let (frozen, node) = (Fake::script(vec![Reply::Silence]).await, Fake::script(vec![done()]).await);
+    let long = Duration::from_secs(60);
+    let client = Client::builder([&frozen.url, &node.url]).attempt_timeout(long).deadline(long);
+    let client = client.build().expect("a client");
+    client.put_doc("k", &1, If::Always).await.expect("written, within the only attempt's time");
+    let key = |seen: Vec<Request>| seen[0].header("idempotency-key").map(str::to_string);
+    assert!(key(frozen.seen()).is_some() && key(frozen.seen()) == key(node.seen()), "the same call");
+}
+
+#[tokio::test]
+async fn a_node_that_lives_is_waited_for() {
+    let asked = Arc::new(Semaphore::new(0));
+    let slow = Fake::start(Arc::new(move |request| {
+        let asked = asked.clone();
+        Box::pin(async move {
+            if request.path == "/livez" {
+                asked.add_permits(1);
+            } else {
+                let twice = asked.acquire_many(2).await;
+                twice.expect("open").forget();
+            }
+            done()
+        })
+    }))
+    .await;
+    let other = Fake::script(vec![done()]).await;
+    client(&[&slow.url, &other.url]).put_doc("k", &1, If::Always).await.expect("written");
+    assert_eq!((slow.seen().len(), other.seen().len()), (3, 0));
 }
 
 /// Whatever did not answer, the next attempt is the same call under the same key; another call has another one.

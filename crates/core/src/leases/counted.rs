@@ -55,8 +55,11 @@ pub(super) struct CountedLease {
     renewed: Option<Time>,
     /// What the record under way would do to it.
     pub proposed: Option<Act>,
-    /// Granted under this leader, and nobody has been promised anything but what came with the grant.
-    fresh: bool,
+    /// How often it was promised anew since this leader granted it, but for promises that nobody was there to hear. None for one that
+    /// was inherited: others may have promised.
+    promises: Option<u64>,
+    /// Nobody was there to hear of the grant.
+    unheard: bool,
     /// The newest connection that its holder named, if the lease is to end with it.
     tie: Option<u64>,
     /// The greatest number that was named under this token.
@@ -77,7 +80,8 @@ impl CountedLease {
             counted: now,
             renewed: None,
             proposed: None,
-            fresh: false,
+            promises: None,
+            unheard: false,
             tie: None,
             named: None,
             untied_until: end,
@@ -87,13 +91,30 @@ impl CountedLease {
 
     /// Granted just now.
     pub fn granted(now: Time, lease: Lease) -> CountedLease {
-        CountedLease { fresh: true, untied_until: now, may_be_older: false, ..CountedLease::anew(now, lease) }
+        CountedLease {
+            promises: Some(0),
+            untied_until: now,
+            may_be_older: false,
+            ..CountedLease::anew(now, lease)
+        }
     }
 
     /// Whoever waited for it is not there to be told: it is over. Unless the same holder has asked by another way since, and
     /// was told that it has it; whoever asks from now on keeps it, or waits for the record that ends it.
     pub fn give_up(&mut self, now: Time) {
-        if self.fresh || mutant::is_on(Mutant::GiveUpWhatWasTold) {
+        self.unheard = true;
+        self.end_what_nobody_heard_of(now);
+    }
+
+    /// Whoever asked by another way was not there to be told, either.
+    pub fn take_back(&mut self, now: Time) {
+        self.promises = self.promises.map(|promises| promises.saturating_sub(1));
+        self.end_what_nobody_heard_of(now);
+    }
+
+    fn end_what_nobody_heard_of(&mut self, now: Time) {
+        let heard = self.promises != Some(0) && !mutant::is_on(Mutant::GiveUpWhatWasTold);
+        if self.unheard && !heard {
             self.end = now;
         }
     }
@@ -173,7 +194,7 @@ impl CountedLease {
     /// Never takes back an earlier promise: the holder may not hear of this one.
     fn count(&mut self, now: Time, promise: Span) {
         self.counted = now;
-        self.fresh = false;
+        self.promises = self.promises.map(|promises| promises + 1);
         let least = if mutant::is_on(Mutant::PromiseTakenBack) { now } else { self.end };
         self.end = least.max(now + promise);
         if self.may_be_aged() {

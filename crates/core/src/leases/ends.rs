@@ -119,6 +119,13 @@ impl Leases {
         }
     }
 
+    /// A promise to whoever asked for it anew, and has gone since.
+    pub fn take_back(&mut self, now: Time, name: &LeaseName, token: u64) {
+        if self.renewal(name, token) == Judged::Renewable {
+            self.update(name, |counted| counted.take_back(now));
+        }
+    }
+
     /// What a renewal said of the connection that the lease is to end with.
     pub fn name_tie(&mut self, name: &LeaseName, token: u64, tie: Option<u64>) {
         if self.renewal(name, token) == Judged::Renewable {

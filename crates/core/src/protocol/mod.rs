@@ -35,12 +35,12 @@ mod settings;
 mod state;
 mod view;
 
-pub use election::Waits;
+pub use election::{Contender, Fitness, Heir, Waits, succession};
 pub use log::{After, BadLine, Holds, Log, Records, Roster, Seat, Seq, SnapshotMeta, Tail, judge};
 pub use messages::{
     Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Impasse, Input, IsLeader,
-    MemberChange, MembersRefusal, Message, Output, Proposal, Recovered, Refusal, ServiceChange, Standing,
-    Taking, Term, Verdict, Vote, Write,
+    MemberChange, MembersRefusal, Message, Objection, Output, Proposal, Recovered, Refusal, ServiceChange,
+    Standing, Taking, Term, Verdict, Vote, Write,
 };
 pub use quorum::majority;
 pub use settings::{Ack, Limits, Mode, Settings, Takeover, Timing};

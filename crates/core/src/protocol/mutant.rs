@@ -204,6 +204,8 @@ pub enum Mutant {
     TrimmedIsUnknown,
     /// P41: what was granted to a caller that has gone is over, even if its holder has heard of it by another call.
     GiveUpWhatWasTold,
+    /// P41: what was granted to a caller that has gone stands, if it was told so by another call and had gone there, too.
+    UnheardPromiseStands,
     /// P41: a role goes to a waiter whose caller has hung up, and stays there.
     GrantToTheGone,
     /// P45: a connection that has closed ends a lease whose holder has named another one since.

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Denied, Granted, HeldBy};
 use super::io::{Acquire, CallId};
-use super::state::{Acquiring, Replica, Turn, Waiting};
+use super::state::{Acquiring, Replica, Said, Turn, Waiting};
 use crate::leases::{Judged as Standing, Waiter};
 use crate::protocol::Verdict;
 use crate::protocol::mutant::{self, Mutant};
@@ -125,9 +125,11 @@ impl Replica {
             return self.roles.add_turn(Turn::Acquire(acquiring));
         }
         let Acquiring { call, waited, again, .. } = *acquiring;
-        if waited && what.at == position && !mutant::is_on(Mutant::GrantToTheGone) {
-            // If nobody is there to hear of it, it is given back.
-            self.roles.granted_after_wait(call, name.clone(), what.token);
+        let granted = waited && what.at == position;
+        if granted && !mutant::is_on(Mutant::GrantToTheGone) {
+            // If nobody is there to hear of it, it is given back. A record of whoever has it already is none that can be taken back: it may
+            // not have been counted.
+            self.roles.said(call, Said { name: name.clone(), token: what.token, granted });
         }
         let expires_in = self.left(&name, what.claim.ttl);
         let granted = Granted { what, new: !again, waited, expires_in, position, acks };
@@ -161,6 +163,10 @@ impl Replica {
                 let renewed = self.roles.leases.renew(self.now.mono, &name, held.token, ttl);
                 // Whoever asks anew may be another process under the same name: the connection of the one before ends nothing.
                 self.roles.leases.forget_tie(&name, held.token);
+                if !mutant::is_on(Mutant::UnheardPromiseStands) {
+                    let said = Said { name, token: held.token, granted: false };
+                    self.roles.said(acquiring.call, said);
+                }
                 let expires_in = renewed.map(|renewed| renewed.expires_in).unwrap_or_default();
                 let granted =
                     Granted { what: held, new: false, waited: false, expires_in, position, acks: None };

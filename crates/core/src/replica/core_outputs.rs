@@ -59,7 +59,8 @@ impl Replica {
                 Err(error) => return self.end(End::Unreadable { index: record.index(), error }),
             };
             let effect = committed.effect;
-            self.out.push(Out::Feed(feed::FeedEvent::Record { at: record.position, drafts: effect.drafts }));
+            let (at, stamp, drafts) = (record.position, record.stamp, effect.drafts);
+            self.out.push(Out::Feed(feed::FeedEvent::Record { at, stamp, drafts }));
             if effect.applied.restored {
                 self.roles.start_over();
                 self.snapshots.start_over();

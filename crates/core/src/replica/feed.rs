@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Event, Impasse};
 use crate::store::{Applied, DocEnded, Key, LeaseEvent, Store, TokenEvent};
-use crate::types::{Entry, Epoch, Member, NodeId, Owner, Position, Record, Text};
+use crate::types::{Entry, Epoch, Member, NodeId, Owner, Position, Record, Stamp, Text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -63,7 +63,7 @@ pub enum Fact {
 #[derive(Clone, Debug)]
 pub enum FeedEvent {
     /// The next record that is applied, and what it brought about.
-    Record { at: Position, drafts: Vec<Draft> },
+    Record { at: Position, stamp: Stamp, drafts: Vec<Draft> },
     /// The state has become another one.
     Replaced { at: Position, changes: Vec<Draft>, last: Draft },
     /// What is in no record, for those who read along now.

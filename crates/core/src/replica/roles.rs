@@ -16,7 +16,7 @@
 
 use super::answer::Denied;
 use super::io::CallId;
-use super::state::{Replica, Turn};
+use super::state::{Replica, Said, Turn};
 use crate::protocol::mutant::{self, Mutant};
 use crate::store::LeaseEvent;
 use crate::types::{Index, Lease, LeaseName, Time};
@@ -65,8 +65,11 @@ impl Replica {
 
     /// Nobody waits for this answer any more. What was granted to somebody who did not hear of it is free again.
     pub(super) fn caller_has_gone(&mut self, call: CallId) {
-        if let Some((name, token)) = self.roles.unheard.remove(&call) {
-            return self.roles.leases.give_up(self.now.mono, &name, token);
+        if let Some(Said { name, token, granted }) = self.roles.unheard.remove(&call) {
+            return match granted {
+                true => self.roles.leases.give_up(self.now.mono, &name, token),
+                false => self.roles.leases.take_back(self.now.mono, &name, token),
+            };
         }
         let Some(caller) = self.roles.callers.get_mut(&call) else { return };
         caller.gone = true;

@@ -41,13 +41,13 @@ pub use apply::{Applied, Judged};
 pub use command::{
     Acquisition, BadCommand, COMMANDS, Claim, Command, Condition, Ending, Kind, LeaseOperation, Leases,
     NewElection, NewProcess, NewToken, NewUser, Operation, Reason, Rejection, Reply, Rule, SecretHash,
-    Tenure, Tether, Thing, TokenOperation, Unreadable, lease_name, lease_path,
+    Tenure, Tether, Thing, TokenOperation, Unreadable, is_blank, lease_name, lease_path,
 };
 pub use data::{DocItem, DocView, ElectionView, Gone, TokenEvent, TokenView, UserView};
 pub use documents::{
     BadDocument, BadRow, Guard, RowSteps, Steps, give_up_restore, merge_steps, restore_steps,
 };
-pub use encoding::date::text as date_text;
+pub use encoding::date::{micros as date_micros, text as date_text};
 pub use encoding::{
     BATCH_MOST, BadField, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, CONFLICT_ID_MOST, DEPTH_MOST, DOC_TTL_MOST,
     FORGOTTEN_MOST, GRANTS_MOST, GROUPS_MOST, Json, KEY_MOST, METADATA_MOST, NAME_MOST, OPERATIONS_MOST,

@@ -1,30 +1,46 @@
 //! A node gives a promise: to whom, when, and what it says with it (P8).
 
-use crate::protocol::messages::{Cause, Claim, Condition, Message};
+use crate::protocol::messages::{Cause, Claim, Condition, Event, Message, Objection};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{Following, Node, Pending, Role, Seeking, Tentative};
 use crate::types::{NodeId, Time};
 
 enum Consent {
     Yes,
-    NotYet,
-    No,
+    NotYet(Objection),
+    No(Objection),
 }
 
 impl Node {
     /// The dry run's answer: would this node approve a claim of `candidate` now, its turn apart (P4)?
     pub(in crate::protocol) fn would_approve(&self, candidate: NodeId, condition: Condition) -> bool {
+        self.objection_to(candidate, condition).is_none()
+    }
+
+    /// What this node has against that one, its turn apart (P58).
+    pub(in crate::protocol) fn objection_to(
+        &self,
+        candidate: NodeId,
+        condition: Condition,
+    ) -> Option<Objection> {
         let founds = self.may_found(condition) && !self.founds_too_early(condition);
-        if !self.may_vote() || (self.is_blank() && !founds) {
-            return false;
+        if !self.may_vote() {
+            return Some(Objection::MayNotVote);
+        }
+        if self.is_blank() && !founds {
+            return Some(Objection::MayNotFound);
         }
         match &self.role {
-            Role::Leading(_) => false,
-            Role::Following(following) => self.would_leave(following, candidate, condition),
-            Role::Seeking(seeking) => match &seeking.claim {
-                Some(_) => self.gives_way_to(candidate, condition),
-                None => self.mono() >= seeking.quiet_until,
-            },
+            Role::Leading(_) => Some(Objection::Leads),
+            Role::Following(following) => {
+                let leaves = self.would_leave(following, candidate, condition);
+                (!leaves).then(|| following.objection())
+            }
+            Role::Seeking(seeking) if seeking.claim.is_some() => {
+                let gives_way = self.gives_way_to(candidate, condition);
+                (!gives_way).then_some(Objection::ClaimsItself)
+            }
+            Role::Seeking(seeking) => (self.mono() < seeking.quiet_until).then_some(Objection::Quiet),
         }
     }
 
@@ -63,19 +79,24 @@ impl Node {
             return self.approve_again(from, &claim);
         }
         // A cluster is formed once (P9); an epoch is approved for one claim only (P2).
-        let founding_again =
-            !self.may_found(claim.condition) || !self.is_of_one_history(claim.vector.as_ref());
-        if epoch <= promise || founding_again || !self.may_vote() {
-            return self.refuse(from, &claim);
-        }
-        self.consider(from, claim);
+        let objection = match () {
+            () if epoch <= promise => Objection::Promised { epoch: promise },
+            () if !self.may_found(claim.condition) => Objection::MayNotFound,
+            () if !self.is_of_one_history(claim.vector.as_ref()) => Objection::OtherHistory,
+            () if !self.may_vote() => Objection::MayNotVote,
+            () => return self.consider(from, claim),
+        };
+        self.refuse(from, &claim, objection);
     }
 
     fn consider(&mut self, from: NodeId, claim: Claim) {
         match self.consent(from, &claim) {
             Consent::Yes => self.approve(from, &claim),
-            Consent::No => self.refuse(from, &claim),
-            Consent::NotYet => self.keep_pending(from, claim),
+            Consent::No(why) => self.refuse(from, &claim, why),
+            Consent::NotYet(why) => {
+                self.event(Event::Deferred { epoch: claim.term.epoch, why });
+                self.keep_pending(from, claim);
+            }
         }
     }
 
@@ -84,10 +105,12 @@ impl Node {
             return Consent::Yes;
         }
         match &self.role {
-            Role::Leading(_) => Consent::No,
+            Role::Leading(_) => Consent::No(Objection::Leads),
             Role::Following(following) if self.would_leave(following, from, claim.condition) => Consent::Yes,
-            Role::Following(following) if following.tentative.is_none() => Consent::NotYet,
-            Role::Following(_) => Consent::No,
+            Role::Following(following) if following.tentative.is_none() => {
+                Consent::NotYet(following.objection())
+            }
+            Role::Following(following) => Consent::No(following.objection()),
             Role::Seeking(seeking) => self.consent_seeking(seeking, from, claim),
         }
     }
@@ -95,15 +118,17 @@ impl Node {
     fn consent_seeking(&self, seeking: &Seeking, from: NodeId, claim: &Claim) -> Consent {
         let now = self.mono();
         if seeking.claim.is_some() && !self.gives_way_to(from, claim.condition) {
-            return Consent::No;
+            return Consent::No(Objection::ClaimsItself);
         }
         let rank = self.rank_of(from, seeking, claim.condition);
         let turn = seeking.since + self.settings.timing.stagger.times(rank);
-        let early = now < turn && !mutant::is_on(Mutant::NoRankWait);
-        let early = early || self.founds_too_early(claim.condition);
-        match early || now < seeking.quiet_until {
-            true => Consent::NotYet,
-            false => Consent::Yes,
+        match () {
+            () if now < turn && !mutant::is_on(Mutant::NoRankWait) => {
+                Consent::NotYet(Objection::NotItsTurn { before: rank })
+            }
+            () if self.founds_too_early(claim.condition) => Consent::NotYet(Objection::MayNotFound),
+            () if now < seeking.quiet_until => Consent::NotYet(Objection::Quiet),
+            () => Consent::Yes,
         }
     }
 
@@ -129,6 +154,7 @@ impl Node {
         self.leave_leading(Cause::GreaterEpoch);
         self.role = Role::Following(Following::new(claim.term.epoch, self.mono(), Some(tentative)));
         self.pending = None;
+        self.event(Event::Approved { epoch: claim.term.epoch });
         self.send_approval(from, claim);
     }
 
@@ -160,8 +186,9 @@ impl Node {
         self.send_approval(from, claim);
     }
 
-    fn refuse(&mut self, from: NodeId, claim: &Claim) {
+    fn refuse(&mut self, from: NodeId, claim: &Claim, why: Objection) {
         let promise = self.promise();
+        self.event(Event::Refused { epoch: claim.term.epoch, why });
         self.send(from, Message::Refuse { term: claim.term, promise });
         // A leader is told of the greater promise by the answer to a beat (P28).
         self.beat_to(from);
@@ -193,8 +220,8 @@ impl Node {
         }
         match self.consent(pending.from, &pending.claim) {
             Consent::Yes => self.approve(pending.from, &pending.claim),
-            Consent::No => self.refuse(pending.from, &pending.claim),
-            Consent::NotYet => self.pending = Some(pending),
+            Consent::No(why) => self.refuse(pending.from, &pending.claim, why),
+            Consent::NotYet(_) => self.pending = Some(pending),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::protocol::log::After;
-use crate::protocol::messages::{Condition, Message, Standing};
+use crate::protocol::messages::{Condition, Event, Message, Objection, Standing};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{Known, Node, Opinion, Role, Seeking};
 use crate::types::{NodeId, Span, Time};
@@ -125,10 +125,17 @@ impl Node {
 
     pub(in crate::protocol) fn on_willing(&mut self, from: NodeId, ask: u64, standing: Standing) {
         self.seen = self.seen.max(standing.seen);
+        let one_history = self.is_of_one_history(standing.vector.as_ref());
+        let objection = match self.objection_to(from, standing.condition) {
+            None => (!one_history).then_some(Objection::OtherHistory),
+            objection => objection,
+        };
+        if let Some(why) = objection {
+            self.event(Event::Declined { candidate: from, why });
+        }
         let opinion = Message::Opinion {
             ask,
-            yes: self.would_approve(from, standing.condition)
-                && self.is_of_one_history(standing.vector.as_ref()),
+            yes: objection.is_none(),
             held: self.peers.is_on_hold(from, self.mono()),
             standing: self.standing(),
         };

@@ -239,14 +239,19 @@ impl Node {
         };
         claiming.refused.remove(&from);
         let approval = Approval { incarnation, admitted, last, lease_until };
-        claiming.approvals.insert(from, approval);
+        if claiming.approvals.insert(from, approval).is_none() {
+            self.event(Event::Backed { epoch: term.epoch, by: from });
+        }
     }
 
     pub(in crate::protocol) fn on_refuse(&mut self, from: NodeId, term: Term, promise: Epoch) {
         self.seen = self.seen.max(promise);
-        if let Some(claiming) = self.claiming_mut().filter(|claiming| claiming.term == term) {
-            claiming.approvals.remove(&from);
-            claiming.refused.insert(from);
+        let Some(claiming) = self.claiming_mut().filter(|claiming| claiming.term == term) else {
+            return;
+        };
+        claiming.approvals.remove(&from);
+        if claiming.refused.insert(from) {
+            self.event(Event::TurnedDown { epoch: term.epoch, by: from });
         }
     }
 

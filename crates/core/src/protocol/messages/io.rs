@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use super::event::Event;
 use super::message::{Checkpoint, Envelope, Term};
+use super::reasons::{Fault, Impasse};
 use crate::protocol::log::{After, Records, Seq, SnapshotMeta};
 use crate::types::{
-    Boot, ClusterId, Entry, Epoch, Incarnation, Index, Members, NodeId, Owner, Position, Record, RequestId,
-    Span, Text, Vector,
+    Boot, ClusterId, Entry, Incarnation, Index, Members, NodeId, Owner, Position, Record, RequestId, Span,
+    Text, Vector,
 };
 
 /// What happened. The driver gives one at a time, with what the clocks showed.
@@ -58,17 +60,6 @@ pub enum Input {
         other: NodeId,
         why: Impasse,
     },
-}
-
-/// Why two sides do not become one (P48).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Impasse {
-    /// The other side was heard, and handed in nothing that could be taken.
-    NothingComes,
-    /// What this side has to hand in is more than a node takes.
-    TooLarge { bytes: u64, most: u64 },
-    /// The journal of conflicts would have more entries than it may, or more text.
-    JournalFull { entries: usize, bytes: usize },
 }
 
 /// A record that somebody waits for.
@@ -264,62 +255,6 @@ pub enum MembersRefusal {
     WouldStall,
 }
 
-/// What people and the feed learn. Nothing is decided by these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    Suspected {
-        leader: NodeId,
-        cause: Cause,
-    },
-    Claimed {
-        epoch: Epoch,
-    },
-    /// This node leads, and its epoch is open.
-    Opened {
-        epoch: Epoch,
-    },
-    Following {
-        epoch: Epoch,
-    },
-    SteppedDown {
-        epoch: Epoch,
-        cause: Cause,
-    },
-    Admitted {
-        incarnation: Incarnation,
-    },
-    /// Another disk has this node's seat: this one neither votes nor leads (P10).
-    Replaced {
-        by: Incarnation,
-    },
-    /// This node, the elder of two leaders, asks the other for what it has written (P34).
-    Met {
-        other: NodeId,
-    },
-    /// Two sides are one: what the other had is merged, as of this index.
-    Merged {
-        with: NodeId,
-        index: Index,
-    },
-    /// They do not become one, and both go on as before for a while (P48).
-    Impasse {
-        other: NodeId,
-        why: Impasse,
-    },
-    /// The state was brought up to that of a side that includes it, as of this index.
-    Overridden {
-        index: Index,
-    },
-    /// A message without proof says what would end this node (P51).
-    Accused {
-        fault: Fault,
-    },
-    /// States differ, and which one is odd cannot be told (P25).
-    Diverged {
-        index: Index,
-    },
-}
-
 /// What a node may say of itself at this moment (P11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IsLeader {
@@ -327,35 +262,4 @@ pub enum IsLeader {
     /// It leads, and its lease has lapsed since the last beat: a read that is confirmed proves it anew.
     Unproven,
     No,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    Started,
-    Silence,
-    Refused,
-    NewProcess,
-    Resigned,
-    NoMajority,
-    Stuck,
-    HandedOver,
-    GreaterEpoch,
-    NoDecision,
-    /// It goes on in a new epoch that begins with two sides merged (P34).
-    Merged,
-    Odd,
-    /// Another disk has its seat (P10).
-    Replaced,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// A record that this binary cannot read (P23).
-    UnknownFormat { index: Index },
-    /// This state differs from the majority's: start again with a new incarnation (P25).
-    Odd,
-    /// This node has been removed from the cluster, by a record up to this one (P43).
-    Removed { as_of: Index },
-    /// A leader asked to truncate what is committed: no history of this protocol does (I2).
-    CommittedConflict { index: Index },
 }

@@ -1,5 +1,6 @@
 //! What a node remembers of the leader that it follows.
 
+use crate::protocol::messages::Objection;
 use crate::types::{Epoch, Index, NodeId, Position, Span, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +25,14 @@ pub struct Tentative {
 impl Following {
     pub fn new(epoch: Epoch, now: Time, tentative: Option<Tentative>) -> Following {
         Following { leader: epoch.leader, epoch, heard: now, tentative, matched: 0, heir: None }
+    }
+
+    /// What whoever follows has against all others (P58).
+    pub fn objection(&self) -> Objection {
+        match self.tentative {
+            Some(_) => Objection::Awaits { candidate: self.leader },
+            None => Objection::Follows { leader: self.leader },
+        }
     }
 
     /// When it is given up if nothing is heard of it.

@@ -29,6 +29,11 @@ pub struct Start {
 }
 
 impl Start {
+    /// Where the log ends.
+    pub fn last_index(&self) -> Index {
+        self.recovered.records.last().map_or(self.snapshot_index, |record| record.position.index)
+    }
+
     /// Who belongs to the cluster, and whose disks count, by the whole log.
     pub fn roster(&self) -> Roster {
         let mut roster = self.recovered.base.roster.clone();

@@ -21,8 +21,8 @@ pub(in crate::replica) struct Roles {
     pub turns: VecDeque<Turn>,
     /// Calls for a role that have no answer yet.
     pub callers: BTreeMap<CallId, Caller>,
-    /// What was granted after a wait by the answers of the last input: if nobody was there to hear, it is given up.
-    pub unheard: BTreeMap<CallId, (LeaseName, u64)>,
+    /// What the answers of the last input said to those who asked for roles, in case that nobody was there to hear.
+    pub unheard: BTreeMap<CallId, Said>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,6 +30,15 @@ pub(in crate::replica) struct Caller {
     pub role: Text,
     pub instance: Text,
     pub gone: bool,
+}
+
+/// That the caller has this lease under this token.
+#[derive(Clone, Debug)]
+pub(in crate::replica) struct Said {
+    pub name: LeaseName,
+    pub token: u64,
+    /// It was granted now, after a wait; or it had it already.
+    pub granted: bool,
 }
 
 /// What is to be done next.
@@ -84,8 +93,8 @@ impl Roles {
         self.callers.remove(&call);
     }
 
-    pub fn granted_after_wait(&mut self, call: CallId, name: LeaseName, token: u64) {
-        self.unheard.insert(call, (name, token));
+    pub fn said(&mut self, call: CallId, said: Said) {
+        self.unheard.insert(call, said);
     }
 
     pub fn forget_unheard(&mut self) {

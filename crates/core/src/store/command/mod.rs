@@ -4,8 +4,10 @@
 //! - `kind` numbers and names the commands; `operations` are those of users, elections and documents, `leases` those of roles
 //!   and processes, `tokens` those of clients' tokens.
 //! - `parse` reads a command from a client or from the log, `lease_body` what clients send about leases, `secret` what they show beside it.
+//! - `blank` finds names that nobody can see.
 //! - `outcome` is the reply to a command that was carried out, or the reason why it was rejected.
 
+mod blank;
 mod kind;
 mod lease_body;
 mod leases;
@@ -16,6 +18,7 @@ mod parse;
 mod secret;
 mod tokens;
 
+pub use blank::is_blank;
 pub use kind::{COMMANDS, ENDINGS, Kind};
 pub use lease_body::{Acquisition, Tenure, lease_name};
 pub use leases::{Claim, LeaseOperation, Leases, NewProcess};

@@ -40,6 +40,8 @@ pub enum Problem {
     /// Why not.
     NotAGrant(&'static str),
     Empty,
+    /// There is nothing to see of a name.
+    Blank,
     HasControls,
     Repeated,
     /// The answers use this name themselves.
@@ -297,6 +299,7 @@ impl fmt::Display for Problem {
             Problem::NotATokenId => write!(f, "is no id of a token: 16 hexadecimal digits in lower case"),
             Problem::NotAGrant(why) => f.write_str(why),
             Problem::Empty => write!(f, "is empty"),
+            Problem::Blank => write!(f, "shows nothing: give it a name that can be seen"),
             Problem::HasControls => write!(f, "has control characters"),
             Problem::Repeated => write!(f, "is there twice"),
             Problem::Reserved => write!(f, "is a name that answers use themselves"),

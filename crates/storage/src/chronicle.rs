@@ -1,0 +1,160 @@
+//! Lines that a node keeps for people: appended, bounded, and worth nothing to safety. They are not synced: they outlive the process,
+//! and a power failure may take the newest.
+//!
+//! A line that was cut short is ended when the file is opened, and is whoever reads it to leave out. The file is written anew with its
+//! newest lines when it has twice as many as are kept, under another name first.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::files::FILE_MODE;
+
+/// What a file may be asked to hold, whoever has written it: of a larger one the end is read.
+const BYTES_MOST: u64 = 4 << 20;
+
+#[derive(Debug)]
+pub struct Chronicle {
+    path: PathBuf,
+    file: File,
+    /// The newest, at most `most`.
+    lines: VecDeque<String>,
+    most: usize,
+    /// How many stand in the file.
+    written: usize,
+}
+
+impl Chronicle {
+    /// `most` lines are kept.
+    pub fn open(dir: &Path, name: &str, most: usize) -> io::Result<Chronicle> {
+        let path = dir.join(name);
+        let (mut file, found) = read(&path)?;
+        let torn = found.last().is_some_and(|last| *last != b'\n');
+        if torn {
+            file.write_all(b"\n")?;
+        }
+        let text = String::from_utf8_lossy(&found);
+        let mut lines: VecDeque<String> = VecDeque::new();
+        let mut written = 0;
+        for line in text.lines() {
+            written += 1;
+            keep(&mut lines, most, line);
+        }
+        Ok(Chronicle { path, file, lines, most, written })
+    }
+
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(String::as_str)
+    }
+
+    pub fn add(&mut self, line: &str) -> io::Result<()> {
+        keep(&mut self.lines, self.most, line);
+        if self.written >= 2 * self.most {
+            return self.write_anew();
+        }
+        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.written += 1;
+        Ok(())
+    }
+
+    fn write_anew(&mut self) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        // What a crash has left there goes, and nobody's link is followed.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(&new)?;
+        let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        file.write_all(text.as_bytes())?;
+        fs::rename(&new, &self.path)?;
+        (self.file, self.written) = (file, self.lines.len());
+        Ok(())
+    }
+}
+
+fn keep(lines: &mut VecDeque<String>, most: usize, line: &str) {
+    while lines.len() >= most.max(1) {
+        lines.pop_front();
+    }
+    lines.push_back(line.to_string());
+}
+
+/// What stands at its end, and the file to be appended to.
+fn read(path: &Path) -> io::Result<(File, Vec<u8>)> {
+    // A FIFO in its place would be waited for for ever.
+    let is_file = fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_file());
+    if !is_file {
+        return Err(io::Error::other(format!("{} is not a file", path.display())));
+    }
+    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(FILE_MODE).open(path)?;
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(BYTES_MOST)))?;
+    let mut found = Vec::new();
+    Read::by_ref(&mut file).take(BYTES_MOST).read_to_end(&mut found)?;
+    Ok((file, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TempDir;
+
+    const NAME: &str = "chronicle";
+
+    fn open(dir: &TempDir) -> Chronicle {
+        Chronicle::open(dir.path(), NAME, 3).expect("it opens")
+    }
+
+    fn lines(chronicle: &Chronicle) -> Vec<String> {
+        chronicle.lines().map(str::to_string).collect()
+    }
+
+    #[test]
+    fn the_newest_lines_outlive_the_process() {
+        let dir = TempDir::new();
+        let mut chronicle = open(&dir);
+        for number in 1..=20 {
+            chronicle.add(&format!("line {number}")).expect("there is room");
+            let text = fs::read_to_string(dir.path().join(NAME)).expect("a file");
+            assert!(text.lines().count() <= 6, "{text}");
+            assert_eq!(lines(&open(&dir)), lines(&chronicle), "after {number}");
+        }
+        assert_eq!(lines(&chronicle), ["line 18", "line 19", "line 20"]);
+    }
+
+    #[test]
+    fn a_torn_line_stands_alone() {
+        let dir = TempDir::new();
+        fs::write(dir.path().join(NAME), b"whole\nto\xffrn").expect("it is written");
+        open(&dir).add("after").expect("there is room");
+        assert_eq!(lines(&open(&dir)), ["whole", "to\u{fffd}rn", "after"]);
+    }
+
+    #[test]
+    fn of_a_huge_file_the_end_is_read() {
+        let dir = TempDir::new();
+        let text = "x".repeat(99) + "\n";
+        fs::write(dir.path().join(NAME), text.repeat(60_000)).expect("it is written");
+        let mut chronicle = open(&dir);
+        assert_eq!(chronicle.lines().count(), 3);
+        chronicle.add("new").expect("there is room");
+        assert!(fs::metadata(dir.path().join(NAME)).expect("a file").len() < 1_000);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_and_a_link_beside_it_is_not_followed() {
+        let dir = TempDir::new();
+        fs::create_dir(dir.path().join(NAME)).expect("a folder");
+        assert!(Chronicle::open(dir.path(), NAME, 3).is_err());
+        let dir = TempDir::new();
+        let precious = dir.path().join("precious");
+        fs::write(&precious, "kept").expect("it is written");
+        std::os::unix::fs::symlink(&precious, dir.path().join("chronicle.new")).expect("a link");
+        let mut chronicle = open(&dir);
+        (0..9).for_each(|number| chronicle.add(&number.to_string()).expect("there is room"));
+        assert_eq!(fs::read_to_string(&precious).expect("a file"), "kept");
+    }
+}

@@ -1,0 +1,211 @@
+//! One entry: what a node has seen at a moment, as a line of JSON. What a newer version has written besides is kept back.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::{Cause, Event, Impasse, Objection};
+use crate::types::{Epoch, WallTime};
+
+type Word = Cow<'static, str>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// By the node's own clock.
+    #[serde(with = "moment")]
+    pub at: WallTime,
+    pub event: Word,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<String>,
+    /// The other node that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Word>,
+    /// Of a cause: the node that is followed instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<u32>,
+    /// Of a cause: how many come before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// Of a cause: the epoch that is promised already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<String>,
+    /// For how long this node had known no leader until now, by its monotonic clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaderless_ms: Option<u64>,
+}
+
+impl Entry {
+    /// None for what has nothing to do with who leads.
+    pub fn of(at: WallTime, event: &Event) -> Option<Entry> {
+        let entry = |word| Entry { at, event: Cow::Borrowed(word), ..Entry::default() };
+        Some(match event {
+            Event::Suspected { leader, cause } if leader.0 == 0 => entry("seeks").because(*cause),
+            Event::Suspected { leader, cause } => entry("suspected").about(leader.0).because(*cause),
+            Event::Claimed { epoch } => entry("claimed").in_epoch(*epoch),
+            Event::Opened { epoch } => entry("opened").in_epoch(*epoch),
+            Event::Following { epoch } => entry("following").in_epoch(*epoch).about(epoch.leader.0),
+            Event::SteppedDown { epoch, cause } => entry("stepped_down").in_epoch(*epoch).because(*cause),
+            Event::Admitted { .. } => entry("admitted"),
+            Event::Replaced { .. } => entry("replaced"),
+            Event::Met { other } => entry("met").about(other.0),
+            Event::Merged { with, .. } => entry("merged").about(with.0),
+            Event::Impasse { other, why } => {
+                Entry { cause: Some(impasse(why)), ..entry("impasse").about(other.0) }
+            }
+            Event::Overridden { .. } => entry("overridden"),
+            Event::Diverged { .. } => entry("diverged"),
+            Event::Declined { candidate, why } => entry("declined").about(candidate.0).objecting(*why),
+            Event::Approved { epoch } => entry("approved").in_epoch(*epoch).about(epoch.leader.0),
+            Event::Deferred { epoch, why } => {
+                entry("deferred").in_epoch(*epoch).about(epoch.leader.0).objecting(*why)
+            }
+            Event::Refused { epoch, why } => {
+                entry("refused").in_epoch(*epoch).about(epoch.leader.0).objecting(*why)
+            }
+            Event::Backed { epoch, by } => entry("backed").in_epoch(*epoch).about(by.0),
+            Event::TurnedDown { epoch, by } => entry("turned_down").in_epoch(*epoch).about(by.0),
+            Event::Accused { .. } => return None,
+        })
+    }
+
+    /// The process has started.
+    pub fn started(at: WallTime) -> Entry {
+        Entry { at, event: Cow::Borrowed("started"), ..Entry::default() }
+    }
+
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// None for what is no entry, however it came there.
+    pub fn parse(line: &str) -> Option<Entry> {
+        serde_json::from_str(line).ok()
+    }
+
+    /// Whether from here on the node knows a leader.
+    pub fn begins_to_follow(&self) -> bool {
+        matches!(self.event.as_ref(), "opened" | "following")
+    }
+
+    fn in_epoch(self, epoch: Epoch) -> Entry {
+        Entry { epoch: Some(epoch.to_string()), ..self }
+    }
+
+    fn about(self, node: u32) -> Entry {
+        Entry { node: Some(node), ..self }
+    }
+
+    fn because(self, cause: Cause) -> Entry {
+        Entry { cause: Some(Cow::Borrowed(cause_word(cause))), ..self }
+    }
+
+    fn objecting(self, why: Objection) -> Entry {
+        let word = |word| Some(Cow::Borrowed(word));
+        match why {
+            Objection::MayNotVote => Entry { cause: word("may_not_vote"), ..self },
+            Objection::MayNotFound => Entry { cause: word("may_not_found"), ..self },
+            Objection::OtherHistory => Entry { cause: word("other_history"), ..self },
+            Objection::Leads => Entry { cause: word("leads"), ..self },
+            Objection::Follows { leader } => {
+                Entry { cause: word("follows"), instead: Some(leader.0), ..self }
+            }
+            Objection::Awaits { candidate } => {
+                Entry { cause: word("awaits"), instead: Some(candidate.0), ..self }
+            }
+            Objection::ClaimsItself => Entry { cause: word("claims_itself"), ..self },
+            Objection::Quiet => Entry { cause: word("quiet"), ..self },
+            Objection::NotItsTurn { before } => {
+                Entry { cause: word("not_its_turn"), before: Some(before), ..self }
+            }
+            Objection::Promised { epoch } => {
+                Entry { cause: word("promised"), promised: Some(epoch.to_string()), ..self }
+            }
+        }
+    }
+}
+
+/// As the metrics name them.
+fn cause_word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Started => "started",
+        Cause::Silence => "silence",
+        Cause::Refused => "refused",
+        Cause::NewProcess => "new_process",
+        Cause::Resigned => "resigned",
+        Cause::NoMajority => "no_majority",
+        Cause::Stuck => "stuck",
+        Cause::HandedOver => "handed_over",
+        Cause::GreaterEpoch => "greater_epoch",
+        Cause::NoDecision => "no_decision",
+        Cause::Merged => "merged",
+        Cause::Odd => "odd",
+        Cause::Replaced => "replaced",
+    }
+}
+
+fn impasse(why: &Impasse) -> Word {
+    Cow::Borrowed(match why {
+        Impasse::NothingComes => "nothing_comes",
+        Impasse::TooLarge { .. } => "too_large",
+        Impasse::JournalFull { .. } => "journal_full",
+    })
+}
+
+mod moment {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::store::{date_micros, date_text};
+    use crate::types::WallTime;
+
+    pub fn serialize<S: Serializer>(at: &WallTime, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&date_text(*at))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<WallTime, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let micros = date_micros(&text).and_then(|micros| u64::try_from(micros).ok());
+        micros.map(WallTime).ok_or_else(|| D::Error::custom("not a moment of RFC 3339"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::NodeId;
+
+    const AT: WallTime = WallTime(1_700_000_000_250_000);
+
+    #[test]
+    fn a_line_reads_as_it_was_written() {
+        let epoch = Epoch { counter: 7, leader: NodeId(2) };
+        let events = [
+            Event::Suspected { leader: NodeId(1), cause: Cause::Silence },
+            Event::Declined { candidate: NodeId(3), why: Objection::Follows { leader: NodeId(1) } },
+            Event::Deferred { epoch, why: Objection::NotItsTurn { before: 2 } },
+            Event::Refused { epoch, why: Objection::Promised { epoch } },
+            Event::Backed { epoch, by: NodeId(3) },
+        ];
+        for event in events {
+            let entry = Entry::of(AT, &event).expect("it is about who leads");
+            assert_eq!(Entry::parse(&entry.line()), Some(entry.clone()), "{}", entry.line());
+        }
+        let line = Entry::of(AT, &events[0]).expect("an entry").line();
+        assert_eq!(
+            line,
+            r#"{"at":"2023-11-14T22:13:20.25Z","event":"suspected","node":1,"cause":"silence"}"#
+        );
+    }
+
+    #[test]
+    fn what_is_no_entry_is_left_out_and_what_is_newer_is_read_as_far_as_it_goes() {
+        for line in ["", "{", "7", r#"{"event":"opened"}"#, r#"{"at":"yesterday","event":"opened"}"#] {
+            assert_eq!(Entry::parse(line), None, "{line}");
+        }
+        let newer = r#"{"at":"2023-11-14T22:13:20Z","event":"danced","partner":7,"node":4}"#;
+        let entry = Entry::parse(newer).expect("an event of a newer version");
+        assert_eq!((entry.event.as_ref(), entry.node), ("danced", Some(4)));
+    }
+}

@@ -1,0 +1,21 @@
+//! The chronicle: what has happened to leadership and to roles, as each node has seen it, and why (P58). It decides nothing.
+//!
+//! ```text
+//!   Event ── Book::note ──► Entry ──► a line of the node's file, which outlives the process
+//!                             │
+//!   the entries of all nodes ─┴─► changes() ──► one Change per epoch that was led, its steps in order
+//! ```
+//!
+//! Nothing here has a clock or a file: the driver brings the time and keeps the lines.
+
+mod book;
+mod changes;
+mod entry;
+mod roles;
+mod words;
+
+pub use book::{Book, ENTRIES_MOST};
+pub use changes::{Change, Step, changes, epoch_order};
+pub use entry::Entry;
+pub use roles::{Roles, TURNS_MOST, turn_shown};
+pub use words::sentence;

@@ -1,0 +1,112 @@
+//! What an entry says, for people.
+
+use super::entry::Entry;
+
+/// `name` is what people call a node of that number.
+pub fn sentence(entry: &Entry, name: impl Fn(u32) -> String) -> String {
+    let other = entry.node.map_or("another node".to_string(), &name);
+    let epoch = entry.epoch.as_deref().unwrap_or("?");
+    let cause = cause(entry, &name);
+    let because = if cause.is_empty() { String::new() } else { format!(": {cause}") };
+    let said = match entry.event.as_ref() {
+        "started" => "the process started".to_string(),
+        "seeks" => format!("looks for a leader{because}"),
+        "suspected" => format!("gave up {other}{because}"),
+        "claimed" => format!("claimed epoch {epoch}"),
+        "opened" => format!("leads in epoch {epoch}"),
+        "following" => format!("follows {other} in epoch {epoch}"),
+        "stepped_down" => format!("stopped leading epoch {epoch}{because}"),
+        "admitted" => "its disk counts again".to_string(),
+        "replaced" => "another disk has its seat: it neither votes nor leads".to_string(),
+        "met" => format!("met {other}, which leads as well: the sides are merged"),
+        "merged" => format!("merged with the side of {other}"),
+        "impasse" => format!("could not merge with the side of {other}{because}"),
+        "overridden" => "was brought up to the merged state".to_string(),
+        "diverged" => "its state differs from others', and no majority says which is right".to_string(),
+        "declined" => format!("would not approve {other}{because}"),
+        "approved" => format!("approved {other} for epoch {epoch}"),
+        "deferred" => format!("let {other} wait with epoch {epoch}{because}"),
+        "refused" => format!("refused {other} epoch {epoch}{because}"),
+        "backed" => format!("was approved by {other} for epoch {epoch}"),
+        "turned_down" => format!("was refused epoch {epoch} by {other}"),
+        unknown => format!("{unknown}{because}"),
+    };
+    match entry.leaderless_ms {
+        Some(ms) => format!("{said}, after {ms} ms without a leader"),
+        None => said,
+    }
+}
+
+fn cause(entry: &Entry, name: impl Fn(u32) -> String) -> String {
+    let Some(word) = entry.cause.as_deref() else { return String::new() };
+    let instead = entry.instead.map_or("another node".to_string(), &name);
+    match word {
+        "started" => "it has just started".to_string(),
+        "silence" => "nothing was heard of it".to_string(),
+        "refused" => "its port refused, so its process is dead".to_string(),
+        "new_process" => "it came back as a new process".to_string(),
+        "resigned" => "it said that its epoch is over".to_string(),
+        "no_majority" => "it reached no majority any more".to_string(),
+        "stuck" => "it could not commit".to_string(),
+        "handed_over" => "it handed over".to_string(),
+        "greater_epoch" => "another node claimed a greater epoch".to_string(),
+        "no_decision" => "it did not become leader in time".to_string(),
+        "merged" => "two sides became one".to_string(),
+        "odd" => "its state differed from the majority's".to_string(),
+        "replaced" => "another disk has its seat".to_string(),
+        "may_not_vote" => "its own disk does not count yet".to_string(),
+        "may_not_found" => "it does not found a new cluster with it now".to_string(),
+        "other_history" => "what it has is no part of this node's history".to_string(),
+        "leads" => "it leads itself".to_string(),
+        "follows" => format!("it still heard {instead}"),
+        "awaits" => format!("it had approved {instead}, and waited for it"),
+        "claims_itself" => "it claimed itself, and comes first".to_string(),
+        "quiet" => "it had just failed or handed over, and kept quiet".to_string(),
+        "not_its_turn" => match entry.before {
+            Some(1) => "one node came before it".to_string(),
+            Some(before) => format!("{before} nodes came before it"),
+            None => "others came before it".to_string(),
+        },
+        "promised" => format!("it had promised epoch {}", entry.promised.as_deref().unwrap_or("?")),
+        "nothing_comes" => "the other side handed in nothing that could be taken".to_string(),
+        "too_large" => "what would have to be handed in is larger than limits.merge_bytes".to_string(),
+        "journal_full" => "the journal of conflicts is full".to_string(),
+        unknown => unknown.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Cause, Event, Objection};
+    use crate::types::{Epoch, NodeId, WallTime};
+
+    fn said(event: Event) -> String {
+        let entry = Entry::of(WallTime(0), &event).expect("it is about who leads");
+        sentence(&entry, |id| format!("node-{id}"))
+    }
+
+    #[test]
+    fn entries_read_as_sentences() {
+        let epoch = Epoch { counter: 7, leader: NodeId(2) };
+        assert_eq!(
+            said(Event::Suspected { leader: NodeId(1), cause: Cause::Silence }),
+            "gave up node-1: nothing was heard of it"
+        );
+        assert_eq!(
+            said(Event::Declined { candidate: NodeId(3), why: Objection::Follows { leader: NodeId(1) } }),
+            "would not approve node-3: it still heard node-1"
+        );
+        assert_eq!(
+            said(Event::Deferred { epoch, why: Objection::NotItsTurn { before: 1 } }),
+            "let node-2 wait with epoch 7.2: one node came before it"
+        );
+        let led = Entry {
+            leaderless_ms: Some(412),
+            ..Entry::of(WallTime(0), &Event::Opened { epoch }).expect("one")
+        };
+        assert_eq!(sentence(&led, |_| String::new()), "leads in epoch 7.2, after 412 ms without a leader");
+        let newer = Entry { event: "danced".into(), cause: Some("music".into()), ..Entry::default() };
+        assert_eq!(sentence(&newer, |_| String::new()), "danced: music");
+    }
+}

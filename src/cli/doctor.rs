@@ -1,0 +1,50 @@
+//! `eldest doctor`: looks at every node and says what is wrong, how bad it is, and what to type about it.
+//!
+//! Every node is asked twice, a second apart, for what it says of itself and of the others; only a member that is asked at an
+//! address of its own is judged. `judge` is a pure function of all these answers.
+
+mod ask;
+mod clocks;
+mod finding;
+mod judge;
+mod node;
+mod seen;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::time::Duration;
+
+use clap::Parser;
+
+use super::client::Target;
+use super::exit::Failure;
+use super::output::Output;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest doctor
+  eldest doctor --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json
+
+Ends with 0 if nothing is wrong, and with 12 if there are errors or warnings; notes alone are no reason for that. If no node
+at all answers, it ends like every other command: 3, or 4 where it is refused.")]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// How long one node may take to answer, in milliseconds
+    #[arg(long, default_value_t = 3_000, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    within: u64,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    let seen = ask::examine(&args.target, Duration::from_millis(args.within)).await?;
+    let findings = judge::judge(&seen);
+    args.output.show(&view::json(&seen, &findings), |_| view::text(&seen, &findings))?;
+    match view::count(&findings) {
+        0 => Ok(()),
+        count => Err(Failure::Unwell { count }),
+    }
+}

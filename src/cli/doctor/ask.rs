@@ -1,0 +1,201 @@
+//! Asking every node twice, all at once and each for a bounded time.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::seen::{Ending, Look, Member, Node, Sample, Seen, Silence};
+use crate::cli::client::Target;
+use crate::cli::exit::Failure;
+use crate::client::{CallError, Caller, Request, Tried, alike};
+use crate::store::date_micros;
+
+/// Between the two looks: long enough for a clock's rate to show, and for a follower to catch up.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// Pages of tokens that are looked through.
+const PAGES_MOST: usize = 50;
+
+#[derive(Clone)]
+struct Asker {
+    caller: Caller,
+    request: Request,
+    began: Instant,
+    began_us: u64,
+}
+
+type Asked = Result<Look, CallError>;
+
+impl Asker {
+    fn new(target: &Target, within: Duration) -> Result<Asker, Failure> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began_us = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+        let request = Request::get("/v1/diagnostics").within(within);
+        Ok(Asker { caller: target.caller()?, request, began: Instant::now(), began_us })
+    }
+
+    /// By this machine's wall clock when all began and its monotonic one since: it does not leap in between.
+    fn now_us(&self) -> u64 {
+        self.began_us.saturating_add(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    async fn look(&self, url: &str) -> Asked {
+        let sent_us = self.now_us();
+        let answer = self.caller.at(url, &self.request).await?;
+        let heard_us = self.now_us();
+        Ok(Look { said: answer.taken()?.read::<Sample>()?, sent_us, heard_us })
+    }
+
+    /// All of them at the same time.
+    async fn look_at_all(&self, urls: impl Iterator<Item = String>) -> BTreeMap<String, Asked> {
+        let asked: Vec<_> = urls
+            .map(|url| {
+                let asker = self.clone();
+                (url.clone(), tokio::spawn(async move { asker.look(&url).await }))
+            })
+            .collect();
+        let mut answers = BTreeMap::new();
+        for (url, look) in asked {
+            let look = match look.await {
+                Ok(look) => look,
+                Err(error) => Err(CallError::Strange { url: url.clone(), why: error.to_string() }),
+            };
+            answers.insert(url, look);
+        }
+        answers
+    }
+}
+
+/// An error only if no node at all has answered.
+pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure> {
+    let asker = Asker::new(target, within)?;
+    let mut first = asker.look_at_all(target.url.iter().cloned()).await;
+    let Some((example, members)) = members_of(&first) else {
+        return Err(why_nobody(first).into());
+    };
+    let urls: Vec<(Member, String)> =
+        members.into_iter().map(|member| (member.clone(), alike(&member.url, &example))).collect();
+    let more = urls.iter().map(|(_, url)| url.clone()).filter(|url| !first.contains_key(url));
+    first.extend(asker.look_at_all(more.collect::<Vec<_>>().into_iter()).await);
+    let placed: Vec<(Member, String)> =
+        urls.into_iter().map(|(member, url)| (member.clone(), place(&member, url, &first))).collect();
+    sleep(BETWEEN).await;
+    let up = placed.iter().filter(|(_, url)| first.get(url).is_some_and(Result::is_ok));
+    let mut second = asker.look_at_all(up.map(|(_, url)| url.clone())).await;
+    let nodes = placed.into_iter().map(|(member, url)| node(member, url, &first, &mut second));
+    let nodes: Vec<Node> = nodes.collect();
+    let up: Vec<&str> =
+        nodes.iter().filter(|node| node.looks.is_ok()).map(|node| node.url.as_str()).collect();
+    // What has come when the time is up is better than nothing.
+    let mut tokens = Vec::new();
+    let _ = timeout(within, look_for_tokens(&asker, &up, &mut tokens)).await;
+    Ok(Seen { nodes, tokens })
+}
+
+/// All members that anybody names, and the address of somebody who answered.
+fn members_of(first: &BTreeMap<String, Asked>) -> Option<(String, Vec<Member>)> {
+    let mut members: BTreeMap<u32, Member> = BTreeMap::new();
+    let mut example = None;
+    for (url, look) in first.iter().filter_map(|(url, look)| Some((url, look.as_ref().ok()?))) {
+        example.get_or_insert_with(|| url.clone());
+        for member in &look.said.status.members {
+            members.entry(member.id).or_insert_with(|| member.clone());
+        }
+    }
+    Some((example?, members.into_values().collect()))
+}
+
+/// A refusal says more than silence does.
+fn why_nobody(first: BTreeMap<String, Asked>) -> CallError {
+    let mut tried = Vec::new();
+    let mut other = None;
+    for error in first.into_values().filter_map(Result::err) {
+        match error {
+            CallError::NotReached { tried: mut more } => tried.append(&mut more),
+            // Nothing is changed by a question: whoever takes it and says nothing is as good as not there.
+            CallError::NoAnswer { url, why } => tried.push(Tried { url, why }),
+            CallError::Refused(_) => return error,
+            error => other = Some(error),
+        }
+    }
+    other.unwrap_or(CallError::NotReached { tried })
+}
+
+/// The address that the member is known by, unless it is out of reach from here and the node answers at another one.
+fn place(member: &Member, url: String, first: &BTreeMap<String, Asked>) -> String {
+    if !matches!(first.get(&url), Some(Err(CallError::NotReached { .. }))) {
+        return url;
+    }
+    let is_it = |look: &Asked| look.as_ref().is_ok_and(|look| look.said.status.node.id == member.id);
+    first.iter().find(|(_, look)| is_it(look)).map_or(url, |(other, _)| other.clone())
+}
+
+fn node(
+    member: Member,
+    url: String,
+    first: &BTreeMap<String, Asked>,
+    second: &mut BTreeMap<String, Asked>,
+) -> Node {
+    let looks = match (first.get(&url), second.remove(&url)) {
+        (Some(Ok(first)), Some(Ok(second))) => Ok([first.clone(), second]),
+        (Some(Err(error)), _) => Err(silence(error)),
+        (_, Some(Err(error))) => Err(silence(&error)),
+        // Two members at one address.
+        (_, None) => Err(Silence::Strange { why: "another member has the same address".to_string() }),
+        (None, Some(Ok(_))) => Err(Silence::Strange { why: "it was not asked".to_string() }),
+    };
+    Node { id: member.id, name: member.name, url, votes: member.votes, looks }
+}
+
+fn silence(error: &CallError) -> Silence {
+    match error {
+        CallError::NotReached { tried } => {
+            Silence::NotReached { why: tried.iter().map(|one| one.why.clone()).collect() }
+        }
+        CallError::NoAnswer { why, .. } => Silence::NoAnswer { why: why.clone() },
+        CallError::Refused(problem) if problem.status == 404 => Silence::Older,
+        CallError::Refused(problem) => {
+            Silence::Refused { code: problem.code.clone(), why: problem.detail.clone() }
+        }
+        CallError::Strange { why, .. } => Silence::Strange { why: why.clone() },
+        error => Silence::Strange { why: error.to_string() },
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Shown>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    id: String,
+    name: String,
+    made_at: String,
+    #[serde(default)]
+    ends_at: Option<String>,
+}
+
+/// Those with an end. Whoever may not know of tokens sees none, which is nothing to tell.
+async fn look_for_tokens(asker: &Asker, urls: &[&str], found: &mut Vec<Ending>) {
+    let mut path = "/v1/tokens".to_string();
+    for _ in 0..PAGES_MOST {
+        let request = Request::get(path.as_str()).within(asker.request.within);
+        let Ok(answer) = asker.caller.call(urls, &request).await else { break };
+        let Ok(page) = answer.taken().and_then(|answer| answer.read::<Page>()) else { break };
+        found.extend(page.items.into_iter().filter_map(ending));
+        match page.next {
+            Some(next) => path = format!("/v1/tokens?after={next}"),
+            None => break,
+        }
+    }
+}
+
+fn ending(shown: Shown) -> Option<Ending> {
+    let micros = |text: &str| u64::try_from(date_micros(text)?).ok();
+    let (made_us, ends_us) = (micros(&shown.made_at)?, micros(shown.ends_at.as_deref()?)?);
+    Some(Ending { id: shown.id, name: shown.name, made_us, ends_us })
+}

@@ -1,0 +1,121 @@
+//! From what was seen to what is wrong: a pure function.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::clocks;
+use super::finding::{Finding, sorted};
+use super::node;
+use super::seen::{Ending, Member, Sample, Seen};
+
+/// Tokens that live for less are made anew all the time.
+const LONG_LIVED_US: u64 = 7 * DAY_US;
+
+/// So much of its life, or a week, before a token ends it is told of.
+const ENDING_SHARE: u64 = 10;
+
+const DAY_US: u64 = 86_400 * 1_000_000;
+
+pub fn judge(seen: &Seen) -> Vec<Finding> {
+    let mut all = Vec::new();
+    all.extend(leadership(seen));
+    all.extend(differences(seen));
+    all.extend(seen.nodes.iter().flat_map(|node| node::judge(seen, node)));
+    all.extend(clocks::judge(seen));
+    all.extend(whole_cluster(seen));
+    all.extend(seen.tokens.iter().filter_map(|token| ending(token, clocks::wall_us(seen)?)));
+    sorted(all)
+}
+
+fn leadership(seen: &Seen) -> Option<Finding> {
+    const WHY: &str = "no_leader";
+    let leaders = seen.leaders();
+    let said_why = seen.answered().any(|(_, said)| said.remarks.iter().any(|remark| remark.about == WHY));
+    if leaders.is_empty() && !said_why {
+        let text = "nobody leads, and no node knows why yet: an election may be under way";
+        return Some(Finding::error(WHY, text, "eldest doctor, again in a few seconds"));
+    }
+    if leaders.len() > 1 && seen.is_available() {
+        let names: Vec<&str> = leaders.iter().map(|node| node.name.as_str()).collect();
+        let text = format!("the cluster is split into {} sides, led by {}", names.len(), names.join(" and "));
+        let next = "mend the network between them; they merge by themselves: eldest status";
+        return Some(Finding::warning("split", text, next));
+    }
+    None
+}
+
+/// What must be the same on all nodes.
+fn differences(seen: &Seen) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Some(text) = differ(seen, "cluster", |said| said.status.cluster_id.clone()) {
+        let next =
+            "eldest status --url … for each of them; correct the topology of those that belong elsewhere";
+        found.push(Finding::error("other_cluster", text, next));
+    }
+    if let Some(text) = differ(seen, "settings", |said| Some(said.settings.clone())) {
+        let next = "eldest check --topology FILE --config FILE on each of them: mode, timings and ids must be the same";
+        found.push(Finding::error("settings_differ", text, next));
+    }
+    if let Some(text) = differ(seen, "version", |said| Some(said.version.clone())) {
+        let next = "install the newest version on all nodes, one after the other, the leader last";
+        found.push(Finding::warning("versions_differ", text, next));
+    }
+    if let Some(text) = differ(seen, "members", |said| Some(members(&said.status.members))) {
+        let next =
+            "eldest members list --url … for each of them; who lags learns of the change when it catches up";
+        found.push(Finding::warning("members_differ", text, next));
+    }
+    found
+}
+
+fn members(members: &[Member]) -> String {
+    let each: BTreeSet<String> =
+        members.iter().map(|member| format!("{}={}", member.id, authority(&member.url))).collect();
+    each.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+/// Nodes may call each other by http while others call by https already.
+fn authority(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, authority)| authority)
+}
+
+/// Who says what, if they do not all say the same.
+fn differ(seen: &Seen, what: &str, of: impl Fn(&Sample) -> Option<String>) -> Option<String> {
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (node, said) in seen.answered() {
+        if let Some(value) = of(said) {
+            groups.entry(value).or_default().push(&node.name);
+        }
+    }
+    let said: Vec<String> =
+        groups.iter().map(|(value, names)| format!("{value} ({})", names.join(", "))).collect();
+    (groups.len() > 1).then(|| format!("nodes differ in their {what}: {}", said.join(" against ")))
+}
+
+/// What is the same wherever it is asked: the last word of the leader, or of anybody.
+fn whole_cluster(seen: &Seen) -> Vec<Finding> {
+    let leader = seen.leaders().into_iter().find_map(|node| node.now());
+    let Some(said) = leader.or_else(|| seen.answered().next().map(|(_, said)| said)) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    if said.status.service_down {
+        let text = "an operator holds client writes";
+        found.push(Finding::warning("service_down", text, "eldest service up"));
+    }
+    if said.conflicts > 0 {
+        let text = format!("{} values that merges overrode wait to be looked at", said.conflicts);
+        found.push(Finding::note("conflicts", text, "eldest conflicts list"));
+    }
+    found
+}
+
+fn ending(token: &Ending, now_us: u64) -> Option<Finding> {
+    let life = token.ends_us.saturating_sub(token.made_us);
+    let left = token.ends_us.checked_sub(now_us)?;
+    if life < LONG_LIVED_US || left > (life / ENDING_SHARE).min(LONG_LIVED_US) {
+        return None;
+    }
+    let text = format!("the token {} ({}) ends in {} hours", token.name, token.id, left / (DAY_US / 24));
+    let next = "eldest token create NAME --grant … --ttl 90d, and give it to whoever uses this one";
+    Some(Finding::warning("token_ends", text, next))
+}

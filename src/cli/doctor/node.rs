@@ -1,0 +1,206 @@
+//! What is wrong with one node.
+
+use super::finding::{Finding, Severity};
+use super::seen::{Node, Remark, Sample, Seen, Silence};
+
+/// A disk that has not written for so long stands still.
+const STANDS_STILL_MS: u64 = 1_000;
+
+/// A leader's writes are as slow as its disk.
+const SLOW_MS: u64 = 500;
+
+/// Beyond what most machines allow by default; a node takes fewer connections then than it is configured for.
+const FEW_FILES: u64 = 4_096;
+
+pub fn judge(seen: &Seen, node: &Node) -> Vec<Finding> {
+    let (before, now) = match (&node.looks, node.before(), node.now()) {
+        (Err(silence), ..) => return vec![silent(seen, node, silence)],
+        (_, Some(before), Some(now)) => (before, now),
+        _ => return Vec::new(),
+    };
+    if now.status.node.id != node.id {
+        let text = format!("at {} node {} answers", node.url, now.status.node.id);
+        let next = "eldest members list; put the addresses right: eldest members move ID ADDRESS";
+        return vec![Finding::error("wrong_node", text, next).at(node.id)];
+    }
+    let mut found: Vec<Finding> = now.remarks.iter().map(remark).collect();
+    found.extend(disk(now));
+    found.extend(files(now));
+    found.extend(backup(now));
+    found.extend(standing(now));
+    found.extend(lag(seen, now));
+    found.into_iter().map(|finding| finding.at(node.id)).chain(links(seen, node, before, now)).collect()
+}
+
+fn silent(seen: &Seen, node: &Node, silence: &Silence) -> Finding {
+    let restart =
+        "on its machine: look at the node's log and start it (systemctl start eldest, or eldest serve …)";
+    let finding = match silence {
+        Silence::NotReached { why } => {
+            let text = format!("does not answer: {why}{}", last_majority(seen));
+            Finding::error("down", text, restart)
+        }
+        Silence::NoAnswer { why } => {
+            let text = format!(
+                "takes connections and does not answer ({why}): it is stopped, or its machine is overloaded{}",
+                last_majority(seen)
+            );
+            let next = "on its machine: ps -o pid,stat,wchan:20,cmd -C eldest, then kill -CONT or restart it";
+            Finding::error("frozen", text, next)
+        }
+        Silence::Refused { code, why } => {
+            let text = format!("refuses to tell ({code}): {why}");
+            let next = "eldest doctor --token-file FILE, with a token that has the grant `read status`";
+            Finding::error("refused", text, next)
+        }
+        Silence::Older => {
+            let text = "does not know /v1/diagnostics: it runs an older version";
+            Finding::warning("older", text, "install this version there and restart it; then eldest doctor")
+        }
+        Silence::Strange { why } => {
+            let text = format!("at {} something else than a node of Eldest answers: {why}", node.url);
+            Finding::error("strange", text, "eldest members list; look what listens at that address")
+        }
+    };
+    finding.at(node.id)
+}
+
+/// Added where it holds: in safe mode, whether one more failure would stop the cluster.
+fn last_majority(seen: &Seen) -> &'static str {
+    let voters = seen.nodes.iter().filter(|node| node.votes).count();
+    let up = seen.nodes.iter().filter(|node| node.votes && node.looks.is_ok()).count();
+    match up.cmp(&(voters / 2 + 1)) {
+        _ if seen.is_available() => "",
+        std::cmp::Ordering::Less => "; too few nodes answer for a majority",
+        std::cmp::Ordering::Equal => "; if one more fails, the cluster stops",
+        std::cmp::Ordering::Greater => "",
+    }
+}
+
+/// What a node itself would have an operator look at.
+fn remark(remark: &Remark) -> Finding {
+    let (severity, next) = match remark.about.as_str() {
+        "no_leader" => (Severity::Error, "eldest status; then do what it says"),
+        "round_trip" => (Severity::Warning, "on all nodes: eldest serve … --config config/wan.toml"),
+        "quota" => {
+            (Severity::Warning, "eldest doc list, and delete; or raise limits.state_bytes on all nodes")
+        }
+        "impasse" => (Severity::Warning, "eldest conflicts list; then as docs/failure-modes.md says"),
+        "topology" => (Severity::Warning, "eldest members list; write the node's topology file to match"),
+        "certificates" => (Severity::Error, "eldest cert show FILE; put it right, then kill -HUP the node"),
+        "expiry" => {
+            (Severity::Warning, "eldest cert node ID --topology FILE --dir DIR; then kill -HUP the node")
+        }
+        "secret" => (Severity::Error, "put the cluster secret's file right, then kill -HUP the node"),
+        "backup" => {
+            (Severity::Error, "look at the folder that it names; meanwhile: eldest backup --out FILE")
+        }
+        _ => (Severity::Warning, "eldest status"),
+    };
+    Finding::new(severity, &remark.about, remark.text.clone(), next)
+}
+
+fn disk(now: &Sample) -> Option<Finding> {
+    let disk = &now.disk;
+    if disk.full {
+        let next = "on its machine: df -h; make room, and the node goes on by itself";
+        return Some(Finding::error("disk_full", "its disk is full: it takes no writes", next));
+    }
+    if disk.waits_ms >= STANDS_STILL_MS {
+        let text = format!("its disk stands still: a write has been under way for {} ms", disk.waits_ms);
+        let next = "on its machine: iostat -x 1, dmesg | tail; if it leads: eldest handoff";
+        return Some(Finding::error("disk_stalled", text, next));
+    }
+    (disk.slowest_sync_ms >= SLOW_MS).then(|| {
+        let text =
+            format!("its disk is slow: in the last minute a sync has taken {} ms", disk.slowest_sync_ms);
+        Finding::warning("disk_slow", text, "on its machine: iostat -x 1; see what else writes there")
+    })
+}
+
+fn files(now: &Sample) -> Option<Finding> {
+    let (open, most) = (now.files.open?, now.files.most?);
+    let next = "raise the limit: LimitNOFILE= in its unit, or ulimit -n; or lower limits.connections";
+    if open >= most - most / 10 {
+        let text = format!("it has {open} files and sockets open, and may have {most}");
+        return Some(Finding::warning("files", text, next));
+    }
+    (most < FEW_FILES).then(|| {
+        let text = format!("it may open {most} files: it takes fewer connections than it could");
+        Finding::note("files", text, next)
+    })
+}
+
+/// Two intervals and a minute, as the alert has it.
+fn backup(now: &Sample) -> Option<Finding> {
+    let backup = now.backup?;
+    let ago = backup.last_success_ago_ms?;
+    let late = ago > backup.every_ms.saturating_mul(2).saturating_add(60_000);
+    let told = now.remarks.iter().any(|remark| remark.about == "backup");
+    (late && !told).then(|| {
+        let text = format!("it has kept no copy of the state for {} minutes", ago / 60_000);
+        Finding::error(
+            "backup",
+            text,
+            "look at its log and at backup.dir; meanwhile: eldest backup --out FILE",
+        )
+    })
+}
+
+fn standing(now: &Sample) -> Option<Finding> {
+    let status = &now.status;
+    let learns = status.members.iter().any(|member| member.id == status.node.id && !member.votes);
+    if status.replaced {
+        let text = "another disk counts under its id: this one never will";
+        Some(Finding::error("replaced", text, "stop this process; eldest members list shows who counts"))
+    } else if !status.admitted && !learns {
+        let text = "its disk waits to be let in: it neither votes nor counts until a majority without it has done that";
+        Some(Finding::warning("not_admitted", text, "start the other nodes; then eldest status"))
+    } else {
+        learns.then(|| {
+            let text = "it learns what the cluster has, and does not vote yet";
+            Finding::note("learns", text, "eldest members list")
+        })
+    }
+}
+
+/// It has not applied now what the leader had committed at the first look already. On a side of its own nobody lags.
+fn lag(seen: &Seen, now: &Sample) -> Option<Finding> {
+    if seen.is_available() && seen.leaders().len() > 1 || now.status.role == "leader" {
+        return None;
+    }
+    let first = |node: &&Node| node.before().is_some_and(|said| said.status.role == "leader");
+    let leader = seen.nodes.iter().find(first)?.before()?;
+    let (has, had) = (now.status.applied_index, leader.status.commit_index);
+    (has < had).then(|| {
+        let text = format!(
+            "it lags: it has applied {has} records, and a second ago the leader had committed {had} already"
+        );
+        let next =
+            "eldest status, again: if its LAG does not shrink, look at its disk and its link to the leader";
+        Finding::warning("lags", text, next)
+    })
+}
+
+/// One direction each: what this node's calls of the others come to.
+fn links(seen: &Seen, node: &Node, before: &Sample, now: &Sample) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for member in now.status.members.iter().filter(|member| member.id != node.id) {
+        let other = seen.name_of(member.id);
+        if let Some(trouble) = &member.trouble {
+            let text = format!("between it and {other} calls are refused: {trouble}");
+            let next = "eldest check --topology FILE --config FILE on both: compare cluster, ids and digest";
+            found.push(Finding::error("trouble", text, next).at(node.id));
+            continue;
+        }
+        let was = before.status.members.iter().any(|was| was.id == member.id && !was.reachable);
+        let answers = seen.nodes.iter().any(|node| node.id == member.id && node.looks.is_ok());
+        // Who answers nobody is told of by itself.
+        if was && !member.reachable && answers {
+            let text = format!("its calls do not reach {other}, which answers here");
+            let next = format!("on its machine: eldest call GET /livez --url {}", member.url);
+            found.push(Finding::error("link", text, next).at(node.id));
+        }
+    }
+    found
+}

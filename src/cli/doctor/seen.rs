@@ -1,0 +1,172 @@
+//! What a doctor has seen of a cluster: nothing here asks and nothing judges.
+
+use serde::Deserialize;
+
+/// What `GET /v1/diagnostics` says, as far as it is judged.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Sample {
+    pub version: String,
+    pub settings: String,
+    pub clock: ClockRead,
+    pub timing: Timing,
+    pub disk: Disk,
+    pub files: Files,
+    #[serde(default)]
+    pub backup: Option<Backup>,
+    pub conflicts: u64,
+    pub remarks: Vec<Remark>,
+    pub status: Status,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct ClockRead {
+    pub mono_us: u64,
+    pub wall_us: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Timing {
+    pub drift_percent: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Disk {
+    pub full: bool,
+    pub waits_ms: u64,
+    pub slowest_sync_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Files {
+    pub open: Option<u64>,
+    pub most: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Backup {
+    pub every_ms: u64,
+    pub last_success_ago_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Remark {
+    pub about: String,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Status {
+    pub cluster_id: Option<String>,
+    pub mode: String,
+    pub node: Named,
+    pub role: String,
+    pub epoch: String,
+    pub commit_index: u64,
+    pub applied_index: u64,
+    pub admitted: bool,
+    pub replaced: bool,
+    pub service_down: bool,
+    pub members: Vec<Member>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Named {
+    pub id: u32,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Member {
+    pub id: u32,
+    pub name: String,
+    pub url: String,
+    pub reachable: bool,
+    pub votes: bool,
+    #[serde(default)]
+    pub trouble: Option<String>,
+}
+
+/// One answer, and when by this machine's clock it was asked for and had come.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    pub said: Sample,
+    pub sent_us: u64,
+    pub heard_us: u64,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Silence {
+    NotReached {
+        why: String,
+    },
+    /// It took the connection.
+    NoAnswer {
+        why: String,
+    },
+    Refused {
+        code: String,
+        why: String,
+    },
+    /// It is older than this program.
+    Older,
+    Strange {
+        why: String,
+    },
+}
+
+/// A member, and what it said twice, a moment apart.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub id: u32,
+    pub name: String,
+    pub url: String,
+    pub votes: bool,
+    pub looks: Result<[Look; 2], Silence>,
+}
+
+impl Node {
+    /// What it said last.
+    pub fn now(&self) -> Option<&Sample> {
+        self.looks.as_ref().ok().map(|[_, second]| &second.said)
+    }
+
+    pub fn before(&self) -> Option<&Sample> {
+        self.looks.as_ref().ok().map(|[first, _]| &first.said)
+    }
+}
+
+/// A token with an end, if whoever asks may know of tokens.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    pub id: String,
+    pub name: String,
+    pub made_us: u64,
+    pub ends_us: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub nodes: Vec<Node>,
+    pub tokens: Vec<Ending>,
+}
+
+impl Seen {
+    /// Who answered, with what it said last.
+    pub fn answered(&self) -> impl Iterator<Item = (&Node, &Sample)> {
+        self.nodes.iter().filter_map(|node| Some((node, node.now()?)))
+    }
+
+    pub fn name_of(&self, id: u32) -> String {
+        let node = self.nodes.iter().find(|node| node.id == id);
+        node.map_or_else(|| format!("node {id}"), |node| node.name.clone())
+    }
+
+    pub fn leaders(&self) -> Vec<&Node> {
+        self.answered().filter(|(_, said)| said.status.role == "leader").map(|(node, _)| node).collect()
+    }
+
+    /// Sides of a split may each have a leader.
+    pub fn is_available(&self) -> bool {
+        self.answered().next().is_some_and(|(_, said)| said.status.mode == "available")
+    }
+}

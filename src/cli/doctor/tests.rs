@@ -1,0 +1,332 @@
+//! Each thing that can be wrong, alone, in a cluster where all else is well.
+
+use super::finding::{Finding, Severity};
+use super::judge::judge;
+use super::seen::{
+    Backup, ClockRead, Disk, Ending, Files, Look, Member, Named, Node, Remark, Sample, Seen, Silence, Status,
+    Timing,
+};
+use super::view;
+
+const SECOND: u64 = 1_000_000;
+const START: u64 = 1_000_000 * SECOND;
+
+fn member(id: u32) -> Member {
+    let (name, url) = (format!("node-{id}"), format!("http://10.0.0.{id}:9000"));
+    Member { id, name, url, reachable: true, votes: true, trouble: None }
+}
+
+fn look(id: u32, second: u64) -> Look {
+    let (sent_us, heard_us) = (START + second * SECOND, START + second * SECOND + 2_000);
+    let clock = ClockRead { mono_us: 77 * SECOND + second * SECOND + 1_000, wall_us: sent_us + 1_000 };
+    let role = if id == 1 { "leader" } else { "follower" };
+    let status = Status {
+        cluster_id: Some("c".into()),
+        mode: "safe".into(),
+        node: Named { id },
+        role: role.into(),
+        epoch: "7.1".into(),
+        commit_index: 100 + second,
+        applied_index: 100 + second,
+        admitted: true,
+        replaced: false,
+        service_down: false,
+        members: (1..=3).map(member).collect(),
+    };
+    let said = Sample {
+        version: "0.1.0".into(),
+        settings: "12ab".into(),
+        clock,
+        timing: Timing { drift_percent: 10 },
+        disk: Disk { full: false, waits_ms: 3, slowest_sync_ms: 20 },
+        files: Files { open: Some(40), most: Some(65_536) },
+        status,
+        ..Sample::default()
+    };
+    Look { said, sent_us, heard_us }
+}
+
+fn well() -> Seen {
+    let node = |id| {
+        let Member { name, url, .. } = member(id);
+        Node { id, name, url, votes: true, looks: Ok([look(id, 0), look(id, 1)]) }
+    };
+    Seen { nodes: (1..=3).map(node).collect(), tokens: Vec::new() }
+}
+
+/// A well cluster but for this, in all that this node says.
+fn with(id: u32, change: impl Fn(&mut Sample)) -> Seen {
+    let mut seen = well();
+    let looks = seen.nodes[id as usize - 1].looks.as_mut().expect("it answers");
+    looks.iter_mut().for_each(|look| change(&mut look.said));
+    seen
+}
+
+fn silent(ids: &[u32], silence: &Silence) -> Seen {
+    let mut seen = well();
+    ids.iter().for_each(|id| seen.nodes[*id as usize - 1].looks = Err(silence.clone()));
+    seen
+}
+
+fn remarked(id: u32, about: &str) -> Seen {
+    with(id, |said| said.remarks.push(Remark { about: about.into(), text: "words".into() }))
+}
+
+#[track_caller]
+fn only(seen: &Seen) -> Finding {
+    let findings = judge(seen);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert!(!findings[0].next.is_empty(), "there is something to type");
+    findings[0].clone()
+}
+
+#[track_caller]
+fn is(seen: &Seen, severity: Severity, about: &str, nodes: &[u32]) {
+    let found = only(seen);
+    assert_eq!((found.severity, found.about.as_str(), found.nodes.as_slice()), (severity, about, nodes));
+}
+
+fn down() -> Silence {
+    Silence::NotReached { why: "Connection refused".into() }
+}
+
+#[test]
+fn nothing_is_wrong_with_a_well_cluster() {
+    let seen = well();
+    assert_eq!(judge(&seen), []);
+    assert_eq!(view::text(&seen, &[]), "3 of 3 nodes answer; node-1 leads\n\nnothing is wrong\n");
+}
+
+#[test]
+fn who_does_not_answer_is_told_of_by_what_came_instead() {
+    is(&silent(&[3], &down()), Severity::Error, "down", &[3]);
+    is(&silent(&[3], &Silence::NoAnswer { why: "late".into() }), Severity::Error, "frozen", &[3]);
+    let refused = Silence::Refused { code: "unauthorized".into(), why: "who are you?".into() };
+    is(&silent(&[2], &refused), Severity::Error, "refused", &[2]);
+    is(&silent(&[2], &Silence::Older), Severity::Warning, "older", &[2]);
+    is(&silent(&[2], &Silence::Strange { why: "html".into() }), Severity::Error, "strange", &[2]);
+}
+
+#[test]
+fn it_says_whether_one_more_failure_would_stop_the_cluster() {
+    assert!(only(&silent(&[3], &down())).text.ends_with("if one more fails, the cluster stops"));
+    let two = judge(&silent(&[2, 3], &down()));
+    // Both in the same words.
+    assert_eq!((two.len(), two[0].nodes.as_slice()), (1, [2, 3].as_slice()));
+    assert!(two[0].text.ends_with("too few nodes answer for a majority"), "{}", two[0].text);
+}
+
+#[test]
+fn nobody_leads() {
+    let mut seen = with(1, |said| said.status.role = "candidate".into());
+    is(&seen, Severity::Error, "no_leader", &[]);
+    // A node that knows why says it better, and all that say the same are one finding.
+    for node in &mut seen.nodes {
+        let looks = node.looks.as_mut().expect("it answers");
+        looks[1].said.remarks.push(Remark { about: "no_leader".into(), text: "waits for node-9".into() });
+    }
+    is(&seen, Severity::Error, "no_leader", &[1, 2, 3]);
+}
+
+#[test]
+fn two_leaders_are_two_sides_in_available_mode_only() {
+    let mut seen = with(3, |said| said.status.role = "leader".into());
+    assert_eq!(judge(&seen), []);
+    for node in &mut seen.nodes {
+        let looks = node.looks.as_mut().expect("it answers");
+        looks.iter_mut().for_each(|look| look.said.status.mode = "available".into());
+    }
+    is(&seen, Severity::Warning, "split", &[]);
+}
+
+#[test]
+fn what_must_be_the_same_and_is_not() {
+    is(&with(2, |said| said.version = "0.2.0".into()), Severity::Warning, "versions_differ", &[]);
+    is(&with(2, |said| said.settings = "34cd".into()), Severity::Error, "settings_differ", &[]);
+    is(&with(2, |said| said.status.cluster_id = Some("d".into())), Severity::Error, "other_cluster", &[]);
+    // A node that is not part of it yet knows of none.
+    assert_eq!(judge(&with(2, |said| said.status.cluster_id = None)), []);
+}
+
+#[test]
+fn members_differ_by_who_and_where() {
+    let seen = with(3, |said| said.status.members[0].url = "http://10.9.9.9:9000".into());
+    is(&seen, Severity::Warning, "members_differ", &[]);
+    // The scheme by which nodes are called changes node by node.
+    assert_eq!(judge(&with(3, |said| said.status.members[0].url = "https://10.0.0.1:9000".into())), []);
+}
+
+#[test]
+fn remarks_of_a_node_are_findings_with_a_next_step() {
+    use Severity::{Error, Warning};
+    for (about, severity) in [
+        ("round_trip", Warning),
+        ("quota", Warning),
+        ("impasse", Warning),
+        ("topology", Warning),
+        ("certificates", Error),
+        ("expiry", Warning),
+        ("secret", Error),
+        ("backup", Error),
+        ("of a later version", Warning),
+    ] {
+        is(&remarked(2, about), severity, about, &[2]);
+    }
+}
+
+#[test]
+fn disks() {
+    let disk = |full, waits_ms, slowest_sync_ms| {
+        with(2, move |said| said.disk = Disk { full, waits_ms, slowest_sync_ms })
+    };
+    assert_eq!(judge(&disk(false, 999, 499)), []);
+    is(&disk(true, 5_000, 5_000), Severity::Error, "disk_full", &[2]);
+    is(&disk(false, 1_000, 5_000), Severity::Error, "disk_stalled", &[2]);
+    is(&disk(false, 0, 500), Severity::Warning, "disk_slow", &[2]);
+}
+
+#[test]
+fn files() {
+    let files = |open, most| with(2, move |said| said.files = Files { open, most });
+    assert_eq!(judge(&files(None, None)), []);
+    assert_eq!(judge(&files(Some(9_000), Some(10_001))), []);
+    is(&files(Some(9_001), Some(10_000)), Severity::Warning, "files", &[2]);
+    is(&files(Some(100), Some(1_024)), Severity::Note, "files", &[2]);
+}
+
+#[test]
+fn copies_that_are_not_kept() {
+    let kept = |last_success_ago_ms| {
+        with(3, move |said| said.backup = Some(Backup { every_ms: 3_600_000, last_success_ago_ms }))
+    };
+    assert_eq!(judge(&kept(Some(7_260_000))), []);
+    assert_eq!(judge(&kept(None)), []);
+    is(&kept(Some(7_260_001)), Severity::Error, "backup", &[3]);
+}
+
+#[test]
+fn who_does_not_count() {
+    is(&with(2, |said| said.status.replaced = true), Severity::Error, "replaced", &[2]);
+    is(&with(2, |said| said.status.admitted = false), Severity::Warning, "not_admitted", &[2]);
+    let learns = with(2, |said| {
+        said.status.admitted = false;
+        said.status.members[1].votes = false;
+    });
+    is(&learns, Severity::Note, "learns", &[2]);
+}
+
+#[test]
+fn who_has_not_now_what_the_leader_had_before_lags() {
+    let seen = with(2, |said| said.status.applied_index = 99);
+    is(&seen, Severity::Warning, "lags", &[2]);
+    assert_eq!(judge(&with(2, |said| said.status.applied_index = 100)), []);
+}
+
+#[test]
+fn a_link_is_told_of_by_its_direction() {
+    let seen = with(2, |said| said.status.members[2].reachable = false);
+    is(&seen, Severity::Error, "link", &[2]);
+    assert_eq!(only(&seen).text, "its calls do not reach node-3, which answers here");
+    assert_eq!(only(&seen).next, "on its machine: eldest call GET /livez --url http://10.0.0.3:9000");
+    let seen = with(1, |said| said.status.members[1].trouble = Some("another mode".into()));
+    is(&seen, Severity::Error, "trouble", &[1]);
+    // Once is an election under way; and who answers nobody is told of by itself.
+    let mut seen = well();
+    let looks = seen.nodes[1].looks.as_mut().expect("it answers");
+    looks[1].said.status.members[2].reachable = false;
+    assert_eq!(judge(&seen), []);
+    let mut seen = with(2, |said| said.status.members[2].reachable = false);
+    seen.nodes[2].looks = Err(down());
+    is(&seen, Severity::Error, "down", &[3]);
+}
+
+#[test]
+fn another_node_at_its_address() {
+    is(&with(2, |said| said.status.node.id = 3), Severity::Error, "wrong_node", &[2]);
+}
+
+/// So much passed there while one second passed here, with answers under way for 2 ms.
+fn rate(passed_us: u64) -> Seen {
+    let mut seen = well();
+    let looks = seen.nodes[1].looks.as_mut().expect("it answers");
+    looks[1].said.clock.mono_us = looks[0].said.clock.mono_us + passed_us;
+    seen
+}
+
+#[test]
+fn a_clock_at_a_wrong_rate_is_told_of_only_when_it_is_sure() {
+    for right in [1_000_000, 1_102_000, 898_300] {
+        assert_eq!(judge(&rate(right)), [], "{right}");
+    }
+    for wrong in [1_102_400, 898_100, 0] {
+        is(&rate(wrong), Severity::Error, "clock_rate", &[2]);
+    }
+    // Answers that were long on their way prove nothing.
+    let mut seen = rate(0);
+    seen.nodes[1].looks.as_mut().expect("it answers")[0].heard_us += SECOND;
+    assert_eq!(judge(&seen), []);
+}
+
+#[test]
+fn wall_clocks_are_held_against_each_other() {
+    let ahead = |seconds: u64| with(3, move |said| said.clock.wall_us += seconds * SECOND);
+    assert_eq!(judge(&ahead(5)), []);
+    is(&ahead(6), Severity::Warning, "wall_clock", &[3]);
+    assert_eq!(only(&ahead(3_600)).text, "its wall clock is 3600 s ahead of that of the others");
+    // All of them, and not this machine's, are right.
+    let mut seen = well();
+    for node in &mut seen.nodes {
+        let looks = node.looks.as_mut().expect("it answers");
+        looks.iter_mut().for_each(|look| look.said.clock.wall_us += 86_400 * SECOND);
+    }
+    assert_eq!(judge(&seen), []);
+}
+
+#[test]
+fn what_an_operator_has_left_undone() {
+    is(&with(1, |said| said.status.service_down = true), Severity::Warning, "service_down", &[]);
+    is(&with(1, |said| said.conflicts = 2), Severity::Note, "conflicts", &[]);
+}
+
+#[test]
+fn tokens_that_end() {
+    let now = START + 2 * SECOND;
+    let token = |life_days: u64, left_days: u64| {
+        let day = 86_400 * SECOND;
+        let ends_us = now + left_days * day;
+        let mut seen = well();
+        let (id, name) = ("00f3".into(), "web".into());
+        // Made before 1970, if need be.
+        seen.tokens.push(Ending { id, name, made_us: ends_us.saturating_sub(life_days * day), ends_us });
+        seen
+    };
+    is(&token(10, 0), Severity::Warning, "token_ends", &[]);
+    assert_eq!(judge(&token(5, 0)), [], "of a short life");
+    assert_eq!(judge(&token(10, 2)), [], "not so soon");
+    let mut ended = token(10, 0);
+    ended.tokens[0].ends_us = now - SECOND;
+    assert_eq!(judge(&ended), [], "it lets nobody in any more");
+}
+
+#[test]
+fn the_worst_comes_first_and_notes_do_not_count() {
+    let mut seen = silent(&[3], &down());
+    let looks = seen.nodes[0].looks.as_mut().expect("it answers");
+    (looks[1].said.conflicts, looks[1].said.status.service_down) = (4, true);
+    let findings = judge(&seen);
+    let abouts: Vec<&str> = findings.iter().map(|finding| finding.about.as_str()).collect();
+    assert_eq!(abouts, ["down", "service_down", "conflicts"]);
+    assert_eq!(view::count(&findings), 2);
+    let text = view::text(&seen, &findings);
+    assert!(
+        text.starts_with("2 of 3 nodes answer; node-1 leads\n\nERROR  node-3: does not answer"),
+        "{text}"
+    );
+    assert!(text.contains("\nNOTE  4 values") && !text.contains("nothing is wrong"), "{text}");
+    let value = view::json(&seen, &findings);
+    assert_eq!((&value["well"], &value["findings"][0]["nodes"][0]), (&false.into(), &3.into()));
+    assert_eq!(
+        (&value["nodes"][2]["answers"], &value["nodes"][0]["role"]),
+        (&false.into(), &"leader".into())
+    );
+}

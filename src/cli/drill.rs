@@ -1,0 +1,105 @@
+//! `eldest drill`: takes the leader away under load, and says what that cost: how long no write was acknowledged, whether one that
+//! was is lost, and whether two ever held one role.
+//!
+//! ```text
+//!  gather ─▶ ready? ─▶ writers, holders ─▶ break ─▶ another leads, and takes writes ─▶ mend ─▶ it is back ─▶ look at what was written
+//! ```
+//!
+//! What is written is the drill's own, below `drill/`, and gone when it ends. Whatever ends it, what it broke is mended.
+
+mod args;
+mod course;
+mod holders;
+mod kind;
+mod order;
+mod place;
+mod report;
+mod tally;
+mod watch;
+mod writers;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::client::Target;
+use super::exit::Failure;
+use super::out::note;
+use super::signals::Signals;
+use super::status::gather;
+use crate::client::{Client, random_id};
+pub use args::Args;
+use course::Course;
+use holders::Holders;
+use kind::Kind;
+use order::Order;
+use place::Place;
+use report::Report;
+use tally::Tally;
+use watch::Watch;
+use writers::Writers;
+
+/// Shown when it was not confirmed.
+const MEANING: &str = "\
+A drill takes the leader away from a cluster that is in use: for about a second nobody can write, and every program on
+it sees that. It writes a few hundred small documents a second below drill/ and removes them when it ends.";
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    if !args.yes {
+        return Err(Failure::NotConfirmed { what: MEANING });
+    }
+    if args.kind == Kind::Handover && (args.break_by.is_some() || args.mend_by.is_some()) {
+        let what =
+            "a handover is asked of the leader itself: it takes neither --break nor --mend".to_string();
+        return Err(Failure::Usage { what });
+    }
+    let cluster = gather(&args.target).await?;
+    let place = Place::of(&cluster, &args.target)?;
+    let report = drill(args, &place).await?;
+    args.output.show(&report.json(), |_| report.text())?;
+    match report.wrong().len() {
+        0 => Ok(()),
+        count => Err(Failure::Unwell { count }),
+    }
+}
+
+async fn drill(args: &Args, place: &Place) -> Result<Report, Failure> {
+    let caller = args.target.caller()?;
+    let client = client(&args.target, place)?;
+    let prefix = format!("drill/{}", &random_id()[..8]);
+    let tally = Arc::new(Mutex::new(Tally::new()));
+    let watch = Watch::start(&caller, &place.urls, &place.epoch);
+    let writers = Writers::start(&client, (&caller, &place.url), &prefix, args.writers, &tally);
+    let holders = Holders::start(&client, &prefix, &tally)?;
+    let order = Order { kind: args.kind, target: &args.target, place, within: args.within };
+    let mut course = Course::new(args, order, caller, watch, tally.clone());
+    let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
+    let ended = tokio::select! {
+        ended = course.run() => ended,
+        signal = signals.next() => {
+            note("the drill is broken off; what it has done is undone");
+            Err(Failure::BrokenOff { signal })
+        }
+    };
+    tally.lock().unwrap_or_else(PoisonError::into_inner).ends();
+    // Whatever has happened: what is broken is mended, and nothing of the drill stays.
+    let undone = async {
+        course.mend_what_is_broken().await;
+        let kept = writers.end(&client).await;
+        holders.end().await;
+        kept
+    };
+    let kept = tokio::select! {
+        kept = undone => kept,
+        signal = signals.next() => return Err(Failure::BrokenOff { signal }),
+    };
+    ended?;
+    let told = report::told(&args.target, &place.epoch).await;
+    let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(Report::new(args.kind, place, course.into_outcome(), &tally, kept, told))
+}
+
+/// One that goes on trying, as a program's would.
+fn client(target: &Target, place: &Place) -> Result<Client, Failure> {
+    let builder = Client::builder(place.urls.clone()).tls(target.tls.files());
+    let builder = target.credential()?.into_iter().fold(builder, |builder, token| builder.token(token));
+    builder.build().map_err(|error| Failure::Usage { what: error.to_string() })
+}

@@ -1,0 +1,72 @@
+//! Taking the leader away and bringing it back: by commands, by an order, or by hand.
+
+use std::io::stderr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::kind::Kind;
+use super::place::Place;
+use crate::cli::client::Target;
+use crate::cli::exit::Failure;
+use crate::cli::out::note;
+use crate::client::Request;
+
+#[derive(Debug)]
+pub struct Order<'a> {
+    pub kind: Kind,
+    pub target: &'a Target,
+    pub place: &'a Place,
+    pub within: Duration,
+}
+
+impl Order<'_> {
+    /// Says what was done.
+    pub async fn take_away(&self, command: Option<&str>) -> Result<String, Failure> {
+        let (name, (by_hand, _)) = (&self.place.name, self.kind.by_hand());
+        match (self.kind, command) {
+            (Kind::Handover, _) => {
+                self.target.ask(&Request::post("/handoff", &json!({}))).await?;
+                Ok(format!("{name} has handed over"))
+            }
+            (_, Some(command)) => self.run(command).await,
+            (_, None) => {
+                note(&format!("{name} leads: {by_hand}"));
+                Ok(format!("whoever runs this was asked to take {name} away"))
+            }
+        }
+    }
+
+    pub async fn bring_back(&self, command: Option<&str>) -> Result<String, Failure> {
+        let (name, (_, by_hand)) = (&self.place.name, self.kind.by_hand());
+        if let Some(command) = command {
+            return self.run(command).await;
+        }
+        note(&format!("{name}: {by_hand}"));
+        Ok(format!("whoever runs this was asked to bring {name} back"))
+    }
+
+    /// What it prints goes to stderr: stdout is the report's.
+    async fn run(&self, command: &str) -> Result<String, Failure> {
+        let Place { id, name, url, .. } = self.place;
+        // The name is for the environment alone: a shell must not read what somebody has called a node.
+        let command = command.replace("{id}", &id.to_string());
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(&command).stdin(Stdio::null()).stdout(stderr());
+        shell.env("ELDEST_NODE_ID", id.to_string()).env("ELDEST_NODE_NAME", name).env("ELDEST_NODE_URL", url);
+        let failed = |why: String| Failure::Command { command: command.clone(), why };
+        let status = match timeout(self.within, shell.kill_on_drop(true).status()).await {
+            Ok(status) => status.map_err(|error| failed(error.to_string()))?,
+            Err(_) => {
+                return Err(failed("it does not end; one that is to go on needs an & behind it".to_string()));
+            }
+        };
+        if !status.success() {
+            return Err(failed(status.to_string()));
+        }
+        Ok(command)
+    }
+}

@@ -1,0 +1,190 @@
+//! What a drill has shown, for people and for scripts.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::course::{Event, Outcome};
+use super::kind::Kind;
+use super::place::Place;
+use super::tally::Tally;
+use super::writers::{AllKept, Kept};
+use crate::cli::client::Target;
+use crate::cli::out::clean;
+use crate::cli::span::millis;
+use crate::cli::status::epoch_order;
+use crate::client::Request;
+
+/// A change of leader, as the cluster has written it down.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    epoch: String,
+    leader: String,
+    because: Value,
+    /// By the new leader's clock; none if it does not know.
+    leaderless_ms: Option<u64>,
+}
+
+/// Those after this epoch, oldest first. None that it could not be asked for are missed: the drill has its own figures.
+pub async fn told(target: &Target, after: &str) -> Vec<Change> {
+    let told = target.ask(&Request::get("/v1/explain/leader?limit=20")).await.unwrap_or_default();
+    let changes = told["changes"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().map(str::to_string);
+    let change = |change: &Value| {
+        let epoch = text(&change["epoch"]).filter(|epoch| epoch_order(epoch) > epoch_order(after))?;
+        let leader = text(&change["leader"]["name"]).unwrap_or_else(|| change["leader"].to_string());
+        let (because, leaderless_ms) = (change["because"].clone(), change["leaderless_ms"].as_u64());
+        Some(Change { epoch, leader, because, leaderless_ms })
+    };
+    changes.iter().rev().filter_map(change).collect()
+}
+
+#[derive(Debug, Serialize)]
+struct Role {
+    longest_without_holder_ms: u64,
+    held_by_several_ms: u64,
+    changed_hands: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    drill: Kind,
+    cluster: String,
+    mode: String,
+    node: Value,
+    epoch_before: String,
+    wrong: Vec<String>,
+    no_write_acknowledged_ms: u64,
+    longest_write_ms: u64,
+    writes: Kept,
+    writes_at_the_node: Kept,
+    role: Role,
+    changes: Vec<Change>,
+    events: Vec<Event>,
+}
+
+impl Report {
+    pub fn new(
+        kind: Kind,
+        place: &Place,
+        outcome: Outcome,
+        tally: &Tally,
+        kept: AllKept,
+        changes: Vec<Change>,
+    ) -> Report {
+        let role = Role {
+            longest_without_holder_ms: millis(tally.held_by_nobody),
+            held_by_several_ms: millis(tally.held_by_several),
+            changed_hands: tally.hands,
+        };
+        Report {
+            drill: kind,
+            cluster: place.cluster.clone(),
+            mode: place.mode.clone(),
+            node: json!({ "id": place.id, "name": place.name, "url": place.url }),
+            epoch_before: place.epoch.clone(),
+            wrong: wrong(&outcome, tally, &kept),
+            no_write_acknowledged_ms: millis(tally.silence),
+            longest_write_ms: millis(tally.longest_write),
+            writes: kept.anywhere,
+            writes_at_the_node: kept.there,
+            role,
+            changes,
+            events: outcome.events,
+        }
+    }
+
+    pub fn wrong(&self) -> &[String] {
+        &self.wrong
+    }
+
+    pub fn json(&self) -> Value {
+        json!(self)
+    }
+
+    pub fn text(&self) -> String {
+        let name = self.node["name"].as_str().unwrap_or_default();
+        let mut lines = vec![format!(
+            "drill {}: cluster {} ({}), {name} led",
+            self.drill.name(),
+            self.cluster,
+            self.mode
+        )];
+        for Event { at_ms, says } in &self.events {
+            lines.push(format!("{:>9.3} s  {says}", *at_ms as f64 / 1000.0));
+        }
+        for change in &self.changes {
+            let span = change.leaderless_ms.map_or("an unknown time".to_string(), |ms| format!("{ms} ms"));
+            lines.push(format!(
+                "leader     {} in epoch {}, after {span} without one",
+                change.leader, change.epoch
+            ));
+        }
+        lines.push(format!(
+            "silence    no write was acknowledged for {} ms; the longest took {} ms",
+            self.no_write_acknowledged_ms, self.longest_write_ms
+        ));
+        lines.push(format!("writes     {}", said(&self.writes)));
+        lines.push(format!("           by {name} itself: {}", said(&self.writes_at_the_node)));
+        let Role { longest_without_holder_ms, held_by_several_ms, changed_hands } = self.role;
+        lines.push(format!(
+            "role       held by several for {held_by_several_ms} ms, by nobody for {longest_without_holder_ms} ms at most; changed hands {changed_hands} times"
+        ));
+        match self.wrong.as_slice() {
+            [] => lines.push(
+                "well       nothing that was acknowledged is lost, and nobody held what another held"
+                    .to_string(),
+            ),
+            wrong => lines.extend(wrong.iter().map(|wrong| format!("wrong      {wrong}"))),
+        }
+        clean(&lines.join("\n"))
+    }
+}
+
+fn said(kept: &Kept) -> String {
+    let Kept { acknowledged, lost, refused, doubtful, took_effect, unread } = kept;
+    let unread = if *unread > 0 { format!(", {unread} documents could not be read") } else { String::new() };
+    format!(
+        "{acknowledged} acknowledged, {lost} of them lost; {refused} refused, {doubtful} in doubt ({took_effect} carried out){unread}"
+    )
+}
+
+/// What must not be, whatever fails.
+fn wrong(outcome: &Outcome, tally: &Tally, kept: &AllKept) -> Vec<String> {
+    let lost = kept.anywhere.lost + kept.there.lost;
+    let unread = kept.anywhere.unread + kept.there.unread;
+    let all = [
+        (lost > 0, format!("{lost} acknowledged writes are lost")),
+        (
+            unread > 0,
+            format!("{unread} documents could not be read at the end, so nobody knows what is in them"),
+        ),
+        (!tally.held_by_several.is_zero(), "several held one role at the same time".to_string()),
+        (!outcome.another_led, "no other node led and took writes in time".to_string()),
+        (outcome.is_back == Some(false), "the node did not come back in time".to_string()),
+    ];
+    all.into_iter().filter_map(|(is_so, what)| is_so.then_some(what)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn outcome() -> Outcome {
+        Outcome { another_led: true, is_back: Some(true), ..Outcome::default() }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let (tally, kept) = (Tally::new(), AllKept::default());
+        assert_eq!(wrong(&outcome(), &tally, &kept), Vec::<String>::new());
+        let lost = AllKept { there: Kept { lost: 2, ..Kept::default() }, ..kept };
+        assert_eq!(wrong(&outcome(), &tally, &lost), ["2 acknowledged writes are lost"]);
+        let mut several = Tally::new();
+        several.sampled(Duration::from_millis(1), &[0, 1]);
+        assert_eq!(wrong(&outcome(), &several, &kept), ["several held one role at the same time"]);
+        let alone = Outcome { another_led: false, is_back: Some(false), ..Outcome::default() };
+        assert_eq!(wrong(&alone, &tally, &kept).len(), 2);
+    }
+}

@@ -1,0 +1,41 @@
+//! `eldest man`: a page for `eldest` and one for each of its commands.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Command, Parser};
+use clap_mangen::Man;
+
+use super::exit::Failure;
+use super::out::print;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest man /usr/local/share/man/man1")]
+pub struct Args {
+    /// The folder that they are written to; it is made if it is not there
+    dir: PathBuf,
+}
+
+pub fn run(args: &Args, mut command: Command) -> Result<(), Failure> {
+    command.build();
+    fs::create_dir_all(&args.dir).map_err(Failure::file(&args.dir))?;
+    let mut written = 0;
+    for page in std::iter::once(&command).chain(command.get_subcommands()) {
+        if page.get_name() == "help" {
+            continue;
+        }
+        let name = match page.get_name() {
+            "eldest" => "eldest".to_string(),
+            name => format!("eldest-{name}"),
+        };
+        let path = args.dir.join(format!("{name}.1"));
+        let mut text = Vec::new();
+        let page = page.clone().display_name(name);
+        Man::new(page).render(&mut text).map_err(Failure::file(&path))?;
+        fs::write(&path, text).map_err(Failure::file(&path))?;
+        written += 1;
+    }
+    print(&format!("{written} pages in {}", args.dir.display()))
+}

@@ -1,0 +1,115 @@
+//! How an answer is printed: in words for people, or as what the cluster said, in the form that a script reads.
+
+use clap::{ArgMatches, ValueEnum};
+use serde_json::{Value, json};
+
+use super::exit::Failure;
+use super::out::print;
+use super::yaml::yaml;
+
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Output {
+    /// How the answer is printed: for people, or as JSON, a JSON value a line, or YAML for scripts; so is a refusal, on stderr
+    #[arg(
+        long,
+        short,
+        value_enum,
+        default_value = "table",
+        hide_possible_values = true,
+        value_name = "table|json|jsonl|yaml"
+    )]
+    output: Form,
+    /// The same as --output json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    #[default]
+    Table,
+    Json,
+    Jsonl,
+    Yaml,
+}
+
+impl Output {
+    /// One thing, for people as `text` puts it.
+    pub fn show(&self, said: &Value, text: impl FnOnce(&Value) -> String) -> Result<(), Failure> {
+        match self.form() {
+            Form::Table => print(&text(said)),
+            Form::Json | Form::Jsonl => print(&said.to_string()),
+            Form::Yaml => print(&yaml(said)),
+        }
+    }
+
+    /// Many of a kind, for people as `table` puts them.
+    pub fn list(&self, items: Vec<Value>, table: impl FnOnce(&[Value]) -> String) -> Result<(), Failure> {
+        match self.form() {
+            Form::Table => print(&table(&items)),
+            Form::Jsonl if items.is_empty() => Ok(()),
+            Form::Jsonl => print(&items.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")),
+            Form::Json | Form::Yaml => self.show(&json!({ "items": items }), Value::to_string),
+        }
+    }
+
+    /// What was done, for people in one sentence.
+    pub fn done(&self, said: &Value, sentence: impl FnOnce() -> String) -> Result<(), Failure> {
+        self.show(said, |_| sentence())
+    }
+
+    fn form(&self) -> Form {
+        if self.json { Form::Json } else { self.output }
+    }
+}
+
+/// Whether a script reads what this subcommand, or one of its own, says.
+pub fn is_for_scripts(matches: &ArgMatches) -> bool {
+    let json = matches.try_get_one::<bool>("json").ok().flatten().is_some_and(|json| *json);
+    let form = matches.try_get_one::<Form>("output").ok().flatten();
+    let here = json || form.is_some_and(|form| *form != Form::Table);
+    here || matches.subcommand().is_some_and(|(_, matches)| is_for_scripts(matches))
+}
+
+/// The same of words that could not be understood.
+pub fn are_for_scripts(words: &[String]) -> bool {
+    let is_form = |form: &str| Form::from_str(form, false).is_ok_and(|form| form != Form::Table);
+    words.iter().enumerate().any(|(place, word)| match word.as_str() {
+        "--json" => true,
+        "--output" | "-o" => words.get(place + 1).is_some_and(|form| is_form(form)),
+        word => word.strip_prefix("--output=").or(word.strip_prefix("-o")).is_some_and(is_form),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        output: Output,
+    }
+
+    #[test]
+    fn scripts_are_told_from_people() {
+        for (line, expected) in [
+            ("x", false),
+            ("x --output table", false),
+            ("x --json", true),
+            ("x --output json", true),
+            ("x -o yaml", true),
+            ("x -ojsonl", true),
+            ("x --output=yaml", true),
+        ] {
+            let matches = Typed::command().try_get_matches_from(line.split(' ')).expect(line);
+            assert_eq!(is_for_scripts(&matches), expected, "{line}");
+            let words: Vec<String> = line.split(' ').map(str::to_string).collect();
+            assert_eq!(are_for_scripts(&words), expected, "{line}");
+        }
+        assert!(Typed::try_parse_from(["x", "--json", "-o", "yaml"]).is_err());
+        assert!(!are_for_scripts(&["x".to_string(), "-o".to_string()]));
+    }
+}

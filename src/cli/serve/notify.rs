@@ -1,0 +1,236 @@
+//! What the service manager that started this process is told, by the protocol of `sd_notify`: that calls are taken, who leads, that
+//! the loop goes on, and that the node ends. Where nobody wants to be told, nothing happens.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::driver::Handle;
+use crate::driver::api::Status;
+
+/// Where nobody watches, the status is brought up to date so often.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// Three chances within the time after which the manager ends a process that says nothing.
+const FEEDS: u32 = 3;
+
+/// A status line is for people: no cluster's names make it longer than this.
+const STATUS_MOST: usize = 200;
+
+#[derive(Debug)]
+pub struct Notify {
+    socket: UnixDatagram,
+    manager: SocketAddr,
+    /// How long the manager bears silence, if it watches.
+    watchdog: Option<Duration>,
+}
+
+impl Notify {
+    /// By the variables that a service manager sets. None if there is none, or its socket cannot be used, which is told of.
+    pub fn from_environment() -> Option<Notify> {
+        let name = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty())?;
+        let text = |name: &str| std::env::var(name).ok();
+        let watchdog =
+            watchdog(text("WATCHDOG_USEC").as_deref(), text("WATCHDOG_PID").as_deref(), std::process::id());
+        match Notify::to(&name, watchdog) {
+            Ok(notify) => Some(notify),
+            Err(error) => {
+                tracing::warn!(%error, socket = %name.display(), "the service manager cannot be told anything");
+                None
+            }
+        }
+    }
+
+    fn to(name: &OsStr, watchdog: Option<Duration>) -> std::io::Result<Notify> {
+        let socket = UnixDatagram::unbound()?;
+        // A manager that reads nothing must not hold this process up.
+        socket.set_nonblocking(true)?;
+        Ok(Notify { socket, manager: address(name)?, watchdog })
+    }
+
+    pub fn ready(&self) {
+        self.tell("READY=1\nSTATUS=takes calls");
+    }
+
+    pub fn stopping(&self) {
+        self.tell("STOPPING=1\nSTATUS=hands over and ends");
+    }
+
+    /// Until the loop has ended. Each feed of the watchdog is an answer of the loop: one that stands still feeds nobody.
+    pub async fn follow(&self, handle: &Handle) {
+        self.follow_by(|| handle.status()).await;
+    }
+
+    async fn follow_by<F: Future<Output = Option<Status>>>(&self, ask: impl Fn() -> F) {
+        let every = self.watchdog.map_or(LOOK_EVERY, |watchdog| watchdog / FEEDS);
+        let mut told = String::new();
+        while let Some(status) = ask().await {
+            let line = in_words(&status);
+            let mut lines = Vec::new();
+            if self.watchdog.is_some() {
+                lines.push("WATCHDOG=1".to_string());
+            }
+            if line != told {
+                // That it is ready is said again: a manager that had no room for it the first time would wait for it, and end this process.
+                lines.extend(["READY=1".to_string(), format!("STATUS={line}")]);
+            }
+            if lines.is_empty() || self.tell(&lines.join("\n")) {
+                told = line;
+            }
+            sleep(every).await;
+        }
+    }
+
+    /// Whether there was room for it. A manager that has gone, or reads too slowly, is no reason to do anything else.
+    fn tell(&self, text: &str) -> bool {
+        self.socket.send_to_addr(text.as_bytes(), &self.manager).is_ok()
+    }
+}
+
+/// A path, or behind an `@` a name that is in no file system.
+fn address(name: &OsStr) -> std::io::Result<SocketAddr> {
+    #[cfg(target_os = "linux")]
+    if let Some(name) = name.as_bytes().strip_prefix(b"@") {
+        use std::os::linux::net::SocketAddrExt;
+        return SocketAddr::from_abstract_name(name);
+    }
+    SocketAddr::from_pathname(Path::new(name))
+}
+
+/// None: nobody watches, or another process is meant.
+fn watchdog(usec: Option<&str>, pid: Option<&str>, me: u32) -> Option<Duration> {
+    let meant = pid.is_none_or(|pid| pid.parse() == Ok(me));
+    let usec = usec?.parse().ok().filter(|usec| *usec > 0 && meant)?;
+    Some(Duration::from_micros(usec))
+}
+
+fn in_words(status: &Status) -> String {
+    let name = |id: u32| {
+        let member = status.members.iter().find(|member| member.id == id);
+        member.map_or_else(|| format!("node {id}"), |member| member.name.clone())
+    };
+    let text = match &status.leader {
+        Some(leader) => format!("{} leads in epoch {}", name(leader.id), status.epoch),
+        None => "nobody leads".to_string(),
+    };
+    text.chars().filter(|c| !c.is_control()).take(STATUS_MOST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::os::linux::net::SocketAddrExt;
+
+    use super::*;
+    use crate::driver::api::{LeaderStatus, NodeStatus};
+
+    const WATCHDOG: Duration = Duration::from_secs(9);
+
+    fn status(leader: Option<u32>) -> Status {
+        Status {
+            cluster: "c".into(),
+            mode: "safe",
+            node: NodeStatus { id: 1, name: "a".into() },
+            role: "follower",
+            leader: leader.map(|id| LeaderStatus { id, url: String::new() }),
+            epoch: "7.1".into(),
+            commit_index: 0,
+            applied_index: 0,
+            last_index: 0,
+            snapshot_id: 0,
+            digest: String::new(),
+            state_bytes: 0,
+            state_bytes_most: 0,
+            admitted: true,
+            replaced: false,
+            heir: None,
+            service_down: false,
+            disk_full: false,
+            cluster_id: None,
+            remark: None,
+            members: Vec::new(),
+        }
+    }
+
+    /// A manager of this name, and what tells it.
+    fn manager(name: &str, watchdog: Option<Duration>) -> (UnixDatagram, Notify) {
+        let name = format!("eldest-notify-{name}-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        let manager = UnixDatagram::bind_addr(&address).expect("a socket");
+        manager.set_nonblocking(true).expect("a socket");
+        let notify = Notify::to(OsStr::new(&format!("@{name}")), watchdog).expect("a socket");
+        (manager, notify)
+    }
+
+    fn told(manager: &UnixDatagram) -> Vec<String> {
+        let mut bytes = [0; 1024];
+        let next =
+            || manager.recv(&mut bytes).ok().map(|n| String::from_utf8_lossy(&bytes[..n]).into_owned());
+        std::iter::from_fn(next).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_feed_is_an_answer_of_the_loop() {
+        let (manager, notify) = manager("answers", Some(WATCHDOG));
+        let asked = Cell::new(0);
+        let ask = || async {
+            asked.set(asked.get() + 1);
+            match asked.get() {
+                1 => Some(status(None)),
+                2 | 3 => Some(status(Some(2))),
+                // It stands still from now on.
+                _ => std::future::pending().await,
+            }
+        };
+        let followed = tokio::time::timeout(WATCHDOG * 10, notify.follow_by(ask)).await;
+        assert!(followed.is_err(), "the loop has not ended");
+        assert_eq!(
+            told(&manager),
+            [
+                "WATCHDOG=1\nREADY=1\nSTATUS=nobody leads",
+                "WATCHDOG=1\nREADY=1\nSTATUS=node 2 leads in epoch 7.1",
+                "WATCHDOG=1"
+            ]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_nobody_watches_only_news_are_told_until_the_loop_ends() {
+        let (manager, notify) = manager("news", None);
+        let asked = Cell::new(0);
+        notify
+            .follow_by(|| async {
+                asked.set(asked.get() + 1);
+                (asked.get() < 4).then(|| status(Some(1)))
+            })
+            .await;
+        assert_eq!(told(&manager), ["READY=1\nSTATUS=node 1 leads in epoch 7.1"]);
+    }
+
+    #[test]
+    fn a_manager_that_has_gone_is_no_failure() {
+        let (manager, notify) = manager("gone", None);
+        drop(manager);
+        notify.ready();
+    }
+
+    #[test]
+    fn who_watches_whom() {
+        assert_eq!(watchdog(Some("2000000"), None, 7), Some(Duration::from_secs(2)));
+        assert_eq!(watchdog(Some("2000000"), Some("7"), 7), Some(Duration::from_secs(2)));
+        for (usec, pid) in [
+            (None, None),
+            (Some("0"), None),
+            (Some("x"), None),
+            (Some("1"), Some("8")),
+            (Some("1"), Some("")),
+        ] {
+            assert_eq!(watchdog(usec, pid, 7), None, "{usec:?} {pid:?}");
+        }
+        assert!(address(OsStr::new(&"x".repeat(200))).is_err());
+    }
+}

@@ -1,0 +1,103 @@
+//! `eldest top`: the nodes, the rate of writes, the roles and what happens, again and again, on one screen.
+//!
+//! It asks what `status`, `role list` and `feed` ask, and keeps nothing but the figures of the look before.
+
+mod events;
+mod frame;
+mod rates;
+mod screen;
+
+use std::time::Duration;
+
+use clap::Parser;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::client::Target;
+use super::exit::Failure;
+use super::signals::Signals;
+use super::span::span;
+use super::status::{gather, table_of};
+use crate::client::{Client, Request};
+use events::Events;
+use frame::Frame;
+use rates::{Figures, Rates};
+use screen::Screen;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest top
+  eldest top --every 5s
+  eldest top --count 2
+
+Ctrl-C ends it. Where the output is no terminal it prints one block after the other. What the token may not see is left out.")]
+pub struct Args {
+    /// How often to look
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "1s")]
+    every: Duration,
+    /// End after so many looks
+    #[arg(long)]
+    count: Option<u64>,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// More often, and a look would not be over when the next one begins.
+const EVERY_LEAST: Duration = Duration::from_millis(200);
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    // Nobody to ask at the beginning is a failure; later it is what is shown.
+    let mut seen = gather(&args.target).await.map(|cluster| (table_of(&cluster), leader_url(&cluster)))?;
+    let events = Events::follow(client(&args.target)?);
+    let mut signals = Signals::with_hangup().map_err(Failure::NoRuntime)?;
+    let mut screen = Screen::open()?;
+    let mut rates = Rates::default();
+    let mut ticks = interval(args.every.max(EVERY_LEAST));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut left = args.count.unwrap_or(u64::MAX);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = signals.next() => return Ok(()),
+        }
+        let look = async {
+            match gather(&args.target).await {
+                Ok(cluster) => seen = (table_of(&cluster), leader_url(&cluster)),
+                Err(failure) => seen = (format!("{failure}\n"), None),
+            }
+            let figures = figures(&args.target, seen.1.as_deref()).await;
+            let roles = args.target.ask(&Request::get("/v1/roles?limit=1000")).await;
+            let roles = roles.ok().and_then(|page| page["items"].as_array().cloned());
+            let (status, rate, events) = (seen.0.clone(), rates.of(Instant::now(), figures), events.newest());
+            Frame { status, rate, roles, events }
+        };
+        let frame = tokio::select! {
+            frame = look => frame,
+            _ = signals.next() => return Ok(()),
+        };
+        screen.show(&frame)?;
+        left -= 1;
+        if left == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn leader_url(cluster: &super::status::Cluster) -> Option<String> {
+    cluster.view.leader.as_ref().map(|leader| leader.url.clone())
+}
+
+/// The leader's own, as it tells them to whoever watches over it.
+async fn figures(target: &Target, leader: Option<&str>) -> Option<Figures> {
+    let first = target.url.first()?;
+    let url = crate::client::alike(leader?, first);
+    let answer = target.caller().ok()?.at(&url, &Request::get("/metrics")).await.ok()?;
+    let text = answer.taken().ok()?.body;
+    Figures::read(&url, &String::from_utf8_lossy(&text))
+}
+
+fn client(target: &Target) -> Result<Client, Failure> {
+    let builder = Client::builder(target.url.clone()).tls(target.tls.files());
+    let builder = target.credential()?.into_iter().fold(builder, |builder, token| builder.token(token));
+    builder.build().map_err(|error| Failure::Usage { what: error.to_string() })
+}

@@ -1,0 +1,95 @@
+//! What happens in the cluster, as long as somebody looks.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::client::{Client, FeedEvent, FeedOptions};
+
+/// More than a screen has lines for.
+const KEPT_MOST: usize = 50;
+
+/// After an outage that the feed did not outlast.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// All but what programs write: that is a rate, and too much to read.
+const KINDS: [&str; 14] = [
+    "new_leader",
+    "new_state",
+    "election_started",
+    "election_completed",
+    "role_acquired",
+    "role_lost",
+    "process_registered",
+    "process_removed",
+    "conflict",
+    "service_down",
+    "service_up",
+    "members_changed",
+    "merge_called_off",
+    "token_revoked",
+];
+
+#[derive(Debug)]
+pub struct Events {
+    kept: Arc<Mutex<VecDeque<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Events {
+    pub fn follow(client: Client) -> Events {
+        let kept = Arc::new(Mutex::new(VecDeque::new()));
+        let task = tokio::spawn(read(client, kept.clone()));
+        Events { kept, task }
+    }
+
+    /// The newest first.
+    pub fn newest(&self) -> Vec<String> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn read(client: Client, kept: Arc<Mutex<VecDeque<String>>>) {
+    let keep = |line: String| {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT_MOST {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    };
+    let kinds: Vec<String> = KINDS.iter().map(ToString::to_string).collect();
+    loop {
+        let options = FeedOptions { kinds: kinds.clone(), ..FeedOptions::default() };
+        let ended = match client.feed(options).await {
+            Ok(mut feed) => loop {
+                match feed.next().await {
+                    Ok(event) => keep(line(&event)),
+                    Err(error) => break error,
+                }
+            },
+            Err(error) => error,
+        };
+        keep(format!("the feed cannot be read: {ended}"));
+        sleep(TRY_AGAIN).await;
+    }
+}
+
+/// The kind, and what it is about.
+fn line(event: &FeedEvent) -> String {
+    let about = ["role", "id", "instance_id", "epoch", "reason", "key", "name", "election"];
+    let words = about.iter().filter_map(|name| {
+        let value = event.members.get(*name)?;
+        Some(value.as_str().map_or_else(|| value.to_string(), str::to_string))
+    });
+    let words: Vec<String> = words.collect();
+    format!("{:<20} {}", event.kind, words.join("  "))
+}

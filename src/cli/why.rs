@@ -1,0 +1,158 @@
+//! `eldest why`: what has happened, and what would happen, in sentences.
+
+mod json;
+mod leader;
+mod node;
+mod subject;
+
+use clap::Parser;
+use serde_json::Value;
+
+use super::client::Target;
+use super::exit::Failure;
+use super::out::clean;
+use super::output::Output;
+use super::status;
+use crate::client::{Request, encoded};
+use json::{list, silent, text};
+use subject::Subject;
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest why
+  eldest why leader --changes 3
+  eldest why role/billing
+  eldest why node/node-3
+  eldest why conflict/doc:app/config:8.2@41
+  eldest why call/4f2a-1
+
+The request id of a refused call stands in its answer, as request_id and as the header X-Request-Id. Times are those of
+each node's own clock.")]
+pub struct Args {
+    /// leader, role/NAME, node/NAME, conflict/ID or call/REQUEST-ID
+    #[arg(default_value = "leader", value_parser = subject::parse)]
+    what: Subject,
+    /// How many changes of leader are told, newest first
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    changes: u16,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub async fn run(args: &Args) -> Result<(), Failure> {
+    let target = &args.target;
+    let (told, lines): (Value, fn(&Value) -> Vec<String>) = match &args.what {
+        Subject::Leader => {
+            let path = format!("/v1/explain/leader?limit={}", args.changes);
+            (target.ask(&Request::get(path)).await?, leader::lines)
+        }
+        Subject::Role(role) => {
+            let path = format!("/v1/explain/roles/{}", encoded(role));
+            (target.ask(&Request::get(path)).await?, role_lines)
+        }
+        Subject::Call(id) => {
+            let path = format!("/v1/explain/calls/{}", encoded(id));
+            (target.ask(&Request::get(path)).await?, call_lines)
+        }
+        Subject::Conflict(id) => {
+            let path = format!("/v1/conflicts/{}", encoded(id));
+            (target.ask(&Request::get(path)).await?, conflict_lines)
+        }
+        Subject::Node(wanted) => (node::told(&status::gather(target).await?, wanted)?, node::lines),
+    };
+    args.output.show(&told, |told| lines(told).iter().map(|line| clean(line) + "\n").collect())
+}
+
+fn role_lines(told: &Value) -> Vec<String> {
+    let role = text(told, "role");
+    let holder = &told["holder"];
+    let mut lines = vec![match holder.is_null() {
+        true => format!("Nobody holds {role}."),
+        false => format!("{} holds {role}, with the token {}.", text(holder, "instance_id"), holder["token"]),
+    }];
+    match told["waiting"].as_u64() {
+        Some(0) => lines.push("Nobody waits for it.".to_string()),
+        Some(1) => lines.push("1 waits for it.".to_string()),
+        Some(count) => lines.push(format!("{count} wait for it.")),
+        None => {}
+    }
+    let turns = list(told, "turns");
+    match turns.is_empty() {
+        true => lines.push("Nothing is known of who held it before.".to_string()),
+        false => lines.push("\nNewest first:".to_string()),
+    }
+    lines.extend(turns.iter().rev().map(|turn| format!("  {}  {}", text(turn, "at"), text(turn, "says"))));
+    lines
+}
+
+fn call_lines(told: &Value) -> Vec<String> {
+    let calls = list(told, "refused");
+    let mut lines = Vec::new();
+    if calls.is_empty() {
+        lines.push(format!(
+            "No node knows of a refusal with the request id {}: it was not refused, or too long ago, or the node has restarted since.",
+            text(told, "request_id")
+        ));
+    }
+    for call in calls {
+        lines.push(format!(
+            "{}  node {} refused {} {} with {} ({}): {}",
+            text(call, "at"),
+            call["node"],
+            text(call, "method"),
+            text(call, "path"),
+            call["status"],
+            text(call, "code"),
+            text(call, "detail")
+        ));
+        let again = "The same call may well succeed later.";
+        let never = "It is refused for as long as that is so.";
+        lines.push(if call["retryable"] == true { again } else { never }.to_string());
+    }
+    lines.extend(silent(told));
+    lines
+}
+
+fn conflict_lines(told: &Value) -> Vec<String> {
+    let (table, key) = (text(told, "kind"), text(told, "key"));
+    vec![
+        format!(
+            "Both sides of a split changed the {table} {key}, and one value stayed when they became one."
+        ),
+        format!("Kept: {}", told["kept"]),
+        format!("Lost: {}", told["lost"]),
+        format!("Put the lost one back: eldest conflicts apply {}", text(told, "id")),
+        format!("Forget it:             eldest conflicts drop {}", text(told, "id")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_role_is_told_in_sentences() {
+        let told = json!({"role": "x", "holder": {"instance_id": "a", "token": 7}, "waiting": 2, "turns": [
+            {"at": "T1", "says": "b did not renew it in time (token 6)"}, {"at": "T2", "says": "a got it, with the token 7"}]});
+        let lines = role_lines(&told);
+        assert_eq!(lines[0], "a holds x, with the token 7.");
+        assert_eq!(lines[1], "2 wait for it.");
+        assert_eq!(lines[3], "  T2  a got it, with the token 7");
+        let nobody = role_lines(&json!({"role": "x", "holder": null, "waiting": 0, "turns": []}));
+        assert_eq!(nobody[0], "Nobody holds x.");
+        assert_eq!(nobody[2], "Nothing is known of who held it before.");
+    }
+
+    #[test]
+    fn a_call_that_nobody_knows_is_told_so() {
+        let told = json!({"request_id": "r1", "refused": [], "silent": [{"name": "node-3", "why": "it cannot be connected to"}]});
+        let lines = call_lines(&told);
+        assert!(lines[0].starts_with("No node knows of a refusal with the request id r1"), "{lines:?}");
+        assert_eq!(lines[1], "node-3 was not heard: it cannot be connected to.");
+    }
+}

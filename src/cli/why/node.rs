@@ -1,0 +1,59 @@
+//! What is the matter with one node, by its own word and by the leader's.
+
+use serde_json::{Value, json};
+
+use super::json::{list, text};
+use crate::cli::exit::Failure;
+use crate::cli::status::{Cluster, Member};
+
+/// `wanted` is its id or its name.
+pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
+    let is_wanted = |member: &&Member| member.name == wanted || member.id.to_string() == wanted;
+    let Some(member) = cluster.view.members.iter().find(is_wanted) else {
+        let names = cluster.view.members.iter().map(|member| member.name.clone()).collect();
+        return Err(Failure::NoSuchNode { wanted: wanted.to_string(), names });
+    };
+    let mut says = Vec::new();
+    match cluster.nodes.get(&member.id) {
+        Some(Ok(report)) => {
+            says.push(match (report.role.as_str(), &report.leader) {
+                ("leader", _) => format!("it leads, in epoch {}", report.epoch),
+                (_, Some(leader)) => format!("it follows node {}, in epoch {}", leader.id, report.epoch),
+                (_, None) => "it knows no leader".to_string(),
+            });
+            if report.replaced {
+                says.push(
+                    "another disk has its seat; if two machines run under its id, stop one".to_string(),
+                );
+            } else if report.admitted == Some(false) {
+                says.push("its disk may have forgotten what it promised: it does not count until a leader has let it in".to_string());
+            }
+            if report.disk_full {
+                says.push("its disk is full: make room".to_string());
+            }
+            says.extend(report.remark.clone());
+        }
+        Some(Err(why)) => says.push(format!("it does not answer: {why}")),
+        None => says.push("it was not asked: the node that answered does not know its address".to_string()),
+    }
+    if member.votes == Some(false) {
+        says.push("it only learns so far: it votes once it has what the cluster has".to_string());
+    }
+    says.extend(
+        member
+            .trouble
+            .as_ref()
+            .map(|trouble| format!("calls between it and node {}: {trouble}", cluster.view.node.id)),
+    );
+    if let Some(lag) = member.lag.filter(|lag| *lag > 0) {
+        says.push(format!("it lacks {lag} records of the leader's log"));
+    }
+    Ok(json!({"node": {"id": member.id, "name": member.name, "url": member.url}, "says": says}))
+}
+
+pub fn lines(told: &Value) -> Vec<String> {
+    let node = &told["node"];
+    let head = format!("{} ({}):", text(node, "name"), text(node, "url"));
+    let says = list(told, "says").iter().filter_map(Value::as_str);
+    std::iter::once(head).chain(says.map(|said| format!("  {said}"))).collect()
+}

@@ -1,0 +1,30 @@
+// What merges overrode: both values side by side, put back or let go.
+
+import { encode, order } from "./api.js";
+import { ask, button, h, short } from "./dom.js";
+import { listing } from "./data.js";
+
+const side = (title, one) => h("div", {}, h("h3", {}, title),
+  h("p", { class: "faint" }, `written on the side of node ${one.node}, in epoch ${one.epoch}`), h("pre", {}, JSON.stringify(one.value, null, 2)));
+
+export function conflicts() {
+  const place = h("section", { "aria-live": "polite" });
+  function open(one, reload) {
+    const settle = (word, question) => ask(question, h("p", {}, one.id), word === "apply" ? "Put it back" : "Let it go", async () => {
+      await order("POST", `/v1/conflicts/${encode(one.id)}/${word}`);
+      place.replaceChildren(h("p", {}, "Done."));
+      await reload();
+    }, true);
+    place.replaceChildren(h("h3", {}, one.id), h("div", { class: "sides" }, side("Kept", one.kept), side("Lost", one.lost)),
+      h("div", { class: "row" },
+        button("Put the lost value back", () => settle("apply", "Write the lost value over what stands there?")),
+        button("Let the lost value go", () => settle("drop", "Forget the value that lost?"), { class: "danger" })));
+  }
+  const list = listing({
+    caption: "Values that lost when two sides became one (available mode)", path: "/v1/conflicts", prefix: false,
+    heads: ["id", "kept", "lost", "when", "compare"],
+    row: (one, load) => [one.id, short(one.kept.value), short(one.lost.value), one.at, button("Compare", () => open(one, load), { "aria-label": `Compare ${one.id}` })],
+  });
+  list.element.append(place);
+  return list;
+}

@@ -1,0 +1,74 @@
+// Hand-over, changes of members and backups: an operator's orders, each of which asks first.
+
+import { Refused, metrics, order, send } from "./api.js";
+import { ask, button, field, h, refresh, table } from "./dom.js";
+
+// A refusal says what is missing better than a button that is not there.
+async function tried(said, work) {
+  said.textContent = "";
+  try { await work(); } catch (error) {
+    const needs = error instanceof Refused && (error.status === 401 || error.status === 403);
+    said.textContent = needs ? `${error.message}. Sign in with a token that has the grant "order".` : error.message;
+  }
+}
+
+export function orders(state) {
+  const place = h("div");
+  const said = h("p", { role: "alert" });
+  const confirmed = (title, text, yes, work) => ask(title, h("p", {}, text), yes, () => tried(said, work), true);
+  const lead = (member) => confirmed(`Hand leadership to ${member.name}?`, "Writes pause for some milliseconds.", "Hand over",
+    () => order("POST", "/elect", { node_idx: member.id }));
+  const remove = (member) => confirmed(`Remove ${member.name} from the cluster?`,
+    "It ends by itself, and its data directory counts no more. Fewer nodes may fail from then on.", "Remove",
+    () => order("POST", "/v1/members", { remove: member.id }));
+  const id = h("input", { name: "id", type: "number", min: 1, required: true });
+  const address = h("input", { name: "address", required: true, placeholder: "10.0.0.4:9000" });
+  const add = h("form", { onsubmit: (event) => {
+    event.preventDefault();
+    confirmed(`Add node ${id.value}?`, "It learns what the cluster has, and votes when it has caught up.", "Add",
+      () => order("POST", "/v1/members", { add: { id: Number(id.value), address: address.value } }));
+  } }, field("Index of the new node", id), field("Its address", address), h("button", { type: "submit" }, "Add the node"));
+  return {
+    element: h("div", {}, said, place, h("h3", {}, "Add a node"), add),
+    every: 1000,
+    async load() {
+      const { status } = state;
+      if (!status) return;
+      const leader = status.leader?.id;
+      refresh(place, table("Members", ["node", "address", "votes", "leadership", "membership"], status.members.map((member) => [
+        member.name, member.url, member.votes ? "yes" : "learns",
+        button("Hand over", () => lead(member), { disabled: member.id === leader, "aria-label": `Hand over to ${member.name}` }),
+        button("Remove", () => remove(member), { class: "danger", "aria-label": `Remove ${member.name}` }),
+      ])));
+    },
+  };
+}
+
+export function backups() {
+  const place = h("div");
+  const said = h("p", { role: "alert" });
+  const download = () => tried(said, async () => {
+    const response = await send("GET", "/v1/backup", { signal: AbortSignal.timeout(600_000) });
+    const url = URL.createObjectURL(await response.blob());
+    const link = h("a", { href: url, download: `eldest-${new Date().toISOString().replaceAll(":", "")}.backup` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  });
+  return {
+    element: h("div", {}, place, h("h3", {}, "A backup now"), h("p", {}, "The whole state, as one text. To take one in again: eldest restore FILE."),
+      button("Download a backup", download), said),
+    every: 5000,
+    async load() {
+      const found = await metrics();
+      const every = found.get("eldest_backup_every_seconds") ?? 0;
+      const last = found.get("eldest_backup_last_success_timestamp_seconds") ?? 0;
+      const rows = every === 0 ? [["schedule", "none: [backup] in the configuration keeps copies"]] : [
+        ["a copy every", `${every} s`],
+        ["last success", last ? new Date(last * 1000).toISOString() : "not since the start"],
+        ["size of the last copy", `${found.get("eldest_backup_bytes") ?? 0} bytes`],
+        ["failures since the start", `${found.get("eldest_backup_failures_total") ?? 0}`],
+      ];
+      refresh(place, table("Copies that this node keeps by itself", ["what", "how"], rows));
+    },
+  };
+}

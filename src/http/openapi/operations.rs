@@ -1,0 +1,129 @@
+//! Every operation, in a line each: what it is for, its query, its body and its answer. Bodies and answers are names of schemas.
+
+/// An operation of the API, as it is written down.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub about: &'static str,
+    /// Names of parameters, with blanks between them.
+    pub query: &'static str,
+    /// None: it takes none.
+    pub body: Option<&'static str>,
+    pub status: u16,
+    pub answer: Answer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Json(&'static str),
+    Text,
+    Html,
+    /// Server-sent events, or lines of JSON with `format=ndjson`: it has no end.
+    Stream,
+    Empty,
+}
+
+use Answer::{Empty, Html, Json, Stream, Text};
+
+const fn get(path: &'static str, about: &'static str, query: &'static str, answer: Answer) -> Operation {
+    Operation { method: "GET", path, about, query, body: None, status: 200, answer }
+}
+
+const fn post(
+    path: &'static str,
+    about: &'static str,
+    query: &'static str,
+    body: Option<&'static str>,
+    answer: Answer,
+) -> Operation {
+    Operation { method: "POST", path, about, query, body, status: 200, answer }
+}
+
+const fn delete(path: &'static str, about: &'static str, answer: Answer) -> Operation {
+    Operation { method: "DELETE", path, about, query: "forward", body: None, status: 200, answer }
+}
+
+const fn put(
+    path: &'static str,
+    about: &'static str,
+    query: &'static str,
+    body: &'static str,
+    answer: Answer,
+) -> Operation {
+    Operation { method: "PUT", path, about, query, body: Some(body), status: 200, answer }
+}
+
+const READ: &str = "level forward";
+const PAGE: &str = "level forward prefix limit after";
+
+/// In the order of the documentation.
+#[rustfmt::skip]
+pub const OPERATIONS: [Operation; 66] = [
+    get("/", "What there is: a page for browsers, a text for everything else", "", Text),
+    get("/ui/{file}", "The files of the dashboard", "", Html),
+    get("/openapi.json", "This description", "", Json("Anything")),
+    get("/livez", "The process takes calls", "", Text),
+    get("/readyz", "A linear read succeeds through this node within a second", "", Json("Ready")),
+    get("/leader", "Whether this node leads, by its lease", "", Json("Leads")),
+    get("/metrics", "Metrics for Prometheus", "", Text),
+    get("/v1/status", "The cluster, as this node sees it", "", Json("Status")),
+    get("/v1/diagnostics", "What eldest doctor asks each node for", "", Json("Anything")),
+    get("/v1/members", "Who belongs to the cluster", "", Json("Members")),
+    post("/v1/members", "Adds a node, removes one, or moves one", "forward", Some("MemberChange"), Json("Members")),
+    get("/v1/explain/leader", "Who leads and why, and who would be next", "level limit", Json("Explained")),
+    get("/v1/explain/roles/{role}", "Who holds a role, and what became of it", READ, Json("ExplainedRole")),
+    get("/v1/explain/calls/{id}", "What a call was refused for", "level", Json("ExplainedCall")),
+    post("/v1/commands", "One command, or an array of them as one atomic batch", "forward", Some("Commands"), Json("Written")),
+    get("/v1/users", "Users, by name", PAGE, Json("Page")),
+    get("/v1/users/{name}", "A user", READ, Json("User")),
+    get("/v1/elections", "Elections with their tallies, by name", PAGE, Json("Page")),
+    get("/v1/elections/{name}", "An election with its tally", READ, Json("Election")),
+    get("/v1/docs", "Documents, by key", PAGE, Json("DocPage")),
+    get("/v1/docs/{key}", "A document; its ETag is its revision", READ, Json("Anything")),
+    put("/v1/docs/{key}", "Writes a document; If-Match and If-None-Match are heeded", "forward ttl_ms with token", "Anything", Json("Put")),
+    post("/v1/docs/{key}", "Lets a document with a ttl go on", "forward renew", None, Json("RenewedDoc")),
+    delete("/v1/docs/{key}", "Deletes a document", Json("Key")),
+    get("/v1/conflicts", "What merges overrode, by id", "level forward kind prefix limit after", Json("Page")),
+    get("/v1/conflicts/{id}", "One of them", READ, Json("Conflict")),
+    post("/v1/conflicts/{id}/apply", "Writes the value that lost again", "forward", None, Json("Anything")),
+    post("/v1/conflicts/{id}/drop", "Forgets the value that lost", "forward", None, Json("Anything")),
+    get("/v1/roles", "Roles that somebody holds, by name", PAGE, Json("RolePage")),
+    get("/v1/roles/{role}", "Who holds a role", READ, Json("Role")),
+    get("/v1/roles/{role}/check", "Whether a token is the newest", "level forward token", Json("Checked")),
+    post("/v1/roles/{role}/acquire", "Takes a role, or waits for it", "forward", Some("Acquire"), Json("Granted")),
+    post("/v1/roles/{role}/renew", "Goes on holding it", "forward", Some("Tenure"), Json("Renewed")),
+    post("/v1/roles/{role}/release", "Gives it back", "forward", Some("Tenure"), Json("Released")),
+    post("/v1/roles/{role}/untie", "Ends it, as its holder's connection has closed", "forward", Some("Tenure"), Json("Released")),
+    post("/v1/roles/{role}/elect", "Names the holder", "forward", Some("Acquire"), Json("Granted")),
+    post("/v1/roles/{role}/hold", "Holds it for as long as the answer is read", "instance_id ttl_ms wait_ms priority address format", None, Stream),
+    post("/v1/roles/{role}/tie", "A stream that a lease ends with", "instance_id token tie ttl_ms grace_ms format", None, Stream),
+    get("/v1/processes", "Processes that are registered, by id", "level forward role capability identifier limit after", Json("Page")),
+    get("/v1/processes/{id}", "A process", READ, Json("Process")),
+    put("/v1/processes/{id}", "Registers a process", "forward", "NewProcess", Json("Process")),
+    post("/v1/processes/{id}/heartbeat", "It is still there", "forward", None, Json("Heartbeat")),
+    post("/v1/processes/{id}/remove", "An operator removes it", "forward", None, Json("Id")),
+    delete("/v1/processes/{id}", "It is gone", Json("Id")),
+    get("/v1/feed", "What happens, in the order of the log", "kinds prefix since format", Stream),
+    get("/v1/channels/{name}", "Listens to a channel", "format", Stream),
+    post("/v1/channels/{name}", "A message to whoever listens now", "", Some("Anything"), Json("Delivered")),
+    get("/v1/tokens", "Tokens, without what lets in", "level forward limit after", Json("Page")),
+    Operation { status: 201, ..post("/v1/tokens", "Makes a token, which is shown once", "forward", Some("NewToken"), Json("Token")) },
+    delete("/v1/tokens/{id}", "Revokes a token", Json("Anything")),
+    get("/v1/backup", "The whole state, as one text", "level", Text),
+    post("/v1/restore", "Replaces all data by a backup", "", Some("Backup"), Json("Anything")),
+    post("/heartbeat", "This node lives", "", None, Empty),
+    post("/hearbeat", "The same, as it was once misspelt", "", None, Empty),
+    post("/is_leader", "Whether this node leads", "", None, Json("Flag")),
+    post("/declare_capability", "Would this node approve that one now?", "", Some("NodeIdx"), Json("Opinion")),
+    post("/writesync", "For nodes", "", Some("Anything"), Empty),
+    post("/recv_elect", "For nodes", "", Some("Anything"), Empty),
+    post("/catch_up", "The log from a boundary on, or the whole data", "", Some("CatchUp"), Json("Anything")),
+    post("/merge_conflict", "Merges a document in, in available mode", "", Some("Anything"), Json("Anything")),
+    post("/override_all_data", "Replaces all data", "", Some("Anything"), Json("Anything")),
+    post("/service_down", "Holds client writes back", "forward", Some("ServiceDown"), Json("Anything")),
+    post("/service_up", "Lets them through again", "forward", None, Json("Anything")),
+    post("/elect", "Hands leadership to a node", "forward", Some("NodeIdx"), Json("Anything")),
+    post("/handoff", "Hands leadership to the best heir", "forward", None, Json("Anything")),
+    post("/form", "Forms the cluster without some of its nodes", "", Some("Form"), Json("Anything")),
+];

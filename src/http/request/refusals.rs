@@ -1,0 +1,90 @@
+//! What was refused lately, by the request's id: the caller has the id from the answer, and may ask later why.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::http::answer::Problem;
+use crate::store::date_text;
+use crate::types::WallTime;
+
+/// Some seconds of a node that refuses all that comes, or days of a quiet one.
+const KEPT_MOST: usize = 1024;
+
+/// Their refusals are answers.
+const PROBES: [&str; 3] = ["/leader", "/livez", "/readyz"];
+
+/// Of a path, which may name anything.
+const PATH_MOST: usize = 256;
+
+#[derive(Debug, Default)]
+pub struct Refusals(Mutex<VecDeque<(String, Value)>>);
+
+impl Refusals {
+    pub fn add(
+        &self,
+        id: &str,
+        at: WallTime,
+        method: &Method,
+        path: &str,
+        status: StatusCode,
+        problem: &Problem,
+    ) {
+        // A balancer asks each second, and whoever has no credential as often as it likes: they would push out what people ask for.
+        if PROBES.contains(&path) || status == StatusCode::UNAUTHORIZED {
+            return;
+        }
+        let path: String = path.chars().take(PATH_MOST).collect();
+        let told = json!({
+            "request_id": id,
+            "at": date_text(at),
+            "method": method.as_str(),
+            "path": path,
+            "status": status.as_u16(),
+            "code": problem.code().name(),
+            "detail": problem.said(),
+            "retryable": problem.code().retryable(),
+        });
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MOST {
+            kept.pop_front();
+        }
+        kept.push_back((id.to_string(), told));
+    }
+
+    /// All calls of that id, oldest first: who chooses its ids itself may choose one twice.
+    pub fn of(&self, id: &str) -> Vec<Value> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().filter(|(other, _)| other == id).map(|(_, told)| told.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::answer::Code;
+
+    #[test]
+    fn the_newest_refusals_are_found_by_their_ids() {
+        let refusals = Refusals::default();
+        let problem = Problem::new(Code::NoQuorum, "this node is alone");
+        let add = |id: &str, path: &str, status: StatusCode| {
+            refusals.add(id, WallTime(0), &Method::PUT, path, status, &problem);
+        };
+        let busy = StatusCode::SERVICE_UNAVAILABLE;
+        for number in 0..KEPT_MOST + 2 {
+            add(&format!("r{number}"), &format!("/v1/docs/{}", "x".repeat(number)), busy);
+        }
+        for _ in 0..KEPT_MOST {
+            add("probe", "/leader", busy);
+            add("stranger", "/v1/docs/a", StatusCode::UNAUTHORIZED);
+        }
+        assert_eq!(refusals.of("r1"), [] as [Value; 0], "there was no more room for it");
+        let found = refusals.of(&format!("r{KEPT_MOST}"));
+        assert_eq!(found[0]["code"], "no_quorum");
+        assert_eq!(found[0]["detail"], "this node is alone");
+        assert_eq!(found[0]["path"].as_str().map(str::len), Some(PATH_MOST));
+    }
+}

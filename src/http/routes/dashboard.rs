@@ -1,0 +1,161 @@
+//! The dashboard: a page that every node has in it. Its files hold no data; those come by the same calls as anybody's.
+
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::extract::{Path, Request};
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
+    REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, Response, StatusCode};
+
+use super::probes;
+use crate::http::answer::{self, Answer, empty, unknown_route, value_of};
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JS: &str = "text/javascript; charset=utf-8";
+
+/// Nothing from elsewhere, nothing written within the page, and nobody's frame.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'",
+);
+const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+struct File {
+    name: &'static str,
+    kind: &'static str,
+    text: &'static str,
+}
+
+macro_rules! files {
+    ($($name:literal $kind:expr),* $(,)?) => {
+        [$(File { name: $name, kind: $kind, text: include_str!(concat!("../dashboard/", $name)) }),*]
+    };
+}
+
+const FILES: [File; 12] = files![
+    "index.html" HTML,
+    "style.css" CSS,
+    "app.js" JS,
+    "api.js" JS,
+    "conflicts.js" JS,
+    "data.js" JS,
+    "documents.js" JS,
+    "dom.js" JS,
+    "feed.js" JS,
+    "nodes.js" JS,
+    "orders.js" JS,
+    "timeline.js" JS,
+];
+
+/// One for all of them: they belong together.
+static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let mut hasher = blake3::Hasher::new();
+    for file in &FILES {
+        hasher.update(file.text.as_bytes());
+    }
+    value_of(format!("\"{}\"", &hasher.finalize().to_hex()[..32]))
+});
+
+/// A browser gets the page, everything else a text that says what there is.
+pub async fn root(request: Request) -> Response<Body> {
+    let headers = request.headers();
+    let mut response = match takes_html(headers) {
+        true => served(&FILES[0], headers),
+        false => probes::root(),
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+pub async fn file(Path(name): Path<String>, request: Request) -> Answer {
+    match FILES.iter().find(|file| file.name == name) {
+        Some(file) => Ok(served(file, request.headers())),
+        None => Err(unknown_route(request.uri().path())),
+    }
+}
+
+/// A browser names HTML itself; `*/*` is what tools say.
+fn takes_html(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|value| value.split(',').any(|kind| kind.trim().starts_with("text/html")))
+}
+
+fn served(file: &File, headers: &HeaderMap) -> Response<Body> {
+    let known = headers.get(IF_NONE_MATCH).is_some_and(|tag| *tag == *TAG);
+    let mut response = match known {
+        true => {
+            let mut response = empty();
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        false => answer::typed(StatusCode::OK, HeaderValue::from_static(file.kind), file.text),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (OPENER, HeaderValue::from_static("same-origin")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (ETAG, TAG.clone()),
+    ] {
+        headers.insert(name, value);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_small_and_holds_nothing_that_the_policy_forbids() {
+        let bytes: usize = FILES.iter().map(|file| file.text.len()).sum();
+        assert!(bytes <= 150 << 10, "{bytes} bytes");
+        for file in &FILES {
+            for forbidden in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacent",
+                "eval(",
+                "style=",
+                " onclick=\"",
+                "document.write",
+            ] {
+                assert!(!file.text.contains(forbidden), "{} in {}", forbidden, file.name);
+            }
+            let elsewhere = file.text.match_indices("http").filter(|(at, _)| {
+                file.text[*at..].starts_with("http://") || file.text[*at..].starts_with("https://")
+            });
+            let own = elsewhere.filter(|(at, _)| !file.text[*at..].starts_with("http://www.w3.org/2000/svg"));
+            assert_eq!(own.count(), 0, "{} names another place", file.name);
+        }
+    }
+
+    #[test]
+    fn every_file_that_is_named_is_there() {
+        for file in &FILES {
+            let imports =
+                file.text.lines().filter_map(|line| line.split_once("from \"./")?.1.split('"').next());
+            let loaded = file.text.split("\"/ui/").skip(1).filter_map(|rest| rest.split('"').next());
+            for name in imports.chain(loaded) {
+                assert!(FILES.iter().any(|other| other.name == name), "{name}, of {}", file.name);
+            }
+        }
+    }
+
+    #[test]
+    fn browsers_get_the_page_and_tools_the_text() {
+        let takes = |accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            takes_html(&headers)
+        };
+        assert!(takes("text/html,application/xhtml+xml,*/*;q=0.8"));
+        assert!(!takes("*/*") && !takes("application/json") && !takes_html(&HeaderMap::new()));
+    }
+}

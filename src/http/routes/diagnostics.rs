@@ -1,0 +1,125 @@
+//! `/v1/diagnostics`: what `eldest doctor` asks a node for. The status, and beside it what only the node itself can measure.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use serde::Serialize;
+
+use crate::driver::api::{Denied, Status};
+use crate::driver::{Measures, Numbers, Remark};
+use crate::http::answer::{self, Answer};
+use crate::http::request::{ClientRequest, Context};
+use crate::metrics::Process;
+use crate::types::Now;
+
+#[derive(Debug, Serialize)]
+struct Diagnostics {
+    version: &'static str,
+    /// Mode and timings as one number, as `eldest check` shows it.
+    settings: String,
+    clock: Clock,
+    timing: Timing,
+    disk: Disk,
+    files: Files,
+    certificate: Option<Certificate>,
+    backup: Option<Backup>,
+    conflicts: usize,
+    remarks: Vec<Remark>,
+    status: Status,
+}
+
+#[derive(Debug, Serialize)]
+struct Clock {
+    /// Since this machine started; goes on while it sleeps.
+    mono_us: u64,
+    wall_us: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Timing {
+    heartbeat_ms: u64,
+    dead_after_ms: u64,
+    lease_ms: u64,
+    drift_percent: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Disk {
+    full: bool,
+    waits_ms: u64,
+    slowest_sync_ms: u64,
+}
+
+/// Null where the system does not tell, or sets no bound.
+#[derive(Debug, Serialize)]
+struct Files {
+    open: Option<u64>,
+    most: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Certificate {
+    /// By this node's wall clock; below zero since it has ended.
+    ends_in_s: i64,
+}
+
+#[derive(Debug, Serialize)]
+struct Backup {
+    every_ms: u64,
+    /// Null: not since the start.
+    last_success_ago_ms: Option<u64>,
+    failures: u64,
+}
+
+pub async fn tell(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    request.query(&[])?;
+    match request.in_time(context.handle.measures()).await? {
+        Some(measures) => Ok(answer::data(&diagnostics(&context, measures))),
+        None => Err(Denied::Stopping.into()),
+    }
+}
+
+fn diagnostics(context: &Context, measures: Measures) -> Diagnostics {
+    let setup = &context.setup;
+    let now = measures.at;
+    let timing = &setup.settings.timing;
+    let (open, most) = Process::look().files();
+    let millis = |took: std::time::Duration| u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    Diagnostics {
+        version: env!("CARGO_PKG_VERSION"),
+        settings: format!("{:016x}", setup.cluster.settings),
+        clock: Clock { mono_us: now.mono.0, wall_us: now.wall.0 },
+        timing: Timing {
+            heartbeat_ms: timing.heartbeat.0 / 1_000,
+            dead_after_ms: timing.dead_after.0 / 1_000,
+            lease_ms: timing.lease.0 / 1_000,
+            drift_percent: timing.drift_percent,
+        },
+        disk: Disk {
+            full: measures.status.disk_full,
+            waits_ms: millis(measures.disk_waits),
+            slowest_sync_ms: millis(measures.slowest_sync),
+        },
+        files: Files { open, most },
+        certificate: setup.tls.as_ref().map(|tls| {
+            let seconds = i64::try_from(now.wall.0 / 1_000_000).unwrap_or(i64::MAX);
+            Certificate { ends_in_s: tls.certificates.facts().not_after.saturating_sub(seconds) }
+        }),
+        backup: backup(context.handle.numbers(), now),
+        conflicts: measures.conflicts,
+        remarks: measures.remarks,
+        status: measures.status,
+    }
+}
+
+/// None where no copies are kept.
+fn backup(numbers: &Numbers, now: Now) -> Option<Backup> {
+    let backups = &numbers.backups;
+    let every_ms = u64::try_from(backups.every().as_millis()).unwrap_or(u64::MAX);
+    let last = Some(backups.last_success()).filter(|seconds| *seconds > 0);
+    (every_ms > 0).then(|| Backup {
+        every_ms,
+        last_success_ago_ms: last.map(|seconds| (now.wall.0 / 1_000).saturating_sub(seconds * 1_000)),
+        failures: backups.failures.get(),
+    })
+}

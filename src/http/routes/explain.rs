@@ -1,0 +1,239 @@
+//! Why: what has happened to leadership and to roles, and what a refused call was refused for (P58).
+//!
+//! Each node tells what it has seen itself (`level=local`); whoever is asked first asks the others, too, and puts it together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use crate::chronicle::{Change, Step, changes, epoch_order, sentence, turn_shown};
+use crate::driver::api::{Denied, Level};
+use crate::driver::{Explained, HeirShown};
+use crate::http::answer::{self, Answer};
+use crate::http::dispatch::{self, Question, ask_others};
+use crate::http::request::{ClientRequest, Context, Kind, name_after};
+use crate::store;
+use crate::types::{LeaseName, NodeId, Text};
+
+const ROLES: &str = "/v1/explain/roles/";
+const CALLS: &str = "/v1/explain/calls/";
+
+/// A node that is busy or far away answers within it; one that hangs is not waited for.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// More than a full chronicle, as JSON.
+const ANSWER_BYTES_MOST: usize = 2 << 20;
+
+/// Changes of leader that are told of when the caller does not say.
+const CHANGES_DEFAULT: usize = 10;
+
+pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let query = request.query(&["level", "limit"])?;
+    let most = query.limit.unwrap_or(CHANGES_DEFAULT);
+    let own = request.in_time(context.handle.explain()).await?.ok_or(Denied::Stopping)?;
+    if query.level == Some(Level::Local) || request.was_forwarded() {
+        return Ok(answer::data(&own));
+    }
+    let others = ask(&context, &request, "/v1/explain/leader?level=local").await;
+    let mut told = BTreeMap::from([(own.node, own)]);
+    let mut silent = Vec::new();
+    for (id, name, said) in others {
+        match said.and_then(|value| read(id, value)) {
+            Ok(explained) => drop(told.insert(id, explained)),
+            Err(why) => silent.push(json!({"id": id, "name": name, "why": why})),
+        }
+    }
+    // Thousands of entries are put in order: beside the workers, like any long read.
+    let told = Told { context: &context, told };
+    Ok(context.long_reads.run(|| answer::data(&told.document(most, silent))).await)
+}
+
+/// What has become of a role: by the leader, who knows who waits, or by this node alone.
+pub async fn role(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let query = request.query(&["level", "forward"])?;
+    let name = store::lease_name("role", &name_after(request.path(), ROLES, "role")?)?;
+    let level = query.level();
+    let here = async || Ok(show_role(&context, level, &name).await?);
+    match level {
+        Level::Local => show_role(&context, level, &name).await,
+        _ => dispatch::at_leader(&context, &request, Kind::Read, query.no_forward, here).await,
+    }
+}
+
+/// Whichever node has refused it.
+pub async fn call(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let id = name_after(request.path(), CALLS, "request id")?;
+    let local = request.query(&["level"])?.level == Some(Level::Local) || request.was_forwarded();
+    let own = context.refusals.of(&id).into_iter();
+    let mut found: Vec<Value> = own.map(|call| with_node(call, context.me().0)).collect();
+    let mut silent = Vec::new();
+    if !local {
+        let target = format!("{}?level=local", request.path());
+        for (node, name, said) in ask(&context, &request, &target).await {
+            match said {
+                Ok(mut value) => {
+                    let refused = value.get_mut("refused").and_then(Value::as_array_mut);
+                    found.extend(refused.map(std::mem::take).unwrap_or_default());
+                }
+                Err(why) => silent.push(json!({"id": node, "name": name, "why": why})),
+            }
+        }
+    }
+    Ok(answer::data(&json!({"request_id": id, "refused": found, "silent": silent})))
+}
+
+fn with_node(mut call: Value, node: u32) -> Value {
+    call["node"] = node.into();
+    call
+}
+
+async fn show_role(context: &Context, level: Level, name: &Text) -> Answer {
+    let view = context.handle.read(level).await?;
+    let waiting = match level {
+        Level::Local => None,
+        Level::Linear | Level::Leader => {
+            let times = context.handle.lease_times(vec![LeaseName::Role(name.clone())]).await;
+            times.and_then(|times| times.times.first().map(|(_, waiting)| *waiting))
+        }
+    };
+    let turns = context.handle.turns(name.clone()).await;
+    let turns: Vec<Value> = turns.iter().map(|line| turn_shown(line)).collect();
+    let role = view.store.role(name);
+    let holder = role.map(|role| json!({"instance_id": role.claim.instance, "token": role.token}));
+    Ok(answer::data(&json!({"role": name, "holder": holder, "waiting": waiting, "turns": turns})))
+}
+
+/// What each other node answers, as JSON.
+async fn ask(
+    context: &Context,
+    request: &ClientRequest,
+    target: &str,
+) -> Vec<(u32, String, Result<Value, String>)> {
+    let question = Question {
+        method: Method::GET,
+        target,
+        shown: &request.parts.headers,
+        body: None,
+        within: WITHIN,
+        bytes_most: ANSWER_BYTES_MOST,
+    };
+    let said = ask_others(context, &question).await;
+    let parsed = said.into_iter().map(|(member, said)| {
+        let value = said.and_then(|bytes| {
+            serde_json::from_slice(&bytes).map_err(|_| "its answer is no JSON".to_string())
+        });
+        (member.id.0, member.name, value)
+    });
+    parsed.collect()
+}
+
+/// Whoever answers at a node's address as another one is not listened to.
+fn read(id: u32, value: Value) -> Result<Explained, String> {
+    let explained: Explained = serde_json::from_value(value)
+        .map_err(|_| "its answer cannot be read: is it an older version?".to_string())?;
+    match explained.node == id {
+        true => Ok(explained),
+        false => Err(format!("node {} answers in its place", explained.node)),
+    }
+}
+
+/// What all nodes that answer have told.
+struct Told<'a> {
+    context: &'a Context,
+    told: BTreeMap<u32, Explained>,
+}
+
+impl Told<'_> {
+    fn document(&self, most: usize, silent: Vec<Value>) -> Value {
+        let entries = self.told.iter().map(|(id, told)| (*id, told.entries.to_vec())).collect();
+        let mut changes = changes(&entries);
+        let since = changes.pop().unwrap_or_default();
+        let newest: Vec<Value> = changes.iter().rev().take(most).map(|change| self.change(change)).collect();
+        // Of two that say so the one of the greater epoch is right, and the other one learns of it.
+        let leads = |told: &&Explained| told.leader == Some(told.node) && self.is_of_a_member(&told.epoch);
+        let leader = self.told.values().filter(leads).max_by_key(|told| epoch_order(&told.epoch));
+        let advice = self.told.values().filter_map(|told| {
+            Some(json!({"id": told.node, "name": self.name(told.node), "says": told.advice.as_ref()?}))
+        });
+        json!({
+            "leader": leader.map(|told| json!({"id": told.node, "name": self.name(told.node), "epoch": told.epoch})),
+            "needed": leader.or(self.told.values().next()).map(|told| told.needed),
+            "nobody_leads_because": advice.collect::<Vec<_>>(),
+            "next": leader.map(|told| self.next(told)).unwrap_or_default(),
+            "contenders": leader.map(|told| &told.contenders),
+            "as_seen": self.as_seen(),
+            "changes": newest,
+            "since": since.steps.iter().map(|step| self.step(step)).collect::<Vec<_>>(),
+            "silent": silent,
+        })
+    }
+
+    fn next(&self, leader: &Explained) -> Vec<Value> {
+        let step = |heir: &HeirShown| {
+            let dead: Vec<String> = heir.dead.iter().map(|id| self.name(*id)).collect();
+            let died = format!("if {} died", dead.join(" and "));
+            let says = match heir.next {
+                Some(next) => format!("{died}, {} would lead", self.name(next)),
+                None => {
+                    format!(
+                        "{died}, nobody could be elected: {} of the {} votes needed would be left",
+                        heir.votes, leader.needed
+                    )
+                }
+            };
+            let next = heir.next.map(|id| json!({"id": id, "name": self.name(id)}));
+            json!({"dead": heir.dead, "next": next, "votes": heir.votes, "says": says})
+        };
+        leader.succession.iter().map(step).collect()
+    }
+
+    fn as_seen(&self) -> Vec<Value> {
+        let seen = |told: &Explained| {
+            let (id, name) = (told.node, self.name(told.node));
+            let Explained { leader, epoch, heir, reaches, .. } = told;
+            json!({"id": id, "name": name, "leader": leader, "epoch": epoch, "heir": heir, "reaches": reaches})
+        };
+        self.told.values().map(seen).collect()
+    }
+
+    fn change(&self, change: &Change) -> Value {
+        let leaderless: BTreeMap<String, u64> =
+            change.leaderless.iter().map(|(node, ms)| (node.to_string(), *ms)).collect();
+        // The leader's own word where there is one: the others hear of it a moment later.
+        let own = change.leader.and_then(|leader| change.leaderless.get(&leader));
+        json!({
+            "epoch": change.epoch,
+            "leader": change.leader.map(|id| json!({"id": id, "name": self.name(id)})),
+            "at": change.led_since().map(store::date_text),
+            "because": change.cause().map(|step| self.says(step)),
+            "leaderless_ms": own.or(change.leaderless.values().min()),
+            "leaderless_ms_by_node": leaderless,
+            "steps": change.steps.iter().map(|step| self.step(step)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn step(&self, step: &Step) -> Value {
+        let mut value = serde_json::to_value(step).unwrap_or_default();
+        value["says"] = self.says(step).into();
+        value
+    }
+
+    fn says(&self, step: &Step) -> String {
+        format!("{} {}", self.name(step.by), sentence(&step.entry, |id| self.name(id)))
+    }
+
+    /// Nobody else leads an epoch, whatever is claimed.
+    fn is_of_a_member(&self, epoch: &str) -> bool {
+        let leader = epoch.split_once('.').and_then(|(_, leader)| leader.parse().ok());
+        leader.is_some_and(|leader| self.context.setup.member(NodeId(leader)).is_some())
+    }
+
+    fn name(&self, id: u32) -> String {
+        let member = self.context.setup.member(NodeId(id));
+        member.map_or_else(|| format!("node {id}"), |member| member.name)
+    }
+}

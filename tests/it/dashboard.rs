@@ -1,0 +1,182 @@
+//! The page at `/`, in a real browser: used as people do, and judged by what it shows and what the cluster has.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Browser, Call, Cluster, Plan, left_out, wait_for};
+
+const ADMIN: &str = "admin-token-of-the-tests-0123456789";
+const AXE: &str = "target/axe/axe_playwright_python/axe.min.js";
+const VIEWS: [&str; 11] = [
+    "nodes",
+    "timeline",
+    "roles",
+    "processes",
+    "documents",
+    "users",
+    "elections",
+    "conflicts",
+    "feed",
+    "backups",
+    "orders",
+];
+
+async fn browser(cluster: &Cluster) -> Browser {
+    Browser::start(cluster.folder().join("profile")).await
+}
+
+fn no_browser() -> bool {
+    left_out("ELDEST_SKIP_BROWSER", "the dashboard in a browser")
+}
+
+/// Nothing that the policy has stopped, and nothing that a script has tripped over.
+async fn is_content(browser: &Browser) {
+    let complaints = browser.complaints().await;
+    let serious = |line: &&String| line.contains("Content Security Policy") || line.contains("Uncaught");
+    assert_eq!(complaints.iter().find(serious), None, "{complaints:?}");
+}
+
+async fn crown(browser: &Browser) -> Value {
+    browser.run("return document.querySelector('[data-crown]')?.dataset.crown", json!([])).await
+}
+
+async fn crowned(browser: &Browser, name: &str) {
+    wait_for("the crown is there", async || (crown(browser).await == name).then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_crown_moves_by_itself_and_documents_are_edited() {
+    if no_browser() {
+        return;
+    }
+    let cluster = Cluster::of(3).await;
+    let markup = "<img src=x onerror=\"document.title='owned'\">";
+    let put = Call::put("/v1/docs/app%2Fa").json(&json!({"text": markup}));
+    cluster.answer(2, put).await.expect(201);
+    let role = json!({"instance_id": markup, "ttl_ms": 3_600_000});
+    cluster.answer(2, Call::post("/v1/roles/r/acquire").json(&role)).await.expect(200);
+    let browser = browser(&cluster).await;
+    browser.open(&cluster.node(3).url()).await;
+    crowned(&browser, "node-1").await;
+    browser.shows("if node-1 died, node-2 would lead").await;
+    browser.run("window.same = true", json!([])).await;
+
+    cluster.kill9(1);
+    crowned(&browser, "node-2").await;
+    assert_eq!(browser.run("return window.same", json!([])).await, true, "it was not loaded anew");
+    browser.click("a[href='#timeline']").await;
+    browser.shows("node-2 leads, in epoch").await;
+    browser.shows("gave up node-1").await;
+    // What was clicked has the focus from then on, and the view goes on all the same.
+    browser.click("details summary").await;
+    cluster.answer(2, Call::post("/elect").json(&json!({"node_idx": 3}))).await.expect(200);
+    browser.shows("node-3 leads, in epoch").await;
+    browser.shows("it handed over").await;
+
+    browser.click("a[href='#roles']").await;
+    browser.shows(markup).await;
+    browser.click("a[href='#documents']").await;
+    browser.click("button[aria-label='Edit app/a']").await;
+    browser.write("[data-editor] textarea", "{\"n\": 1, \"long\": 12345678901234567890.50}").await;
+    browser.click("[data-editor] button[type=submit]").await;
+    browser.shows("Saved app/a.").await;
+    cluster.answer(2, Call::put("/v1/docs/app%2Fb").raw_json("9007199254740993")).await.expect(201);
+    browser.click("a[href='#users']").await;
+    browser.click("a[href='#documents']").await;
+    browser.shows("9007199254740993").await;
+    browser.click("button[aria-label='Edit app/a']").await;
+    let read = async || cluster.answer(2, Call::get("/v1/docs/app%2Fa")).await.expect(200).json();
+    assert_eq!(read().await["n"], 1);
+    let text = cluster.answer(2, Call::get("/v1/docs/app%2Fa")).await.expect(200).text();
+    assert!(text.contains("12345678901234567890.50"), "all its digits are there: {text}");
+
+    // Somebody else is faster.
+    cluster.answer(2, Call::put("/v1/docs/app%2Fa").json(&json!({"n": 2}))).await.expect(200);
+    browser.write("[data-editor] textarea", "{\"n\": 3}").await;
+    browser.click("[data-editor] button[type=submit]").await;
+    browser.shows("Nothing was written").await;
+    let present = browser.run("return document.querySelector('[data-present]').textContent", json!([])).await;
+    assert_eq!(present, "{\"n\":2}");
+    assert_eq!(read().await, json!({"n": 2}));
+    let title = browser.run("return document.title", json!([])).await;
+    assert_ne!(title, "owned");
+    is_content(&browser).await;
+}
+
+#[tokio::test]
+async fn who_signs_in_may_do_what_the_token_grants() {
+    if no_browser() {
+        return;
+    }
+    let closed = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
+    let cluster = Plan::new(3).config(&closed).start().await;
+    let admin = format!("Bearer {ADMIN}");
+    let grants = json!({"name": "looks", "grants": ["read *"]});
+    let made = Call::post("/v1/tokens").json(&grants).header("authorization", &admin);
+    let token =
+        cluster.answer(1, made).await.expect(201).json()["token"].as_str().expect("a token").to_string();
+    let browser = browser(&cluster).await;
+    browser.open(&cluster.node(2).url()).await;
+    browser.shows("This cluster asks for a token").await;
+    browser.write("dialog input[name=token]", "a guess").await;
+    browser.click("dialog button[type=submit]").await;
+    browser.shows("The token is not let in").await;
+    browser.write("dialog input[name=token]", &token).await;
+    browser.click("dialog button[type=submit]").await;
+    crowned(&browser, "node-1").await;
+    browser.click("a[href='#orders']").await;
+    browser.click("button[aria-label='Hand over to node-2']").await;
+    browser.click("dialog button[type=submit]").await;
+    browser.shows("Sign in with a token that has the grant \"order\"").await;
+    assert_eq!(crown_of(&cluster, &admin).await, 1, "nothing has happened");
+
+    browser.click("#sign").await;
+    browser.write("dialog input[name=token]", ADMIN).await;
+    browser.click("dialog button[type=submit]").await;
+    browser.click("button[aria-label='Hand over to node-2']").await;
+    browser.click("dialog button[type=submit]").await;
+    wait_for("node 2 leads", async || (crown_of(&cluster, &admin).await == 2).then_some(())).await;
+    is_content(&browser).await;
+}
+
+async fn crown_of(cluster: &Cluster, admin: &str) -> Value {
+    let call = Call::get("/v1/status").header("authorization", admin);
+    cluster.answer(3, call).await.expect(200).json()["leader"]["id"].clone()
+}
+
+#[tokio::test]
+async fn everybody_can_read_it() {
+    if no_browser() || left_out("ELDEST_SKIP_AXE", "axe") {
+        return;
+    }
+    let axe = std::fs::read_to_string(AXE).unwrap_or_else(|error| {
+        panic!("{AXE}: {error}; python3 -m pip install --no-deps --target target/axe axe-playwright-python==0.1.8, or set ELDEST_SKIP_AXE=1")
+    });
+    let cluster = Cluster::of(3).await;
+    cluster.write_doc("a", 1).await;
+    cluster.answer(1, Call::command("CreateUser", json!({"name": "ann"}))).await.expect(200);
+    let election = json!({"name": "lunch", "choices": ["soup"]});
+    cluster.answer(1, Call::command("CreateElection", election)).await.expect(200);
+    let role = json!({"instance_id": "me", "ttl_ms": 3_600_000});
+    cluster.answer(1, Call::post("/v1/roles/r/acquire").json(&role)).await.expect(200);
+    let browser = browser(&cluster).await;
+    for (scheme, width) in [("light", 1200), ("dark", 360)] {
+        browser.size(width, 900).await;
+        browser.scheme(scheme).await;
+        for view in VIEWS {
+            browser.open(&format!("{}/#{view}", cluster.node(1).url())).await;
+            browser.shows("leads, in epoch").await;
+            browser.element("main h2").await;
+            is_content(&browser).await;
+            browser.run(&axe, json!([])).await;
+            let found = browser
+                .run_async(
+                    "const done = arguments[arguments.length - 1]; axe.run({preload: false}).then((said) => done(said.violations\
+                     .map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html).join(' ')}`)), (error) => done([String(error)]));",
+                )
+                .await;
+            assert_eq!(found, json!([]), "{view}, {scheme}, {width}");
+            let wider = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+            assert_eq!(browser.run(wider, json!([])).await, false, "{view} is wider than {width}");
+        }
+    }
+}

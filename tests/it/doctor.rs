@@ -1,0 +1,131 @@
+//! `eldest doctor` against clusters with something wrong.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Cluster, Network, PATIENT, Plan, watch_for};
+
+const WRONG: i32 = 12;
+
+/// How it ends, and what it prints of itself and of what is wrong.
+fn doctor(urls: &str, more: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
+    let output = command.args(["doctor", "--url", urls]).args(more).output().expect("the binary runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// What is wrong, but for what is only a slow machine's.
+fn findings(cluster: &Cluster, more: &[&str]) -> Vec<Value> {
+    let (code, out, err) = doctor(&cluster.urls().join(","), &[&["--json"], more].concat());
+    let said: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+    let all = said["findings"].as_array().expect("findings").clone();
+    let counts = all.iter().any(|finding| finding["severity"] != "note");
+    assert_eq!((code, &said["well"]), (Some(if counts { WRONG } else { 0 }), &json!(!counts)), "{out}{err}");
+    let of_the_machine = ["disk_slow", "files"];
+    all.into_iter().filter(|finding| !of_the_machine.iter().any(|about| finding["about"] == *about)).collect()
+}
+
+/// Until this is all that is wrong: what a cluster says of a change is a moment behind it.
+async fn settles(what: &str, cluster: &Cluster, more: &[&str], wanted: Value) {
+    watch_for(what, async || {
+        let found = findings(cluster, more);
+        let short = |finding: &Value| json!([finding["about"], finding["nodes"]]);
+        let seen: Value = found.iter().map(short).collect();
+        if seen == wanted { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_well_cluster_then_a_frozen_node_then_a_dead_one() {
+    let cluster = Plan::new(3).config(PATIENT).start().await;
+    cluster.write_doc("k", 1).await;
+    settles("nothing is wrong", &cluster, &[], json!([])).await;
+    let follower = cluster.others(cluster.leader().await)[0];
+    cluster.stop(follower);
+    settles("a node is frozen", &cluster, &["--within", "1000"], json!([["frozen", [follower]]])).await;
+    cluster.cont(follower);
+    settles("nothing is wrong any more", &cluster, &[], json!([])).await;
+    cluster.kill9(follower);
+    settles("a node is dead", &cluster, &[], json!([["down", [follower]]])).await;
+    let (code, out, err) = doctor(&cluster.urls().join(","), &[]);
+    assert_eq!(code, Some(WRONG), "{out}{err}");
+    assert!(out.starts_with("2 of 3 nodes answer; node-"), "{out}");
+    assert!(out.contains(&format!("node-{follower}: does not answer")) && out.contains("next: "), "{out}");
+    assert!(err.contains("wrong"), "{err}");
+}
+
+#[tokio::test]
+async fn nobody_leads_and_it_says_for_whom_the_cluster_waits() {
+    let cluster = Plan::new(3).prepare();
+    cluster.start(2);
+    let found = watch_for("the node knows whom it waits for", async || {
+        if cluster.status(2).await.is_none() {
+            return Err("it is not there yet".to_string());
+        }
+        let found = findings(&cluster, &[]);
+        let why =
+            found.iter().find(|finding| finding["about"] == "no_leader" && finding["nodes"] == json!([2]));
+        why.cloned().ok_or_else(|| format!("{found:?}"))
+    })
+    .await;
+    let text = found["text"].as_str().expect("text");
+    assert!(text.contains("waits for node-1") && text.contains("node-3"), "{text}");
+}
+
+#[tokio::test]
+async fn a_link_that_is_cut_in_one_direction() {
+    let Some(network) = Network::new(3) else { return };
+    let config = format!("cluster_secret = \"the secret of these tests, long enough to pass\"\n{PATIENT}");
+    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&config);
+    let cluster = plan.start().await;
+    let leader = cluster.leader().await;
+    let follower = cluster.others(leader)[0];
+    network.cut_calls(leader, follower);
+    watch_for("the link is told of", async || {
+        let found = findings(&cluster, &[]);
+        let is_it = |finding: &Value| finding["about"] == "link" && finding["nodes"] == json!([leader]);
+        if found.iter().any(is_it) { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_is_not_let_in_is_told_so_and_nobody_there_is_another_code() {
+    const ADMIN: &str = "the-admin-token-of-these-tests";
+    let config = format!("admin_token = \"{ADMIN}\"\nanonymous = \"none\"");
+    let cluster = Plan::new(1).config(&config).prepare();
+    let url = cluster.node(1).url();
+    let (code, out, err) = doctor(&url, &[]);
+    assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
+    assert!(err.contains("no node can be reached"), "{err}");
+    cluster.start(1);
+    cluster.is_ready(1).await;
+    let (code, out, err) = doctor(&url, &["--token", "eldest_0123456789abcdef_wrong"]);
+    assert_eq!((code, out.as_str()), (Some(4), ""), "{err}");
+    assert!(err.contains("unauthorized"), "{err}");
+    let (code, out, _) = doctor(&url, &["--token", ADMIN, "--json"]);
+    let said: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(code == Some(0) || code == Some(WRONG), "{out}");
+    assert_eq!((&said["nodes"][0]["answers"], &said["nodes"][0]["role"]), (&json!(true), &json!("leader")));
+}
+
+#[tokio::test]
+async fn what_a_node_says_to_a_doctor() {
+    let cluster = Plan::new(1).prepare();
+    let copies = cluster.folder().join("copies");
+    std::fs::create_dir(&copies).expect("a folder for copies");
+    let copies = copies.display().to_string();
+    cluster.configure(1, &format!("backup.dir = {copies:?}\nbackup.every_ms = 60000"));
+    cluster.start(1);
+    cluster.ready().await;
+    let said = cluster.answer(1, Call::get("/v1/diagnostics")).await.expect(200).json();
+    assert_eq!(said["settings"], json!(cluster.node(1).settings_digest()));
+    assert_eq!((&said["status"]["role"], &said["backup"]["every_ms"]), (&json!("leader"), &json!(60000)));
+    assert_eq!((&said["certificate"], &said["disk"]["full"]), (&Value::Null, &json!(false)));
+    assert!(said["files"]["open"].as_u64() > Some(0), "{said}");
+    let again = cluster.answer(1, Call::get("/v1/diagnostics")).await.expect(200).json();
+    assert!(again["clock"]["mono_us"].as_u64() >= said["clock"]["mono_us"].as_u64(), "{said}{again}");
+}

@@ -1,0 +1,145 @@
+//! `/v1/explain` and `eldest why`: what they say is compared with what the test has done.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Cluster, eldest, problem, wait_for};
+use crate::roles::{acquire, grant};
+
+async fn explained(cluster: &Cluster, node: u32) -> Value {
+    cluster.answer(node, Call::get("/v1/explain/leader")).await.expect(200).json()
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(|node| node["name"].as_str()).collect()
+}
+
+fn said(change: &Value) -> Vec<&str> {
+    let steps = change["steps"].as_array().into_iter().flatten();
+    steps.filter_map(|step| step["event"].as_str()).collect()
+}
+
+fn why(cluster: &Cluster, node: u32, words: &[&str]) -> String {
+    let url = cluster.node(node).url();
+    let output = eldest(&[&["why"], words, &["--url", &url]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// Once that node leads and every living one has noted it.
+async fn told_that_leads(cluster: &Cluster, asked: u32, leader: u32) -> Value {
+    wait_for("the change of leader is told", async || {
+        let told = explained(cluster, asked).await;
+        let noted = told["as_seen"].as_array()?.iter().all(|node| node["leader"] == leader);
+        (noted && told["changes"][0]["leader"]["id"] == leader).then_some(told)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_failover_is_foretold_told_and_remembered() {
+    let cluster = Cluster::of(3).await;
+    let before = wait_for("all three are ready", async || {
+        let told = told_that_leads(&cluster, 3, 1).await;
+        (told["next"][0]["next"]["id"] == 2).then_some(told)
+    })
+    .await;
+    assert_eq!(before["next"][0]["says"], "if node-1 died, node-2 would lead");
+    assert_eq!(before["next"][1]["next"], Value::Null, "one of three is no majority");
+
+    cluster.kill9(1);
+    let after = told_that_leads(&cluster, 3, 2).await;
+    assert_eq!(names(&after["silent"]), ["node-1"], "{after}");
+    let change = &after["changes"][0];
+    assert!(change["because"].as_str().is_some_and(|because| because.contains("gave up node-1")), "{change}");
+    assert!(change["leaderless_ms"].is_u64(), "{change}");
+    for step in ["suspected", "claimed", "approved", "backed", "opened", "following"] {
+        assert!(said(change).contains(&step), "{step} is no step of {change}");
+    }
+    let text = why(&cluster, 2, &[]);
+    assert!(text.starts_with("node-2 leads, in epoch "), "{text}");
+    assert!(text.contains("\n  because ") && text.contains("gave up node-1"), "{text}");
+
+    let epoch = change["epoch"].clone();
+    for id in [2, 3] {
+        cluster.kill9(id);
+    }
+    for id in [1, 2, 3] {
+        cluster.start(id);
+    }
+    cluster.ready().await;
+    let told = explained(&cluster, 3).await;
+    let epochs: Vec<&Value> =
+        told["changes"].as_array().expect("a list").iter().map(|one| &one["epoch"]).collect();
+    assert!(epochs.contains(&&epoch), "{epoch} is forgotten: {epochs:?}");
+}
+
+#[tokio::test]
+async fn why_nobody_leads_is_said_by_whoever_is_left() {
+    let cluster = Cluster::of(3).await;
+    cluster.kill9(1);
+    cluster.kill9(2);
+    let told = wait_for("node 3 says why nobody leads", async || {
+        let told = explained(&cluster, 3).await;
+        (!told["nobody_leads_because"].as_array()?.is_empty()).then_some(told)
+    })
+    .await;
+    assert_eq!(told["leader"], Value::Null);
+    let says = told["nobody_leads_because"][0]["says"].as_str().expect("a text");
+    assert!(says.contains("node-1") && says.contains("node-2"), "{says}");
+    assert_eq!(names(&told["silent"]), ["node-1", "node-2"]);
+    let text = why(&cluster, 3, &["leader"]);
+    assert!(text.starts_with("Nobody leads now"), "{text}");
+    let node = why(&cluster, 3, &["node/node-1"]);
+    assert!(node.contains("it does not answer"), "{node}");
+    let unknown = eldest(&["why", "node/node-9", "--url", &cluster.node(3).url()]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("node-1, node-2, node-3"));
+}
+
+#[tokio::test]
+async fn a_role_tells_who_had_it_and_why_that_ended() {
+    let cluster = Cluster::of(3).await;
+    let first = grant(cluster.answer(2, acquire("x/y", "ann", json!({"ttl_ms": 1000}))).await);
+    let path = "/v1/explain/roles/x/y";
+    let second = grant(cluster.answer(3, acquire("x/y", "bob", json!({"wait_ms": 20_000}))).await);
+    let told = cluster.answer(3, Call::get(path)).await.expect(200).json();
+    assert_eq!(told["holder"], json!({"instance_id": "bob", "token": second}), "{told}");
+    assert_eq!(told["waiting"], 0, "{told}");
+    let turns: Vec<(&str, &str, u64)> = told["turns"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|turn| {
+            let text = |name: &str| turn[name].as_str().expect("a text");
+            (text("event"), text("instance_id"), turn["token"].as_u64().expect("a token"))
+        })
+        .collect();
+    assert_eq!(turns, [("acquired", "ann", first), ("lost", "ann", first), ("acquired", "bob", second)]);
+    let text = why(&cluster, 1, &["role/x/y"]);
+    assert!(text.starts_with(&format!("bob holds x/y, with the token {second}.")), "{text}");
+    assert!(text.contains("ann did not renew it in time"), "{text}");
+
+    for id in [1, 2, 3] {
+        cluster.kill9(id);
+        cluster.start(id);
+    }
+    cluster.ready().await;
+    let again = cluster.answer(2, Call::get(path)).await.expect(200).json();
+    assert_eq!(again["turns"].as_array().map(Vec::len), Some(3), "it outlives all processes: {again}");
+    problem(&cluster.answer(2, Call::get("/v1/explain/roles/")).await, 404, "not_found");
+}
+
+#[tokio::test]
+async fn a_refused_call_is_found_by_its_id_at_any_node() {
+    let cluster = Cluster::of(3).await;
+    let refused = Call::command("CreateUser", json!({"name": ""})).header("X-Request-Id", "why-1");
+    problem(&cluster.answer(2, refused).await, 400, "bad_field");
+    let told = cluster.answer(3, Call::get("/v1/explain/calls/why-1")).await.expect(200).json();
+    let refusals = told["refused"].as_array().expect("a list");
+    assert!(refusals.iter().any(|one| one["code"] == "bad_field"), "{told}");
+    let text = why(&cluster, 1, &["call/why-1"]);
+    assert!(text.contains("refused POST /v1/commands with 400 (bad_field)"), "{text}");
+    let nobody = why(&cluster, 1, &["call/nobody"]);
+    assert!(nobody.starts_with("No node knows of a refusal"), "{nobody}");
+}
