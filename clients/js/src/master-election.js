@@ -248,7 +248,7 @@ function slaveNode({ id, identifier, registered_at, last_seen, metadata }) {
 let instance = null;
 
 function nodesOfTheEnvironment() {
-  return globalThis.process?.env?.ELDEST_URL ?? 'http://127.0.0.1:9000';
+  return globalThis.process?.env?.ELDEST_URL ?? globalThis.process?.env?.ELDEST_NODES ?? 'http://127.0.0.1:9000';
 }
 
 /**

@@ -10,6 +10,8 @@ import { linked, randomId } from './signals.js';
 const DEADLINE_MS = 10_000;
 /** One attempt at one node. A dead machine does not refuse, it says nothing: the others must have their turn. */
 const ATTEMPT_MS = 3_000;
+/** A node that owes an answer for so long is asked whether it lives, and given up if it does not say so in the same time again. */
+const SIGN_OF_LIFE_MS = 500;
 /** No attempt begins so near the deadline that it would be cut off on its way: that would only make its outcome unknown. */
 const LAST_ATTEMPT_MS = 250;
 const LAST_ATTEMPT_PART = 0.2;
@@ -88,7 +90,9 @@ export class Transport {
       const sentAt = this.clock.now();
       firstSentAt ??= sentAt;
       const most = (spec.attemptTimeoutMs ?? this.attemptTimeoutMs) + (spec.waitMs ?? 0);
-      last = await this.#attempt(at, request, Math.min(most, deadline - sentAt), spec.signal);
+      // Whoever asks to wait has time, and what is made once is not given up for another node.
+      const watched = this.#bases.length > 1 && !spec.waitMs && !spec.once;
+      last = await this.#attempt(at, request, Math.min(most, deadline - sentAt), spec.signal, watched);
       if (last.kind === 'answer') {
         this.#at = at;
         return { ...last, firstSentAt, sentAt, attempts };
@@ -188,8 +192,9 @@ export class Transport {
     return this.#fetch(this.#bases[at] + target, { method, headers, body, signal, cache: 'no-store' });
   }
 
-  async #attempt(at, request, timeoutMs, outer) {
+  async #attempt(at, request, timeoutMs, outer, watched) {
     const link = linked(outer);
+    const unwatch = watched ? this.#watch(at, link.controller) : () => {};
     const cancel = this.clock.after(timeoutMs, () => link.controller.abort(new TimedOut(`no answer in ${Math.ceil(timeoutMs)} ms`)));
     try {
       const outcome = await read(await this.#send(at, request, link.signal), request);
@@ -201,8 +206,34 @@ export class Transport {
       return { kind: neverSent(error) ? 'unsent' : 'lost', error };
     } finally {
       cancel();
+      unwatch();
       link.dispose();
     }
+  }
+
+  /** A machine that stands still takes calls and answers none: the attempt there ends once it does not even say that it lives. */
+  #watch(at, attempt) {
+    let stop = () => {};
+    let over = false;
+    const wait = () => {
+      stop = this.clock.after(SIGN_OF_LIFE_MS, look, { background: true });
+    };
+    const look = async () => {
+      const probe = new AbortController();
+      const late = this.clock.after(SIGN_OF_LIFE_MS, () => probe.abort(), { background: true });
+      stop = () => (late(), probe.abort());
+      try {
+        const { body } = await this.#fetch(`${this.#bases[at]}/livez`, { signal: probe.signal, cache: 'no-store' });
+        body?.cancel().catch(() => {});
+        if (!over) wait();
+      } catch {
+        if (!over) attempt.abort(new TimedOut('it does not even say that it lives'));
+      } finally {
+        late();
+      }
+    };
+    wait();
+    return () => ((over = true), stop());
   }
 
   /** The leader, if the error names it and it is one of the nodes given: a call never goes anywhere else. */

@@ -55,6 +55,36 @@ test('a slow node is given up after the time of an attempt', async (t) => {
   assert.equal(client.node, cluster.urls[1]);
 });
 
+const ofDocs = (cluster) => cluster.calls.filter((call) => call.path.startsWith('/v1/docs'));
+
+test('a node that does not even say that it lives is given up, within the only attempt', async (t) => {
+  const { cluster, client } = await fake(t, 2, { attemptTimeoutMs: 60_000, deadlineMs: 60_000 });
+  cluster.fault = (call) => (call.node === 0 ? 'silent' : undefined);
+  await client.docs.put('a', 1);
+  assert.deepEqual(ofDocs(cluster).map((call) => call.node), [0, 1]);
+  assert.equal(new Set(ofDocs(cluster).map((call) => call.key)).size, 1);
+});
+
+test('a node that lives is waited for', async (t) => {
+  const { cluster, client } = await fake(t, 2);
+  const lives = later();
+  let signs = 0;
+  cluster.fault = async (call) => {
+    if (call.path !== '/livez') return lives.promise;
+    signs += 1;
+    if (signs === 2) lives.resolve();
+    return { status: 200, body: {} };
+  };
+  await client.docs.put('a', 1);
+  assert.deepEqual(ofDocs(cluster).map((call) => call.node), [0]);
+});
+
+function later() {
+  const made = {};
+  made.promise = new Promise((resolve) => (made.resolve = resolve));
+  return made;
+}
+
 test('Indeterminate: an attempt was lost, and the deadline passed', async (t) => {
   const { cluster, client } = await fake(t, 1, { deadlineMs: 200 });
   faults(cluster, ['cut', ...Array(100).fill(refused('no_leader'))]);

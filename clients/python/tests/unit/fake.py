@@ -161,6 +161,8 @@ class _Node(BaseHTTPRequestHandler):
             return status, body, headers
 
     def route(self, seen: Seen, parts: list[str], query: dict[str, str]) -> tuple[int, Any, dict[str, str]]:
+        if parts == ["livez"]:
+            return 200, {}, {}
         lines = seen.headers.get("content-type") == "application/x-ndjson"
         body = json.loads(seen.body) if seen.body and not lines else None
         match (seen.method, parts[1], parts[2:]):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+from unittest.mock import patch
 
 from eldest import Applied, Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, Unavailable, aio
 from eldest.errors import BadAnswer
@@ -107,6 +109,27 @@ class Failures(ClusterCase):
         with self.assertRaises(NotFound):
             await client.get("k")
         self.assertEqual([call.node for call in self.cluster.calls("GET", "/v1/docs/k")], [0, 1])
+
+    async def test_a_node_that_does_not_even_say_that_it_lives_is_given_up(self) -> None:
+        client = self.client(deadline=180)
+        self.cluster.fail("hang", "PUT", "/v1/docs/k", node=0)
+        self.cluster.fail("hang", "GET", "/livez", node=0)
+        with patch("eldest._retry.ATTEMPT_TIMEOUT_S", 60):
+            await client.put("k", 1)
+        calls = self.cluster.calls("PUT", "/v1/docs/k")
+        self.assertEqual([call.node for call in calls], [0, 1])
+        self.assertEqual(len({call.headers["idempotency-key"] for call in calls}), 1)
+
+    async def test_a_node_that_lives_is_waited_for(self) -> None:
+        client = self.client(deadline=180)
+        self.cluster.fail("hang", "PUT", "/v1/docs/k", node=0)
+        with patch("eldest._retry.ATTEMPT_TIMEOUT_S", 60):
+            writing = asyncio.create_task(client.put("k", 1))
+            self.assertTrue(await asyncio.to_thread(self.cluster.has_seen, "GET", "/livez", 2))
+        self.assertFalse(writing.done())
+        self.cluster.hanging.set()
+        await writing
+        self.assertEqual({call.node for call in self.cluster.calls("GET", "/livez")}, {0})
 
     async def test_dead_nodes_are_passed_over_and_remembered(self) -> None:
         self.cluster.kill(0)

@@ -109,8 +109,9 @@ class Registered(ClusterCase):
             self.assertEqual(await heard.until_heard("slave_removed"), ("slave_removed", "b"))
 
     async def test_heartbeats_that_fail_are_told(self) -> None:
-        client = self.client(deadline=0.1)
+        client = self.client()
         async with self.registry(client, "a", heartbeat_every=0.02) as registry:
+            client._transport.deadline = 0.1
             heard = Heard(registry, ["heartbeat_error"])
             self.cluster.fail("refuse_503", "POST", "/heartbeat", times=10)
             await heard.until_heard("heartbeat_error")

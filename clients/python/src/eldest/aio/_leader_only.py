@@ -18,7 +18,9 @@ __all__ = ["NODES_VARIABLE", "configure", "leader_only", "nodes_of_environment",
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NODES_VARIABLE = "ELDEST_NODES"
+NODES_VARIABLE = "ELDEST_URL"
+#: The same by the name that it had first.
+OLDER_VARIABLE = "ELDEST_NODES"
 
 #: One part in an election a role, backend and event loop: all functions of a role run at the same process.
 _elections: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[int, str], asyncio.Task[Election]]] = WeakKeyDictionary()
@@ -27,12 +29,13 @@ _nodes: list[str] = []
 
 
 def configure(nodes: list[str]) -> None:
-    """The cluster of those that name none; else it is that of the environment variable `ELDEST_NODES`."""
+    """The cluster of those that name none; else it is that of the environment variable `ELDEST_URL`, or `ELDEST_NODES`."""
     _nodes[:] = nodes
 
 
 def nodes_of_environment() -> list[str]:
-    nodes = _nodes or [url for url in os.environ.get(NODES_VARIABLE, "").split(",") if url]
+    named = os.environ.get(NODES_VARIABLE) or os.environ.get(OLDER_VARIABLE) or ""
+    nodes = _nodes or [url for url in named.split(",") if url]
     if not nodes:
         raise RuntimeError(f"name the cluster: eldest.configure([...]), a client, or {NODES_VARIABLE}=http://a:9000,http://b:9000")
     return nodes

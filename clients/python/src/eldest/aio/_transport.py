@@ -8,7 +8,7 @@ import random
 import ssl
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +22,8 @@ from ._connection import Address, Connection, Lost, NotConnected, Pool
 DEADLINE_S = 10.0
 #: A node that has yet to catch up with the one that a reader comes from may take as long as a call may, 10 s.
 STREAM_HEAD_TIMEOUT_S = 15.0
+#: A node that owes an answer for so long is asked whether it lives, and given up if it does not say so in the same time again.
+SIGN_OF_LIFE_S = 0.5
 #: The cluster breaks every silence of 5 s: a stream that is silent for three of them is dead.
 SILENCE_MOST_S = 15.0
 
@@ -94,13 +96,15 @@ class Transport:
         if write:
             headers.setdefault(_IDEMPOTENCY_KEY, uuid.uuid4().hex)
         course = Course(self.ring, self._rng, time.monotonic(), deadline or self.deadline, wait, write)
-        return await self._run(course, replace(request, headers=headers), again=True)
+        # Whoever asks to wait has time.
+        watched = not wait and len(self.ring) > 1
+        return await self._run(course, replace(request, headers=headers), again=True, watched=watched)
 
-    async def _run(self, course: Course, request: Request, *, again: bool) -> Response:
-        """`again`: whether an attempt may follow one that may have been applied."""
+    async def _run(self, course: Course, request: Request, *, again: bool, watched: bool = False) -> Response:
+        """`again`: whether an attempt may follow one that may have been applied. `watched`: a node that stands still is given up."""
         sending = _Sending(self.clock)
         while (attempt := course.next(time.monotonic())) is not None:
-            outcome = await self._attempt(attempt, request, sending)
+            outcome = await self._attempt(attempt, request, sending, watched)
             if isinstance(outcome, Response):
                 course.answered(attempt.node)
                 return replace(outcome, after_unknown=course.unknown)
@@ -115,11 +119,12 @@ class Transport:
         course = Course(self.ring, self._rng, time.monotonic(), self.deadline, 0.0, write=True)
         return await self._run(course, replace(request, headers=self._common | dict(request.headers)), again=False)
 
-    async def _attempt(self, attempt: Attempt, request: Request, sending: _Sending) -> Response | _Failed:
+    async def _attempt(self, attempt: Attempt, request: Request, sending: _Sending, watched: bool) -> Response | _Failed:
         sending.sent = False
         try:
             async with asyncio.timeout(attempt.timeout):
-                return await self._exchange(attempt.node, request, sending)
+                exchange = self._exchange(attempt.node, request, sending)
+                return await (self._while_it_lives(attempt.node, exchange) if watched else exchange)
         except NotConnected as error:
             return _Failed(After.NOT_SENT, error)
         except Lost as error:
@@ -127,6 +132,37 @@ class Transport:
         except TimeoutError:
             after = After.UNKNOWN if sending.sent else After.NOT_SENT
             return _Failed(after, f"{attempt.node} did not answer within {attempt.timeout:.1f} s")
+
+    async def _while_it_lives(self, node: str, exchange: Coroutine[Any, Any, Response | _Failed]) -> Response | _Failed:
+        """A machine that stands still takes calls and answers none: `Lost` once it does not even say that it lives."""
+        answer = asyncio.create_task(exchange)
+        try:
+            while not (await asyncio.wait({answer}, timeout=SIGN_OF_LIFE_S))[0]:
+                sign = asyncio.create_task(self._sign_of_life(node))
+                await asyncio.wait({answer, sign}, return_when=asyncio.FIRST_COMPLETED)
+                if not sign.done():
+                    sign.cancel()
+                elif not sign.result() and not answer.done():
+                    raise Lost(f"{node} does not even say that it lives")
+            return answer.result()
+        finally:
+            # Its connection is closed before anything else is done.
+            answer.cancel()
+            await asyncio.wait({answer})
+
+    async def _sign_of_life(self, node: str) -> bool:
+        connection: Connection | None = None
+        try:
+            async with asyncio.timeout(SIGN_OF_LIFE_S):
+                connection = await self._pool.take(node)
+                await connection.exchange(Request("GET", "/livez"))
+                await connection.whole_body()
+        except (NotConnected, Lost, TimeoutError):
+            return False
+        finally:
+            if connection is not None:
+                self._pool.give_back(node, connection)
+        return True
 
     async def _exchange(self, node: str, request: Request, sending: _Sending) -> Response | _Failed:
         connection = await self._pool.take(node)

@@ -1,0 +1,162 @@
+package eldest
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A clock counts from some moment on, never goes back, and counts the machine's sleep too. Tests put another one in its place.
+type clock interface {
+	now() time.Duration
+	// after calls fn, from a goroutine of its own, once that much time is over; what it returns cancels that.
+	after(d time.Duration, fn func()) (cancel func())
+	// rest waits until d is over, ctx ends or early is closed; nil never is.
+	rest(ctx context.Context, d time.Duration, early <-chan struct{})
+}
+
+// Timers of the runtime stand still while the machine sleeps. So long ones are set in slices, and the clock is read at the end of each.
+const timerSliceMost = time.Second
+
+type systemClock struct{ read func() time.Duration }
+
+func newSystemClock() clock {
+	return systemClock{read: steadyTime()}
+}
+
+func (c systemClock) now() time.Duration { return c.read() }
+
+func (c systemClock) after(d time.Duration, fn func()) func() {
+	alarm := &alarm{clock: c, at: c.now() + d, fn: fn}
+	alarm.set()
+	return alarm.cancel
+}
+
+type alarm struct {
+	clock systemClock
+	at    time.Duration
+	fn    func()
+
+	mu    sync.Mutex
+	over  bool
+	timer *time.Timer
+}
+
+func (a *alarm) set() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return
+	}
+	left := a.at - a.clock.now()
+	if left > timerSliceMost {
+		left = timerSliceMost
+	}
+	a.timer = time.AfterFunc(left, a.ring)
+}
+
+func (a *alarm) ring() {
+	if a.clock.now() < a.at {
+		a.set()
+		return
+	}
+	a.mu.Lock()
+	over := a.over
+	a.over = true
+	a.mu.Unlock()
+	if !over {
+		a.fn()
+	}
+}
+
+func (a *alarm) cancel() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// Beyond this the wall clock has run ahead of the monotonic one: the machine has slept.
+const sleptLeast = time.Second
+
+// withSleep adds a machine's sleep to a clock that stands still meanwhile, as far as the wall clock shows it. The wall clock can only make
+// time pass faster here: one that is set forward costs a holder its belief early, one that is set back changes nothing.
+func withSleep(steady, wall func() time.Duration) func() time.Duration {
+	var mu sync.Mutex
+	var slept time.Duration
+	lastSteady, lastWall := steady(), wall()
+	return func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		nowSteady, nowWall := steady(), wall()
+		if ahead := (nowWall - lastWall) - (nowSteady - lastSteady); ahead > sleptLeast {
+			slept += ahead
+		}
+		lastSteady, lastWall = nowSteady, nowWall
+		return nowSteady + slept
+	}
+}
+
+// runtimeClock is the runtime's monotonic clock, with the machine's sleep added.
+func runtimeClock() func() time.Duration {
+	began := time.Now()
+	steady := func() time.Duration { return time.Since(began) }
+	wall := func() time.Duration { return time.Duration(time.Now().UnixNano()) }
+	return withSleep(steady, wall)
+}
+
+func (c systemClock) rest(ctx context.Context, d time.Duration, early <-chan struct{}) {
+	restBy(ctx, c, d, early)
+}
+
+// restBy rests by what the clock calls.
+func restBy(ctx context.Context, c clock, d time.Duration, early <-chan struct{}) {
+	if ctx.Err() != nil {
+		return
+	}
+	over := make(chan struct{})
+	cancel := c.after(d, func() { close(over) })
+	defer cancel()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	case <-early:
+	}
+}
+
+// Pauses between attempts: doubling from the least to the most, half of each drawn by lot.
+type backoff struct{ least, most, pause time.Duration }
+
+func newBackoff() *backoff {
+	return &backoff{least: 50 * time.Millisecond, most: time.Second}
+}
+
+func (b *backoff) reset() { b.pause = 0 }
+
+func (b *backoff) next() time.Duration {
+	if b.pause < b.least {
+		b.pause = b.least
+	}
+	pause := b.pause/2 + time.Duration(randomBelow(uint64(b.pause/2)+1))
+	b.pause *= 2
+	if b.pause > b.most {
+		b.pause = b.most
+	}
+	return pause
+}
+
+func shorter(a, b time.Duration) time.Duration {
+	if a < b {
+		return a
+	}
+	return b
+}
+
+func longer(a, b time.Duration) time.Duration {
+	if a > b {
+		return a
+	}
+	return b
+}

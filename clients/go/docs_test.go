@@ -1,0 +1,122 @@
+package eldest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestDocumentsCompareAndSwap(t *testing.T) {
+	_, client := fakeOf(t, 2)
+	written, err := client.Docs.Put(ctx, "a/b", map[string]int{"n": 1}, IfAbsent())
+	must(t, err)
+	found, err := client.Docs.Get(ctx, "a/b", "")
+	must(t, err)
+	equal(t, found, Document{Key: "a/b", Value: json.RawMessage(`{"n":1}`), Rev: written.Rev})
+	next, err := client.Docs.Put(ctx, "a/b", nil, IfRev(written.Rev))
+	must(t, err)
+	_, err = client.Docs.Put(ctx, "a/b", 3, IfRev(written.Rev))
+	var problem *Problem
+	equal(t, errors.Is(err, ErrConflict) && errors.As(err, &problem), true)
+	equal(t, problem.CurrentRev(), next.Rev)
+	equal(t, errors.Is(client.Docs.Delete(ctx, "a/b", IfRev(written.Rev)), ErrConflict), true)
+	must(t, client.Docs.Delete(ctx, "a/b", IfRev(next.Rev)))
+	_, err = client.Docs.Get(ctx, "a/b", "")
+	equal(t, errors.Is(err, ErrNotFound), true)
+}
+
+func TestNumbersKeepTheirDigits(t *testing.T) {
+	_, client := fakeOf(t, 1)
+	digits := `{"id":12345678901234567890,"share":0.10}`
+	_, err := client.Docs.Put(ctx, "n", json.RawMessage(digits))
+	must(t, err)
+	found, err := client.Docs.Get(ctx, "n", "")
+	must(t, err)
+	equal(t, string(found.Value), digits)
+	state := DocOf(client, "n", map[string]json.Number{})
+	value, err := state.Update(ctx, func(now map[string]json.Number) (map[string]json.Number, error) {
+		now["n"] = "1"
+		return now, nil
+	})
+	must(t, err)
+	equal(t, value, map[string]json.Number{"id": "12345678901234567890", "share": "0.10", "n": "1"})
+}
+
+func TestWhatADocumentEndsWithIsAskedFor(t *testing.T) {
+	cluster, client := fakeOf(t, 1)
+	_, err := client.Docs.Put(ctx, "a", 1, EndsAfter(time.Minute), EndsWithRole("r/1", 7))
+	must(t, err)
+	_, err = client.Docs.Put(ctx, "b", "<&>", EndsWithProcess("p"))
+	must(t, err)
+	calls := cluster.asked("")
+	equal(t, calls[0].query.Encode(), "token=7&ttl_ms=60000&with=role%2Fr%2F1")
+	equal(t, calls[1].query.Encode(), "with=process%2Fp")
+	equal(t, string(calls[1].body), `"<&>"`)
+	cluster.faults(fault{status: http.StatusOK, body: `{"key":"a","expires_in_ms":60000}`})
+	left, err := client.Docs.Renew(ctx, "a")
+	must(t, err)
+	equal(t, left, time.Minute)
+}
+
+func TestAllOfAPrefixPageByPage(t *testing.T) {
+	_, client := fakeOf(t, 1)
+	for _, key := range []string{"p/1", "p/2", "p/3", "p/4", "p/5", "q"} {
+		_, err := client.Docs.Put(ctx, key, key)
+		must(t, err)
+	}
+	var keys []string
+	must(t, client.Docs.All(ctx, "p/", func(d Document) error {
+		var value string
+		must(t, d.Decode(&value))
+		keys = append(keys, value)
+		return nil
+	}))
+	equal(t, keys, []string{"p/1", "p/2", "p/3", "p/4", "p/5"})
+}
+
+func TestChangesOfManyWritersAreAllThere(t *testing.T) {
+	_, client := fakeOf(t, 2)
+	state := DocOf(client, "state", []int{})
+	var writers sync.WaitGroup
+	for n := 0; n < 6; n++ {
+		n := n
+		writers.Add(1)
+		go func() {
+			defer writers.Done()
+			if _, err := state.Update(ctx, func(all []int) ([]int, error) { return append(all, n), nil }); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	writers.Wait()
+	all, rev, err := state.Get(ctx)
+	must(t, err)
+	equal(t, len(all), 6)
+	kept, err := state.Update(ctx, func([]int) ([]int, error) { return nil, ErrKeep })
+	must(t, err)
+	equal(t, kept, all)
+	must(t, state.Delete(ctx, rev))
+	all, rev, err = state.Get(ctx)
+	must(t, err)
+	equal(t, len(all) == 0 && rev == "", true)
+}
+
+func TestACrowdIsAConflictAfter16Tries(t *testing.T) {
+	cluster, client := fakeOf(t, 1)
+	cluster.setFault(func(c call) fault {
+		if c.method == http.MethodPut {
+			return refusedBy(412, "precondition_failed")
+		}
+		return fault{}
+	})
+	tries := 0
+	_, err := DocOf(client, "state", 0).Update(ctx, func(n int) (int, error) {
+		tries++
+		return n + 1, nil
+	})
+	equal(t, errors.Is(err, ErrConflict), true)
+	equal(t, tries, triesMost)
+}

@@ -1,0 +1,3 @@
+module eldest.dev/eldest
+
+go 1.19

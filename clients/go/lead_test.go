@@ -1,0 +1,68 @@
+package eldest
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func TestLeadCallsTheWorkAndGivesTheRoleUpWhenItReturns(t *testing.T) {
+	cluster, client := fakeOf(t, 1)
+	failure := errors.New("no paper")
+	err := client.Lead(ctx, "job", ElectionOptions{}, func(_ context.Context, token uint64) error {
+		equal(t, token, uint64(1))
+		equal(t, cluster.role("job").token, 1)
+		return failure
+	})
+	equal(t, err, failure)
+	equal(t, cluster.role("job").holder, "")
+}
+
+func TestLeadEndsTheWorkWithTheLeadershipAndStandsAgain(t *testing.T) {
+	_, client := fakeOf(t, 1)
+	runs := 0
+	err := client.Lead(ctx, "job", ElectionOptions{}, func(working context.Context, token uint64) error {
+		runs++
+		if runs == 2 {
+			return nil
+		}
+		operator, err := client.Roles.Elect(ctx, "job", Asked{InstanceID: "somebody"})
+		must(t, err)
+		<-working.Done()
+		must(t, client.Roles.Release(ctx, "job", "somebody", operator.Token))
+		return working.Err()
+	})
+	must(t, err)
+	equal(t, runs, 2)
+}
+
+func TestLeadKeepsTheRoleUntilTheWorkHasReturned(t *testing.T) {
+	cluster, client := fakeOf(t, 1)
+	ending, end := context.WithCancel(ctx)
+	err := client.Lead(ending, "job", ElectionOptions{}, func(working context.Context, _ uint64) error {
+		end()
+		<-working.Done()
+		equal(t, cluster.role("job").holder != "", true)
+		return working.Err()
+	})
+	equal(t, errors.Is(err, context.Canceled), true)
+	equal(t, cluster.role("job").holder, "")
+}
+
+func TestLeadOfAFollowerEndsWithItsContext(t *testing.T) {
+	cluster, client := fakeOf(t, 1)
+	lock, err := another(t, cluster).Lock(ctx, "job", LockOptions{})
+	must(t, err)
+	ending, end := context.WithCancel(ctx)
+	over := make(chan error)
+	go func() {
+		over <- client.Lead(ending, "job", ElectionOptions{}, func(context.Context, uint64) error {
+			t.Error("it ran")
+			return nil
+		})
+	}()
+	waitingFor(t, cluster, "job", 1)
+	end()
+	equal(t, errors.Is(<-over, context.Canceled), true)
+	must(t, lock.Release(ctx))
+}

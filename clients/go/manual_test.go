@@ -1,0 +1,179 @@
+package eldest
+
+import (
+	"context"
+	"reflect"
+	"sort"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what must come; nothing is measured by it.
+const patience = 20 * time.Second
+
+// until waits for a condition.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// equal compares what can be compared.
+func equal[T any](t *testing.T, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// manualClock goes on when a test says so.
+type manualClock struct {
+	mu     sync.Mutex
+	at     time.Duration
+	alarms map[*manualAlarm]bool
+}
+
+type manualAlarm struct {
+	at time.Duration
+	fn func()
+}
+
+func newManualClock() *manualClock {
+	return &manualClock{at: time.Hour, alarms: map[*manualAlarm]bool{}}
+}
+
+func (c *manualClock) now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *manualClock) after(d time.Duration, fn func()) func() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	alarm := &manualAlarm{at: c.at + longer(d, 0), fn: fn}
+	c.alarms[alarm] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.alarms, alarm)
+	}
+}
+
+func (c *manualClock) rest(ctx context.Context, d time.Duration, early <-chan struct{}) {
+	restBy(ctx, c, d, early)
+}
+
+// skip: a process that was held up. Time has gone on, and no timer has fired.
+func (c *manualClock) skip(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at += d
+}
+
+// advance lets time go on, and fires what is due in its order.
+func (c *manualClock) advance(d time.Duration) {
+	c.mu.Lock()
+	end := c.at + d
+	for {
+		alarm := c.due(end)
+		if alarm == nil {
+			break
+		}
+		delete(c.alarms, alarm)
+		c.at = longer(c.at, alarm.at)
+		c.mu.Unlock()
+		alarm.fn()
+		c.mu.Lock()
+	}
+	c.at = end
+	c.mu.Unlock()
+}
+
+// due is called under the lock.
+func (c *manualClock) due(end time.Duration) *manualAlarm {
+	var due []*manualAlarm
+	for alarm := range c.alarms {
+		if alarm.at <= end {
+			due = append(due, alarm)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	sort.Slice(due, func(i, j int) bool { return due[i].at < due[j].at })
+	return due[0]
+}
+
+// awaits waits until somebody waits for that moment from now.
+func (c *manualClock) awaits(t *testing.T, d time.Duration) {
+	t.Helper()
+	until(t, "somebody who waits for "+d.String(), func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for alarm := range c.alarms {
+			if alarm.at == c.at+d {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// next lets time go on to the next alarm that is not later than most from now, and gives how long that took; it waits for one.
+func (c *manualClock) next(t *testing.T, most time.Duration) time.Duration {
+	t.Helper()
+	var left time.Duration
+	until(t, "an alarm", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		alarm := c.due(c.at + most)
+		if alarm != nil {
+			left = longer(alarm.at-c.at, 0)
+		}
+		return alarm != nil
+	})
+	c.advance(left)
+	return left
+}
+
+// hastyClock goes on by its pauses alone, which take no time: a call comes to its end after its attempts, however slow this machine is.
+type hastyClock struct {
+	mu sync.Mutex
+	at time.Duration
+}
+
+func (c *hastyClock) now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *hastyClock) after(time.Duration, func()) func() { return func() {} }
+
+func (c *hastyClock) rest(ctx context.Context, d time.Duration, _ <-chan struct{}) {
+	if ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at += d
+}
+
+// quick: a call that can come to nothing does so at once.
+func quick(s *settings) error {
+	s.clock = &hastyClock{at: time.Hour}
+	return nil
+}

@@ -1,0 +1,109 @@
+package eldest
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	// One call, all its attempts and pauses included; a call that waits has its wait besides.
+	callTimeout = 10 * time.Second
+	// One attempt at one node. A dead machine does not refuse, it says nothing: the others must have their turn.
+	attemptTimeout = 3 * time.Second
+)
+
+// Option is a setting of a Client.
+type Option func(*settings) error
+
+type settings struct {
+	token   string
+	secret  string
+	tls     *tls.Config
+	call    time.Duration
+	attempt time.Duration
+	clock   clock
+}
+
+// WithToken is sent with every call: the admin token, or a client's.
+func WithToken(token string) Option {
+	return func(s *settings) error {
+		s.token = token
+		return visible("token", token)
+	}
+}
+
+// WithSecret is for clients that are to be one holder. Each client draws a secret of its own, and shows it with what it says about roles;
+// a process that is to speak for what an earlier life of it held is told the same one.
+func WithSecret(secret string) Option {
+	return func(s *settings) error {
+		s.secret = secret
+		return visible("secret", secret)
+	}
+}
+
+// WithTLS says whom to trust, and what to show, where nodes are at https://.
+func WithTLS(config *tls.Config) Option {
+	return func(s *settings) error {
+		s.tls = config.Clone()
+		return nil
+	}
+}
+
+// WithTimeouts: one call with all its attempts takes call at most (10 s), one attempt at one node attempt (3 s). A context that ends
+// sooner ends a call sooner.
+func WithTimeouts(call, attempt time.Duration) Option {
+	return func(s *settings) error {
+		if call <= 0 || attempt <= 0 {
+			return errors.New("eldest: a call and an attempt need time")
+		}
+		s.call, s.attempt = call, attempt
+		return nil
+	}
+}
+
+// visible: what goes into a header must be text that can stand in one, and must say something.
+func visible(what, text string) error {
+	if text == "" || len(text) > 4096 {
+		return fmt.Errorf("eldest: a %s is a text of 1 to 4096 characters", what)
+	}
+	for _, char := range []byte(text) {
+		if char < ' ' || char > '~' {
+			return fmt.Errorf("eldest: a %s is visible ASCII", what)
+		}
+	}
+	return nil
+}
+
+// nodesOf checks the URLs of nodes; of none, those that the environment names.
+func nodesOf(nodes []string) ([]string, error) {
+	if len(nodes) == 0 {
+		nodes = nodesOfEnvironment()
+	}
+	bases := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		node = strings.TrimSpace(node)
+		at, err := url.Parse(node)
+		if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") || at.RawQuery != "" || at.User != nil {
+			return nil, fmt.Errorf("eldest: %q is no node: name it as http://host:9000", node)
+		}
+		bases = append(bases, strings.TrimRight(at.String(), "/"))
+	}
+	if len(bases) == 0 {
+		return nil, errors.New("eldest: name at least one node, as http://host:9000, here or in ELDEST_URL")
+	}
+	return bases, nil
+}
+
+func nodesOfEnvironment() []string {
+	for _, variable := range []string{"ELDEST_URL", "ELDEST_NODES"} {
+		if urls := os.Getenv(variable); urls != "" {
+			return strings.Split(urls, ",")
+		}
+	}
+	return nil
+}

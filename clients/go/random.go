@@ -1,0 +1,25 @@
+package eldest
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// randomID is 128 bits by lot, as text.
+func randomID() string {
+	return hex.EncodeToString(randomBytes(16))
+}
+
+// randomBelow is not the runtime's: before Go 1.20 that one draws the same for every process, and pauses are there to differ.
+func randomBelow(n uint64) uint64 {
+	return binary.BigEndian.Uint64(randomBytes(8)) % n
+}
+
+func randomBytes(n int) []byte {
+	drawn := make([]byte, n)
+	if _, err := rand.Read(drawn); err != nil {
+		panic("eldest: this machine gives no random bytes: " + err.Error())
+	}
+	return drawn
+}

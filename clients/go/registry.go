@@ -1,0 +1,143 @@
+package eldest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	processTTL     = 45 * time.Second
+	heartbeatEvery = 10 * time.Second
+	// A heartbeat that takes longer makes room for the next one.
+	heartbeatMost = 10 * time.Second
+)
+
+// RegistryOptions: the zero value is a process with an id that is drawn by lot.
+type RegistryOptions struct {
+	// ID: a process that is to come back under it is told the same WithSecret, or has none. Nobody comes back under an id that was drawn,
+	// so that one is guarded by the client's secret.
+	ID string
+	// Entry is what the process says of itself; its role is slave unless told, and its TTL 45 s.
+	Entry Entry
+	// HeartbeatEvery is 10 s, or a third of a shorter TTL.
+	HeartbeatEvery time.Duration
+	// Failed hears of heartbeats that failed; the next one follows.
+	Failed func(error)
+}
+
+// Registry keeps one process registered.
+type Registry struct {
+	processes *Processes
+	clock     clock
+	id        string
+	guarded   bool
+	every     time.Duration
+	failed    func(error)
+
+	mu    sync.Mutex
+	entry Entry
+	end   context.CancelFunc
+	heart chan struct{}
+}
+
+// Registry makes one; nothing is registered before Register.
+func (c *Client) Registry(options RegistryOptions) (*Registry, error) {
+	r := &Registry{processes: c.Processes, clock: c.transport.clock, id: options.ID, entry: options.Entry, failed: options.Failed}
+	r.guarded = c.transport.secretIsNamed
+	if r.id == "" {
+		r.id = randomID()
+		r.guarded = true
+	}
+	if r.entry.Role == "" {
+		r.entry.Role = "slave"
+	}
+	r.entry.TTL = orElse(r.entry.TTL, processTTL)
+	r.every = orElse(options.HeartbeatEvery, shorter(heartbeatEvery, r.entry.TTL/3))
+	if r.every >= r.entry.TTL {
+		return nil, errors.New("eldest: a process is heard of more often than once in its ttl")
+	}
+	_, err := segment(r.id, "process")
+	return r, err
+}
+
+// ID is that of this process.
+func (r *Registry) ID() string { return r.id }
+
+// Channel is where messages for this process are sent to, if it listens there.
+func (r *Registry) Channel() string { return "worker:slave:" + r.id }
+
+// Register registers this process, and sends heartbeats in the background until Stop. Where the cluster has forgotten it, it is registered anew.
+func (r *Registry) Register(ctx context.Context) (Process, error) {
+	r.mu.Lock()
+	entry := r.entry
+	r.mu.Unlock()
+	return r.say(ctx, entry)
+}
+
+// Change says of this process what stands there now.
+func (r *Registry) Change(ctx context.Context, change func(*Entry)) (Process, error) {
+	r.mu.Lock()
+	change(&r.entry)
+	entry := r.entry
+	r.mu.Unlock()
+	return r.say(ctx, entry)
+}
+
+func (r *Registry) say(ctx context.Context, entry Entry) (Process, error) {
+	process, err := r.processes.put(ctx, r.id, entry, r.guarded)
+	if err != nil {
+		return process, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heart == nil {
+		beating, end := context.WithCancel(context.Background())
+		r.end, r.heart = end, make(chan struct{})
+		go r.beat(beating, r.heart)
+	}
+	return process, nil
+}
+
+func (r *Registry) beat(ctx context.Context, over chan struct{}) {
+	defer close(over)
+	for {
+		r.clock.rest(ctx, r.every, nil)
+		if ctx.Err() != nil {
+			return
+		}
+		if err := r.beatOnce(ctx); err != nil && ctx.Err() == nil && r.failed != nil {
+			r.failed(err)
+		}
+	}
+}
+
+func (r *Registry) beatOnce(ctx context.Context) error {
+	r.mu.Lock()
+	entry := r.entry
+	r.mu.Unlock()
+	err := r.processes.heartbeat(ctx, r.id, r.guarded, shorter(heartbeatMost, entry.TTL/2))
+	if errors.Is(err, ErrNotFound) {
+		_, err = r.processes.put(ctx, r.id, entry, r.guarded)
+	}
+	return err
+}
+
+// Stop ends the heartbeats, and unregisters this process. What cannot be unregistered lapses.
+func (r *Registry) Stop(ctx context.Context) error {
+	r.mu.Lock()
+	end, heart := r.end, r.heart
+	r.end, r.heart = nil, nil
+	r.mu.Unlock()
+	if heart == nil {
+		return nil
+	}
+	end()
+	<-heart
+	err := r.processes.delete(ctx, r.id, r.guarded, releasePatience)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
