@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Cluster, PATIENT, Plan, Raw, Rng, eldest, problem, wait_for};
+use crate::harness::{Call, Cluster, Plan, Raw, Rng, eldest, problem, wait_for};
 
 /// Longer than any answer but a restore's.
 const LONG: Duration = Duration::from_secs(120);
@@ -167,7 +167,7 @@ async fn large(cluster: &Cluster) -> String {
 
 #[tokio::test]
 async fn the_leader_dies_in_the_middle() {
-    let cluster = Arc::new(Plan::new(3).config(PATIENT).start().await);
+    let cluster = Arc::new(Cluster::of(3).await);
     let file = large(&cluster).await;
     let new = rows_of(&file);
     let leader = cluster.leader().await;

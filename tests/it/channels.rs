@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Cluster, Events, PATIENT, Plan, Raw, wait_for};
+use crate::harness::{Call, Cluster, Events, Raw, wait_for};
 
 async fn send(cluster: &Cluster, node: u32, channel: &str, message: &Value) -> Value {
     let call = Call::post(format!("/v1/channels/{channel}")).json(message);
@@ -15,7 +15,7 @@ async fn listen(cluster: &Cluster, node: u32, path: &str) -> Events {
 
 #[tokio::test]
 async fn a_message_reaches_every_listener_once() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let mut listeners = Vec::new();
     for node in [1, 2, 3, 3] {
         listeners.push(listen(&cluster, node, "/v1/channels/worker:slave:7").await);
@@ -44,7 +44,7 @@ async fn a_message_reaches_every_listener_once() {
 /// One node is dead, one stands still, and the cluster has no leader: a channel needs none of that.
 #[tokio::test]
 async fn nobody_waits_for_the_dead() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let mut here = listen(&cluster, 1, "/v1/channels/c").await;
     let _still = listen(&cluster, 2, "/v1/channels/c").await;
     let _dead = listen(&cluster, 3, "/v1/channels/c").await;

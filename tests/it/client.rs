@@ -291,7 +291,7 @@ async fn somebody_writes(resource: &Mutex<Resource>, working: &JoinHandle<()>) {
 
 #[tokio::test]
 async fn twenty_contenders_and_nodes_that_die_and_freeze() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     let all: Arc<Vec<Election>> =
         Arc::new((0..20).map(|n| lasting(&cluster, &format!("c{n}"), SHORT)).collect());
     all.iter().for_each(Election::start);

@@ -89,7 +89,7 @@ async fn fault(cluster: &Cluster, network: &Network, kind: usize, hit: u32, reso
 #[tokio::test]
 async fn a_thousand_changes_of_holder() {
     let Some(network) = Network::new(3) else { return };
-    let plan = Plan::at(network.addresses()).launchers(network.launchers());
+    let plan = Plan::at(network.addresses()).brisk().launchers(network.launchers());
     let cluster =
         plan.config("cluster_secret = \"the secret of these tests, long enough to pass\"").start().await;
     let client = Client::new(cluster.ids().map(|id| cluster.node(id).url())).expect("a client");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{Answer, Call, Cluster, PATIENT, Plan, problem, wait_for};
+use crate::harness::{Answer, Call, Cluster, Plan, problem, wait_for};
 
 /// Each says of itself as much as it may, or nearly: some 12 KB.
 const PROCESSES: usize = 400;
@@ -76,7 +76,7 @@ async fn who_looks_for_what_nobody_has_deposes_no_leader() {
 /// Every page says where to go on, until all has been looked at.
 #[tokio::test]
 async fn who_goes_on_finds_what_is_there() {
-    let cluster = Arc::new(Plan::new(1).config(PATIENT).start().await);
+    let cluster = Arc::new(Cluster::of(1).await);
     register_all(&cluster).await;
     let last = json!({"identifier": "worker", "ttl_ms": LONG, "capabilities": ["rare"]});
     cluster.answer(1, Call::put("/v1/processes/z").json(&last)).await.expect(201);
@@ -98,7 +98,7 @@ async fn who_goes_on_finds_what_is_there() {
 /// Those who wait for roles have places of their own: whoever fills them keeps nobody from holding what it holds.
 #[tokio::test]
 async fn who_waits_takes_no_seat_from_who_renews() {
-    let cluster = Arc::new(Plan::new(1).config(&format!("{PATIENT}[limits]\nrequests = 64\n")).start().await);
+    let cluster = Arc::new(Plan::new(1).config("[limits]\nrequests = 64\n").start().await);
     let acquire = |instance: &str, wait_ms: u64| {
         let body = json!({"instance_id": instance, "ttl_ms": LONG, "wait_ms": wait_ms});
         Call::post("/v1/roles/r/acquire").json(&body)

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Cluster, Network, PATIENT, Plan, watch_for};
+use crate::harness::{Call, Cluster, Network, Plan, watch_for};
 
 const WRONG: i32 = 12;
 
@@ -40,7 +40,7 @@ async fn settles(what: &str, cluster: &Cluster, more: &[&str], wanted: Value) {
 
 #[tokio::test]
 async fn a_well_cluster_then_a_frozen_node_then_a_dead_one() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::brisk(3).await;
     cluster.write_doc("k", 1).await;
     settles("nothing is wrong", &cluster, &[], json!([])).await;
     let follower = cluster.others(cluster.leader().await)[0];
@@ -78,8 +78,8 @@ async fn nobody_leads_and_it_says_for_whom_the_cluster_waits() {
 #[tokio::test]
 async fn a_link_that_is_cut_in_one_direction() {
     let Some(network) = Network::new(3) else { return };
-    let config = format!("cluster_secret = \"the secret of these tests, long enough to pass\"\n{PATIENT}");
-    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&config);
+    let config = "cluster_secret = \"the secret of these tests, long enough to pass\"\n";
+    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(config);
     let cluster = plan.start().await;
     let leader = cluster.leader().await;
     let follower = cluster.others(leader)[0];

@@ -89,7 +89,7 @@ async fn a_handover() {
 
 #[tokio::test]
 async fn a_leader_that_is_frozen_by_a_command() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     let leader = cluster.leader().await;
     let pid = cluster.node(leader).pid().expect("it runs");
     let (stop, go_on) = (format!("echo $ELDEST_NODE_NAME; kill -STOP {pid}"), format!("kill -CONT {pid}"));
@@ -127,7 +127,7 @@ async fn nobody_takes_it_away() {
 
 #[tokio::test]
 async fn what_it_broke_is_mended_when_it_is_broken_off() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     for (signal, expected) in [(Signal::INT, 130), (Signal::HUP, 129)] {
         let leader = cluster.leader().await;
         let pid = cluster.node(leader).pid().expect("it runs");

@@ -99,7 +99,7 @@ async fn a_body_that_does_not_arrive_is_a_time_out() {
 
 #[tokio::test]
 async fn without_a_majority_the_reason_is_named() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     cluster.write_doc("k", 1).await;
     cluster.kill9(1);
     cluster.kill9(2);

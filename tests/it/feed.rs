@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, Events, PATIENT, Plan, Raw, Told, problem, query, watch_for};
+use crate::harness::{Answer, Call, Cluster, Events, Plan, Raw, Told, problem, query, watch_for};
 use crate::load::{Load, documents};
 
 /// One client of the feed: it reads on wherever somebody tells it something, from where it was.
@@ -129,7 +129,7 @@ async fn every_node_tells_the_same() {
 
 #[tokio::test]
 async fn a_bookmark_is_a_place_to_go_on_from() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let path = "/v1/feed?kinds=change&prefix=mine/";
     let mut events = cluster.events(2, path).await.expect("a feed");
     assert_eq!(events.event().await["kind"], "bookmark", "the first says where it begins");
@@ -153,7 +153,7 @@ async fn a_bookmark_is_a_place_to_go_on_from() {
 #[tokio::test]
 async fn five_hundred_hear_only_what_is_theirs() {
     const READERS: u64 = 500;
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let mut readers = Vec::new();
     for reader in 0..READERS {
         let path = format!("/v1/feed?format=ndjson&kinds=change&prefix=p{reader}/");

@@ -107,7 +107,7 @@ async fn a_request_keeps_its_id_on_every_way() {
 #[tokio::test]
 async fn with_ack_all_every_node_has_it_when_it_is_acknowledged() {
     // A node that is given no processor for a second is suspected, and not waited for: here it has ten.
-    let cluster = Plan::new(3).config("ack = \"all\"\ntiming.dead_after_ms = 10000").start().await;
+    let cluster = Plan::new(3).config("ack = \"all\"").start().await;
     // A disk that was let in a moment ago is counted once its node has said that it knows.
     watch_for("every disk counts", async || {
         let written = cluster.answer(1, Call::put("/v1/docs/first").raw_json("1")).await;

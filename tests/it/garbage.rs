@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::harness::{Call, Cluster, PATIENT, Plan, Raw, Rng};
+use crate::harness::{Call, Cluster, Plan, Raw, Rng};
 use crate::malformed;
 
 const REQUESTS: u64 = 10_000;
@@ -76,7 +76,7 @@ async fn still_serves(cluster: &Cluster) {
 async fn malformed_requests_of_all_kinds_on_every_route() {
     let seed = seed();
     println!("ELDEST_IT_SEED={seed}");
-    let cluster = Arc::new(Plan::new(3).config(PATIENT).start().await);
+    let cluster = Arc::new(Cluster::of(3).await);
     let epoch = cluster.status_of(1, "epoch").await;
     bombard(&cluster, seed, WARM_UP).await;
     let before: Vec<u64> = cluster.ids().map(|id| cluster.node(id).resident_kib()).collect();

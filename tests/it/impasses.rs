@@ -28,7 +28,7 @@ async fn remark(cluster: &Cluster, id: u32) -> String {
 async fn what_is_too_large_is_merged_once_the_bound_is_raised() {
     let Some(network) = Network::new(3) else { return };
     let small = format!("{CONFIG}\nlimits.merge_bytes = 1024\n");
-    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&small);
+    let plan = Plan::at(network.addresses()).brisk().launchers(network.launchers()).config(&small);
     let cluster = plan.start().await;
     let younger = split_in_two(&network, &cluster).await;
     put(&cluster, 1, "shared", 1).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Answer, Call, Cluster, PATIENT, Plan, problem};
+use crate::harness::{Answer, Call, Cluster, problem};
 
 /// A ttl that no test outlasts.
 const LONG: u64 = 3_600_000;
@@ -10,7 +10,7 @@ const LONG: u64 = 3_600_000;
 const SECRET: &str = "only the holder knows";
 
 async fn calm() -> Cluster {
-    Plan::new(3).config(PATIENT).start().await
+    Cluster::of(3).await
 }
 
 fn order(what: &str, body: serde_json::Value) -> Call {
@@ -77,7 +77,7 @@ async fn who_reads_a_process_cannot_speak_for_it() {
 
 #[tokio::test]
 async fn a_secret_is_a_text_of_so_many_bytes() {
-    let cluster = Plan::new(1).config(PATIENT).start().await;
+    let cluster = Cluster::of(1).await;
     for wrong in [json!(""), json!(7), json!("x".repeat(257))] {
         let body = json!({"instance_id": "i", "secret": wrong});
         let told = problem(&cluster.answer(1, order("acquire", body)).await, 400, "bad_field");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Cluster, Events, PATIENT, Plan, problem, wait_for};
+use crate::harness::{Call, Cluster, Events, problem, wait_for};
 
 /// A ttl that no test outlasts.
 const LONG: u64 = 3_600_000;
@@ -62,7 +62,7 @@ async fn only_the_one_that_stays(cluster: &Cluster) {
 
 #[tokio::test]
 async fn documents_end_by_records_whoever_leads() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
     let mut feed = reader(&cluster, cluster.others(leader)[0]).await;
     let tenure = acquire(&cluster, "r").await;

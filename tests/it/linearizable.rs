@@ -179,7 +179,7 @@ async fn histories_under_faults_are_linearizable() {
     let seed = seed();
     println!("ELDEST_IT_SEED={seed}");
     let mut rng = Rng::new(seed);
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     let (began, stop, next_value) = (Instant::now(), AtomicBool::new(false), AtomicU64::new(1));
     let shared = Arc::new(Shared { cluster, began, stop, next_value });
     let clients: Vec<_> = (0..CLIENTS)
@@ -224,7 +224,7 @@ fn report(history: &[Op]) {
 /// is asked for here only to see that every level works while the leader changes.
 #[tokio::test]
 async fn leader_reads_do_not_go_back_on_one_node() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     let mut last: Value = Value::from(0);
     for value in 1..40_u64 {
         cluster.write_doc("k", value).await;

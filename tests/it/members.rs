@@ -105,7 +105,7 @@ async fn the_command_line_adds_moves_and_removes() {
 /// Five nodes; two come back with a file that names three, themselves among them.
 #[tokio::test]
 async fn a_smaller_topology_is_no_smaller_cluster() {
-    let cluster = Cluster::of(5).await;
+    let cluster = Cluster::brisk(5).await;
     cluster.write_doc("a", 1).await;
     for id in [1, 2] {
         cluster.kill9(id);

@@ -170,7 +170,7 @@ async fn every_mistake_has_a_helpful_answer() {
 
 #[tokio::test]
 async fn a_frozen_node_does_not_keep_the_others_from_answering() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     cluster.write_doc("a", 7).await;
     cluster.stop(1);
     let asked = |words: &[&str]| {

@@ -14,7 +14,7 @@ async fn cluster_on(network: &Network) -> Arc<Cluster> {
 
 async fn with_patience(network: &Network, dead_after_ms: u32) -> Arc<Cluster> {
     let config = format!("{SECRET}\ntiming.dead_after_ms = {dead_after_ms}");
-    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&config);
+    let plan = Plan::at(network.addresses()).brisk().launchers(network.launchers()).config(&config);
     Arc::new(plan.start().await)
 }
 

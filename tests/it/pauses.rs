@@ -12,7 +12,7 @@ use crate::load::Load;
 /// on: before any message can tell it what it missed.
 #[tokio::test]
 async fn a_frozen_leader_tells_nothing_of_the_past_when_it_goes_on() {
-    let cluster = Arc::new(Cluster::of(3).await);
+    let cluster = Arc::new(Cluster::brisk(3).await);
     cluster.write_doc("k", 1).await;
     let old = cluster.leader().await;
     cluster.stop(old);
@@ -55,7 +55,7 @@ async fn a_frozen_leader_tells_nothing_of_the_past_when_it_goes_on() {
 /// Both followers pass it on to the frozen leader before they suspect it.
 #[tokio::test]
 async fn a_write_under_a_key_outlives_the_leader_that_it_had_left_for() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     let frozen = cluster.leader().await;
     cluster.stop(frozen);
     let writes = cluster.others(frozen).into_iter().map(|id| {
@@ -72,7 +72,7 @@ async fn a_write_under_a_key_outlives_the_leader_that_it_had_left_for() {
 
 #[tokio::test]
 async fn writes_go_on_while_each_leader_in_turn_is_frozen() {
-    let cluster = Arc::new(Cluster::of(3).await);
+    let cluster = Arc::new(Cluster::brisk(3).await);
     let load = Load::start(&cluster, "load");
     for round in 0..3 {
         let frozen = cluster.leader().await;

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, Events, PATIENT, Plan, problem, wait_for};
+use crate::harness::{Answer, Call, Cluster, Events, problem, wait_for};
 
 /// A ttl that no test outlasts.
 const LONG: u64 = 3_600_000;
 
 async fn calm() -> Cluster {
-    Plan::new(3).config(PATIENT).start().await
+    Cluster::of(3).await
 }
 
 fn register(id: &str, more: Value) -> Call {

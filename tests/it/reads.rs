@@ -28,7 +28,7 @@ async fn every_level_answers_on_every_node() {
 
 #[tokio::test]
 async fn a_local_read_needs_nobody() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     cluster.write_doc("k", 5).await;
     cluster.equal_states(&[1, 2, 3]).await;
     cluster.kill9(1);
@@ -44,7 +44,7 @@ async fn a_local_read_needs_nobody() {
 
 #[tokio::test]
 async fn probes_tell_alive_from_ready_from_leading() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     let leader = cluster.leader().await;
     for id in cluster.ids() {
         cluster.answer(id, Call::get("/livez")).await.expect(200);
@@ -103,7 +103,7 @@ async fn status_shows_every_member_from_this_nodes_view() {
 #[tokio::test]
 async fn where_beats_are_rare_nobody_waits_for_one() {
     let rare = "timing.heartbeat_ms = 20000\ntiming.dead_after_ms = 60000\ntiming.lease_ms = 500";
-    let cluster = Plan::new(3).config(rare).start().await;
+    let cluster = Plan::new(3).brisk().config(rare).start().await;
     // What a follower has is what it was told after the write; its feed goes by the same.
     for number in 1..=3 {
         cluster.write_doc("k", number).await;

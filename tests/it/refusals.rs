@@ -9,7 +9,7 @@ use crate::load::{Tally, documents};
 /// is frozen while the others elect, and goes on.
 #[tokio::test]
 async fn what_was_refused_never_appears() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     cluster.write_doc("before", 1).await;
     let mut tally = Tally::new("load");
     for round in 0..3 {
@@ -48,7 +48,7 @@ async fn what_was_refused_never_appears() {
 /// A write that was refused by a lone follower does not wait in it for better times.
 #[tokio::test]
 async fn a_lone_follower_keeps_nothing_for_later() {
-    let cluster = Arc::new(Cluster::of(3).await);
+    let cluster = Arc::new(Cluster::brisk(3).await);
     cluster.write_doc("before", 1).await;
     cluster.kill9(1);
     cluster.kill9(2);

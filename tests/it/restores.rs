@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, PATIENT, Plan, problem, wait_for};
+use crate::harness::{Answer, Call, Cluster, Plan, problem, wait_for};
 
 const AVAILABLE: &str =
     "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"\n";
@@ -78,10 +78,8 @@ async fn hand_over(cluster: &Cluster, heir: u32) {
 
 #[tokio::test]
 async fn leadership_changes_and_comes_back_in_the_middle() {
-    for (config, route) in
-        [(PATIENT.to_string(), "/override_all_data"), (format!("{AVAILABLE}{PATIENT}"), "/merge_conflict")]
-    {
-        let cluster = Arc::new(Plan::new(3).config(&config).start().await);
+    for (config, route) in [("", "/override_all_data"), (AVAILABLE, "/merge_conflict")] {
+        let cluster = Arc::new(Plan::new(3).config(config).start().await);
         cluster.write_doc("old", 1).await;
         let leader = cluster.leader().await;
         let answer = in_the_middle(&cluster, leader, route, async || {
@@ -96,10 +94,8 @@ async fn leadership_changes_and_comes_back_in_the_middle() {
 
 #[tokio::test]
 async fn the_service_goes_down_in_the_middle_and_stays_down() {
-    for (config, route) in
-        [(PATIENT.to_string(), "/override_all_data"), (format!("{AVAILABLE}{PATIENT}"), "/merge_conflict")]
-    {
-        let cluster = Arc::new(Plan::new(3).config(&config).start().await);
+    for (config, route) in [("", "/override_all_data"), (AVAILABLE, "/merge_conflict")] {
+        let cluster = Arc::new(Plan::new(3).config(config).start().await);
         cluster.write_doc("old", 1).await;
         let leader = cluster.leader().await;
         let answer = in_the_middle(&cluster, leader, route, async || {
@@ -117,7 +113,7 @@ async fn the_service_goes_down_in_the_middle_and_stays_down() {
 
 #[tokio::test]
 async fn the_leader_dies_in_the_middle() {
-    let cluster = Arc::new(Plan::new(3).config(PATIENT).start().await);
+    let cluster = Arc::new(Cluster::of(3).await);
     cluster.write_doc("old", 1).await;
     let leader = cluster.leader().await;
     let before = index(&cluster, leader).await;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{Call, Cluster, PATIENT, Plan, Raw, wait_for};
+use crate::harness::{Call, Cluster, Plan, Raw, wait_for};
 
 const SECRET: &str = "cluster_secret = \"the secret of these tests, long enough to pass\"";
 const ANOTHER: &str = "cluster_secret = \"another secret of these tests, long enough as well\"";
@@ -123,7 +123,7 @@ fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
 
 /// A cluster of three, with a listener between n1 and n2.
 async fn overheard() -> (Cluster, Listener) {
-    let mut plan = Plan::new(4).config(&format!("{PATIENT}{SECRET}"));
+    let mut plan = Plan::new(4).config(SECRET);
     let between = plan.take_last();
     let cluster = plan.prepare();
     let heard = Listener::between(between, cluster.node(2).ip).await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, PATIENT, Plan, peer_problem, problem};
+use crate::harness::{Answer, Call, Cluster, Plan, peer_problem, problem};
 
 async fn post(cluster: &Cluster, id: u32, route: &str) -> Answer {
     cluster.answer(id, Call::post(route)).await
@@ -41,7 +41,7 @@ async fn writesync_is_for_peers() {
 
 #[tokio::test]
 async fn declare_capability_is_a_dry_run() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let before = cluster.status_of(1, "epoch").await;
     for id in cluster.ids() {
         for candidate in [1, 2, 3] {
@@ -67,7 +67,7 @@ async fn declare_capability_is_a_dry_run() {
 
 #[tokio::test]
 async fn recv_elect_needs_an_envelope() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let before = cluster.status_of(2, "epoch").await;
     for id in cluster.ids() {
         for body in [json!({"approved": true}), json!({"approved": false})] {
@@ -165,7 +165,7 @@ async fn safe_mode_does_not_merge() {
 /// Where there is no secret a peer is believed; what it says must still make sense, for this cluster.
 #[tokio::test]
 async fn an_envelope_of_another_cluster_is_refused() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let epoch = cluster.status_of(1, "epoch").await;
     let with = |route: &str, cluster: &str, from: &str, message: &str| {
         Call::post(route)

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Call, PATIENT, Plan, problem, wait_for};
+use crate::harness::{Call, Plan, problem, wait_for};
 
 const ADMIN: &str = "admin_token = \"admin-token-of-the-tests-0123456789\"";
 
@@ -50,7 +50,7 @@ async fn service_down_lapses_by_itself() {
 
 #[tokio::test]
 async fn admin_routes_need_the_credential() {
-    let cluster = Plan::new(3).config(&format!("{PATIENT}{ADMIN}")).start().await;
+    let cluster = Plan::new(3).config(ADMIN).start().await;
     let calls = [
         Call::post("/service_down"),
         Call::post("/service_up"),

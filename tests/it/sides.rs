@@ -13,7 +13,7 @@ pub const CONFIG: &str =
     "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"";
 
 pub async fn cluster_on(network: &Network) -> Arc<Cluster> {
-    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(CONFIG);
+    let plan = Plan::at(network.addresses()).brisk().launchers(network.launchers()).config(CONFIG);
     Arc::new(plan.start().await)
 }
 
@@ -269,7 +269,7 @@ async fn any_node_dies_while_sides_are_merged() {
 async fn in_safe_mode_there_is_one_side() {
     let Some(network) = Network::new(3) else { return };
     let config = CONFIG.replace("available", "safe");
-    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&config);
+    let plan = Plan::at(network.addresses()).brisk().launchers(network.launchers()).config(&config);
     let cluster = plan.start().await;
     network.split(&[1], &[2, 3]);
     let leader = led_by_one_of(&cluster, &[2, 3]).await;

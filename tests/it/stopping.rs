@@ -2,13 +2,13 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{Call, Cluster, PATIENT, Plan, wait_for};
+use crate::harness::{Call, Cluster, wait_for};
 
 /// With a patience of a minute nobody would miss the leader in the time of this test: only its own word makes
 /// another lead.
 #[tokio::test]
 async fn a_stopped_leader_is_followed_without_a_time_out() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     cluster.write_doc("k", 1).await;
     let old = cluster.leader().await;
     let epoch = cluster.status_of(old, "epoch").await;
@@ -37,7 +37,7 @@ async fn a_stopped_follower_changes_nothing() {
 /// The others are frozen, so there is no heir, and the first signal would wait for one longer than this test.
 #[tokio::test]
 async fn a_second_signal_ends_the_process_at_once() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
     cluster.others(leader).iter().for_each(|id| cluster.stop(*id));
     cluster.node(leader).signal(Signal::TERM);

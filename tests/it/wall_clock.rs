@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::harness::{Call, Cluster, PATIENT, Plan, Told, left_out, problem, system, wait_for};
+use crate::harness::{Call, Cluster, Plan, Told, left_out, problem, system, wait_for};
 use crate::load::Load;
 
 const HOUR_S: i64 = 3_600;
@@ -81,7 +81,7 @@ impl Drop for Clocks {
 #[tokio::test]
 async fn wall_clocks_jump_and_nothing_happens() {
     let Some(clocks) = Clocks::new() else { return };
-    let cluster = Arc::new(Plan::new(3).config(PATIENT).launchers(clocks.launchers(3)).start().await);
+    let cluster = Arc::new(Plan::new(3).launchers(clocks.launchers(3)).start().await);
     let leader = cluster.leader().await;
     let epoch = cluster.status_of(leader, "epoch").await;
     let load = Load::start(&cluster, "load");
@@ -184,7 +184,7 @@ async fn a_hold_of_the_service_lapses_by_the_clusters_own_time() {
 #[tokio::test]
 async fn a_stream_does_not_hold_a_role_through_a_sleep() {
     let Some(clocks) = Clocks::new() else { return };
-    let cluster = Plan::new(3).config(PATIENT).launchers(clocks.launchers(3)).start().await;
+    let cluster = Plan::new(3).launchers(clocks.launchers(3)).start().await;
     let serving = cluster.others(cluster.leader().await)[0];
     let path = format!("/v1/roles/r/hold?instance_id=held&ttl_ms={}", HOUR_S * 1_000);
     let mut stream = cluster.posted(serving, &path).await.expect("a stream");

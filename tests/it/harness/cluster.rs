@@ -17,15 +17,17 @@ use super::node::Node;
 use super::topology::Topology;
 use super::wait::{wait_for, watch_for};
 
-/// Timings by which nobody gives anybody up within a test, however slow the machine: whatever changes the leader
-/// then was no silence.
-pub const PATIENT: &str = "timing.dead_after_ms = 60000\ntiming.window_ms = 60000\n";
+/// Timings by which a busy machine looks like a healthy one: silence of less than ten seconds changes no leader. A killed process is
+/// noticed at once all the same, because its port refuses connections. Shorter than the deadline of a wait, so that what does
+/// depend on silence still happens.
+const CALM: &str = "timing.dead_after_ms = 10000\ntiming.window_ms = 10000\n";
 
 /// What a cluster is made of. Nodes are numbered from 1, as in its topology.
 #[derive(Debug)]
 pub struct Plan {
     addresses: Vec<Ipv4Addr>,
     config: String,
+    brisk: bool,
     launchers: Vec<Vec<String>>,
     data: BTreeMap<u32, PathBuf>,
     /// What stands in the table [tls] besides the files, if there is one.
@@ -39,7 +41,7 @@ impl Plan {
 
     pub fn at(addresses: Vec<Ipv4Addr>) -> Plan {
         let launchers = vec![Vec::new(); addresses.len()];
-        Plan { addresses, config: String::new(), launchers, data: BTreeMap::new(), tls: None }
+        Plan { addresses, config: String::new(), brisk: false, launchers, data: BTreeMap::new(), tls: None }
     }
 
     /// Leaves the last node out and gives its address for other use.
@@ -51,6 +53,13 @@ impl Plan {
     /// Added to every node's configuration.
     pub fn config(mut self, config: &str) -> Plan {
         self.config = config.to_string();
+        self
+    }
+
+    /// With the timings of a release: for tests in which a silent node must be noticed. The machine may be busy, so such a
+    /// test expects a change of leader at any time.
+    pub fn brisk(mut self) -> Plan {
+        self.brisk = true;
         self
     }
 
@@ -80,7 +89,8 @@ impl Plan {
             let data = self.data.get(&id).cloned().unwrap_or_else(|| own.join("data"));
             Node::new(id, *ip, own, data, launcher.clone())
         });
-        let mut cluster = Cluster { nodes: nodes.collect(), client: client(), certs: None, folder };
+        let mut cluster =
+            Cluster { nodes: nodes.collect(), client: client(), brisk: self.brisk, certs: None, folder };
         cluster.ids().for_each(|id| cluster.place(id, &cluster.topology()));
         if self.tls.is_some() {
             let certs = Certs::init(&cluster.node(1).topology_path(), cluster.folder.path().join("certs"));
@@ -105,11 +115,8 @@ impl Plan {
 }
 
 /// Beyond loopback a node takes no call without a token, unless it is told to. Tests of tokens say themselves what they want.
-fn open_to_tests(ip: Ipv4Addr, config: &str) -> String {
-    match ip.is_loopback() || config.contains("anonymous") {
-        true => config.to_string(),
-        false => format!("anonymous = \"read,write,watch *\"\n{config}"),
-    }
+fn openness(ip: Ipv4Addr, config: &str) -> &'static str {
+    if ip.is_loopback() || config.contains("anonymous") { "" } else { "anonymous = \"read,write,watch *\"\n" }
 }
 
 #[derive(Debug)]
@@ -117,14 +124,20 @@ pub struct Cluster {
     /// Dropped before the folder that they write to.
     nodes: Vec<Node>,
     client: reqwest::Client,
+    brisk: bool,
     certs: Option<Certs>,
     folder: Folder,
 }
 
 impl Cluster {
-    /// As many nodes with defaults, formed and led.
+    /// So many nodes, formed and led, whose leader stays unless its process ends or hands over.
     pub async fn of(nodes: u32) -> Cluster {
         Plan::new(nodes).start().await
+    }
+
+    /// The same with the timings of a release.
+    pub async fn brisk(nodes: u32) -> Cluster {
+        Plan::new(nodes).brisk().start().await
     }
 
     pub fn ids(&self) -> impl Iterator<Item = u32> + use<> {
@@ -157,7 +170,8 @@ impl Cluster {
     /// Writes the configuration of one node, valid from its next start on.
     pub fn configure(&self, id: u32, config: &str) {
         let node = self.node(id);
-        node.write_config(&open_to_tests(node.ip, config));
+        let timings = if self.brisk { "" } else { CALM };
+        node.write_config(&[timings, openness(node.ip, config), config].concat());
     }
 
     /// The same cluster, with this node, which does not run, at another address.
@@ -179,7 +193,7 @@ impl Cluster {
     }
 
     pub fn cont(&self, id: u32) {
-        self.node(id).signal(Signal::CONT);
+        self.node(id).cont();
     }
 
     /// Asks it to end, waits until it has, and wants it to say that all went well.

@@ -27,7 +27,7 @@ pub use browser::Browser;
 pub use call::client_with;
 pub use call::{Answer, Call, Silence, query};
 pub use certs::{Certs, eldest};
-pub use cluster::{Cluster, PATIENT, Plan};
+pub use cluster::{Cluster, Plan};
 pub use disk::{LogLine, tear_the_tail};
 pub use folder::Folder;
 pub use namespaces::Network;

@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::addresses::{TRIES, claim_by};
 use super::skip::{left_out, system};
 
 const SKIP: &str = "ELDEST_SKIP_NETNS";
@@ -23,11 +24,23 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Debug)]
 pub struct Network {
-    /// In the name of everything that is made, so that all of it is ours to remove. Short: an interface's
-    /// name has at most fifteen letters.
+    /// The subnet's number. It is in the name of everything that is made, so that all of it is ours to remove.
     tag: String,
     subnet: [u8; 2],
     nodes: u32,
+}
+
+/// The middle of addresses 10.x.y.z that no other test uses, claimed as 127.8.x.y.
+fn claim_subnet() -> [u8; 2] {
+    let start = std::process::id().wrapping_mul(31);
+    for _ in 0..TRIES {
+        let place = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let subnet = [64 + (place >> 8) as u8 % 128, place as u8];
+        if claim_by(Ipv4Addr::new(127, 8, subnet[0], subnet[1])) {
+            return subnet;
+        }
+    }
+    panic!("no free subnet in {TRIES} tries");
 }
 
 impl Network {
@@ -36,12 +49,12 @@ impl Network {
         if left_out(SKIP, "network namespaces") {
             return None;
         }
-        let (pid, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let tag = format!("{:x}{number:x}", pid & 0xf_ffff);
-        let place = pid.wrapping_mul(31).wrapping_add(number);
-        let subnet = [64 + (place >> 8) as u8 % 128, place as u8];
+        let subnet = claim_subnet();
+        let tag = format!("{:02x}{:02x}", subnet[0], subnet[1]);
         // From here on a failure half-way removes what is there.
         let network = Network { tag, subnet, nodes };
+        // The subnet is ours, so whatever bears its number was left by a run that was killed.
+        network.remove();
         network.build();
         Some(network)
     }
@@ -66,6 +79,17 @@ impl Network {
             run(&["ip", "-n", &name, "link", "set", "eth0", "up"]);
             run(&["ip", "-n", &name, "link", "set", "lo", "up"]);
         }
+    }
+
+    fn remove(&self) {
+        let quietly = |words: &[&str]| {
+            let _ = Command::new(words[0]).args(&words[1..]).output();
+        };
+        // What is in a namespace goes with it, and a cable with either of its ends.
+        for id in SWITCH..=self.nodes {
+            quietly(&["ip", "netns", "del", &self.name(id)]);
+        }
+        quietly(&["ip", "link", "del", &self.cable()]);
     }
 
     /// The test's end of its cable to the bridge.
@@ -130,13 +154,6 @@ fn run(words: &[&str]) {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        let quietly = |words: &[&str]| {
-            let _ = Command::new(words[0]).args(&words[1..]).output();
-        };
-        // What is in a namespace goes with it, and a cable with either of its ends.
-        for id in SWITCH..=self.nodes {
-            quietly(&["ip", "netns", "del", &self.name(id)]);
-        }
-        quietly(&["ip", "link", "del", &self.cable()]);
+        self.remove();
     }
 }

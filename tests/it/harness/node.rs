@@ -121,25 +121,34 @@ impl Node {
         kill_process(pid, signal).expect("our own process takes signals");
     }
 
-    /// It stands still from here on: a signal takes a moment to reach each of its threads, and one of them may answer until then.
+    /// Stops every thread. A signal takes a moment to reach each of them, and a thread that has not got it yet may still answer.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
-        let began = Instant::now();
-        while !self.stands_still() {
-            assert!(began.elapsed() < DEADLINE, "n{} does not stop", self.id);
-            std::thread::yield_now();
-        }
+        // A thread that waits for its disk (D) takes no signal before it returns, and does nothing else in the meantime.
+        self.until_threads(|state| "TtDZX".contains(state), "stop");
     }
 
-    /// A thread that waits for its disk (D) cannot be stopped, and does nothing else either: it stops when it comes back.
-    fn stands_still(&self) -> bool {
+    /// Lets a stopped process go on.
+    pub fn cont(&self) {
+        self.signal(Signal::CONT);
+        self.until_threads(|state| state != 'T', "go on");
+    }
+
+    /// Waits until the kernel says of each thread that it is in such a state.
+    fn until_threads(&self, wanted: impl Fn(char) -> bool, what: &str) {
         let pid = self.pid().unwrap_or_else(|| panic!("n{} does not run", self.id));
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
-        let state = |stat: String| stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
-        let stands = |state: Option<char>| state.is_none_or(|state| "TtDZX".contains(state));
-        threads
-            .flatten()
-            .all(|thread| stands(fs::read_to_string(thread.path().join("stat")).ok().and_then(state)))
+        let tasks = PathBuf::from(format!("/proc/{pid}/task"));
+        let began = Instant::now();
+        loop {
+            let threads = fs::read_dir(&tasks).expect("a running process has threads").flatten();
+            // A thread that has ended since is in no state.
+            let mut states = threads.filter_map(|thread| state_in(&thread.path().join("stat")));
+            if states.all(&wanted) {
+                return;
+            }
+            assert!(began.elapsed() < DEADLINE, "n{} does not {what}", self.id);
+            std::thread::yield_now();
+        }
     }
 
     /// As a power loss looks to the process: at once, at any point.
@@ -155,9 +164,7 @@ impl Node {
         let Some(pid) = self.pid() else {
             return false;
         };
-        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let state = state.rsplit(") ").next().and_then(|rest| rest.chars().next());
-        state.is_some_and(|state| state != 'Z')
+        state_in(Path::new(&format!("/proc/{pid}/stat"))).is_some_and(|state| state != 'Z')
     }
 
     /// The exit status if the process has ended; it is gone from here then.
@@ -183,6 +190,12 @@ impl Node {
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
+}
+
+/// The letter for the state of a process or thread, if it is still there. The name before it may hold anything but `) `.
+fn state_in(stat: &Path) -> Option<char> {
+    let text = fs::read_to_string(stat).ok()?;
+    text.rsplit(") ").next()?.chars().next()
 }
 
 impl Drop for Node {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Long after anything that works has happened: to fail by, never to measure by.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Short against every time-out of a cluster, long against the work of one look.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);

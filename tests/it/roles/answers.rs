@@ -4,10 +4,10 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{Asks, LONG, acquire, grant, renew, role, role_events, until};
-use crate::harness::{Call, Cluster, PATIENT, Plan, problem, wait_for};
+use crate::harness::{Call, Cluster, problem, wait_for};
 
 async fn calm() -> Cluster {
-    Plan::new(3).config(PATIENT).start().await
+    Cluster::of(3).await
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::{acquire, grant, renew, role_events, until};
-use crate::harness::{Call, Cluster, PATIENT, Plan, problem};
+use crate::harness::{Call, Cluster, problem};
 
 /// Long enough for a failover on a slow machine, short enough to wait for its end.
 const TTL: u64 = 6000;
@@ -98,7 +98,7 @@ async fn tokens_rise_over_everything() {
 /// Processes that live, and what they hold, are no data.
 #[tokio::test]
 async fn a_restore_takes_no_role_from_anybody() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
     let leader = cluster.leader().await;
     let document = json!({"docs": [{"key": "k", "value": 1}]});
@@ -112,7 +112,7 @@ async fn a_restore_takes_no_role_from_anybody() {
 /// Whoever leads next counts anew: a hand-over costs no holder anything.
 #[tokio::test]
 async fn a_hand_over_takes_leases_along() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
     for _ in 0..3 {
         cluster.answer(1, Call::post("/handoff")).await.expect(200);

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::{Asks, LONG, acquire, grant, role, role_events, until};
-use crate::harness::{Call, Cluster, Events, Network, PATIENT, Plan, Told, problem};
+use crate::harness::{Call, Cluster, Events, Network, Plan, Told, problem};
 
 async fn calm() -> Cluster {
-    Plan::new(3).config(PATIENT).start().await
+    Cluster::of(3).await
 }
 
 /// Holds it, and says under which token.
@@ -134,8 +134,8 @@ async fn it_lapses_when_nothing_reaches_the_client() {
     const TEST: u32 = 254;
     let Some(network) = Network::new(3) else { return };
     // Beyond loopback a node wants a secret.
-    let config = format!("{PATIENT}cluster_secret = \"the secret of these tests, long enough to pass\"");
-    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(&config);
+    let config = "cluster_secret = \"the secret of these tests, long enough to pass\"";
+    let plan = Plan::at(network.addresses()).launchers(network.launchers()).config(config);
     let cluster = plan.start().await;
     let mut events = role_events(&cluster, 2, "r").await;
     let (_stream, token) = hold(&cluster, 1, "held", 1000).await;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::{Asks, grant, role, role_events, until};
-use crate::harness::{Cluster, PATIENT, Plan};
+use crate::harness::Cluster;
 
 fn eldest(cluster: &Cluster, words: &str) -> Command {
     let urls: Vec<String> = cluster.ids().map(|id| cluster.node(id).url()).collect();
@@ -77,7 +77,7 @@ async fn a_shell_holds_a_role_over_the_death_of_its_node() {
 
 #[tokio::test]
 async fn a_shell_that_loses_its_role_ends() {
-    let cluster = Plan::new(3).config(PATIENT).start().await;
+    let cluster = Cluster::of(3).await;
     let first = Holder::start(&cluster, "role hold r one --ttl 2s").await;
     let second = tokio::spawn({
         let mut command = eldest(&cluster, "role acquire r two --wait 20s --json");

@@ -4,10 +4,10 @@ use eldest::client::{Client, ELECTION_WAIT, Election};
 use serde_json::{Value, json};
 
 use super::{Asks, LONG, acquire, grant, role};
-use crate::harness::{Answer, Call, Cluster, Events, PATIENT, Plan, problem, wait_for};
+use crate::harness::{Answer, Call, Cluster, Events, problem, wait_for};
 
 async fn calm() -> Cluster {
-    Plan::new(3).config(PATIENT).start().await
+    Cluster::of(3).await
 }
 
 async fn tie(cluster: &Cluster, node: u32, token: u64, tie: u64, grace_ms: u64) -> Events {

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::{Asks, acquire, grant, role, role_events, until};
-use crate::harness::{Answer, Call, Cluster, PATIENT, Plan, Raw, problem, wait_for};
+use crate::harness::{Answer, Call, Cluster, Raw, problem, wait_for};
 
 /// The longest that may be asked for; every wait here ends long before.
 const WAIT: u64 = 60_000;
 
 async fn calm() -> Arc<Cluster> {
-    Arc::new(Plan::new(3).config(PATIENT).start().await)
+    Arc::new(Cluster::of(3).await)
 }
 
 fn waiting(cluster: &Arc<Cluster>, node: u32, instance: &str, more: Value) -> JoinHandle<Answer> {

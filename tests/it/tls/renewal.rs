@@ -9,7 +9,7 @@ use eldest_tls::Facts;
 use rustix::process::Signal;
 
 use super::{REQUIRE, connect};
-use crate::harness::{Cluster, PATIENT, Plan, wait_for};
+use crate::harness::{Cluster, Plan, wait_for};
 use crate::load::Load;
 
 /// Of the certificate that a new connection to this node is shown.
@@ -90,7 +90,7 @@ async fn a_secret_is_changed_under_writes() {
     for id in cluster.ids() {
         let path = cluster.folder().join(format!("n{id}/secret"));
         write_secret(&path, &[OLD]);
-        cluster.configure(id, &format!("{PATIENT}cluster_secret_file = {:?}", path.display().to_string()));
+        cluster.configure(id, &format!("cluster_secret_file = {:?}", path.display().to_string()));
         cluster.start(id);
     }
     cluster.ready().await;
