@@ -22,7 +22,7 @@ pub struct Doubles {
     /// Both machines are heard, whichever is reached.
     pub both_speak: bool,
     /// In some seeds somebody does this.
-    rng: Option<Rng>,
+    pub rng: Option<Rng>,
 }
 
 const DRAWN: u64 = 0xD0B1E;

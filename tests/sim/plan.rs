@@ -69,6 +69,11 @@ const HARMS: [(Harm, u64); 22] = [
     (Harm::Upgrade, 3),
 ];
 
+/// Each kind of harm, as its name is among a world's features.
+pub fn kinds_of_harm() -> impl Iterator<Item = String> {
+    HARMS.iter().map(|(harm, _)| format!("{harm:?}"))
+}
+
 const RESTORES: u64 = 0x4E57;
 const READERS: u64 = 0x4EAD;
 const SNAPSHOTS: u64 = 0x5A4B;
@@ -201,10 +206,12 @@ impl Plan {
     pub fn harm(&mut self, world: &mut World) -> Check {
         if self.changes_members && self.rng.chance(300) {
             let node = self.someone(world);
+            world.features.insert("members change".to_string());
             return membership::change(world, &mut self.rng, node);
         }
         let harm = self.rng.weighted(&HARMS);
         world.note(|| format!("--- {harm:?}"));
+        world.features.insert(format!("{harm:?}"));
         self.inflict(world, harm)
     }
 

@@ -1,5 +1,7 @@
 //! One seed from its first event to its verdict: harm, then calm, then every question asked.
 
+use std::collections::BTreeSet;
+
 use eldest::types::Format;
 
 use crate::checks::{Violation, ensure};
@@ -9,6 +11,7 @@ use crate::host::Host;
 use crate::linear;
 use crate::membership;
 use crate::plan::{self, Plan};
+use crate::soak::note_features;
 use crate::world::World;
 
 /// Calls of no client have numbers from here on.
@@ -25,6 +28,8 @@ pub struct Report {
     pub simulated_us: u64,
     /// From the end of the faults to the first write begun and acknowledged since.
     pub resumed_us: u64,
+    /// As in [`World::features`].
+    pub features: BTreeSet<String>,
     pub trace: Vec<String>,
 }
 
@@ -35,6 +40,7 @@ pub type Outcome = Result<Report, (Violation, Vec<String>)>;
 pub fn run(seed: u64, traced: bool) -> Outcome {
     let (mut world, mut plan) = plan::world(seed);
     world.trace = traced.then(Vec::new);
+    note_features(&mut world);
     let outcome = guarded(|| live(&mut world, &mut plan));
     let trace = world.trace.take().unwrap_or_default();
     match outcome {
@@ -52,6 +58,7 @@ fn report(world: &World, resumed_us: u64, trace: Vec<String>) -> Report {
         leaders: world.checks.epochs.count(),
         simulated_us: world.now,
         resumed_us,
+        features: world.features.clone(),
         trace,
     }
 }

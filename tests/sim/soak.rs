@@ -1,10 +1,16 @@
 //! Many seeds: a fixed set that never changes, and fresh ones whose numbers are printed.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use eldest::protocol::{Ack, Takeover, Timing};
+use eldest::types::Format;
+
 use crate::checks::Violation;
+use crate::plan;
 use crate::run::{Outcome, run};
+use crate::world::World;
 
 /// What a seed is run by, and how to see it again.
 #[derive(Clone, Copy)]
@@ -26,19 +32,21 @@ fn fail(seeds: Seeds, seed: u64, violation: &Violation) -> ! {
     );
 }
 
-/// Runs seeds on all cores; the first violation ends it.
-pub fn soak(seeds: Seeds, first: u64, count: u64) {
+/// Runs seeds on all cores; the first violation ends it. Returns the features that occurred.
+pub fn soak(seeds: Seeds, first: u64, count: u64) -> BTreeSet<String> {
     let next = AtomicU64::new(0);
     let (steps, slowest) = (AtomicU64::new(0), AtomicU64::new(0));
     let started = Instant::now();
     let work = || {
+        let mut features = BTreeSet::new();
         loop {
             let done = next.fetch_add(1, Ordering::Relaxed);
             if done >= count {
-                return Ok(());
+                return Ok(features);
             }
             match (seeds.run)(first + done, false) {
                 Ok(report) => {
+                    features.extend(report.features);
                     steps.fetch_add(report.steps, Ordering::Relaxed);
                     slowest.fetch_max(report.resumed_us, Ordering::Relaxed);
                 }
@@ -51,12 +59,16 @@ pub fn soak(seeds: Seeds, first: u64, count: u64) {
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut features = BTreeSet::new();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            if let Err((seed, violation)) = worker.join().expect("a worker") {
-                next.store(count, Ordering::Relaxed);
-                fail(seeds, seed, &violation);
+            match worker.join().expect("a worker") {
+                Ok(seen) => features.extend(seen),
+                Err((seed, violation)) => {
+                    next.store(count, Ordering::Relaxed);
+                    fail(seeds, seed, &violation);
+                }
             }
         }
     });
@@ -69,6 +81,42 @@ pub fn soak(seeds: Seeds, first: u64, count: u64) {
         steps.load(Ordering::Relaxed) / count,
         slowest.load(Ordering::Relaxed) / 1000,
     );
+    features
+}
+
+/// Runs the seeds from 1 on that the gate repeats, and wants every feature in them: a seed in which nothing happens proves nothing.
+pub fn fixed(seeds: Seeds, count: u64, wanted: impl IntoIterator<Item = String>) {
+    let seen = soak(seeds, 1, count);
+    let missing: Vec<String> = wanted.into_iter().filter(|feature| !seen.contains(feature)).collect();
+    assert!(missing.is_empty(), "no fixed seed has {missing:?}, only {seen:?}");
+}
+
+/// How a world was set up, in words: what fixed seeds must have in them.
+pub fn note_features(world: &mut World) {
+    let settings = &world.hosts[0].settings;
+    let older = world.hosts.iter().any(|host| host.settings.format == Format(1));
+    let failing = world.hosts.iter().any(|host| host.disk.failing.is_some());
+    let dead_after = settings.timing.dead_after;
+    let drawn = [
+        ("acknowledged by all", settings.ack == Ack::All),
+        ("elders take over", settings.takeover == Takeover::WhenStable),
+        ("timings of several sites", dead_after == Timing::wan().dead_after),
+        ("timings of the seed", dead_after == Timing::seed().dead_after),
+        ("two formats", older),
+        ("snapshots fail", failing),
+        ("calls gather", world.gathers),
+        ("messages are late", world.net.late > 0),
+        ("tokens", world.tokens.is_some()),
+        ("readers", world.readers.is_some()),
+        ("doubles", world.doubles.rng.is_some()),
+        ("clients restore", world.clients.restores),
+        ("an operator restores", world.operator.is_some()),
+        ("roles", world.holders.is_some()),
+    ];
+    let drawn = drawn.into_iter().filter(|(_, is)| *is).map(|(what, _)| what.to_string());
+    let nodes = format!("{} nodes", settings.members.len());
+    let features: BTreeSet<String> = drawn.chain([nodes]).collect();
+    world.features.extend(features);
 }
 
 /// `SIM_SEEDS` seeds that nobody has run before, or from `SIM_FIRST` on.
@@ -95,10 +143,30 @@ pub fn replay_one(seeds: Seeds) {
     }
 }
 
-/// The seeds that every run repeats.
+/// The seeds that every run repeats. All seeds by which mutants are caught are among them.
+pub const FIXED: u64 = 3_000;
+
 #[test]
 fn fixed_seeds() {
-    soak(SAFE, 1, 1000);
+    let drawn = [
+        "3 nodes",
+        "5 nodes",
+        "7 nodes",
+        "acknowledged by all",
+        "elders take over",
+        "timings of several sites",
+        "timings of the seed",
+        "two formats",
+        "snapshots fail",
+        "calls gather",
+        "messages are late",
+        "tokens",
+        "readers",
+        "doubles",
+        "clients restore",
+        "members change",
+    ];
+    fixed(SAFE, FIXED, drawn.map(String::from).into_iter().chain(plan::kinds_of_harm()));
 }
 
 #[test]

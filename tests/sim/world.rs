@@ -1,6 +1,6 @@
 //! The cluster on one thread: an event queue in true time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use eldest::protocol::{Envelope, Node};
 use eldest::replica::{In, Prepared};
@@ -118,6 +118,8 @@ pub struct World {
     /// How many outputs have been carried out.
     pub outputs: u64,
     pub doom: Option<Doom>,
+    /// What this run has in it: how it was set up, and each kind of harm that was done.
+    pub features: BTreeSet<String>,
 }
 
 /// A node dies right before this output, whoever's it is, and comes back after a while.
@@ -160,6 +162,7 @@ impl World {
             gathers: false,
             outputs: 0,
             doom: None,
+            features: BTreeSet::new(),
         }
     }
 

@@ -4,6 +4,7 @@ use eldest::protocol::mutant::Mutant;
 
 use super::run::run;
 use super::scenarios;
+use super::soak::FIXED;
 use crate::guarded::guarded;
 use crate::mutants::Caught::{self, In, Within};
 use crate::mutants::each_is_caught;
@@ -38,7 +39,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
 
 #[test]
 fn every_mutant_of_leases_is_caught() {
-    each_is_caught(MUTANTS, run);
+    each_is_caught(MUTANTS, run, FIXED);
 }
 
 /// Not every bug is the product's: a holder that counts from when it hears is seen, too.

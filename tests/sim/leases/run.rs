@@ -7,6 +7,7 @@ use crate::checks::{Check, Violation, ensure};
 use crate::guarded::guarded;
 use crate::plan::Plan;
 use crate::run::{Outcome, Report, states};
+use crate::soak::note_features;
 use crate::world::World;
 
 const SECOND: u64 = 1_000_000;
@@ -17,6 +18,7 @@ const TTL_MOST: u64 = 3 * SECOND;
 pub fn run(seed: u64, traced: bool) -> Outcome {
     let (mut world, mut plan) = plan::world(seed);
     world.trace = traced.then(Vec::new);
+    note_features(&mut world);
     let outcome = guarded(|| live(&mut world, &mut plan));
     let trace = world.trace.take().unwrap_or_default();
     match outcome {
@@ -41,6 +43,7 @@ fn report(world: &World, resumed_us: u64, trace: Vec<String>) -> Report {
         leaders: world.checks.epochs.count(),
         simulated_us: world.now,
         resumed_us,
+        features: world.features.clone(),
         trace,
     }
 }

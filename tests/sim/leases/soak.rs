@@ -1,14 +1,26 @@
 //! Many seeds of roles and processes.
 
 use super::run::{run, seen};
-use crate::soak::{Seeds, fresh, replay_one, soak};
+use crate::plan;
+use crate::soak::{Seeds, fixed, fresh, replay_one};
 
 const LEASES: Seeds = Seeds { run, replay: "scripts/sim --leases --seed" };
 
 /// The seeds that every run repeats.
+pub const FIXED: u64 = 900;
+
 #[test]
 fn fixed_seeds() {
-    soak(LEASES, 1, 400);
+    let drawn = [
+        "3 nodes",
+        "5 nodes",
+        "acknowledged by all",
+        "snapshots fail",
+        "calls gather",
+        "messages are late",
+        "an operator restores",
+    ];
+    fixed(LEASES, FIXED, drawn.map(String::from).into_iter().chain(plan::kinds_of_harm()));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::impasses;
 use super::preparing;
 use super::run::run;
 use super::scenarios as stage;
+use super::soak::FIXED;
 use crate::checks::Check;
 use crate::mutants::Caught::{self, In, Within};
 use crate::mutants::each_is_caught;
@@ -40,5 +41,5 @@ fn begins_below_its_former_life() -> Check {
 
 #[test]
 fn every_mutant_of_available_mode_is_caught() {
-    each_is_caught(MUTANTS, run);
+    each_is_caught(MUTANTS, run, FIXED);
 }

@@ -73,6 +73,11 @@ const HARMS: [(Harm, u64); 22] = [
     (Harm::ServiceDown, 2),
 ];
 
+/// Each kind of harm, as its name is among a world's features.
+pub fn kinds_of_harm() -> impl Iterator<Item = String> {
+    HARMS.iter().map(|(harm, _)| format!("{harm:?}"))
+}
+
 /// Drawn apart, so that the seeds in which nobody holds a role stay what they are.
 const ROLES: u64 = 0x401E;
 
@@ -170,6 +175,7 @@ impl Plan {
     pub fn harm(&mut self, world: &mut World) -> Check {
         let harm = self.rng.weighted(&HARMS);
         world.note(|| format!("--- {harm:?}"));
+        world.features.insert(format!("{harm:?}"));
         self.inflict(world, harm)
     }
 

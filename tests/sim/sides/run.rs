@@ -5,11 +5,13 @@ use super::plan::{self, Plan};
 use crate::checks::Violation;
 use crate::guarded::guarded;
 use crate::run::{Outcome, Report};
+use crate::soak::note_features;
 use crate::world::World;
 
 pub fn run(seed: u64, traced: bool) -> Outcome {
     let (mut world, mut plan) = plan::world(seed);
     world.trace = traced.then(Vec::new);
+    note_features(&mut world);
     let outcome = guarded(|| live(&mut world, &mut plan));
     let trace = world.trace.take().unwrap_or_default();
     match outcome {
@@ -21,6 +23,7 @@ pub fn run(seed: u64, traced: bool) -> Outcome {
             leaders: world.checks.epochs.count(),
             simulated_us: world.now,
             resumed_us,
+            features: world.features,
             trace,
         }),
         Err(violation) => Err((violation, trace)),

@@ -2,14 +2,28 @@
 
 use super::plan;
 use super::run::{live, run};
-use crate::soak::{Seeds, fresh, replay_one, soak};
+use crate::soak::{Seeds, fixed, fresh, replay_one};
 
 const AVAILABLE: Seeds = Seeds { run, replay: "scripts/sim --available --seed" };
 
 /// The seeds that every run repeats.
+pub const FIXED: u64 = 800;
+
 #[test]
 fn fixed_seeds() {
-    soak(AVAILABLE, 1, 300);
+    let drawn = [
+        "3 nodes",
+        "5 nodes",
+        "elders take over",
+        "timings of several sites",
+        "timings of the seed",
+        "snapshots fail",
+        "calls gather",
+        "messages are late",
+        "tokens",
+        "roles",
+    ];
+    fixed(AVAILABLE, FIXED, drawn.map(String::from).into_iter().chain(plan::kinds_of_harm()));
 }
 
 #[test]
