@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::harness::{Cluster, Network, Plan, wait_for};
-use crate::sides::{CONFIG, conflicts, one_again, put, split_in_two};
+use crate::harness::{Cluster, Network, wait_for};
+use crate::sides::{CONFIG, PATIENCE, cluster_with, conflicts, one_again, put, split_in_two};
 
 const EACH: u32 = 40;
 
@@ -27,9 +27,7 @@ async fn remark(cluster: &Cluster, id: u32) -> String {
 #[tokio::test]
 async fn what_is_too_large_is_merged_once_the_bound_is_raised() {
     let Some(network) = Network::new(3) else { return };
-    let small = format!("{CONFIG}\nlimits.merge_bytes = 1024\n");
-    let plan = Plan::at(network.addresses()).brisk().launchers(network.launchers()).config(&small);
-    let cluster = plan.start().await;
+    let cluster = cluster_with(&network, &format!("{CONFIG}{PATIENCE}limits.merge_bytes = 1024\n")).await;
     let younger = split_in_two(&network, &cluster).await;
     put(&cluster, 1, "shared", 1).await;
     put(&cluster, 3, "shared", 2).await;
@@ -54,7 +52,7 @@ async fn what_is_too_large_is_merged_once_the_bound_is_raised() {
         put(&cluster, id, &format!("after-{id}"), id).await;
         assert_eq!(cluster.status_of(id, "leader").await["id"], json!(id), "a side of its own");
     }
-    restart(&cluster, CONFIG).await;
+    restart(&cluster, &[CONFIG, PATIENCE].concat()).await;
     one_again(&cluster).await;
     for id in cluster.ids() {
         for number in 0..EACH {

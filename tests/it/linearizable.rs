@@ -14,8 +14,14 @@ const CLIENTS: u32 = 6;
 /// Few, so that they meet.
 const KEYS: u64 = 4;
 
-/// Of faults; the rest of the time is theirs, too.
+/// Faults go on for so long at least.
 const LENGTH: Duration = Duration::from_secs(20);
+
+/// Operations of a kind that a verdict needs to mean anything. A busy machine takes longer for them.
+const ENOUGH: u64 = 200;
+
+/// To fail by.
+const LENGTH_MOST: Duration = Duration::from_secs(180);
 
 /// A frozen node is missed after a second; some of the faults are shorter.
 const FREEZE_MOST_MS: u64 = 2_500;
@@ -32,9 +38,26 @@ struct Shared {
     stop: AtomicBool,
     /// Every value is written once, so that a revision stands for a value.
     next_value: AtomicU64,
+    done: AtomicU64,
+    read: AtomicU64,
 }
 
 impl Shared {
+    fn count(&self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Done => self.done.fetch_add(1, Ordering::Relaxed),
+            Outcome::Value(_) => self.read.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+    }
+
+    /// Whether faults go on.
+    fn goes_on(&self) -> bool {
+        let few = [&self.done, &self.read].iter().any(|count| count.load(Ordering::Relaxed) < ENOUGH);
+        let elapsed = self.began.elapsed();
+        elapsed < LENGTH || few && elapsed < LENGTH_MOST
+    }
+
     fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
@@ -70,6 +93,7 @@ impl Client {
         let answer = shared.cluster.ask(node, &call.timeout(Duration::from_secs(4))).await;
         let returned = shared.now();
         let (asked, outcome) = self.judge(key, asked, answer);
+        shared.count(&outcome);
         let returned = (outcome != Outcome::Unknown).then_some(returned);
         self.history.push(Op { client: self.id, key: key as u32, invoked, returned, call: asked, outcome });
     }
@@ -124,7 +148,7 @@ impl Client {
 /// One fault after the other, one node at a time: the others are a majority.
 async fn break_things(shared: &Shared, rng: &mut Rng) {
     let cluster = &shared.cluster;
-    while shared.began.elapsed() < LENGTH {
+    while shared.goes_on() {
         let calm = Duration::from_millis(rng.below(700));
         tokio::time::sleep(calm).await;
         // The leader half of the time.
@@ -181,7 +205,8 @@ async fn histories_under_faults_are_linearizable() {
     let mut rng = Rng::new(seed);
     let cluster = Cluster::brisk(3).await;
     let (began, stop, next_value) = (Instant::now(), AtomicBool::new(false), AtomicU64::new(1));
-    let shared = Arc::new(Shared { cluster, began, stop, next_value });
+    let (done, read) = (AtomicU64::new(0), AtomicU64::new(0));
+    let shared = Arc::new(Shared { cluster, began, stop, next_value, done, read });
     let clients: Vec<_> = (0..CLIENTS)
         .map(|id| {
             let client = Client {
@@ -217,7 +242,8 @@ fn report(history: &[Op]) {
     let unknown = count(&|outcome| *outcome == Outcome::Unknown);
     let refused = count(&|outcome| *outcome == Outcome::Refused);
     println!("{} operations: {done} done, {read} read, {unknown} unknown, {refused} refused", history.len());
-    assert!(done > 100 && read > 100, "too few for a verdict that means anything");
+    let enough = |count: usize| count as u64 >= ENOUGH;
+    assert!(enough(done) && enough(read), "too few for a verdict that means anything");
 }
 
 /// A leader read is not linear, and yet never older than what its own client has seen through that leader; it

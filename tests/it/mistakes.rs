@@ -2,14 +2,19 @@
 //! anew, to be read before it is kept.
 
 use std::fmt::Write;
-use std::process::{Command, Stdio};
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::process::Command;
 
 use crate::harness::{Call, Cluster, wait_for};
 use crate::roles::{acquire, grant};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/mistakes.txt");
+
+/// To fail by: one run of the command line.
+const COMMAND_MOST: Duration = Duration::from_secs(120);
 
 /// Words as a shell would split them, with single quotes.
 const MISTAKES: &[&str] = &[
@@ -133,15 +138,18 @@ fn without(words: &str, text: &str) -> String {
     out
 }
 
-fn run(cluster: &Cluster, nobody: &str, line: &str) -> String {
-    let words: Vec<String> = words(line).iter().map(|word| word.replace("NOBODY", nobody)).collect();
+/// One run of the binary in the cluster's folder. It asks the nodes of the cluster.
+async fn output(cluster: &Cluster, words: &[String]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
-    command
-        .args(&words)
-        .env("ELDEST_URL", cluster.urls().join(","))
-        .env("COLUMNS", "100")
-        .stdin(Stdio::null());
-    let output = command.current_dir(cluster.folder()).output().expect("the binary runs");
+    command.args(words).env("ELDEST_URL", cluster.urls().join(",")).env("COLUMNS", "100");
+    let running = command.stdin(Stdio::null()).current_dir(cluster.folder()).kill_on_drop(true).output();
+    let ended = tokio::time::timeout(COMMAND_MOST, running).await;
+    ended.unwrap_or_else(|_| panic!("{words:?} does not end")).expect("the binary runs")
+}
+
+async fn run(cluster: &Cluster, nobody: &str, line: &str) -> String {
+    let words: Vec<String> = words(line).iter().map(|word| word.replace("NOBODY", nobody)).collect();
+    let output = output(cluster, &words).await;
     let said = [output.stdout, output.stderr].concat();
     let said = settled(&String::from_utf8_lossy(&said).replace(nobody, "NOBODY"), cluster);
     let code = output.status.code().map_or("a signal".to_string(), |code| code.to_string());
@@ -157,7 +165,11 @@ async fn every_mistake_has_a_helpful_answer() {
     grant(cluster.answer(1, acquire("held", "me", json!({}))).await);
     // No service has had that port for decades.
     let nobody = "127.0.0.1:1";
-    let told: String = MISTAKES.iter().map(|line| run(&cluster, nobody, line)).collect::<Vec<_>>().join("\n");
+    let mut told = Vec::new();
+    for line in MISTAKES {
+        told.push(run(&cluster, nobody, line).await);
+    }
+    let told = told.join("\n");
     if std::env::var_os("ELDEST_UPDATE").is_some() {
         std::fs::write(GOLDEN, &told).expect("it is written");
     }
@@ -173,15 +185,14 @@ async fn a_frozen_node_does_not_keep_the_others_from_answering() {
     let cluster = Cluster::brisk(3).await;
     cluster.write_doc("a", 7).await;
     cluster.stop(1);
-    let asked = |words: &[&str]| {
-        let urls = cluster.urls().join(",");
-        let output = crate::harness::eldest(&[words, &["--url", &urls]].concat());
+    let asked = async |line: &str| {
+        let output = output(&cluster, &words(line)).await;
         (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
-    let (code, said) = asked(&["status"]);
+    let (code, said) = asked("status").await;
     assert!(code == Some(0) && said.contains("node-2"), "{said}");
     wait_for("the others have a leader", async || {
-        let (code, said) = asked(&["doc", "get", "a"]);
+        let (code, said) = asked("doc get a").await;
         (code == Some(0) && said.trim() == "7").then_some(())
     })
     .await;

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::harness::{Cluster, Plan, wait_for};
 
 /// To fail by.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One node that is started by such a manager, which watches it.
 fn managed(socket: &str) -> Cluster {

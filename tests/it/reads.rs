@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{Call, Cluster, Plan, problem, wait_for};
+use crate::harness::{Call, Cluster, Plan, problem, wait_for, watch_for};
 
 #[tokio::test]
 async fn every_level_answers_on_every_node() {
@@ -13,7 +13,9 @@ async fn every_level_answers_on_every_node() {
     cluster.equal_states(&[1, 2, 3]).await;
     for id in cluster.ids() {
         for level in ["linear", "leader", "local"] {
-            let answer = cluster.answer(id, Call::get(format!("/v1/docs/k?level={level}"))).await.expect(200);
+            // The lease of a leader may lapse for a moment, and with it `level=leader`.
+            let call = Call::get(format!("/v1/docs/k?level={level}"));
+            let answer = cluster.eventually_at(id, &call).await.expect(200);
             assert_eq!(answer.json(), json!(5), "{level}");
             if level == "local" {
                 let age = answer.header("eldest-age-ms").expect("the age of a local read");
@@ -42,16 +44,29 @@ async fn a_local_read_needs_nobody() {
     .await;
 }
 
+/// Waits until the probes say so, and says which one leads. Another node may come to lead between two of these calls.
+async fn all_are_ready_and_one_leads(cluster: &Cluster) -> u32 {
+    watch_for("all nodes are ready and one leads", async || {
+        let leader = cluster.leader().await;
+        for id in cluster.ids() {
+            cluster.answer(id, Call::get("/livez")).await.expect(200);
+            for (path, yes) in [("/readyz", true), ("/leader", id == leader)] {
+                let answer = cluster.answer(id, Call::get(path)).await;
+                assert!([200, 503].contains(&answer.status), "n{id}: {}", answer.show());
+                if (answer.status == 200) != yes {
+                    return Err(format!("n{leader} leads; n{id} says to {path}: {}", answer.show()));
+                }
+            }
+        }
+        Ok(leader)
+    })
+    .await
+}
+
 #[tokio::test]
 async fn probes_tell_alive_from_ready_from_leading() {
     let cluster = Cluster::brisk(3).await;
-    let leader = cluster.leader().await;
-    for id in cluster.ids() {
-        cluster.answer(id, Call::get("/livez")).await.expect(200);
-        cluster.answer(id, Call::get("/readyz")).await.expect(200);
-        let leads = cluster.answer(id, Call::get("/leader")).await;
-        assert_eq!(leads.status, if id == leader { 200 } else { 503 }, "n{id}: {}", leads.show());
-    }
+    let leader = all_are_ready_and_one_leads(&cluster).await;
     cluster.others(leader).iter().for_each(|id| cluster.kill9(*id));
     wait_for("neither ready nor leading", async || {
         let ready = cluster.answer(leader, Call::get("/readyz")).await;
@@ -99,15 +114,16 @@ async fn status_shows_every_member_from_this_nodes_view() {
     cluster.sees(leader, dead, false).await;
 }
 
-/// A beat every 20 s, and a lease of half a second: nobody waits for a beat.
+/// A beat every two minutes, which is longer than any wait of this test, and a lease of half a second: nobody waits for a beat.
 #[tokio::test]
 async fn where_beats_are_rare_nobody_waits_for_one() {
-    let rare = "timing.heartbeat_ms = 20000\ntiming.dead_after_ms = 60000\ntiming.lease_ms = 500";
+    let rare = "timing.heartbeat_ms = 120000\ntiming.dead_after_ms = 360000\ntiming.lease_ms = 500";
     let cluster = Plan::new(3).brisk().config(rare).start().await;
+    let leader = cluster.leader().await;
     // What a follower has is what it was told after the write; its feed goes by the same.
     for number in 1..=3 {
         cluster.write_doc("k", number).await;
-        for id in [2, 3] {
+        for id in cluster.others(leader) {
             wait_for("the follower hears of it", async || {
                 (cluster.read_doc(id, "k", "local").await == Some(number)).then_some(())
             })
@@ -117,12 +133,12 @@ async fn where_beats_are_rare_nobody_waits_for_one() {
     // Through several leases, each of which lapses before the next beat.
     let until = Instant::now() + Duration::from_millis(1_700);
     while Instant::now() < until {
-        let told = cluster.answer(1, Call::post("/is_leader")).await;
-        assert_eq!(told.json(), json!(true));
-        assert_eq!(cluster.read_doc(1, "k", "leader").await, Some(3));
+        // On a busy machine one may lapse between the round that proves it and the answer.
+        assert_eq!(cluster.leader().await, leader);
+        assert_eq!(cluster.read_doc(leader, "k", "leader").await, Some(3));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    cluster.kill9(1);
-    cluster.leader_among(&[2, 3]).await;
+    cluster.kill9(leader);
+    cluster.leader().await;
     cluster.write_doc("k", 4).await;
 }

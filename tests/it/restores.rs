@@ -2,13 +2,23 @@
 //! that has nothing (P47).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Call, Cluster, Plan, problem, wait_for};
+use crate::seed_routes::caught_up;
 
 const AVAILABLE: &str =
     "mode = \"available\"\ncluster_secret = \"the secret of these tests, long enough to pass\"\n";
+
+/// To fail by: a node bounds the time of such a call by its steps, not by the time for other answers.
+const RESTORE_MOST: Duration = Duration::from_secs(120);
+
+/// Sends the document, however long it takes.
+fn restore(route: &str) -> Call {
+    Call::post(route).json(&large()).timeout(RESTORE_MOST)
+}
 
 /// Of a few hundred parts.
 fn large() -> Value {
@@ -29,9 +39,8 @@ async fn in_the_middle<F: Future>(
     what: impl FnOnce() -> F,
 ) -> Answer {
     let before = index(cluster, leader).await;
-    let (sending, document) = (cluster.clone(), large());
-    let restoring =
-        tokio::spawn(async move { sending.answer(leader, Call::post(route).json(&document)).await });
+    let (sending, call) = (cluster.clone(), restore(route));
+    let restoring = tokio::spawn(async move { sending.answer(leader, call).await });
     wait_for("parts of the document are in the log", async || {
         (index(cluster, leader).await >= before + 3).then_some(())
     })
@@ -61,7 +70,7 @@ async fn is_all_or_nothing(cluster: &Cluster, answer: &Answer, route: &'static s
         (cluster.status_of(leader, "snapshot_id").await.as_u64() > before).then_some(())
     })
     .await;
-    let again = cluster.answer(cluster.leader().await, Call::post(route).json(&large())).await;
+    let again = cluster.answer(cluster.leader().await, restore(route)).await;
     assert!(again.ok(), "{}", again.show());
     assert!(docs_of_the_document(cluster, cluster.leader().await).await > 0);
     let all: Vec<u32> = cluster.ids().collect();
@@ -100,13 +109,13 @@ async fn the_service_goes_down_in_the_middle_and_stays_down() {
         let leader = cluster.leader().await;
         let answer = in_the_middle(&cluster, leader, route, async || {
             let down = Call::post("/service_down").json(&json!({"ttl_ms": 3_600_000}));
-            cluster.answer(leader, down).await.expect(200);
+            cluster.eventually(down).await.expect(200);
         })
         .await;
         if answer.status != 200 {
             problem(&answer, 503, "service_down");
         }
-        cluster.answer(leader, Call::post("/service_up")).await.expect(200);
+        cluster.eventually(Call::post("/service_up")).await.expect(200);
         is_all_or_nothing(&cluster, &answer, route).await;
     }
 }
@@ -117,11 +126,9 @@ async fn the_leader_dies_in_the_middle() {
     cluster.write_doc("old", 1).await;
     let leader = cluster.leader().await;
     let before = index(&cluster, leader).await;
-    let (sending, document) = (cluster.clone(), large());
-    let restoring = tokio::spawn(async move {
-        let call = Call::post("/override_all_data").json(&document);
-        sending.ask(leader, &call).await.ok().map(|answer| answer.status)
-    });
+    let (sending, call) = (cluster.clone(), restore("/override_all_data"));
+    let restoring =
+        tokio::spawn(async move { sending.ask(leader, &call).await.ok().map(|answer| answer.status) });
     wait_for("parts of the document are in the log", async || {
         (index(&cluster, leader).await >= before + 3).then_some(())
     })
@@ -133,7 +140,7 @@ async fn the_leader_dies_in_the_middle() {
     assert!(there || told != Some(200), "acknowledged, and not in place");
     cluster.start(leader);
     cluster.is_ready(leader).await;
-    let again = cluster.answer(next, Call::post("/override_all_data").json(&large())).await;
+    let again = cluster.answer(next, restore("/override_all_data")).await;
     assert!(again.ok(), "{}", again.show());
     cluster.equal_states(&[1, 2, 3]).await;
 }
@@ -147,8 +154,7 @@ async fn a_reader_that_has_nothing_is_given_everything() {
     let document = json!({"users": [{"name": "eve"}], "docs": [{"key": "k", "value": 1}]});
     cluster.answer(leader, Call::post("/override_all_data").json(&document)).await.expect(200);
     cluster.write_doc("later", 2).await;
-    let ask = |id: u64| Call::post("/catch_up").json(&json!({"snapshot_id": id}));
-    let given = cluster.answer(leader, ask(0)).await.expect(200).json();
+    let given = caught_up(&cluster, leader, 0).await;
     assert_eq!(given["snapshot_id"], 0, "{given}");
     assert_eq!(given["snapshot"]["users"], json!([{"name": "eve"}]));
     let keys = given["snapshot"]["docs"].as_array().expect("a list").iter().map(|doc| doc["key"].clone());
@@ -156,19 +162,19 @@ async fn a_reader_that_has_nothing_is_given_everything() {
     let lines = given["logs"].to_string();
     assert!(lines.contains("later") && !lines.contains("eve"), "{lines}");
     // A boundary that has not been is one of other numbers.
-    let given = cluster.answer(leader, ask(1_000)).await.expect(200).json();
+    let given = caught_up(&cluster, leader, 1_000).await;
     assert!(given["snapshot"].is_object(), "{given}");
     for number in 0..30 {
         cluster.write_doc(&format!("d/{number}"), number).await;
     }
-    let given = cluster.answer(leader, ask(1)).await.expect(200).json();
+    let given = caught_up(&cluster, leader, 1).await;
     assert!(given.get("snapshot").is_none(), "its lines are there: {given}");
     // Also from a process that has only its disk to tell it.
     cluster.kill9(leader);
     cluster.start(leader);
     cluster.is_ready(leader).await;
     let leader = cluster.leader().await;
-    let given = cluster.answer(leader, ask(0)).await.expect(200).json();
+    let given = caught_up(&cluster, leader, 0).await;
     let text = given.to_string();
     assert!(given["snapshot"].is_object() && text.contains("eve") && text.contains("d/29"), "{text}");
 }

@@ -3,10 +3,21 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, Plan, peer_problem, problem};
+use crate::harness::{Answer, Call, Cluster, Plan, peer_problem, problem, wait_for};
 
 async fn post(cluster: &Cluster, id: u32, route: &str) -> Answer {
     cluster.answer(id, Call::post(route)).await
+}
+
+/// Reads all that this leader gives behind a boundary. The leader gives that to one caller at a time, and may notice a moment
+/// later than the caller that the answer before is over.
+pub async fn caught_up(cluster: &Cluster, leader: u32, boundary: u64) -> Value {
+    let call = Call::post("/catch_up").json(&json!({"snapshot_id": boundary}));
+    let answer = wait_for("the leader has time for another reader", async || {
+        let answer = cluster.answer(leader, call.clone()).await;
+        (answer.status != 429).then_some(answer)
+    });
+    answer.await.expect(200).json()
 }
 
 #[tokio::test]
@@ -43,13 +54,14 @@ async fn writesync_is_for_peers() {
 async fn declare_capability_is_a_dry_run() {
     let cluster = Cluster::of(3).await;
     let before = cluster.status_of(1, "epoch").await;
+    let leader = cluster.leader().await;
     for id in cluster.ids() {
         for candidate in [1, 2, 3] {
             let call = Call::post("/declare_capability").json(&json!({"node_idx": candidate}));
             let opinion = cluster.answer(id, call).await.expect(200).json();
             assert!(opinion["approved"].is_boolean(), "{opinion}");
             assert!(opinion["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{opinion}");
-            if candidate == 3 && id != 3 {
+            if candidate != leader && candidate != id {
                 assert_eq!(opinion["approved"], false, "a living leader is not given up: {opinion}");
             }
         }
@@ -97,8 +109,7 @@ async fn catch_up_gives_the_lines_after_a_boundary() {
         cluster.answer(1, Call::command("CreateUser", user)).await.expect(200);
     }
     let leader = cluster.leader().await;
-    let ask = |id: u32| Call::post("/catch_up").json(&json!({"snapshot_id": id}));
-    let all = cluster.answer(leader, ask(0)).await.expect(200).json();
+    let all = caught_up(&cluster, leader, 0).await;
     assert!(all.get("snapshot").is_none(), "the whole log is there: {all}");
     let all = lines(&all);
     let users = all.iter().filter(|(kind, _)| *kind == 1).map(|(_, user)| user["name"].clone());
@@ -106,11 +117,12 @@ async fn catch_up_gives_the_lines_after_a_boundary() {
     assert_eq!(users.collect::<Vec<_>>(), expected);
     assert!(all.iter().any(|(kind, _)| *kind == 0 || *kind >= 100), "all types: the leader's record, too");
 
-    let later = lines(&cluster.answer(leader, ask(1)).await.expect(200).json());
+    let later = lines(&caught_up(&cluster, leader, 1).await);
     assert_eq!(all.len(), later.len() + 10, "ten records a boundary");
     assert_eq!(all[10..], later);
     for follower in cluster.others(leader) {
-        let refused = problem(&cluster.answer(follower, ask(0)).await, 421, "not_leader");
+        let call = Call::post("/catch_up").json(&json!({"snapshot_id": 0}));
+        let refused = problem(&cluster.answer(follower, call).await, 421, "not_leader");
         assert_eq!(refused["leader_node"]["id"], leader, "{refused}");
     }
     problem(
@@ -127,9 +139,8 @@ async fn catch_up_gives_a_snapshot_where_the_lines_are_gone() {
         cluster.write_doc(&format!("d/{number}"), number).await;
     }
     let leader = cluster.leader().await;
-    crate::harness::wait_for("the oldest lines are gone", async || {
-        let call = Call::post("/catch_up").json(&json!({"snapshot_id": 0}));
-        let answer = cluster.answer(leader, call).await.expect(200).json();
+    wait_for("the oldest lines are gone", async || {
+        let answer = caught_up(&cluster, leader, 0).await;
         let found = answer["snapshot"].is_object() && answer["snapshot_id"].as_u64() > Some(0);
         let text = answer.to_string();
         (found && text.contains("d/0") && text.contains("d/79")).then_some(())
@@ -141,11 +152,17 @@ async fn catch_up_gives_a_snapshot_where_the_lines_are_gone() {
 async fn is_leader_is_true_on_one_node() {
     let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
-    for id in cluster.ids() {
-        for call in [Call::post("/is_leader"), Call::post("/is_leader").json(&json!({}))] {
-            let answer = cluster.answer(id, call).await.expect(200);
-            assert_eq!(answer.text().trim(), (id == leader).to_string());
+    for call in [Call::post("/is_leader"), Call::post("/is_leader").json(&json!({}))] {
+        for id in cluster.others(leader) {
+            assert_eq!(cluster.answer(id, call.clone()).await.expect(200).text().trim(), "false", "n{id}");
         }
+        // The lease of a leader may lapse for a moment.
+        wait_for("the leader says that it leads", async || {
+            let text = cluster.answer(leader, call.clone()).await.expect(200).text();
+            assert!(["true", "false"].contains(&text.trim()), "{text}");
+            (text.trim() == "true").then_some(())
+        })
+        .await;
     }
 }
 

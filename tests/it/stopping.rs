@@ -2,10 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{Call, Cluster, wait_for};
+use crate::harness::{Call, Cluster, Plan, wait_for, watch_for};
 
-/// With a patience of a minute nobody would miss the leader in the time of this test: only its own word makes
-/// another lead.
+/// It hands over before its port refuses, and so by its own word.
 #[tokio::test]
 async fn a_stopped_leader_is_followed_without_a_time_out() {
     let cluster = Cluster::of(3).await;
@@ -18,6 +17,14 @@ async fn a_stopped_leader_is_followed_without_a_time_out() {
     assert_ne!(cluster.status_of(next, "epoch").await, epoch);
     assert_eq!(cluster.read_doc(next, "k", "linear").await, Some(1));
     cluster.write_doc("k", 2).await;
+    cluster.start(old);
+    watch_for("the nodes know why", async || {
+        let told = cluster.ask(next, &Call::get("/v1/explain/leader")).await;
+        let told = told.map_err(|silence| format!("{silence:?}"))?.json();
+        let because = told["changes"][0]["because"].as_str().unwrap_or_default().to_string();
+        if because.contains("it handed over") { Ok(()) } else { Err(told.to_string()) }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -41,18 +48,21 @@ async fn a_second_signal_ends_the_process_at_once() {
     let leader = cluster.leader().await;
     cluster.others(leader).iter().for_each(|id| cluster.stop(*id));
     cluster.node(leader).signal(Signal::TERM);
-    wait_for("the process ends at another signal", async || {
+    let status = wait_for("the process ends at another signal", async || {
         // Two signals that come before the first is seen are one: so there is a third, and more.
         cluster.node(leader).signal(Signal::TERM);
         cluster.node(leader).ended()
     })
     .await;
+    assert_eq!(status.code(), Some(128 + Signal::TERM.as_raw()), "the first one alone ends it with 0");
 }
 
 /// Whoever holds a connection open does not hold the process up.
 #[tokio::test]
 async fn open_connections_do_not_hold_it_up() {
-    let cluster = Cluster::of(1).await;
+    // The node alone does not close it before the test gives up.
+    let config = "limits.header_timeout_ms = 600000\nlimits.idle_timeout_ms = 600000";
+    let cluster = Plan::new(1).config(config).start().await;
     let mut idle = crate::harness::Raw::connect(cluster.node(1)).await;
     idle.send(b"GET /v1/status HTTP/1.1\r\nhost: node-1\r\n").await;
     cluster.answer(1, Call::get("/livez")).await.expect(200);

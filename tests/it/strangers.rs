@@ -41,7 +41,7 @@ async fn does_not_count(cluster: &Cluster, expected: &str, put_right: impl Async
 
 #[tokio::test]
 async fn of_another_cluster() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     cluster.write_doc("k", 1).await;
     cluster.kill9(3);
     cluster.wipe(3);
@@ -94,7 +94,7 @@ async fn with_the_disk_of_another_node_a_node_does_not_start() {
 
 #[tokio::test]
 async fn with_other_timings() {
-    let cluster = Cluster::of(3).await;
+    let cluster = Cluster::brisk(3).await;
     cluster.write_doc("k", 1).await;
     cluster.kill9(3);
     cluster.configure(3, "timing.lease_ms = 250");

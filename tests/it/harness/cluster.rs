@@ -344,6 +344,34 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// The first answer of this node that says something else than "try again". The call must bear to be made more than once.
+    pub async fn eventually_at(&self, id: u32, call: &Call) -> Answer {
+        watch_for("a node gives a final answer", async || match self.ask(id, call).await {
+            Ok(answer) if [421, 429, 503, 504].contains(&answer.status) => {
+                Err(format!("n{id}: {}", answer.show()))
+            }
+            Ok(answer) => Ok(answer),
+            Err(silence) => Err(format!("n{id} does not answer ({silence:?})")),
+        })
+        .await
+    }
+}
+
+impl Cluster {
+    /// Hands leadership to this node unless it leads already. Only where orders need no token.
+    pub async fn hand_to(&self, id: u32) {
+        watch_for("leadership is handed over", async || {
+            if self.leader().await == id {
+                return Ok(());
+            }
+            let elect = Call::post("/elect").json(&json!({"node_idx": id}));
+            Err(format!("n{id}: {:?}", self.ask(id, &elect).await.map(|answer| answer.show())))
+        })
+        .await;
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
