@@ -10,7 +10,7 @@ import (
 )
 
 // patience is how long a test waits for what must come; nothing is measured by it.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // until waits for a condition.
 func until(t *testing.T, what string, holds func() bool) {

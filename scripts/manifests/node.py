@@ -16,7 +16,7 @@ from .build import Wrong, find
 
 INDEX = "metadata.labels['apps.kubernetes.io/pod-index']"
 # What must come true within it is long done on a busy machine.
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Node:
@@ -87,7 +87,7 @@ class Node:
         """What `eldest check` prints."""
         if self.container["args"] != ["serve"]:
             raise Wrong("the arguments of the container are not `serve` alone")
-        done = subprocess.run([self.binary, "check"], env=self.environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run([self.binary, "check"], env=self.environment(), capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         if done.returncode != 0 or "remark:" in done.stdout:
             raise Wrong(f"eldest check for node {self.number}:\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -116,7 +116,7 @@ class Node:
         while time.monotonic() < end and started.poll() is None:
             try:
                 return self.ask(port, probe)
-            except urllib.error.URLError:
+            except OSError:
                 time.sleep(0.05)
         raise Wrong(f"node {self.number} did not start:\n{(self.root / 'log').read_text()}")
 
@@ -133,7 +133,22 @@ class Node:
             return refusal.code
 
 
+#: Each says that a port is taken, until this process ends.
+CLAIMS = []
+
+
 def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """One that no other run has, and that the kernel gives to nobody who asks for any: the port after it is kept."""
+    for port in range(18_000, 20_000, 2):
+        claim, free = socket.socket(), socket.socket()
+        try:
+            claim.bind(("127.0.0.1", port + 1))
+            free.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+        else:
+            CLAIMS.append(claim)
+            return port
+        finally:
+            free.close()
+    raise Wrong("no port is free from 18000 to 19999")

@@ -3,6 +3,12 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+/// Longer than any command of the engine takes; only one that hangs is ended by it.
+const ENGINE_MOST_S: &str = "300";
+
+/// The same for scripts, which may have to compile everything.
+const SCRIPT_MOST_S: &str = "1800";
+
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -11,9 +17,16 @@ pub fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// A program that is ended when it takes so many seconds.
+fn bounded(most_s: &str, program: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after", "10", most_s, program]);
+    command
+}
+
 /// No engine is a failure: what was not tested must not look like what passed.
 pub fn require() {
-    let found = Command::new("docker").arg("version").output();
+    let found = bounded(ENGINE_MOST_S, "docker").arg("version").output();
     let works = found.is_ok_and(|output| output.status.success());
     assert!(works, "no container engine answers `docker version`; ELDEST_SKIP_COMPOSE=1 goes on without");
 }
@@ -33,11 +46,11 @@ pub fn docker(arguments: &[&str]) -> String {
 }
 
 pub fn try_docker(arguments: &[&str]) -> Output {
-    Command::new("docker").args(arguments).output().expect("docker runs")
+    bounded(ENGINE_MOST_S, "docker").args(arguments).output().expect("docker runs")
 }
 
 pub fn script(path: &str, arguments: &[&str], environment: &[(&str, &str)]) {
-    let output = Command::new(root().join(path))
+    let output = bounded(SCRIPT_MOST_S, &root().join(path).to_string_lossy())
         .args(arguments)
         .envs(environment.iter().copied())
         .output()

@@ -9,6 +9,8 @@ mod cluster;
 mod engine;
 mod faults;
 mod sides;
+#[path = "../docs/turn.rs"]
+mod turn;
 mod writers;
 
 use cluster::Cluster;
@@ -20,6 +22,8 @@ fn acknowledged_writes_survive_what_happens_to_containers() {
         return;
     }
     engine::require();
+    // The names, the addresses and the image are there once on a machine.
+    let _turn = turn::wait_for_turn(&std::env::temp_dir().join("eldest-compose.lock"));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let cluster = Cluster::up("safe").await;

@@ -17,7 +17,8 @@ pub async fn the_eldest_is_cut_off(cluster: &Cluster) {
     for (key, value) in [("alone", 1), ("together", 2), ("both", 1)] {
         everywhere(cluster, key, value).await;
     }
-    let conflicts = cluster.client.get(3, "/v1/conflicts").await.expect("an answer").body;
+    let look = async || cluster.client.get(3, "/v1/conflicts").await.filter(|answer| answer.status == 200);
+    let conflicts = until("node 3 tells the conflicts", look).await.body;
     let items = conflicts["items"].as_array().expect("a list");
     let found = items.iter().any(|item| item["key"] == "both" && item["lost"]["value"] == 2);
     assert!(found, "the younger side's value is not in the journal: {conflicts}");

@@ -1,14 +1,25 @@
 //! The cluster that a document starts with `eldest dev`, and what is typed into it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use super::is_line;
 
 /// Only so that a document that is wrong ends some time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The documents show what a healthy cluster prints, and timings by which a busy machine looks healthy print the same: silence of
+/// less than ten seconds changes no leader, node 1 is waited for at the start, and a lease outlasts a pause. A killed node is missed
+/// at once all the same, because its port refuses connections.
+const CALM: &str = "\
+timing.dead_after_ms = 10000
+timing.window_ms = 10000
+timing.lease_ms = 2000
+timing.stagger_ms = 500
+";
 
 pub struct Cluster {
     dev: Child,
@@ -18,10 +29,15 @@ pub struct Cluster {
 
 impl Cluster {
     /// At the addresses that the docs name. Waits until it says what to try.
-    pub fn start<'a>(asked: impl Iterator<Item = &'a str>) -> Result<Cluster, String> {
+    pub fn start<'a>(folder: &Path, asked: impl Iterator<Item = &'a str>) -> Result<Cluster, String> {
+        let config = folder.join("calm.toml");
+        std::fs::write(&config, CALM).map_err(|error| format!("{}: {error}", config.display()))?;
         let mut dev = Command::new(env!("CARGO_BIN_EXE_eldest"))
             .arg("dev")
             .args(asked)
+            .arg("--config")
+            .arg(config)
+            .env("TMPDIR", folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -32,33 +48,39 @@ impl Cluster {
         for output in [dev.stdout.take().map(boxed), dev.stderr.take().map(boxed)].into_iter().flatten() {
             let tell = tell.clone();
             std::thread::spawn(move || {
-                // Nobody listens any more once the document has ended.
+                // The lines go nowhere once the document has ended.
                 BufReader::new(output).lines().map_while(Result::ok).for_each(|line| drop(tell.send(line)));
             });
         }
-        let mut cluster = Cluster { dev, typed, printed };
-        cluster.wait_for("…Try in another terminal:")?;
+        let cluster = Cluster { dev, typed, printed };
+        cluster.wait_for(&["…Try in another terminal:".to_string()])?;
         Ok(cluster)
     }
 
     /// Types a line and waits for each line that the document shows.
     pub fn type_line(&mut self, line: &str, shown: &[String]) -> Result<(), String> {
+        // A line that was printed before is no answer to this one.
+        while self.printed.try_recv().is_ok() {}
         writeln!(self.typed, "{line}").map_err(|error| format!("typing {line:?}: {error}"))?;
-        shown.iter().filter(|line| *line != "…").try_for_each(|line| self.wait_for(line))
+        self.wait_for(shown)
     }
 
-    fn wait_for(&mut self, shown: &str) -> Result<(), String> {
+    /// In any order: nodes that print at the same time have none.
+    fn wait_for(&self, shown: &[String]) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
+        let mut missing: Vec<&String> = shown.iter().filter(|line| *line != "…").collect();
         let mut seen = Vec::new();
-        loop {
-            match self.printed.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(line) if is_line(shown, &line) => return Ok(()),
-                Ok(line) => seen.push(line),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    return Err(format!("eldest dev did not print {shown:?} but\n{}", seen.join("\n")));
-                }
+        while !missing.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(line) = self.printed.recv_timeout(left) else {
+                return Err(format!("eldest dev did not print {missing:?} but\n{}", seen.join("\n")));
+            };
+            match missing.iter().position(|shown| is_line(shown, &line)) {
+                Some(found) => drop(missing.remove(found)),
+                None => seen.push(line),
             }
         }
+        Ok(())
     }
 }
 
@@ -69,10 +91,11 @@ fn boxed(output: impl std::io::Read + Send + 'static) -> Box<dyn std::io::Read +
 impl Drop for Cluster {
     fn drop(&mut self) {
         // It ends by itself when told so; what it has started ends with it either way.
-        let asked = writeln!(self.typed, "quit");
-        if asked.is_err() {
-            let _ = self.dev.kill();
-        }
+        let asked = writeln!(self.typed, "quit").is_ok();
+        let until = Instant::now() + PATIENCE;
+        // Its output ends with it.
+        while asked && self.printed.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
+        let _ = self.dev.kill();
         let _ = self.dev.wait();
     }
 }

@@ -36,7 +36,7 @@ func TestSomeDocumentsEndByThemselves(t *testing.T) {
 	prefix := unique("ends")
 	feed := feedOf(t, client(t, 1), prefix)
 	docs := client(t, 0).Docs
-	_, err := docs.Put(ctx, prefix+"/ttl", 1, eldest.EndsAfter(time.Second))
+	_, err := docs.Put(ctx, prefix+"/ttl", 1, eldest.EndsAfter(5*time.Second))
 	must(t, err)
 	left, err := client(t, 2).Docs.Renew(ctx, prefix+"/ttl")
 	must(t, err)

@@ -93,11 +93,11 @@ func (c *child) believes(t *testing.T) string {
 
 func TestAHolderThatWasStoppedDoesNotBelieveAtItsFirstLook(t *testing.T) {
 	role := unique("stopped")
-	first := childOf(t, role, "2s", nodes...)
+	first := childOf(t, role, "8s", nodes...)
 	first.says(t)
 	equal(t, first.believes(t), "true")
 	must(t, first.Process.Signal(syscall.SIGSTOP))
-	next := lock(t, client(t, 1), role, eldest.LockOptions{Wait: 30 * time.Second})
+	next := lock(t, client(t, 1), role, eldest.LockOptions{Wait: 60 * time.Second})
 	must(t, first.Process.Signal(syscall.SIGCONT))
 	equal(t, first.believes(t), "false")
 	equal(t, next.Held(), true)
@@ -142,7 +142,7 @@ func TestCutOffFromAllNodesItHasStoppedBelievingWhenAnotherHasTheRole(t *testing
 	equal(t, held.Held(), true)
 	calls.cut()
 	tie.cut()
-	taken := lock(t, client(t, 1), role, eldest.LockOptions{Wait: 20 * time.Second})
+	taken := lock(t, client(t, 1), role, eldest.LockOptions{Wait: 60 * time.Second})
 	equal(t, held.Held(), false)
 	equal(t, taken.Token() > held.Token(), true)
 	// Nobody is there to be asked.

@@ -321,7 +321,7 @@ test('over HTTP: start, hand-over, subscribe_started, new_leader', async (t) => 
 
 test('over HTTP: the node goes, the leader stays', async (t) => {
   const { cluster, client } = await fake(t, 2);
-  const election = client.election('r', { ttlMs: 2_000, renewEveryMs: 100 });
+  const election = client.election('r', { ttlMs: 60_000, renewEveryMs: 100 });
   const broken = event(election, 'subscribe_error');
   await election.start();
   const lost = recorded(election, ['leader_lost']);
@@ -333,7 +333,7 @@ test('over HTTP: the node goes, the leader stays', async (t) => {
 });
 
 test('over HTTP: an acquire whose answer was lost is not forgotten by stop', async (t) => {
-  const { cluster, client } = await fake(t, 1, { deadlineMs: 300 });
+  const { cluster, client } = await fake(t, 1, { deadlineMs: 2_000 });
   cluster.fault = (call) => (call.path.endsWith('/acquire') ? 'apply-cut' : undefined);
   const election = client.election('r', { watch: false });
   const errors = recorded(election, ['error']);

@@ -4,7 +4,7 @@ import { Client } from '../src/index.js';
 import { FakeCluster } from './fake.js';
 
 /** A test that hangs is a failure; nothing here is measured by it. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** A fake cluster that ends with the test, after what was given to `ends`, and a client of it. */
 export async function fake(t, nodes = 1, options = {}) {

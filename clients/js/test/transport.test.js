@@ -86,7 +86,7 @@ function later() {
 }
 
 test('Indeterminate: an attempt was lost, and the deadline passed', async (t) => {
-  const { cluster, client } = await fake(t, 1, { deadlineMs: 200 });
+  const { cluster, client } = await fake(t, 1, { deadlineMs: 2_000 });
   faults(cluster, ['cut', ...Array(100).fill(refused('no_leader'))]);
   const error = await client.docs.put('a', 1).catch((thrown) => thrown);
   assert.ok(error instanceof Indeterminate);
@@ -95,7 +95,7 @@ test('Indeterminate: an attempt was lost, and the deadline passed', async (t) =>
 });
 
 test('Unavailable: surely not applied, because it was refused', async (t) => {
-  const { cluster, client } = await fake(t, 2, { deadlineMs: 200 });
+  const { cluster, client } = await fake(t, 2, { deadlineMs: 2_000 });
   cluster.fault = () => refused('no_quorum');
   const error = await client.docs.put('a', 1).catch((thrown) => thrown);
   assert.ok(error instanceof Unavailable);
@@ -103,14 +103,14 @@ test('Unavailable: surely not applied, because it was refused', async (t) => {
 });
 
 test('Unavailable: surely not applied, because no node was reached', async (t) => {
-  const { cluster, client } = await fake(t, 2, { deadlineMs: 200 });
+  const { cluster, client } = await fake(t, 2, { deadlineMs: 2_000 });
   cluster.kill(0);
   cluster.kill(1);
   await assert.rejects(client.docs.put('a', 1), Unavailable);
 });
 
 test('a read that is lost is Unavailable at the deadline: it changed nothing', async (t) => {
-  const { cluster, client } = await fake(t, 1, { deadlineMs: 100 });
+  const { cluster, client } = await fake(t, 1, { deadlineMs: 500 });
   cluster.fault = () => 'cut';
   await assert.rejects(client.docs.get('a'), Unavailable);
 });
@@ -149,7 +149,7 @@ test('421 that names an address which was not given goes to the next node', asyn
 });
 
 test('a 503 that no node gave says nothing about a write', async (t) => {
-  const { cluster, client } = await fake(t, 1, { deadlineMs: 100 });
+  const { cluster, client } = await fake(t, 1, { deadlineMs: 500 });
   cluster.fault = () => ({ status: 503, body: { message: 'gateway' } });
   await assert.rejects(client.docs.put('a', 1), Indeterminate);
 });
@@ -164,7 +164,7 @@ test('a refusal that stands is thrown at once, with its members', async (t) => {
 });
 
 test('answers of the wrong shape are errors, not crashes', async (t) => {
-  const { cluster, client } = await fake(t, 1, { deadlineMs: 100 });
+  const { cluster, client } = await fake(t);
   for (const body of [null, [], 7, {}, { items: {} }]) {
     faults(cluster, [{ status: 200, body }]);
     await assert.rejects(client.docs.list(), BadAnswer);

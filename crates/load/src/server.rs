@@ -82,10 +82,18 @@ impl Server {
 
     /// Waits for so many of them.
     pub async fn until(&self, line: &str, count: usize) {
-        while self.count(line) < count {
+        comes_about(|| self.count(line) >= count).await;
+    }
+}
+
+/// Waits until it is so, on a machine however busy; only a hang takes so long.
+pub async fn comes_about(so: impl Fn() -> bool) {
+    let looking = async {
+        while !so() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-    }
+    };
+    tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it comes about");
 }
 
 /// What a leader at this URL says of itself.

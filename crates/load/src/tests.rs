@@ -9,7 +9,7 @@ use clap::{CommandFactory, Parser};
 use serde_json::Value;
 
 use super::http::{Connection, Failure, Request};
-use super::server::{Asked, Reply, Server, own_status, problem, status};
+use super::server::{Asked, Reply, Server, comes_about, own_status, problem, status};
 use super::target::Target;
 use super::{Bench, BenchError, Tool};
 
@@ -161,15 +161,8 @@ async fn refusals_are_counted_and_retried_elsewhere() {
     let (follower, (nobody, _socket)) = (follower.await, Server::nobody());
     let urls = format!("{nobody},{},{}", follower.url, leader.url);
     let all_at_the_leader = async {
-        while leader
-            .asked()
-            .iter()
-            .filter(|asked| asked.line.starts_with("PUT") && asked.on_connection == 9)
-            .count()
-            < 4
-        {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let is_last = |asked: &&Asked| asked.line.starts_with("PUT") && asked.on_connection == 9;
+        comes_about(|| leader.asked().iter().filter(is_last).count() >= 4).await;
     };
     let report = load(&urls, "--spread", all_at_the_leader).await;
     // Two connections begin where nobody is, and go on to the follower, where another one begins.
@@ -304,9 +297,7 @@ async fn gaps_are_told_with_both_their_ends() {
     let second = second.await;
     let arguments = format!("gap --json --over 20ms --duration 1h --url {},{}", first.url, second.url);
     let refused_again = async {
-        while asked.load(Ordering::SeqCst) < 35 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        comes_about(|| asked.load(Ordering::SeqCst) >= 35).await;
     };
     let (lines, result) = generate(&arguments, refused_again).await;
     assert!(result.is_ok(), "{result:?}");

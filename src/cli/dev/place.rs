@@ -180,14 +180,24 @@ fn fresh() -> Result<PathBuf, DevError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
-    /// A port of which the next few are free too, as far as one can tell.
+    /// Each stands for ten ports, for as long as this process lives.
+    static CLAIMED: Mutex<Vec<TcpListener>> = Mutex::new(Vec::new());
+
+    /// A port whose next few are free too. Tests look for them at the same time, so the last one of ten is kept: it tells all others,
+    /// here and in other processes, to leave the ten alone. The kernel gives none of these ports to who asks for any.
     fn base_port() -> u16 {
-        (20_000..30_000)
-            .step_by(10)
-            .find(|base| (0..3).all(|more| TcpListener::bind((Ipv4Addr::LOCALHOST, base + more)).is_ok()))
-            .expect("free ports")
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let claimed = |base: &u16| {
+            let claim = bind(base + 9);
+            let is_ours = claim.is_ok();
+            CLAIMED.lock().expect("no claim panics").extend(claim);
+            is_ours && (0..3).all(|more| bind(base + more).is_ok())
+        };
+        (20_000..30_000).step_by(10).find(claimed).expect("free ports")
     }
 
     #[test]

@@ -169,25 +169,24 @@ mod tests {
 
     use super::*;
 
-    /// A proxy that takes calls for a node that is down, for a second: each is ended as soon as it is taken.
+    /// A proxy that takes calls for a node that is down: each is ended as soon as it is taken. No more than eight in a second.
     #[tokio::test]
     async fn what_ends_at_once_is_not_dialled_without_a_rest() {
         let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = proxy.local_addr().expect("an address").to_string();
         let watch = Watch::new(NodeId(2), address, true, &Timing::lan(), Arc::default());
         let (tell, _told) = mpsc::channel(1);
-        let dials = async {
-            let mut dials = 0;
-            let until = tokio::time::Instant::now() + Duration::from_secs(1);
-            while tokio::time::timeout_at(until, proxy.accept()).await.is_ok() {
-                dials += 1;
+        let began = Instant::now();
+        let nine_dials = async {
+            for _ in 0..9 {
+                let _ = proxy.accept().await;
             }
-            dials
         };
         tokio::select! {
             () = watch.run(tell) => unreachable!("it watches for as long as somebody listens"),
-            dials = dials => assert!((2..=8).contains(&dials), "{dials} dials in a second"),
+            done = timeout(Duration::from_secs(60), nine_dials) => done.expect("it goes on dialling"),
         }
+        assert!(began.elapsed() >= Duration::from_secs(1), "nine dials in {:?}", began.elapsed());
     }
 
     /// Its queue is full, and the system loses the first packet; it sends another one after a second.
@@ -198,7 +197,7 @@ mod tests {
         let listener = socket.listen(1).expect("it listens");
         let address = listener.local_addr().expect("an address").to_string();
         let mut waiting = Vec::new();
-        while let Ok(Ok(stream)) = timeout(Duration::from_millis(200), TcpStream::connect(&address)).await {
+        while let Ok(Ok(stream)) = timeout(Duration::from_millis(900), TcpStream::connect(&address)).await {
             waiting.push(stream);
         }
         let watch = Watch::new(NodeId(2), address, true, &Timing::lan(), Arc::default());
@@ -213,7 +212,8 @@ mod tests {
             dialled = watch.dial(Duration::from_secs(10)) => assert!(matches!(dialled, Dialled::Connected(_))),
         }
         let round_trip = watch.round_trip().expect("it has been measured");
-        assert!(round_trip < Duration::from_millis(500), "{round_trip:?}");
+        // Less than what the lost packet alone has cost.
+        assert!(round_trip < Duration::from_secs(1), "{round_trip:?}");
     }
 
     /// A process that dies closes its connections first: whoever dials in between is told of it at the next dial.

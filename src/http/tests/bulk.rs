@@ -265,7 +265,7 @@ async fn the_end_of_a_chunk_goes_to_the_next_leader() {
 
 #[tokio::test]
 async fn a_leader_that_answers_nothing_leaves_it_unknown() {
-    let limits = crate::config::HttpLimits { request_timeout: Duration::from_millis(50), ..limits() };
+    let limits = crate::config::HttpLimits { request_timeout: Duration::from_millis(400), ..limits() };
     let node = Node::with(Options { limits, ..Options::default() }).await;
     node.control(Control::FallSilent).await;
     let told = run(&node, &(put("a") + "nul\n")).await;

@@ -160,7 +160,7 @@ async fn a_revision_names_its_side() {
 #[tokio::test]
 async fn a_late_read_speaks_of_no_majority() {
     let mut limits = super::node::limits();
-    limits.request_timeout = std::time::Duration::from_millis(50);
+    limits.request_timeout = std::time::Duration::from_millis(400);
     let node = Node::with(Options { mode: Mode::Available, limits, ..Options::default() }).await;
     node.control(Control::FallSilent).await;
     for line in ["GET /v1/docs/a", "GET /v1/status"] {

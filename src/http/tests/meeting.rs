@@ -1,9 +1,9 @@
 //! Real nodes in one process that have parted and meet again.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -18,7 +18,7 @@ use crate::http::Context;
 use crate::http::serve;
 use crate::http::server::Front;
 use crate::protocol::{Mode, Settings};
-use crate::types::NodeId;
+use crate::types::{NodeId, Span};
 use crate::wire::ClusterHead;
 
 /// More than any of this takes on a busy machine; only a hang waits for it.
@@ -47,13 +47,15 @@ pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
     let member = |(id, port): (u32, &u16)| Member {
         id: NodeId(id),
         name: format!("node-{id}"),
-        host: "127.0.0.1".to_string(),
+        host: host().to_string(),
         port: *port,
         votes: true,
     };
     let members: Vec<Member> = (1..).zip(ports).map(member).collect();
     let mut settings = Settings::lan(NodeId(me), members.iter().map(|member| member.id).collect());
     settings.mode = mode;
+    // Silence of a busy machine ends no leadership and parts nobody; a node that is not there refuses, which is noticed at once.
+    (settings.timing.dead_after, settings.timing.window) = (Span::millis(10_000), Span::millis(10_000));
     let cluster = ClusterHead {
         name: "test".to_string(),
         mode: format!("{mode:?}"),
@@ -73,7 +75,7 @@ pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
         wall: Default::default(),
     };
     let setup = Arc::new(setup);
-    let address = SocketAddr::from(([127, 0, 0, 1], ports[me as usize - 1]));
+    let address = SocketAddr::from((host(), ports[me as usize - 1]));
     let listener = TcpListener::bind(address).await.expect("the port is free");
     let (own, dir) = (setup.clone(), dir.to_path_buf());
     let started = tokio::task::spawn_blocking(move || driver::start(own, &dir, Default::default())).await;
@@ -127,10 +129,26 @@ pub async fn wait(condition: impl AsyncFn() -> bool) {
     tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about");
 }
 
+/// An address that no other process has: a listener there, kept until this one ends, tells them so. A port of it stays free
+/// between the end of a node and its next start, which a port that the kernel has chosen would not.
+fn host() -> Ipv4Addr {
+    static CLAIMED: OnceLock<(Ipv4Addr, std::net::TcpListener)> = OnceLock::new();
+    let claim = || {
+        let start = std::process::id().wrapping_mul(7_919);
+        let address = |block: u32| Ipv4Addr::new(127, 216 + ((block >> 8) % 32) as u8, block as u8, 1);
+        let mut addresses = (0..8_192).map(|more| address(start.wrapping_add(more)));
+        addresses.find_map(|ip| Some((ip, std::net::TcpListener::bind((ip, PORT_FIRST - 1)).ok()?)))
+    };
+    CLAIMED.get_or_init(|| claim().expect("a loopback address that nobody has")).0
+}
+
+/// Below those that the kernel chooses from.
+const PORT_FIRST: u16 = 10_000;
+
+/// Ports that no other test of this process has.
 pub fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<_> =
-        (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free")).collect();
-    listeners.iter().map(|listener| listener.local_addr().expect("it is bound").port()).collect()
+    static NEXT: AtomicU16 = AtomicU16::new(PORT_FIRST);
+    (0..count).map(|_| NEXT.fetch_add(1, Ordering::Relaxed)).collect()
 }
 
 /// Both lead and are written to, restart where they reach each other, and go on as one; and once more from their disks.

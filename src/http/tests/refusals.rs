@@ -125,7 +125,7 @@ async fn beyond_the_bound_calls_are_refused_at_once_and_probes_are_not() {
 
 #[tokio::test]
 async fn late_verdicts_are_unknown_and_late_reads_are_not() {
-    let short = HttpLimits { request_timeout: Duration::from_millis(50), ..limits() };
+    let short = HttpLimits { request_timeout: Duration::from_millis(400), ..limits() };
     let node = Node::with(Options { limits: short, ..Options::default() }).await;
     node.control(Control::FallSilent).await;
     let write = node.call("PUT /v1/docs/a", &[], "1").await;
@@ -139,7 +139,7 @@ async fn late_verdicts_are_unknown_and_late_reads_are_not() {
 
 #[tokio::test]
 async fn a_local_read_and_a_probe_of_a_hung_loop_end_too() {
-    let short = HttpLimits { request_timeout: Duration::from_millis(50), ..limits() };
+    let short = HttpLimits { request_timeout: Duration::from_millis(400), ..limits() };
     let node = Node::with(Options { limits: short, ..Options::default() }).await;
     node.control(Control::FallSilent).await;
     for line in [

@@ -12,7 +12,7 @@ use crate::config::HttpLimits;
 /// To fail by.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const SHORT: Duration = Duration::from_millis(50);
+const SHORT: Duration = Duration::from_millis(400);
 
 /// An address outside every network: nobody calls from there.
 const NOWHERE: &str = "192.0.2.1";

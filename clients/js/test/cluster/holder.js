@@ -10,4 +10,4 @@ store.backend.tie = async (role, wanted) => {
   process.stdout.write(`${wanted.token}\n`);
   return line;
 };
-await store.election(process.argv[2]).start();
+await store.election(process.argv[2], { ttlMs: 3_600_000 }).start();

@@ -80,8 +80,9 @@ test('a follower that stops while it waits is granted nothing', async (t) => {
 test('the higher priority is next', async (t) => {
   const role = unique('priority');
   const [first] = stand(t, role, 1);
-  const [low] = stand(t, role, 1, { priority: 0 });
-  const [high] = stand(t, role, 1, { priority: 7 });
+  // Neither leaves the line for a moment to ask again.
+  const [low] = stand(t, role, 1, { priority: 0, checkEveryMs: 60_000 });
+  const [high] = stand(t, role, 1, { priority: 7, checkEveryMs: 60_000 });
   await first.start();
   await low.start();
   await waiting(role, 1);
@@ -125,7 +126,7 @@ test('elect: another one, named by an operator', async (t) => {
 
 test('who is replaced without hearing of it learns by its renewal', async (t) => {
   const role = unique('replaced');
-  const [election] = stand(t, role, 1, { ttlMs: 3_000, renewEveryMs: 100, watch: false });
+  const [election] = stand(t, role, 1, { ttlMs: 60_000, renewEveryMs: 100, watch: false });
   await election.start();
   const lost = event(election, 'leader_lost');
   await client(1).roles.elect(role, { instanceId: 'somebody', ttlMs: 60_000 });
@@ -135,7 +136,7 @@ test('who is replaced without hearing of it learns by its renewal', async (t) =>
 
 test('a lease that is not renewed lapses, and a waiting one is next', async (t) => {
   const role = unique('lapse');
-  const gone = await client().roles.acquire(role, { instanceId: 'gone', ttlMs: 1_000 });
+  const gone = await client().roles.acquire(role, { instanceId: 'gone', ttlMs: 5_000 });
   const [election] = stand(t, role, 1);
   await election.start();
   assert.equal(election.isLeader, false);
@@ -150,7 +151,7 @@ test('a lock: held, waited for, released', async () => {
   const refused = await client(1).lock(role).catch((error) => error);
   assert.ok(refused instanceof RoleHeld);
   assert.equal(refused.token, first.token);
-  const second = client(2).lock(role, { waitMs: 30_000 });
+  const second = client(2).lock(role, { waitMs: 60_000 });
   await waiting(role, 1);
   await first.release();
   const guard = await second;
@@ -161,7 +162,7 @@ test('a lock: held, waited for, released', async () => {
 test('hold: the server renews while the stream is open', async () => {
   const role = unique('hold');
   const seen = [];
-  for await (const said of client().roles.hold(role, { instanceId: 'holder', ttlMs: 2_000 })) {
+  for await (const said of client().roles.hold(role, { instanceId: 'holder', ttlMs: 30_000 })) {
     seen.push(said.kind);
     assert.equal((await client(1).roles.check(role, said.token)).valid, true);
     break;
@@ -193,7 +194,7 @@ test('two brokers: elected, other_leader, taken over', async () => {
   assert.deepEqual(await a.tryElect(), { status: 'already_leader' });
   assert.deepEqual(await b.tryElect(), { status: 'other_leader', leader: '0.0.0.0:8080' });
   assert.equal(await a.checkLeadership(), true);
-  await client(2).roles.elect(role, { instanceId: b.id, ttlMs: 10_000, address: b.address });
+  await client(2).roles.elect(role, { instanceId: b.id, ttlMs: 60_000, address: b.address });
   assert.equal(await a.checkLeadership(), false);
   assert.deepEqual(await b.tryElect(), { status: 'already_leader' });
   await b.stop();
@@ -204,7 +205,7 @@ test('two brokers: elected, other_leader, taken over', async () => {
 test('the way to a node is cut: the leader goes on leading by another one', async (t) => {
   const role = unique('cut');
   const way = await Way.to(nodes[0], t);
-  const election = new Client([way.url, ...nodes.slice(1)]).election(role, { ttlMs: 3_000, renewEveryMs: 100 });
+  const election = new Client([way.url, ...nodes.slice(1)]).election(role, { ttlMs: 60_000, renewEveryMs: 100 });
   const lost = recorded(election, ['leader_lost']);
   await election.start();
   const { token } = election;

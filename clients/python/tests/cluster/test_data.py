@@ -35,7 +35,7 @@ class Documents(RealCluster):
 
             # It listens from here on.
             self.assertEqual((await asyncio.wait_for(anext(feed), PATIENCE)).kind, "bookmark")
-            await client.put(f"{prefix}/ttl", 1, ttl=1.0)
+            await client.put(f"{prefix}/ttl", 1, ttl=5.0)
             self.assertEqual((await change())["value"], 1)
             self.assertGreater(await client.renew_doc(f"{prefix}/ttl"), 0)
             ended = await change()
@@ -140,11 +140,11 @@ class Processes(RealCluster):
 
     async def test_heartbeats_keep_it_and_without_them_it_ends(self) -> None:
         client, name = self.client(), self.name("p")
-        async with Registry(client, name, process_id=name, role="master", heartbeat_every=0.1, ttl=1.0) as registry:
+        async with Registry(client, name, process_id=name, role="master", heartbeat_every=0.1, ttl=4.0) as registry:
             heard = Heard(registry, ["slave_registered", "slave_removed"])
             async with asyncio.timeout(PATIENCE):
                 while not heard.events:  # until the subscription has begun
-                    await client.register(self.name("p"), name, role="slave", ttl=1.0)
+                    await client.register(self.name("p"), name, role="slave", ttl=5.0)  # longer than the other one without heartbeats
                     await asyncio.sleep(0.05)
             other = heard.events[0][1]
             self.assertEqual((other.identifier, other.role), (name, "slave"))

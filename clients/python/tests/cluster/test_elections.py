@@ -112,12 +112,12 @@ class Elections(RealCluster):
         await second.stop()
 
     async def test_renewals_keep_a_short_lease(self) -> None:
-        election = Election(self.client(), self.name(), ttl=1.0)
+        election = Election(self.client(), self.name(), ttl=4.0)
         heard = Heard(election, ["leader_lost", "heartbeat_error"])
         await election.start()
         token = election.token
         renewed = asyncio.Event()
-        renew, left = election._backend.renew, 6
+        renew, left = election._backend.renew, 5  # one each third of the ttl: longer than it
 
         async def counted(*args: object, **options: object) -> object:
             nonlocal left

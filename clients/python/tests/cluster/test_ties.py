@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 
 from eldest.aio import Election
 
@@ -31,7 +30,7 @@ def told(client):
 
 HOLDER = TOLD + """
 async def hold():
-    election = eldest.aio.Election(told(eldest.aio.Client(sys.argv[2].split(","))), sys.argv[1])
+    election = eldest.aio.Election(told(eldest.aio.Client(sys.argv[2].split(","))), sys.argv[1], ttl=3600.0)
     await election.start()
     await asyncio.Event().wait()
 
@@ -42,7 +41,7 @@ asyncio.run(hold())
 PLAIN_HOLDER = TOLD + """
 client = eldest.Client(sys.argv[2].split(","))
 told(client.aio)
-eldest.Election(client, sys.argv[1]).start()
+eldest.Election(client, sys.argv[1], ttl=3600.0).start()
 time.sleep(600)
 """
 
@@ -60,15 +59,13 @@ class Killed(RealCluster):
         )
         try:
             assert child.stdout is not None
-            first = int(await child.stdout.readline())
+            first = int(await asyncio.wait_for(child.stdout.readline(), PATIENCE))
             following = Election(self.client(), role, ttl=3600.0)
             await following.start()
             self.addAsyncCleanup(following.stop)
             self.assertFalse(following.is_leader)
-            began = time.monotonic()
             child.kill()
-            self.assertTrue(await following.wait_until_leader(PATIENCE))
-            self.assertLess(time.monotonic() - began, 30.0)  # the ttl of the one that was killed
+            self.assertTrue(await following.wait_until_leader(PATIENCE))  # the ttl of the one that was killed is an hour
             assert following.token is not None
             self.assertGreater(following.token, first)
         finally:

@@ -79,7 +79,7 @@ class FakeCluster:
     def calls(self, method: str, path: str) -> list[Seen]:
         return [seen for seen in self.seen if seen.method == method and path in seen.path]
 
-    def has_seen(self, method: str, path: str, times: int = 1, within: float = 10.0) -> bool:
+    def has_seen(self, method: str, path: str, times: int = 1, within: float = 60.0) -> bool:
         """Waits for that many calls of the kind."""
         with self.state.changed:
             return self.state.changed.wait_for(lambda: len(self.calls(method, path)) >= times, within)
@@ -354,7 +354,7 @@ def _named(data: dict[str, Any]) -> str:
     return str(data.get("key") or data.get("process") or data.get("role") or "")
 
 
-def until(condition: Any, within: float = 10.0) -> bool:
+def until(condition: Any, within: float = 60.0) -> bool:
     """For plain threads: looks again until it holds."""
     ends = time.monotonic() + within
     while time.monotonic() < ends:

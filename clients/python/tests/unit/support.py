@@ -13,7 +13,7 @@ from eldest.aio._events import Emitter
 from .fake import FakeCluster
 
 #: No test waits this long unless something is wrong.
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Clock:

@@ -10,7 +10,7 @@ use super::super::session::{Fate, Trouble};
 use super::client::{Client, System, target};
 use super::op::Op;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const WRITE: Op<'_> = Op::Write { key: 7, value: b"\"v\"" };
 

@@ -1,0 +1,30 @@
+//! One test at a time, on the whole machine: for tests that name the same addresses.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+
+/// More than all the others take together.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Ends a turn when it is dropped.
+#[derive(Debug)]
+pub struct Turn(#[allow(dead_code, reason = "the lock is held for as long as it is open")] File);
+
+/// A file, because another run may have the addresses, too.
+pub fn wait_for_turn(lock: &Path) -> Turn {
+    let file = File::options().create(true).truncate(false).write(true).open(lock);
+    let file = file.unwrap_or_else(|error| panic!("{}: {error}", lock.display()));
+    let (tell, locked) = channel();
+    std::thread::spawn(move || {
+        let done = flock(&file, FlockOperation::LockExclusive).map(|()| file);
+        // It is too late for a test that has given up.
+        let _ = tell.send(done);
+    });
+    let locked = locked.recv_timeout(PATIENCE);
+    let locked = locked.unwrap_or_else(|_| panic!("another run has kept {} for an hour", lock.display()));
+    Turn(locked.unwrap_or_else(|error| panic!("{}: {error}", lock.display())))
+}
