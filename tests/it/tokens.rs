@@ -1,11 +1,12 @@
 //! Clients that are let in by tokens: on every node at once, for as long as the token stands, and nobody else.
 
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Call, Cluster, Network, Plan, Told, problem, wait_for};
-use crate::roles::{LONG, acquire, grant, patient};
+use crate::roles::{LONG, WAIT, acquire, grant, patient};
 
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
 
@@ -160,6 +161,7 @@ async fn who_waits_for_a_role_with_a_revoked_token_never_gets_it() {
     let (id, token) = create(&cluster, 1, &["read,write roles"], None).await;
     let first = by(acquire("r", "first", json!({})), ADMIN);
     let held = grant(cluster.answer(1, first).await);
+    let began = Instant::now();
     let waiting = cluster.ids().map(|node| {
         let call = by(patient("r", &format!("waiter-{node}"), json!({})), &token);
         cluster.answer(node, call)
@@ -181,6 +183,7 @@ async fn who_waits_for_a_role_with_a_revoked_token_never_gets_it() {
     }
     // The node that refuses a waiter takes its time to tell the leader that it has gone.
     line_is(0).await;
+    assert!(began.elapsed().as_millis() < u128::from(WAIT), "they left the line when their waits were over");
     let release = json!({"instance_id": "first", "token": held});
     cluster.answer(1, by(Call::post("/v1/roles/r/release").json(&release), ADMIN)).await.expect(200);
     let next = by(acquire("r", "next", json!({})), ADMIN);

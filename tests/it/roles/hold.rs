@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::asks::WAIT;
-use super::{Asks, LONG, acquire, got, grant, line_is, patient, role, role_events, until};
+use super::{Asks, LONG, WAIT, acquire, got, grant, line_is, patient, role, role_events, until};
 use crate::harness::{Call, Cluster, Events, Network, Plan, Told, problem};
 
 async fn calm() -> Cluster {

@@ -1,12 +1,12 @@
 //! Who waits for a role, and whose turn it is.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::asks::WAIT;
-use super::{Asks, acquire, got, grant, line_is, patient, role, role_events, until};
+use super::{Asks, WAIT, acquire, got, grant, line_is, patient, role, role_events, until};
 use crate::harness::{Answer, Call, Cluster, Raw, problem};
 
 async fn calm() -> Arc<Cluster> {
@@ -75,7 +75,7 @@ async fn a_wait_comes_to_its_end() {
     let cluster = calm().await;
     let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
     for node in cluster.ids() {
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let refused = cluster.answer(node, acquire("r", "b", json!({"wait_ms": 300}))).await;
         let refused = problem(&refused, 409, "role_held");
         assert!(began.elapsed().as_millis() >= 300, "it waited");
@@ -122,6 +122,7 @@ async fn whoever_has_gone_never_gets_it() {
     let mut token = grant(cluster.answer(1, acquire("r", "holder-0", json!({}))).await);
     let mut events = role_events(&cluster, 1, "r").await;
     for (round, node) in [leader, cluster.others(leader)[0]].into_iter().enumerate() {
+        let began = Instant::now();
         let gone = first_in_line(&cluster, node).await;
         let next = format!("holder-{}", round + 1);
         let patient = waiting(&cluster, 1, &next, json!({}));
@@ -129,6 +130,7 @@ async fn whoever_has_gone_never_gets_it() {
         drop(gone);
         // The end of a connection takes its time to the node, and from there to the leader.
         line_is(&cluster, 1).await;
+        assert!(began.elapsed().as_millis() < u128::from(WAIT), "it left the line when its wait was over");
         release(&cluster, &format!("holder-{round}"), token).await;
         // Nobody releases what the dead was given, and its ttl is an hour.
         let granted = grant(patient.await.expect("no panic"));
