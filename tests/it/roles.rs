@@ -10,4 +10,4 @@ mod splits;
 mod ties;
 mod waits;
 
-pub use asks::{Asks, LONG, acquire, grant, renew, role, role_events, until};
+pub use asks::{Asks, LONG, WAIT, acquire, got, grant, line_is, patient, renew, role, role_events, until};

@@ -8,6 +8,7 @@ mod renewal;
 mod rolling;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use eldest_tls::rustls::pki_types::ServerName;
 use rcgen::{
@@ -18,17 +19,25 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::harness::{Call, Certs, Cluster, Plan, Raw, Silence, client_with, eldest, peer_problem, wait_for};
+use crate::harness::{
+    Call, Certs, Cluster, Plan, Raw, Silence, client_with, eldest, peer_problem, wait_for, watch_for,
+};
 
 const REQUIRE: &str = "mode = \"require\"";
+
+/// To fail by.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection of its own to this node, by the cluster's CA.
 async fn connect(cluster: &Cluster, id: u32) -> TlsStream<TcpStream> {
     let ip = cluster.node(id).ip;
     let config = cluster.certs().files(None).config().expect("files in order");
-    let stream = TcpStream::connect((ip, 9000)).await.expect("it listens");
     let name = ServerName::from(std::net::IpAddr::from(ip));
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake")
+    let connecting = async {
+        let stream = TcpStream::connect((ip, 9000)).await.expect("it listens");
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake")
+    };
+    tokio::time::timeout(PATIENCE, connecting).await.expect("a handshake has its end")
 }
 
 #[tokio::test]
@@ -36,8 +45,7 @@ async fn three_nodes_form_a_cluster_and_replace_their_leader() {
     let cluster = Plan::new(3).tls(REQUIRE).start().await;
     cluster.write_doc("k", 1).await;
     let leader = cluster.leader().await;
-    let status = cluster.status(leader).await.expect("a status");
-    let url = status["leader"]["url"].as_str().expect("a URL");
+    let url = cluster.status_of(leader, "leader").await["url"].clone();
     assert_eq!(url, cluster.node(leader).url(), "clients are sent to where TLS is spoken");
     cluster.kill9(leader);
     cluster.write_doc("k", 2).await;
@@ -111,13 +119,18 @@ async fn a_node_of_another_ca_does_not_count() {
     cluster.kill9(3);
     cluster.configure(3, &other.table(3, REQUIRE));
     cluster.start(3);
-    let trouble = wait_for("the leader tells what is wrong with n3", async || {
-        let status = cluster.status(cluster.leader_among(&[1, 2]).await).await?;
-        let mut members = status["members"].as_array()?.iter();
-        members.find(|member| member["id"] == 3)?["trouble"].as_str().map(str::to_string)
+    // Before it listens again, what is wrong is that nothing listens.
+    watch_for("the leader tells what is wrong with n3", async || {
+        let members = cluster.status_of(cluster.leader_among(&[1, 2]).await, "members").await;
+        let trouble = members[2]["trouble"].to_string();
+        if trouble.contains("CA") { Ok(()) } else { Err(trouble) }
     })
     .await;
-    assert!(trouble.contains("CA"), "{trouble}");
+    watch_for("n3 tells it in its own log", async || {
+        let log = cluster.node(3).log_tail();
+        if log.contains("CA") { Ok(()) } else { Err(log) }
+    })
+    .await;
     cluster.write_doc("k", 1).await;
     cluster.kill9(3);
     cluster.configure(3, &cluster.certs().table(3, REQUIRE));
@@ -148,6 +161,11 @@ async fn with_another_nodes_certificate_a_node_does_not_start() {
     }
 }
 
+async fn failed_handshakes(cluster: &Cluster) -> Option<u64> {
+    let page = cluster.ask(1, &Call::get("/metrics")).await.ok()?.text();
+    page.lines().find_map(|line| line.strip_prefix("eldest_tls_handshakes_failed_total "))?.parse().ok()
+}
+
 #[tokio::test]
 async fn who_speaks_no_tls_is_told_so() {
     let cluster = Plan::new(1).tls(REQUIRE).start().await;
@@ -161,15 +179,12 @@ async fn who_speaks_no_tls_is_told_so() {
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(answer.contains("\"tls_required\"") && answer.contains("https://"), "{answer}");
     }
+    let before = failed_handshakes(&cluster).await.expect("a running node tells its numbers");
     // A handshake that is none ends, and whoever only looks whether somebody listens harms nobody.
     let mut raw = Raw::connect(cluster.node(1)).await;
     raw.send(b"\x16\x03\x01\x00\x05hello").await;
     raw.read_to_end().await;
-    wait_for("it is counted", async || {
-        let page = cluster.ask(1, &Call::get("/metrics")).await.ok()?.text();
-        page.lines().any(|line| line == "eldest_tls_handshakes_failed_total 1").then_some(())
-    })
-    .await;
+    wait_for("it is counted", async || (failed_handshakes(&cluster).await? > before).then_some(())).await;
     drop(Raw::connect(cluster.node(1)).await);
     cluster.write_doc("k", 1).await;
 }

@@ -1,20 +1,47 @@
 //! `eldest top` where its output is no terminal.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 
 use crate::harness::{Call, Cluster};
 use crate::roles::{acquire, grant};
 
-/// One that looks five times a second until it is dropped.
-struct Top(Child);
+/// To fail by.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-impl Drop for Top {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+/// One that looks five times a second until it is dropped.
+struct Top {
+    _process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Top {
+    fn start(cluster: &Cluster) -> Top {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
+        command.args(["top", "--every", "200ms", "--url", &cluster.urls().join(",")]).kill_on_drop(true);
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
+        let lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+        Top { _process: process, lines }
+    }
+
+    /// Reads on until a line holds this.
+    async fn shows(&mut self, wanted: &str) {
+        let mut last = String::new();
+        let reading = async {
+            while let Some(line) = self.lines.next_line().await.expect("text") {
+                if line.contains(wanted) {
+                    return true;
+                }
+                last = line;
+            }
+            false
+        };
+        let shown = tokio::time::timeout(PATIENCE, reading).await;
+        assert_eq!(shown, Ok(true), "it does not show {wanted}, but {last:?}");
     }
 }
 
@@ -23,21 +50,15 @@ async fn nodes_rates_roles_and_events_are_shown_again_and_again() {
     let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
     grant(cluster.answer(leader, acquire("billing", "worker-1", json!({}))).await);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
-    command.args(["top", "--every", "200ms", "--url", &cluster.urls().join(",")]);
-    let mut top = Top(command.stdout(Stdio::piped()).spawn().expect("the binary runs"));
-    let mut lines =
-        BufReader::new(top.0.stdout.take().expect("piped")).lines().map(|line| line.expect("text"));
-    let mut shows =
-        |wanted: &str| assert!(lines.any(|line| line.contains(wanted)), "it ends before it shows {wanted}");
-    shows(&format!("node-{leader} leads"));
-    shows("billing  worker-1");
+    let mut top = Top::start(&cluster);
+    top.shows(&format!("node-{leader} leads")).await;
+    top.shows("billing  worker-1").await;
     // It shows rates from the second look on, and by then it reads the feed, too.
-    shows("records 0/s");
+    top.shows("records 0/s").await;
     let next = cluster.others(leader)[0];
     let order = Call::post("/elect").json(&json!({"node_idx": next}));
     cluster.answer(leader, order).await.expect(200);
-    shows(&format!("node-{next} leads"));
+    top.shows(&format!("node-{next} leads")).await;
     cluster.kill9(leader);
-    shows("2 of 3 answer");
+    top.shows("2 of 3 answer").await;
 }

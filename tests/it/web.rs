@@ -2,7 +2,8 @@
 //! that the node allows. Judged by the node's state.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -10,6 +11,9 @@ use tokio::net::TcpListener;
 use crate::harness::{Call, Cluster, Plan, left_out, wait_for};
 
 const BROWSER: &str = "chromium";
+
+/// To fail by: a browser takes its time to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// So that every call leaves a line in the log.
 const LOG: &str = "log.level = \"debug\"";
@@ -57,12 +61,22 @@ async fn shown(server: &TcpListener, page: &str) -> String {
     }
 }
 
+/// A browser that ends with the test, however that ends.
+struct Opened(Child);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Opens the page in a browser of its own, until the page has said that it is done, and its form has been answered so.
 async fn visit(cluster: &Cluster, server: &TcpListener, number: u32, form: u16) -> String {
     let own = server.local_addr().expect("it is bound");
     let page = PAGE.replace("NODE", &cluster.node(1).url());
     let profile = cluster.node(1).data.with_file_name(format!("profile-{number}"));
-    let mut browser = Command::new(BROWSER)
+    let browser = Command::new(BROWSER)
         .args([
             "--headless=new",
             "--no-sandbox",
@@ -77,15 +91,15 @@ async fn visit(cluster: &Cluster, server: &TcpListener, number: u32, form: u16) 
         .stderr(std::process::Stdio::null())
         .spawn()
         .expect("the browser starts");
-    let said = tokio::time::timeout(std::time::Duration::from_secs(60), shown(server, &page)).await;
+    let browser = Opened(browser);
+    let said = tokio::time::timeout(PATIENCE, shown(server, &page)).await;
     let line = format!("path=\"/service_down\" status={form} ");
     wait_for("the form is answered", async || {
         let log = std::fs::read_to_string(cluster.node(1).stderr_path()).expect("a log");
         log.contains(&line).then_some(())
     })
     .await;
-    browser.kill().expect("our own process can be killed");
-    browser.wait().expect("our own process can be waited for");
+    drop(browser);
     said.expect("the page is shown")
 }
 

@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, Events, Told, query};
+use crate::harness::{Answer, Call, Cluster, Events, Told, query, wait_for};
 
 /// A ttl that no test outlasts: whatever ends such a lease was no lack of renewals.
 pub const LONG: u64 = 3_600_000;
+
+/// The longest wait that may be asked for, in milliseconds: every wait here ends long before.
+pub const WAIT: u64 = 60_000;
+
+/// A client that gives up before the node does learns nothing.
+const LONGER_THAN_WAIT: Duration = Duration::from_secs(75);
 
 /// Wants the role; `more` are further members of the body.
 pub fn acquire(role: &str, instance: &str, more: Value) -> Call {
@@ -15,6 +21,18 @@ pub fn acquire(role: &str, instance: &str, more: Value) -> Call {
     let more = more.as_object().cloned().unwrap_or_default();
     body.as_object_mut().expect("an object").extend(more);
     Call::post(format!("/v1/roles/{role}/acquire")).json(&body)
+}
+
+/// Wants the role, and waits for it: a busy machine takes its time to notice that it is free.
+pub fn patient(role: &str, instance: &str, mut more: Value) -> Call {
+    more["wait_ms"] = json!(WAIT);
+    acquire(role, instance, more).timeout(LONGER_THAN_WAIT)
+}
+
+/// Waits until so many stand in line for the role `r`, as the leader says.
+pub async fn line_is(cluster: &Cluster, count: u64) {
+    wait_for("the line is so long", async || (role(cluster, 1, "r").await["waiting"] == count).then_some(()))
+        .await;
 }
 
 pub fn renew(role: &str, instance: &str, token: u64) -> Call {
@@ -35,6 +53,16 @@ pub fn grant(answer: Answer) -> u64 {
     said["token"].as_u64().expect("a token")
 }
 
+/// The token of a grant that was asked for again and again, under one key: an attempt whose answer was lost may have got it.
+#[track_caller]
+pub fn got(answer: Answer) -> u64 {
+    let answer = answer.expect(200);
+    let said = answer.json();
+    let outcomes = [json!("elected"), json!("already_leader")];
+    assert!(outcomes.contains(&said["outcome"]), "{}", answer.show());
+    said["token"].as_u64().expect("a token")
+}
+
 /// How this node shows the role.
 pub async fn role(cluster: &Cluster, node: u32, name: &str) -> Value {
     cluster.answer(node, Call::get(format!("/v1/roles/{name}"))).await.expect(200).json()
@@ -49,23 +77,31 @@ pub async fn role_events(cluster: &Cluster, node: u32, prefix: &str) -> Events {
     events
 }
 
-/// To fail by; bookmarks come for as long as there is no news.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// To fail by, in all: bookmarks come for as long as there is no news. Longer than any ttl that a test waits for, counted twice.
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Reads on until the role is granted to this one, or lost by it. Returns all that was told.
 pub async fn until(events: &mut Events, kind: &str, instance: &str) -> Vec<Value> {
     let mut told = Vec::new();
+    let reading = read_until(events, kind, instance, &mut told);
+    let end = tokio::time::timeout(PATIENCE, reading).await;
+    assert!(matches!(end, Ok(None)), "no {kind} of {instance} but {end:?}; told was {told:?}");
+    told
+}
+
+/// Says what has ended the events, if they end before that.
+async fn read_until(events: &mut Events, kind: &str, instance: &str, told: &mut Vec<Value>) -> Option<Told> {
     loop {
-        let event = match tokio::time::timeout(PATIENCE, events.next()).await {
-            Ok(Told::Event(event)) => event,
-            said => panic!("no {kind} of {instance} but {said:?}; told was {told:?}"),
+        let event = match events.next().await {
+            Told::Event(event) => event,
+            end => return Some(end),
         };
         let is_it = event["kind"] == kind && event["instance_id"] == instance;
         if event["kind"] != "bookmark" {
             told.push(event);
         }
         if is_it {
-            return told;
+            return None;
         }
     }
 }

@@ -1,24 +1,36 @@
 //! `eldest role` and `eldest proc` as a shell runs them.
 
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use super::{Asks, grant, role, role_events, until};
+use super::{Asks, grant, line_is, role, role_events, until};
 use crate::harness::Cluster;
 
+/// To fail by: longer than any wait that a command line here asks for.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+async fn in_time<T>(what: &str, coming: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, coming).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+}
+
 fn eldest(cluster: &Cluster, words: &str) -> Command {
-    let urls: Vec<String> = cluster.ids().map(|id| cluster.node(id).url()).collect();
+    asking(cluster.urls(), words)
+}
+
+/// It asks the first of these nodes for as long as that one answers.
+fn asking(urls: Vec<String>, words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
     command.args(words.split(' ')).env("ELDEST_URL", urls.join(",")).kill_on_drop(true);
     command
 }
 
 async fn run(cluster: &Cluster, words: &str) -> (Output, String) {
-    let output = eldest(cluster, words).output().await.expect("the binary runs");
+    let output = in_time(words, eldest(cluster, words).output()).await.expect("the binary runs");
     let said = String::from_utf8_lossy(&output.stdout).trim().to_string();
     (output, said)
 }
@@ -31,10 +43,10 @@ struct Holder {
 
 impl Holder {
     /// Returns once it says that it has the role.
-    async fn start(cluster: &Cluster, words: &str) -> Holder {
-        let mut child = eldest(cluster, words).stdout(Stdio::piped()).spawn().expect("the binary runs");
+    async fn start(mut command: Command) -> Holder {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let line = lines.next_line().await.expect("text").expect("it holds");
+        let line = in_time("it has the role", lines.next_line()).await.expect("text").expect("it holds");
         let (_, token) = line.rsplit_once(' ').expect("a token at the end");
         let token = token.parse().expect("a number");
         Holder { child, lines, token }
@@ -46,8 +58,9 @@ impl Holder {
     }
 
     async fn ends_with(mut self, code: i32) -> Option<String> {
-        let last = self.lines.next_line().await.expect("text");
-        assert_eq!(self.child.wait().await.expect("an end").code(), Some(code), "{last:?}");
+        let last = in_time("it says why it ends", self.lines.next_line()).await.expect("text");
+        let ended = in_time("it ends", self.child.wait()).await;
+        assert_eq!(ended.expect("an end").code(), Some(code), "{last:?}");
         last
     }
 }
@@ -55,19 +68,19 @@ impl Holder {
 #[tokio::test]
 async fn a_shell_holds_a_role_over_the_death_of_its_node() {
     let cluster = Cluster::of(3).await;
-    let holder = Holder::start(&cluster, "role hold r shell --ttl 10s").await;
+    let leader = cluster.leader().await;
+    let nodes = [leader].into_iter().chain(cluster.others(leader));
+    let urls = nodes.map(|id| cluster.node(id).url()).collect();
+    let holder = Holder::start(asking(urls, "role hold r shell --ttl 20s")).await;
     // The node that it has asked until now, which leads as well.
-    cluster.kill9(1);
+    cluster.kill9(leader);
     let witness = cluster.leader().await;
     let mut events = role_events(&cluster, witness, "").await;
     let asks = Asks { cluster: &cluster, node: witness };
-    // As long as the shell's ttl, and as long again: a new leader counts anew.
-    for round in 0..2 {
-        let other = format!("s{round}");
-        grant(asks.acquire(&other, "silent", json!({"ttl_ms": 10_000})).await);
-        let told = until(&mut events, "role_lost", "silent").await;
-        assert!(told.iter().all(|event| event["role"] != "r"), "{told:?}");
-    }
+    // Longer than the shell's ttl, which the new leader counts from when it began to lead.
+    grant(asks.acquire("s", "silent", json!({"ttl_ms": 25_000})).await);
+    let told = until(&mut events, "role_lost", "silent").await;
+    assert!(told.iter().all(|event| event["role"] != "r"), "{told:?}");
     assert_eq!(role(&cluster, witness, "r").await["token"], json!(holder.token));
     holder.interrupt();
     let lost = until(&mut events, "role_lost", "shell").await;
@@ -78,30 +91,27 @@ async fn a_shell_holds_a_role_over_the_death_of_its_node() {
 #[tokio::test]
 async fn a_shell_that_loses_its_role_ends() {
     let cluster = Cluster::of(3).await;
-    let first = Holder::start(&cluster, "role hold r one --ttl 2s").await;
+    let first = Holder::start(eldest(&cluster, "role hold r one --ttl 30s")).await;
     let second = tokio::spawn({
-        let mut command = eldest(&cluster, "role acquire r two --wait 20s --json");
+        let mut command = eldest(&cluster, "role acquire r two --ttl 1h --wait 60s --json");
         async move { command.output().await }
     });
-    crate::harness::wait_for("the second waits", async || {
-        (role(&cluster, 1, "r").await["waiting"] == 1).then_some(())
-    })
-    .await;
+    line_is(&cluster, 1).await;
     first.interrupt();
-    let second: Value =
-        serde_json::from_slice(&second.await.expect("no panic").expect("the binary runs").stdout)
-            .expect("JSON");
+    let second = in_time("the second has it", second).await.expect("no panic").expect("the binary runs");
+    let second: Value = serde_json::from_slice(&second.stdout).expect("JSON");
     assert_eq!((&second["outcome"], &second["leader"]["instance_id"]), (&json!("elected"), &json!("two")));
     first.ends_with(0).await;
     let token = second["token"].as_u64().expect("a token");
     let (valid, said) = run(&cluster, &format!("role check r {token}")).await;
     assert_eq!((valid.status.code(), said.as_str()), (Some(0), "valid"));
-    run(&cluster, &format!("role release r two {token}")).await;
+    let (released, said) = run(&cluster, &format!("role release r two {token}")).await;
+    assert_eq!(released.status.code(), Some(0), "{said}");
 
-    let holder = Holder::start(&cluster, "role hold r three --ttl 2s").await;
+    let holder = Holder::start(eldest(&cluster, "role hold r three --ttl 30s")).await;
     assert_eq!(run(&cluster, &format!("role check r {token}")).await.0.status.code(), Some(7));
     assert_eq!(run(&cluster, "role acquire r four").await.0.status.code(), Some(7));
-    let (_, said) = run(&cluster, "role elect r four").await;
+    let (_, said) = run(&cluster, "role elect r four --ttl 1h").await;
     assert!(said.starts_with("elected: four has r with the token "), "{said}");
     holder.ends_with(7).await;
     let (_, shown) = run(&cluster, "role list").await;
@@ -123,7 +133,7 @@ async fn documents_and_processes_from_a_shell() {
         ("doc delete k --if-rev 999", 8, ""),
         ("doc delete k", 0, "\"key\":\"k\""),
         ("doc delete k", 6, ""),
-        ("proc register w/7 renderer --role slave --capabilities [\"a\"]", 0, "worker:slave:w/7"),
+        ("proc register w/7 renderer --ttl 1h --role slave --capabilities [\"a\"]", 0, "worker:slave:w/7"),
         ("proc register w8 renderer --metadata {", 2, ""),
         ("proc heartbeat w/7", 0, "w/7 is there"),
         ("proc heartbeat w8", 6, ""),
@@ -144,9 +154,9 @@ async fn documents_and_processes_from_a_shell() {
 #[tokio::test]
 async fn what_a_script_reads() {
     let cluster = Cluster::of(3).await;
-    let (_, said) = run(&cluster, "role acquire a one -o json").await;
+    let (_, said) = run(&cluster, "role acquire a one --ttl 1h -o json").await;
     let token = serde_json::from_str::<Value>(&said).expect("JSON")["token"].clone();
-    run(&cluster, "role acquire b two").await;
+    run(&cluster, "role acquire b two --ttl 1h").await;
     let (_, said) = run(&cluster, "role list --output jsonl").await;
     let roles: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(roles.iter().map(|role| &role["role"]).collect::<Vec<_>>(), ["a", "b"]);

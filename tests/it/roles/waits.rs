@@ -1,30 +1,21 @@
 //! Who waits for a role, and whose turn it is.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::{Asks, acquire, grant, role, role_events, until};
-use crate::harness::{Answer, Call, Cluster, Raw, problem, wait_for};
-
-/// The longest that may be asked for; every wait here ends long before.
-const WAIT: u64 = 60_000;
+use super::{Asks, WAIT, acquire, got, grant, line_is, patient, role, role_events, until};
+use crate::harness::{Answer, Call, Cluster, Raw, problem};
 
 async fn calm() -> Arc<Cluster> {
     Arc::new(Cluster::of(3).await)
 }
 
 fn waiting(cluster: &Arc<Cluster>, node: u32, instance: &str, more: Value) -> JoinHandle<Answer> {
-    let (cluster, call) =
-        (cluster.clone(), acquire("r", instance, more).timeout(std::time::Duration::from_millis(WAIT)));
+    let (cluster, call) = (cluster.clone(), patient("r", instance, more));
     tokio::spawn(async move { cluster.answer(node, call).await })
-}
-
-/// So many stand in line, as the leader says.
-async fn line_is(cluster: &Cluster, count: u64) {
-    wait_for("the line is so long", async || (role(cluster, 1, "r").await["waiting"] == count).then_some(()))
-        .await;
 }
 
 async fn release(cluster: &Cluster, instance: &str, token: u64) {
@@ -41,7 +32,7 @@ async fn priority_goes_before_arrival() {
     for (place, (instance, priority)) in
         [("late", -1), ("one", 0), ("two", 0), ("first", 5)].into_iter().enumerate()
     {
-        let more = json!({"wait_ms": WAIT, "priority": priority});
+        let more = json!({"priority": priority});
         line.push((instance, waiting(&cluster, place as u32 % 3 + 1, instance, more)));
         line_is(&cluster, place as u64 + 1).await;
     }
@@ -72,7 +63,7 @@ async fn a_lease_that_ends_is_the_next_ones() {
     let cluster = calm().await;
     let mut events = role_events(&cluster, 3, "r").await;
     let token = grant(cluster.answer(1, acquire("r", "silent", json!({"ttl_ms": 1000}))).await);
-    let next = grant(cluster.answer(2, acquire("r", "next", json!({"wait_ms": 10_000}))).await);
+    let next = grant(cluster.answer(2, patient("r", "next", json!({}))).await);
     assert!(next > token);
     let told = until(&mut events, "role_acquired", "next").await;
     assert_eq!(told.len(), 3, "{told:?}");
@@ -84,7 +75,7 @@ async fn a_wait_comes_to_its_end() {
     let cluster = calm().await;
     let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
     for node in cluster.ids() {
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let refused = cluster.answer(node, acquire("r", "b", json!({"wait_ms": 300}))).await;
         let refused = problem(&refused, 409, "role_held");
         assert!(began.elapsed().as_millis() >= 300, "it waited");
@@ -97,11 +88,11 @@ async fn a_wait_comes_to_its_end() {
 async fn whoever_asks_again_keeps_its_turn() {
     let cluster = calm().await;
     let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
-    let earlier = waiting(&cluster, 2, "b", json!({"wait_ms": WAIT}));
+    let earlier = waiting(&cluster, 2, "b", json!({}));
     line_is(&cluster, 1).await;
-    let other = waiting(&cluster, 3, "c", json!({"wait_ms": WAIT}));
+    let other = waiting(&cluster, 3, "c", json!({}));
     line_is(&cluster, 2).await;
-    let later = waiting(&cluster, 1, "b", json!({"wait_ms": WAIT}));
+    let later = waiting(&cluster, 1, "b", json!({}));
     problem(&earlier.await.expect("no panic"), 429, "too_many_requests");
     line_is(&cluster, 2).await;
     release(&cluster, "a", token).await;
@@ -110,32 +101,44 @@ async fn whoever_asks_again_keeps_its_turn() {
     grant(other.await.expect("no panic"));
 }
 
+/// A client that waits under the name `gone`, before all others, and whose connection the test can close.
+async fn first_in_line(cluster: &Cluster, node: u32) -> Raw {
+    let body = json!({"instance_id": "gone", "ttl_ms": super::LONG, "wait_ms": WAIT, "priority": 9});
+    let body = body.to_string();
+    let length = body.len();
+    let head =
+        format!("POST /v1/roles/r/acquire HTTP/1.1\r\nhost: node-1\r\ncontent-length: {length}\r\n\r\n");
+    let mut gone = Raw::connect(cluster.node(node)).await;
+    gone.send(format!("{head}{body}").as_bytes()).await;
+    line_is(cluster, 1).await;
+    gone
+}
+
 /// Through the leader and through a follower; the one that has gone is the first in line.
 #[tokio::test]
 async fn whoever_has_gone_never_gets_it() {
     let cluster = calm().await;
     let leader = cluster.leader().await;
     let mut token = grant(cluster.answer(1, acquire("r", "holder-0", json!({}))).await);
+    let mut events = role_events(&cluster, 1, "r").await;
     for (round, node) in [leader, cluster.others(leader)[0]].into_iter().enumerate() {
-        let body =
-            json!({"instance_id": "gone", "ttl_ms": super::LONG, "wait_ms": WAIT, "priority": 9}).to_string();
-        let mut gone = Raw::connect(cluster.node(node)).await;
-        let head = format!(
-            "POST /v1/roles/r/acquire HTTP/1.1\r\nhost: node-1\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        gone.send(format!("{head}{body}").as_bytes()).await;
-        line_is(&cluster, 1).await;
+        let began = Instant::now();
+        let gone = first_in_line(&cluster, node).await;
         let next = format!("holder-{}", round + 1);
-        let patient = waiting(&cluster, 1, &next, json!({"wait_ms": WAIT}));
+        let patient = waiting(&cluster, 1, &next, json!({}));
         line_is(&cluster, 2).await;
         drop(gone);
+        // The end of a connection takes its time to the node, and from there to the leader.
+        line_is(&cluster, 1).await;
+        assert!(began.elapsed().as_millis() < u128::from(WAIT), "it left the line when its wait was over");
         release(&cluster, &format!("holder-{round}"), token).await;
         // Nobody releases what the dead was given, and its ttl is an hour.
         let granted = grant(patient.await.expect("no panic"));
         assert!(granted > token);
         token = granted;
     }
+    let told = until(&mut events, "role_acquired", "holder-2").await;
+    assert!(told.iter().all(|event| event["instance_id"] != "gone"), "{told:?}");
     let shown = role(&cluster, 1, "r").await;
     assert_eq!(shown["leader"]["instance_id"], "holder-2");
 }
@@ -145,7 +148,7 @@ async fn whoever_has_gone_never_gets_it() {
 async fn a_wait_outlives_its_leader_by_asking_again() {
     let cluster = Cluster::of(3).await;
     let token = grant(cluster.answer(1, acquire("r", "a", json!({}))).await);
-    let patient = cluster.eventually(acquire("r", "b", json!({"wait_ms": 10_000})));
+    let patient = cluster.eventually(patient("r", "b", json!({})));
     let failover = async {
         line_is(&cluster, 1).await;
         cluster.kill9(cluster.leader().await);
@@ -154,5 +157,5 @@ async fn a_wait_outlives_its_leader_by_asking_again() {
         cluster.eventually(Call::post("/v1/roles/r/release").json(&body)).await.expect(200);
     };
     let (granted, ()) = tokio::join!(patient, failover);
-    assert!(grant(granted) > token);
+    assert!(got(granted) > token);
 }

@@ -112,9 +112,8 @@ async fn a_secret_is_changed_under_writes() {
     write_secret(&cluster.folder().join("n3/secret"), &[OLD]);
     cluster.start(3);
     wait_for("it is refused", async || {
-        let status = cluster.status(1).await?;
-        let trouble = status["members"].as_array()?[2]["trouble"].as_str()?;
-        trouble.contains("unauthorized").then_some(())
+        let members = cluster.status_of(cluster.leader_among(&[1, 2]).await, "members").await;
+        members[2]["trouble"].as_str()?.contains("unauthorized").then_some(())
     })
     .await;
     write_secret(&cluster.folder().join("n3/secret"), &[NEW]);
