@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::Request;
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::harness::{Call, Cluster, Plan, Raw, problem, wait_for};
 
@@ -26,7 +27,13 @@ const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
 const MORE_KIB: u64 = 64 << 10;
 
 /// Between two lines of a client that is slow: all of them take longer than a head may.
-const DRIP: Duration = Duration::from_millis(50);
+const DRIP: Duration = Duration::from_millis(200);
+
+/// The looks, one `DRIP` apart, in which nothing moves: a stream that only waits for a processor moves again before that.
+const STILL: usize = 10;
+
+/// No answer takes so long: a test fails by it and measures nothing by it.
+const LONG: Duration = Duration::from_secs(300);
 
 fn put(key: &str, value: u64) -> String {
     format!("{}\n", json!({"storage_cmd": "PutDoc", "payload": {"key": key, "value": value}}))
@@ -38,8 +45,8 @@ fn once(key: &str, mark: &str) -> String {
 }
 
 async fn bulk(cluster: &Cluster, node: u32, body: &str) -> Vec<Value> {
-    let answer = cluster.answer(node, Call::post("/v1/commands").header(NDJSON.0, NDJSON.1).body(body)).await;
-    answers(&answer.expect(200).body)
+    let call = Call::post("/v1/commands").header(NDJSON.0, NDJSON.1).body(body).timeout(LONG);
+    answers(&cluster.answer(node, call).await.expect(200).body)
 }
 
 fn answers(body: &[u8]) -> Vec<Value> {
@@ -90,7 +97,7 @@ async fn what_was_answered_survives_the_leader_and_nothing_happens_twice() {
     while !left.is_empty() {
         let body: String = left.iter().map(|number| line(*number)).collect();
         let request = cluster.client().post(format!("{}/v1/commands", cluster.node(follower).url()));
-        let sent = request.header(NDJSON.0, NDJSON.1).body(body).send().await;
+        let sent = request.header(NDJSON.0, NDJSON.1).body(body).timeout(LONG).send().await;
         let mut response = sent.expect("a follower takes the stream");
         assert_eq!(response.status(), 200);
         let (mut text, mut told) = (Vec::new(), 0);
@@ -147,7 +154,7 @@ async fn a_client_that_reads_nothing_is_not_read_from() {
     let stuck_at = wait_for("the stream comes to a stop", async || {
         let before = *sent.borrow();
         let index = cluster.status_of(leader, "commit_index").await;
-        for _ in 0..5 {
+        for _ in 0..STILL {
             if cluster.status_of(leader, "commit_index").await != index || *sent.borrow() != before {
                 return None;
             }
@@ -168,22 +175,22 @@ async fn a_client_that_reads_nothing_is_not_read_from() {
 async fn curl_sends_a_file_after_100_continue() {
     let cluster = Cluster::of(3).await;
     let follower = cluster.others(cluster.leader().await)[0];
-    let folder = std::env::temp_dir().join(format!("eldest-bulk-{}", std::process::id()));
+    let file = cluster.folder().join("lines");
     // Longer than what curl sends without asking.
     let body: String = (0..20_000).map(|value| put("file", value)).collect();
-    std::fs::write(&folder, &body).expect("a file");
+    std::fs::write(&file, &body).expect("a file");
     for node in [follower, cluster.leader().await] {
         let url = format!("{}/v1/commands", cluster.node(node).url());
         let mut curl = Command::new("curl");
-        curl.args(["-sS", "-v", "--expect100-timeout", "60", "-X", "POST", "-H", "Expect: 100-continue"]);
-        curl.args(["-H", "Content-Type: application/x-ndjson", "-T"]).arg(&folder).arg(url);
+        curl.args(["-sS", "-v", "--max-time", "300", "--expect100-timeout", "60"]);
+        curl.args(["-X", "POST", "-H", "Expect: 100-continue", "-H", "Content-Type: application/x-ndjson"]);
+        curl.arg("-T").arg(&file).arg(url);
         let done = tokio::task::spawn_blocking(move || curl.output().expect("curl is there")).await;
         let done = done.expect("it does not panic");
         let said = String::from_utf8_lossy(&done.stderr).to_string();
         assert!(said.contains("100 Continue"), "{said}");
         assert_eq!(answers(&done.stdout).iter().filter(|line| line["index"].is_u64()).count(), 20_000);
     }
-    std::fs::remove_file(&folder).expect("our own file");
 }
 
 #[tokio::test]
@@ -208,20 +215,22 @@ async fn a_client_that_goes_away_leaves_the_node_well() {
 /// Lines that come one by one are no head that takes too long.
 #[tokio::test]
 async fn a_stream_outlasts_the_patience_for_heads() {
-    let config = "limits.header_timeout_ms = 200\nlimits.idle_timeout_ms = 400\n";
+    // A head that is sent at once is there in time on a busy machine, too; the lines take longer.
+    let config = "limits.header_timeout_ms = 2000\nlimits.idle_timeout_ms = 2500\n";
     let cluster = Plan::new(1).config(config).start().await;
     let mut raw = Raw::connect(cluster.node(1)).await;
     let lines: Vec<String> = (0..20).map(|value| put("slow", value)).collect();
     let length: usize = lines.iter().map(String::len).sum();
     let head = "POST /v1/commands HTTP/1.1\r\nhost: node-1\r\nconnection: close\r\ncontent-type: application/x-ndjson\r\n";
     raw.send(format!("{head}content-length: {length}\r\n\r\n").as_bytes()).await;
-    let mut said = Vec::new();
+    let (mut said, began) = (Vec::new(), Instant::now());
     for line in lines {
         raw.send(line.as_bytes()).await;
         let (bytes, ended) = raw.read_for(DRIP).await;
         said.extend(bytes);
         assert!(!ended || said.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&said));
     }
+    assert!(began.elapsed() > Duration::from_millis(2500), "it has outlasted them");
     said.extend(raw.read_to_end().await);
     assert_eq!(String::from_utf8_lossy(&said).matches("{\"index\":").count(), 20);
     assert_eq!(cluster.read_doc(1, "slow", "linear").await, Some(19));
@@ -238,7 +247,7 @@ async fn a_long_stream_takes_bounded_memory() {
     let line = format!("{}\n", json!({"storage_cmd": "PutDoc", "payload": payload}));
     let pieces = stream::iter((0..LINES).map(move |_| Ok::<_, Infallible>(line.clone())));
     let request = cluster.client().post(format!("{}/v1/commands", cluster.node(1).url()));
-    let request = request.header(NDJSON.0, NDJSON.1).body(reqwest::Body::wrap_stream(pieces));
+    let request = request.header(NDJSON.0, NDJSON.1).body(reqwest::Body::wrap_stream(pieces)).timeout(LONG);
     let mut response = request.send().await.expect("the answer begins");
     let (mut told, mut most) = (0, 0);
     while let Some(piece) = response.chunk().await.expect("it does not break off") {
@@ -293,7 +302,7 @@ async fn http2_carries_many_writes_at_once() {
             calls.send_request(request).await.expect("an answer").status().as_u16()
         }
     };
-    let statuses = join_all((0..600).map(put)).await;
+    let statuses = timeout(LONG, join_all((0..600).map(put))).await.expect("each call has an answer");
     assert!(statuses.iter().all(|status| *status == 201), "{statuses:?}");
     for number in [0, 300, 599] {
         assert_eq!(cluster.read_doc(1, &format!("h2/{number}"), "linear").await, Some(7));
@@ -304,9 +313,11 @@ async fn http2_carries_many_writes_at_once() {
 async fn the_bench_streams() {
     let cluster = Cluster::of(3).await;
     let urls: Vec<String> = cluster.ids().map(|id| cluster.node(id).url()).collect();
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_eldest"));
+    // A bench that hangs fails the test.
+    let mut bench = Command::new("timeout");
     bench
-        .args(["bench", "--stream", "2", "--duration", "500ms", "--warmup", "0s", "--json", "--url"])
+        .args(["120", env!("CARGO_BIN_EXE_eldest")])
+        .args(["bench", "--stream", "2", "--duration", "3s", "--warmup", "0s", "--json", "--url"])
         .arg(urls.join(","));
     let done = tokio::task::spawn_blocking(move || bench.output().expect("the binary runs")).await;
     let done = done.expect("it does not panic");

@@ -59,10 +59,14 @@ async fn hold(guard: LockGuard<Client>, who: u32, resource: &Mutex<Resource>) {
     let _ = guard.release().await;
 }
 
+/// Each change has the time of one wait: how fast they follow each other depends on the machine.
 async fn changes(resource: &Mutex<Resource>, more: usize) {
     let count = || resource.lock().expect("no panic").writers.len();
     let wanted = count() + more;
-    wait_for("the role goes from hand to hand", async || (count() >= wanted).then_some(())).await;
+    while count() < wanted {
+        let before = count();
+        wait_for("the role goes from hand to hand", async || (count() > before).then_some(())).await;
+    }
 }
 
 async fn fault(cluster: &Cluster, network: &Network, kind: usize, hit: u32, resource: &Mutex<Resource>) {

@@ -64,12 +64,20 @@ async fn a_node_keeps_copies_by_itself() {
         remark.as_str()?.contains("no copy of the state").then_some(())
     })
     .await;
-    assert!(metric(&cluster, "eldest_backup_failures_total").await > 0.0);
+    wait_for("the failure is counted", async || {
+        (metric(&cluster, "eldest_backup_failures_total").await > 0.0).then_some(())
+    })
+    .await;
     cluster.write_doc("k", 7).await;
     fs::rename(folder.path().join("away"), &dir).expect("a rename");
     wait_for("it is well again", async || {
         let remark = cluster.status_of(1, "remark").await;
         (!remark.as_str().unwrap_or_default().contains("no copy")).then_some(())
+    })
+    .await;
+    wait_for("a copy has what was written meanwhile", async || {
+        let has = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("\"value\":7}"));
+        copies(&dir).iter().any(has).then_some(())
     })
     .await;
 }

@@ -55,21 +55,26 @@ async fn the_crown_moves_by_itself_and_documents_are_edited() {
     let role = json!({"instance_id": markup, "ttl_ms": 3_600_000});
     cluster.answer(2, Call::post("/v1/roles/r/acquire").json(&role)).await.expect(200);
     let browser = browser(&cluster).await;
-    browser.open(&cluster.node(3).url()).await;
-    crowned(&browser, "node-1").await;
-    browser.shows("if node-1 died, node-2 would lead").await;
+    let first = cluster.leader().await;
+    let [heir, other] = cluster.others(first)[..] else { panic!("three nodes") };
+    browser.open(&cluster.node(other).url()).await;
+    crowned(&browser, &format!("node-{first}")).await;
+    browser.shows(&format!("if node-{first} died, node-{heir} would lead")).await;
     browser.run("window.same = true", json!([])).await;
 
-    cluster.kill9(1);
-    crowned(&browser, "node-2").await;
+    cluster.kill9(first);
+    // It is the heir, unless the heir had no processor when its turn came.
+    let second = cluster.leader().await;
+    let third = if second == heir { other } else { heir };
+    crowned(&browser, &format!("node-{second}")).await;
     assert_eq!(browser.run("return window.same", json!([])).await, true, "it was not loaded anew");
     browser.click("a[href='#timeline']").await;
-    browser.shows("node-2 leads, in epoch").await;
-    browser.shows("gave up node-1").await;
+    browser.shows(&format!("node-{second} leads, in epoch")).await;
+    browser.shows(&format!("gave up node-{first}")).await;
     // What was clicked has the focus from then on, and the view goes on all the same.
     browser.click("details summary").await;
-    cluster.answer(2, Call::post("/elect").json(&json!({"node_idx": 3}))).await.expect(200);
-    browser.shows("node-3 leads, in epoch").await;
+    cluster.answer(other, Call::post("/elect").json(&json!({"node_idx": third}))).await.expect(200);
+    browser.shows(&format!("node-{third} leads, in epoch")).await;
     browser.shows("it handed over").await;
 
     browser.click("a[href='#roles']").await;
@@ -79,18 +84,18 @@ async fn the_crown_moves_by_itself_and_documents_are_edited() {
     browser.write("[data-editor] textarea", "{\"n\": 1, \"long\": 12345678901234567890.50}").await;
     browser.click("[data-editor] button[type=submit]").await;
     browser.shows("Saved app/a.").await;
-    cluster.answer(2, Call::put("/v1/docs/app%2Fb").raw_json("9007199254740993")).await.expect(201);
+    cluster.answer(other, Call::put("/v1/docs/app%2Fb").raw_json("9007199254740993")).await.expect(201);
     browser.click("a[href='#users']").await;
     browser.click("a[href='#documents']").await;
     browser.shows("9007199254740993").await;
     browser.click("button[aria-label='Edit app/a']").await;
-    let read = async || cluster.answer(2, Call::get("/v1/docs/app%2Fa")).await.expect(200).json();
+    let read = async || cluster.answer(other, Call::get("/v1/docs/app%2Fa")).await.expect(200).json();
     assert_eq!(read().await["n"], 1);
-    let text = cluster.answer(2, Call::get("/v1/docs/app%2Fa")).await.expect(200).text();
+    let text = cluster.answer(other, Call::get("/v1/docs/app%2Fa")).await.expect(200).text();
     assert!(text.contains("12345678901234567890.50"), "all its digits are there: {text}");
 
     // Somebody else is faster.
-    cluster.answer(2, Call::put("/v1/docs/app%2Fa").json(&json!({"n": 2}))).await.expect(200);
+    cluster.answer(other, Call::put("/v1/docs/app%2Fa").json(&json!({"n": 2}))).await.expect(200);
     browser.write("[data-editor] textarea", "{\"n\": 3}").await;
     browser.click("[data-editor] button[type=submit]").await;
     browser.shows("Nothing was written").await;
@@ -114,6 +119,12 @@ async fn who_signs_in_may_do_what_the_token_grants() {
     let made = Call::post("/v1/tokens").json(&grants).header("authorization", &admin);
     let token =
         cluster.answer(1, made).await.expect(201).json()["token"].as_str().expect("a token").to_string();
+    wait_for("node 2 knows the token", async || {
+        let call = Call::get("/v1/status").header("authorization", format!("Bearer {token}"));
+        cluster.answer(2, call).await.ok().then_some(())
+    })
+    .await;
+    let (leader, next) = crown_and_heir(&cluster, &admin).await;
     let browser = browser(&cluster).await;
     browser.open(&cluster.node(2).url()).await;
     browser.shows("This cluster asks for a token").await;
@@ -122,20 +133,27 @@ async fn who_signs_in_may_do_what_the_token_grants() {
     browser.shows("The token is not let in").await;
     browser.write("dialog input[name=token]", &token).await;
     browser.click("dialog button[type=submit]").await;
-    crowned(&browser, "node-1").await;
+    crowned(&browser, &format!("node-{leader}")).await;
     browser.click("a[href='#orders']").await;
-    browser.click("button[aria-label='Hand over to node-2']").await;
+    let hand_over = format!("button[aria-label='Hand over to node-{next}']");
+    browser.click(&hand_over).await;
     browser.click("dialog button[type=submit]").await;
     browser.shows("Sign in with a token that has the grant \"order\"").await;
-    assert_eq!(crown_of(&cluster, &admin).await, 1, "nothing has happened");
+    assert_eq!(crown_of(&cluster, &admin).await, leader, "nothing has happened");
 
     browser.click("#sign").await;
     browser.write("dialog input[name=token]", ADMIN).await;
     browser.click("dialog button[type=submit]").await;
-    browser.click("button[aria-label='Hand over to node-2']").await;
+    browser.click(&hand_over).await;
     browser.click("dialog button[type=submit]").await;
-    wait_for("node 2 leads", async || (crown_of(&cluster, &admin).await == 2).then_some(())).await;
+    wait_for("the next one leads", async || (crown_of(&cluster, &admin).await == next).then_some(())).await;
     is_content(&browser).await;
+}
+
+/// The node that leads, and another one that can.
+async fn crown_and_heir(cluster: &Cluster, admin: &str) -> (u64, u64) {
+    let leader = wait_for("a leader", async || crown_of(cluster, admin).await.as_u64()).await;
+    (leader, if leader == 2 { 1 } else { 2 })
 }
 
 async fn crown_of(cluster: &Cluster, admin: &str) -> Value {

@@ -10,8 +10,10 @@ const WRONG: i32 = 12;
 
 /// How it ends, and what it prints of itself and of what is wrong.
 fn doctor(urls: &str, more: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
-    let output = command.args(["doctor", "--url", urls]).args(more).output().expect("the binary runs");
+    // A doctor that hangs fails the test.
+    let mut command = Command::new("timeout");
+    command.args(["120", env!("CARGO_BIN_EXE_eldest"), "doctor", "--url", urls]).args(more);
+    let output = command.output().expect("the binary runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
@@ -50,11 +52,16 @@ async fn a_well_cluster_then_a_frozen_node_then_a_dead_one() {
     settles("nothing is wrong any more", &cluster, &[], json!([])).await;
     cluster.kill9(follower);
     settles("a node is dead", &cluster, &[], json!([["down", [follower]]])).await;
-    let (code, out, err) = doctor(&cluster.urls().join(","), &[]);
-    assert_eq!(code, Some(WRONG), "{out}{err}");
-    assert!(out.starts_with("2 of 3 nodes answer; node-"), "{out}");
-    assert!(out.contains(&format!("node-{follower}: does not answer")) && out.contains("next: "), "{out}");
-    assert!(err.contains("wrong"), "{err}");
+    watch_for("it says so to people", async || {
+        let (code, out, err) = doctor(&cluster.urls().join(","), &[]);
+        assert_eq!(code, Some(WRONG), "{out}{err}");
+        assert!(err.contains("wrong"), "{err}");
+        let down = format!("node-{follower}: does not answer");
+        // For a moment another node may answer late, or no node lead.
+        let is_all = out.starts_with("2 of 3 nodes answer; node-") && out.contains(&down);
+        if is_all && out.contains("next: ") { Ok(()) } else { Err(out) }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -106,7 +113,7 @@ async fn who_is_not_let_in_is_told_so_and_nobody_there_is_another_code() {
     let (code, out, err) = doctor(&url, &["--token", "eldest_0123456789abcdef_wrong"]);
     assert_eq!((code, out.as_str()), (Some(4), ""), "{err}");
     assert!(err.contains("unauthorized"), "{err}");
-    let (code, out, _) = doctor(&url, &["--token", ADMIN, "--json"]);
+    let (code, out, _) = doctor(&url, &["--token", ADMIN, "--json", "--within", "60000"]);
     let said: Value = serde_json::from_str(&out).expect("JSON");
     assert!(code == Some(0) || code == Some(WRONG), "{out}");
     assert_eq!((&said["nodes"][0]["answers"], &said["nodes"][0]["role"]), (&json!(true), &json!("leader")));

@@ -1,17 +1,36 @@
 //! `eldest drill` on real nodes: by commands, by hand, broken off.
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{self, File};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
-use crate::harness::{Call, Cluster, Plan};
+use crate::harness::{Call, Cluster, watch_for};
 
 const SHORT: &str = "300ms";
 
-/// One that runs.
-struct Drill(Child);
+/// A drill may take a minute for each step before it gives up by itself.
+const ENDS_WITHIN: Duration = Duration::from_secs(300);
+
+/// A drill that runs. Its words go to files, so that no read of them can block.
+struct Drill {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+    /// How many bytes of stderr have been heard.
+    heard: usize,
+}
+
+impl Drop for Drill {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
 
 impl Drill {
     fn start(cluster: &Cluster, words: &[&str]) -> Drill {
@@ -26,35 +45,44 @@ impl Drill {
             .args(words)
             .args(["--yes", "--json", "--settle", settle]);
         command.args(["--url", &cluster.urls().join(",")]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Drill(command.spawn().expect("the binary runs"))
+        let path = |name: &str| cluster.folder().join(format!("drill.{name}"));
+        let (out, err) = (path("out"), path("err"));
+        let file = |path: &PathBuf| File::create(path).expect("a file");
+        command.stdin(Stdio::null()).stdout(file(&out)).stderr(file(&err));
+        Drill { child: command.spawn().expect("the binary runs"), out, err, heard: 0 }
     }
 
-    /// Until it says so on stderr, whose rest is for later.
-    fn says(&mut self, wanted: &str) {
-        let stderr = self.0.stderr.as_mut().expect("piped");
-        let mut line = Vec::new();
-        let mut byte = [0];
-        while !String::from_utf8_lossy(&line).contains(wanted) {
-            assert_eq!(
-                stderr.read(&mut byte).expect("readable"),
-                1,
-                "{wanted}: {}",
-                String::from_utf8_lossy(&line)
-            );
-            line.push(byte[0]);
-        }
+    /// Waits until it says so on stderr, after what has been heard before.
+    async fn says(&mut self, wanted: &str) {
+        let Drill { child, err, heard, .. } = self;
+        *heard = watch_for(wanted, async || {
+            let has_ended = child.try_wait().expect("our own child").is_some();
+            let said = fs::read_to_string(&*err).expect("text");
+            match said[*heard..].find(wanted) {
+                Some(at) => Ok(*heard + at + wanted.len()),
+                None => {
+                    assert!(!has_ended, "{wanted}: {said}");
+                    Err(said)
+                }
+            }
+        })
+        .await;
     }
 
     /// Its code and its report.
-    fn ends(mut self) -> (Option<i32>, Value, String) {
-        let (mut out, mut err) = (String::new(), String::new());
-        // The report is one short line: it fits into the pipe.
-        let mut stderr = BufReader::new(self.0.stderr.take().expect("piped"));
-        while stderr.read_line(&mut err).expect("text") > 0 {}
-        self.0.stdout.take().expect("piped").read_to_string(&mut out).expect("text");
-        let code = self.0.wait().expect("it ends").code();
-        (code, serde_json::from_str(&out).unwrap_or_default(), err)
+    async fn ends(mut self) -> (Option<i32>, Value, String) {
+        let ending = async {
+            loop {
+                if let Some(status) = self.child.try_wait().expect("our own child") {
+                    return status;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let status = timeout(ENDS_WITHIN, ending).await.expect("it ends");
+        let read = |path: &PathBuf| fs::read_to_string(path).expect("text");
+        let (out, err) = (read(&self.out), read(&self.err));
+        (status.code(), serde_json::from_str(&out).unwrap_or_default(), err)
     }
 }
 
@@ -81,7 +109,7 @@ async fn is_clean(cluster: &Cluster) {
 async fn a_handover() {
     let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
-    let ended = Drill::start(&cluster, &["handover"]).ends();
+    let ended = Drill::start(&cluster, &["handover"]).ends().await;
     is_well(&ended, "handover", leader);
     assert_ne!(cluster.leader().await, leader);
     is_clean(&cluster).await;
@@ -89,11 +117,12 @@ async fn a_handover() {
 
 #[tokio::test]
 async fn a_leader_that_is_frozen_by_a_command() {
-    let cluster = Cluster::brisk(3).await;
+    // In a calm cluster the node that is frozen is surely the leader. Its silence is noticed after ten seconds.
+    let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
     let pid = cluster.node(leader).pid().expect("it runs");
     let (stop, go_on) = (format!("echo $ELDEST_NODE_NAME; kill -STOP {pid}"), format!("kill -CONT {pid}"));
-    let ended = Drill::start(&cluster, &["freeze", "--break", &stop, "--mend", &go_on]).ends();
+    let ended = Drill::start(&cluster, &["freeze", "--break", &stop, "--mend", &go_on]).ends().await;
     is_well(&ended, "freeze", leader);
     assert!(
         ended.2.contains(&format!("\nnode-{leader}\n")),
@@ -108,18 +137,18 @@ async fn a_leader_that_somebody_kills() {
     let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
     let mut drill = Drill::start(&cluster, &["failover"]);
-    drill.says("end it now");
+    drill.says("end it now").await;
     cluster.kill9(leader);
-    drill.says("start it again");
+    drill.says("start it again").await;
     cluster.start(leader);
-    is_well(&drill.ends(), "failover", leader);
+    is_well(&drill.ends().await, "failover", leader);
     is_clean(&cluster).await;
 }
 
 #[tokio::test]
 async fn nobody_takes_it_away() {
     let cluster = Cluster::of(3).await;
-    let (code, report, err) = Drill::start(&cluster, &["failover", "--within", "1s"]).ends();
+    let (code, report, err) = Drill::start(&cluster, &["failover", "--within", "5s"]).ends().await;
     assert_eq!(code, Some(12), "{report}{err}");
     assert_eq!(report["wrong"], json!(["no other node led and took writes in time"]), "{report}");
     is_clean(&cluster).await;
@@ -127,15 +156,15 @@ async fn nobody_takes_it_away() {
 
 #[tokio::test]
 async fn what_it_broke_is_mended_when_it_is_broken_off() {
-    let cluster = Cluster::brisk(3).await;
+    let cluster = Cluster::of(3).await;
     for (signal, expected) in [(Signal::INT, 130), (Signal::HUP, 129)] {
         let leader = cluster.leader().await;
         let pid = cluster.node(leader).pid().expect("it runs");
         let (stop, go_on) = (format!("kill -STOP {pid}"), format!("kill -CONT {pid}"));
         let mut drill = Drill::start_slowly(&cluster, &["freeze", "--break", &stop, "--mend", &go_on], "2s");
-        drill.says("kill -STOP");
-        kill_process(Pid::from_child(&drill.0), signal).expect("it runs");
-        let (code, _, err) = drill.ends();
+        drill.says("kill -STOP").await;
+        kill_process(Pid::from_child(&drill.child), signal).expect("it runs");
+        let (code, _, err) = drill.ends().await;
         assert_eq!(code, Some(expected), "{err}");
         assert!(err.contains("broken off"), "{err}");
         cluster.is_ready(leader).await;
@@ -147,11 +176,12 @@ async fn what_it_broke_is_mended_when_it_is_broken_off() {
 async fn another_has_come_to_lead_before_anything_is_broken() {
     let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
-    let mut drill = Drill::start_slowly(&cluster, &["failover", "--break", "false"], "3s");
-    drill.says("are under way");
+    // The drill waits for so long: the other node has come to lead by then, and the drill has noticed.
+    let mut drill = Drill::start_slowly(&cluster, &["failover", "--break", "false"], "10s");
+    drill.says("are under way").await;
     let next = cluster.others(leader)[0];
     cluster.answer(leader, Call::post("/elect").json(&json!({ "node_idx": next }))).await.expect(200);
-    let (code, _, err) = drill.ends();
+    let (code, _, err) = drill.ends().await;
     assert_eq!(code, Some(9), "{err}");
     assert!(err.contains(&format!("node-{next} has come to lead meanwhile")), "{err}");
     is_clean(&cluster).await;
@@ -159,12 +189,14 @@ async fn another_has_come_to_lead_before_anything_is_broken() {
 
 #[tokio::test]
 async fn a_cluster_that_needs_its_leader() {
-    let cluster = Plan::new(3).start().await;
+    let cluster = Cluster::of(3).await;
     let leader = cluster.leader().await;
-    cluster.kill9(cluster.others(leader)[0]);
-    let (code, _, err) = Drill::start(&cluster, &["failover"]).ends();
+    let dead = cluster.others(leader)[0];
+    cluster.kill9(dead);
+    cluster.sees(leader, dead, false).await;
+    let (code, _, err) = Drill::start(&cluster, &["failover"]).ends().await;
     assert_eq!(code, Some(9), "{err}");
     assert!(err.contains("1 of 3 nodes would be left"), "{err}");
-    let (code, _, err) = Drill::start(&cluster, &["handover", "--break", "true"]).ends();
+    let (code, _, err) = Drill::start(&cluster, &["handover", "--break", "true"]).ends().await;
     assert_eq!(code, Some(2), "{err}");
 }

@@ -1,32 +1,36 @@
 //! `eldest exec` from outside: what it runs, how it ends, and that nothing runs without the role.
 
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Cluster, wait_for};
 
-/// One `eldest exec` and a folder for what its command leaves behind.
+/// One `eldest exec`. Its words go to a file: a pipe would stay open as long as any process that it has started.
 struct Exec {
     child: Child,
+    stderr: PathBuf,
 }
 
+/// A folder for what commands leave behind.
 struct Place {
     folder: PathBuf,
     nodes: String,
+    started: AtomicU32,
 }
 
 impl Place {
-    fn of(cluster: &Cluster, name: &str) -> Place {
-        let folder = std::env::temp_dir().join(format!("eldest-exec-{}-{name}", std::process::id()));
+    fn of(cluster: &Cluster) -> Place {
+        let folder = cluster.folder().join("exec");
         fs::create_dir_all(&folder).expect("a folder");
-        let nodes: Vec<String> = cluster.ids().map(|id| cluster.node(id).url()).collect();
-        Place { folder, nodes: nodes.join(",") }
+        Place { folder, nodes: cluster.urls().join(","), started: AtomicU32::new(0) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -41,8 +45,10 @@ impl Place {
     fn start_command(&self, options: &[&str], words: &[&str]) -> Exec {
         let mut command = Command::new(env!("CARGO_BIN_EXE_eldest"));
         command.args(["exec", "--role", "r", "--nodes", &self.nodes]).args(options).arg("--").args(words);
-        command.current_dir(&self.folder).stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::null());
-        Exec { child: command.spawn().expect("the binary starts") }
+        let stderr = self.path(&format!("stderr-{}", self.started.fetch_add(1, Ordering::Relaxed)));
+        let file = File::create(&stderr).expect("a file");
+        command.current_dir(&self.folder).stdin(Stdio::null()).stderr(file).stdout(Stdio::null());
+        Exec { child: command.spawn().expect("the binary starts"), stderr }
     }
 
     /// What the command has written into this file, once it has.
@@ -61,12 +67,6 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
 impl Exec {
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id() as i32).expect("a process id is not zero");
@@ -77,10 +77,7 @@ impl Exec {
     async fn end(&mut self) -> (Option<i32>, String) {
         let status =
             wait_for("eldest exec ends", async || self.child.try_wait().expect("our own child")).await;
-        let mut said = String::new();
-        if let Some(stderr) = &mut self.child.stderr {
-            stderr.read_to_string(&mut said).expect("text");
-        }
+        let said = fs::read_to_string(&self.stderr).expect("text");
         (status.code().or(status.signal().map(|signal| -signal)), said)
     }
 
@@ -115,7 +112,7 @@ async fn is_free(cluster: &Cluster) {
 #[tokio::test]
 async fn the_next_one_runs_long_before_the_ttl_of_one_that_was_killed_is_over() {
     let cluster = Cluster::of(3).await;
-    let place = Place::of(&cluster, "killed");
+    let place = Place::of(&cluster);
     let first = place.start(&["--instance-id", "a", "--ttl", "1h"], "echo $ELDEST_TOKEN > a; exec sleep 100");
     let token: u64 = place.written("a").await.parse().expect("a token");
     let options = ["--instance-id", "b", "--ttl", "1h", "--wait"];
@@ -131,7 +128,9 @@ async fn the_next_one_runs_long_before_the_ttl_of_one_that_was_killed_is_over() 
 #[tokio::test]
 async fn what_it_ends_with_when_nobody_is_there() {
     let run = |words: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_eldest")).arg("exec").args(words).output();
+        // A program that hangs fails the test.
+        let mut command = Command::new("timeout");
+        let output = command.args(["120", env!("CARGO_BIN_EXE_eldest"), "exec"]).args(words).output();
         let output = output.expect("the binary starts");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
@@ -153,7 +152,7 @@ async fn what_it_ends_with_when_nobody_is_there() {
 #[tokio::test]
 async fn a_command_runs_with_its_token_and_the_role_is_given_back() {
     let cluster = Cluster::of(3).await;
-    let place = Place::of(&cluster, "runs");
+    let place = Place::of(&cluster);
     let script = "echo $ELDEST_TOKEN $ELDEST_ROLE $ELDEST_INSTANCE_ID >env; read go <gate; exit 7";
     let made = Command::new("mkfifo").arg(place.path("gate")).status().expect("mkfifo");
     assert!(made.success());
@@ -171,7 +170,9 @@ async fn a_command_runs_with_its_token_and_the_role_is_given_back() {
 
     let mut next = place.start(&["--wait"], "echo $ELDEST_TOKEN >next");
     wait_for("it waits", async || (role(&cluster).await["waiting"] == json!(1)).then_some(())).await;
-    fs::write(place.path("gate"), "go\n").expect("the command reads");
+    // The test opens it for reading, too, so that it need not wait until the command does.
+    let mut gate = File::options().read(true).write(true).open(place.path("gate")).expect("the gate");
+    gate.write_all(b"go\n").expect("a pipe has room for a word");
     assert_eq!(exec.code().await, 7);
     assert_eq!(next.code().await, 0);
     let token: u64 = place.written("next").await.parse().expect("a token");
@@ -182,7 +183,7 @@ async fn a_command_runs_with_its_token_and_the_role_is_given_back() {
 #[tokio::test]
 async fn how_a_command_ends_is_passed_on() {
     let cluster = Cluster::of(1).await;
-    let place = Place::of(&cluster, "ends");
+    let place = Place::of(&cluster);
     assert_eq!(place.start(&[], "kill -KILL $$").code().await, 137);
     assert_eq!(place.start(&[], "exit 255").code().await, 255);
     let (code, said) = place.start_command(&[], &["./no-such-command"]).end().await;
@@ -196,7 +197,7 @@ async fn how_a_command_ends_is_passed_on() {
 #[tokio::test]
 async fn signals_are_passed_on() {
     let cluster = Cluster::of(1).await;
-    let place = Place::of(&cluster, "signals");
+    let place = Place::of(&cluster);
     let script =
         "trap 'echo usr1 >usr1' USR1; trap 'exit 9' TERM; echo $$ >pid; while :; do sleep 0.05; done";
     let mut exec = place.start(&[], script);
@@ -211,7 +212,7 @@ async fn signals_are_passed_on() {
 #[tokio::test]
 async fn who_waits_gives_its_place_up() {
     let cluster = Cluster::of(1).await;
-    let place = Place::of(&cluster, "waits");
+    let place = Place::of(&cluster);
     let mut first = place.start(&[], "echo $$ >pid; exec sleep 1000");
     let pid = place.pid("pid").await;
     let mut waiting = place.start(&["--wait"], "echo ran >other");
@@ -228,7 +229,7 @@ async fn who_waits_gives_its_place_up() {
 #[tokio::test]
 async fn what_a_command_leaves_behind_is_killed_before_the_role_is_free() {
     let cluster = Cluster::of(1).await;
-    let place = Place::of(&cluster, "survivors");
+    let place = Place::of(&cluster);
     // The grandchild is an orphan, too.
     let script = "(sh -c 'trap \"\" TERM HUP; echo $$ >deep; exec sleep 1000' &) ; while ! test -s deep; do sleep 0.01; done; exit 3";
     let mut exec = place.start(&[], script);
@@ -240,8 +241,8 @@ async fn what_a_command_leaves_behind_is_killed_before_the_role_is_free() {
 #[tokio::test]
 async fn a_command_dies_with_whoever_holds_its_role() {
     let cluster = Cluster::of(1).await;
-    let place = Place::of(&cluster, "orphan");
-    let mut exec = place.start(&["--ttl", "2s"], "echo $$ >pid; exec sleep 1000");
+    let place = Place::of(&cluster);
+    let mut exec = place.start(&["--ttl", "30s"], "echo $$ >pid; exec sleep 1000");
     let pid = place.pid("pid").await;
     exec.child.kill().expect("our own process");
     assert_eq!(exec.end().await.0, Some(-9));
@@ -253,9 +254,9 @@ async fn a_command_dies_with_whoever_holds_its_role() {
 #[tokio::test]
 async fn a_lost_lease_kills_the_command() {
     let cluster = Cluster::of(3).await;
-    let place = Place::of(&cluster, "lost");
+    let place = Place::of(&cluster);
     let script = "trap '' TERM; sleep 1000 & echo $! >child; echo $$ >pid; wait";
-    let mut exec = place.start(&["--ttl", "3s"], script);
+    let mut exec = place.start(&["--ttl", "10s"], script);
     let (pid, child) = (place.pid("pid").await, place.pid("child").await);
     cluster.ids().for_each(|id| cluster.stop(id));
     let (code, said) = exec.end().await;
@@ -269,14 +270,21 @@ async fn a_lost_lease_kills_the_command() {
 #[tokio::test]
 async fn doubt_freezes_a_command_and_a_proof_lets_it_go_on() {
     let cluster = Cluster::of(3).await;
-    let place = Place::of(&cluster, "doubt");
-    let mut exec = place.start(&["--ttl", "30s"], "echo $$ >pid; exec sleep 1000");
+    let place = Place::of(&cluster);
+    // The command is frozen after two thirds of the ttl and killed after nine tenths: a proof has ten seconds. A connection
+    // beside the lease would be given up after 15 s of silence, and leave half a second.
+    let options = ["--ttl", "45s", "--held-by", "lease"];
+    let mut exec = place.start(&options, "echo $$ >pid; exec sleep 1000");
     let pid = place.pid("pid").await;
     let token = role(&cluster).await["token"].clone();
     cluster.ids().for_each(|id| cluster.stop(id));
     wait_for("it is frozen", async || (state(pid) == Some('T')).then_some(())).await;
     // Whoever says so: it goes on only with a proof.
     exec.signal(Signal::CONT);
+    for _ in 0..25 {
+        assert_eq!(state(pid), Some('T'), "no proof has come yet");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     cluster.ids().for_each(|id| cluster.cont(id));
     let goes_on = wait_for("it goes on", async || (state(pid) != Some('T')).then(|| state(pid))).await;
     assert!(goes_on.is_some(), "it was killed");
@@ -288,10 +296,10 @@ async fn doubt_freezes_a_command_and_a_proof_lets_it_go_on() {
 #[tokio::test]
 async fn another_one_that_is_named_ends_the_command() {
     let cluster = Cluster::of(1).await;
-    let place = Place::of(&cluster, "named");
-    let mut exec = place.start(&["--ttl", "3s"], "echo $$ >pid; exec sleep 1000");
+    let place = Place::of(&cluster);
+    let mut exec = place.start(&["--ttl", "15s"], "echo $$ >pid; exec sleep 1000");
     let pid = place.pid("pid").await;
-    let named = Call::post("/v1/roles/r/elect").json(&json!({"instance_id": "other"}));
+    let named = Call::post("/v1/roles/r/elect").json(&json!({"instance_id": "other", "ttl_ms": 3_600_000}));
     cluster.eventually(named).await.expect(200);
     let (code, said) = exec.end().await;
     assert_eq!(code, Some(122), "{said}");

@@ -68,10 +68,10 @@ impl Reader {
 async fn a_reader_loses_nothing_when_its_node_is_killed() {
     let cluster = Arc::new(Cluster::of(3).await);
     let mut reader = Reader::new("/v1/feed?format=ndjson&kinds=change&prefix=feed/");
-    let mut events = reader.open(&cluster, cluster.leader().await).await;
+    let mut serving = cluster.leader().await;
+    let mut events = reader.open(&cluster, serving).await;
     reader.hear(&events.event().await);
     let load = Load::start(&cluster, "feed");
-    let mut serving = cluster.leader().await;
     // Once the leader's readers, then a follower's; each time the dead comes back first.
     for _ in 0..2 {
         reader.some(&mut events, 50).await;
@@ -100,8 +100,8 @@ async fn a_reader_loses_nothing_when_its_node_is_killed() {
 #[tokio::test]
 async fn every_node_tells_the_same() {
     let cluster = Cluster::of(3).await;
-    cluster.write_doc("k", 0).await;
-    let start = cluster.status_of(1, "applied_index").await;
+    let written = cluster.eventually(Call::put("/v1/docs/k").raw_json("0")).await.expect(201);
+    let start = written.json()["rev"].as_str().expect("a revision").to_string();
     let path = format!("/v1/feed?since={start}");
     let batch = json!([
         {"storage_cmd": "PutDoc", "payload": {"key": "a", "value": 1}},
@@ -182,10 +182,20 @@ async fn five_hundred_hear_only_what_is_theirs() {
 #[tokio::test]
 async fn a_slow_reader_is_cut_off_with_a_reason() {
     const WRITES: usize = 800;
-    let cluster = Cluster::of(1).await;
+    // The node gives no connection up before the reader lags too far, however long a busy machine takes for that.
+    let patient = "limits.answer_timeout_ms = 600000\nlimits.idle_timeout_ms = 600000";
+    let cluster = Plan::new(1).config(patient).start().await;
     let mut slow = Raw::connect(cluster.node(1)).await;
     let head = "GET /v1/feed?kinds=change HTTP/1.1\r\nhost: node-1\r\nconnection: close\r\n\r\n";
     slow.send(head.as_bytes()).await;
+    let mut head = String::new();
+    for _ in 0..100 {
+        head += &slow.read_line().await;
+        if head.contains("bookmark") {
+            break;
+        }
+    }
+    assert!(head.contains("bookmark"), "it listens: {head}");
     let mut quick = cluster.events(1, "/v1/feed?kinds=change").await.expect("a feed");
     assert_eq!(quick.event().await["kind"], "bookmark");
     let reading = tokio::spawn(async move {
