@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::harness::{Call, Cluster, Plan, Raw, problem, wait_for};
+use crate::harness::{Call, Cluster, Plan, Raw, bounded, problem, wait_for};
 
 const NDJSON: (&str, &str) = ("content-type", "application/x-ndjson");
 
@@ -313,10 +313,8 @@ async fn http2_carries_many_writes_at_once() {
 async fn the_bench_streams() {
     let cluster = Cluster::of(3).await;
     let urls: Vec<String> = cluster.ids().map(|id| cluster.node(id).url()).collect();
-    // A bench that hangs fails the test.
-    let mut bench = Command::new("timeout");
+    let mut bench = bounded();
     bench
-        .args(["120", env!("CARGO_BIN_EXE_eldest")])
         .args(["bench", "--stream", "2", "--duration", "3s", "--warmup", "0s", "--json", "--url"])
         .arg(urls.join(","));
     let done = tokio::task::spawn_blocking(move || bench.output().expect("the binary runs")).await;

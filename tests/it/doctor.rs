@@ -1,19 +1,14 @@
 //! `eldest doctor` against clusters with something wrong.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Cluster, Network, Plan, watch_for};
+use crate::harness::{Call, Cluster, Network, Plan, eldest, watch_for};
 
 const WRONG: i32 = 12;
 
 /// How it ends, and what it prints of itself and of what is wrong.
 fn doctor(urls: &str, more: &[&str]) -> (Option<i32>, String, String) {
-    // A doctor that hangs fails the test.
-    let mut command = Command::new("timeout");
-    command.args(["120", env!("CARGO_BIN_EXE_eldest"), "doctor", "--url", urls]).args(more);
-    let output = command.output().expect("the binary runs");
+    let output = eldest(&[&["doctor", "--url", urls], more].concat());
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Cluster, wait_for};
+use crate::harness::{Call, Cluster, eldest, wait_for};
 
 /// One `eldest exec`. Its words go to a file: a pipe would stay open as long as any process that it has started.
 struct Exec {
@@ -128,10 +128,7 @@ async fn the_next_one_runs_long_before_the_ttl_of_one_that_was_killed_is_over() 
 #[tokio::test]
 async fn what_it_ends_with_when_nobody_is_there() {
     let run = |words: &[&str]| {
-        // A program that hangs fails the test.
-        let mut command = Command::new("timeout");
-        let output = command.args(["120", env!("CARGO_BIN_EXE_eldest"), "exec"]).args(words).output();
-        let output = output.expect("the binary starts");
+        let output = eldest(&[&["exec"], words].concat());
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     for bad in [

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Cluster, Network, Plan, system, wait_for};
+use crate::harness::{Call, Cluster, Network, Plan, wait_for};
 use crate::load::Load;
 
 pub const CONFIG: &str =
@@ -192,17 +192,6 @@ async fn a_returning_elder_is_a_side_too() {
     }
 }
 
-/// These two hear each other again, and nobody else does.
-fn join(network: &Network, one: u32, other: u32) {
-    let (launchers, addresses) = (network.launchers(), network.addresses());
-    for (at, from) in [(one, other), (other, one)] {
-        let source = addresses[from as usize - 1].to_string();
-        let rule = ["iptables", "-w", "-D", "INPUT", "-s", &source, "-j", "DROP"];
-        let launcher = launchers[at as usize - 1].iter().map(String::as_str);
-        system(&launcher.chain(rule).collect::<Vec<_>>(), "the rule is there since the cut");
-    }
-}
-
 /// Three sides, of which two meet first.
 #[tokio::test]
 async fn three_sides_meet_in_every_order() {
@@ -217,7 +206,7 @@ async fn three_sides_meet_in_every_order() {
             put(&cluster, id, &format!("of-all-{last}"), id).await;
         }
         let first = cluster.others(last);
-        join(&network, first[0], first[1]);
+        network.mend(first[0], first[1]);
         led_by(&cluster, &first, first[0]).await;
         assert_eq!(
             cluster.read_doc(first[0], &format!("of-{}-{last}", first[1]), "linear").await,

@@ -2,20 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use eldest_tls::ClientFiles;
+
+use super::run::eldest;
 
 #[derive(Clone, Debug)]
 pub struct Certs {
     folder: PathBuf,
     topology: PathBuf,
-}
-
-/// One run of the binary, to its end.
-pub fn eldest(words: &[&str]) -> Output {
-    let binary = env!("CARGO_BIN_EXE_eldest");
-    Command::new(binary).args(words).env_remove("ELDEST_CA").output().expect("the binary runs")
 }
 
 fn done(output: &Output) {

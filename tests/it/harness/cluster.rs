@@ -267,6 +267,18 @@ impl Cluster {
         self.leader_among(&self.running()).await
     }
 
+    /// Hands leadership to this node unless it leads already. Only where orders need no token.
+    pub async fn hand_to(&self, id: u32) {
+        watch_for("leadership is handed over", async || {
+            if self.leader().await == id {
+                return Ok(());
+            }
+            let elect = Call::post("/elect").json(&json!({"node_idx": id}));
+            Err(format!("n{id}: {:?}", self.ask(id, &elect).await.map(|answer| answer.show())))
+        })
+        .await;
+    }
+
     pub async fn leader_among(&self, ids: &[u32]) -> u32 {
         wait_for("a leader", async || {
             for id in ids {
@@ -341,34 +353,6 @@ impl Cluster {
             }
         }
         assert!(!seen.is_empty(), "no records on any disk");
-    }
-}
-
-impl Cluster {
-    /// The first answer of this node that says something else than "try again". The call must bear to be made more than once.
-    pub async fn eventually_at(&self, id: u32, call: &Call) -> Answer {
-        watch_for("a node gives a final answer", async || match self.ask(id, call).await {
-            Ok(answer) if [421, 429, 503, 504].contains(&answer.status) => {
-                Err(format!("n{id}: {}", answer.show()))
-            }
-            Ok(answer) => Ok(answer),
-            Err(silence) => Err(format!("n{id} does not answer ({silence:?})")),
-        })
-        .await
-    }
-}
-
-impl Cluster {
-    /// Hands leadership to this node unless it leads already. Only where orders need no token.
-    pub async fn hand_to(&self, id: u32) {
-        watch_for("leadership is handed over", async || {
-            if self.leader().await == id {
-                return Ok(());
-            }
-            let elect = Call::post("/elect").json(&json!({"node_idx": id}));
-            Err(format!("n{id}: {:?}", self.ask(id, &elect).await.map(|answer| answer.show())))
-        })
-        .await;
     }
 }
 

@@ -141,6 +141,16 @@ impl Network {
         }
     }
 
+    /// These two hear each other again after a `cut` in both directions, whatever else is cut.
+    pub fn mend(&self, one: u32, other: u32) {
+        for (at, from) in [(one, other), (other, one)] {
+            let (name, source) = (self.name(at), self.address(from as u8).to_string());
+            run(&[
+                "ip", "netns", "exec", &name, "iptables", "-w", "-D", "INPUT", "-s", &source, "-j", "DROP",
+            ]);
+        }
+    }
+
     pub fn heal(&self) {
         for id in 1..=self.nodes {
             run(&["ip", "netns", "exec", &self.name(id), "iptables", "-w", "-F", "INPUT"]);

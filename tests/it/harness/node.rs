@@ -10,6 +10,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::addresses::PORT;
+use super::run::bounded;
 use super::wait::DEADLINE;
 
 /// Of the log, on failure.
@@ -94,7 +95,7 @@ impl Node {
 
     /// Mode and timings as one number, as peers compare them.
     pub fn settings_digest(&self) -> String {
-        let checked = Command::new(env!("CARGO_BIN_EXE_eldest"))
+        let checked = bounded()
             .arg("check")
             .args([Path::new("--topology"), &self.folder.join("topology.json")])
             .args([Path::new("--config"), &self.folder.join("eldest.toml")])

@@ -24,6 +24,11 @@ impl Cluster {
         .await
     }
 
+    /// The first final answer of this node. The call must bear to be made more than once.
+    pub async fn eventually_at(&self, id: u32, call: &Call) -> Answer {
+        watch_for("a final answer from one node", async || final_answer(id, self.ask(id, call).await)).await
+    }
+
     /// Writes a document, whatever it takes.
     pub async fn write_doc(&self, key: &str, value: u64) {
         let answer = self.eventually(Call::put(format!("/v1/docs/{key}")).raw_json(&value.to_string())).await;

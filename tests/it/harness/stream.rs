@@ -9,7 +9,7 @@ use super::cluster::Cluster;
 use super::wait::DEADLINE;
 
 /// A node that does not even begin to answer is not there.
-const BEGIN: Duration = Duration::from_secs(15);
+const BEGIN: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
 pub struct Events {
