@@ -56,7 +56,9 @@ async fn epochs(cluster: &Cluster) -> Vec<Value> {
 /// It takes a follower long to find what no process has. What its leader says gets through all the same.
 #[tokio::test]
 async fn who_looks_for_what_nobody_has_deposes_no_leader() {
-    let cluster = Arc::new(Cluster::of(3).await);
+    // Long enough for a busy machine, and short beside what these reads take together.
+    let patience = "timing.dead_after_ms = 2000";
+    let cluster = Arc::new(Plan::new(3).brisk().config(patience).start().await);
     register_all(&cluster).await;
     let before = epochs(&cluster).await;
     let followers = cluster.others(cluster.leader().await);
