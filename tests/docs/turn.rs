@@ -12,7 +12,10 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Ends a turn when it is dropped.
 #[derive(Debug)]
-pub struct Turn(#[allow(dead_code, reason = "the lock is held for as long as it is open")] File);
+pub struct Turn {
+    /// The lock is held for as long as this is open.
+    _lock: File,
+}
 
 /// A file, because another run may have the addresses, too.
 pub fn wait_for_turn(lock: &Path) -> Turn {
@@ -26,5 +29,5 @@ pub fn wait_for_turn(lock: &Path) -> Turn {
     });
     let locked = locked.recv_timeout(PATIENCE);
     let locked = locked.unwrap_or_else(|_| panic!("another run has kept {} for an hour", lock.display()));
-    Turn(locked.unwrap_or_else(|error| panic!("{}: {error}", lock.display())))
+    Turn { _lock: locked.unwrap_or_else(|error| panic!("{}: {error}", lock.display())) }
 }
