@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, Network, Plan, Told, problem, wait_for};
+use crate::harness::{Answer, Call, Cluster, Network, Plan, Raw, Told, problem, wait_for};
 use crate::roles::{LONG, WAIT, acquire, grant, patient};
 
 const ADMIN: &str = "admin-token-of-the-tests-0123456789";
@@ -246,11 +246,9 @@ async fn orders_and_refusals_are_told_of() {
     problem(&put(&cluster, 1, &token).await, 403, "forbidden");
     problem(&put(&cluster, 1, "a guess").await, 401, "unauthorized");
     revoke(&cluster, 1, &id).await;
-    let lines = wait_for("four lines", async || {
-        let text = std::fs::read_to_string(cluster.node(1).stderr_path()).ok()?;
-        let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        assert!(!text.contains(&token) && !text.contains(ADMIN) && !text.contains("a guess"));
-        (lines.len() >= 4).then_some(lines)
+    let lines = wait_for("six lines", async || {
+        let lines = audited(&cluster, 1, &[&token, "a guess"]);
+        (lines.len() >= 6).then_some(lines)
     })
     .await;
     let said = |number: usize| {
@@ -263,12 +261,74 @@ async fn orders_and_refusals_are_told_of() {
         (line["method"].clone(), line["path"].clone(), line["outcome"]["status"].clone(), line["who"].clone())
     };
     let who = json!({"token": id, "name": "test"});
-    assert_eq!(said(0), (json!("POST"), json!("/v1/tokens"), json!(201), json!("admin")));
-    assert!(lines[0]["index"].is_u64(), "{}", lines[0]);
-    assert_eq!(said(1), (json!("PUT"), json!("/v1/docs/app/a"), json!(403), who));
-    assert_eq!(said(2), (json!("PUT"), json!("/v1/docs/app/a"), json!(401), json!("unknown")));
-    assert_eq!(lines[2]["outcome"]["code"], "unauthorized");
-    assert_eq!(said(3), (json!("DELETE"), json!(format!("/v1/tokens/{id}")), json!(200), json!("admin")));
+    let (made, revoked) = (json!("/v1/tokens"), json!(format!("/v1/tokens/{id}")));
+    assert_eq!(said(0), (json!("POST"), made.clone(), Value::Null, json!("admin")));
+    assert_eq!(said(1), (json!("POST"), made, json!(201), json!("admin")));
+    assert!(lines[1]["index"].is_u64(), "{}", lines[1]);
+    assert_eq!(lines[0]["request_id"], lines[1]["request_id"]);
+    assert_eq!(said(2), (json!("PUT"), json!("/v1/docs/app/a"), json!(403), who));
+    assert_eq!(said(3), (json!("PUT"), json!("/v1/docs/app/a"), json!(401), json!("unknown")));
+    assert_eq!(lines[3]["outcome"]["code"], "unauthorized");
+    assert_eq!(said(4), (json!("DELETE"), revoked.clone(), Value::Null, json!("admin")));
+    assert_eq!(said(5), (json!("DELETE"), revoked, json!(200), json!("admin")));
+    let stages: Vec<_> = lines[..6].iter().map(|line| &line["stage"]).collect();
+    assert_eq!(stages, ["asked", "answered", "answered", "answered", "asked", "answered"]);
+}
+
+/// The lines of a node's audit log, which has no credential in it.
+fn audited(cluster: &Cluster, id: u32, secrets: &[&str]) -> Vec<Value> {
+    let text = std::fs::read_to_string(cluster.node(id).stderr_path()).unwrap_or_default();
+    assert!(secrets.iter().chain(&[ADMIN]).all(|secret| !text.contains(secret)), "{text}");
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+async fn metrics(cluster: &Cluster, id: u32) -> String {
+    cluster.answer(id, by(Call::get("/metrics"), ADMIN)).await.expect(200).text()
+}
+
+#[tokio::test]
+async fn who_hangs_up_is_told_of_too() {
+    let cluster = Plan::new(2).config(&closed("audit.file = \"stderr\"")).start().await;
+    let passing_on = follower(&cluster).await;
+    let leader = cluster.others(passing_on)[0];
+    let stages = |node: u32, request: &str| -> Vec<String> {
+        let lines = audited(&cluster, node, &[]).into_iter().filter(|line| line["request_id"] == request);
+        lines.map(|line| line["stage"].as_str().expect("a stage").to_string()).collect()
+    };
+    // At the leader, which waits for the other one's disk; and through a node that waits for its leader.
+    for (asked, away, request) in [(leader, passing_on, "at-leader"), (passing_on, leader, "passed-on")] {
+        cluster.stop(away);
+        let body = json!({"name": request, "grants": ["order"]}).to_string();
+        let mut caller = Raw::connect(cluster.node(asked)).await;
+        let head = format!(
+            "POST /v1/tokens HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ADMIN}\r\n\
+             x-request-id: {request}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        caller.send(format!("{head}{body}").as_bytes()).await;
+        wait_for("the order is told of before it is done", async || {
+            (stages(asked, request) == ["asked"]).then_some(())
+        })
+        .await;
+        if asked == leader {
+            wait_for("it is in the log", async || {
+                (!metrics(&cluster, leader).await.contains("\neldest_uncommitted_bytes 0\n")).then_some(())
+            })
+            .await;
+        }
+        drop(caller);
+        wait_for("the caller's end is told of", async || {
+            (stages(asked, request) == ["asked", "caller_gone"]).then_some(())
+        })
+        .await;
+        cluster.cont(away);
+    }
+    // What was asked of the leader was on its way to the other's disk, and has happened.
+    let listed = cluster.answer(leader, by(Call::get("/v1/tokens"), ADMIN)).await.expect(200).json();
+    assert!(listed.to_string().contains("\"at-leader\""), "{listed}");
+    let metrics = metrics(&cluster, leader).await;
+    let gone = "eldest_http_requests_total{route=\"tokens\",status=\"499\"} 1\n";
+    assert!(metrics.contains(gone), "{metrics}");
 }
 
 #[tokio::test]

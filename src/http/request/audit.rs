@@ -1,11 +1,16 @@
-//! The audit log: who gave which order, and whose credential was refused, one line of JSON each.
+//! The audit log: who gave which order, and whose credential was refused, in lines of JSON.
+//!
+//! An order has two lines: one before anything is done about it, and one with its outcome. A caller that hangs up in between has the
+//! second line, too.
 //!
 //! A thread of its own writes the lines; no call waits for it. What does not fit into its queue is counted, and the next line says how
 //! many are missing. No line has a secret in it: it says who called, not what was shown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 
+use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -37,58 +42,90 @@ pub fn audit() -> (Audit, SyncSender<AuditMessage>, Receiver<AuditMessage>) {
     (Audit { lines: Some(lines.clone()), dropped: AtomicU64::new(0) }, lines, written)
 }
 
-/// What the guard of a route says of a call, for the audit log.
-#[derive(Clone, Debug)]
-pub struct Judged {
-    pub who: Who,
-    pub origin: Option<Origin>,
+/// A call that may be told of. The guard of its route says whose it is, the front how it has ended.
+#[derive(Debug)]
+pub struct Entry {
+    node: NodeId,
+    request_id: String,
+    method: Method,
+    path: String,
+    /// Set for a call that is told of.
+    judged: OnceLock<(Who, Option<Origin>)>,
 }
 
-/// A call that is told of.
-#[derive(Debug)]
-pub struct Called<'a> {
-    pub at: WallTime,
-    pub node: NodeId,
-    pub request_id: &'a str,
-    pub judged: Judged,
-    pub method: &'a Method,
-    pub path: &'a str,
-    pub status: StatusCode,
-    pub code: Option<&'static str>,
-    /// Of the record that it made.
-    pub index: Option<&'a HeaderValue>,
+/// How far a call has come.
+#[derive(Clone, Copy, Debug)]
+pub enum Stage<'a> {
+    /// An order, before anything is done about it.
+    Asked,
+    Answered {
+        status: StatusCode,
+        code: Option<&'static str>,
+        /// Of the record that it made.
+        index: Option<&'a HeaderValue>,
+    },
+    /// The caller has hung up before it was answered. What it has asked for may have happened, and may still happen.
+    CallerGone,
 }
 
 impl Audit {
-    pub fn is_on(&self) -> bool {
-        self.lines.is_some()
+    /// None where nobody wants to read it.
+    pub fn entry(&self, node: NodeId, request_id: &HeaderValue, request: &Request) -> Option<Arc<Entry>> {
+        self.lines.is_some().then(|| {
+            Arc::new(Entry {
+                node,
+                request_id: request_id.to_str().unwrap_or_default().to_string(),
+                method: request.method().clone(),
+                path: request.uri().path().to_string(),
+                judged: OnceLock::new(),
+            })
+        })
     }
 
-    pub fn tell(&self, called: &Called) {
-        let Some(lines) = &self.lines else { return };
+    /// Nothing, if the guard did not say that it is a call to tell of.
+    pub fn tell(&self, at: WallTime, entry: &Entry, stage: Stage) {
+        let (Some(lines), Some(judged)) = (&self.lines, entry.judged.get()) else { return };
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
-        if lines.try_send(AuditMessage::Line(called.line(dropped))).is_err() {
+        if lines.try_send(AuditMessage::Line(entry.line(at, judged, stage, dropped))).is_err() {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
         }
     }
 }
 
-impl Called<'_> {
-    fn line(&self, dropped: u64) -> String {
-        let mut outcome = Map::from_iter([("status".to_string(), self.status.as_u16().into())]);
-        outcome.extend(self.code.map(|code| ("code".to_string(), code.into())));
+impl Entry {
+    pub fn judge(&self, who: Who, origin: Option<Origin>) {
+        // A call passes one guard.
+        let _ = self.judged.set((who, origin));
+    }
+
+    fn line(
+        &self,
+        at: WallTime,
+        (who, origin): &(Who, Option<Origin>),
+        stage: Stage,
+        dropped: u64,
+    ) -> String {
         let mut line = Map::new();
         let mut add = |name: &str, value: Value| drop(line.insert(name.to_string(), value));
-        add("at", date_text(self.at).into());
+        add("at", date_text(at).into());
         add("node", self.node.0.into());
-        add("request_id", self.request_id.into());
-        add("who", who(&self.judged.who));
-        add("from", self.judged.origin.map(|origin| origin.address().to_string()).into());
+        add("request_id", self.request_id.as_str().into());
+        add("who", name_of(who));
+        add("from", origin.map(|origin| origin.address().to_string()).into());
         add("method", self.method.as_str().into());
-        add("path", self.path.into());
-        add("outcome", outcome.into());
-        let index = self.index.and_then(|index| index.to_str().ok()?.parse::<u64>().ok());
-        index.into_iter().for_each(|index| add("index", index.into()));
+        add("path", self.path.as_str().into());
+        match stage {
+            Stage::Asked => add("stage", "asked".into()),
+            Stage::CallerGone => add("stage", "caller_gone".into()),
+            Stage::Answered { status, code, index } => {
+                add("stage", "answered".into());
+                let mut outcome = Map::from_iter([("status".to_string(), status.as_u16().into())]);
+                outcome.extend(code.map(|code| ("code".to_string(), code.into())));
+                add("outcome", outcome.into());
+                let index = index.and_then(|index| index.to_str().ok()?.parse::<u64>().ok());
+                index.into_iter().for_each(|index| add("index", index.into()));
+            }
+        }
         if dropped > 0 {
             add("dropped", dropped.into());
         }
@@ -96,7 +133,7 @@ impl Called<'_> {
     }
 }
 
-fn who(who: &Who) -> Value {
+fn name_of(who: &Who) -> Value {
     match who {
         Who::Anonymous => "anonymous".into(),
         Who::Admin => "admin".into(),
@@ -107,21 +144,23 @@ fn who(who: &Who) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+
     use super::*;
     use crate::store::TokenId;
 
-    fn called(who: Who) -> Called<'static> {
-        Called {
-            at: WallTime(1_700_000_000_123_456),
-            node: NodeId(2),
-            request_id: "r1",
-            judged: Judged { who, origin: None },
-            method: &Method::POST,
-            path: "/elect",
-            status: StatusCode::OK,
-            code: None,
-            index: None,
-        }
+    const AT: WallTime = WallTime(1_700_000_000_123_456);
+
+    fn elected() -> Stage<'static> {
+        Stage::Answered { status: StatusCode::OK, code: None, index: None }
+    }
+
+    fn entry(audit: &Audit, who: Who) -> Arc<Entry> {
+        let request = axum::http::Request::post("/elect").body(Body::empty()).expect("a request");
+        let id = HeaderValue::from_static("r1");
+        let entry = audit.entry(NodeId(2), &id, &request).expect("somebody wants it");
+        entry.judge(who, None);
+        entry
     }
 
     fn written(lines: &Receiver<AuditMessage>) -> Value {
@@ -135,22 +174,39 @@ mod tests {
     fn a_line_says_who_did_what() {
         let (audit, _, lines) = audit();
         let who = Who::Token { id: TokenId(0xab), name: "ci".into() };
-        audit.tell(&called(who));
+        let entry = entry(&audit, who);
+        audit.tell(AT, &entry, Stage::Asked);
+        audit.tell(AT, &entry, elected());
+        audit.tell(AT, &entry, Stage::CallerGone);
+        let asked = written(&lines);
+        assert!(asked["stage"] == "asked" && asked.get("outcome").is_none(), "{asked}");
         let line = written(&lines);
         assert_eq!(line["who"], json!({"token": "00000000000000ab", "name": "ci"}));
         assert_eq!((&line["method"], &line["path"]), (&json!("POST"), &json!("/elect")));
         assert_eq!((&line["outcome"]["status"], &line["node"]), (&json!(200), &json!(2)));
         assert!(line["at"].as_str().is_some_and(|at| at.starts_with("2023-11-14T")), "{line}");
         assert!(line.get("dropped").is_none() && line.get("index").is_none());
+        assert_eq!((&line["stage"], &line["request_id"]), (&json!("answered"), &asked["request_id"]));
+        let gone = written(&lines);
+        assert!(gone["stage"] == "caller_gone" && gone.get("outcome").is_none(), "{gone}");
+    }
+
+    #[test]
+    fn a_call_that_no_guard_has_named_is_not_told_of() {
+        let (audit, _, lines) = audit();
+        let request = axum::http::Request::get("/v1/docs/a").body(Body::empty()).expect("a request");
+        let entry = audit.entry(NodeId(2), &HeaderValue::from_static("r1"), &request);
+        audit.tell(AT, &entry.expect("somebody wants it"), elected());
+        assert!(lines.try_recv().is_err());
     }
 
     #[test]
     fn what_does_not_fit_is_counted() {
         let (audit, _, lines) = audit();
-        (0..LINES_MOST + 3).for_each(|_| audit.tell(&called(Who::Admin)));
+        let entry = entry(&audit, Who::Admin);
+        (0..LINES_MOST + 3).for_each(|_| audit.tell(AT, &entry, elected()));
         (0..LINES_MOST).for_each(|_| drop(written(&lines)));
-        audit.tell(&called(Who::Admin));
+        audit.tell(AT, &entry, elected());
         assert_eq!(written(&lines)["dropped"], 3);
-        assert!(!Audit::default().is_on());
     }
 }

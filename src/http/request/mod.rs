@@ -23,7 +23,7 @@ pub mod url;
 mod web;
 
 pub use admission::Admission;
-pub use audit::{Audit, AuditMessage, Called, Judged, audit};
+pub use audit::{Audit, AuditMessage, Entry, Stage, audit};
 pub use auth::{Guard, Principal, Shown, Who, written};
 pub use body::{LongBody, NoFields, check_media_type, is_ndjson, raw, read as read_body};
 #[cfg(test)]

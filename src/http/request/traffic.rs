@@ -41,8 +41,8 @@ const ROUTES: [&str; 29] = [
 const OTHER: &str = "other";
 
 /// Those that are given; the last one stands for all that are not named.
-const STATUSES: [u16; 26] = [
-    200, 201, 204, 304, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 421, 422, 429, 431, 500, 502,
+const STATUSES: [u16; 27] = [
+    200, 201, 204, 304, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 421, 422, 429, 431, 499, 500, 502,
     503, 504, 505, 507, 0,
 ];
 

@@ -33,7 +33,7 @@ use crate::http::answer::{self, INDEX, Problem, unauthorized};
 use crate::http::dispatch;
 use crate::http::request::needs::{Asked, Need};
 use crate::http::request::{
-    Admitted, ClientRequest, Context, Judged, Kind, Origin, Principal, Refused, Shown, Who,
+    Admitted, ClientRequest, Context, Entry, Kind, Origin, Principal, Refused, Shown, Stage, Who,
 };
 use crate::store::TokenId;
 use crate::types::{Index, WallTime};
@@ -65,16 +65,34 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     if need == Need::Nothing {
         return next.run(request).await;
     }
+    // Where an audit log is kept.
+    let entry: Option<Arc<Entry>> = request.extensions().get().cloned();
+    let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
     let principal = match known(&context, shown, origin).await {
         Ok(principal) => principal,
-        Err(refused) => return refused,
+        Err(Unknown { answer, counts }) => {
+            if counts {
+                judge(&Who::Unknown);
+            }
+            return answer;
+        }
     };
     let judged = need.of(pattern, request.uri()).and_then(|asked| principal.check(&asked).map(|()| asked));
     let is_order = match judged {
         Ok(asked) => asked == Asked::Order,
-        Err(problem) => return forbidden(&context, problem, principal, origin),
+        Err(problem) => {
+            // Of an address as many are told of as of wrong credentials.
+            if !principal.is_anonymous() && context.denied.add(origin, Instant::now()) {
+                judge(&principal.who);
+            }
+            return problem.into_response();
+        }
     };
     let who = principal.who.clone();
+    if is_order {
+        judge(&who);
+        entry.iter().for_each(|entry| context.audit.tell(context.handle.wall(), entry, Stage::Asked));
+    }
     request.extensions_mut().insert(principal);
     let waits = need == Need::OnRole && WAITING.iter().any(|end| request.uri().path().ends_with(end));
     let answered = next.run(request);
@@ -82,14 +100,10 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
         Who::Token { id, .. } if waits => while_it_is_good(&context, answered, *id).await,
         _ => answered.await,
     };
-    let mut response = match &who {
+    match &who {
         Who::Token { id, .. } => until_it_ends(&context, response, *id),
         Who::Anonymous | Who::Admin | Who::Unknown => response,
-    };
-    if is_order {
-        response.extensions_mut().insert(Judged { who, origin });
     }
-    response
 }
 
 /// A call that waits is judged for as long as it does. Whoever is given up here has gone, and gets nothing (P41).
@@ -105,19 +119,30 @@ async fn while_it_is_good(
     }
 }
 
-/// On whose behalf it is made; or the answer to one whom nobody knows.
+/// What is answered to a call on whose behalf nobody can be named.
+struct Unknown {
+    answer: Response<Body>,
+    /// The credential is wrong, and not one too many.
+    counts: bool,
+}
+
+impl Unknown {
+    fn not_counted(problem: Problem) -> Unknown {
+        Unknown { answer: problem.into_response(), counts: false }
+    }
+}
+
+/// On whose behalf it is made.
 async fn known(
     context: &Arc<Context>,
     shown: Shown,
     origin: Option<Origin>,
-) -> Result<Principal, Response<Body>> {
+) -> Result<Principal, Unknown> {
     match shown {
         Shown::Nothing => return Ok(context.guard.anonymous()),
         Shown::Right(principal) => return Ok(principal),
         Shown::UnknownToken(headers) if !context.refused.is_full(origin, Instant::now()) => {
-            if let Err(problem) = catch_up(context).await {
-                return Err(problem.into_response());
-            }
+            catch_up(context).await.map_err(Unknown::not_counted)?;
             if let Shown::Right(principal) = context.look(&headers) {
                 return Ok(principal);
             }
@@ -125,27 +150,10 @@ async fn known(
         Shown::UnknownToken(_) | Shown::Wrong => {}
     }
     if !context.refused.add(origin, Instant::now()) {
-        return Err(Refused::too_many().into_response());
+        return Err(Unknown::not_counted(Refused::too_many()));
     }
     let detail = "nobody knows the credential that is shown: it is wrong, was revoked, or has ended";
-    let mut response = unauthorized(detail).into_response();
-    response.extensions_mut().insert(Judged { who: Who::Unknown, origin });
-    Err(response)
-}
-
-/// Somebody who is known, or shows nothing, and wants more than is granted. Of an address as many are told of as of wrong credentials.
-fn forbidden(
-    context: &Context,
-    problem: Problem,
-    principal: Principal,
-    origin: Option<Origin>,
-) -> Response<Body> {
-    let told = !principal.is_anonymous() && context.denied.add(origin, Instant::now());
-    let mut response = problem.into_response();
-    if told {
-        response.extensions_mut().insert(Judged { who: principal.who, origin });
-    }
-    response
+    Err(Unknown { answer: unauthorized(detail).into_response(), counts: true })
 }
 
 /// Until this node has applied what the leader had when it was asked.

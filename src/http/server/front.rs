@@ -2,29 +2,27 @@
 //! response passes here last: problems are written, and the headers about this node are added.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ALLOW, HeaderValue};
-use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::http::{HeaderMap, Method, Response};
 use axum::response::IntoResponse;
 use hyper::body::Body as _;
 use tower::Service;
 
+use super::call::Call;
 use super::held::Account;
 use super::seated::Seated;
 use crate::http::answer::{
-    Code, EPOCH, INDEX, LEADER, NODE, Problem, REQUEST_ID, empty, set_leader, set_view, value_of,
+    Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, empty, set_leader, set_view, value_of,
 };
 use crate::http::peer::PeerEndpoint;
 use crate::http::request::{
-    Called, Caller, Class, ConnectionTimeouts, Context, Counted, Judged, Seat, Shown, allow,
-    has_dot_segments, host, is_preflight, no_memory, origin, preflight,
+    Caller, Class, ConnectionTimeouts, Context, Seat, Shown, allow, has_dot_segments, host, is_preflight, no_memory, origin, preflight,
 };
 use crate::http::routes;
-use crate::http::spans::{Span, TRACEPARENT, TraceContext};
 use crate::wire::{Route, header};
 
 /// What an answer takes while it waits besides its body: its head, and what HTTP keeps of it.
@@ -62,44 +60,19 @@ impl Front {
         mut request: Request,
     ) -> Response<Body> {
         let id = request_id(request.headers_mut(), &self.context);
-        let line = AccessLog::begin(&request);
-        let counted = Counted::begin(request.uri().path());
-        let traced = Traced::begin(&mut request, &self.context);
-        let called = (request.method().clone(), request.uri().clone());
+        let call = Call::begin(&mut request, &self.context, &id);
         let reader = Reader::of(&request);
         let (page, mut response) = match page {
             Ok(page) => (page, self.admitted(request).await),
             Err(problem) => (None, problem.into_response()),
         };
-        let judged = response.extensions_mut().remove::<Judged>();
         let problem = response.extensions_mut().remove::<Problem>();
-        let (method, path) = (called.0, called.1.path());
-        if let Some(judged) = judged.filter(|_| self.context.audit.is_on()) {
-            self.context.audit.tell(&Called {
-                at: self.context.handle.wall(),
-                node: self.context.me(),
-                request_id: id.to_str().unwrap_or_default(),
-                judged,
-                method: &method,
-                path,
-                status: response.status(),
-                code: problem.as_ref().map(|problem| problem.code().name()),
-                index: response.headers().get(INDEX),
-            });
-        }
-        if let Some(problem) = problem {
-            let (at, status) = (self.context.handle.wall(), response.status());
-            self.context.refusals.add(id.to_str().unwrap_or_default(), at, &method, path, status, &problem);
-            response = self.render(&problem, &response, &id);
+        if let Some(problem) = &problem {
+            call.refused(response.status(), problem);
+            response = self.render(problem, &response, &id);
         }
         response = reader.account(response).unwrap_or_else(|problem| self.render(&problem, &empty(), &id));
-        self.context.traffic.answered(&counted, response.status().as_u16());
-        if let Some(line) = line {
-            line.end(response.status(), &id);
-        }
-        if let Some(traced) = traced {
-            traced.end(&self.context, &counted, response.status(), &id);
-        }
+        call.answered(&response, problem.map(|problem| problem.code().name()));
         complete(response.headers_mut(), &self.context, id);
         if let Some(page) = page {
             allow(response.headers_mut(), page);
@@ -244,64 +217,6 @@ fn size_of_head(request: &Request) -> usize {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + FRAME);
     lines.sum::<usize>() + target + 4 * FRAME
-}
-
-/// One line in the log a call, where somebody wants it.
-struct AccessLog {
-    method: Method,
-    path: String,
-    began: Instant,
-}
-
-impl AccessLog {
-    fn begin(request: &Request) -> Option<AccessLog> {
-        tracing::enabled!(tracing::Level::DEBUG).then(|| AccessLog {
-            method: request.method().clone(),
-            path: request.uri().path().to_string(),
-            began: Instant::now(),
-        })
-    }
-
-    fn end(self, status: StatusCode, id: &HeaderValue) {
-        let took_us = self.began.elapsed().as_micros() as u64;
-        let (AccessLog { method, path, .. }, id) = (self, id.to_str().unwrap_or_default());
-        tracing::debug!(%method, path, status = status.as_u16(), took_us, request_id = id, "call");
-    }
-}
-
-/// A span of this node's, where a collector wants it and the caller does not say no.
-struct Traced {
-    context: TraceContext,
-    method: Method,
-    path: String,
-    began: SystemTime,
-}
-
-impl Traced {
-    /// What is called for this call, is called under this span.
-    fn begin(request: &mut Request, context: &Context) -> Option<Traced> {
-        if !context.spans.are_wanted() {
-            return None;
-        }
-        let traced = TraceContext::begin(request.headers());
-        request.headers_mut().insert(TRACEPARENT, traced.header());
-        let (method, path) = (request.method().clone(), request.uri().path().to_string());
-        traced.sampled.then(|| Traced { context: traced, method, path, began: SystemTime::now() })
-    }
-
-    fn end(self, context: &Context, counted: &Counted, status: StatusCode, id: &HeaderValue) {
-        let Traced { context: of, method, path, began } = self;
-        context.spans.add(Span {
-            context: of,
-            method: method.to_string(),
-            route: counted.route(),
-            path,
-            status: status.as_u16(),
-            request_id: id.to_str().unwrap_or_default().to_string(),
-            began,
-            took: counted.took(),
-        });
-    }
 }
 
 /// A request id of a client's own. It is repeated in answers, problems and logs, so it is short and plain.

@@ -1,5 +1,6 @@
 //! The listener accepts connections, bounds their number, and gives each a task of its own.
 
+mod call;
 mod connection;
 mod front;
 mod held;
