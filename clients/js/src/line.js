@@ -4,7 +4,7 @@
 /** `{status, body, close}`: the body a web stream. Throws what the connection throws. */
 export async function openLine(fetch, ownFetch, url, { method, headers, signal, tls }) {
   if (!ownFetch && globalThis.process?.versions?.node) return overNode(url, { method, headers, signal, tls });
-  const response = await fetch(url, { method, headers, signal, cache: 'no-store' });
+  const response = await fetch(url, { method, headers, signal, cache: 'no-store', redirect: 'manual' });
   return { status: response.status, body: response.body };
 }
 

@@ -189,7 +189,7 @@ export class Transport {
 
   #send(at, request, signal) {
     const { method, headers, body, target } = request;
-    return this.#fetch(this.#bases[at] + target, { method, headers, body, signal, cache: 'no-store' });
+    return this.#fetch(this.#bases[at] + target, { method, headers, body, signal, cache: 'no-store', redirect: 'manual' });
   }
 
   async #attempt(at, request, timeoutMs, outer, watched) {
@@ -223,7 +223,7 @@ export class Transport {
       const late = this.clock.after(SIGN_OF_LIFE_MS, () => probe.abort(), { background: true });
       stop = () => (late(), probe.abort());
       try {
-        const { body } = await this.#fetch(`${this.#bases[at]}/livez`, { signal: probe.signal, cache: 'no-store' });
+        const { body } = await this.#fetch(`${this.#bases[at]}/livez`, { signal: probe.signal, cache: 'no-store', redirect: 'manual' });
         body?.cancel().catch(() => {});
         if (!over) wait();
       } catch {

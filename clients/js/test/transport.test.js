@@ -55,6 +55,16 @@ test('a slow node is given up after the time of an attempt', async (t) => {
   assert.equal(client.node, cluster.urls[1]);
 });
 
+test('a redirection is not followed: what is secret goes to nobody who was not named', async (t) => {
+  const [{ cluster, client }, elsewhere] = [await fake(t), await fake(t)];
+  for (const status of [301, 302, 303, 307, 308]) {
+    cluster.fault = (call) => ({ status, headers: { location: elsewhere.cluster.urls[0] + call.path } });
+    await assert.rejects(client.docs.put('a', 1), BadAnswer);
+    await assert.rejects(client.docs.get('a'), BadAnswer);
+  }
+  assert.deepEqual(elsewhere.cluster.calls, []);
+});
+
 const ofDocs = (cluster) => cluster.calls.filter((call) => call.path.startsWith('/v1/docs'));
 
 test('a node that does not even say that it lives is given up, within the only attempt', async (t) => {
