@@ -76,8 +76,8 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
     let DiskWords { adopt_copy, trust_disk } = words;
     let options =
         Options { mode, adopt_copy, trust_disk, ..Options::new(dir, &setup.cluster.name, node, boot) };
-    close_to_others(dir);
     let opened = storage::open(&options).map_err(StartError::Storage)?;
+    close_to_others(dir);
     for finding in &opened.findings {
         tracing::warn!("{finding}");
     }

@@ -45,6 +45,11 @@ pub enum StorageError {
         dir: PathBuf,
         found: String,
     },
+    /// Somebody else's files are here, and nothing of a node.
+    Foreign {
+        dir: PathBuf,
+        found: String,
+    },
     InUse {
         path: PathBuf,
     },
@@ -110,6 +115,11 @@ impl fmt::Display for StorageError {
                 f,
                 "{} has {found} but no file \"identity\": restore that file, or move the whole directory away to join as \
                  a new node",
+                dir.display()
+            ),
+            StorageError::Foreign { dir, found } => write!(
+                f,
+                "{} is no data directory of a node, and has other files ({found}): give an empty or a new directory as --data",
                 dir.display()
             ),
             StorageError::InUse { path } => {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::StorageError;
 use super::files::Files;
 use super::own::{hex, incarnation};
+use super::private::NAMES;
 use crate::types::{Incarnation, NodeId};
 
 pub const IDENTITY_FILE: &str = "identity";
@@ -19,6 +20,9 @@ const FORMAT_WITH_CHECKSUM: u32 = 2;
 
 /// What stands in the place of the checksum while it is counted.
 const UNCOUNTED: &str = "00000000";
+
+/// What is in a new file system.
+const OF_THE_FILE_SYSTEM: &str = "lost+found";
 
 /// What a node keeps beside its identity. One of these without it is a directory of which something was lost.
 const BELONGINGS: [&str; 4] = ["log", "snapshots", "vote", "quarantine"];
@@ -156,14 +160,21 @@ pub fn draw_incarnation(files: &Files) -> Result<Incarnation, StorageError> {
     Ok(Incarnation(files.draw()?))
 }
 
+/// The directory is new, or has nothing in it but what a node leaves there that has died before it had an identity.
 fn nothing_kept(files: &Files, dir: &Path) -> Result<(), StorageError> {
     let names = files.names_if_there(dir)?;
-    let found: Vec<&str> =
-        names.iter().map(String::as_str).filter(|name| BELONGINGS.contains(name)).collect();
-    if found.is_empty() {
-        return Ok(());
+    let some = |is: &dyn Fn(&str) -> bool| -> Vec<&str> {
+        names.iter().map(String::as_str).filter(|name| is(name)).collect()
+    };
+    let lost = some(&|name| BELONGINGS.contains(&name));
+    if !lost.is_empty() {
+        return Err(StorageError::NoIdentity { dir: dir.to_path_buf(), found: lost.join(", ") });
     }
-    Err(StorageError::NoIdentity { dir: dir.to_path_buf(), found: found.join(", ") })
+    let foreign = some(&|name| !NAMES.contains(&name) && name != OF_THE_FILE_SYSTEM);
+    if !foreign.is_empty() {
+        return Err(StorageError::Foreign { dir: dir.to_path_buf(), found: foreign.join(", ") });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

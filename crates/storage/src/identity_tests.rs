@@ -107,3 +107,25 @@ fn belongings_without_an_identity_are_refused() {
         assert!(matches!(&error, StorageError::NoIdentity { found, .. } if found == name), "{error}");
     }
 }
+
+#[test]
+fn a_directory_of_somebody_else_is_refused_untouched() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TempDir::new();
+    let own = dir.path().join("report.txt");
+    std::fs::write(&own, "kept").unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let error = crate::open(&crate::Options::new(dir.path(), CLUSTER, NODE, crate::types::Boot(1)));
+    assert!(matches!(error, Err(StorageError::Foreign { ref found, .. }) if found == "report.txt"));
+    let names: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["report.txt"]);
+    assert_eq!(dir.path().metadata().unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+#[test]
+fn a_new_file_system_is_as_good_as_an_empty_directory() {
+    let dir = TempDir::new();
+    std::fs::create_dir(dir.path().join("lost+found")).unwrap();
+    assert_eq!(read(dir.path()).unwrap(), None);
+}

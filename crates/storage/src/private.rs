@@ -8,7 +8,7 @@ use std::path::Path;
 use super::files::{DIR_MODE, FILE_MODE};
 
 /// What may stand in a data directory. Whatever else is there is none of ours.
-const NAMES: [&str; 12] = [
+pub(super) const NAMES: [&str; 12] = [
     "identity",
     "identity.new",
     "lock",

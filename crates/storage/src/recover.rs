@@ -65,9 +65,13 @@ pub struct Opened {
 
 pub fn open(options: &Options) -> Result<Opened> {
     let (files, dir) = (&options.files, &options.dir);
+    let identity = || Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy);
+    // Nothing is touched in a directory that is somebody else's.
+    identity()?;
     files.make_dirs(dir)?;
     let lock = lock(files, dir)?;
-    let identity = Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy)?;
+    // Another process may have been quicker to begin here.
+    let identity = identity()?;
     let copied = identity.as_ref().is_some_and(|read| read.copied);
     let identity = match identity {
         Some(read) if read.has_checksum || read.copied => read.identity,
