@@ -1,7 +1,8 @@
 //! `eldest backup`: the whole state as one file that `eldest restore` takes in again.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
@@ -21,7 +22,8 @@ Examples:
   eldest backup | gzip > prod.backup.gz
   eldest backup check prod.backup
 
-A file has its name only once all of it has come and been checked. `check` ends with 5 if one is damaged."
+A file has its name only once all of it has come and been checked. What is no file (a device, a pipe, a link) is written to as it comes.
+`check` ends with 5 if one is damaged."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -55,6 +57,10 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     }
     let to = args.out.as_deref().filter(|path| *path != Path::new("-"));
     let head = match to {
+        Some(path) if is_no_file(path) => {
+            let mut out = written_in_place(path).map_err(Failure::file(path))?;
+            args.take(&mut out, Failure::file(path)).await?
+        }
         Some(path) => {
             let mut draft = Draft::begin(path).map_err(Failure::file(path))?;
             let head = args.take(&mut draft, Failure::file(path)).await?;
@@ -86,6 +92,16 @@ impl Args {
         out.flush().map_err(&failed)?;
         reader.finish(true).map(|(head, _)| head).map_err(|error| damaged(&url, &error))
     }
+}
+
+/// A device, a pipe, a link: to rename a file there would replace it, and `/dev/stdout` would be gone for every program.
+fn is_no_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// A backup holds all data, so a file that a link names, and that is not there yet, is for its owner alone.
+fn written_in_place(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 /// Reads all of it, and holds none of it.

@@ -15,6 +15,11 @@ use super::exit::Failure;
 use super::out::{note, print};
 use crate::client::{BodyPieces, CallError, Caller, Method, Request};
 
+/// Shown when it was not confirmed.
+const MEANING: &str = "\
+A restore replaces all documents, users, elections and votes of the cluster by those of the backup, at once and for every client. What was written
+since the backup is gone, but for what another backup has of it: `eldest backup --out FILE` takes one first.";
+
 /// A node takes half an hour for the file to arrive, and at most an hour and a half for its steps.
 const WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 
@@ -24,8 +29,8 @@ const AHEAD: usize = 4;
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Example:
-  eldest restore prod.backup
-  eldest restore prod.backup --other-cluster --url http://10.0.0.1:9000
+  eldest restore prod.backup --yes
+  eldest restore prod.backup --yes --other-cluster --url http://10.0.0.1:9000
 
 All data is replaced at once, or nothing is. Roles and processes stay as they are; a backup holds none. It is checked before anything is
 sent, and again by the node before anything changes. What is not empty and not the cluster of the backup needs --other-cluster.")]
@@ -33,6 +38,9 @@ pub struct Args {
     /// As `eldest backup` wrote it
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Yes: replace all data
+    #[arg(long)]
+    yes: bool,
     /// Replace the data of a cluster that is not the one of the backup
     #[arg(long)]
     other_cluster: bool,
@@ -42,10 +50,19 @@ pub struct Args {
 
 pub async fn run(args: &Args) -> Result<(), Failure> {
     let head = checked(&args.file)?;
+    if !args.yes {
+        return Err(Failure::NotConfirmed { what: MEANING });
+    }
     let caller = args.target.caller()?;
     let path = format!("/v1/restore?other_cluster={}", args.other_cluster);
     let leader = leader(&caller, &args.target.url, &path).await?;
     let answer = caller.upload(&leader, &path, pieces(&args.file)?, WITHIN).await?;
+    if answer
+        .problem()
+        .is_some_and(|problem| problem.members.get("rule").is_some_and(|rule| rule == "other_cluster"))
+    {
+        note("to replace the data of another cluster all the same, say --other-cluster");
+    }
     let done = json(&answer.taken()?)?;
     if done["other_cluster"] == true {
         note(&format!("the backup was of another cluster: {} at index {}", head.cluster, head.index));

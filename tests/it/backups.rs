@@ -125,7 +125,8 @@ async fn what_was_there_is_there_again_though_writes_go_on() {
     assert!(consistent && ours.len() as u64 >= before, "one state, and all that was acknowledged before");
     assert!(!fs::read_to_string(&file).expect("a backup").contains("\nrole "), "leases are nobody's data");
 
-    let restored: Value = serde_json::from_str(&done(&cluster, 2, &["restore", &file]).await).expect("JSON");
+    let restored: Value =
+        serde_json::from_str(&done(&cluster, 2, &["restore", &file, "--yes"]).await).expect("JSON");
     assert_eq!((&restored["other_cluster"], &restored["rows"]), (&json!(false), &head["rows"]));
     assert_eq!(rows_at(&cluster, cluster.leader().await).await, kept);
     cluster.equal_states(&[1, 2, 3]).await;
@@ -147,7 +148,8 @@ async fn another_cluster_takes_it_if_it_is_empty_or_told_to() {
     furnish(&one).await;
     let file = backup(&one, "one.backup").await;
     let token = one.answer(1, Call::get("/v1/roles/r")).await.expect(200).json()["token"].as_u64();
-    let said: Value = serde_json::from_str(&done(&other, 1, &["restore", &file]).await).expect("JSON");
+    let said: Value =
+        serde_json::from_str(&done(&other, 1, &["restore", &file, "--yes"]).await).expect("JSON");
     assert_eq!(said["other_cluster"], true);
     assert_eq!(rows_at(&other, 1).await, rows_of(&file));
     let role = other.answer(1, Call::get("/v1/roles/r")).await.expect(200).json();
@@ -157,12 +159,47 @@ async fn another_cluster_takes_it_if_it_is_empty_or_told_to() {
     assert!(granted["token"].as_u64() > token, "{granted}");
 
     other.write_doc("own", 1).await;
-    let refused = command(&other, 1, &["restore", &file]).await;
-    assert_eq!(refused.status.code(), Some(7));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("other_cluster"), "{refused:?}");
+    for flags in [&["--yes"][..], &["--other-cluster"]] {
+        let refused = command(&other, 1, &[&["restore", &file], flags].concat()).await;
+        let said = String::from_utf8_lossy(&refused.stderr).to_string();
+        let (code, remedy) = if flags == ["--yes"] { (7, "--other-cluster") } else { (2, "--yes") };
+        assert!(refused.status.code() == Some(code) && said.contains(remedy), "{refused:?}");
+    }
     assert_eq!(other.read_doc(1, "own", "linear").await, Some(1));
-    done(&other, 1, &["restore", &file, "--other-cluster"]).await;
+    done(&other, 1, &["restore", &file, "--yes", "--other-cluster"]).await;
     assert_eq!(other.read_doc(1, "own", "linear").await, None);
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_written_to_and_stays_what_it_is() {
+    let cluster = Cluster::of(1).await;
+    furnish(&cluster).await;
+    let file = backup(&cluster, "one.backup").await;
+    let path = |name: &str| cluster.folder().join(name);
+    let (link, linked, pipe) = (path("link"), path("linked"), path("pipe"));
+    fs::write(&linked, "old, and longer than nothing").expect("a file");
+    std::os::unix::fs::symlink(&linked, &link).expect("a link");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+
+    done(&cluster, 1, &["backup", "--out", &link.display().to_string()]).await;
+    assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
+    assert_eq!(rows_of(&linked.display().to_string()), rows_of(&file));
+
+    let reader = pipe.clone();
+    let read = tokio::task::spawn_blocking(move || fs::read_to_string(reader).expect("text"));
+    done(&cluster, 1, &["backup", "--out", &pipe.display().to_string()]).await;
+    assert_eq!(rows(&read.await.expect("it ends")), rows_of(&file));
+    assert!(std::os::unix::fs::FileTypeExt::is_fifo(
+        &fs::symlink_metadata(&pipe).expect("it is there").file_type()
+    ));
+
+    let said = done(&cluster, 1, &["backup", "--out", "/proc/self/fd/1"]).await;
+    assert_eq!(rows(&said), rows_of(&file));
+    let full = path("full");
+    std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
+    let refused = command(&cluster, 1, &["backup", "--out", &full.display().to_string()]).await;
+    assert!(!refused.status.success(), "a device that is full takes nothing");
+    assert!(fs::symlink_metadata(&full).expect("it is there").is_symlink());
 }
 
 /// A document of a few hundred parts.
@@ -184,7 +221,8 @@ async fn the_leader_dies_in_the_middle() {
     cluster.answer(leader, Call::post("/override_all_data").json(&json!({"docs": []}))).await.expect(200);
     cluster.write_doc("old", 1).await;
     let before = cluster.status_of(leader, "last_index").await.as_u64().expect("an index");
-    let words = ["restore", &file, "--url", &cluster.node(leader).url()].map(str::to_string).to_vec();
+    let words =
+        ["restore", &file, "--yes", "--url", &cluster.node(leader).url()].map(str::to_string).to_vec();
     let restoring = tokio::spawn(run(words));
     wait_for("parts of it are in the log", async || {
         (cluster.status_of(leader, "last_index").await.as_u64()? >= before + 3).then_some(())
@@ -199,7 +237,7 @@ async fn the_leader_dies_in_the_middle() {
     assert!(there == new || !told.status.success(), "acknowledged, and not in place");
     cluster.start(leader);
     cluster.is_ready(leader).await;
-    done(&cluster, leader, &["restore", &file]).await;
+    done(&cluster, leader, &["restore", &file, "--yes"]).await;
     assert_eq!(rows_at(&cluster, cluster.leader().await).await, new);
     cluster.equal_states(&[1, 2, 3]).await;
 }
@@ -227,7 +265,7 @@ async fn what_is_damaged_is_refused_and_nothing_changes() {
         assert_eq!(said["field"], "body", "{said}");
     }
     fs::write(&file, &whole[..whole.len() / 2]).expect("a file");
-    for words in [&["backup", "check", &file][..], &["restore", &file]] {
+    for words in [&["backup", "check", &file][..], &["restore", &file, "--yes"], &["restore", &file]] {
         assert_eq!(eldest(words).status.code(), Some(5), "{words:?}");
     }
     problem(
@@ -320,7 +358,7 @@ async fn very_many_documents() {
         .await;
     ends.store(true, Ordering::Relaxed);
     writing.await.expect("every write is taken");
-    done(&other, 1, &["restore", &file]).await;
+    done(&other, 1, &["restore", &file, "--yes"]).await;
     let kept = rows_of(&file);
     assert!(kept.len() >= DOCS && kept == rows_at(&other, 1).await, "{} rows", kept.len());
 }

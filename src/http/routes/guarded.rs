@@ -133,11 +133,7 @@ impl Unknown {
 }
 
 /// On whose behalf it is made.
-async fn known(
-    context: &Arc<Context>,
-    shown: Shown,
-    origin: Option<Origin>,
-) -> Result<Principal, Unknown> {
+async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> Result<Principal, Unknown> {
     match shown {
         Shown::Nothing => return Ok(context.guard.anonymous()),
         Shown::Right(principal) => return Ok(principal),

@@ -20,7 +20,8 @@ use crate::http::answer::{
 };
 use crate::http::peer::PeerEndpoint;
 use crate::http::request::{
-    Caller, Class, ConnectionTimeouts, Context, Seat, Shown, allow, has_dot_segments, host, is_preflight, no_memory, origin, preflight,
+    Caller, Class, ConnectionTimeouts, Context, Seat, Shown, allow, has_dot_segments, host, is_preflight,
+    no_memory, origin, preflight,
 };
 use crate::http::routes;
 use crate::wire::{Route, header};
