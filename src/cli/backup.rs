@@ -1,8 +1,8 @@
 //! `eldest backup`: the whole state as one file that `eldest restore` takes in again.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
@@ -22,8 +22,8 @@ Examples:
   eldest backup | gzip > prod.backup.gz
   eldest backup check prod.backup
 
-A file has its name only once all of it has come and been checked. What is no file (a device, a pipe, a link) is written to as it comes.
-`check` ends with 5 if one is damaged."
+A file has its name only once all of it has come and been checked. A device or a pipe is written to as it
+comes. `check` ends with 5 if one is damaged."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -56,18 +56,19 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
         return print(&serde_json::to_string(&head).unwrap_or_default());
     }
     let to = args.out.as_deref().filter(|path| *path != Path::new("-"));
-    let head = match to {
-        Some(path) if is_no_file(path) => {
-            let mut out = written_in_place(path).map_err(Failure::file(path))?;
-            args.take(&mut out, Failure::file(path)).await?
-        }
-        Some(path) => {
-            let mut draft = Draft::begin(path).map_err(Failure::file(path))?;
+    let path = to.unwrap_or(Path::new("-"));
+    let head = match to.map_or(Ok(Place::Stdout), Place::of).map_err(Failure::file(path))? {
+        Place::Stdout => args.take(&mut io::stdout(), Failure::output).await?,
+        Place::File(file) => {
+            let mut draft = Draft::begin(&file).map_err(Failure::file(path))?;
             let head = args.take(&mut draft, Failure::file(path)).await?;
             draft.keep().map_err(Failure::file(path))?;
             head
         }
-        None => args.take(&mut io::stdout(), Failure::output).await?,
+        Place::Device => {
+            let mut out = OpenOptions::new().write(true).open(path).map_err(Failure::file(path))?;
+            args.take(&mut out, Failure::file(path)).await?
+        }
     };
     let BackupHead { rows, cluster, index, node, .. } = head;
     note(&format!("{rows} rows of cluster {cluster} at index {index}, by node {node}"));
@@ -94,14 +95,29 @@ impl Args {
     }
 }
 
-/// A device, a pipe, a link: to rename a file there would replace it, and `/dev/stdout` would be gone for every program.
-fn is_no_file(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_file())
+/// Where a path leads.
+enum Place {
+    /// What this process writes to anyway. To open it anew would empty a file that it appends to.
+    Stdout,
+    /// A file that is there or will be. It is replaced by a rename, and a link to it stays.
+    File(PathBuf),
+    /// A device or a pipe. A rename would put a file in its place, and `/dev/null` would be gone for every program.
+    Device,
 }
 
-/// A backup holds all data, so a file that a link names, and that is not there yet, is for its owner alone.
-fn written_in_place(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+impl Place {
+    fn of(path: &Path) -> io::Result<Place> {
+        if fs::symlink_metadata(path).is_err() {
+            return Ok(Place::File(path.to_path_buf()));
+        }
+        // A link that leads nowhere is refused.
+        let found = fs::metadata(path)?;
+        let stdout = rustix::fs::fstat(io::stdout())?;
+        if (found.dev(), found.ino()) == (stdout.st_dev, stdout.st_ino) {
+            return Ok(Place::Stdout);
+        }
+        if found.is_file() { Ok(Place::File(fs::canonicalize(path)?)) } else { Ok(Place::Device) }
+    }
 }
 
 /// Reads all of it, and holds none of it.

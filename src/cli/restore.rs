@@ -17,8 +17,8 @@ use crate::client::{BodyPieces, CallError, Caller, Method, Request};
 
 /// Shown when it was not confirmed.
 const MEANING: &str = "\
-A restore replaces all documents, users, elections and votes of the cluster by those of the backup, at once and for every client. What was written
-since the backup is gone, but for what another backup has of it: `eldest backup --out FILE` takes one first.";
+A restore replaces all documents, users, elections and votes of the cluster by those of the backup, for every client at
+once. Whatever was written since the backup is lost. `eldest backup --out FILE` saves the present state first.";
 
 /// A node takes half an hour for the file to arrive, and at most an hour and a half for its steps.
 const WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
@@ -38,7 +38,7 @@ pub struct Args {
     /// As `eldest backup` wrote it
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Yes: replace all data
+    /// Yes: replace all data of the cluster
     #[arg(long)]
     yes: bool,
     /// Replace the data of a cluster that is not the one of the backup
@@ -57,10 +57,8 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     let path = format!("/v1/restore?other_cluster={}", args.other_cluster);
     let leader = leader(&caller, &args.target.url, &path).await?;
     let answer = caller.upload(&leader, &path, pieces(&args.file)?, WITHIN).await?;
-    if answer
-        .problem()
-        .is_some_and(|problem| problem.members.get("rule").is_some_and(|rule| rule == "other_cluster"))
-    {
+    let rule = answer.problem().and_then(|mut problem| problem.members.remove("rule"));
+    if rule.is_some_and(|rule| rule == "other_cluster") {
         note("to replace the data of another cluster all the same, say --other-cluster");
     }
     let done = json(&answer.taken()?)?;

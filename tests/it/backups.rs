@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, Plan, Raw, Rng, eldest, problem, wait_for, watch_for};
+use crate::harness::{Answer, Call, Cluster, Plan, Raw, Rng, bounded, eldest, problem, wait_for, watch_for};
 
 /// No answer takes so long, not even from a debug build on a busy machine: a test fails by it and measures nothing by it.
 const LONG: Duration = Duration::from_secs(600);
@@ -185,20 +185,36 @@ async fn what_is_no_file_is_written_to_and_stays_what_it_is() {
     assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
     assert_eq!(rows_of(&linked.display().to_string()), rows_of(&file));
 
-    let reader = pipe.clone();
-    let read = tokio::task::spawn_blocking(move || fs::read_to_string(reader).expect("text"));
+    // It ends by itself if nobody ever writes.
+    let mut reader = std::process::Command::new("timeout");
+    let reader = reader.args(["600", "cat"]).arg(&pipe).stdout(std::process::Stdio::piped());
+    let reader = reader.spawn().expect("timeout and cat");
     done(&cluster, 1, &["backup", "--out", &pipe.display().to_string()]).await;
-    assert_eq!(rows(&read.await.expect("it ends")), rows_of(&file));
+    let read = reader.wait_with_output().expect("it ends").stdout;
+    assert_eq!(rows(&String::from_utf8(read).expect("text")), rows_of(&file));
     assert!(std::os::unix::fs::FileTypeExt::is_fifo(
         &fs::symlink_metadata(&pipe).expect("it is there").file_type()
     ));
 
     let said = done(&cluster, 1, &["backup", "--out", "/proc/self/fd/1"]).await;
     assert_eq!(rows(&said), rows_of(&file));
+    let log = path("log");
+    fs::write(&log, "before\n").expect("a file");
+    let append = fs::OpenOptions::new().append(true).open(&log).expect("a file");
+    let url = cluster.node(1).url();
+    let appended = bounded().args(["backup", "--out", "/dev/stdout", "--url", &url]).stdout(append).status();
+    assert!(appended.expect("the binary runs").success());
+    assert!(fs::read_to_string(&log).expect("text").starts_with("before\neldest-backup "), "it was emptied");
+
+    // What was there stays when there is no backup to put in its place.
+    let words = ["backup", "--out", &link.display().to_string(), "--url", "http://127.0.0.1:1"];
+    assert!(!eldest(&words).status.success());
+    assert_eq!(rows_of(&linked.display().to_string()), rows_of(&file));
     let full = path("full");
     std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
     let refused = command(&cluster, 1, &["backup", "--out", &full.display().to_string()]).await;
     assert!(!refused.status.success(), "a device that is full takes nothing");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("No space left"), "{refused:?}");
     assert!(fs::symlink_metadata(&full).expect("it is there").is_symlink());
 }
 

@@ -1,6 +1,10 @@
 //! A disk is replaced: the node comes back empty, and counts for nothing until the others have let it in.
 
-use crate::harness::{Call, Cluster, Plan, problem, wait_for};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::harness::{Call, Cluster, Plan, eldest, problem, wait_for};
 
 #[tokio::test]
 async fn a_wiped_node_rejoins_and_then_carries_its_part() {
@@ -91,4 +95,47 @@ async fn a_cluster_does_not_form_without_all_its_nodes() {
     cluster.ready().await;
     cluster.write_doc("a", 2).await;
     assert_eq!(cluster.read_doc(3, "a", "linear").await, Some(2));
+}
+
+/// Whoever names the wrong directory finds it as it was: its names, and who may read it.
+#[tokio::test]
+async fn a_directory_that_is_refused_stays_as_it_is() {
+    let cluster = Cluster::of(1).await;
+    cluster.write_doc("k", 1).await;
+    cluster.term(1).await;
+    let topology = cluster.folder().join("other.json");
+    fs::write(&topology, cluster.topology().called("other").text(1)).expect("a file");
+    let foreign = cluster.folder().join("foreign");
+    fs::create_dir(&foreign).expect("a folder");
+    fs::write(foreign.join("report.txt"), "kept").expect("a file");
+    for (dir, why) in [(&cluster.node(1).data, "belongs to cluster"), (&foreign, "report.txt")] {
+        open_to_others(dir);
+        let before = state_of(dir);
+        let [data, topology] = [dir, &topology].map(|path| path.display().to_string());
+        let refused = eldest(&["serve", "--topology", &topology, "--node", "1", "--data", &data]);
+        let said = String::from_utf8_lossy(&refused.stderr).to_string();
+        assert!(!refused.status.success() && said.contains(why), "{refused:?}");
+        assert_eq!(state_of(dir), before);
+    }
+}
+
+fn open_to_others(path: &Path) {
+    let mode = if path.is_dir() { 0o755 } else { 0o644 };
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    below(path).iter().for_each(|inner| open_to_others(inner));
+}
+
+/// Every path with its mode and length.
+fn state_of(path: &Path) -> Vec<String> {
+    let metadata = fs::metadata(path).expect("it is there");
+    let own = format!("{} {:o} {}", path.display(), metadata.permissions().mode(), metadata.len());
+    let inner = below(path).into_iter().flat_map(|inner| state_of(&inner));
+    [own].into_iter().chain(inner).collect()
+}
+
+fn below(path: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
 }

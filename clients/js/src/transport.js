@@ -256,7 +256,14 @@ export class Transport {
 }
 
 /** What an answer tells: `answer`, `problem` (final), `refused` (surely not applied) or `lost` (unknown). */
+/** Whoever is redirected would take its token to a host that nobody named. Under a browser such an answer has no status. */
+const redirects = ({ type, status }) => type === 'opaqueredirect' || (status >= 300 && status < 400 && status !== 304);
+
 async function read(response, request) {
+  if (redirects(response)) {
+    response.body?.cancel().catch(() => {});
+    throw new BadAnswer(`${request.method} ${request.target}: a redirection, which is not followed; name the nodes themselves`);
+  }
   const text = await bounded(response);
   const { status, headers } = response;
   let body = null;

@@ -143,9 +143,10 @@ function parsed(text, type) {
   return text === '' ? null : JSON.parse(text);
 }
 
-function answer(response, { status, body, headers = {} }) {
+function answer(response, { status, body, text, headers = {} }) {
   const type = status >= 400 ? 'application/problem+json' : 'application/json';
   response.writeHead(status, { 'content-type': type, ...headers });
+  if (text !== undefined) return response.end(text);
   if (headers['content-type'] === LINES) return response.end(body.map((line) => `${JSON.stringify(line)}\n`).join(''));
   response.end(body === undefined ? '' : JSON.stringify(body));
 }

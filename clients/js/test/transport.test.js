@@ -48,17 +48,19 @@ test('504 is an unknown outcome: again with the same key', async (t) => {
 });
 
 test('a slow node is given up after the time of an attempt', async (t) => {
-  const { cluster, client } = await fake(t, 2, { attemptTimeoutMs: 50 });
+  const { cluster, client } = await fake(t, 2, { attemptTimeoutMs: 500 });
   cluster.fault = (call) => (call.node === 0 ? 'silent' : undefined);
   await client.docs.put('a', 1);
-  assert.equal(cluster.calls[0].key, cluster.calls[1].key);
+  // On a busy machine an attempt can be over before its node has read the call, so that there are more attempts, or fewer calls.
+  assert.equal(new Set(cluster.calls.map((call) => call.key)).size, 1);
   assert.equal(client.node, cluster.urls[1]);
 });
 
 test('a redirection is not followed: what is secret goes to nobody who was not named', async (t) => {
   const [{ cluster, client }, elsewhere] = [await fake(t), await fake(t)];
   for (const status of [301, 302, 303, 307, 308]) {
-    cluster.fault = (call) => ({ status, headers: { location: elsewhere.cluster.urls[0] + call.path } });
+    const headers = (call) => ({ location: elsewhere.cluster.urls[0] + call.path, 'content-type': 'text/html' });
+    cluster.fault = (call) => ({ status, headers: headers(call), text: '<html>moved' });
     await assert.rejects(client.docs.put('a', 1), BadAnswer);
     await assert.rejects(client.docs.get('a'), BadAnswer);
   }

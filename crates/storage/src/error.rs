@@ -45,7 +45,7 @@ pub enum StorageError {
         dir: PathBuf,
         found: String,
     },
-    /// Somebody else's files are here, and nothing of a node.
+    /// There is no identity here, but a file that no node writes.
     Foreign {
         dir: PathBuf,
         found: String,
@@ -119,7 +119,8 @@ impl fmt::Display for StorageError {
             ),
             StorageError::Foreign { dir, found } => write!(
                 f,
-                "{} is no data directory of a node, and has other files ({found}): give an empty or a new directory as --data",
+                "{} has no file \"identity\", and holds files that no node writes, such as {found}: give an empty or a new directory \
+                 as --data; if a node's data is there, restore that file",
                 dir.display()
             ),
             StorageError::InUse { path } => {

@@ -21,11 +21,11 @@ const FORMAT_WITH_CHECKSUM: u32 = 2;
 /// What stands in the place of the checksum while it is counted.
 const UNCOUNTED: &str = "00000000";
 
-/// What is in a new file system.
+/// A new file system has this directory.
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
 
 /// What a node keeps beside its identity. One of these without it is a directory of which something was lost.
-const BELONGINGS: [&str; 4] = ["log", "snapshots", "vote", "quarantine"];
+const BELONGINGS: [&str; 6] = ["log", "snapshots", "vote", "quarantine", "chronicle", "roles"];
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -160,19 +160,19 @@ pub fn draw_incarnation(files: &Files) -> Result<Incarnation, StorageError> {
     Ok(Incarnation(files.draw()?))
 }
 
-/// The directory is new, or has nothing in it but what a node leaves there that has died before it had an identity.
+/// The directory is new, or a node died in it before it wrote its identity. It may have left its lock and half an identity.
 fn nothing_kept(files: &Files, dir: &Path) -> Result<(), StorageError> {
     let names = files.names_if_there(dir)?;
-    let some = |is: &dyn Fn(&str) -> bool| -> Vec<&str> {
-        names.iter().map(String::as_str).filter(|name| is(name)).collect()
-    };
-    let lost = some(&|name| BELONGINGS.contains(&name));
+    let names = || names.iter().map(String::as_str);
+    let is_hidden = |name: &str| name.starts_with('.');
+    if let Some(foreign) =
+        names().find(|name| !NAMES.contains(name) && *name != OF_THE_FILE_SYSTEM && !is_hidden(name))
+    {
+        return Err(StorageError::Foreign { dir: dir.to_path_buf(), found: foreign.to_string() });
+    }
+    let lost: Vec<&str> = names().filter(|name| BELONGINGS.contains(name)).collect();
     if !lost.is_empty() {
         return Err(StorageError::NoIdentity { dir: dir.to_path_buf(), found: lost.join(", ") });
-    }
-    let foreign = some(&|name| !NAMES.contains(&name) && name != OF_THE_FILE_SYSTEM);
-    if !foreign.is_empty() {
-        return Err(StorageError::Foreign { dir: dir.to_path_buf(), found: foreign.join(", ") });
     }
     Ok(())
 }

@@ -66,11 +66,11 @@ pub struct Opened {
 pub fn open(options: &Options) -> Result<Opened> {
     let (files, dir) = (&options.files, &options.dir);
     let identity = || Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy);
-    // Nothing is touched in a directory that is somebody else's.
+    // A directory that is not this node's stays as it is.
     identity()?;
     files.make_dirs(dir)?;
     let lock = lock(files, dir)?;
-    // Another process may have been quicker to begin here.
+    // Another process may have written one before the lock was taken.
     let identity = identity()?;
     let copied = identity.as_ref().is_some_and(|read| read.copied);
     let identity = match identity {

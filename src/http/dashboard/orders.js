@@ -55,7 +55,7 @@ export function backups() {
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   });
   return {
-    element: h("div", {}, place, h("h3", {}, "A backup now"), h("p", {}, "The whole state, as one text. To take one in again: eldest restore FILE."),
+    element: h("div", {}, place, h("h3", {}, "A backup now"), h("p", {}, "The whole state, as one text. To take one in again: eldest restore FILE --yes."),
       button("Download a backup", download), said),
     every: 5000,
     async load() {

@@ -1,7 +1,7 @@
 //! The audit log: who gave which order, and whose credential was refused, in lines of JSON.
 //!
-//! An order has two lines: one before anything is done about it, and one with its outcome. A caller that hangs up in between has the
-//! second line, too.
+//! An order has two lines: one before the node does anything about it, and one with its outcome. If the connection ends in
+//! between, the second line says so.
 //!
 //! A thread of its own writes the lines; no call waits for it. What does not fit into its queue is counted, and the next line says how
 //! many are missing. No line has a secret in it: it says who called, not what was shown.
@@ -42,14 +42,14 @@ pub fn audit() -> (Audit, SyncSender<AuditMessage>, Receiver<AuditMessage>) {
     (Audit { lines: Some(lines.clone()), dropped: AtomicU64::new(0) }, lines, written)
 }
 
-/// A call that may be told of. The guard of its route says whose it is, the front how it has ended.
+/// A call that may get lines. The guard of its route says whose call it is, and the front says how it ended.
 #[derive(Debug)]
 pub struct Entry {
     node: NodeId,
     request_id: String,
     method: Method,
     path: String,
-    /// Set for a call that is told of.
+    /// Set for a call that gets lines.
     judged: OnceLock<(Who, Option<Origin>)>,
 }
 
@@ -64,12 +64,12 @@ pub enum Stage<'a> {
         /// Of the record that it made.
         index: Option<&'a HeaderValue>,
     },
-    /// The caller has hung up before it was answered. What it has asked for may have happened, and may still happen.
+    /// The connection ended before the answer. The order may have happened, or may still happen.
     CallerGone,
 }
 
 impl Audit {
-    /// None where nobody wants to read it.
+    /// None if the node keeps no audit log.
     pub fn entry(&self, node: NodeId, request_id: &HeaderValue, request: &Request) -> Option<Arc<Entry>> {
         self.lines.is_some().then(|| {
             Arc::new(Entry {
@@ -82,7 +82,7 @@ impl Audit {
         })
     }
 
-    /// Nothing, if the guard did not say that it is a call to tell of.
+    /// Writes nothing for a call that no guard has judged.
     pub fn tell(&self, at: WallTime, entry: &Entry, stage: Stage) {
         let (Some(lines), Some(judged)) = (&self.lines, entry.judged.get()) else { return };
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Audit {
 
 impl Entry {
     pub fn judge(&self, who: Who, origin: Option<Origin>) {
-        // A call passes one guard.
+        // A call passes one guard, so nobody sets it twice.
         let _ = self.judged.set((who, origin));
     }
 

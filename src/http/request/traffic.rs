@@ -91,10 +91,14 @@ impl Counted {
 impl Traffic {
     /// An answer has begun: how long streams go on is not counted.
     pub fn answered(&self, call: &Counted, status: u16) {
+        self.count(call, status);
+        self.routes[call.route].took.observe(call.began.elapsed());
+    }
+
+    /// A call that has ended, with an answer or without one.
+    pub fn count(&self, call: &Counted, status: u16) {
         let status = STATUSES.iter().position(|known| *known == status).unwrap_or(STATUSES.len() - 1);
-        let route = &self.routes[call.route];
-        route.answers[status].add(1);
-        route.took.observe(call.began.elapsed());
+        self.routes[call.route].answers[status].add(1);
     }
 
     pub fn refused(&self, code: &'static str) {

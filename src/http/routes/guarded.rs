@@ -65,7 +65,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     if need == Need::Nothing {
         return next.run(request).await;
     }
-    // Where an audit log is kept.
+    // None if the node keeps no audit log.
     let entry: Option<Arc<Entry>> = request.extensions().get().cloned();
     let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
     let principal = match known(&context, shown, origin).await {
@@ -81,7 +81,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     let is_order = match judged {
         Ok(asked) => asked == Asked::Order,
         Err(problem) => {
-            // Of an address as many are told of as of wrong credentials.
+            // One address gets as many lines for these as for wrong credentials.
             if !principal.is_anonymous() && context.denied.add(origin, Instant::now()) {
                 judge(&principal.who);
             }
@@ -119,10 +119,10 @@ async fn while_it_is_good(
     }
 }
 
-/// What is answered to a call on whose behalf nobody can be named.
+/// The answer to a call whose caller is not known.
 struct Unknown {
     answer: Response<Body>,
-    /// The credential is wrong, and not one too many.
+    /// Its credential is wrong, and the audit log has a line of it.
     counts: bool,
 }
 
@@ -132,7 +132,7 @@ impl Unknown {
     }
 }
 
-/// On whose behalf it is made.
+/// Who makes the call.
 async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> Result<Principal, Unknown> {
     match shown {
         Shown::Nothing => return Ok(context.guard.anonymous()),

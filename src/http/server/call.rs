@@ -1,7 +1,7 @@
-//! What is told of a client's call: in the audit log, the counters, the log, and the collector of spans.
+//! Reports a client's call to the audit log, the counters, the log, and the collector of spans.
 //!
-//! A caller may hang up at any time, and its call is then dropped wherever it waits. What it has asked for may have happened by then.
-//! So the end of a call is told of by whatever ends it, an answer or the drop.
+//! A caller may hang up at any time. Its call is then dropped wherever it waits, though the order may already be in the log. So
+//! a call reports its end when it is answered or when it is dropped.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use crate::http::answer::{INDEX, Problem};
 use crate::http::request::{Context, Counted, Entry, Stage};
 use crate::http::spans::{Span, TRACEPARENT, TraceContext};
 
-/// What counters, the log and spans have for the status of a call whose caller has hung up, as nginx has it.
+/// The status in counters, the log and spans of a call whose connection ended before the answer. nginx has the same one.
 const CALLER_GONE: StatusCode = match StatusCode::from_u16(499) {
     Ok(status) => status,
     Err(_) => panic!("499 is a status"),
@@ -27,15 +27,15 @@ pub struct Call {
     method: Method,
     uri: Uri,
     counted: Counted,
-    /// Where an audit log is kept.
+    /// None if the node keeps no audit log.
     entry: Option<Arc<Entry>>,
-    /// Where a collector wants a span and the caller does not say no.
+    /// None if no collector is set, or if the caller wants no trace.
     traced: Option<(TraceContext, SystemTime)>,
     is_answered: bool,
 }
 
 impl Call {
-    /// The guard of the route finds the call's entry of the audit log in the request.
+    /// Puts the entry of the audit log into the request, where the guard of the route finds it.
     pub fn begin(request: &mut Request, context: &Arc<Context>, id: &HeaderValue) -> Call {
         let entry = context.audit.entry(context.me(), id, request);
         if let Some(entry) = &entry {
@@ -60,6 +60,7 @@ impl Call {
 
     pub fn answered(mut self, response: &Response<Body>, code: Option<&'static str>) {
         self.is_answered = true;
+        self.context.traffic.answered(&self.counted, response.status().as_u16());
         let (status, index) = (response.status(), response.headers().get(INDEX));
         self.tell(status, Stage::Answered { status, code, index });
     }
@@ -70,7 +71,6 @@ impl Call {
         if let Some(entry) = &self.entry {
             context.audit.tell(context.handle.wall(), entry, stage);
         }
-        context.traffic.answered(counted, status.as_u16());
         let took_us = counted.took().as_micros() as u64;
         tracing::debug!(%method, path, status = status.as_u16(), took_us, request_id = self.id(), "call");
         if let Some((of, began)) = self.traced {
@@ -95,12 +95,14 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.is_answered {
+            // How long it took says nothing of how fast this node answers.
+            self.context.traffic.count(&self.counted, CALLER_GONE.as_u16());
             self.tell(CALLER_GONE, Stage::CallerGone);
         }
     }
 }
 
-/// What is called for this call, is called under this span.
+/// Calls to other nodes for this call carry the span's header.
 fn traced(request: &mut Request, context: &Context) -> Option<(TraceContext, SystemTime)> {
     if !context.spans.are_wanted() {
         return None;

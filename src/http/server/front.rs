@@ -67,12 +67,16 @@ impl Front {
             Ok(page) => (page, self.admitted(request).await),
             Err(problem) => (None, problem.into_response()),
         };
-        let problem = response.extensions_mut().remove::<Problem>();
+        let mut problem = response.extensions_mut().remove::<Problem>();
         if let Some(problem) = &problem {
             call.refused(response.status(), problem);
             response = self.render(problem, &response, &id);
         }
-        response = reader.account(response).unwrap_or_else(|problem| self.render(&problem, &empty(), &id));
+        response = reader.account(response).unwrap_or_else(|denied| {
+            let response = self.render(&denied, &empty(), &id);
+            problem = Some(denied);
+            response
+        });
         call.answered(&response, problem.map(|problem| problem.code().name()));
         complete(response.headers_mut(), &self.context, id);
         if let Some(page) = page {
