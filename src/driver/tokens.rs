@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::store::{Store, Token, TokenId};
+use crate::types::WallTime;
 
 /// More than there can be.
 const ALL: usize = usize::MAX;
@@ -29,6 +30,15 @@ impl Tokens {
             if page.next.is_none() {
                 return Some(Tokens { digest, by_id });
             }
+        }
+    }
+
+    /// Whether whoever was let in by this token still is; if not, why.
+    pub fn judge(&self, id: TokenId, now: WallTime) -> Result<(), &'static str> {
+        match self.by_id.get(&id) {
+            None => Err("the token was revoked"),
+            Some(token) if token.has_ended(now) => Err("the token has ended"),
+            Some(_) => Ok(()),
         }
     }
 

@@ -222,6 +222,113 @@ async fn a_role_held_by_a_stream_is_free_once_its_token_is_revoked() {
     }
 }
 
+/// Rights are judged again when the last byte has come. All of it arrives before the revocation but that byte.
+#[tokio::test]
+async fn what_is_still_arriving_when_its_token_is_revoked_changes_nothing() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let passing_on = follower(&cluster).await;
+    let leader = wait_for("a leader", async || {
+        let leads = async |id| cluster.answer(id, Call::get("/leader")).await.ok();
+        for id in cluster.others(passing_on) {
+            if leads(id).await {
+                return Some(id);
+            }
+        }
+        None
+    })
+    .await;
+    let kept = by(Call::put("/v1/docs/kept").raw_json("\"by all\""), ADMIN);
+    cluster.answer(leader, kept).await.expect(201);
+    let backup = cluster.answer(leader, by(Call::get("/v1/backup"), ADMIN)).await.expect(200).text();
+    cluster.answer(leader, by(Call::put("/v1/docs/later").raw_json("1"), ADMIN)).await.expect(201);
+    let command = json!({"storage_cmd": "PutDoc", "payload": {"key": "slow", "value": 1}}).to_string();
+    for (method, path, kind, body) in [
+        ("PUT", "/v1/docs/slow", "application/json", "\"late\""),
+        ("POST", "/v1/commands", "application/json", &command),
+        (
+            "POST",
+            "/v1/roles/slow/acquire",
+            "application/json",
+            r#"{"instance_id": "late", "ttl_ms": 600000}"#,
+        ),
+        ("POST", "/service_down", "application/json", "{}"),
+        ("POST", "/override_all_data", "application/json", r#"{"docs": [{"key": "slow", "value": 1}]}"#),
+        ("POST", "/v1/restore", "text/plain", &backup),
+    ] {
+        let nodes = if path.contains("restore") || path.contains("override") {
+            vec![leader]
+        } else {
+            vec![leader, passing_on]
+        };
+        for node in nodes {
+            // A machine that takes seconds for a revocation has given the slow body up before: then it is tried again.
+            wait_for("a body in time that is refused", async || {
+                let (id, token) = create(&cluster, node, &["order", "read,write *"], None).await;
+                let mut caller = Raw::connect(cluster.node(node)).await;
+                let head = format!(
+                    "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+                     content-type: {kind}\r\ncontent-length: {}\r\nexpect: 100-continue\r\n\r\n",
+                    body.len()
+                );
+                caller.send(head.as_bytes()).await;
+                assert_eq!(
+                    caller.read_line().await,
+                    "HTTP/1.1 100 Continue",
+                    "the call is judged, and its body is read"
+                );
+                assert_eq!(caller.read_line().await, "");
+                let (most, last) = body.as_bytes().split_at(body.len() - 1);
+                caller.send(most).await;
+                revoke(&cluster, node, &id).await;
+                wait_for("the node refuses", async || {
+                    (put(&cluster, node, &token).await.status == 401).then_some(())
+                })
+                .await;
+                caller.send(last).await;
+                match &*caller.read_line().await {
+                    "HTTP/1.1 401 Unauthorized" => Some(()),
+                    "HTTP/1.1 408 Request Timeout" => None,
+                    other => panic!("{method} {path} at node {node}: {other}"),
+                }
+            })
+            .await;
+        }
+    }
+    let docs = cluster.answer(leader, by(Call::get("/v1/docs"), ADMIN)).await.expect(200).text();
+    assert!(docs.contains("kept") && docs.contains("later") && !docs.contains("slow"), "{docs}");
+    assert_eq!(holder(&cluster, "slow").await, Value::Null);
+}
+
+#[tokio::test]
+async fn each_token_has_idempotency_keys_of_its_own() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let (_, first) = create(&cluster, 1, &["read,write docs"], None).await;
+    let (_, second) = create(&cluster, 1, &["read,write docs"], None).await;
+    let keyed = |key: &str, value: &str, token: &str| {
+        by(Call::put(format!("/v1/docs/{key}")).raw_json(value), token).header("idempotency-key", "job-1")
+    };
+    let line = |key: &str| {
+        let put =
+            json!({"storage_cmd": "PutDoc", "payload": {"key": key, "value": 1}, "idempotency_key": "job-2"});
+        format!("{put}\n")
+    };
+    let streamed = async |node, key: &str, token: &str| {
+        let lines = by(Call::post("/v1/commands").body(line(key)), token);
+        let lines = lines.header("content-type", "application/x-ndjson");
+        let answer = cluster.answer(node, lines).await.expect(200).text();
+        serde_json::from_str::<Value>(&answer).expect("one line")
+    };
+    for (node, token, own) in [(1, &*first, "a"), (2, &*second, "b"), (3, ADMIN, "c")] {
+        cluster.answer(node, keyed(own, "1", token)).await.expect(201);
+        let again = cluster.answer(node % 3 + 1, keyed(own, "1", token)).await.expect(201);
+        assert_eq!(again.header("idempotency-replayed"), Some("true"));
+        problem(&cluster.answer(node, keyed(own, "2", token)).await, 422, "idempotency_key_reused");
+        let said = streamed(node, &format!("s{own}"), token).await;
+        assert!(said["index"].is_u64(), "{said}");
+        assert_eq!(streamed(node, "another", token).await["code"], "idempotency_key_reused");
+    }
+}
+
 #[tokio::test]
 async fn an_operator_removes_a_process_that_has_a_secret() {
     let cluster = Plan::new(3).config(&closed("")).start().await;

@@ -14,8 +14,9 @@ use crate::driver::Verdicts;
 use crate::driver::api::{Denied, Written};
 use crate::http::answer::{Code, Failure, NOT_TAKEN, Problem, REQUEST_ID, outcome_unknown, push_command};
 use crate::http::request::{
-    Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, Kind, line, principal, read_body, who,
+    Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, KeyOwner, Kind, line, principal, read_body,
 };
+use crate::store::Command;
 
 /// What another node says of a chunk: its lines' results, or problems that name their fields.
 const ANSWER_MOST: usize = 16 << 20;
@@ -56,7 +57,7 @@ pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk
             Err(problem) => {
                 let until = Instant::now() + DOUBT_MOST;
                 for (number, text) in chunk.lines() {
-                    let problem = doubted(context, text, problem.clone(), until).await;
+                    let problem = doubted(context, head, text, problem.clone(), until).await;
                     decided.say_problem(context, head, problem, number);
                 }
                 chunk.len()
@@ -101,11 +102,14 @@ pub struct Proposed {
 impl Proposed {
     /// Before whatever is proposed once this has returned.
     pub async fn new(context: &Context, head: &Parts, chunk: &Chunk) -> Proposed {
-        let (who, principal) = (who(head), principal(head));
+        let (owner, principal) = (KeyOwner::of(head), principal(head));
+        let still_let_in = context.is_still_let_in(&principal);
         let (mut writes, mut wrong) = (Vec::with_capacity(chunk.len()), Vec::new());
         for (place, (_, text)) in chunk.lines().enumerate() {
-            let line = line(text, who);
-            match line.and_then(|write| principal.check_command(&write.0).map(|()| write)) {
+            let line = line(text, &owner);
+            let may =
+                |command: &Command| still_let_in.clone().and_then(|()| principal.check_command(command));
+            match line.and_then(|write| may(&write.0).map(|()| write)) {
                 Ok(write) => writes.push(write),
                 Err(problem) => wrong.push((place, problem)),
             }
@@ -147,11 +151,11 @@ fn is_of_leadership(denied: &Denied) -> bool {
 }
 
 /// A refusal says: surely not applied. Of a line with a key that is not true if an earlier attempt may yet be (P15).
-async fn doubted(context: &Context, text: &[u8], problem: Problem, until: Instant) -> Problem {
+async fn doubted(context: &Context, head: &Parts, text: &[u8], problem: Problem, until: Instant) -> Problem {
     if !matches!(problem.code().status().as_u16(), 429 | 503) {
         return problem;
     }
-    let Ok((_, Some(call))) = line(text, 0) else { return problem };
+    let Ok((_, Some(call))) = line(text, &KeyOwner::of(head)) else { return problem };
     match timeout_at(until, context.handle.may_have_been(call)).await.unwrap_or(true) {
         true => outcome_unknown("an earlier attempt of this line has reached a log"),
         false => problem,
@@ -209,7 +213,7 @@ impl Decided {
             match verdict {
                 Ok(written) => self.say_written(&written),
                 Err(failure) => {
-                    let problem = doubted(context, text, failure.into(), until).await;
+                    let problem = doubted(context, head, text, failure.into(), until).await;
                     self.say_problem(context, head, problem, number);
                 }
             }

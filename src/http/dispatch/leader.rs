@@ -112,7 +112,7 @@ where
         let attempt = Instant::now();
         let denied = match context.other_leader() {
             Some(leader) => Denied::NotLeader { leader },
-            None => match timeout_at(request.deadline, local()).await {
+            None => match timeout_at(request.deadline, still_let_in(context, request, &local)).await {
                 Ok(Ok(done)) => return Ok(Settled::Here(done)),
                 Ok(Err(Failure::Denied(denied))) => denied,
                 Ok(Err(Failure::Problem(problem))) => return Err(problem),
@@ -147,6 +147,16 @@ where
         };
         leadership_change(context).await;
     }
+}
+
+/// A call may have waited for a leader: its caller is judged again before anything is done.
+async fn still_let_in<T, H, F>(context: &Context, request: &ClientRequest, local: &H) -> Result<T, Failure>
+where
+    H: Fn() -> F,
+    F: Future<Output = Result<T, Failure>>,
+{
+    context.is_still_let_in(&request.principal())?;
+    local().await
 }
 
 /// Whether another leader may be asked, too. In available mode the first may have taken it on a side of its own, and what two sides take

@@ -127,6 +127,14 @@ impl Principal {
         self.grants.as_ref().is_none_or(Grants::may_order)
     }
 
+    /// The client's token by which it was let in.
+    pub fn token(&self) -> Option<TokenId> {
+        match self.who {
+            Who::Token { id, .. } => Some(id),
+            Who::Anonymous | Who::Admin | Who::Unknown => None,
+        }
+    }
+
     pub fn is_anonymous(&self) -> bool {
         self.who == Who::Anonymous
     }

@@ -132,6 +132,7 @@ impl FromRequest<Arc<Context>> for ClientRequest {
         let whole_by = now + limits.body_timeout.min(limits.request_timeout);
         let caller = parts.extensions.get::<Arc<Caller>>();
         let (body, held) = body::read_held(body, limits.body_bytes, whole_by, caller).await?;
+        context.is_still_let_in(&principal(&parts))?;
         if let Some(held) = held {
             // For as long as anybody has the request, whole or its head.
             parts.extensions.insert(Arc::new(held));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::body::{object, raw};
-use super::headers::call_of_line;
+use super::headers::{KeyOwner, call_of_line};
 use crate::http::answer::Problem;
 use crate::store::{BadCommand, Command};
 use crate::types::Call;
@@ -44,7 +44,7 @@ pub fn command(body: &[u8]) -> Result<Command, Problem> {
 }
 
 /// The same with the key that the line names. A line that is told from another by its key is the same text each time.
-pub fn line(text: &[u8], who: u32) -> Result<(Command, Option<Call>), Problem> {
+pub fn line(text: &[u8], owner: &KeyOwner) -> Result<(Command, Option<Call>), Problem> {
     let text = text.trim_ascii();
     if text.first() == Some(&b'[') {
         return Ok((named(Command::parse_batch(raw(text)?)?)?, None));
@@ -57,7 +57,7 @@ pub fn line(text: &[u8], who: u32) -> Result<(Command, Option<Call>), Problem> {
             object(text)?
         }
     };
-    let call = line.idempotency_key.as_deref().map(|key| call_of_line(key, text, who)).transpose()?;
+    let call = line.idempotency_key.as_deref().map(|key| call_of_line(key, text, owner)).transpose()?;
     Ok((operation(line.storage_cmd.as_deref(), line.payload)?, call))
 }
 

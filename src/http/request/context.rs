@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::admission::Admission;
 use super::audit::Audit;
-use super::auth::{Guard, Shown};
+use super::auth::{Guard, Principal, Shown};
 use super::callers::Callers;
 use super::handshakes::FailedHandshakes;
 use super::long_reads::LongReads;
@@ -22,7 +22,7 @@ use super::traffic::Traffic;
 use super::web::Web;
 use crate::config::HttpLimits;
 use crate::driver::{Handle, Setup};
-use crate::http::answer::{Code, Problem, Surroundings};
+use crate::http::answer::{Code, Problem, Surroundings, unauthorized};
 use crate::http::spans::Spans;
 use crate::protocol::Timing;
 use crate::types::NodeId;
@@ -142,6 +142,12 @@ impl Context {
             return Shown::Nothing;
         }
         self.guard.look(headers, &self.handle.tokens(), self.handle.wall())
+    }
+
+    /// Judges a caller again, where its call is about to take effect: a body may come slowly, and a token may be revoked meanwhile (P56).
+    pub fn is_still_let_in(&self, principal: &Principal) -> Result<(), Problem> {
+        let Some(id) = principal.token() else { return Ok(()) };
+        self.handle.tokens().judge(id, self.handle.wall()).map_err(unauthorized)
     }
 
     pub fn me(&self) -> NodeId {

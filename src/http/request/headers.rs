@@ -8,6 +8,7 @@ use axum::http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 
+use super::auth::{Principal, Who};
 use super::seats::Admitted;
 use super::url::decode;
 use crate::http::answer::{Code, Problem};
@@ -152,14 +153,35 @@ pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<Call>, Probl
         let detail = format!("send one Idempotency-Key of 1 to {KEY_MOST} printable ASCII characters");
         return Err(Problem::field("Idempotency-Key", detail));
     }
-    Ok(Some(Call { key: hash(&[key]), body: hash_of_call(parts, body), who: who(parts) }))
+    Ok(Some(KeyOwner::of(parts).call(key, hash_of_call(parts, body))))
 }
 
-/// Who calls, as a number that is the same on every node; zero where that is not known. What others remember of idempotency keys is
-/// shared out by it (P52).
-pub fn who(parts: &Parts) -> u32 {
-    let origin = parts.extensions.get::<Admitted>().and_then(|admitted| admitted.origin);
-    origin.map_or(0, |origin| hash(&[b"who", origin.address().to_string().as_bytes()]) as u32)
+/// Whose an idempotency key is: each principal has keys of its own, so that nobody uses up or finds out another's (P52). It is the same
+/// on every node.
+#[derive(Clone, Debug)]
+pub struct KeyOwner {
+    /// The room for keys is shared out by addresses; zero where the address is not known.
+    address: u32,
+    principal: Who,
+}
+
+impl KeyOwner {
+    pub fn of(parts: &Parts) -> KeyOwner {
+        let origin = parts.extensions.get::<Admitted>().and_then(|admitted| admitted.origin);
+        let address = origin.map(|origin| hash(&[b"who", origin.address().to_string().as_bytes()]) as u32);
+        let principal =
+            parts.extensions.get().map_or(Who::Anonymous, |principal: &Principal| principal.who.clone());
+        KeyOwner { address: address.unwrap_or_default(), principal }
+    }
+
+    fn call(&self, key: &[u8], body: u64) -> Call {
+        let key = match &self.principal {
+            Who::Anonymous | Who::Unknown => hash(&[key]),
+            Who::Admin => hash(&[key, b"admin"]),
+            Who::Token { id, .. } => hash(&[key, b"token", &id.0.to_le_bytes()]),
+        };
+        Call { key, body, who: self.address }
+    }
 }
 
 fn is_key(key: &[u8]) -> bool {
@@ -168,13 +190,12 @@ fn is_key(key: &[u8]) -> bool {
 }
 
 /// A line of a stream of commands names its key itself, and is known again by its text.
-pub fn call_of_line(key: &str, text: &[u8], who: u32) -> Result<Call, Problem> {
+pub fn call_of_line(key: &str, text: &[u8], owner: &KeyOwner) -> Result<Call, Problem> {
     if !is_key(key.as_bytes()) {
         let detail = format!("write 1 to {KEY_MOST} printable ASCII characters");
         return Err(Problem::field("idempotency_key", detail));
     }
-    let body = hash(&[b"line of /v1/commands", text]) as u64;
-    Ok(Call { key: hash(&[key.as_bytes()]), body, who })
+    Ok(owner.call(key.as_bytes(), hash(&[b"line of /v1/commands", text]) as u64))
 }
 
 /// The path is decoded first: on its way through another node its percent signs may have changed.
@@ -210,6 +231,7 @@ mod tests {
     use axum::http::Request;
 
     use super::*;
+    use crate::store::TokenId;
 
     fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
         let pairs = pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
@@ -282,6 +304,16 @@ mod tests {
         assert_ne!(first.body, call("/v1/docs/a%20b", b"k 1", "2").body);
         assert_ne!(first.body, call("/v1/docs/a", b"k 1", "1").body);
         assert_ne!(first.key, call("/v1/docs/a%20b", b"k 2", "1").key);
+    }
+
+    #[test]
+    fn each_principal_has_keys_of_its_own() {
+        let token = |id| Who::Token { id: TokenId(id), name: "same".into() };
+        let owners = [Who::Anonymous, Who::Admin, token(1), token(2)];
+        let key = |principal: &Who| KeyOwner { address: 0, principal: principal.clone() }.call(b"k", 0).key;
+        let keys: std::collections::BTreeSet<_> = owners.iter().map(key).collect();
+        assert_eq!(keys.len(), owners.len());
+        assert_eq!(key(&token(1)), key(&Who::Token { id: TokenId(1), name: "another".into() }));
     }
 
     #[test]

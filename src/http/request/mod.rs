@@ -32,7 +32,7 @@ pub use callers::{Caller, Held, Place, no_memory};
 pub use client_request::{ClientRequest, Kind, principal};
 pub use command::{command, line};
 pub use context::Context;
-pub use headers::{FIRST_LINE, FORWARDED, Fresh, IDEMPOTENCY_KEY, SECRET, condition, freshness, who};
+pub use headers::{FIRST_LINE, FORWARDED, Fresh, IDEMPOTENCY_KEY, KeyOwner, SECRET, condition, freshness};
 pub use lines::{CHUNK_LINES, Chunk, Commands};
 pub use origin::{origin, say_origin};
 pub use refused::Refused;

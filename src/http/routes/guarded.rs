@@ -35,7 +35,7 @@ use crate::http::request::needs::{Asked, Need};
 use crate::http::request::{
     Admitted, ClientRequest, Context, Entry, Kind, Origin, Principal, Refused, Shown, Stage, Who,
 };
-use crate::store::TokenId;
+use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
 
 /// A token that was made a moment ago is here within a round; who shows one that nobody knows waits no longer.
@@ -224,12 +224,12 @@ async fn end(context: Arc<Context>, id: TokenId) -> &'static str {
     let mut access = context.handle.access();
     loop {
         let tokens = access.borrow_and_update().clone();
-        let Some(token) = tokens.get(id) else { return "the token was revoked" };
         let now = context.handle.wall();
-        if token.has_ended(now) {
-            return "the token has ended";
+        if let Err(why) = tokens.judge(id, now) {
+            return why;
         }
-        let look = token.ends_at().map_or(LOOK_AT_CLOCK, |end| left(now, end).min(LOOK_AT_CLOCK));
+        let end = tokens.get(id).and_then(Token::ends_at);
+        let look = end.map_or(LOOK_AT_CLOCK, |end| left(now, end).min(LOOK_AT_CLOCK));
         if timeout(look, access.changed()).await.is_ok_and(|changed| changed.is_err()) {
             // The node ends, and its streams say so.
             return std::future::pending().await;

@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::driver::api::Written;
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{Context, check_media_type, read_body};
+use crate::http::request::{Context, Principal, check_media_type, principal, read_body};
 use crate::store::{BadDocument, Steps, merge_steps, restore_steps};
 
 /// The largest document: it is held in memory while it is cut into steps.
@@ -55,10 +55,15 @@ async fn restore(context: Arc<Context>, parts: &Parts, body: Body, cut: Cut) -> 
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
     // Once begun it goes on to its end, whether or not anybody still waits for the answer.
-    tokio::spawn(carry_out(context, body, cut)).await.map_err(|_| lost())?
+    tokio::spawn(carry_out(context, principal(parts), body, cut)).await.map_err(|_| lost())?
 }
 
-async fn carry_out(context: Arc<Context>, body: Body, how: Cut) -> Result<Written, Problem> {
+async fn carry_out(
+    context: Arc<Context>,
+    principal: Principal,
+    body: Body,
+    how: Cut,
+) -> Result<Written, Problem> {
     let Some(_permit) = context.restores.enter() else {
         let problem = Problem::new(Code::TooManyRequests, "another document is being taken in");
         return Err(problem.with("bound", "documents at a time"));
@@ -66,6 +71,7 @@ async fn carry_out(context: Arc<Context>, body: Body, how: Cut) -> Result<Writte
     let text = read_body(body, DOCUMENT_BYTES_MOST, Instant::now() + ARRIVES_WITHIN).await?;
     let number = context.unique_number();
     let document = cut(text, number, how).await?;
+    context.is_still_let_in(&principal)?;
     Ok(context.handle.restore(document).await?)
 }
 

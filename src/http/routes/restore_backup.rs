@@ -16,7 +16,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::driver::api::{Level, Written};
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{Context, LongBody, Query};
+use crate::http::request::{Context, LongBody, Principal, Query, principal};
 use crate::storage::node::backup::{BackupHead, BackupReader, BadBackup};
 use crate::store::{RowSteps, Steps};
 
@@ -49,7 +49,7 @@ pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> A
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
     // Once begun it goes on to its end, whether or not anybody still waits for the answer.
-    tokio::spawn(carry_out(context, body, replaces_other)).await.map_err(|_| lost())?
+    tokio::spawn(carry_out(context, principal(&parts), body, replaces_other)).await.map_err(|_| lost())?
 }
 
 /// A page on the web can send text, but not past the checks of its origin.
@@ -74,7 +74,7 @@ fn replaces_other(parts: &Parts) -> Result<bool, Problem> {
     }
 }
 
-async fn carry_out(context: Arc<Context>, body: Body, replaces_other: bool) -> Answer {
+async fn carry_out(context: Arc<Context>, principal: Principal, body: Body, replaces_other: bool) -> Answer {
     let Some(_permit) = context.restores.enter() else {
         let problem = Problem::new(Code::TooManyRequests, "another document is being taken in");
         return Err(problem.with("bound", "documents at a time"));
@@ -83,6 +83,7 @@ async fn carry_out(context: Arc<Context>, body: Body, replaces_other: bool) -> A
     let finished = tokio::task::spawn_blocking(move || reader.finish(replaces_other));
     let (head, steps): (BackupHead, Steps) =
         finished.await.map_err(|_| lost())?.map_err(|error| bad(&error))?;
+    context.is_still_let_in(&principal)?;
     let Written { position, .. } = context.handle.restore(steps).await?;
     // What a node has applied when it says so.
     let view = context.handle.read(Level::Local).await.ok().filter(|view| view.index == position.index);

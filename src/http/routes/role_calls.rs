@@ -17,7 +17,7 @@ use crate::driver;
 use crate::http::answer::lease::millis;
 use crate::http::answer::{JSON, Problem};
 use crate::http::dispatch::{self, Settled};
-use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, Kind, url};
+use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, Kind, Principal, url};
 use crate::protocol::Mode;
 use crate::store::{Role, Tenure};
 use crate::types::Text;
@@ -76,7 +76,8 @@ impl Calls {
     }
 
     pub async fn release(&self, tenure: &Tenure) -> Result<(), Refused> {
-        let asked = self.asked("release", &said_of(tenure))?;
+        let mut asked = self.asked("release", &said_of(tenure))?;
+        give_back(&mut asked);
         let taken = dispatch::settle(&self.context, &asked, Kind::Write, false, || async {
             let release = tenure.clone().release(self.role.clone());
             Ok(self.context.handle.write(release, None).await?)
@@ -89,7 +90,8 @@ impl Calls {
     }
 
     pub async fn untie(&self, tenure: &Tenure) -> Result<(), Refused> {
-        let asked = self.asked("untie", &said_of(tenure))?;
+        let mut asked = self.asked("untie", &said_of(tenure))?;
+        give_back(&mut asked);
         match roles::untied(&self.context, &asked, false, &self.role, tenure).await? {
             Settled::Here(()) => Ok(()),
             Settled::Elsewhere(response) if response.status() == StatusCode::OK => Ok(()),
@@ -127,6 +129,11 @@ impl Granted {
     pub fn expires_in(&self) -> Duration {
         Duration::from_millis(self.expires_in_ms)
     }
+}
+
+/// This node gives back what its client had. The stream may have ended because the client's token is good no more, so nobody is judged.
+fn give_back(asked: &mut ClientRequest) {
+    asked.parts.extensions.remove::<Principal>();
 }
 
 fn said_of(tenure: &Tenure) -> Value {
