@@ -8,7 +8,7 @@ use crate::harness::{Call, Cluster, Network, Plan, problem, wait_for, watch_for}
 use crate::load::Load;
 
 /// Beyond loopback a node wants a secret.
-const SECRET: &str = "cluster_secret = \"the secret of these tests, long enough to pass\"";
+pub const SECRET: &str = "cluster_secret = \"the secret of these tests, long enough to pass\"";
 
 /// Where a leader may change at any time.
 const SHORT: u32 = 1_000;

@@ -32,16 +32,20 @@ async fn revoke(cluster: &Cluster, id: u32, token: &str) {
     cluster.answer(id, by(Call::delete(format!("/v1/tokens/{token}")), ADMIN)).await.expect(200);
 }
 
-async fn follower(cluster: &Cluster) -> u32 {
-    let leader = wait_for("a leader", async || {
+async fn leader(cluster: &Cluster) -> u32 {
+    wait_for("a leader", async || {
         for id in cluster.running() {
             if cluster.answer(id, Call::get("/leader")).await.ok() {
                 return Some(id);
             }
         }
         None
-    });
-    cluster.others(leader.await)[0]
+    })
+    .await
+}
+
+async fn follower(cluster: &Cluster) -> u32 {
+    cluster.others(leader(cluster).await)[0]
 }
 
 async fn put(cluster: &Cluster, id: u32, token: &str) -> Answer {
@@ -226,17 +230,8 @@ async fn a_role_held_by_a_stream_is_free_once_its_token_is_revoked() {
 #[tokio::test]
 async fn what_is_still_arriving_when_its_token_is_revoked_changes_nothing() {
     let cluster = Plan::new(3).config(&closed("")).start().await;
-    let passing_on = follower(&cluster).await;
-    let leader = wait_for("a leader", async || {
-        let leads = async |id| cluster.answer(id, Call::get("/leader")).await.ok();
-        for id in cluster.others(passing_on) {
-            if leads(id).await {
-                return Some(id);
-            }
-        }
-        None
-    })
-    .await;
+    let leader = leader(&cluster).await;
+    let passing_on = cluster.others(leader)[0];
     let kept = by(Call::put("/v1/docs/kept").raw_json("\"by all\""), ADMIN);
     cluster.answer(leader, kept).await.expect(201);
     let backup = cluster.answer(leader, by(Call::get("/v1/backup"), ADMIN)).await.expect(200).text();

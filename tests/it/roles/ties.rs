@@ -5,7 +5,7 @@ use std::time::Duration;
 use eldest::client::{Client, Election};
 use serde_json::{Value, json};
 
-use super::{Asks, LONG, acquire, grant, patient, role};
+use super::{Asks, LONG, acquire, grant, role};
 use crate::harness::{Answer, Call, Cluster, Events, problem, wait_for};
 
 async fn calm() -> Cluster {
@@ -41,7 +41,8 @@ async fn it_is_free_when_the_connection_is_closed() {
         problem(&cluster.answer(1, acquire("r", "other", json!({}))).await, 409, "role_held");
         drop(stream);
         // Its ttl is an hour.
-        let next = grant(cluster.answer(2, patient("r", "other", json!({}))).await);
+        wait_for("it is free", async || role(&cluster, 3, "r").await["leader"].is_null().then_some(())).await;
+        let next = grant(cluster.answer(2, acquire("r", "other", json!({}))).await);
         assert!(next > token);
         Asks { cluster: &cluster, node: 1 }.release("r", "other", next).await.expect(200);
     }
