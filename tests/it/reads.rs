@@ -35,13 +35,20 @@ async fn a_local_read_needs_nobody() {
     cluster.equal_states(&[1, 2, 3]).await;
     cluster.kill9(1);
     cluster.kill9(2);
-    let answer = cluster.answer(3, Call::get("/v1/docs/k?level=local")).await.expect(200);
-    assert_eq!(answer.json(), json!(5));
-    wait_for("no majority, no linear read", async || {
-        let answer = cluster.answer(3, Call::get("/v1/docs/k")).await;
-        (answer.status == 503).then_some(())
+    wait_for("no leader, no read at the leader's level", async || {
+        let leader = cluster.status(3).await?["leader"].clone();
+        let answer = cluster.answer(3, Call::get("/v1/docs/k?level=leader")).await;
+        (leader.is_null() && answer.status == 503).then_some(())
     })
     .await;
+    let local = async || {
+        let answer = cluster.answer(3, Call::get("/v1/docs/k?level=local")).await.expect(200);
+        assert_eq!(answer.json(), json!(5));
+        answer.header("eldest-age-ms").and_then(|age| age.parse::<u64>().ok()).expect("an age")
+    };
+    let first = local().await;
+    wait_for("it grows old", async || (local().await > first).then_some(())).await;
+    cluster.answer(3, Call::get("/v1/docs/k")).await.expect(503);
 }
 
 /// Waits until the probes say so, and says which one leads. Another node may come to lead between two of these calls.

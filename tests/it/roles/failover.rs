@@ -1,6 +1,6 @@
 //! Leases outlive leaders, and tokens rise whatever happens.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
@@ -61,8 +61,10 @@ async fn who_renews_keeps_it_over_leaders() {
 
 #[tokio::test]
 async fn tokens_rise_over_everything() {
+    // The first is greater than any that a cluster before this one can have given (P30).
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock");
+    let mut last = u64::try_from(started.as_micros()).expect("a time");
     let cluster = Cluster::of(3).await;
-    let mut last = 0;
     let mut higher = async |instance: &str| {
         let body = json!({"instance_id": instance, "ttl_ms": 10_000});
         let call = Call::post("/v1/roles/r/elect").json(&body);

@@ -1,5 +1,7 @@
 //! A role that is held by an open connection.
 
+use std::time::Instant;
+
 use serde_json::json;
 
 use super::{Asks, LONG, WAIT, acquire, got, grant, line_is, patient, role, role_events, until};
@@ -70,10 +72,12 @@ async fn it_lapses_when_the_node_that_serves_it_dies() {
         let serving = if round == 0 { cluster.others(leader)[1] } else { leader };
         let witness = cluster.others(serving)[0];
         let mut events = role_events(&cluster, witness, "r").await;
+        let began = Instant::now();
         let (mut stream, token) = hold(&cluster, serving, "held", SHORT).await;
         cluster.kill9(serving);
         assert_eq!(stream.next().await, Told::BrokenOff);
         let lost = until(&mut events, "role_lost", "held").await;
+        assert!(began.elapsed().as_millis() >= u128::from(SHORT), "it is its holder's until the ttl is over");
         let lost = lost.last().expect("the loss");
         assert_eq!((&lost["reason"], &lost["token"]), (&json!("expired"), &json!(token)));
         cluster.start(serving);
