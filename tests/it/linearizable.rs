@@ -267,4 +267,9 @@ async fn leader_reads_do_not_go_back_on_one_node() {
         assert!(read.as_u64() >= last.as_u64(), "{read} after {last}");
         last = read;
     }
+    wait_for("the last value is read", async || {
+        let answer = cluster.ask(2, &Call::get("/v1/docs/k?level=leader")).await.ok()?;
+        (answer.ok() && answer.json() == 39).then_some(())
+    })
+    .await;
 }

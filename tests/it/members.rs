@@ -113,6 +113,16 @@ async fn the_command_line_adds_moves_and_removes() {
     assert!(done && listed["members"][3]["votes"] == true, "{said}");
     let said = members_changed(&url, "move 4 127.0.0.1:9").await;
     assert!(said.contains("node 4 is called at 127.0.0.1:9 from now on"), "{said}");
+    wait_for("every node calls it there", async || {
+        for id in 1..=3 {
+            let listed = cluster.answer(id, Call::get("/v1/members")).await.expect(200).json();
+            if listed["members"][3]["url"] != "http://127.0.0.1:9" {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
     let said = members_changed(&url, "remove 4").await;
     assert!(said.contains("node 4 is removed"), "{said}");
     let (done, said) = members(&url, "remove 9").await;

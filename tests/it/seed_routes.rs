@@ -65,7 +65,18 @@ async fn declare_capability_is_a_dry_run() {
                 assert_eq!(opinion["approved"], false, "a living leader is not given up: {opinion}");
             }
         }
-        for bad in [json!({}), json!({"node_idx": -1}), json!({"node_idx": "2"}), json!([])] {
+        let plain = Call::post("/declare_capability").json(&json!({"node_idx": leader}));
+        let in_brackets = Call::post("/declare_capability").json(&json!({"node_idx": [leader]}));
+        let of = async |call| cluster.answer(id, call).await.expect(200).json()["approved"].clone();
+        assert_eq!(of(in_brackets).await, of(plain).await);
+        for bad in [
+            json!({}),
+            json!({"node_idx": -1}),
+            json!({"node_idx": "2"}),
+            json!({"node_idx": [1, 2]}),
+            json!({"node_idx": []}),
+            json!([]),
+        ] {
             problem(
                 &cluster.answer(id, Call::post("/declare_capability").json(&bad)).await,
                 400,

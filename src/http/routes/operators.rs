@@ -30,7 +30,15 @@ const REASON_MOST: usize = 512;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {
-    node_idx: Option<u32>,
+    node_idx: Option<NodeIdx>,
+}
+
+/// The seed writes the node's id in brackets, and some callers send them.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, expecting = "a node's id, such as 2 or [2]")]
+enum NodeIdx {
+    Plain(u32),
+    InBrackets([u32; 1]),
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,8 +57,10 @@ struct Missing {
 impl Named {
     /// A node of the topology.
     fn node(&self, context: &Context) -> Result<NodeId, Problem> {
-        let node = self.node_idx.ok_or_else(|| Problem::field("node_idx", "node_idx is missing"))?;
-        member(context, "node_idx", node)
+        match self.node_idx {
+            Some(NodeIdx::Plain(node) | NodeIdx::InBrackets([node])) => member(context, "node_idx", node),
+            None => Err(Problem::field("node_idx", "node_idx is missing")),
+        }
     }
 }
 
