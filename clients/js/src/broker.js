@@ -1,18 +1,25 @@
 // One broker of several: it asks, is answered, and decides itself when to ask again.
 
 import { Emitter } from './emitter.js';
+import { rest } from './clock.js';
 import { LeaseLost } from './errors.js';
-import { Lease } from './lease.js';
+import { abandon, Lease, RELEASE_MS } from './lease.js';
 import { asyncDispose, randomId } from './signals.js';
 
 const HEARTBEAT_EVERY_MS = 3_000;
 const TTL_MS = 10_000;
+/** The cluster ends the lease of an earlier life a second after its connection; the rest is for the way. */
+const EARLIER_LIFE_MS = 2_000;
+const EARLIER_LIFE_PAUSE_MS = 200;
 
 export class Broker extends Emitter {
   #backend;
   #options;
   #lease = null;
   #asking = null;
+  #stop = new AbortController();
+  /** An acquire was cut off by `stop`: it may have been granted. */
+  #perhapsHeld = false;
 
   constructor(store, options = {}) {
     super();
@@ -42,7 +49,8 @@ export class Broker extends Emitter {
   /**
    * Asks once. `{status: 'elected'}`, `{status: 'already_leader'}`, `{status: 'other_leader', leader}` with the other's address, or
    * its instance where it has none, or `{status: 'conflict'}`: it was free, and another was quicker. Who is elected is so until
-   * `stop`, or until `leader_lost` or `checkLeadership` say otherwise.
+   * `stop`, or until `leader_lost` or `checkLeadership` say otherwise. Where this broker's own address leads, that is its earlier life: it
+   * waits for that lease to end, 2 s at most, and is the `already_leader` with a token of its own. Rejects where `stop` comes before.
    */
   tryElect() {
     this.#asking ??= this.#ask().finally(() => (this.#asking = null));
@@ -51,14 +59,43 @@ export class Broker extends Emitter {
 
   async #ask() {
     if (this.isLeader) return { status: 'already_leader' };
-    const grant = await this.#backend.acquire(this.role, this.#options);
+    if (this.#stop.signal.aborted) this.#stop = new AbortController();
+    const first = await this.#acquire();
+    const again = this.#isEarlierLife(first);
+    const grant = again ? await this.#afterEarlierLife() : first;
     const { outcome, leader } = grant;
     if (outcome === 'other_leader') return { status: outcome, leader: leader?.address ?? leader?.instance_id ?? null };
     if (outcome === 'conflict') return { status: outcome };
     const lease = new Lease(this.#backend, this.#options, grant.token);
     if (!(await lease.begin(grant))) return { status: 'conflict' };
     this.#lead(lease);
-    return { status: outcome };
+    return { status: again ? 'already_leader' : outcome };
+  }
+
+  async #acquire() {
+    const { signal } = this.#stop;
+    try {
+      return await this.#backend.acquire(this.role, { ...this.#options, signal });
+    } catch (error) {
+      this.#perhapsHeld ||= signal.aborted;
+      throw error;
+    }
+  }
+
+  #isEarlierLife({ outcome, leader }) {
+    return outcome === 'other_leader' && this.address !== null && leader?.address === this.address;
+  }
+
+  /** What is answered once the other holder at this address is gone; or still is there, as it shares the address and lives. */
+  async #afterEarlierLife() {
+    const { clock } = this.#backend;
+    const end = clock.now() + EARLIER_LIFE_MS;
+    for (;;) {
+      await rest(clock, EARLIER_LIFE_PAUSE_MS, this.#stop.signal);
+      this.#stop.signal.throwIfAborted();
+      const grant = await this.#acquire();
+      if (!this.#isEarlierLife(grant) || clock.now() >= end) return grant;
+    }
   }
 
   #lead(lease) {
@@ -86,11 +123,15 @@ export class Broker extends Emitter {
     return lease.held;
   }
 
-  /** Gives the role to the next at once. */
+  /** Gives the role to the next at once. Rejects with what kept it from that for a second: then the role lapses by its ttl. */
   async stop() {
+    this.#stop.abort(new Error('stopped'));
     await this.#asking?.catch(() => {});
     const lease = this.#lease;
-    if (lease) await lease.release();
+    const perhapsHeld = this.#perhapsHeld;
+    this.#perhapsHeld = false;
+    if (lease) await lease.release({ deadlineMs: RELEASE_MS });
+    else if (perhapsHeld) await abandon(this.#backend, this.role, this.id);
   }
 
   [asyncDispose]() {

@@ -27,7 +27,7 @@ export class Client {
     this.roles = new Roles(transport);
     this.processes = new Processes(transport);
     this.channels = new Channels(transport);
-    this.backend = new HttpBackend(this.roles, (wanted) => this.feed(wanted), transport.clock);
+    this.backend = new HttpBackend(this.roles, (wanted) => this.feed(wanted), transport);
   }
 
   get nodes() {

@@ -3,7 +3,7 @@
 import { Backoff, rest } from './clock.js';
 import { Emitter } from './emitter.js';
 import { FeedCompacted, Indeterminate, Problem } from './errors.js';
-import { Lease, RENEW_EVERY_MS, TTL_MS } from './lease.js';
+import { abandon, Lease, RELEASE_MS, RENEW_EVERY_MS, TTL_MS } from './lease.js';
 import { asyncDispose, linked, randomId } from './signals.js';
 import { heldBy } from './ties.js';
 
@@ -12,8 +12,8 @@ const CHECK_EVERY_MS = 5_000;
 const WAIT_MOST_MS = 30_000;
 /** How long a wait that was granted may take to say so, before it is asked again. */
 const ANSWER_MS = 250;
-/** `stop` does not hang on a cluster that is away: the lease lapses by its ttl then. */
-const RELEASE_MS = 5_000;
+/** `start` does not hang on a cluster that is away: it goes on in the background then. */
+const START_MOST_MS = 5_000;
 
 /** Errors that the same call will meet again, until somebody changes something. */
 const final = (error) => error instanceof Problem && !error.retryable && error.status < 500;
@@ -52,6 +52,7 @@ export class Election extends Emitter {
       watch: options.watch ?? true,
       changes: options.changes ?? null,
       attemptTimeoutMs: options.attemptTimeoutMs,
+      startDeadlineMs: options.startDeadlineMs ?? Math.min(START_MOST_MS, this.#backend.deadlineMs ?? START_MOST_MS),
       heldBy: heldBy(options.heldBy),
       onHeartbeatError: (error) => this.emit('heartbeat_error', error),
     };
@@ -98,11 +99,11 @@ export class Election extends Emitter {
   }
 
   /**
-   * Stands for the role until `stop`. Resolves when the first attempt is over, won or not; while the cluster is away, it goes on
-   * trying in the background. Throws only what trying again would not help, such as a name that is too long.
+   * Stands for the role until `stop`. Resolves when the first attempt is over, won or not, after `startDeadlineMs` at the latest; while the
+   * cluster is away, it goes on trying in the background. Throws only what trying again would not help, such as a name that is too long.
    */
   async start() {
-    await this.#begin(0, this.#options.watch);
+    await this.#begin(0, this.#options.watch, this.#options.startDeadlineMs);
     if (this.#status === 'started') this.#tasks.push(this.#stand());
     return this;
   }
@@ -117,14 +118,14 @@ export class Election extends Emitter {
     return this.isLeader;
   }
 
-  async #begin(waitMs, watch) {
+  async #begin(waitMs, watch, deadlineMs) {
     if (this.#status !== 'stopped') throw new Error(`the election is ${this.#status}`);
     this.#status = 'starting';
     this.#stop = new AbortController();
     this.#tasks = watch ? [this.#watch()] : [];
     if (watch && this.#options.changes !== null) this.#tasks.push(this.#watchChanges());
     this.#electionStarted();
-    const first = this.#campaign(waitMs);
+    const first = this.#campaign(waitMs, deadlineMs);
     // `stop` waits for it too.
     this.#tasks.push(first.catch(() => {}));
     try {
@@ -139,7 +140,7 @@ export class Election extends Emitter {
     if (this.#status === 'starting') this.#status = 'started';
   }
 
-  /** Gives the role up, if this process has it, and ends everything. No error: what could not be released lapses. */
+  /** Gives the role up, if this process has it, and ends everything within a second. What could not be released lapses, and is told as `error`. */
   async stop() {
     if (this.#status === 'stopped' || this.#status === 'stopping') return this.#stopped;
     this.#status = 'stopping';
@@ -157,7 +158,7 @@ export class Election extends Emitter {
     this.#tasks = [];
     try {
       if (lease) await lease.release({ deadlineMs: RELEASE_MS });
-      else if (this.#perhapsHeld) await this.#releaseUnknown();
+      else if (this.#perhapsHeld) await abandon(this.#backend, this.role, this.id);
     } catch (error) {
       this.#failed(error);
     }
@@ -165,13 +166,6 @@ export class Election extends Emitter {
     this.#electing = false;
     this.#leader = null;
     this.#status = 'stopped';
-  }
-
-  /** An acquire was given up while it waited, or its outcome never came: it may have been granted. */
-  async #releaseUnknown() {
-    const held = await this.#backend.get(this.role, { deadlineMs: RELEASE_MS });
-    if (held.leader?.instance_id !== this.id) return;
-    await this.#backend.release(this.role, { instanceId: this.id, token: held.token, deadlineMs: RELEASE_MS });
   }
 
   /**
@@ -229,7 +223,8 @@ export class Election extends Emitter {
 
   async #stand() {
     const backoff = new Backoff(100, this.#options.checkEveryMs);
-    let waitMs = this.#waitMs;
+    // Where the first attempt failed, who leads is asked at once, and only then waited for.
+    let waitMs = this.#electing ? 0 : this.#waitMs;
     while (!this.#stop.signal.aborted) {
       if (this.#lease) {
         await this.#reign();
@@ -267,11 +262,11 @@ export class Election extends Emitter {
   }
 
   /** One acquire, and what comes of it. */
-  async #campaign(waitMs) {
+  async #campaign(waitMs, deadlineMs) {
     const { ttlMs, priority, address } = this.#options;
     const round = (this.#round = linked(this.#stop.signal));
     try {
-      const options = { instanceId: this.id, ttlMs, priority, address, metadata: this.#metadata, waitMs, signal: round.signal };
+      const options = { instanceId: this.id, ttlMs, priority, address, metadata: this.#metadata, waitMs, deadlineMs, signal: round.signal };
       const grant = await this.#backend.acquire(this.role, options);
       this.#perhapsHeld = false;
       if (grant.outcome === 'elected' || grant.outcome === 'already_leader') await this.#take(grant);

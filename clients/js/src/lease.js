@@ -1,6 +1,6 @@
 // One grant of a role, kept: renewed in the background, believed in only for as long as it certainly lasts.
 
-import { LeaseLost } from './errors.js';
+import { EldestError, LeaseLost } from './errors.js';
 import { rest } from './clock.js';
 import { linked } from './signals.js';
 import { graceMs, Ties } from './ties.js';
@@ -15,6 +15,9 @@ const RETRY_LEAST_MS = 50;
 const ATTEMPT_PART = 1 / 3;
 const ATTEMPT_LEAST_MS = 100;
 
+/** A `stop` does not hang on a cluster that is away: the lease lapses by its ttl then. */
+export const RELEASE_MS = 1_000;
+
 export const TTL_MS = 30_000;
 export const RENEW_EVERY_MS = 10_000;
 
@@ -22,6 +25,14 @@ export const RENEW_EVERY_MS = 10_000;
 export function believable(ttlMs, expiresInMs) {
   const span = Math.min(ttlMs, expiresInMs);
   return span - span * DRIFT - MARGIN_MS;
+}
+
+/** Gives back what an acquire may have been granted that was given up while it waited, or whose answer never came. */
+export async function abandon(backend, role, instanceId) {
+  const end = backend.clock.now() + RELEASE_MS;
+  const held = await backend.get(role, { deadlineMs: RELEASE_MS });
+  if (held.leader?.instance_id !== instanceId) return;
+  await backend.release(role, { instanceId, token: held.token, deadlineMs: end - backend.clock.now() });
 }
 
 export class Lease {
@@ -117,8 +128,15 @@ export class Lease {
     this.#until = until;
     this.#cancelExpiry();
     const { clock } = this.#backend;
-    const over = () => this.end(new Error('no renewal came through in time'));
-    this.#cancelExpiry = clock.after(this.#until - clock.now(), over, { background: true });
+    this.#cancelExpiry = clock.after(this.#until - clock.now(), () => this.#late(), { background: true });
+  }
+
+  /** A renewal that is still under way cannot tell of it any more. */
+  #late() {
+    if (this.lost.aborted) return;
+    const error = new EldestError('no renewal came through in time');
+    this.onHeartbeatError(error);
+    this.end(error);
   }
 
   async #confirm(signal) {
@@ -141,7 +159,7 @@ export class Lease {
       if (hurry.signal.aborted) pause = 0;
       else pause = renewed ? this.renewEveryMs : Math.max(RETRY_LEAST_MS, this.leftMs * RETRY_PART);
     }
-    this.end(new Error('no renewal came through in time'));
+    this.#late();
   }
 
   async #rest(ms) {

@@ -4,7 +4,7 @@ import { Client } from './client.js';
 import { Election } from './election.js';
 import { Emitter } from './emitter.js';
 import { NotFound } from './errors.js';
-import { Registry } from './registry.js';
+import { Registry, UNREGISTER_MS } from './registry.js';
 import { randomId } from './signals.js';
 
 /** The events of `Election` and `Registry`, and what they are called here. */
@@ -27,6 +27,12 @@ export class MasterElection extends Emitter {
   #capabilities = {};
   #moves = Promise.resolve();
   #registered = false;
+  /** A first election has been decided since `start`: until then no node was there that could take a registration. */
+  #decided = false;
+  /** This process is in the registry; it may be where a registration was sent. */
+  #entered = false;
+  #perhapsEntered = false;
+  #stopping = new AbortController();
   #starting = null;
   /** A master that has become a slave while this process was not master yet. */
   #predecessor = null;
@@ -39,8 +45,11 @@ export class MasterElection extends Emitter {
     checkInterval = 5_000,
     identifier = 'cms-backend',
     heldBy = 'connection',
+    slaveTimeout = 15_000,
+    slaveHeartbeat = 5_000,
   ) {
     super();
+    if (slaveHeartbeat >= slaveTimeout) throw new RangeError('slaveHeartbeat must be less than slaveTimeout');
     this.#client = client;
     this.#lockName = lockName;
     this.#identifier = identifier;
@@ -55,6 +64,8 @@ export class MasterElection extends Emitter {
     this.#registry = new Registry(client, {
       id: this.#nodeId,
       identifier,
+      ttlMs: slaveTimeout,
+      heartbeatEveryMs: slaveHeartbeat,
       leaderOf: lockName,
       filter: (process) => process.metadata?.lockName === lockName,
     });
@@ -66,13 +77,19 @@ export class MasterElection extends Emitter {
       this.#election.on(from, (...values) => this.emit(to, ...(from === 'leader_acquired' ? [] : values)));
     }
     for (const role of ['leader_acquired', 'leader_lost']) this.#election.on(role, () => this.#moved());
-    this.#election.on('election_completed', (isMaster) => this.emit('election-completed', isMaster));
+    this.#election.on('election_completed', (isMaster) => {
+      this.#decided = true;
+      this.emit('election-completed', isMaster);
+      this.#moved({ onlyIfMissing: true });
+    });
     const master = (event, value) => this.getIsMaster() && this.emit(event, value);
     this.#registry.on('slave_registered', (process, before) => {
+      if (process.id === this.#nodeId) return;
       if (!this.getIsMaster() && before === 'master') this.#predecessor = process;
       master('slave-registered', slaveNode(process));
     });
     this.#registry.on('slave_removed', (id) => {
+      if (id === this.#nodeId) return;
       if (this.#predecessor?.id === id) this.#predecessor = null;
       master('slave-removed', id);
     });
@@ -88,7 +105,7 @@ export class MasterElection extends Emitter {
   }
 
   /**
-   * Resolves when the first election is over, and this process is in the registry, as master or slave. While no node can be reached
+   * Resolves when the first election is over, and this process is in the registry, as master or slave. Where no node can be reached for 5 s
    * it goes on trying in the background, and tells of it as `error`.
    */
   start() {
@@ -97,22 +114,39 @@ export class MasterElection extends Emitter {
   }
 
   async #start() {
-    const electing = this.#election.start();
-    await Promise.all([electing, this.#registry.watch()]);
-    if (this.#election.status !== 'started') return;
+    if (this.#stopping.signal.aborted) this.#stopping = new AbortController();
+    const { signal } = this.#stopping;
+    this.#decided = false;
+    const watching = this.#registry.watch();
+    await this.#election.start();
+    if (this.#decided) await watching;
+    if (signal.aborted || this.#election.status !== 'started') return;
     this.#registered = true;
-    await this.#moved();
+    if (this.#decided) await this.#moved();
   }
 
-  /** Gives the lock to the next at once, and takes this process out of the registry. */
+  /**
+   * Gives the lock to the next at once, and takes this process out of the registry; within a second. What could not be done is told as `error`,
+   * and lapses: the lock with `lockTtl`, the entry with `slaveTimeout`.
+   */
   async stop() {
     this.#registered = false;
-    await this.#election.stop();
-    await this.#registry.stop();
+    this.#stopping.abort(new Error('stopped'));
+    const released = this.#election.stop();
+    await this.#moves;
+    await Promise.all([released, this.#leave()]);
     // A start that this has cut short leaves nothing behind; whoever called it learns how it ended.
     await this.#starting?.catch(() => {});
-    this.#registered = false;
-    await this.#moves;
+  }
+
+  async #leave() {
+    const perhapsEntered = this.#perhapsEntered;
+    this.#entered = this.#perhapsEntered = false;
+    try {
+      if (perhapsEntered) await this.#registry.unregister(this.#nodeId, { deadlineMs: UNREGISTER_MS });
+    } catch (error) {
+      this.emit('error', error);
+    }
     await this.#registry.stop();
   }
 
@@ -186,7 +220,7 @@ export class MasterElection extends Emitter {
   }
 
   async unregisterProcess(processId) {
-    if (processId === this.#nodeId) this.#registered = false;
+    if (processId === this.#nodeId) this.#registered = this.#entered = false;
     await this.#registry.unregister(processId);
   }
 
@@ -209,28 +243,36 @@ export class MasterElection extends Emitter {
   }
 
   async getSlaves() {
-    return (await this.#registry.slaves()).map(slaveNode);
+    return (await this.#registry.slaves()).filter((slave) => !this.#isItself(slave.id)).map(slaveNode);
   }
 
   async getSlave(nodeId) {
-    const slave = await this.#registry.slave(nodeId);
+    const slave = this.#isItself(nodeId) ? null : await this.#registry.slave(nodeId);
     return slave && slaveNode(slave);
   }
 
-  getSlaveCount() {
-    return this.#registry.slaveCount();
+  async getSlaveCount() {
+    return (await this.getSlaves()).length;
+  }
+
+  /** A master is no slave of its own, although its entry may say so for a moment. */
+  #isItself(nodeId) {
+    return nodeId === this.#nodeId && this.getIsMaster();
   }
 
   /** Writes what this process is now into the registry; one after the other, so that the last word stays. */
-  #moved() {
+  #moved({ onlyIfMissing = false } = {}) {
     this.#moves = this.#moves.then(async () => {
-      if (!this.#registered) return;
+      if (!this.#registered || (onlyIfMissing && this.#entered)) return;
+      const { signal } = this.#stopping;
       const role = this.getIsMaster() ? 'master' : 'slave';
       const metadata = { lockName: this.#lockName, of: this.#metadata };
       try {
-        await this.#registry.register({ role, capabilities: this.#capabilities, metadata });
+        this.#perhapsEntered = true;
+        await this.#registry.register({ role, capabilities: this.#capabilities, metadata }, { signal });
+        this.#entered = true;
       } catch (error) {
-        this.emit('error', error);
+        if (!signal.aborted) this.emit('error', error);
       }
     });
     return this.#moves;

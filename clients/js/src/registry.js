@@ -12,7 +12,7 @@ const HEARTBEAT_EVERY_MS = 10_000;
 const BEAT_MOST_MS = 10_000;
 
 /** `stop` does not hang on a cluster that is away: the entry lapses by its ttl then. */
-const UNREGISTER_MS = 5_000;
+export const UNREGISTER_MS = 1_000;
 
 /** What the feed tells of processes. */
 const FEED_KINDS = ['process_registered', 'process_changed', 'process_removed'];
@@ -130,9 +130,9 @@ export class Registry extends Emitter {
   }
 
   /** Registers this process, with what has changed of its entry, and sends heartbeats until `unregister` or `stop`. */
-  async register(changes = {}) {
+  async register(changes = {}, { signal } = {}) {
     this.#entry = { ...this.#entry, ...changes };
-    const entry = await this.#processes.put(this.id, { ...this.#entry, guarded: this.#guarded });
+    const entry = await this.#processes.put(this.id, { ...this.#entry, guarded: this.#guarded, signal });
     if (this.#stop.signal.aborted) this.#stop = new AbortController();
     this.#heart ??= this.#beat();
     return entry;
@@ -222,7 +222,7 @@ export class Registry extends Emitter {
     return this;
   }
 
-  /** Unregisters, if it was registered, and ends everything. No error: an entry that stays lapses. */
+  /** Unregisters, if it was registered, and ends everything within a second. An entry that stays lapses, and is told as `error`. */
   async stop() {
     const registered = this.#heart !== null;
     this.#stop.abort();

@@ -139,10 +139,11 @@ export class HttpBackend {
   #roles;
   #feed;
 
-  constructor(roles, feed, clock) {
+  constructor(roles, feed, { clock, deadlineMs }) {
     this.#roles = roles;
     this.#feed = feed;
     this.clock = clock;
+    this.deadlineMs = deadlineMs;
   }
 
   async acquire(role, options) {

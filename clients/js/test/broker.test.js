@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Broker, Indeterminate, PreconditionFailed } from '../src/index.js';
+import { Broker, EldestError, Indeterminate, PreconditionFailed } from '../src/index.js';
 import { ManualClock, MemoryBackend } from '../src/memory.js';
 import { event, fake } from './help.js';
 
@@ -60,6 +60,49 @@ test('tryElect: a broker whose own heartbeat is stale is elected anew', async ()
   assert.equal(a.token, 2);
   assert.deepEqual(await b.tryElect(), { status: 'other_leader', leader: '0.0.0.0:8080' });
   await a.stop();
+});
+
+test('tryElect: a broker that is back at its own address hears already_leader, once its earlier life has let go', async () => {
+  const { clock, backend, a } = two();
+  // Of its earlier life only the lease is left; the cluster ends it a second after the connection.
+  await backend.acquire('broker', { instanceId: 'before', address: a.address, ttlMs: 10_000 });
+  const asking = a.tryElect();
+  await clock.advance(900);
+  assert.equal(a.isLeader, false);
+  backend.expire('broker');
+  await clock.advance(300);
+  assert.deepEqual(await asking, { status: 'already_leader' });
+  assert.deepEqual([a.isLeader, a.token], [true, 2]);
+  await a.stop();
+});
+
+test('tryElect: who lives at the same address keeps the role', async () => {
+  const { clock, backend, a } = two();
+  await backend.acquire('broker', { instanceId: 'twin', address: a.address, ttlMs: 10_000 });
+  const asking = a.tryElect();
+  await clock.advance(3_000);
+  assert.deepEqual(await asking, { status: 'other_leader', leader: a.address });
+  assert.deepEqual([a.isLeader, a.token], [false, null]);
+});
+
+test('stop ends a tryElect, and leaves nothing held', async () => {
+  const { backend, a } = two();
+  await backend.acquire('broker', { instanceId: 'twin', address: a.address, ttlMs: 10_000 });
+  const asking = a.tryElect();
+  await a.stop();
+  backend.expire('broker');
+  await assert.rejects(asking);
+  assert.deepEqual([a.isLeader, (await backend.get('broker')).leader], [false, null]);
+});
+
+test('stop: while the cluster is away it takes a second, and says that the role was not released', async (t) => {
+  const { cluster, client } = await fake(t, 2);
+  const broker = client.broker();
+  await broker.tryElect();
+  cluster.fault = () => 'silent';
+  const began = performance.now();
+  await assert.rejects(broker.stop(), EldestError);
+  assert.ok(performance.now() - began < 2_500, 'it took too long');
 });
 
 test('checkLeadership asks the cluster: who was replaced learns of it', async () => {

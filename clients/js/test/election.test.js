@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Election, Problem, Unavailable } from '../src/index.js';
+import { EldestError, Election, Problem, Unavailable } from '../src/index.js';
 import { ManualClock, MemoryBackend } from '../src/memory.js';
 import { ELECTION_EVENTS, event, fake, recorded, until } from './help.js';
 
@@ -374,5 +374,40 @@ test('change: documents below the prefix', async (t) => {
   await client.docs.put('jobs/1', { n: 1 });
   const { key, value } = await changed;
   assert.deepEqual([key, value], ['jobs/1', { n: 1 }]);
+  await election.stop();
+});
+
+test('stop: while the cluster is away it takes a second, and tells what was not done', async (t) => {
+  const { cluster, client } = await fake(t, 2);
+  const election = new Election(client, 'job');
+  await election.start();
+  cluster.fault = () => 'silent';
+  const told = event(election, 'error');
+  const began = performance.now();
+  await election.stop();
+  assert.ok(performance.now() - began < 2_500, 'it took too long');
+  assert.ok((await told) instanceof EldestError);
+  assert.equal(election.lastError, await told);
+});
+
+test('stop: what may have been granted is looked for within the same second', async (t) => {
+  const { cluster, client } = await fake(t, 2, { deadlineMs: 200 });
+  cluster.fault = (call) => (call.path.endsWith('/acquire') ? 'apply-cut' : undefined);
+  const election = new Election(client, 'job', { watch: false });
+  await election.tryOnce();
+  cluster.fault = (call) => (call.method === 'GET' ? undefined : 'silent');
+  const began = performance.now();
+  await election.stop();
+  assert.ok(performance.now() - began < 2_500, 'it took too long');
+});
+
+test('start: without a node it is over after startDeadlineMs', async (t) => {
+  const { cluster, client } = await fake(t, 2);
+  cluster.fault = () => 'silent';
+  const election = new Election(client, 'job', { startDeadlineMs: 300 });
+  const began = performance.now();
+  await election.start();
+  assert.ok(performance.now() - began < 3_000, 'it took too long');
+  assert.ok(election.lastError instanceof EldestError);
   await election.stop();
 });

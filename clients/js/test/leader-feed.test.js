@@ -90,6 +90,18 @@ test('heartbeat error', async (t) => {
   assert.equal((await event(feedA, 'heartbeat error')).code, 'forbidden');
 });
 
+test('heartbeat error: a lease that is lost for want of an answer is told as one, before it is a follower', async (t) => {
+  const { cluster, client, ends } = await fake(t);
+  const feed = new LeaderFeed(client, { heartbeatIntervalMs: 300, electionTimeoutMinMs: 600, electionTimeoutMaxMs: 1_000, heldBy: 'lease' });
+  ends(feed);
+  await feed.start({ table: 't' });
+  const heard = recorded(feed, ['heartbeat error', 'new state']);
+  cluster.fault = (call) => (call.path.endsWith('/renew') ? 'silent' : undefined);
+  await until(() => heard.some(([name]) => name === 'new state'), 'the follower');
+  assert.deepEqual([heard[0][0], heard.at(-1)], ['heartbeat error', ['new state', 'follower']]);
+  cluster.fault = () => undefined;
+});
+
 test('the timings: heartbeatIntervalMs, electionTimeoutMinMs, electionTimeoutMaxMs', async (t) => {
   const { cluster, client, feedA } = await feeds(t);
   await feedA.start({ table: 't' });

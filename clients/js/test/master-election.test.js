@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { getMasterElection, initialize, MasterElection, shutdown } from '../src/master-election.js';
+import { ManualClock, MemoryBackend } from '../src/memory.js';
 import { removeProcess } from './fake.js';
 import { event, fake, recorded, until } from './help.js';
 
@@ -99,16 +100,16 @@ async function replaced({ cluster, client, first, second }, when) {
   await lost;
 }
 
-test('a master that turns slave is told to the next master as slave-registered, which is itself a slave no more', async (t) => {
+test('a master that turns slave is told to the next master as slave-registered, which hears nothing of itself', async (t) => {
   const all = await pair(t);
   const { first, second } = all;
   await first.start();
   await second.start();
   const heard = recorded(second, ['slave-registered', 'slave-removed']);
   await replaced(all, event(second, 'master-acquired'));
-  // What it hears late of its own registration as a slave is over then, too.
-  const told = (name, id) => heard.some(([is, value]) => is === name && (value.nodeId ?? value) === id);
-  await until(() => told('slave-registered', first.getNodeId()) && told('slave-removed', second.getNodeId()), 'both');
+  await until(() => heard.length > 0, 'the slave');
+  await until(async () => (await second.getProcessesByRole('master')).length === 1, 'the registry');
+  assert.deepEqual(heard.map(([name, slave]) => [name, slave.nodeId]), [['slave-registered', first.getNodeId()]]);
   assert.equal(await second.getSlaveCount(), 1);
 });
 
@@ -129,6 +130,27 @@ test('a master that turns slave before the next one knows that it is master is t
   await client.roles.elect('master-election', { instanceId: second.getNodeId() });
   await until(() => order.length === 2, 'both');
   assert.deepEqual([order[0], order[1][1].nodeId], [['master-acquired'], first.getNodeId()]);
+});
+
+test('a master is told nothing of itself: neither after a time as a slave, nor is it among its slaves', async (t) => {
+  const { cluster, client, first } = await pair(t);
+  await first.start();
+  const heard = recorded(first, ['slave-registered', 'slave-removed']);
+  const lost = event(first, 'master-lost');
+  await client.roles.elect('master-election', { instanceId: 'nobody', ttlMs: 3_600_000 });
+  await lost;
+  const asked = `/v1/processes/${first.getNodeId()}`;
+  await until(() => cluster.calls.some((call) => call.method === 'GET' && call.path === asked), 'it to have heard of itself as a slave');
+  assert.equal(await first.getSlaveCount(), 1);
+  const again = event(first, 'master-acquired');
+  await client.roles.elect('master-election', { instanceId: first.getNodeId() });
+  await again;
+  assert.deepEqual([await first.getSlaveCount(), await first.getSlave(first.getNodeId())], [0, null]);
+  await until(async () => (await first.getProcessesByRole('master')).length === 1, 'the registry');
+  // Another one that comes and goes is told of afterwards: what would be told of itself has been by then.
+  await first.registerProcess({ processId: 'p', nodeId: 'p', role: 'slave', lastSeen: '', capabilities: {} });
+  await until(() => heard.some(([, slave]) => slave.nodeId === 'p'), 'the other one');
+  assert.deepEqual(heard.map(([name, slave]) => [name, slave.nodeId ?? 'itself']), [['slave-registered', 'p']]);
 });
 
 test('elections of other names are apart', async (t) => {
@@ -206,6 +228,79 @@ test('start: without a node it goes on in the background, and tells why', async 
   const won = event(first, 'master-acquired');
   cluster.fault = () => undefined;
   await won;
+});
+
+test('start: without a node it is over after startDeadlineMs, or 5 s, and the registry follows when there is one', async (t) => {
+  const { cluster, client, ends } = await fake(t, 2);
+  const first = new MasterElection(client);
+  ends(first);
+  cluster.fault = () => 'silent';
+  const began = performance.now();
+  await first.start();
+  assert.ok(performance.now() - began < 8_000, 'it took too long');
+  cluster.fault = () => undefined;
+  cluster.cut(0);
+  cluster.cut(1);
+  await until(async () => (await first.getProcessesByRole('master')).length === 1, 'the registry');
+});
+
+test('start: a slave that began without a node is in the registry when there is one', async (t) => {
+  const { cluster, client, ends } = await fake(t, 1, { deadlineMs: 200 });
+  const [first, second] = [new MasterElection(client), new MasterElection(client)];
+  ends(first, second);
+  await first.start();
+  cluster.fault = () => ({ status: 503, body: { code: 'no_leader', retryable: true } });
+  await second.start();
+  cluster.fault = () => undefined;
+  await until(async () => (await first.getSlaves()).some((slave) => slave.nodeId === second.getNodeId()), 'the slave');
+});
+
+test('stop: while the cluster is away it takes a second, and tells what was not done', async (t) => {
+  const { cluster, client } = await fake(t, 2);
+  const first = new MasterElection(client);
+  await first.start();
+  // A registration is under way, too.
+  cluster.fault = () => 'silent';
+  first.setMetadata({ n: 1 });
+  const told = recorded(first, ['error']);
+  const began = performance.now();
+  await first.stop();
+  assert.ok(performance.now() - began < 2_500, 'it took too long');
+  const what = told.map(([, error]) => error.message);
+  assert.ok(what.some((message) => message.includes('/release ')), what.join('; '));
+  assert.ok(what.some((message) => message.includes(`/v1/processes/${first.getNodeId()} `)), what.join('; '));
+});
+
+test('a slave says every 5 s that it is there, and is removed after 15 s; or as slaveTimeout and slaveHeartbeat say', async (t) => {
+  const { cluster, client, ends } = await fake(t);
+  const first = new MasterElection(client);
+  const own = new MasterElection(client, 'own', 30_000, 10_000, 5_000, 'cms', 'connection', 40, 10);
+  ends(first, own);
+  await first.start();
+  await own.start();
+  assert.equal(cluster.state.processes.get(first.getNodeId()).ttl_ms, 15_000);
+  assert.equal(cluster.state.processes.get(own.getNodeId()).ttl_ms, 40);
+  const beat = `/v1/processes/${own.getNodeId()}/heartbeat`;
+  await until(() => cluster.calls.filter((call) => call.path === beat).length > 2, 'its heartbeats');
+  assert.throws(() => new MasterElection(client, 'own', 30_000, 10_000, 5_000, 'cms', 'connection', 5_000, 5_000), RangeError);
+});
+
+test('the heartbeat of 5 s', async () => {
+  const clock = new ManualClock();
+  const beats = [];
+  const client = {
+    backend: new MemoryBackend({ clock }),
+    processes: { clock, all: async function* () {}, put: async () => ({}), delete: async () => {}, heartbeat: async () => beats.push(clock.now()) },
+    feed: async function* ({ signal }) {
+      yield { kind: 'bookmark' };
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    },
+  };
+  const first = new MasterElection(client);
+  await first.start();
+  await clock.advance(11_000);
+  assert.deepEqual(beats, [5_000, 10_000]);
+  await first.stop();
 });
 
 test('a heartbeat of a lapsed entry writes it anew, and never rejects', async (t) => {

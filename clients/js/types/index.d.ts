@@ -294,6 +294,8 @@ export interface ElectionOptions {
   renewEveryMs?: number;
   /** How long a follower's call waits for the role before it is made again: 5 000. */
   checkEveryMs?: number;
+  /** How long `start` may take before it goes on in the background: the client's `deadlineMs`, 5 000 at most. */
+  startDeadlineMs?: number;
   /** Higher first: 0. */
   priority?: number;
   metadata?: Json;
@@ -454,7 +456,7 @@ export declare class Registry extends Emitter<RegistryEvents> {
   readonly id: string;
   readonly entry: RegistryEntry & { id: string };
   readonly channel: string;
-  register(changes?: RegistryEntry): Promise<ProcessEntry>;
+  register(changes?: RegistryEntry, options?: { signal?: AbortSignal }): Promise<ProcessEntry>;
   heartbeat(id?: string): Promise<{ id: string; expires_in_ms: number }>;
   all(): Promise<ProcessEntry[]>;
   byRole(role: string): Promise<ProcessEntry[]>;
@@ -482,6 +484,7 @@ export type ElectionResult =
 export interface BrokerOptions {
   /** `broker`. */
   role?: string;
+  /** What others are told. One that leads already under this address is taken for an earlier life of this broker. */
   address?: string | null;
   instanceId?: string;
   metadata?: Json;

@@ -1,5 +1,12 @@
 import { Client, Emitter, HeldBy, Json } from './index.js';
 
+export interface ProcessCapabilities {
+  canProcessDetections: boolean;
+  maxSubscriptions: number;
+  /** 0 to 100. */
+  preferredWorkload: number;
+}
+
 export interface ProcessInfo {
   processId: string;
   nodeId: string;
@@ -34,6 +41,10 @@ type Settings = [
   checkInterval?: number,
   identifier?: string,
   heldBy?: HeldBy,
+  /** A slave that is not heard of for so long is removed: 15 000. */
+  slaveTimeout?: number,
+  /** How often a process says that it is there: 5 000. */
+  slaveHeartbeat?: number,
 ];
 
 export declare class MasterElection extends Emitter<MasterElectionEvents> {

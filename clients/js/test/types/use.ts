@@ -3,7 +3,7 @@
 import { Broker, Client, Election, FeedCompacted, Indeterminate, leaderOnly, LockGuard, RoleHeld, withElection } from 'eldest-client';
 import { LeaderFeed } from 'eldest-client/leader-feed';
 import { LeaderFeedBase } from 'eldest-client/leader-feed/base';
-import { initialize, MasterElection } from 'eldest-client/master-election';
+import { initialize, MasterElection, type ProcessCapabilities } from 'eldest-client/master-election';
 import { ManualClock, MemoryBackend } from 'eldest-client/memory';
 
 const client = new Client(['http://127.0.0.1:9000'], { token: 'secret', deadlineMs: 5_000 });
@@ -81,6 +81,8 @@ export async function adapters(): Promise<void> {
   const election: MasterElection = await initialize(client, 'cms', 30_000, 10_000, 5_000, 'cms-backend');
   await initialize('cms', 30_000);
   election.on('slave-registered', (slave) => slave.nodeId.length);
+  const capabilities: ProcessCapabilities = { canProcessDetections: true, maxSubscriptions: 100, preferredWorkload: 80 };
+  await election.registerProcess({ processId: 'p', nodeId: 'p', role: 'slave', lastSeen: '', capabilities });
   const master: boolean = election.getIsMaster();
   const feed = new LeaderFeed(client, { heartbeatIntervalMs: 1_000 });
   feed.on('new state', (state) => state.length);
