@@ -7,7 +7,7 @@ import inspect
 import unittest
 from unittest.mock import patch
 
-from eldest import PreconditionFailed, RoleHeld
+from eldest import EldestError, PreconditionFailed, RoleHeld
 from eldest.aio import Broker, ElectionResult, LockGuard, MemoryBackend, StateDoc
 from eldest.aio.state import UPDATE_TRIES
 
@@ -41,6 +41,35 @@ class Brokers(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(broker.is_leader)
         await broker.stop()
 
+    async def test_who_is_back_at_its_own_address_hears_already_leader_once_its_earlier_life_has_let_go(self) -> None:
+        earlier = await self.backend.acquire("broker", "before", address="a:1", ttl=10.0)
+        broker = Broker(self.backend, "a:1")
+        asking = asyncio.create_task(broker.try_elect())
+        await asyncio.sleep(0.3)
+        self.assertFalse(broker.is_leader or asking.done())
+        self.backend.expire("broker")  # as the cluster does, a second after the connection of a process that was killed
+        self.assertEqual(await asyncio.wait_for(asking, PATIENCE), ElectionResult("already_leader"))
+        self.assertTrue(broker.is_leader)
+        self.assertGreater(broker.token or 0, earlier.token)
+        await broker.stop()
+
+    async def test_who_lives_at_the_same_address_keeps_the_role(self) -> None:
+        await self.backend.acquire("broker", "twin", address="a:1", ttl=10.0)
+        broker = Broker(self.backend, "a:1")
+        with patch("eldest.aio.broker.EARLIER_LIFE_S", 0.3):
+            self.assertEqual(await broker.try_elect(), ElectionResult("other_leader", "a:1"))
+        self.assertFalse(broker.is_leader)
+
+    async def test_a_stop_ends_a_try(self) -> None:
+        await self.backend.acquire("broker", "twin", address="a:1", ttl=10.0)
+        broker = Broker(self.backend, "a:1")
+        asking = asyncio.create_task(broker.try_elect())
+        await asyncio.sleep(0.1)
+        await broker.stop()
+        self.backend.expire("broker")
+        self.assertEqual(await asyncio.wait_for(asking, PATIENCE), ElectionResult("other_leader", "a:1"))
+        self.assertIsNone((await self.backend.role("broker")).leader)
+
     async def test_leadership_is_checked_with_the_cluster_and_the_clock(self) -> None:
         first, second = Broker(self.backend, "a:1"), Broker(self.backend, "b:1")
         self.assertFalse(await first.check_leadership())
@@ -72,6 +101,18 @@ class Brokers(unittest.IsolatedAsyncioTestCase):
     async def test_defaults(self) -> None:
         given = {name: p.default for name, p in inspect.signature(Broker).parameters.items()}
         self.assertEqual((given["heartbeat"], given["ttl"]), (3.0, 10.0))
+
+
+class Away(ClusterCase):
+    async def test_stop_takes_a_second_while_the_cluster_is_away_and_raises(self) -> None:
+        broker = Broker(self.client(), "a:1")
+        await broker.try_elect()
+        for path in ("/release", "/renew"):
+            self.cluster.fail("hang", "POST", path, times=1000)
+        began = asyncio.get_running_loop().time()
+        with self.assertRaises(EldestError):
+            await broker.stop()
+        self.assertLess(asyncio.get_running_loop().time() - began, 2.5)
 
 
 class States(ClusterCase):

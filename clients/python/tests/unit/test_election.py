@@ -9,7 +9,7 @@ import unittest
 from collections.abc import AsyncIterator
 from typing import Any
 
-from eldest import Unavailable
+from eldest import EldestError, Unavailable
 from eldest.aio import Client, Election, MemoryBackend
 from eldest.aio.election import EVENTS
 
@@ -353,6 +353,14 @@ class OverHttp(Cases, ClusterCase):
             self.assertIsInstance((await heard.until_heard("error"))[1], Unavailable)
             down.times = 0
             await heard.until_heard("leader_acquired")
+
+    async def test_stop_takes_a_second_while_the_cluster_is_away_and_tells_what_was_not_done(self) -> None:
+        async with self.started() as (election, heard):
+            self.cluster.fail("hang", "POST", "/release", times=1000)
+            began = asyncio.get_running_loop().time()
+            await election.stop()
+            self.assertLess(asyncio.get_running_loop().time() - began, 2.5)
+            self.assertIsInstance((await heard.until_heard("error"))[1], EldestError)
 
     async def test_one_shot_without_a_cluster_raises(self) -> None:
         self.cluster.fail("refuse_503", "POST", "/acquire", times=1000)

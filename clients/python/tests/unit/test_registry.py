@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from typing import Any
 
-from eldest import NotFound
+from eldest import EldestError, NotFound
 from eldest.aio import Client, Election, Registry
 
 from .support import ClusterCase, Heard
@@ -30,6 +31,14 @@ class Registered(ClusterCase):
             self.assertIsNone(await c.slave("a"))
             self.assertIsNone(await c.get("nobody"))
         self.assertEqual([process async for process in client.processes()], [])
+
+    async def test_stop_takes_a_second_while_the_cluster_is_away_and_raises(self) -> None:
+        registry = await self.registry(self.client(), "a").start()
+        self.cluster.fail("hang", "DELETE", "/v1/processes", times=1000)
+        began = asyncio.get_running_loop().time()
+        with self.assertRaises(EldestError):
+            await registry.stop()
+        self.assertLess(asyncio.get_running_loop().time() - began, 2.5)
 
     async def test_capabilities(self) -> None:
         client = self.client()

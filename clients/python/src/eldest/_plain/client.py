@@ -166,8 +166,8 @@ class Client:
     def heartbeat(self, process_id: str, *, guarded: bool | None = None) -> float:
         return portal.run(self.aio.heartbeat(process_id, guarded=guarded))
 
-    def unregister(self, process_id: str, *, guarded: bool | None = None) -> None:
-        portal.run(self.aio.unregister(process_id, guarded=guarded))
+    def unregister(self, process_id: str, *, guarded: bool | None = None, deadline: float | None = None) -> None:
+        portal.run(self.aio.unregister(process_id, guarded=guarded, deadline=deadline))
 
     def process(self, process_id: str) -> Process:
         return portal.run(self.aio.process(process_id))

@@ -16,6 +16,8 @@ from ._ties import HeldBy, Ties, Tying, grace
 
 TTL_S = 30.0
 RENEW_EVERY_S = 10.0
+#: A `stop` does not hang on a cluster that is away: the lease lapses by its ttl then.
+RELEASE_MOST_S = 1.0
 #: What the cluster takes.
 TTL_LEAST_S, TTL_MOST_S, WAIT_MOST_S = 1.0, 3600.0, 60.0
 #: Renewals in the time of a lease: two may fail.

@@ -10,12 +10,15 @@ from typing import Literal
 from ..backend import Backend
 from ..errors import RoleHeld
 from ._events import Emitter
-from ._keeper import Keeper
+from ._keeper import RELEASE_MOST_S, Keeper
 
 __all__ = ["BROKER_HEARTBEAT_S", "BROKER_TTL_S", "Broker", "ElectionResult"]
 
 BROKER_HEARTBEAT_S = 3.0
 BROKER_TTL_S = 10.0
+#: The cluster ends the lease of an earlier life a second after its connection; the rest is for the way.
+EARLIER_LIFE_S = 2.0
+EARLIER_LIFE_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Broker(Emitter):
             backend, role, self.id, ttl=ttl, renew_every=heartbeat, on_renewal_error=lambda e: self.emit("heartbeat_error", e)
         )
         self._keeping: asyncio.Task[None] | None = None
+        self._stops = 0
 
     @property
     def is_leader(self) -> bool:
@@ -62,19 +66,36 @@ class Broker(Emitter):
         return self._keeper.token
 
     async def try_elect(self) -> ElectionResult:
-        """One try. Heartbeats begin with the first one that is won."""
-        before = self._keeper.token
-        try:
-            grant = await self._keeper.take(address=self.address)
-        except RoleHeld as other:
-            self._keeper.drop()
-            if other.outcome == "conflict":
-                return ElectionResult("conflict")
-            return ElectionResult("other_leader", other.leader_address or other.leader_id)
+        """One try. Heartbeats begin with the first one that is won.
+
+        Where this broker's own address leads, that is its earlier life: it waits for that lease to end, 2 s at most, and is the
+        `already_leader` with a token of its own.
+        """
+        before, stops, again = self._keeper.token, self._stops, False
+        now = asyncio.get_running_loop().time
+        ends = now() + EARLIER_LIFE_S
+        while True:
+            try:
+                grant = await self._keeper.take(address=self.address)
+                break
+            except RoleHeld as other:
+                self._keeper.drop()
+                again = other.outcome != "conflict" and other.leader_address == self.address
+                if not again or now() >= ends:
+                    return self._refused(other)
+                await asyncio.sleep(EARLIER_LIFE_PAUSE_S)
+                if self._stops != stops:
+                    return self._refused(other)
         if self._keeping is None or self._keeping.done():
             self._keeping = asyncio.get_running_loop().create_task(self._keep())
         # Its own lease, found again after a pause, was lost for this process: it leads anew.
-        return ElectionResult("already_leader" if grant.token == before else "elected")
+        return ElectionResult("already_leader" if again or grant.token == before else "elected")
+
+    @staticmethod
+    def _refused(other: RoleHeld) -> ElectionResult:
+        if other.outcome == "conflict":
+            return ElectionResult("conflict")
+        return ElectionResult("other_leader", other.leader_address or other.leader_id)
 
     async def check_leadership(self) -> bool:
         """Whether this broker leads, by the cluster and by its own clock. False also where nobody answers for too long."""
@@ -87,14 +108,17 @@ class Broker(Emitter):
         return self._keeper.held and self._keeper.token == token
 
     async def stop(self) -> None:
-        """Gives the role back at once."""
+        """Gives the role back at once; raises what kept it from that for a second: then the role lapses by its ttl."""
+        self._stops += 1
         token = self._keeper.disown()
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
-        if token is not None:
-            await self._keeper.release(token)
-        await self.told()
+        try:
+            if token is not None:
+                await self._keeper.release(token, deadline=RELEASE_MOST_S)
+        finally:
+            await self.told()
 
     async def _keep(self) -> None:
         try:

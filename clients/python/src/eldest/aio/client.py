@@ -284,9 +284,9 @@ class Client:
         answer = await self._write("POST", _process(process_id) + "/heartbeat", {}, headers=self._shown_if(guarded))
         return Fields(answer.json()).seconds("expires_in_ms")
 
-    async def unregister(self, process_id: str, *, guarded: bool | None = None) -> None:
+    async def unregister(self, process_id: str, *, guarded: bool | None = None, deadline: float | None = None) -> None:
         headers = self._shown_if(guarded)
-        await self._once("DELETE", _process(process_id), None, None, gone=NotFound, headers=headers)
+        await self._once("DELETE", _process(process_id), None, deadline, gone=NotFound, headers=headers)
 
     def _shown_if(self, guarded: bool | None) -> dict[str, str] | None:
         return self._shown if (self._secret_is_named if guarded is None else guarded) else None

@@ -22,6 +22,8 @@ PROCESS_TTL_S = 45.0
 HEARTBEAT_EVERY_S = 10.0
 FEED_KINDS = ["process_registered", "process_changed", "process_removed"]
 MASTER, SLAVE = "master", "slave"
+#: `stop` does not hang on a cluster that is away: the entry lapses by its ttl then.
+UNREGISTER_MOST_S = 1.0
 EVENTS = ("slave_registered", "slave_changed", "slave_removed", "heartbeat_error", "error")
 
 
@@ -84,7 +86,7 @@ class Registry(Emitter):
         return self
 
     async def stop(self) -> None:
-        """Takes the entry away."""
+        """Takes the entry away; raises what kept it from that for a second: then the entry lapses by its ttl."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -92,8 +94,10 @@ class Registry(Emitter):
         if self._election is not None:
             self._election.off("leader_acquired", self._turned)
             self._election.off("leader_lost", self._turned)
-        await self.unregister()
-        await self.told()
+        try:
+            await self._unregister(UNREGISTER_MOST_S)
+        finally:
+            await self.told()
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -122,8 +126,11 @@ class Registry(Emitter):
 
     async def unregister(self) -> None:
         """Takes the entry away; that there is none is as good."""
+        await self._unregister(None)
+
+    async def _unregister(self, deadline: float | None) -> None:
         with contextlib.suppress(NotFound):
-            await self._client.unregister(self.id, guarded=self._guarded)
+            await self._client.unregister(self.id, guarded=self._guarded, deadline=deadline)
 
     # All processes
 
