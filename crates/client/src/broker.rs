@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
 
-use super::backend::{Backend, Outcome};
+use super::backend::{Backend, Grant, Outcome};
 use super::error::Error;
 use super::holder::Leader;
 use super::http::Client;
 use super::lock::LockGuard;
 use super::random;
-use super::seat::Seat;
+use super::seat::{LEAVE_MOST, Seat, not_left};
 use super::ties::HeldBy;
 
 /// A broker that is not heard of for as long may be replaced.
@@ -18,6 +19,10 @@ const TTL: Duration = Duration::from_secs(10);
 
 /// Two may be missed in a row.
 const HEARTBEAT: Duration = Duration::from_secs(3);
+
+/// The cluster ends the lease of an earlier life a second after its connection; the rest is for the way.
+const EARLIER_LIFE: Duration = Duration::from_secs(2);
+const EARLIER_LIFE_PAUSE: Duration = Duration::from_millis(200);
 
 /// How one try to be the broker ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,29 +88,44 @@ impl<B: Backend> Broker<B> {
     }
 
     /// One try; whoever is told to stand by tries again when it likes.
+    ///
+    /// Where this broker's own address leads, that is its earlier life: it waits for that lease to end, 2 s at most, and is the
+    /// `AlreadyLeader` with a token of its own.
     pub async fn try_elect(&mut self) -> Result<Tried, Error> {
         self.try_elect_with(None).await
     }
 
     pub async fn try_elect_with(&mut self, metadata: Option<Value>) -> Result<Tried, Error> {
         self.seat.check()?;
-        match self.seat.backend.acquire(&self.seat.ask(Duration::ZERO, metadata)).await {
-            Ok(grant) => {
-                let token = grant.term.token;
-                if self.token() != Some(token) {
-                    self.guard = Some(LockGuard::new(self.seat.clone(), grant.term));
-                }
-                Ok(match grant.outcome {
-                    Outcome::Elected => Tried::Elected { token },
-                    Outcome::AlreadyLeader => Tried::AlreadyLeader { token },
-                })
+        let (mut again, ends) = (false, Instant::now() + EARLIER_LIFE);
+        loop {
+            let held = match self.seat.backend.acquire(&self.seat.ask(Duration::ZERO, metadata.clone())).await
+            {
+                Ok(grant) => return Ok(self.won(&grant, again)),
+                Err(Error::RoleHeld(held)) => held,
+                Err(error) => return Err(error),
+            };
+            self.guard = None;
+            let leader = held.leader;
+            if held.conflict {
+                return Ok(Tried::Conflict { leader });
             }
-            Err(Error::RoleHeld(held)) => {
-                self.guard = None;
-                let leader = held.leader;
-                Ok(if held.conflict { Tried::Conflict { leader } } else { Tried::OtherLeader { leader } })
+            again = leader.address == self.seat.address;
+            if !again || Instant::now() >= ends {
+                return Ok(Tried::OtherLeader { leader });
             }
-            Err(error) => Err(error),
+            sleep(EARLIER_LIFE_PAUSE).await;
+        }
+    }
+
+    fn won(&mut self, grant: &Grant, again: bool) -> Tried {
+        let token = grant.term.token;
+        if self.token() != Some(token) {
+            self.guard = Some(LockGuard::new(self.seat.clone(), grant.term));
+        }
+        match grant.outcome {
+            Outcome::Elected if !again => Tried::Elected { token },
+            _ => Tried::AlreadyLeader { token },
         }
     }
 
@@ -139,10 +159,10 @@ impl<B: Backend> Broker<B> {
         }
     }
 
-    /// Lets the next one in at once.
+    /// Lets the next one in at once. An error says what kept it from that for a second: then the role lapses.
     pub async fn stop(&mut self) -> Result<(), Error> {
         match self.guard.take() {
-            Some(guard) => guard.release().await,
+            Some(guard) => timeout(LEAVE_MOST, guard.release()).await.unwrap_or_else(|_| Err(not_left())),
             None => Ok(()),
         }
     }

@@ -9,11 +9,21 @@ use super::backend::{Acquire, Backend, Grant, Hold};
 use super::error::Error;
 use super::lease::{Belief, Term};
 use super::pauses::Pauses;
+use super::problem::Tried;
 use super::ties::{HeldBy, Ties, Tying, grace};
 
 /// What the cluster takes.
 const TTL_LEAST: Duration = Duration::from_secs(1);
 const TTL_MOST: Duration = Duration::from_secs(3_600);
+
+/// Giving a role back is a courtesy: it lapses by itself.
+pub const LEAVE_MOST: Duration = Duration::from_secs(1);
+
+/// The role was perhaps not given back within [`LEAVE_MOST`].
+pub fn not_left() -> Error {
+    let why = format!("the role was not given back within {} s", LEAVE_MOST.as_secs());
+    Error::Indeterminate { tried: vec![Tried { url: "any node".to_string(), why }] }
+}
 
 #[derive(Clone, Debug)]
 pub struct Seat<B> {

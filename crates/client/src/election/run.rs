@@ -12,9 +12,7 @@ use crate::backend::{Acquire, Backend, Watched};
 use crate::error::Error;
 use crate::lease::Term;
 use crate::pauses::Pauses;
-
-/// Giving the role back is a courtesy: it lapses by itself.
-const LEAVE_MOST: Duration = Duration::from_secs(5);
+use crate::seat::{LEAVE_MOST, not_left};
 
 /// How a phase ends.
 enum Next {
@@ -41,7 +39,9 @@ pub async fn run<B: Backend>(core: Arc<Core<B>>, mut orders: Receiver<Order>, ow
         () = following => {}
     }
     core.lose();
-    let _ = timeout(LEAVE_MOST, core.seat.leave()).await;
+    if let Err(error) = timeout(LEAVE_MOST, core.seat.leave()).await.unwrap_or_else(|_| Err(not_left())) {
+        core.tell_error(error);
+    }
     core.stopped();
 }
 

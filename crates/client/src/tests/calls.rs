@@ -41,13 +41,24 @@ async fn a_node_that_is_not_there_is_passed_over_and_the_one_that_answers_is_kep
 
 #[tokio::test]
 async fn the_leader_that_a_node_names_is_called_next() {
-    let leader = Fake::script(vec![done()]).await;
-    let named = json!({"leader_node": {"id": 2, "url": leader.url}});
+    let (leader, other) = (Fake::script(vec![done()]).await, Fake::script(vec![done()]).await);
+    let named = json!({"leader_node": {"id": 3, "url": leader.url}});
     let node = Fake::script(vec![problem(421, "not_leader", named)]).await;
-    let client = client(&[&node.url]);
+    let client = client(&[&node.url, &other.url, &leader.url]);
     client.put_doc("k", &1, If::Always).await.expect("written");
     client.put_doc("k", &1, If::Always).await.expect("written");
     assert_eq!((node.seen().len(), leader.seen().len()), (1, 2), "the leader is remembered");
+    assert_eq!(other.seen().len(), 0);
+}
+
+/// Whatever answers there, it must not learn this client's token.
+#[tokio::test]
+async fn a_leader_at_an_address_that_nobody_gave_is_not_called() {
+    let stranger = Fake::script(vec![done()]).await;
+    let named = json!({"leader_node": {"id": 2, "url": stranger.url}});
+    let node = Fake::script(vec![problem(421, "not_leader", named), done()]).await;
+    client(&[&node.url]).put_doc("k", &1, If::Always).await.expect("written");
+    assert_eq!((node.seen().len(), stranger.seen().len()), (2, 0));
 }
 
 /// Its machine stands still: nobody waits for it for as long as an attempt may take.

@@ -162,6 +162,18 @@ async fn the_status_has_four_values() {
     assert_eq!(a.status(), Status::Stopped);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_stop_could_not_give_back_is_told() {
+    let memory = Memory::new();
+    let a = election(&memory, "a");
+    a.start();
+    assert!(a.wait_for_election(ELECTION_WAIT).await);
+    let mut events = a.events();
+    memory.cut("a");
+    a.stop().await;
+    assert_eq!(told(&mut events).await, ["lost", "state follower", "error"]);
+}
+
 /// Stopped after any number of steps of the start: nobody is left who leads, and it can stand again.
 #[tokio::test(start_paused = true)]
 async fn a_stop_during_the_start_leaves_no_leader_behind() {

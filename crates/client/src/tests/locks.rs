@@ -152,6 +152,34 @@ async fn brokers_are_told_one_of_four_things() {
     assert_eq!(first.try_elect().await.expect("asked"), BrokerTried::Elected { token: 3 });
 }
 
+/// Of its earlier life only the lease is left, which the cluster ends a second after the connection.
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_is_back_at_its_address_is_already_the_leader() {
+    let memory = Memory::new();
+    let broker =
+        |id: &str, port: u16| Broker::new(memory.clone(), "queue", format!("n1:{port}")).instance_id(id);
+    let (mut before, mut after) = (broker("before", 8080), broker("after", 8080));
+    before.try_elect().await.expect("asked");
+    let (tried, ()) = tokio::join!(after.try_elect(), async {
+        sleep(S).await;
+        before.stop().await.expect("given back");
+    });
+    assert_eq!(tried.expect("asked"), BrokerTried::AlreadyLeader { token: 2 });
+    assert!(after.is_leader());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_lives_at_the_same_address_keeps_the_role() {
+    let memory = Memory::new();
+    let broker = |id: &str| Broker::new(memory.clone(), "queue", "n1:8080").instance_id(id);
+    let (mut one, mut twin) = (broker("one"), broker("twin"));
+    one.try_elect().await.expect("asked");
+    let began = tokio::time::Instant::now();
+    let tried = twin.try_elect().await.expect("asked");
+    assert!(matches!(tried, BrokerTried::OtherLeader { leader } if leader.instance_id == "one"));
+    assert!(began.elapsed() <= 3 * S && one.is_leader());
+}
+
 /// Nobody has taken its place, and its lease has ended all the same.
 #[tokio::test(start_paused = true)]
 async fn a_broker_whose_own_heartbeat_is_stale_is_elected_anew() {
