@@ -20,7 +20,7 @@ func TestAnAlarmThatIsCancelledDoesNotRing(t *testing.T) {
 	first, second := make(chan struct{}), make(chan struct{})
 	clock.after(time.Millisecond, func() { close(first) })()
 	clock.after(5*time.Millisecond, func() { close(second) })
-	<-second
+	received(t, second)
 	select {
 	case <-first:
 		t.Fatal("it rang")
@@ -46,7 +46,7 @@ func TestALongAlarmRingsWhenTheClockSaysSo(t *testing.T) {
 	at += 2 * time.Minute
 	alarm.over = false
 	alarm.ring()
-	<-rang
+	received(t, rang)
 }
 
 func TestSleepIsCounted(t *testing.T) {

@@ -77,7 +77,7 @@ func TestUncontestedTheRoleATokenTheEvents(t *testing.T) {
 	ending, cancel, _ := election.Context(ctx)
 	defer cancel()
 	must(t, election.Stop(ctx))
-	<-ending.Done()
+	received(t, ending.Done())
 	election.await(t, LeaderLost)
 	equal(t, election.IsLeader(), false)
 	equal(t, cluster.role("job").holder, "")
@@ -114,7 +114,8 @@ func TestAGrantThatWasWaitedForIsProvedByARenewal(t *testing.T) {
 
 func TestWhoIsReplacedHearsOfItByTheFeed(t *testing.T) {
 	cluster, client := fakeOf(t, 1)
-	election := standing(t, client, "job", ElectionOptions{})
+	// No renewal is due within this test.
+	election := standing(t, client, "job", ElectionOptions{TTL: time.Hour, RenewEvery: 20 * time.Minute, HeldBy: LeaseAlone})
 	must(t, election.Start(ctx))
 	election.await(t, SubscribeStarted)
 	_, err := client.Roles.Elect(ctx, "job", Asked{InstanceID: "somebody"})
@@ -208,11 +209,11 @@ func TestAListenerThatIsTooSlowIsToldWhatItMissed(t *testing.T) {
 		heard.tell(ElectionEvent{Kind: NewLeader})
 	}
 	for n := 0; n < eventsMost-1; n++ {
-		equal(t, (<-told).Kind, NewLeader)
+		equal(t, received(t, told).Kind, NewLeader)
 	}
 	heard.tell(ElectionEvent{Kind: LeaderLost})
-	equal(t, <-told, ElectionEvent{Kind: Missed, Number: 11})
-	equal(t, (<-told).Kind, LeaderLost)
+	equal(t, received(t, told), ElectionEvent{Kind: Missed, Number: 11})
+	equal(t, received(t, told).Kind, LeaderLost)
 	end()
 	end()
 	_, open := <-told

@@ -11,6 +11,9 @@ import (
 	"sync"
 )
 
+// fakeExpiryMs is longer than any test waits: a holder's own ttl counts, and no lease ends by itself while something else is looked for.
+const fakeExpiryMs = 3_600_000
+
 // fakeState is what all nodes of a fake cluster serve.
 type fakeState struct {
 	mu         sync.Mutex
@@ -183,7 +186,7 @@ func (s *fakeState) role(c call, ctx context.Context) reply {
 		s.free(c.name, role, "released")
 		return ok(map[string]any{"role": c.name, "token": role.token, "released": true})
 	}
-	return ok(map[string]any{"role": c.name, "token": role.token, "expires_in_ms": 30_000})
+	return ok(map[string]any{"role": c.name, "token": role.token, "expires_in_ms": fakeExpiryMs})
 }
 
 func (s *fakeState) acquire(c call, role *fakeRole, who string, ctx context.Context) reply {
@@ -239,11 +242,11 @@ func (r *fakeRole) info(name string) map[string]any {
 		return map[string]any{"role": name, "leader": nil, "token": nil, "waiting": len(r.line)}
 	}
 	leader := map[string]any{"instance_id": r.holder}
-	return map[string]any{"role": name, "leader": leader, "token": r.token, "expires_in_ms": 30_000, "waiting": len(r.line)}
+	return map[string]any{"role": name, "leader": leader, "token": r.token, "expires_in_ms": fakeExpiryMs, "waiting": len(r.line)}
 }
 
 func grantReply(name string, role *fakeRole, outcome string) reply {
-	return ok(map[string]any{"outcome": outcome, "role": name, "token": role.token, "expires_in_ms": 30_000})
+	return ok(map[string]any{"outcome": outcome, "role": name, "token": role.token, "expires_in_ms": fakeExpiryMs})
 }
 
 // stream begins an answer without an end.
@@ -265,7 +268,7 @@ func event(w http.ResponseWriter, kind, id string, value any) {
 // tie is open until the test ends it: what is told when it closes is for real nodes.
 func (s *fakeState) tie(c call, w http.ResponseWriter, ctx context.Context) {
 	stream200(w)
-	event(w, "tied", "", map[string]any{"kind": "tied", "role": c.name, "expires_in_ms": 30_000})
+	event(w, "tied", "", map[string]any{"kind": "tied", "role": c.name, "expires_in_ms": fakeExpiryMs})
 	for ctx.Err() == nil {
 		s.changed.Wait()
 	}

@@ -83,7 +83,7 @@ func TestAnErrorEventEndsTheStreamAndItIsOpenedAgain(t *testing.T) {
 	cluster.state.mu.Unlock()
 	until(t, "another stream", func() bool { return opened.Load() >= 2 })
 	feed.Close()
-	equal(t, errors.Is(<-ended, ErrClosed), true)
+	equal(t, errors.Is(received(t, ended), ErrClosed), true)
 }
 
 func TestWhatIsNotKeptAnyMoreEndsTheFeed(t *testing.T) {
@@ -119,7 +119,7 @@ func TestAMessageReachesAListener(t *testing.T) {
 	listener, err := client.Channels.Listen(ctx, "c", ListenOptions{OnOpen: func() { opened <- struct{}{} }})
 	must(t, err)
 	defer listener.Close()
-	<-opened
+	received(t, opened)
 	count, err := another(t, cluster).Channels.Publish(ctx, "c", map[string]int{"job": 1})
 	must(t, err)
 	equal(t, count, 1)
@@ -176,5 +176,5 @@ func TestSilenceBreaksAStreamAndSignsOfLifeDoNot(t *testing.T) {
 	must(t, err)
 	clock.awaits(t, silence)
 	clock.advance(silence)
-	equal(t, errors.Is(<-broke, errBroken), true)
+	equal(t, errors.Is(received(t, broke), errBroken), true)
 }

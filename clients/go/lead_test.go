@@ -3,7 +3,9 @@ package eldest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestLeadCallsTheWorkAndGivesTheRoleUpWhenItReturns(t *testing.T) {
@@ -28,7 +30,7 @@ func TestLeadEndsTheWorkWithTheLeadershipAndStandsAgain(t *testing.T) {
 		}
 		operator, err := client.Roles.Elect(ctx, "job", Asked{InstanceID: "somebody"})
 		must(t, err)
-		<-working.Done()
+		received(t, working.Done())
 		must(t, client.Roles.Release(ctx, "job", "somebody", operator.Token))
 		return working.Err()
 	})
@@ -38,13 +40,23 @@ func TestLeadEndsTheWorkWithTheLeadershipAndStandsAgain(t *testing.T) {
 
 func TestLeadKeepsTheRoleUntilTheWorkHasReturned(t *testing.T) {
 	cluster, client := fakeOf(t, 1)
+	other := another(t, cluster)
 	ending, end := context.WithCancel(ctx)
+	var returned atomic.Bool
 	err := client.Lead(ending, "job", ElectionOptions{}, func(working context.Context, _ uint64) error {
 		end()
-		<-working.Done()
-		equal(t, cluster.role("job").holder != "", true)
+		received(t, working.Done())
+		// Time enough for a role that were given back too soon.
+		for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+			if _, err := other.Lock(ctx, "job", LockOptions{}); !errors.Is(err, ErrHeld) {
+				t.Errorf("another one was told %v", err)
+				break
+			}
+		}
+		returned.Store(true)
 		return working.Err()
 	})
+	equal(t, returned.Load(), true)
 	equal(t, errors.Is(err, context.Canceled), true)
 	equal(t, cluster.role("job").holder, "")
 }
@@ -63,6 +75,6 @@ func TestLeadOfAFollowerEndsWithItsContext(t *testing.T) {
 	}()
 	waitingFor(t, cluster, "job", 1)
 	end()
-	equal(t, errors.Is(<-over, context.Canceled), true)
+	equal(t, errors.Is(received(t, over), context.Canceled), true)
 	must(t, lock.Release(ctx))
 }

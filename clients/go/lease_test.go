@@ -43,7 +43,7 @@ func TestAProcessThatWasHeldUpDoesNotBelieveAlthoughNoTimerHasFired(t *testing.T
 	equal(t, l.isHeld(), false)
 	must(t, l.ctx.Err())
 	s.clock.advance(0)
-	<-l.ctx.Done()
+	received(t, l.ctx.Done())
 	equal(t, l.lostBecause(), errLate)
 }
 
@@ -106,7 +106,7 @@ func TestARenewalThatFailsIsTriedAgainUntilBeliefEndsAndNotBeyond(t *testing.T) 
 		s.clock.advance(pause)
 		until(t, "a renewal, or the end", func() bool { return s.made() > made || !l.isHeld() })
 	}
-	<-l.ctx.Done()
+	received(t, l.ctx.Done())
 	l.work.Wait()
 	equal(t, s.clock.now()-began, believed)
 	equal(t, l.isHeld(), false)
@@ -138,7 +138,7 @@ func TestLeaseLostEndsItAtOnce(t *testing.T) {
 	l, _ := leased(t, s, LeaseAlone, nil)
 	s.clock.awaits(t, testEvery)
 	s.clock.advance(testEvery)
-	<-l.ctx.Done()
+	received(t, l.ctx.Done())
 	equal(t, l.isHeld(), false)
 	equal(t, errors.Is(l.lostBecause(), ErrLeaseLost), true)
 }

@@ -23,6 +23,19 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+// received is what comes from a channel, or its end. It does not end the test's goroutine, so that others may wait, too.
+func received[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(patience):
+		t.Error("waited in vain for a channel")
+		var none T
+		return none
+	}
+}
+
 // equal compares what can be compared.
 func equal[T any](t *testing.T, got, want T) {
 	t.Helper()

@@ -72,7 +72,7 @@ func TestHeartbeatsThatFailAreTold(t *testing.T) {
 		}
 		return fault{}
 	})
-	<-told
+	received(t, told)
 	must(t, registry.Stop(ctx))
 }
 

@@ -32,7 +32,7 @@ func TestAConnectionThatBreaksTheNextNumberIsProvedAtOnceThenTheNextOpened(t *te
 	close(first.events)
 	until(t, "a renewal", func() bool { return s.made() == 1 })
 	equal(t, s.numbers()[0], first.asked.number+1)
-	<-first.ended
+	received(t, first.ended)
 	equal(t, l.isHeld(), true)
 	equal(t, l.left() > believed-100*time.Millisecond, true)
 	for len(s.tied()) < 2 {
@@ -54,7 +54,7 @@ func TestWithoutAProofAfterABreakHalfOfTheGraceIsBelieved(t *testing.T) {
 	s.clock.skip(1)
 	equal(t, l.isHeld(), false)
 	s.clock.advance(0)
-	<-l.ctx.Done()
+	received(t, l.ctx.Done())
 	l.work.Wait()
 	equal(t, len(s.tied()), 1)
 }

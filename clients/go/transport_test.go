@@ -108,8 +108,8 @@ func TestANodeThatLivesIsWaitedFor(t *testing.T) {
 			signs <- struct{}{}
 			return
 		}
-		<-signs
-		<-signs
+		received(t, signs)
+		received(t, signs)
 		ok(map[string]any{"key": "a", "rev": "1", "created": true}).send(w)
 	}))
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { others.Add(1) }))
@@ -204,11 +204,20 @@ func Test421ThatNamesAnAddressThatWasNotGivenGoesToTheNextNode(t *testing.T) {
 }
 
 func TestARedirectionIsNotFollowed(t *testing.T) {
-	cluster, client := fakeOf(t, 1, quick)
-	cluster.setFault(func(call) fault { return fault{status: 307, body: "elsewhere"} })
-	_, err := client.Docs.Put(ctx, "a", 1)
+	var strange, asked atomic.Int32
+	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strange.Add(1) }))
+	defer stranger.Close()
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, stranger.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer node.Close()
+	client, err := New([]string{node.URL}, quick)
+	must(t, err)
+	defer client.Close()
+	_, err = client.Docs.Put(ctx, "a", 1)
 	equal(t, errors.Is(err, ErrBadAnswer), true)
-	equal(t, len(cluster.asked("")), 1)
+	equal(t, []int32{asked.Load(), strange.Load()}, []int32{1, 0})
 }
 
 func TestA503ThatNoNodeGaveSaysNothingAboutAWrite(t *testing.T) {

@@ -86,7 +86,8 @@ func TestContentionOneLeadsAtATimeAndStopHandsOver(t *testing.T) {
 	role := unique("contention")
 	all := []*eldest.Election{}
 	for at := 0; at < 3; at++ {
-		all = append(all, election(t, at, role, eldest.ElectionOptions{}))
+		// Neither an end of the lease nor of a connection hands over within this test: the release does.
+		all = append(all, election(t, at, role, eldest.ElectionOptions{TTL: time.Hour, HeldBy: eldest.LeaseAlone}))
 		must(t, all[at].Start(ctx))
 	}
 	last := uint64(0)
@@ -122,7 +123,7 @@ func TestPriorityDecidesWhoIsNext(t *testing.T) {
 
 func TestWhoIsReplacedLearnsByItsRenewal(t *testing.T) {
 	role := unique("replaced")
-	options := eldest.ElectionOptions{TTL: time.Minute, RenewEvery: 100 * time.Millisecond, NoFeed: true}
+	options := eldest.ElectionOptions{TTL: time.Hour, RenewEvery: 100 * time.Millisecond, NoFeed: true, HeldBy: eldest.LeaseAlone}
 	replaced := election(t, 0, role, options)
 	must(t, replaced.Start(ctx))
 	leads(t, replaced)

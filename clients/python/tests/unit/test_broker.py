@@ -182,10 +182,11 @@ class Locks(unittest.IsolatedAsyncioTestCase):
     async def test_it_is_waited_for(self) -> None:
         first = await LockGuard(self.backend, "l").acquire()
         second = asyncio.create_task(LockGuard(self.backend, "l", timeout=PATIENCE).acquire())
-        while not (await self.backend.role("l")).waiting:
-            await asyncio.sleep(0)
-        await first.release()
-        guard = await second
+        async with asyncio.timeout(PATIENCE):
+            while not (await self.backend.role("l")).waiting:
+                await asyncio.sleep(0)
+            await first.release()
+            guard = await second
         self.assertTrue(guard.held)
         await guard.release()
 

@@ -110,7 +110,7 @@ class Cases:
             for _ in range(steps + 1):
                 await asyncio.sleep(0)
             await election.stop()
-            await starting
+            await asyncio.wait_for(starting, PATIENCE)
             self.assertEqual((election.is_leader, election.status), (False, "stopped"), f"after {steps} steps")
             self.assertIsNone((await self.backend.role("r")).leader, f"after {steps} steps")
             await election.start()
@@ -121,7 +121,7 @@ class Cases:
         election = self.election()
         starting = asyncio.create_task(election.start())
         self.assertTrue(await election.wait_for_election())
-        await starting
+        await asyncio.wait_for(starting, PATIENCE)
         await election.stop()
 
     async def test_it_can_be_started_again(self: Any) -> None:
@@ -166,7 +166,9 @@ class Cases:
                 self.assertEqual(await heard.until_heard("new_leader", 2), ("new_leader", "b"))
 
     async def test_it_elects_itself_over_another(self: Any) -> None:
-        async with self.started(instance_id="a") as (first, heard), self.started(instance_id="b") as (second, _):
+        # It hears of it by the feed: no renewal is due within this test.
+        first_one = self.started(instance_id="a", ttl=3600.0, renew_every=1000.0, held_by="lease")
+        async with first_one as (first, heard), self.started(instance_id="b") as (second, _):
             token = await second.elect()
             self.assertEqual((second.is_leader, second.token), (True, token))
             await heard.until_heard("leader_lost")
@@ -340,7 +342,7 @@ class OverHttp(Cases, ClusterCase):
             while (await self.backend.role("r")).leader is None:
                 await asyncio.sleep(0.005)
         await election.stop()
-        await starting
+        await asyncio.wait_for(starting, PATIENCE)
         self.assertFalse(election.is_leader)
         self.assertIsNone((await self.backend.role("r")).leader)
 

@@ -76,14 +76,15 @@ class Believing(unittest.IsolatedAsyncioTestCase):
             return await MemoryBackend.renew(self.backend, role, instance, token, ttl=10.0)
 
         with patch.object(self.backend, "renew", slow):
-            while not (await self.backend.role("r")).waiting:
-                await asyncio.sleep(0)
-            await self.backend.release("r", "b", other.token)
-            await renewing.wait()
-            self.assertFalse(self.keeper.held)
-            self.clock.at += 100.0
-            go_on.set()
-            await taking
+            async with asyncio.timeout(PATIENCE):
+                while not (await self.backend.role("r")).waiting:
+                    await asyncio.sleep(0)
+                await self.backend.release("r", "b", other.token)
+                await renewing.wait()
+                self.assertFalse(self.keeper.held)
+                self.clock.at += 100.0
+                go_on.set()
+                await taking
         self.assertTrue(self.keeper.held)
 
     async def test_a_waited_grant_that_was_lost_again_is_not_believed(self) -> None:
@@ -92,18 +93,23 @@ class Believing(unittest.IsolatedAsyncioTestCase):
         self.assertFalse(self.keeper.held)
 
     async def test_an_answer_that_comes_after_the_end_does_not_bring_the_belief_back(self) -> None:
-        await self.keeper.take()
+        sent: list[float] = []
 
         async def late(role: str, instance: str, token: int, **options: float) -> Renewal:
-            sent_at = self.clock.at
-            self.clock.at += 20.0
-            return Renewal(token, 60.0, sent_at)
+            """What it grants lasts beyond the answer; but the lease before had run out by then."""
+            sent.append(self.clock.at)
+            if len(sent) > 1:
+                raise LeaseLost("lease_lost", 410)
+            self.clock.at += 7.0
+            return Renewal(token, 10.0, sent[0])
 
         keeper = Keeper(self.backend, "r", "a", ttl=10.0, renew_every=0.001)
         await keeper.take()
+        self.clock.at += 5.0
         with patch.object(self.backend, "renew", late):
             await asyncio.wait_for(keeper.keep(), PATIENCE)
         self.assertFalse(keeper.held)
+        self.assertEqual(len(sent), 1)
 
     async def test_a_renewal_that_fails_is_told_and_tried_again(self) -> None:
         failures: list[Exception] = []
