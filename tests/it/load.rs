@@ -100,7 +100,7 @@ impl Tally {
         status
     }
 
-    fn add(&mut self, other: Tally) {
+    pub fn add(&mut self, other: Tally) {
         self.acked.extend(other.acked);
         self.refused.extend(other.refused);
         self.unknown.extend(other.unknown);

@@ -2,14 +2,29 @@
 
 use std::sync::Arc;
 
+use tokio::task::JoinHandle;
+
 use crate::harness::{Call, Cluster, wait_for};
 use crate::load::{Tally, documents};
+
+/// Writes to one node, all at once.
+fn write_all(cluster: &Arc<Cluster>, node: u32, prefix: &str) -> Vec<JoinHandle<Tally>> {
+    let write = |number| {
+        let (cluster, key) = (cluster.clone(), format!("{prefix}-{number}"));
+        tokio::spawn(async move {
+            let mut tally = Tally::new("load");
+            tally.write(&cluster, node, key, number).await;
+            tally
+        })
+    };
+    (0..50).map(write).collect()
+}
 
 /// The followers are frozen and go on again, so whatever the leader sent them may still arrive; then the leader
 /// is frozen while the others elect, and goes on.
 #[tokio::test]
 async fn what_was_refused_never_appears() {
-    let cluster = Cluster::brisk(3).await;
+    let cluster = Arc::new(Cluster::brisk(3).await);
     cluster.write_doc("before", 1).await;
     let mut tally = Tally::new("load");
     for round in 0..3 {
@@ -25,8 +40,8 @@ async fn what_was_refused_never_appears() {
         })
         .await;
         // From here on every write to it is refused, and each is held to that.
-        for more in 0..50 {
-            tally.write(&cluster, leader, format!("load/{round}/more-{more}"), more).await;
+        for more in write_all(&cluster, leader, &format!("load/{round}/more")) {
+            tally.add(more.await.expect("a writer does not panic"));
         }
         others.iter().for_each(|id| cluster.cont(*id));
         cluster.ready().await;
@@ -36,6 +51,16 @@ async fn what_was_refused_never_appears() {
             (tally.write(&cluster, leader, key, number).await == Some(201)).then_some(())
         })
         .await;
+        let leader = cluster.leader().await;
+        cluster.stop(leader);
+        // They wait in its sockets.
+        let late = write_all(&cluster, leader, &format!("load/{round}/late"));
+        cluster.leader_among(&cluster.others(leader)).await;
+        cluster.cont(leader);
+        for late in late {
+            tally.add(late.await.expect("a writer does not panic"));
+        }
+        cluster.ready().await;
     }
     println!("{}", tally.show());
     assert!(tally.refused.len() >= 100, "{}", tally.show());
