@@ -282,7 +282,8 @@ async fn what_is_still_arriving_when_its_token_is_revoked_changes_nothing() {
                 caller.send(last).await;
                 match &*caller.read_line().await {
                     "HTTP/1.1 401 Unauthorized" => Some(()),
-                    "HTTP/1.1 408 Request Timeout" => None,
+                    // Where the byte came after the answer, the connection may have been reset.
+                    "HTTP/1.1 408 Request Timeout" | "" => None,
                     other => panic!("{method} {path} at node {node}: {other}"),
                 }
             })

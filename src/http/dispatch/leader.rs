@@ -75,8 +75,9 @@ where
     }
 }
 
+/// Said of an attempt that surely was not applied. A token may have been revoked between two attempts.
 fn is_refusal(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 421 | 429 | 503)
+    matches!(status.as_u16(), 401 | 403 | 421 | 429 | 503)
 }
 
 /// A refusal says: surely not applied. Of an attempt that is true; of the call it is not, where an earlier attempt with the same

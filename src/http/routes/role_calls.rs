@@ -76,8 +76,7 @@ impl Calls {
     }
 
     pub async fn release(&self, tenure: &Tenure) -> Result<(), Refused> {
-        let mut asked = self.asked("release", &said_of(tenure))?;
-        give_back(&mut asked);
+        let asked = self.giving_back("release", tenure)?;
         let taken = dispatch::settle(&self.context, &asked, Kind::Write, false, || async {
             let release = tenure.clone().release(self.role.clone());
             Ok(self.context.handle.write(release, None).await?)
@@ -90,13 +89,19 @@ impl Calls {
     }
 
     pub async fn untie(&self, tenure: &Tenure) -> Result<(), Refused> {
-        let mut asked = self.asked("untie", &said_of(tenure))?;
-        give_back(&mut asked);
+        let asked = self.giving_back("untie", tenure)?;
         match roles::untied(&self.context, &asked, false, &self.role, tenure).await? {
             Settled::Here(()) => Ok(()),
             Settled::Elsewhere(response) if response.status() == StatusCode::OK => Ok(()),
             Settled::Elsewhere(response) => Err(Refused::of(response)),
         }
+    }
+
+    /// This node gives back what its client had. The stream may have ended because its token was revoked, so the client is not judged.
+    fn giving_back(&self, order: &str, tenure: &Tenure) -> Result<ClientRequest, Problem> {
+        let mut asked = self.asked(order, &said_of(tenure))?;
+        asked.parts.extensions.remove::<Principal>();
+        Ok(asked)
     }
 
     /// The call as the leader gets it if that is another node.
@@ -129,11 +134,6 @@ impl Granted {
     pub fn expires_in(&self) -> Duration {
         Duration::from_millis(self.expires_in_ms)
     }
-}
-
-/// This node gives back what its client had. The stream may have ended because the client's token is good no more, so nobody is judged.
-fn give_back(asked: &mut ClientRequest) {
-    asked.parts.extensions.remove::<Principal>();
 }
 
 fn said_of(tenure: &Tenure) -> Value {

@@ -109,7 +109,7 @@ impl Sample {
 }
 
 /// A token with these grants.
-async fn token(node: &Node, grants: &[&str]) -> (String, String) {
+pub async fn token(node: &Node, grants: &[&str]) -> (String, String) {
     let body = json!({"name": "test", "grants": grants}).to_string();
     let made = node.call("POST /v1/tokens", &[("authorization", &format!("Bearer {TOKEN}"))], &body).await;
     assert_eq!(made.status.as_u16(), 201, "{made:?}");

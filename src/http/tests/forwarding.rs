@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use super::access::token;
 use super::node::{Control, Node, Options, TOKEN};
 use super::request;
 use crate::driver::api::Denied;
@@ -125,13 +126,22 @@ async fn stand_still(listener: TcpListener, taken: Arc<AtomicUsize>) {
     }
 }
 
-/// What comes of a call that n2 has passed on to n1, which stands still, before it hears that n3 leads.
 async fn when_replaced(
     line: &str,
     headers: &[(&str, &str)],
     next_leads: bool,
 ) -> (super::Answer, Vec<String>) {
-    let mut nodes = Node::several(3, Options::default()).await;
+    let nodes = Node::several(3, Options::default()).await;
+    when_replaced_among(nodes, line, headers, next_leads).await
+}
+
+/// What comes of a call that n2 has passed on to n1, which stands still, before it hears that n3 leads.
+async fn when_replaced_among(
+    mut nodes: Vec<Node>,
+    line: &str,
+    headers: &[(&str, &str)],
+    next_leads: bool,
+) -> (super::Answer, Vec<String>) {
     let taken = Arc::new(AtomicUsize::new(0));
     tokio::spawn(stand_still(nodes[0].take_listener(), taken.clone()));
     let _serving = nodes[2].serve();
@@ -170,6 +180,15 @@ async fn what_a_replaced_leader_took_is_asked_of_the_next_one_under_its_key() {
 #[tokio::test]
 async fn a_refusal_of_the_next_leader_says_nothing_of_the_one_before() {
     let (answer, _) = when_replaced("PUT /v1/docs/a", &[("idempotency-key", "k")], false).await;
+    assert_eq!(answer.problem(), (504, "outcome_unknown".to_string()));
+    // The token has been revoked meanwhile: the next leader does not know it.
+    let options = Options { token: Some(TOKEN), anonymous: Some(""), ..Options::default() };
+    let nodes = Node::several(3, options).await;
+    nodes[1].control(Control::Show(Some(NodeId(2)))).await;
+    let (_, token) = token(&nodes[1], &["write docs"]).await;
+    nodes[1].control(LEADER).await;
+    let headers = [("idempotency-key", "k"), ("authorization", &*format!("Bearer {token}"))];
+    let (answer, _) = when_replaced_among(nodes, "PUT /v1/docs/a", &headers, true).await;
     assert_eq!(answer.problem(), (504, "outcome_unknown".to_string()));
 }
 
