@@ -2,7 +2,7 @@
 
 import { Emitter } from './emitter.js';
 import { rest } from './clock.js';
-import { LeaseLost } from './errors.js';
+import { Indeterminate, LeaseLost } from './errors.js';
 import { abandon, Lease, RELEASE_MS } from './lease.js';
 import { asyncDispose, randomId } from './signals.js';
 
@@ -18,7 +18,7 @@ export class Broker extends Emitter {
   #lease = null;
   #asking = null;
   #stop = new AbortController();
-  /** An acquire was cut off by `stop`: it may have been granted. */
+  /** An acquire was cut off, or its answer never came, or what it granted could not be confirmed. */
   #perhapsHeld = false;
 
   constructor(store, options = {}) {
@@ -67,7 +67,12 @@ export class Broker extends Emitter {
     if (outcome === 'other_leader') return { status: outcome, leader: leader?.address ?? leader?.instance_id ?? null };
     if (outcome === 'conflict') return { status: outcome };
     const lease = new Lease(this.#backend, this.#options, grant.token);
-    if (!(await lease.begin(grant))) return { status: 'conflict' };
+    const { signal } = this.#stop;
+    const held = await lease.begin(grant, signal);
+    this.#perhapsHeld = !held || signal.aborted;
+    if (signal.aborted) lease.end(signal.reason);
+    signal.throwIfAborted();
+    if (!held) return { status: 'conflict' };
     this.#lead(lease);
     return { status: again ? 'already_leader' : outcome };
   }
@@ -75,9 +80,11 @@ export class Broker extends Emitter {
   async #acquire() {
     const { signal } = this.#stop;
     try {
-      return await this.#backend.acquire(this.role, { ...this.#options, signal });
+      const grant = await this.#backend.acquire(this.role, { ...this.#options, signal });
+      this.#perhapsHeld = false;
+      return grant;
     } catch (error) {
-      this.#perhapsHeld ||= signal.aborted;
+      this.#perhapsHeld ||= signal.aborted || error instanceof Indeterminate;
       throw error;
     }
   }

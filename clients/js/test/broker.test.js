@@ -95,6 +95,36 @@ test('stop ends a tryElect, and leaves nothing held', async () => {
   assert.deepEqual([a.isLeader, (await backend.get('broker')).leader], [false, null]);
 });
 
+test('stop gives back what was never answered', async () => {
+  const { backend, a } = two();
+  const { acquire } = backend;
+  backend.acquire = async (...asked) => {
+    await acquire.apply(backend, asked);
+    throw new Indeterminate('no answer');
+  };
+  await assert.rejects(a.tryElect(), Indeterminate);
+  assert.equal((await backend.get('broker')).leader.instance_id, a.id);
+  await a.stop();
+  assert.equal((await backend.get('broker')).leader, null);
+});
+
+test('stop ends a tryElect that is being confirmed, and gives back what it was granted', async () => {
+  const { clock, backend, a } = two();
+  const { acquire } = backend;
+  // Its answer has taken most of the lease.
+  backend.acquire = async (...asked) => {
+    const grant = await acquire.apply(backend, asked);
+    await clock.advance(7_000);
+    return grant;
+  };
+  backend.renew = (_role, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  const asking = a.tryElect();
+  await new Promise(setImmediate);
+  await a.stop();
+  await assert.rejects(asking);
+  assert.deepEqual([a.isLeader, (await backend.get('broker')).leader], [false, null]);
+});
+
 test('stop: while the cluster is away it takes a second, and says that the role was not released', async (t) => {
   const { cluster, client } = await fake(t, 2);
   const broker = client.broker();

@@ -47,6 +47,8 @@ pub enum Tried {
 pub struct Broker<B: Backend = Client> {
     seat: Seat<B>,
     guard: Option<LockGuard<B>>,
+    /// An acquire has no answer: it may have been granted.
+    perhaps_held: bool,
 }
 
 impl<B: Backend> Broker<B> {
@@ -62,7 +64,7 @@ impl<B: Backend> Broker<B> {
             address: Some(address.into()),
             held_by: HeldBy::default(),
         };
-        Broker { seat, guard: None }
+        Broker { seat, guard: None, perhaps_held: false }
     }
 
     /// One life of a process; a random name unless told.
@@ -99,8 +101,11 @@ impl<B: Backend> Broker<B> {
         self.seat.check()?;
         let (mut again, ends) = (false, Instant::now() + EARLIER_LIFE);
         loop {
-            let held = match self.seat.backend.acquire(&self.seat.ask(Duration::ZERO, metadata.clone())).await
-            {
+            // Left so by a future that is dropped, and by an answer that never comes.
+            self.perhaps_held = true;
+            let asked = self.seat.backend.acquire(&self.seat.ask(Duration::ZERO, metadata.clone())).await;
+            self.perhaps_held = matches!(asked, Err(Error::Indeterminate { .. }));
+            let held = match asked {
                 Ok(grant) => return Ok(self.won(&grant, again)),
                 Err(Error::RoleHeld(held)) => held,
                 Err(error) => return Err(error),
@@ -161,10 +166,16 @@ impl<B: Backend> Broker<B> {
 
     /// Lets the next one in at once. An error says what kept it from that for a second: then the role lapses.
     pub async fn stop(&mut self) -> Result<(), Error> {
-        match self.guard.take() {
-            Some(guard) => timeout(LEAVE_MOST, guard.release()).await.unwrap_or_else(|_| Err(not_left())),
-            None => Ok(()),
-        }
+        let leaving = async {
+            match self.guard.take() {
+                Some(guard) => guard.release().await,
+                None if self.perhaps_held => self.seat.leave().await,
+                None => Ok(()),
+            }
+        };
+        let left = timeout(LEAVE_MOST, leaving).await.unwrap_or_else(|_| Err(not_left()));
+        self.perhaps_held &= left.is_err();
+        left
     }
 }
 

@@ -7,7 +7,7 @@ import inspect
 import unittest
 from unittest.mock import patch
 
-from eldest import EldestError, PreconditionFailed, RoleHeld
+from eldest import EldestError, Indeterminate, LeaseLost, PreconditionFailed, RoleHeld, RoleState
 from eldest.aio import Broker, ElectionResult, LockGuard, MemoryBackend, StateDoc
 from eldest.aio.state import UPDATE_TRIES
 
@@ -68,6 +68,46 @@ class Brokers(unittest.IsolatedAsyncioTestCase):
         await broker.stop()
         self.backend.expire("broker")
         self.assertEqual(await asyncio.wait_for(asking, PATIENCE), ElectionResult("other_leader", "a:1"))
+        self.assertIsNone((await self.backend.role("broker")).leader)
+
+    async def test_a_stop_during_the_call_gives_back_what_it_is_granted(self) -> None:
+        broker = Broker(self.backend, "a:1")
+        acquire, granted, go_on = self.backend.acquire, asyncio.Event(), asyncio.Event()
+
+        async def late(*args: object, **options: object) -> object:
+            grant = await acquire(*args, **options)  # type: ignore[arg-type]
+            granted.set()
+            await go_on.wait()
+            return grant
+
+        for answered_first in (False, True):
+            with patch.object(self.backend, "acquire", late):
+                asking = asyncio.create_task(broker.try_elect())
+                await asyncio.wait_for(granted.wait(), PATIENCE)
+                if answered_first:
+                    with patch.object(self.backend, "role", return_value=RoleState("broker", None, None)):
+                        await broker.stop()  # it is asked before the grant, and answers so
+                else:
+                    await broker.stop()
+                go_on.set()
+                with self.assertRaises(LeaseLost):
+                    await asyncio.wait_for(asking, PATIENCE)
+            self.assertFalse(broker.is_leader)
+            self.assertIsNone((await self.backend.role("broker")).leader)
+            granted.clear()
+            go_on.clear()
+
+    async def test_a_stop_gives_back_what_was_never_answered(self) -> None:
+        broker, acquire = Broker(self.backend, "a:1"), self.backend.acquire
+
+        async def unanswered(*args: object, **options: object) -> object:
+            await acquire(*args, **options)  # type: ignore[arg-type]
+            raise Indeterminate("no answer")
+
+        with patch.object(self.backend, "acquire", unanswered), self.assertRaises(Indeterminate):
+            await broker.try_elect()
+        self.assertIsNotNone((await self.backend.role("broker")).leader)
+        await broker.stop()
         self.assertIsNone((await self.backend.role("broker")).leader)
 
     async def test_leadership_is_checked_with_the_cluster_and_the_clock(self) -> None:

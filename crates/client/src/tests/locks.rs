@@ -169,6 +169,18 @@ async fn a_broker_that_is_back_at_its_address_is_already_the_leader() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_broker_that_stops_gives_back_what_it_was_never_told_of() {
+    let memory = Memory::new();
+    let mut broker = Broker::new(memory.clone(), "queue", "n1:8080").instance_id("a");
+    memory.lose_answers("a");
+    assert!(matches!(broker.try_elect().await, Err(Error::Indeterminate { .. })));
+    memory.mend("a");
+    assert!(memory.holder("queue").await.expect("asked").leader.is_some());
+    broker.stop().await.expect("given back");
+    assert!(memory.holder("queue").await.expect("asked").leader.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_broker_that_lives_at_the_same_address_keeps_the_role() {
     let memory = Memory::new();
     let broker = |id: &str| Broker::new(memory.clone(), "queue", "n1:8080").instance_id(id);

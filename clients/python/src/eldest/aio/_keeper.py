@@ -10,7 +10,7 @@ from typing import cast
 from .._lease import Lease
 from .._retry import BACKOFF_FIRST_S, BACKOFF_MOST_S
 from ..backend import Backend
-from ..errors import EldestError, LeaseLost
+from ..errors import EldestError, Indeterminate, LeaseLost
 from ..models import Grant, Json, Renewal
 from ._ties import HeldBy, Ties, Tying, grace
 
@@ -194,6 +194,20 @@ class Keeper:
         lease = self._lease
         self.drop()
         return None if lease is None else lease.token
+
+    async def give_back(self, token: int | None, *, asked: bool) -> None:
+        """Releases this token, or what a call may have been granted that has no answer; or raises what kept it from that for a second."""
+        try:
+            async with asyncio.timeout(RELEASE_MOST_S):
+                if token is None and asked:
+                    state = await self.backend.role(self.role)
+                    is_mine = state.leader is not None and state.leader.instance_id == self.instance_id
+                    token = state.token if is_mine else None
+                if token is not None:
+                    await self.release(token)
+        except TimeoutError:
+            why = f"the release of {self.role} was not answered within {RELEASE_MOST_S:g} s"
+            raise Indeterminate(why) from None
 
     async def release(self, token: int, deadline: float | None = None) -> None:
         """Gives the role back. That it was lost before is as good."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..backend import Backend
-from ..errors import RoleHeld
+from ..errors import LeaseLost, RoleHeld
 from ._events import Emitter
-from ._keeper import RELEASE_MOST_S, Keeper
+from ._keeper import Keeper
 
 __all__ = ["BROKER_HEARTBEAT_S", "BROKER_TTL_S", "Broker", "ElectionResult"]
 
@@ -56,6 +56,8 @@ class Broker(Emitter):
         )
         self._keeping: asyncio.Task[None] | None = None
         self._stops = 0
+        #: An acquire has no answer: it may have been granted.
+        self._asking = False
 
     @property
     def is_leader(self) -> bool:
@@ -69,16 +71,18 @@ class Broker(Emitter):
         """One try. Heartbeats begin with the first one that is won.
 
         Where this broker's own address leads, that is its earlier life: it waits for that lease to end, 2 s at most, and is the
-        `already_leader` with a token of its own.
+        `already_leader` with a token of its own. Raises `LeaseLost` where `stop` comes before the grant.
         """
         before, stops, again = self._keeper.token, self._stops, False
         now = asyncio.get_running_loop().time
         ends = now() + EARLIER_LIFE_S
         while True:
+            self._asking = True  # left so where it ends without an answer
             try:
                 grant = await self._keeper.take(address=self.address)
                 break
             except RoleHeld as other:
+                self._asking = False
                 self._keeper.drop()
                 again = other.outcome != "conflict" and other.leader_address == self.address
                 if not again or now() >= ends:
@@ -86,6 +90,10 @@ class Broker(Emitter):
                 await asyncio.sleep(EARLIER_LIFE_PAUSE_S)
                 if self._stops != stops:
                     return self._refused(other)
+        self._asking = False
+        if self._stops != stops:
+            await self._keeper.give_back(self._keeper.disown(), asked=False)
+            raise LeaseLost("lease_lost", 410, "the broker was stopped before it was granted the role")
         if self._keeping is None or self._keeping.done():
             self._keeping = asyncio.get_running_loop().create_task(self._keep())
         # Its own lease, found again after a pause, was lost for this process: it leads anew.
@@ -110,13 +118,12 @@ class Broker(Emitter):
     async def stop(self) -> None:
         """Gives the role back at once; raises what kept it from that for a second: then the role lapses by its ttl."""
         self._stops += 1
-        token = self._keeper.disown()
+        token, asked = self._keeper.disown(), self._asking
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
         try:
-            if token is not None:
-                await self._keeper.release(token, deadline=RELEASE_MOST_S)
+            await self._keeper.give_back(token, asked=asked)
         finally:
             await self.told()
 

@@ -13,10 +13,10 @@ from typing import Any, Literal, Self
 
 from .._retry import Backoff
 from ..backend import Backend
-from ..errors import EldestError, Indeterminate, LeaseLost, RoleHeld
+from ..errors import EldestError, LeaseLost, RoleHeld
 from ..models import Grant, Json
 from ._events import Emitter, log, within
-from ._keeper import RELEASE_MOST_S, TTL_S, WAIT_MOST_S, Keeper
+from ._keeper import TTL_S, WAIT_MOST_S, Keeper
 from ._ties import HeldBy
 from ._watcher import Watcher
 
@@ -386,17 +386,6 @@ class Election(Emitter):
     async def _give_back(self, token: int | None) -> None:
         """What could not be released is told, and lapses by itself, after its ttl."""
         try:
-            async with asyncio.timeout(RELEASE_MOST_S):
-                if token is None and self._asking:
-                    token = await self._granted_meanwhile()
-                if token is not None:
-                    await self._keeper.release(token)
-        except TimeoutError:
-            self.emit("error", Indeterminate(f"the release of {self.role} was not answered within {RELEASE_MOST_S:g} s"))
+            await self._keeper.give_back(token, asked=self._asking)
         except EldestError as error:
             self.emit("error", error)
-
-    async def _granted_meanwhile(self) -> int | None:
-        """A call that waited may have been granted while it was given up."""
-        state = await self._backend.role(self.role)
-        return state.token if state.leader is not None and state.leader.instance_id == self.id else None
