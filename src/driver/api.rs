@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::channels::{self, Channels};
 use super::chunks::{CHUNKS_MOST, Chunk, Gathering, Keyed, Verdicts};
@@ -217,12 +217,16 @@ impl Handle {
         Ok(written)
     }
 
-    /// Proposes commands in their order, once there is room for them: before whatever is proposed after this returns. They are no
-    /// transaction: each has a verdict of its own.
-    pub async fn propose(&self, writes: Vec<Keyed>) -> Verdicts {
+    /// Room for one chunk. Whoever waits for it judges its callers afterwards. It is never closed, so there is always some in the end.
+    pub async fn room(&self) -> Option<OwnedSemaphorePermit> {
+        self.room.clone().acquire_owned().await.ok()
+    }
+
+    /// Proposes commands in their order, before whatever is proposed after this returns. They are no transaction: each has a verdict of
+    /// its own.
+    pub fn propose(&self, writes: Vec<Keyed>, room: Option<OwnedSemaphorePermit>) -> Verdicts {
         let count = writes.len();
-        // It is never closed.
-        let Ok(room) = self.room.clone().acquire_owned().await else {
+        let Some(room) = room else {
             return Verdicts::new(count, Err(Denied::Stopping), self.numbers.clone());
         };
         let (reply, answer) = oneshot::channel();

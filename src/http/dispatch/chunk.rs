@@ -103,6 +103,7 @@ impl Proposed {
     /// Before whatever is proposed once this has returned.
     pub async fn new(context: &Context, head: &Parts, chunk: &Chunk) -> Proposed {
         let (owner, principal) = (KeyOwner::of(head), principal(head));
+        let room = context.handle.room().await;
         let still_let_in = context.is_still_let_in(&principal);
         let (mut writes, mut wrong) = (Vec::with_capacity(chunk.len()), Vec::new());
         for (place, (_, text)) in chunk.lines().enumerate() {
@@ -116,7 +117,7 @@ impl Proposed {
         }
         let verdicts = match writes.is_empty() {
             true => Verdicts::none(),
-            false => context.handle.propose(writes).await,
+            false => context.handle.propose(writes, room),
         };
         Proposed { count: chunk.len(), wrong, verdicts }
     }
