@@ -134,7 +134,8 @@ impl Front {
             return Err(beyond("connections to this node"));
         }
         let caller = extensions.get::<Arc<Caller>>().map(|caller| caller.origin);
-        let origin = origin(request.headers(), &self.context.setup, caller);
+        let certified = extensions.get().copied();
+        let origin = origin(request.headers(), &self.context.setup, certified, caller);
         Ok(Some((class, self.context.seats.take(class, origin)?)))
     }
 
