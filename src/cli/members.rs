@@ -23,8 +23,8 @@ Examples:
   eldest members remove 3
   eldest members move 2 10.0.0.9:9000
 
-A node that is added is started with a topology file that names it and the others. One that is removed may be gone for good
-already; the others call one that was moved at its new address from then on.
+A node that is added is started first, with a topology file that names it and the others: an address where it does not answer is
+refused without --force. One that is removed may be gone for good already; the others call one that was moved at its new address from then on.
 
 One change at a time: the next is taken once the one before is on a majority of the disks. A node that is added learns what the
 cluster has before it votes. A new disk under an old id is no change: start it, and the leader lets it in.")]
@@ -54,6 +54,9 @@ enum Change {
         /// Wait until it votes
         #[arg(long)]
         wait: bool,
+        /// Add it whatever answers at that address
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         output: Output,
         #[command(flatten)]
@@ -96,9 +99,13 @@ struct Member {
 pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.change {
         Change::List { output, target } => list(target, output).await,
-        Change::Add { id, address, name, wait, output, target } => {
+        Change::Add { id, address, name, wait, force, output, target } => {
             let name = name.clone().unwrap_or_else(|| format!("node-{id}"));
-            let said = post(target, &json!({"add": {"id": id, "name": name, "address": address}})).await?;
+            let mut add = json!({"id": id, "name": name, "address": address});
+            if *force {
+                add["force"] = json!(true);
+            }
+            let said = post(target, &json!({"add": add})).await?;
             if *wait {
                 wait_for_vote(target, *id).await?;
                 return output.done(&said, || format!("node {id} votes"));

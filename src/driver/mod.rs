@@ -72,6 +72,7 @@ pub use remarks::Remark;
 pub use setup::{Setup, Tls};
 pub use start::{DiskWords, StartError, Started, start};
 pub use tokens::Tokens;
+pub use transport::{Stranger, greet};
 pub use wall::Wall;
 
 /// What this machine's clock shows, for people.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Call, Cluster, Plan, wait_for};
+use crate::harness::{Answer, Call, Cluster, Plan, problem, wait_for};
 
 async fn change(cluster: &Cluster, at: u32, body: &Value) -> Answer {
     cluster.answer(at, Call::post("/v1/members").json(body)).await
@@ -48,6 +48,12 @@ async fn members_changed(url: &str, words: &str) -> String {
     .await
 }
 
+/// A node answers, whether or not it belongs to the cluster.
+async fn starts(cluster: &Cluster, id: u32) {
+    cluster.start(id);
+    wait_for("it answers", async || cluster.ask(id, &Call::get("/livez")).await.ok()).await;
+}
+
 async fn votes(cluster: &Cluster, at: u32, id: u32) {
     wait_for("it votes", async || {
         let listed = cluster.answer(at, Call::get("/v1/members")).await.json();
@@ -70,10 +76,10 @@ async fn one_node_comes_and_another_goes() {
     }
     let address = cluster.node(4).url().replace("http://", "");
     let add = json!({"add": {"id": 4, "name": "node-4", "address": address}});
+    starts(&cluster, 4).await;
     // Any node takes the call, and one that is repeated changes nothing.
     changed(&cluster, 2, &add).await;
     changed(&cluster, 1, &add).await;
-    cluster.start(4);
     votes(&cluster, leader, 4).await;
     cluster.counts(4).await;
 
@@ -103,7 +109,7 @@ async fn the_command_line_adds_moves_and_removes() {
     cluster.leader_among(&[1, 2, 3]).await;
     let url = cluster.node(1).url();
     let address = cluster.node(4).url().replace("http://", "");
-    cluster.start(4);
+    starts(&cluster, 4).await;
     let said = members_changed(&url, &format!("add 4 {address} --wait")).await;
     assert!(said.contains("node 4 votes"), "{said}");
     let (done, said) = members(&url, "list").await;
@@ -129,6 +135,61 @@ async fn the_command_line_adds_moves_and_removes() {
     assert!(!done && said.contains("not_found"), "{said}");
     let (done, said) = members(&url, "add 5 a/b:9000").await;
     assert!(!done && said.contains("is no address of a node"), "{said}");
+}
+
+/// A wrong address in the log would count against every majority.
+#[tokio::test]
+async fn only_a_node_that_answers_as_itself_is_added() {
+    let cluster = Plan::new(5).config("cluster_secret = \"the secret of this cluster, 0123456789\"").prepare();
+    for id in 1..=3 {
+        cluster.place(id, &cluster.topology().first(3));
+        cluster.start(id);
+    }
+    cluster.leader_among(&[1, 2, 3]).await;
+    let address = |id: u32| cluster.node(id).url().replace("http://", "");
+    let refused = async |id: u32, address: &str, rule: &str| {
+        let add = json!({"add": {"id": id, "address": address}});
+        let said = wait_for("the leader has asked", async || {
+            let answer = change(&cluster, 2, &add).await;
+            (answer.status == 409).then(|| problem(&answer, 409, "rule_violated"))
+        })
+        .await;
+        assert_eq!(said["rule"], rule, "{said}");
+        said["detail"].as_str().expect("a text").to_string()
+    };
+    let said = refused(4, &address(4), "not_reached").await;
+    assert!(said.contains("nobody answers there"), "{said}");
+    let said = refused(4, &address(2), "another_node").await;
+    assert!(said.contains("this is node 2"), "{said}");
+    let other = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let somewhere = other.local_addr().expect("it is bound").to_string();
+    let page = axum::Router::new().fallback(|| async { "It works!" });
+    let server = tokio::spawn(async move { axum::serve(other, page).await });
+    let said = refused(4, &somewhere, "another_node").await;
+    assert!(said.contains("no node of Eldest"), "{said}");
+    server.abort();
+    cluster.configure(4, "cluster_secret = \"the secret of another one, 0123456789\"");
+    starts(&cluster, 4).await;
+    let said = refused(4, &address(4), "another_node").await;
+    assert!(said.contains("unauthorized"), "{said}");
+    cluster.kill9(4);
+    for id in 1..=3 {
+        assert_eq!(listed(&cluster, id).await, 3, "none of them is in the log of n{id}");
+    }
+
+    // By force, and the right way.
+    let url = cluster.node(1).url();
+    let (done, said) = members(&url, &format!("add 4 {}", address(4))).await;
+    assert!(!done && said.contains("--force"), "{said}");
+    members_changed(&url, &format!("add 4 {} --force", address(4))).await;
+    members_changed(&url, "remove 4").await;
+    starts(&cluster, 5).await;
+    members_changed(&url, &format!("add 5 {} --wait", address(5))).await;
+}
+
+async fn listed(cluster: &Cluster, at: u32) -> usize {
+    let listed = cluster.answer(at, Call::get("/v1/members")).await.expect(200).json();
+    listed["members"].as_array().map_or(0, Vec::len)
 }
 
 /// Five nodes; two come back with a file that names three, themselves among them.

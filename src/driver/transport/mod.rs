@@ -13,6 +13,7 @@
 
 mod arrived;
 mod bulk;
+mod greeting;
 mod link;
 mod log;
 mod outbox;
@@ -33,6 +34,7 @@ use crate::types::NodeId;
 use crate::wire::Packet;
 pub use arrived::Arrived;
 pub use bulk::TransferContent;
+pub use greeting::{Stranger, greet};
 use link::Link;
 pub use link::{Packed, TransferKind, TransferPermit};
 pub use log::LogPacket;

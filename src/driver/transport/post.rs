@@ -1,5 +1,7 @@
 //! One call to one peer: headers, proof, time limit, and the message that its response may bring.
 
+use std::error::Error;
+use std::iter::successors;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -23,6 +25,8 @@ const IDLE_MOST: usize = 8;
 const IDLE_FOR: Duration = Duration::from_secs(30);
 /// The body of a response: lines that a candidate pulled, one record of the largest kind at least.
 const RESPONSE_BYTES_MOST: usize = 16 << 20;
+/// Of an answer that is no node's.
+pub const NO_REASON: &str = "no reason that can be read";
 /// What a peer is given for each byte beyond its time: 10 MB/s.
 const NANOS_PER_BYTE: u64 = 100;
 /// The least that a call may take: on a busy machine a loopback call can take this long.
@@ -95,7 +99,11 @@ impl Poster {
         patience(&self.setup.settings.timing, round_trip) + extra
     }
 
-    async fn prove_and_post(&self, packet: &Packet, patience: Duration) -> Result<Option<PeerCall>, Fault> {
+    pub async fn prove_and_post(
+        &self,
+        packet: &Packet,
+        patience: Duration,
+    ) -> Result<Option<PeerCall>, Fault> {
         match self.try_post(packet, patience).await {
             // A new process there does not know our session: its challenge has been taken, once more.
             Err(Fault::Refused(StatusCode::UNAUTHORIZED, _)) if self.has_session() => {
@@ -279,8 +287,14 @@ fn what_it_says(body: &[u8]) -> String {
     match serde_json::from_slice::<Problem>(body) {
         Ok(Problem { code, detail: Some(detail) }) => format!("{code}: {detail}"),
         Ok(Problem { code, detail: None }) => code,
-        Err(_) => "no reason that can be read".to_string(),
+        Err(_) => NO_REASON.to_string(),
     }
+}
+
+/// What it is in the end that keeps a call from getting through.
+pub fn cause(error: &reqwest::Error) -> String {
+    let root = successors(error.source(), |error| Error::source(*error)).last();
+    eldest_tls::explain(error).or(root.map(ToString::to_string)).unwrap_or_else(|| error.to_string())
 }
 
 fn nonce() -> Option<u128> {

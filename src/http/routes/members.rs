@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::config::Address;
 use crate::driver::api::Denied;
-use crate::http::answer::{self, Answer, Failure, Problem};
+use crate::driver::{self, Member, Stranger};
+use crate::http::answer::{self, Answer, Code, Failure, Problem};
 use crate::http::dispatch;
 use crate::http::request::{ClientRequest, Context, Kind};
 use crate::protocol::{MemberChange, MembersRefusal};
@@ -36,6 +37,9 @@ struct Added {
     id: u32,
     name: Option<String>,
     address: String,
+    /// Whether or not that node answers there.
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,13 +57,18 @@ pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -
 
 /// Answers once the change is committed. Who has been added votes later, when it has caught up.
 pub async fn change(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
-    let change = request.object::<Change>()?.checked()?;
+    let asked = request.object::<Change>()?;
+    let force = asked.add.as_ref().is_some_and(|added| added.force);
+    let change = asked.checked()?;
     let no_forward = request.no_forward()?;
-    let here = || carry_out(&context, change.clone());
+    let here = || carry_out(&context, change.clone(), force);
     dispatch::at_leader(&context, &request, Kind::Order, no_forward, here).await
 }
 
-async fn carry_out(context: &Context, change: MemberChange) -> Result<Response<Body>, Failure> {
+async fn carry_out(context: &Context, change: MemberChange, force: bool) -> Result<Response<Body>, Failure> {
+    if !force {
+        check_address(context, &change).await?;
+    }
     match context.handle.change_members(change.clone()).await {
         // A leader that is to go hands over first; the next one takes the call.
         Err(Denied::Members(MembersRefusal::IsLeader)) => {
@@ -71,9 +80,31 @@ async fn carry_out(context: &Context, change: MemberChange) -> Result<Response<B
     Ok(answer::data(&shown(context)))
 }
 
+/// A node counts for majorities once it is in the log, so a wrong address would cost one: whoever is there is asked first.
+async fn check_address(context: &Context, change: &MemberChange) -> Result<(), Problem> {
+    let MemberChange::Add { id, name, address } = change else { return Ok(()) };
+    // Of one that is a member the log knows more.
+    if context.setup.settings.is_available() || context.setup.member(*id).is_some() {
+        return Ok(());
+    }
+    let Some(member) = Member::at(*id, name, address) else { return Ok(()) };
+    driver::greet(&context.setup, &member).await.map_err(|stranger| {
+        let rule = match stranger {
+            Stranger::NotReached(_) => "not_reached",
+            Stranger::NoNode | Stranger::Another(_) => "another_node",
+        };
+        let detail = format!(
+            "{address} is not taken for node {}: {stranger}. Start the node there first, or add it whatever answers there \
+             (\"force\": true, --force)",
+            id.0
+        );
+        Problem::new(Code::RuleViolated, detail).with("rule", rule)
+    })
+}
+
 fn shown(context: &Context) -> Value {
     let known = context.setup.known();
-    let member = |member: &crate::driver::Member| json!({"id": member.id.0, "name": member.name, "url": context.setup.url(member), "votes": member.votes});
+    let member = |member: &Member| json!({"id": member.id.0, "name": member.name, "url": context.setup.url(member), "votes": member.votes});
     let members: Vec<Value> = known.members.iter().map(member).collect();
     let cluster = known.cluster.is_known().then(|| known.cluster.to_string());
     json!({"cluster_id": cluster, "members": members})

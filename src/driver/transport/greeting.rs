@@ -1,0 +1,80 @@
+//! Who answers at an address, before that address goes into the log (P43).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use eldest_tls::trusting_nobody;
+use reqwest::StatusCode;
+
+use super::post::{self, Fault, Poster};
+use crate::driver::member::Member;
+use crate::driver::setup::Setup;
+use crate::types::{Boot, FORMAT, Incarnation};
+use crate::wire::{Packet, Route, Sender};
+
+/// For a dial, a handshake and two calls, on a machine that is busy starting what is called.
+const MOST: Duration = Duration::from_secs(3);
+
+/// No node knows this message: one that has checked the caller, and proved it, says that it cannot be read, and does nothing.
+const GREETING: &str = "greeting";
+const NOT_READ: &str = "bad_field";
+
+/// Why whoever is there is not taken for that node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stranger {
+    NotReached(String),
+    NoNode,
+    /// It is a node, and says this.
+    Another(String),
+}
+
+/// Whether that node of this cluster answers there.
+pub async fn greet(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
+    match tokio::time::timeout(MOST, call(setup, member)).await {
+        Ok(answered) => judge(answered),
+        Err(_) => Err(Stranger::NotReached(format!("no answer within {} s", MOST.as_secs()))),
+    }
+}
+
+async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Fault> {
+    let by_tls = setup.dialling().map(|certificates| certificates.dialling(Some(member.id.0)));
+    let tls = by_tls.unwrap_or_else(trusting_nobody);
+    let client = post::client(&setup.settings.timing, tls).map_err(Fault::Unreachable)?;
+    let sender = Sender {
+        from: setup.settings.me,
+        to: member.id,
+        boot: Boot(0),
+        incarnation: Incarnation(0),
+        admitted: false,
+        cluster: setup.known().cluster,
+        format: FORMAT,
+    };
+    let (route, body) = (Route::Heartbeat, Bytes::new());
+    let greeting = Packet { route, sender, message: GREETING.to_string(), body };
+    Poster::new(setup.clone(), member, client).prove_and_post(&greeting, MOST).await.map(drop)
+}
+
+fn judge(answered: Result<(), Fault>) -> Result<(), Stranger> {
+    match answered {
+        Err(Fault::Refused(StatusCode::BAD_REQUEST, said)) if said.starts_with(NOT_READ) => Ok(()),
+        Err(Fault::Refused(_, said)) if said == post::NO_REASON => Err(Stranger::NoNode),
+        Err(Fault::Refused(_, said)) => Err(Stranger::Another(said)),
+        Err(Fault::Unreachable(error)) => Err(Stranger::NotReached(post::cause(&error))),
+        // A node refuses it, whatever it thinks of the caller.
+        Ok(()) | Err(Fault::Unreadable(_) | Fault::Swallowed) => Err(Stranger::NoNode),
+    }
+}
+
+impl fmt::Display for Stranger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stranger::NotReached(why) => write!(f, "nobody answers there: {why}"),
+            Stranger::NoNode => f.write_str("what answers there is no node of Eldest"),
+            Stranger::Another(said) => {
+                write!(f, "who answers there is not that node of this cluster: {said}")
+            }
+        }
+    }
+}
