@@ -20,7 +20,7 @@ pub use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use super::tokens::Tokens;
 use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
 use crate::replica::{Call, CallId};
-pub use crate::replica::{CatchUp, Denied, LeaseTimes, Level, Opinion, View, Written};
+pub use crate::replica::{CatchUp, Denied, LeaseTimes, Level, Opinion, View, Whole, Written};
 use crate::storage::Encoded;
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};

@@ -22,9 +22,7 @@ mod route;
 pub use error::WireError;
 pub use head::{ClusterHead, Sender};
 pub use message::{Attached, Attachment, attachment, decode, encode, encode_append, needs_available_mode};
-pub use proof::{
-    CallProof, Challenge, HeadProof, Hello, PROOF_FORMAT, Proof, ProofVerifier, Secret, Secrets, Session,
-};
+pub use proof::{CallProof, Challenge, HeadProof, Hello, Proof, ProofVerifier, Secret, Secrets, Session};
 pub use route::{Packet, Route};
 
 /// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were
@@ -40,7 +38,6 @@ pub mod header {
     /// Proves the head alone, and through it `PROOF`.
     pub const HEAD_PROOF: &str = "eldest-head-proof";
     /// With a challenge: which proofs the server knows.
-    pub const PROOF_FORMAT: &str = "eldest-proof-format";
     pub const CHALLENGE: &str = "eldest-challenge";
 }
 

@@ -155,21 +155,15 @@ fn hash(key: &Key, side: &[u8], counter: u64, hello: &Hello<'_>) -> blake3::Hash
     hasher.finalize()
 }
 
-/// What a server that knows proofs of heads and of streams says with its challenge. Earlier ones say nothing.
-pub const PROOF_FORMAT: &str = "2";
-
 /// Of a head whose call is proved by `proof`, body and all.
 fn head_hash(key: &Key, counter: u64, hello: &Hello<'_>, proof: &str) -> blake3::Hash {
     hash(key, b"head", counter, &Hello { body: proof.as_bytes(), ..*hello })
 }
 
-/// For a body that is streamed: its last 32 bytes prove the ones before. Without a counter it may be of any call.
-fn body_mac(key: &Key, call: Option<u64>) -> blake3::Hasher {
+/// For a body that is streamed: its last 32 bytes prove the ones before, and that they are of this call.
+fn body_mac(key: &Key, call: u64) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_keyed(key);
-    match call {
-        Some(counter) => hasher.update(b"stream").update(&counter.to_le_bytes()),
-        None => hasher.update(b"body"),
-    };
+    hasher.update(b"stream").update(&call.to_le_bytes());
     hasher
 }
 
@@ -179,8 +173,6 @@ pub struct Session {
     key: Key,
     name: String,
     counter: AtomicU64,
-    /// The other side knows streams that are of one call.
-    binds_streams: bool,
 }
 
 /// What proves a call.
@@ -197,12 +189,7 @@ impl Session {
     pub fn new(secret: &Secret, from: NodeId, to: NodeId, challenge: Challenge, nonce: u128) -> Session {
         let key = secret.session(from, to, &challenge, nonce);
         let name = format!("{}.{nonce:032x}", challenge.encode());
-        Session { key, name, counter: AtomicU64::new(0), binds_streams: false }
-    }
-
-    /// `format` came with the challenge.
-    pub fn with_format(self, format: Option<&str>) -> Session {
-        Session { binds_streams: format == Some(PROOF_FORMAT), ..self }
+        Session { key, name, counter: AtomicU64::new(0) }
     }
 
     pub fn prove(&self, hello: &Hello<'_>) -> CallProof {
@@ -215,7 +202,7 @@ impl Session {
 
     /// For the body of a stream whose head is proved with this counter.
     pub fn stream_mac(&self, counter: u64) -> blake3::Hasher {
-        body_mac(&self.key, self.binds_streams.then_some(counter))
+        body_mac(&self.key, counter)
     }
 
     /// Whether a response comes from a holder of the secret, and answers that very call.
@@ -240,9 +227,9 @@ impl Proof {
         format!("{} {}", self.counter, hash(&self.key, b"answer", self.counter, hello).to_hex())
     }
 
-    /// For the body of a stream. `bound`: to this call, as whoever proves a head says.
-    pub fn stream_mac(&self, bound: bool) -> blake3::Hasher {
-        body_mac(&self.key, bound.then_some(self.counter))
+    /// For the body of a stream.
+    pub fn stream_mac(&self) -> blake3::Hasher {
+        body_mac(&self.key, self.counter)
     }
 }
 

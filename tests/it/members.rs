@@ -140,7 +140,8 @@ async fn the_command_line_adds_moves_and_removes() {
 /// A wrong address in the log would count against every majority.
 #[tokio::test]
 async fn only_a_node_that_answers_as_itself_is_added() {
-    let cluster = Plan::new(5).config("cluster_secret = \"the secret of this cluster, 0123456789\"").prepare();
+    let cluster =
+        Plan::new(5).config("cluster_secret = \"the secret of this cluster, 0123456789\"").prepare();
     for id in 1..=3 {
         cluster.place(id, &cluster.topology().first(3));
         cluster.start(id);

@@ -121,10 +121,10 @@ impl World {
             let Some(replica) = host.replica.as_ref().filter(|replica| replica.core().is_open()) else {
                 continue;
             };
-            let Ok(CatchUp { snapshot, records, .. }) = replica.catch_up(0) else { continue };
+            let Ok(CatchUp { whole, records }) = replica.catch_up(0) else { continue };
             let mergeable = replica.core().settings().is_available();
             let nothing = if mergeable { Store::mergeable() } else { Store::default() };
-            let mut store = snapshot.map_or(nothing, |(_, store)| store);
+            let mut store = whole.map_or(nothing, |whole| whole.store);
             for record in &records {
                 let follows = record.index() == store.applied().index + 1;
                 ensure(follows, NAME, || format!("{} gives {record} after {}", host.id, store.applied()))?;

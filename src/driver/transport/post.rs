@@ -235,14 +235,12 @@ impl Poster {
     /// Takes the challenge that comes with a refusal for want of proof.
     async fn refused(&self, status: StatusCode, response: reqwest::Response) -> Fault {
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let (challenge, format) =
-            (text(header::CHALLENGE).and_then(Challenge::decode), text(header::PROOF_FORMAT));
+        let challenge = text(header::CHALLENGE).and_then(Challenge::decode);
         if let (StatusCode::UNAUTHORIZED, Some(secret), Some(challenge)) =
             (status, &self.setup.secret, challenge)
         {
             let me = self.setup.settings.me;
             let session = nonce().map(|nonce| Session::new(&secret.first(), me, self.to, challenge, nonce));
-            let session = session.map(|session| session.with_format(format));
             *self.slot() = session.map(Arc::new);
         }
         let body = read_body(response).await.unwrap_or_default();

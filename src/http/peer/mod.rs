@@ -23,14 +23,14 @@ use crate::http::request::{Admission, Caller, Context};
 use crate::protocol::{Message, Mode};
 use crate::types::NodeId;
 use crate::wire::{
-    self, Attachment, ClusterHead, HeadProof, Hello, PROOF_FORMAT, Packet, Proof, ProofVerifier, Route,
-    Sender, WireError, header,
+    self, Attachment, ClusterHead, HeadProof, Hello, Packet, Proof, ProofVerifier, Route, Sender, WireError,
+    header,
 };
 
 /// The lines of one append or pull: a batch (`limits.batch_bytes`), or one record of the largest kind.
 const LINES_BYTES_MOST: usize = 16 << 20;
-/// Calls whose bodies are read before they are proved, at a time: where there is no secret, and of nodes of earlier
-/// versions. They bound the memory that such calls can fill; each is answered soon.
+/// Calls whose bodies are read before they are proved, at a time: where there is no secret, and of callers that prove no head. They bound
+/// the memory that such calls can fill; each is answered soon.
 const UNPROVED_MOST: usize = 8;
 /// A body that is no weight, such as that of a heartbeat.
 const UNPROVED_BYTES_FREE: u64 = 1024;
@@ -199,7 +199,7 @@ impl PeerEndpoint {
     ) -> Result<Response<Body>, Problem> {
         let proof = self.check_stream(request)?;
         let importer = self.handle.importer().await.map_err(|error| transfer::problem(&error))?;
-        let mac = stream_mac(request, proof.as_ref());
+        let mac = proof.as_ref().map(Proof::stream_mac);
         let (incoming, store) = transfer::snapshot(importer, body, mac, self.mode).await?;
         let meta = incoming.boundary().meta.clone();
         let message = wire::decode(request.message, wire::Attached::Snapshot(meta)).map_err(unreadable)?;
@@ -216,7 +216,7 @@ impl PeerEndpoint {
             let problem = Problem::new(Code::TooManyRequests, "another node's state is being taken in");
             return Err(problem.with("bound", "differences of states at a time"));
         };
-        let (mac, most) = (stream_mac(request, proof.as_ref()), self.setup.settings.limits.merge_bytes);
+        let (mac, most) = (proof.as_ref().map(Proof::stream_mac), self.setup.settings.limits.merge_bytes);
         let handed = transfer::difference(body, mac, most).await?;
         let attached = wire::Attached::Difference(handed.boundary.meta.clone());
         let message = wire::decode(request.message, attached).map_err(unreadable)?;
@@ -254,9 +254,12 @@ impl PeerEndpoint {
         Ok((body, proof))
     }
 
+    /// What proves a stream is of the call whose head is proved.
     fn check_stream(&self, request: &PeerRequest<'_>) -> Result<Option<Proof>, Problem> {
-        let head = self.check_head(request)?;
-        self.check_whole(request, head, &[])
+        match (self.check_head(request)?, &self.verifier) {
+            (None, Some(verifier)) => Err(unproved(verifier, request.sender.from)),
+            (head, _) => self.check_whole(request, head, &[]),
+        }
     }
 
     /// None: the head is not proved by itself, or there is nothing to be proved.
@@ -357,20 +360,12 @@ fn unproved(verifier: &ProofVerifier, from: NodeId) -> Problem {
     let Ok(challenge) = HeaderValue::from_str(&challenge) else {
         return unreadable(WireError::Missing("challenge"));
     };
-    let format = HeaderValue::from_static(PROOF_FORMAT);
-    problem
-        .header(HeaderName::from_static(header::CHALLENGE), challenge)
-        .header(HeaderName::from_static(header::PROOF_FORMAT), format)
+    problem.header(HeaderName::from_static(header::CHALLENGE), challenge)
 }
 
 fn too_many_unproved() -> Problem {
     let bound = "bodies of calls that are not proved";
     Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
-}
-
-/// What checks the body of a stream.
-fn stream_mac(request: &PeerRequest<'_>, proof: Option<&Proof>) -> Option<blake3::Hasher> {
-    proof.map(|proof| proof.stream_mac(request.head_proof.is_some()))
 }
 
 fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {

@@ -8,7 +8,7 @@ use axum::extract::State;
 use serde::Deserialize;
 
 use super::pieces::{Pieces, streamed};
-use crate::driver::api::CatchUp;
+use crate::driver::api::{CatchUp, Whole};
 use crate::http::answer::{Answer, Code, JSON, Problem};
 use crate::http::request::{ClientRequest, ConnectionTimeouts, Context};
 use crate::storage::line;
@@ -37,8 +37,8 @@ pub async fn catch_up(State(context): State<Arc<Context>>, request: ClientReques
 
 fn write(found: CatchUp, out: &mut Pieces) -> fmt::Result {
     out.write_char('{')?;
-    if let Some((id, store)) = found.snapshot {
-        write!(out, "\"snapshot_id\":{id},\"snapshot\":")?;
+    if let Some(Whole { snapshot_id, store, skip }) = found.whole {
+        write!(out, "\"snapshot_id\":{snapshot_id},\"skip\":{skip},\"snapshot\":")?;
         store.to_document(out)?;
         out.write_char(',')?;
     }
@@ -50,7 +50,7 @@ fn write(found: CatchUp, out: &mut Pieces) -> fmt::Result {
         let line = line::seed_text(&shown(&record.entry));
         out.write_str(&serde_json::to_string(&line).map_err(|_| fmt::Error)?)?;
     }
-    write!(out, "],\"index\":{}}}", found.upto)
+    out.write_str("]}")
 }
 
 /// What a record tells whoever reads the log: nothing that a holder shows.

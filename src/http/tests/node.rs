@@ -16,7 +16,7 @@ use super::setups::{desk, setup};
 use super::{Answer, request};
 use crate::driver::Chunk;
 use crate::driver::api::{
-    Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Written,
+    Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Whole, Written,
 };
 use crate::http::Context;
 use crate::http::serve;
@@ -341,8 +341,13 @@ impl Loop {
         let payload = Payload { kind: 1, format: Format(1), call: None, text };
         let position = Position::new(self.epoch(), 5);
         let records = vec![Record { position, stamp: Stamp::default(), entry: Entry::Client(payload) }];
-        let snapshot = (snapshot_id == 0).then(|| (4, self.store.clone()));
-        CatchUp { snapshot, records, upto: 5 }
+        match snapshot_id {
+            0 => CatchUp {
+                whole: Some(Whole { snapshot_id: 4, store: self.store.clone(), skip: 2 }),
+                records: Vec::new(),
+            },
+            _ => CatchUp { whole: None, records },
+        }
     }
 
     fn status(&self) -> Status {

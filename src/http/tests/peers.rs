@@ -200,16 +200,21 @@ async fn a_stream_proves_itself_by_its_end() {
     let (cluster, from) = (node.setup.cluster.encode(), packet.sender.encode());
     let (path, message) = (packet.route.path(), packet.message.as_str());
     let hello = Hello { path, cluster: &cluster, from: &from, message, body: &[] };
-    let mut mac = session.stream_mac(0);
-    let end = *mac.update(&text).finalize().as_bytes();
-    let mut forged = end;
-    forged[0] ^= 1;
-    for body in [text.clone(), [&text[..], &forged].concat()] {
-        let answer = node.send(node.request(&packet, &session.prove(&hello).proof, body)).await;
+    let proved = |node: &Node, wrong: u8| {
+        let call = session.prove(&hello);
+        let mut end = *session.stream_mac(call.counter).update(&text).finalize().as_bytes();
+        end[0] ^= wrong;
+        let mut request = node.request(&packet, &call.proof, [&text[..], &end].concat());
+        request.headers_mut().insert(header::HEAD_PROOF, call.head.parse().expect("it is a header"));
+        request
+    };
+    let without = proved(&node, 0).map(|_| Body::from(text.clone()));
+    for request in [without, proved(&node, 1)] {
+        let answer = node.send(request).await;
         assert_eq!(answer.status.as_u16(), 401);
         assert!(node.nothing_came());
     }
-    let request = node.request(&packet, &session.prove(&hello).proof, [&text[..], &end].concat());
+    let request = proved(&node, 0);
     let (response, ask) = node.ask(request, None).await;
     assert_eq!(response.status().as_u16(), 200);
     assert!(matches!(ask.call.brought, Some(PeerState::Difference(_))));

@@ -21,7 +21,7 @@ use crate::storage::Boundary;
 use crate::storage::files::Files;
 use crate::storage::snapshot::{Change, Snapshots};
 use crate::types::{Epoch, NodeId, Position};
-use crate::wire::{CallProof, Challenge, Hello, PROOF_FORMAT, Packet, Secret, Session, header};
+use crate::wire::{CallProof, Challenge, Hello, Packet, Secret, Session, header};
 
 fn secret() -> Secret {
     Secret::new("correct horse battery staple")
@@ -39,21 +39,19 @@ struct Caller {
     cluster: String,
 }
 
+/// What proves a text to be of one call.
+type Tag<'a> = &'a dyn Fn(&[u8]) -> [u8; 32];
+/// Makes a stream of it.
+type Stream<'a> = &'a dyn Fn(Tag<'_>) -> Vec<u8>;
+
 impl Caller {
     async fn meets(node: &mut Node) -> Caller {
         let resigned = packet(Message::Resigned { epoch: TERM.epoch });
         let refused = node.send(node.request(&resigned, "", Body::empty())).await;
         assert_eq!(refusal(&refused), (401, "unauthorized".to_string()));
-        assert_eq!(refused.header(header::PROOF_FORMAT), PROOF_FORMAT);
         let challenge = Challenge::decode(refused.header(header::CHALLENGE)).expect("it asks for a proof");
         let session = Session::new(&secret(), NodeId(1), NodeId(2), challenge, 42);
         Caller { session, cluster: node.setup.cluster.encode() }
-    }
-
-    /// One that knows what the challenge says besides.
-    async fn of_today(node: &mut Node) -> Caller {
-        let Caller { session, cluster } = Caller::meets(node).await;
-        Caller { session: session.with_format(Some(PROOF_FORMAT)), cluster }
     }
 
     /// The proof of a call, and the counter that its response must name. A stream's body is not part of it.
@@ -65,8 +63,10 @@ impl Caller {
         (proof, counter)
     }
 
-    fn tag(&self, body: &[u8]) -> [u8; 32] {
-        *self.session.stream_mac(0).update(body).finalize().as_bytes()
+    /// A call with a stream, of which `body` is made: it is given what proves a text to be of this call.
+    fn streamed(&self, node: &Node, packet: &Packet, body: Stream<'_>) -> Request<Body> {
+        let (request, mac) = self.proved(node, packet, Body::empty(), b"");
+        request.map(|_| Body::from(body(&|text| *mac.clone().update(text).finalize().as_bytes())))
     }
 
     /// A call that proves its head by itself, and how a stream in its body proves itself.
@@ -201,23 +201,30 @@ async fn a_streams_proof_is_of_its_own_call() {
     let mut node = node(Mode::Available, Some(secret()));
     let (caller, other) = (Caller::meets(&mut node).await, Caller::meets(&mut node).await);
     let (packet, text) = merge();
-    for (what, tag) in [
-        ("another session's", other.tag(&text).to_vec()),
-        ("of another body", caller.tag(b"").to_vec()),
-        ("cut short", caller.tag(&text)[..31].to_vec()),
-        ("followed by more", [&caller.tag(&text)[..], b" "].concat()),
-    ] {
-        let body = [&text[..], &tag].concat();
-        let answer = node.send(node.request(&packet, &caller.prove(&packet, &[]).0, body)).await;
+    let (_, others) = other.proved(&node, &packet, Body::empty(), b"");
+    let others = *others.clone().update(&text).finalize().as_bytes();
+    let cases: [(&str, Stream<'_>); 4] = [
+        ("another session's", &|_| [&text[..], &others].concat()),
+        ("of another body", &|tag| [&text[..], &tag(b"")].concat()),
+        ("cut short", &|tag| [&text[..], &tag(&text)[..31]].concat()),
+        ("followed by more", &|tag| [&text[..], &tag(&text), b" "].concat()),
+    ];
+    for (what, body) in cases {
+        let answer = node.send(caller.streamed(&node, &packet, body)).await;
         assert_eq!(refusal(&answer), (401, "unauthorized".to_string()), "{what}");
         assert!(node.nothing_came(), "{what}");
     }
-    // The head of a streamed call proves the head alone.
-    let body = [&text[..], &caller.tag(&text)].concat();
-    let answer = node.send(node.request(&packet, &caller.prove(&packet, &body).0, body.clone())).await;
-    assert_eq!(refusal(&answer), (401, "unauthorized".to_string()));
-    let (proof, counter) = caller.prove(&packet, &[]);
-    let (response, ask) = node.ask(node.request(&packet, &proof, body), None).await;
+    let whole: Stream<'_> = &|tag| [&text[..], &tag(&text)].concat();
+    // The head of a streamed call proves the head alone, and no stream goes without it.
+    let (request, _) = caller.proved(&node, &packet, Body::from("the whole"), b"the whole");
+    assert_eq!(refusal(&node.send(request).await), (401, "unauthorized".to_string()));
+    let mut bare = caller.streamed(&node, &packet, whole);
+    bare.headers_mut().remove(header::HEAD_PROOF);
+    assert_eq!(refusal(&node.send(bare).await), (401, "unauthorized".to_string()), "as it once was sent");
+    let request = caller.streamed(&node, &packet, whole);
+    let proof = request.headers()[header::PROOF].to_str().expect("a text");
+    let counter = proof.split(' ').nth(1).and_then(|counter| counter.parse().ok()).expect("a counter");
+    let (response, ask) = node.ask(request, None).await;
     assert!(matches!(ask.call.brought, Some(PeerState::Difference(_))));
     let answer = Answer::of(response).await;
     let cluster = &caller.cluster;
@@ -234,7 +241,7 @@ fn unread() -> Body {
 #[tokio::test]
 async fn a_body_is_not_read_before_its_head_is_proved() {
     let mut node = node(Mode::Available, Some(secret()));
-    let caller = Caller::of_today(&mut node).await;
+    let caller = Caller::meets(&mut node).await;
     let poll = poll();
     let (mut wrong, _) = caller.proved(&node, &poll, unread(), b"");
     wrong.headers_mut().insert(header::HEAD_PROOF, "0".repeat(64).parse().expect("it is a header"));
@@ -245,7 +252,7 @@ async fn a_body_is_not_read_before_its_head_is_proved() {
     assert_eq!(node.ask(right, None).await.0.status().as_u16(), 200);
 }
 
-/// Without a secret, or of a node that is of an earlier version.
+/// Without a secret, or of a caller that proves no head.
 #[tokio::test]
 async fn few_bodies_are_read_unproved_at_a_time() {
     const PLACES: usize = 8;
@@ -271,7 +278,7 @@ async fn few_bodies_are_read_unproved_at_a_time() {
 #[tokio::test]
 async fn a_streams_proof_is_of_one_call_alone() {
     let mut node = node(Mode::Available, Some(secret()));
-    let caller = Caller::of_today(&mut node).await;
+    let caller = Caller::meets(&mut node).await;
     let (packet, text) = merge();
     let tagged = |mac: blake3::Hasher| [&text[..], mac.clone().update(&text).finalize().as_bytes()].concat();
     let (_, another) = caller.proved(&node, &packet, Body::empty(), b"");
@@ -316,20 +323,19 @@ async fn a_snapshot_that_is_not_proved_whole_leaves_nothing_behind() {
     let mut node = with_desk(Mode::Safe, Some(secret()), ends);
     let caller = Caller::meets(&mut node).await;
     let packet = packet(Message::Snapshot { term: TERM, meta: SnapshotMeta::default() });
-    let tag = caller.tag(&text);
-    for (what, body, code) in [
-        ("unproved", text.clone(), 401),
-        ("cut", [&text[..], &tag[..31]].concat(), 401),
-        ("longer", [&text[..], &tag, b"\n"].concat(), 401),
-        ("half, and proved", [&text[..20], &caller.tag(&text[..20])].concat(), 400),
-    ] {
-        let answer = node.send(node.request(&packet, &caller.prove(&packet, &[]).0, body)).await;
+    let cases: [(&str, Stream<'_>, u16); 4] = [
+        ("unproved", &|_| text.clone(), 401),
+        ("cut", &|tag| [&text[..], &tag(&text)[..31]].concat(), 401),
+        ("longer", &|tag| [&text[..], &tag(&text), b"\n"].concat(), 401),
+        ("half, and proved", &|tag| [&text[..20], &tag(&text[..20])].concat(), 400),
+    ];
+    for (what, body, code) in cases {
+        let answer = node.send(caller.streamed(&node, &packet, body)).await;
         assert_eq!(answer.status.as_u16(), code, "{what}: {}", answer.text);
         assert!(node.nothing_came(), "{what}");
         assert_eq!(entries(&target), Vec::<PathBuf>::new(), "{what}");
     }
-    let body = [&text[..], &tag].concat();
-    let request = node.request(&packet, &caller.prove(&packet, &[]).0, body);
+    let request = caller.streamed(&node, &packet, &|tag| [&text[..], &tag(&text)].concat());
     let (response, ask) = node.ask(request, None).await;
     assert_eq!(response.status().as_u16(), 200);
     let Some(PeerState::Snapshot(brought)) = ask.call.brought else { panic!("no snapshot came") };

@@ -141,9 +141,17 @@ pub struct Opinion {
 /// What follows a boundary in the log, or the whole state as it is now.
 #[derive(Clone, Debug)]
 pub struct CatchUp {
-    /// The state, where the records asked for are gone, and the id of the newest boundary that it holds.
-    pub snapshot: Option<(u64, Store)>,
+    /// Where the records asked for are gone.
+    pub whole: Option<Whole>,
     pub records: Vec<Record>,
-    /// The last record of these, or in that state.
-    pub upto: Index,
+}
+
+/// The state as it is now.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// Of the newest boundary that it holds.
+    pub snapshot_id: u64,
+    pub store: Store,
+    /// So many records behind that boundary it holds as well.
+    pub skip: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::answer::{Answer, CatchUp, Denied, Level, Written};
+use super::answer::{Answer, CatchUp, Denied, Level, Whole, Written};
 use super::io::{CallId, End};
 use super::state::{Replica, Waiting};
 use crate::protocol::mutant::{self, Mutant};
@@ -145,11 +145,13 @@ impl Replica {
         let has_been = from <= self.core.commit_index();
         if has_been && !is_blank && from >= self.core.log().base().index {
             let records = self.core.log().range(from, self.core.commit_index());
-            return Ok(CatchUp { snapshot: None, records, upto: self.core.commit_index() });
+            return Ok(CatchUp { whole: None, records });
         }
         let store = self.committed().clone();
         let upto = store.applied().index;
-        Ok(CatchUp { snapshot: Some((self.versions.snapshot_id(upto), store)), records: Vec::new(), upto })
+        let skip = upto.saturating_sub(origin) % self.versions.every();
+        let whole = Whole { snapshot_id: self.versions.snapshot_id(upto), store, skip };
+        Ok(CatchUp { whole: Some(whole), records: Vec::new() })
     }
 
     /// Whether an earlier attempt of this call has been carried out, or may yet be: it stands in this node's log. Whoever asks again is

@@ -46,7 +46,9 @@ mod tests;
 mod transfer;
 mod view;
 
-pub use answer::{Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Opinion, View, Written};
+pub use answer::{
+    Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Opinion, View, Whole, Written,
+};
 pub use feed::{Draft, Fact, FeedEvent, Kind, Kinds, quoted};
 pub use io::{
     Acquire, Brought, Call, CallId, Discarded, DiskWrite, End, In, Out, Outgoing, Preparation, Prepared,
