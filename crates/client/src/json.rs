@@ -22,7 +22,7 @@ fn part(json: &RawValue, depth: usize) -> Value {
     let below = |part_of: &RawValue| part(part_of, depth - 1);
     let whole = match text.as_bytes().first() {
         Some(b'{') if depth > 0 => {
-            members(text).filter(|members| !members.keys().any(is_reserved)).map(|members| {
+            members(text).filter(|members| !members.keys().any(|name| is_reserved(name))).map(|members| {
                 Value::Object(
                     members.into_iter().map(|(name, value)| (name, below(value))).collect::<Map<_, _>>(),
                 )
@@ -43,7 +43,7 @@ pub fn members(object: &str) -> Option<BTreeMap<String, &RawValue>> {
 }
 
 /// An object with such a name is something else to serde_json, or an error.
-fn is_reserved(name: &String) -> bool {
+fn is_reserved(name: &str) -> bool {
     name.starts_with("$serde_json::private::")
 }
 

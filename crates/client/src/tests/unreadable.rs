@@ -126,7 +126,7 @@ async fn processes_and_holders_are_known_all_the_same() {
         assert_eq!(all.len(), 2);
         assert_eq!(all[0].metadata, Some(json!({"n": value})));
         let held = format!(
-            r#"{{"status":409,"code":"role_held","outcome":"other_leader","role":"r","leader":{{"instance_id":"a","metadata":{value}}},"token":7,"expires_in_ms":9000}}"#
+            r#"{{"code":"role_held","role":"r","leader":{{"instance_id":"a","metadata":{value}}},"token":7,"expires_in_ms":9000}}"#
         );
         let (_node, client) = node(409, held).await;
         let (ttl, wait) = (Duration::from_secs(30), Duration::ZERO);
