@@ -71,8 +71,8 @@ async fn what_a_client_cannot_read_is_taken_at_no_door() {
         let listed = cluster.answer(follower, Call::get(format!("/v1/{list}"))).await.expect(200).json();
         assert_eq!(listed["items"].as_array().map(Vec::len), Some(count), "{list}: {listed}");
     }
-    // What looks like it and can be read: digits beyond 2^53, the ends of doubles, a whole pair.
-    let readable = r#"[9007199254740993,1.7976931348623157e308,1e-400,"\ud83d\ude00","\\ud800"]"#;
+    // What looks like it and can be read: digits beyond 2^53, the ends of doubles, a whole pair; and a name that is twice.
+    let readable = r#"{"a":1,"a":[9007199254740993,1.7976931348623157e308,1e-400,"\ud83d\ude00","\\ud800"]}"#;
     cluster.answer(leader, Call::put("/v1/docs/k").raw_json(readable)).await.expect(201);
     let read = cluster.answer(follower, Call::get("/v1/docs/k")).await.expect(200);
     assert_eq!(read.text().trim_end(), readable);
