@@ -14,7 +14,7 @@ use super::output::Output;
 use super::pages::{all, cell, with_query};
 use super::span::span;
 use super::table::Table;
-use crate::client::{Method, Request, encoded};
+use crate::client::{DocumentRow, Method, Page, Request, encoded};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -140,7 +140,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
             output.show(&done["result"], Value::to_string)
         }
         Order::List { prefix, output, target } => {
-            output.list(all(target, "/v1/docs", &[("prefix", prefix.as_deref())]).await?, table)
+            output.texts(&all(target, "/v1/docs", &[("prefix", prefix.as_deref())]).await?, table)
         }
     }
 }
@@ -157,10 +157,10 @@ async fn get(target: &Target, key: &str) -> Result<(), Failure> {
 /// A list that begins with this key has it first, if there is such a document; if not, it is asked for to be told so.
 async fn get_with_rev(target: &Target, key: &str) -> Result<(), Failure> {
     let path = with_query("/v1/docs?limit=1", &[("prefix", Some(key))]);
-    let page = target.ask(&Request::get(path)).await?;
-    match &page["items"][0] {
-        item if item["key"] == key => print(&item.to_string()),
-        _ => get(target, key).await,
+    let page: Page<Box<RawValue>> = target.call(&Request::get(path)).await?.taken()?.read()?;
+    match page.items.first().filter(|item| row(item).is_some_and(|row| row.key == key)) {
+        Some(item) => print(item.get()),
+        None => get(target, key).await,
     }
 }
 
@@ -214,18 +214,22 @@ fn body(key: &str, value: &str, if_rev: Option<&str>, if_absent: bool, ends: &En
     format!("{{\"storage_cmd\":\"PutDoc\",\"payload\":{payload}}}")
 }
 
-fn table(items: &[Value]) -> String {
+fn row(item: &RawValue) -> Option<DocumentRow> {
+    serde_json::from_str(item.get()).ok()
+}
+
+fn table(items: &[Box<RawValue>]) -> String {
     /// Of a value; `get` has the whole of it.
     const SHOWN_CHARS: usize = 60;
     if items.is_empty() {
         return "no documents".to_string();
     }
     let mut table = Table::new(["KEY", "REV", "VALUE"]);
-    for item in items {
-        let value = item["value"].to_string();
+    for DocumentRow { key, rev, value } in items.iter().filter_map(|item| row(item)) {
+        let value = value.get();
         let shown: String = value.chars().take(SHOWN_CHARS).collect();
         let more = if shown.len() < value.len() { "…" } else { "" };
-        table.row([cell(&item["key"]), cell(&item["rev"]), format!("{shown}{more}")]);
+        table.row([key, cell(&rev), format!("{shown}{more}")]);
     }
     table.to_string()
 }
@@ -250,8 +254,8 @@ mod tests {
     #[test]
     fn a_table_is_as_wide_as_a_terminal() {
         assert_eq!(table(&[]), "no documents");
-        let items = [json!({"key": "k", "rev": "12", "value": "é".repeat(100)})];
-        let shown = table(&items);
+        let row = |row: Value| RawValue::from_string(row.to_string()).expect("JSON");
+        let shown = table(&[row(json!({"key": "k", "rev": "12", "value": "é".repeat(100)}))]);
         assert!(shown.starts_with("KEY  REV  VALUE\nk    12   \"éé") && shown.ends_with("é…\n"), "{shown}");
     }
 }

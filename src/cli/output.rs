@@ -1,11 +1,13 @@
 //! How an answer is printed: in words for people, or as what the cluster said, in the form that a script reads.
 
 use clap::{ArgMatches, ValueEnum};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::exit::Failure;
 use super::out::print;
 use super::yaml::yaml;
+use crate::client::lenient;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Output {
@@ -50,6 +52,24 @@ impl Output {
             Form::Jsonl if items.is_empty() => Ok(()),
             Form::Jsonl => print(&items.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")),
             Form::Json | Form::Yaml => self.show(&json!({ "items": items }), Value::to_string),
+        }
+    }
+
+    /// The same of documents, to the last digit, and whatever becomes of a value in a reader.
+    pub fn texts(
+        &self,
+        items: &[Box<RawValue>],
+        table: impl FnOnce(&[Box<RawValue>]) -> String,
+    ) -> Result<(), Failure> {
+        let joined = |by: &str| items.iter().map(|item| item.get()).collect::<Vec<_>>().join(by);
+        match self.form() {
+            Form::Table => print(&table(items)),
+            Form::Jsonl if items.is_empty() => Ok(()),
+            Form::Jsonl => print(&joined("\n")),
+            Form::Json => print(&format!("{{\"items\":[{}]}}", joined(","))),
+            Form::Yaml => {
+                self.list(items.iter().filter_map(|item| lenient(item.get())).collect(), |_| String::new())
+            }
         }
     }
 

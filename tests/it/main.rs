@@ -64,6 +64,7 @@ mod tokens;
 mod top;
 mod tour;
 mod traces;
+mod unreadable;
 mod users;
 mod wall_clock;
 mod web;

@@ -2,6 +2,7 @@
 
 import { Backoff, rest } from './clock.js';
 import { Indeterminate, Unavailable, problem } from './errors.js';
+import { encoded } from './shape.js';
 import { randomId } from './signals.js';
 
 /** What a node decides at once. More would only wait there, and be sent again where one of them is to be. */
@@ -17,7 +18,7 @@ const MAYBE_DONE = new Set([502, 504]);
 function* chunks(commands) {
   let [chunk, bytes] = [[], 0];
   for (const [place, { storage_cmd, payload }] of commands.entries()) {
-    const text = `${JSON.stringify({ storage_cmd, payload, idempotency_key: randomId() })}\n`;
+    const text = `${encoded({ storage_cmd, payload, idempotency_key: randomId() })}\n`;
     const size = encoder.encode(text).length;
     if (chunk.length > 0 && (chunk.length === LINES_MOST || bytes + size > BYTES_MOST)) {
       yield chunk;

@@ -23,6 +23,16 @@ export function span(value, what) {
   return value;
 }
 
+/**
+ * A value as JSON. `Infinity`, as a number beyond all doubles is read, and `NaN` would be written as null: what somebody has read and
+ * writes again would become another value.
+ */
+export const encoded = (value) =>
+  JSON.stringify(value, (_, part) => {
+    if (typeof part === 'number' && !Number.isFinite(part)) throw new TypeError(`${part} is no JSON`);
+    return part;
+  });
+
 /** One segment of a path. URLs lose segments of one or two dots on the way, so no name can be one. */
 export function segment(name, what) {
   const text = String(name ?? '');

@@ -4,6 +4,7 @@ import { Backoff, rest, systemClock } from './clock.js';
 import { BadAnswer, Indeterminate, Unavailable, problem } from './errors.js';
 import { openLine } from './line.js';
 import { fetchOverTls } from './node-fetch.js';
+import { encoded } from './shape.js';
 import { linked, randomId } from './signals.js';
 
 /** One call, all its attempts and pauses included; a call that waits has its wait besides. */
@@ -177,7 +178,7 @@ export class Transport {
     const key = spec.keyed ? (spec.idempotencyKey ?? randomId()) : null;
     if (key !== null) headers.set('idempotency-key', key);
     if (spec.shown) headers.set('eldest-secret', this.#secret);
-    const body = spec.lines ?? (spec.body === undefined ? undefined : JSON.stringify(spec.body));
+    const body = spec.lines ?? (spec.body === undefined ? undefined : encoded(spec.body));
     if (body !== undefined) headers.set('content-type', spec.lines === undefined ? 'application/json' : LINES);
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(spec.query ?? {})) {

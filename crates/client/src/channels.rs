@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::error::Error;
@@ -12,6 +13,8 @@ use super::pauses::Pauses;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     Message(Value),
+    /// A message that serde_json does not read, as JSON text.
+    Unreadable(String),
     /// This listener was away for a while: what was sent meanwhile is missed.
     Gap,
 }
@@ -53,9 +56,8 @@ impl Subscription {
             self.connect().await?;
             return Ok(Heard::Gap);
         };
-        let heard = lines.next().await.ok().and_then(|line| serde_json::from_str::<Value>(&line).ok());
-        match heard.filter(|message| !is_end(message)) {
-            Some(message) => Ok(Heard::Message(message)),
+        match lines.next().await.ok().and_then(heard) {
+            Some(heard) => Ok(heard),
             None => {
                 self.client.passed_over(lines.url());
                 self.open = None;
@@ -82,6 +84,14 @@ impl Subscription {
             }
             sleep(pause).await;
         }
+    }
+}
+
+/// None of the node's last word, and of what is no JSON.
+fn heard(line: String) -> Option<Heard> {
+    match serde_json::from_str(&line) {
+        Ok(message) => (!is_end(&message)).then_some(Heard::Message(message)),
+        Err(_) => serde_json::from_str::<&RawValue>(&line).is_ok().then_some(Heard::Unreadable(line)),
     }
 }
 

@@ -6,6 +6,7 @@ use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::error::Error;
 use super::http::{Answer, Call, Client, Page, query, segment};
@@ -48,7 +49,15 @@ pub struct Document<T> {
 pub struct DocumentRow {
     pub key: String,
     pub rev: Value,
-    pub value: Value,
+    /// As it is stored, to the last digit.
+    pub value: Box<RawValue>,
+}
+
+impl DocumentRow {
+    /// [`Error::NotJson`] of a value that is no `T`, or that serde_json does not read. The other rows are as they are.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        read(&self.key, self.value.get().as_bytes())
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -84,7 +93,7 @@ impl Level {
 }
 
 impl Client {
-    /// None if there is no such document.
+    /// None if there is no such document. [`Error::NotJson`] if it is no `T`; every document can be read as a `Box<RawValue>`.
     pub async fn get_doc<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -98,7 +107,7 @@ impl Client {
         };
         let rev = answer.header("etag").map(|tag| tag.trim_matches('"').to_string());
         let strange = || Error::Strange { url: answer.url.clone(), why: "no revision".to_string() };
-        Ok(Some(Document { value: answer.json()?, rev: rev.ok_or_else(strange)? }))
+        Ok(Some(Document { value: read(key, &answer.body)?, rev: rev.ok_or_else(strange)? }))
     }
 
     /// The new revision.
@@ -159,6 +168,14 @@ impl Until<'_> {
         let ttl = self.ttl.map(|ttl| ttl.as_millis().to_string());
         query([("ttl_ms", ttl), ("with", with), ("token", token)])
     }
+}
+
+fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
+    let not_json = |error: serde_json::Error| Error::NotJson {
+        what: format!("document {key:?}"),
+        why: error.to_string(),
+    };
+    serde_json::from_slice(value).map_err(not_json)
 }
 
 /// In safe mode a number, in available mode text: both are opaque.

@@ -1,11 +1,14 @@
 //! The feed, read on and on: at another node when one goes away, from where it was.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
 
 use super::error::Error;
 use super::http::{Client, Lines, query};
+use super::json;
 use super::pauses::Pauses;
 use super::problem::Tried;
 
@@ -29,9 +32,28 @@ pub struct FeedEvent {
     /// What this kind says besides.
     #[serde(flatten)]
     pub members: Map<String, Value>,
+    /// What serde_json does not read of them, as JSON text by name: `1e400`. A `value` that is here is as one that was too large to be
+    /// told: the document has changed, and what was known of it is old.
+    #[serde(skip)]
+    pub unreadable: BTreeMap<String, String>,
 }
 
 impl FeedEvent {
+    fn read(line: &str) -> Option<FeedEvent> {
+        if let Ok(event) = serde_json::from_str(line) {
+            return Some(event);
+        }
+        let (mut readable, mut unreadable) = (Map::new(), BTreeMap::new());
+        for (name, raw) in json::members(line)? {
+            match serde_json::from_str(raw.get()) {
+                Ok(value) => drop(readable.insert(name, value)),
+                Err(_) => drop(unreadable.insert(name, raw.get().to_string())),
+            }
+        }
+        let event = serde_json::from_value(Value::Object(readable)).ok()?;
+        Some(FeedEvent { unreadable, ..event })
+    }
+
     pub fn text(&self, name: &str) -> Option<&str> {
         self.members.get(name).and_then(Value::as_str)
     }
@@ -91,7 +113,7 @@ impl Feed {
     }
 
     fn heard(&mut self, line: &str) -> Result<Option<FeedEvent>, Error> {
-        let Ok(event) = serde_json::from_str::<FeedEvent>(line) else {
+        let Some(event) = FeedEvent::read(line) else {
             let url = self.leave();
             return Err(Error::Strange { url, why: "a line of the feed that is no event".to_string() });
         };

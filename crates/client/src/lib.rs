@@ -25,6 +25,8 @@
 //!   time runs out, the error says whether it has surely not happened ([`Error::Unavailable`]) or nobody knows
 //!   ([`Error::Indeterminate`]).
 //! - Nothing that a server sends makes a client panic.
+//! - A value that cannot be read costs what it is part of, and nothing that comes with it or after it: a row of a list has the text
+//!   ([`DocumentRow`]), an event comes without it ([`FeedEvent::unreadable`]), metadata are a string of it ([`lenient`]).
 //!
 //! Two processes may believe at one time all the same if one is stopped between looking at the clock and acting. Whoever must not
 //! let that happen passes the token along, and lets the resource refuse one that is smaller than it has seen.
@@ -41,6 +43,7 @@ mod error;
 mod feed;
 mod holder;
 mod http;
+mod json;
 mod lease;
 mod lock;
 mod memory;
@@ -75,6 +78,7 @@ pub use http::{
     ACT_MAX, Answer, BodyPieces, Caller, Client, ClientBuilder, End, LOOK_MAX, Lines, LongAnswer, Page,
     Request, Tls, alike, encoded,
 };
+pub use json::lenient;
 pub use lease::{RENEWALS, Term};
 pub use lock::{Lock, LockGuard};
 pub use memory::Memory;
@@ -86,5 +90,7 @@ pub use registry::{MASTER, Registry, RegistryBuilder, RegistryEvent, RegistryEve
 /// What calls and answers are made of.
 pub use reqwest::{Method, StatusCode, header::HeaderMap};
 pub use roles::Check;
+/// The text of a JSON value: any document can be read as one.
+pub use serde_json::value::RawValue;
 pub use state_doc::StateDoc;
 pub use ties::HeldBy;

@@ -62,7 +62,8 @@ fn name(request: &ClientRequest) -> Result<String, Problem> {
 
 /// The JSON on one line, as both forms of a stream need it.
 fn message(body: &[u8]) -> Result<Bytes, Problem> {
-    let compact = store::compact(raw(body)?);
+    let body = raw(body)?;
+    let compact = store::check_readable(body).and_then(|()| store::compact(body));
     let wrong = |problem| Problem::from(BadCommand::Field(BadField { path: "message".to_string(), problem }));
     Ok(compact.map_err(wrong)?.into())
 }

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ._json import loads
 from ._retry import MAYBE_APPLIED, NOT_APPLIED
 from .errors import EldestError, Indeterminate, Problem, Unavailable, problem
 from .models import Applied, Fields, Json
@@ -68,7 +69,7 @@ def take(lines: list[Line], body: bytes, told: list[Applied | EldestError]) -> l
 
 def _read(answer: bytes) -> Applied | Problem | None:
     try:
-        members = json.loads(answer)
+        members = loads(answer)
     except ValueError:
         return None
     if not isinstance(members, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -38,6 +39,15 @@ class Seen:
     path: str
     headers: dict[str, str]
     body: bytes
+
+
+def raw(text: str) -> str:
+    """JSON text, to be sent as it is."""
+    return f"raw {text.encode().hex()}"
+
+
+def dumps(value: Any) -> str:
+    return re.sub(r'"raw ([0-9a-f]+)"', lambda found: bytes.fromhex(found[1]).decode(), json.dumps(value))
 
 
 class FakeCluster:
@@ -275,7 +285,7 @@ class _Node(BaseHTTPRequestHandler):
         if status == -1:
             body["run"]()
             return
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        data = body if isinstance(body, bytes) else dumps(body).encode()
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(name, value)
@@ -339,7 +349,7 @@ class _Node(BaseHTTPRequestHandler):
                     fresh, at = self.state.messages[at:], len(self.state.messages)
                 for to, message in fresh:
                     if to == name:
-                        self.piece(f"event: message\ndata: {json.dumps(message)}\n\n")
+                        self.piece(f"event: message\ndata: {dumps(message)}\n\n")
                 self.piece(":\n\n")
         finally:
             with self.state.changed:
@@ -347,7 +357,7 @@ class _Node(BaseHTTPRequestHandler):
 
 
 def _event(kind: str, data: dict[str, Any]) -> str:
-    return f"id: {data['id']}\nevent: {kind}\ndata: {json.dumps(data)}\n\n"
+    return f"id: {data['id']}\nevent: {kind}\ndata: {dumps(data)}\n\n"
 
 
 def _named(data: dict[str, Any]) -> str:

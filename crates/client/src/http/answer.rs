@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::call_error::CallError;
 use crate::clock::Moment;
 use crate::error::Error;
+use crate::json::lenient;
 use crate::problem::Problem;
 
 /// Status, headers and body of an answer that was read to its end.
@@ -49,15 +50,18 @@ impl Answer {
 
     /// What a node says when it refuses.
     pub fn problem(&self) -> Option<Problem> {
-        let problem: Problem = serde_json::from_slice(&self.body).ok()?;
+        let problem: Problem = self.read().ok()?;
         (!problem.code.is_empty()).then(|| Problem { status: self.status.as_u16(), ..problem })
     }
 
-    /// The body, as JSON.
+    /// The body, as JSON. What cannot be read of it is a string of its text ([`lenient`]).
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         let strange =
             |error: serde_json::Error| CallError::Strange { url: self.url.clone(), why: error.to_string() };
-        serde_json::from_slice(&self.body).map_err(strange)
+        serde_json::from_slice(&self.body).or_else(|error| {
+            let whole = std::str::from_utf8(&self.body).ok().and_then(lenient);
+            whole.and_then(|whole| serde_json::from_value(whole).ok()).ok_or_else(|| strange(error))
+        })
     }
 
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {

@@ -9,3 +9,4 @@ mod locks;
 mod over_http;
 mod streams;
 mod ties;
+mod unreadable;

@@ -7,7 +7,6 @@ reader that falls too far behind is told so by the node.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,6 +15,7 @@ from typing import Generic, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from .._http import Request
+from .._json import loads
 from .._sse import SseEvent, SseParser, TooLong
 from ..errors import BadAnswer, EldestError, Problem
 from ..models import FeedEvent, Fields, Json, Renewal
@@ -207,6 +207,6 @@ async def _ties(pieces: AsyncIterator[bytes], sent_at: float, token: int) -> Asy
 
 def _json(text: str) -> Json:
     try:
-        return json.loads(text)
+        return loads(text)
     except ValueError as error:
         raise BadAnswer(f"an event is not JSON: {text[:80]!r}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import ssl
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._http import Head, Request
+from .._json import loads
 from .._lease import steady_now
 from .._retry import ATTEMPT_TIMEOUT_S, MAYBE_APPLIED, NOT_APPLIED, After, Attempt, Backoff, Course, NodeRing
 from ..errors import BadAnswer, EldestError, Unavailable, problem
@@ -42,7 +42,7 @@ class Response:
 
     def json(self) -> Any:
         try:
-            return json.loads(self.body)
+            return loads(self.body)
         except ValueError as error:
             raise BadAnswer(f"the body of an answer {self.status} is not JSON: {self.body[:80]!r}") from error
 
@@ -58,7 +58,7 @@ class Response:
 
 def _document(body: bytes) -> object:
     try:
-        return json.loads(body)
+        return loads(body)
     except ValueError:
         return None
 

@@ -30,7 +30,7 @@ pub struct Tenure {
 
 impl Acquisition {
     pub fn read(body: &RawValue) -> Result<Acquisition, BadCommand> {
-        let fields = Fields::read(body)?;
+        let fields = Fields::of_client(body)?;
         fields.only(&["instance_id", "ttl_ms", "address", "metadata", "priority", "wait_ms", "secret"])?;
         let priority = fields.number("priority", -PRIORITY_MOST, PRIORITY_MOST)?.unwrap_or(0);
         let wait = fields.number("wait_ms", 0, WAIT_MOST.0 / 1000)?.map_or(Span::ZERO, Span::millis);
@@ -42,7 +42,7 @@ impl Acquisition {
 impl Claim {
     /// The body of an order that names the holder.
     pub fn of_body(body: &RawValue) -> Result<Claim, BadCommand> {
-        let fields = Fields::read(body)?;
+        let fields = Fields::of_client(body)?;
         fields.only(&["instance_id", "ttl_ms", "address", "metadata"])?;
         Ok(Claim::read(&fields)?)
     }
@@ -50,7 +50,7 @@ impl Claim {
 
 impl NewProcess {
     pub fn of_body(body: &RawValue) -> Result<NewProcess, BadCommand> {
-        let fields = Fields::read(body)?;
+        let fields = Fields::of_client(body)?;
         fields.only(&["identifier", "role", "capabilities", "metadata", "ttl_ms", "secret"])?;
         Ok(NewProcess { secret: SecretHash::of_field(&fields)?, ..NewProcess::read(&fields)? })
     }

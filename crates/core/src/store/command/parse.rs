@@ -1,5 +1,5 @@
 //! From a client's JSON, or a line of the log, to a command. Both ways pass the same checks, so that what was taken from a
-//! client can be read by every node.
+//! client can be read by every node. A client's values pass one more, so that every client can read them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::secret::SecretHash;
 use super::tokens::TokenOperation;
 use crate::store::encoding::{
     BATCH_MOST, BadField, CHOICES_MOST, CONFLICT_ID_MOST, Fields, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST,
-    Problem, REV_MOST, compact, date, fields,
+    Problem, REV_MOST, check_readable, compact, date, fields,
 };
 use crate::types::{Format, Payload, Text};
 
@@ -57,8 +57,8 @@ impl Command {
                 Command::parse_batch(list).map_err(|error| error.within("payload"))
             }),
             Some(kind) => unwrapped(payload, "payload", |object| {
-                let operation = operation(kind, object).map_err(|error| error.within("payload"));
-                Ok(Command::Single(operation?))
+                let operation = Fields::of_client(object).and_then(|fields| operation(kind, object, &fields));
+                Ok(Command::Single(operation.map_err(|error| error.within("payload"))?))
             }),
             None => Err(BadCommand::unknown(storage_cmd)),
         }
@@ -84,6 +84,7 @@ impl Command {
         ending: Ending,
     ) -> Result<Command, BadCommand> {
         let (key, condition) = (checked_key(key)?, checked(condition)?);
+        check_readable(value).map_err(|problem| BadField::new("value", problem))?;
         Ok(Command::Single(Operation::PutDoc { key, value: value_text(value)?, condition, holder, ending }))
     }
 
@@ -105,7 +106,7 @@ impl Command {
         let kind = Kind::numbered(payload.kind).ok_or(Unreadable::Kind(payload.kind))?;
         let command = match serde_json::from_str::<&RawValue>(&payload.text) {
             Ok(list) if kind == Kind::Batch => logged_batch(list),
-            Ok(object) => operation(kind, object).map(Command::Single),
+            Ok(object) => logged(kind, object).map(Command::Single),
             Err(_) => Err(BadField::new("", Problem::NotJson)),
         };
         command.map_err(|field| Unreadable::Command { kind: payload.kind, field })
@@ -178,23 +179,27 @@ fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
     if kind.stands_alone() {
         return Err(BadField::new("type", Problem::Unknown));
     }
-    operation(kind, fields.needed("payload")?).map_err(|error| error.within("payload"))
+    logged(kind, fields.needed("payload")?).map_err(|error| error.within("payload"))
 }
 
-fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
-    let fields = Fields::read(object)?;
-    if let Some(lease) = LeaseOperation::read(kind, &fields) {
+/// Whatever its values are: they were taken.
+fn logged(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
+    operation(kind, object, &Fields::read(object)?)
+}
+
+fn operation(kind: Kind, object: &RawValue, fields: &Fields) -> Result<Operation, BadField> {
+    if let Some(lease) = LeaseOperation::read(kind, fields) {
         return lease.map(|lease| Operation::Lease(lease.into()));
     }
-    if let Some(token) = TokenOperation::read(kind, &fields) {
+    if let Some(token) = TokenOperation::read(kind, fields) {
         return token.map(Operation::Token);
     }
     match kind {
-        Kind::CreateUser => new_user(object, &fields).map(|user| Operation::CreateUser(user.into())),
+        Kind::CreateUser => new_user(object, fields).map(|user| Operation::CreateUser(user.into())),
         Kind::RemoveUser => Ok(Operation::RemoveUser { name: fields.name("name")? }),
         Kind::CreateElection => {
             fields.without(&RESERVED)?;
-            new_election(value_text_of(object)?, &fields)
+            new_election(value_text_of(object)?, fields)
                 .map(|election| Operation::CreateElection(election.into()))
         }
         Kind::VoteElection => Ok(Operation::VoteElection {
@@ -205,18 +210,18 @@ fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
         Kind::PutDoc => {
             let own = ["key", "value", "if_rev", "if_absent", "secret"];
             fields.only(&[&own[..], &Holding::MEMBERS, &Ending::MEMBERS].concat())?;
-            let (value, mut ending) = (value_text(fields.needed("value")?)?, Ending::read(&fields)?);
-            ending.show(SecretHash::of_field(&fields)?);
-            let (condition, holder) = (condition(&fields)?, Holding::read(&fields)?);
-            Ok(Operation::PutDoc { key: key(&fields)?, value, condition, holder, ending })
+            let (value, mut ending) = (value_text(fields.needed("value")?)?, Ending::read(fields)?);
+            ending.show(SecretHash::of_field(fields)?);
+            let (condition, holder) = (condition(fields)?, Holding::read(fields)?);
+            Ok(Operation::PutDoc { key: key(fields)?, value, condition, holder, ending })
         }
         Kind::DeleteDoc => {
             fields.only(&[&["key", "if_rev"][..], &Holding::MEMBERS].concat())?;
-            let (condition, holder) = (condition(&fields)?, Holding::read(&fields)?);
-            Ok(Operation::DeleteDoc { key: key(&fields)?, condition, holder })
+            let (condition, holder) = (condition(fields)?, Holding::read(fields)?);
+            Ok(Operation::DeleteDoc { key: key(fields)?, condition, holder })
         }
-        Kind::ApplyConflict => conflict_id(&fields).map(|id| Operation::ApplyConflict { id }),
-        Kind::DropConflict => conflict_id(&fields).map(|id| Operation::DropConflict { id }),
+        Kind::ApplyConflict => conflict_id(fields).map(|id| Operation::ApplyConflict { id }),
+        Kind::DropConflict => conflict_id(fields).map(|id| Operation::DropConflict { id }),
         _ => Err(BadField::new("", Problem::Nested)),
     }
 }

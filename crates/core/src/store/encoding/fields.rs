@@ -65,6 +65,14 @@ pub enum Problem {
     TooLarge {
         most: usize,
     },
+    /// Of a number somewhere in it.
+    NumberTooLong {
+        most: usize,
+    },
+    NumberTooLarge,
+    LoneSurrogate,
+    /// Readers that are built on serde_json fail at it.
+    NameOfReader,
 }
 
 /// The members of an object in the order written; no name occurs twice.
@@ -101,8 +109,8 @@ impl BadField {
 
 impl<'a> Fields<'a> {
     pub fn read(object: &'a RawValue) -> Result<Fields<'a>, BadField> {
-        let fields: Fields<'a> =
-            serde_json::from_str(object.get()).map_err(|_| BadField::new("", Problem::NotAnObject))?;
+        let fields: Fields<'a> = serde_json::from_str(object.get())
+            .map_err(|_| BadField::new("", unread(object, '{', Problem::NotAnObject)))?;
         let mut names: Vec<&str> = fields.members.iter().map(|(name, _)| name.as_ref()).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -204,7 +212,12 @@ pub fn array(value: &RawValue) -> Result<Vec<&RawValue>, BadField> {
 
 pub fn text(value: &RawValue) -> Result<Cow<'_, str>, BadField> {
     let text = serde_json::from_str(value.get()).map(|Borrowed(text)| text);
-    text.map_err(|_| BadField::new("", Problem::NotText))
+    text.map_err(|_| BadField::new("", unread(value, '"', Problem::NotText)))
+}
+
+/// Why JSON cannot be read as what begins like this. Its grammar has been checked: if it is that, some text in it is no text.
+fn unread(json: &RawValue, first: char, otherwise: Problem) -> Problem {
+    if json.get().starts_with(first) { Problem::LoneSurrogate } else { otherwise }
 }
 
 /// Not empty, not too long, and nothing that could break a line or a terminal.
@@ -311,6 +324,16 @@ impl fmt::Display for Problem {
             Problem::TooMany { most } => write!(f, "has more than {most} items"),
             Problem::TooDeep { most } => write!(f, "is nested deeper than {most} levels"),
             Problem::TooLarge { most } => write!(f, "is larger than {most} bytes"),
+            Problem::NumberTooLong { most } => write!(f, "has a number of more than {most} bytes"),
+            Problem::NumberTooLarge => {
+                write!(f, "has a number that JSON readers cannot hold: none is beyond 1.797e308, as 1e400 is")
+            }
+            Problem::LoneSurrogate => {
+                write!(f, "has half of a surrogate pair, like \\ud800 alone, which is no character")
+            }
+            Problem::NameOfReader => {
+                write!(f, "has a name that begins with $serde_json::private::, which readers in Rust fail at")
+            }
         }
     }
 }

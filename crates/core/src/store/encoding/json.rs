@@ -63,7 +63,7 @@ fn plain_length(bytes: &[u8]) -> usize {
 
 /// Behind the closing quote of the string that begins at `at`. Notes whether control characters may be in it: JSON
 /// forbids the old ones in strings, but neither delete nor those of U+0080 to U+009F, which begin with C2 in UTF-8.
-fn string_end(bytes: &[u8], at: usize, controls: &mut bool) -> usize {
+pub(super) fn string_end(bytes: &[u8], at: usize, controls: &mut bool) -> usize {
     let mut at = at + 1;
     while at < bytes.len() {
         at += plain_length(&bytes[at..]);

@@ -54,6 +54,9 @@ pub const TOMBSTONES_MOST: usize = 65_536;
 /// counts as known.
 pub const RIVALS_MOST: usize = 1_000_000;
 
+/// A number in a value, in bytes. A double needs 17 digits; Jackson stops at 1,000 bytes, Python at 4,300 digits.
+pub const NUMBER_MOST: usize = 1000;
+
 /// A lease's ttl. Below a second a failover or a busy disk would end it; beyond an hour a dead holder blocks a role
 /// for longer than anybody watches.
 pub const TTL_LEAST: Span = Span::millis(1000);

@@ -98,7 +98,6 @@ fn fields_are_named_by_their_path() {
         ("CreateUser", r#"{"name":""}"#, "payload.name is empty"),
         ("CreateUser", r#"{"name":"a\nb"}"#, "payload.name has control characters"),
         ("CreateUser", "{\"name\":\"a\u{85}b\"}", "payload.name has control characters"),
-        ("CreateUser", r#"{"name":"\ud800"}"#, "payload.name is not a string"),
         ("CreateUser", r#"{"name":"a","name":"b"}"#, "payload.name is there twice"),
         ("CreateUser", r#"{"name":"a","x":1,"\u0078":2}"#, "payload.x is there twice"),
         ("CreateUser", r#"{"name":"a","group":1}"#, "payload.group is not a string"),
@@ -196,4 +195,69 @@ fn a_log_from_elsewhere_is_unreadable_and_says_why() {
         read(100, r#"[{"type":"2","payload":{}}]"#),
         "a record of type 100: [0].type is no field of this"
     );
+}
+
+/// What a reader of some language stops at, and what is said of it.
+const UNREADABLE: [(&str, &str); 4] = [
+    ("1e400", "has a number that JSON readers cannot hold: none is beyond 1.797e308, as 1e400 is"),
+    (
+        r#"[0,{"a":-1E999}]"#,
+        "has a number that JSON readers cannot hold: none is beyond 1.797e308, as 1e400 is",
+    ),
+    (r#"{"a":"\ud800"}"#, "has half of a surrogate pair, like \\ud800 alone, which is no character"),
+    (
+        r#"{"$serde_json::private::RawValue":1}"#,
+        "has a name that begins with $serde_json::private::, which readers in Rust fail at",
+    ),
+];
+
+#[test]
+fn values_that_clients_cannot_read_are_not_taken() {
+    let digits = "7".repeat(5000);
+    let long = (digits.as_str(), "has a number of more than 1000 bytes");
+    for (value, says) in UNREADABLE.into_iter().chain([long]) {
+        let of_body = |read: Result<(), BadCommand>| read.expect_err(value).to_string();
+        let put = Command::put_doc("k", raw(value), Condition::None, None, Ending::default());
+        assert_eq!(of_body(put.map(drop)), format!("value {says}"));
+        let doc = format!(r#"{{"key":"k","value":{value}}}"#);
+        assert_eq!(bad("PutDoc", &doc), format!("bad_field: payload.value {says}"));
+        let text = serde_json::to_string(&doc).expect("text");
+        assert_eq!(bad("PutDoc", &text), format!("bad_field: payload.value {says}"));
+        let user = format!(r#"{{"name":"u","x":{value}}}"#);
+        assert_eq!(bad("CreateUser", &user), format!("bad_field: payload.x {says}"));
+        let election = format!(r#"{{"name":"e","choices":["a"],"x":{value}}}"#);
+        assert_eq!(bad("CreateElection", &election), format!("bad_field: payload.x {says}"));
+        let batch = format!(r#"[{{"storage_cmd":"PutDoc","payload":{doc}}}]"#);
+        let batch = Command::parse_batch(raw(&batch));
+        assert_eq!(of_body(batch.map(drop)), format!("[0].payload.value {says}"));
+        let held = format!(r#"{{"instance_id":"a","metadata":{value}}}"#);
+        assert_eq!(of_body(Acquisition::read(raw(&held)).map(drop)), format!("metadata {says}"));
+        assert_eq!(of_body(Claim::of_body(raw(&held)).map(drop)), format!("metadata {says}"));
+        let process = format!(r#"{{"identifier":"a","capabilities":{value}}}"#);
+        assert_eq!(of_body(NewProcess::of_body(raw(&process)).map(drop)), format!("capabilities {says}"));
+    }
+    let half = "has half of a surrogate pair, like \\ud800 alone, which is no character";
+    assert_eq!(bad("CreateUser", r#"{"name":"\ud800"}"#), format!("bad_field: payload.name {half}"));
+    assert_eq!(bad("CreateUser", r#"{"\ud800":"u"}"#), format!("bad_field: payload {half}"));
+    assert_eq!(bad("CreateUser", r#""{}\ud800""#), format!("bad_field: payload {half}"));
+}
+
+/// A binary that refused a record of its own log could not start, and nodes must not differ.
+#[test]
+fn what_was_taken_before_is_read_whatever_it_is() {
+    let digits = "7".repeat(5000);
+    for value in UNREADABLE.into_iter().map(|(value, _)| value).chain([digits.as_str()]) {
+        let doc = format!(r#"{{"key":"k","value":{value}}}"#);
+        let role = format!(r#"{{"role":"r","instance_id":"a","ttl_ms":30000,"metadata":{value}}}"#);
+        let process = format!(r#"{{"id":"p","identifier":"a","metadata":{value},"ttl_ms":30000}}"#);
+        let batch =
+            format!(r#"[{{"type":101,"payload":{doc}}},{{"type":1,"payload":{{"name":"u","x":{value}}}}}]"#);
+        for (kind, text) in [(101, &doc), (105, &role), (117, &process), (100, &batch)] {
+            let payload = Payload { kind, format: Format(1), call: None, text: text.as_str().into() };
+            let command = Command::from_payload(&payload).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(command.to_payload(None).text, payload.text);
+        }
+        let document = format!(r#"{{"users":[{{"name":"u","x":{value}}}],"docs":[{doc}]}}"#);
+        assert!(restore_steps(&document, 1).is_ok(), "{document}");
+    }
 }
