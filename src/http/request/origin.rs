@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::headers::FORWARDED;
-use super::seats::Origin;
+use super::places::Origin;
 use crate::driver::Setup;
 use crate::types::NodeId;
 
