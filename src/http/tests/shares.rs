@@ -8,7 +8,7 @@ use axum::http::Request;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use super::meeting::{Node, free_ports, start_in, temp_dir};
+use super::meeting::{Node, free_ports, start_in, temp_dir, wait};
 use super::node::{self, limits};
 use super::request;
 use crate::driver::api::Denied;
@@ -153,4 +153,22 @@ async fn one_address_leaves_room_to_wait_for_a_leader() {
     assert_eq!(put(ATTACKER).await.problem(), (503, "no_leader".to_string()));
     node.deny([Denied::NoLeader]).await;
     assert_eq!(put(OTHER).await.status.as_u16(), 201, "by the time that it looks again, there is a leader");
+}
+
+/// What a node asks the others on a caller's behalf counts for the caller's address: whoever fills the share of that node's own address
+/// silences nobody who calls there.
+#[tokio::test]
+async fn a_message_through_another_node_counts_for_its_sender() {
+    let mut nodes = node::Node::several(2, node::Options::default()).await;
+    let _serving = nodes[0].serve();
+    let by_nodes = Sharers::at(Origin::of(IpAddr::from(Ipv4Addr::LOCALHOST)));
+    let _taken =
+        fill(&nodes[0].context, &bound(|context, by| seat(context, Class::Writes, by), "", ""), |_| by_nodes);
+    let _listener = nodes[0].context.handle.channels().listen("a").expect("the node goes on");
+    let publish = async || {
+        let call = from(OTHER, request("POST /v1/channels/a", &[], "1"));
+        nodes[1].send(call).await.text == "{\"delivered\":1}"
+    };
+    // A busy machine may leave a node no time to answer another one.
+    wait(publish).await;
 }
