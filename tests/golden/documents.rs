@@ -13,7 +13,9 @@ pub fn call(stage: &Stage, at: NodeId, words: &[&str]) -> Result<Option<Call>, S
     Ok(Some(match words {
         ["put", name, options @ ..] => put(stage, at, key(name), options)?,
         ["renew", name] => Call::Renew(Renewal::Doc { key: key(name), condition: Condition::None }),
-        ["delete", name] => write(Operation::DeleteDoc { key: key(name), condition: Condition::None }),
+        ["delete", name] => {
+            write(Operation::DeleteDoc { key: key(name), condition: Condition::None, holder: None })
+        }
         ["acquire", role, "by", instance, "ttl", ttl] => {
             let (instance, ttl) = (key(instance), Span(micros(ttl)?));
             let claim = Claim { instance, ttl, address: None, metadata: None, secret: None }.into();
@@ -36,14 +38,14 @@ fn put(stage: &Stage, at: NodeId, key: Text, options: &[&str]) -> Result<Call, S
             Some(("ttl", ttl)) => ending.ttl = Some(Span(micros(ttl)?)),
             Some(("with", role)) => {
                 let token = Some(token(stage, at, role)?);
-                ending.with = Some(Tether { lease: LeaseName::Role(role.into()), token });
+                ending.with = Some(Tether { lease: LeaseName::Role(role.into()), token, secret: None });
             }
             Some(("bytes", count)) => bytes = parse(count)?,
             _ => return Err(format!("no such option: {option}")),
         }
     }
     let value = "7".repeat(bytes).into();
-    Ok(write(Operation::PutDoc { key, value, condition: Condition::None, ending }))
+    Ok(write(Operation::PutDoc { key, value, condition: Condition::None, holder: None, ending }))
 }
 
 fn write(operation: Operation) -> Call {

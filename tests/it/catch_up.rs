@@ -1,5 +1,7 @@
 //! A node that was away comes back, by the log and by a snapshot.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use crate::harness::{Call, Cluster, Plan, wait_for, watch_for};
@@ -130,4 +132,30 @@ async fn an_override_replaces_all_data_and_snapshots_count_anew() {
     let told =
         cluster.answer(leader, Call::post("/catch_up").json(&json!({"snapshot_id": 0}))).await.expect(200);
     assert!(told.text().contains("eve") && !told.text().contains("d/0003"), "{}", told.show());
+}
+
+/// Whoever puts back what `/catch_up` gives loses nothing, wherever between two boundaries the newest write stands.
+#[tokio::test]
+async fn what_a_reader_is_given_may_be_put_back() {
+    let cluster = Plan::new(3).config("limits.keep = 10").start().await;
+    write_many(&cluster, 0, 40).await;
+    let leader = cluster.leader().await;
+    let all = async |id: u32| {
+        let docs = cluster.answer(id, Call::get("/v1/docs?limit=1000")).await.expect(200).json();
+        let items = docs["items"].as_array().expect("a list").iter();
+        items.map(|item| (item["key"].to_string(), item["value"].to_string())).collect::<BTreeMap<_, _>>()
+    };
+    for number in 40..55 {
+        write_many(&cluster, number, number + 1).await;
+        let before = all(leader).await;
+        assert_eq!(before.len() as u64, number + 1);
+        // Of other numbers than any boundary that has been.
+        let asked = Call::post("/catch_up").json(&json!({"snapshot_id": 1_000_000}));
+        let given = cluster.answer(leader, asked).await.expect(200).json();
+        assert_eq!(given["logs"], json!([]), "all of it is in the snapshot");
+        assert!(given["index"].as_u64() >= Some(number), "{}", given["index"]);
+        let put_back = Call::post("/override_all_data").json(&given["snapshot"]);
+        cluster.answer(leader, put_back).await.expect(200);
+        assert_eq!(all(leader).await, before, "after {number} writes");
+    }
 }

@@ -69,6 +69,55 @@ async fn conditions_hold_or_nothing_happens() {
     problem(&cluster.answer(3, Call::get(path("k"))).await, 404, "not_found");
 }
 
+/// P59: whoever was replaced changes nothing more, with whatever revision it knows, by any node.
+#[tokio::test]
+async fn who_no_longer_holds_the_role_writes_nothing() {
+    let cluster = Cluster::of(3).await;
+    let acquire = |instance: &str| {
+        Call::post("/v1/roles/jobs%2F%C3%A9/acquire")
+            .json(&json!({"instance_id": instance, "ttl_ms": 600_000}))
+    };
+    let token = |answer: &Answer| answer.json()["token"].as_u64().expect("a token");
+    let first = token(&cluster.answer(1, acquire("a")).await.expect(200));
+    let names = |token: u64| format!("jobs/%C3%A9; token={token}");
+    let put = |token: u64| Call::put(path("k")).raw_json("1").header("if-role", names(token));
+    let created = cluster.answer(2, put(first)).await.expect(201);
+    let elect = Call::post("/v1/roles/jobs%2F%C3%A9/elect").json(&json!({"instance_id": "b"}));
+    let second = token(&cluster.answer(3, elect).await.expect(200));
+
+    let current = etag(&created);
+    for id in cluster.ids() {
+        let with_rev = put(first).header("if-match", &current);
+        let said = problem(&cluster.answer(id, with_rev).await, 412, "role_not_held");
+        assert_eq!((&said["role"], &said["retryable"]), (&json!("jobs/é"), &json!(false)));
+        let delete = Call::delete(path("k")).header("if-role", names(first));
+        problem(&cluster.answer(id, delete).await, 412, "role_not_held");
+        let payload = |token| json!({"key": "k", "value": 2, "if_role": "jobs/é", "role_token": token});
+        let command = |token| json!({"storage_cmd": "PutDoc", "payload": payload(token)});
+        let single = Call::post("/v1/commands").json(&command(first));
+        problem(&cluster.answer(id, single).await, 412, "role_not_held");
+        let user = json!({"storage_cmd": "CreateUser", "payload": {"name": format!("u{id}")}});
+        let batch = Call::post("/v1/commands").json(&json!([user, command(first)]));
+        assert_eq!(problem(&cluster.answer(id, batch).await, 412, "role_not_held")["operation"], 1);
+        problem(&cluster.answer(id, Call::get(format!("/v1/users/u{id}"))).await, 404, "not_found");
+        let lines = format!("{}\n{}\n", command(first), command(second));
+        let stream = Call::post("/v1/commands").body(&lines).header("content-type", "application/x-ndjson");
+        let told = cluster.answer(id, stream).await.expect(200);
+        let told: Vec<Value> =
+            told.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!((&told[0]["code"], &told[1]["result"]["key"]), (&json!("role_not_held"), &json!("k")));
+    }
+    // A condition that would not be looked at is refused.
+    for call in [Call::post("/v1/commands").raw_json("[]"), Call::post(format!("{}?renew", path("k")))] {
+        let said = problem(&cluster.answer(1, call.header("if-role", names(second))).await, 400, "bad_field");
+        assert_eq!(said["field"], "If-Role");
+    }
+    let odd = Call::put(path("k")).raw_json("1").header("if-role", "jobs");
+    problem(&cluster.answer(1, odd).await, 400, "bad_field");
+    cluster.answer(2, Call::delete(path("k")).header("if-role", names(second))).await.expect(200);
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
 #[tokio::test]
 async fn odd_conditions_are_refused_and_never_ignored() {
     let cluster = Cluster::of(3).await;

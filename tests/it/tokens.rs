@@ -325,6 +325,48 @@ async fn each_token_has_idempotency_keys_of_its_own() {
     }
 }
 
+/// Neither binds a document to another's lease, nor finds out which leases there are, nor writes in the name of another's role.
+#[tokio::test]
+async fn who_has_no_grant_for_a_lease_writes_nothing_that_names_it() {
+    let cluster = Plan::new(3).config(&closed("")).start().await;
+    let (_, token) = create(&cluster, 1, &["read,write docs/app/", "write roles/app/"], None).await;
+    let process =
+        Call::put("/v1/processes/theirs").json(&json!({"identifier": "x", "ttl_ms": 600_000, "secret": "s"}));
+    cluster.answer(1, by(process, ADMIN)).await.expect(201);
+    let claim = Call::post("/v1/roles/theirs/acquire").json(&json!({"instance_id": "i", "ttl_ms": 600_000}));
+    let held = cluster.answer(1, by(claim, ADMIN)).await.expect(200).json()["token"].clone();
+    for id in cluster.ids() {
+        for (there, grant) in [
+            ("with=process/theirs".to_string(), "write processes/theirs"),
+            ("with=process/nobody".to_string(), "write processes/nobody"),
+            (format!("with=role/theirs&token={held}"), "write roles/theirs"),
+            ("with=role/nobody&token=1".to_string(), "write roles/nobody"),
+        ] {
+            let put = Call::put(format!("/v1/docs/app/k?{there}")).raw_json("1");
+            let said = problem(&cluster.answer(id, by(put, &token)).await, 403, "forbidden");
+            assert_eq!(said["needs"], grant, "{there}");
+        }
+        let named = json!({"key": "app/k", "value": 1, "if_role": "theirs", "role_token": held});
+        let commands = json!({"storage_cmd": "PutDoc", "payload": named});
+        let said = cluster.answer(id, by(Call::post("/v1/commands").json(&commands), &token)).await;
+        assert_eq!(problem(&said, 403, "forbidden")["needs"], "write roles/theirs");
+        let put =
+            Call::put("/v1/docs/app/k").raw_json("1").header("if-role", format!("theirs; token={held}"));
+        problem(&cluster.answer(id, by(put, &token)).await, 403, "forbidden");
+        // Who has the grant shows the secret, too.
+        let bound = || by(Call::put("/v1/docs/app/k?with=process/theirs").raw_json("1"), ADMIN);
+        let without = problem(&cluster.answer(id, bound()).await, 403, "forbidden");
+        assert!(without["needs"].is_null(), "{without}");
+        problem(&cluster.answer(id, bound().header("eldest-secret", "other")).await, 403, "forbidden");
+        assert!(cluster.answer(id, bound().header("eldest-secret", "s")).await.ok());
+        let payload = json!({"key": "app/k", "value": 1, "with": "process/theirs", "secret": "s"});
+        let command = Call::post("/v1/commands").json(&json!({"storage_cmd": "PutDoc", "payload": payload}));
+        cluster.answer(id, by(command, ADMIN)).await.expect(200);
+    }
+    let shown = cluster.answer(1, by(Call::get("/v1/docs/app/k"), &token)).await.expect(200);
+    assert_eq!(shown.header("eldest-with"), Some("process/theirs"));
+}
+
 #[tokio::test]
 async fn an_operator_removes_a_process_that_has_a_secret() {
     let cluster = Plan::new(3).config(&closed("")).start().await;

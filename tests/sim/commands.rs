@@ -87,7 +87,7 @@ impl Command {
     fn order(self, tag: Tag) -> Order {
         let put = |key: Text, value: u64, condition| {
             let value = format!("[{value},{},{}]", tag.op, tag.attempt).into();
-            Operation::PutDoc { key, value, condition, ending: Ending::default() }
+            Operation::PutDoc { key, value, condition, holder: None, ending: Ending::default() }
         };
         match self {
             Command::Write { key, value } => Order::Single(put(register(key), value, Condition::None)),
@@ -98,7 +98,7 @@ impl Command {
             }
             Command::Delete { key } => {
                 let condition = Condition::None;
-                Order::Single(Operation::DeleteDoc { key: register(key), condition })
+                Order::Single(Operation::DeleteDoc { key: register(key), condition, holder: None })
             }
             Command::Pair { key, value } => {
                 let [first, second] = halves(key);

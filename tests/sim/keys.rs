@@ -18,9 +18,14 @@ pub fn one_client_fills_them() -> Check {
     }
     let epoch = Epoch::new(1, NodeId(1));
     let mut store = loader.finish(Position::new(epoch, CALLS_MOST as u64), Stamp::default());
-    let put =
-        Command::put_doc("k", serde_json::from_str("1").expect("JSON"), Condition::None, Ending::default())
-            .expect("a command");
+    let put = Command::put_doc(
+        "k",
+        serde_json::from_str("1").expect("JSON"),
+        Condition::None,
+        None,
+        Ending::default(),
+    )
+    .expect("a command");
     for number in 1..=100 {
         let call = Call { key: u128::from(number) << 64, body: 1, who: 1 };
         let position = Position::new(epoch, CALLS_MOST as u64 + number);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use eldest::protocol::{Ack, ServiceChange, Settings, Takeover};
 use eldest::replica::Call;
-use eldest::types::{Format, NodeId, Owner, Span};
+use eldest::types::{FORMAT, Format, NodeId, Owner, Span};
 
 use crate::checks::Check;
 use crate::client::Clients;
@@ -110,7 +110,7 @@ pub fn settings(rng: &mut Rng, count: u32) -> Settings {
     settings.limits.inflight = *rng.pick(&[1, 2, 8]);
     settings.limits.keep = *rng.pick(&[0, 5, 30, 1_000]);
     settings.limits.ready_lag = *rng.pick(&[2, 10, 100]);
-    settings.format = Format(2);
+    settings.format = FORMAT;
     settings
 }
 
@@ -372,7 +372,7 @@ impl Plan {
         let machines: Vec<usize> =
             (0..world.hosts.len()).filter(|machine| world.hosts[*machine].id == id).collect();
         for machine in machines {
-            world.hosts[machine].settings.format = Format(2);
+            world.hosts[machine].settings.format = FORMAT;
             self.kill(world, machine, false);
         }
     }

@@ -121,7 +121,7 @@ impl World {
             let Some(replica) = host.replica.as_ref().filter(|replica| replica.core().is_open()) else {
                 continue;
             };
-            let Ok(CatchUp { snapshot, records }) = replica.catch_up(0) else { continue };
+            let Ok(CatchUp { snapshot, records, .. }) = replica.catch_up(0) else { continue };
             let mergeable = replica.core().settings().is_available();
             let nothing = if mergeable { Store::mergeable() } else { Store::default() };
             let mut store = snapshot.map_or(nothing, |(_, store)| store);

@@ -16,6 +16,7 @@ pub fn put(number: u64) -> Command {
         key: key(number).into(),
         value: value.into(),
         condition: Condition::None,
+        holder: None,
         ending: Ending::default(),
     };
     Command::Single(operation)

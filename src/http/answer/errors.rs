@@ -189,6 +189,7 @@ impl From<Rejection> for Problem {
             Reason::LeaseNotHeld { lease, field } => Problem::new(Code::LeaseNotHeld, detail)
                 .with("field", field)
                 .with("with", store::lease_path(&lease)),
+            Reason::RoleNotHeld { role } => Problem::new(Code::RoleNotHeld, detail).with("role", &*role),
             Reason::TooManyTethered { .. } => {
                 Problem::new(Code::RuleViolated, detail).with("rule", "too_many_with_lease")
             }

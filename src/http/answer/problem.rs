@@ -41,6 +41,7 @@ pub enum Code {
     LeaseLost,
     FeedCompacted,
     PreconditionFailed,
+    RoleNotHeld,
     BodyTooLarge,
     UnsupportedMediaType,
     NotLeader,
@@ -61,7 +62,7 @@ pub enum Code {
 
 impl Code {
     /// In the order of their declaration.
-    pub const ALL: [Code; 37] = [
+    pub const ALL: [Code; 38] = [
         Code::BadJson,
         Code::BadField,
         Code::UnknownCommand,
@@ -83,6 +84,7 @@ impl Code {
         Code::LeaseLost,
         Code::FeedCompacted,
         Code::PreconditionFailed,
+        Code::RoleNotHeld,
         Code::BodyTooLarge,
         Code::UnsupportedMediaType,
         Code::NotLeader,
@@ -129,6 +131,7 @@ impl Code {
             Code::LeaseLost => ("lease_lost", 410, "The lease has ended"),
             Code::FeedCompacted => ("feed_compacted", 410, "What follows is not kept any more"),
             Code::PreconditionFailed => ("precondition_failed", 412, "A precondition does not hold"),
+            Code::RoleNotHeld => ("role_not_held", 412, "The role is not held under that token"),
             Code::BodyTooLarge => ("body_too_large", 413, "The body is too large"),
             Code::UnsupportedMediaType => ("unsupported_media_type", 415, "The body must be JSON"),
             Code::NotLeader => ("not_leader", 421, "Another node leads"),

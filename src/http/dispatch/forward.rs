@@ -16,18 +16,20 @@ use crate::driver::Setup;
 use crate::driver::api::Leadership;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
 use crate::http::request::{
-    ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, Kind, SECRET, say_origin, url_safe,
+    ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, IF_ROLE, Kind, SECRET, say_origin,
+    url_safe,
 };
 use crate::http::spans::TRACEPARENT;
 use crate::types::NodeId;
 
 /// What goes along, besides the body. The rest is between the client and this node.
-const PASSED_ON: [HeaderName; 10] = [
+const PASSED_ON: [HeaderName; 11] = [
     ACCEPT,
     AUTHORIZATION,
     CONTENT_TYPE,
     IF_MATCH,
     IF_NONE_MATCH,
+    IF_ROLE,
     IDEMPOTENCY_KEY,
     FIRST_LINE,
     REQUEST_ID,

@@ -1,4 +1,4 @@
-//! Request headers: `If-Match` and `If-None-Match`, and `Idempotency-Key`.
+//! Request headers: `If-Match`, `If-None-Match` and `If-Role`, and `Idempotency-Key`.
 //!
 //! Conditions are parsed by hand: their absence, `*`, weak tags and lists all mean different things, and a condition
 //! that is misread loses somebody's write. An idempotency key says which call a write is, as hashes that the store
@@ -12,7 +12,7 @@ use super::auth::{Principal, Who};
 use super::seats::Admitted;
 use super::url::decode;
 use crate::http::answer::{Code, Problem};
-use crate::store::{Condition, SecretHash};
+use crate::store::{Condition, Holding, SecretHash};
 use crate::types::Call;
 
 /// The node that passed a client's call on; it is never passed on again.
@@ -23,6 +23,9 @@ pub const FIRST_LINE: HeaderName = HeaderName::from_static("eldest-first-line");
 
 /// What whoever holds something shows, in the head where the call has no body for it (P53).
 pub const SECRET: HeaderName = HeaderName::from_static("eldest-secret");
+
+/// In the name of which role a document is written (P59).
+pub const IF_ROLE: HeaderName = HeaderName::from_static("if-role");
 
 /// As long as a name.
 const SECRET_MOST: usize = 256;
@@ -75,6 +78,31 @@ pub fn condition(method: &Method, headers: &HeaderMap) -> Result<Condition, Prob
         (None, Some(Tags::Listed(_))) => {
             Err(wrong(IF_NONE_MATCH, "on a write it takes * only: not to exist yet"))
         }
+    }
+}
+
+/// `If-Role: NAME; token=N`, the name encoded as in a path where it holds what no header can.
+pub fn holder(headers: &HeaderMap) -> Result<Option<Holding>, Problem> {
+    let mut lines = headers.get_all(IF_ROLE).iter();
+    let Some(line) = lines.next() else { return Ok(None) };
+    let wrong = || Problem::field("If-Role", "write one role and its token: If-Role: NAME; token=12");
+    let (name, rest) = line.to_str().ok().and_then(|line| line.rsplit_once(';')).ok_or_else(wrong)?;
+    let token = rest.trim().strip_prefix("token=").ok_or_else(wrong)?;
+    let name = decode(name.trim()).ok_or_else(wrong)?;
+    match lines.next() {
+        None => Holding::of_text(&name, token).map(Some).map_err(|_| wrong()),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// A condition that would not be looked at must not pass for one that holds.
+pub fn no_holder(headers: &HeaderMap) -> Result<(), Problem> {
+    match headers.contains_key(IF_ROLE) {
+        true => Err(Problem::field(
+            "If-Role",
+            "PUT and DELETE of a document take it; a command takes if_role and role_token",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -271,6 +299,28 @@ mod tests {
         assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_MATCH, "*")]), None);
         assert_eq!(put(&[(IF_NONE_MATCH, "\"1\"")]), None);
         assert_eq!(put(&[(IF_MATCH, "\"1\""), (IF_NONE_MATCH, "*")]), None);
+    }
+
+    #[test]
+    fn a_write_names_one_role_and_its_token() {
+        let held = |line: &'static str| holder(&headers(&[(IF_ROLE, line)]));
+        let named = |role: &str| Some(Holding { role: role.into(), token: 12 });
+        assert_eq!(holder(&headers(&[])).ok(), Some(None));
+        for (line, role) in [
+            ("r; token=12", "r"),
+            ("r;token=12", "r"),
+            ("a/b%3B c ; token=12 ", "a/b; c"),
+            ("a; b; token=12", "a; b"),
+        ] {
+            assert_eq!(held(line).ok(), Some(named(role)), "{line}");
+        }
+        for wrong in
+            ["r", "r; token=", "r; token=x", "r; token=-1", "r; 12", "; token=12", "%zz; token=12", ""]
+        {
+            assert_eq!(held(wrong).expect_err(wrong).code(), Code::BadField, "{wrong}");
+        }
+        assert!(holder(&headers(&[(IF_ROLE, "r; token=12"), (IF_ROLE, "s; token=1")])).is_err());
+        assert!(no_holder(&headers(&[(IF_ROLE, "r; token=12")])).is_err());
     }
 
     #[test]

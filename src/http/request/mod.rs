@@ -31,7 +31,10 @@ pub use callers::{Caller, ConnectionPlace, Held, no_memory};
 pub use client_request::{ClientRequest, Kind, principal, sharers};
 pub use command::{command, line};
 pub use context::Context;
-pub use headers::{FIRST_LINE, FORWARDED, Fresh, IDEMPOTENCY_KEY, KeyOwner, SECRET, condition, freshness};
+pub use headers::{
+    FIRST_LINE, FORWARDED, Fresh, IDEMPOTENCY_KEY, IF_ROLE, KeyOwner, SECRET, condition, freshness, holder,
+    no_holder,
+};
 pub use lines::{CHUNK_LINES, Chunk, Commands};
 pub use origin::{origin, say_origin};
 pub use places::{Origin, Place, Places, Sharer, Sharers, Shares};

@@ -10,6 +10,7 @@ use axum::http::Uri;
 use super::url::{Query, name_after};
 use crate::http::answer::Problem;
 use crate::store::{Area, Command, LeaseOperation, Operation, Verb};
+use crate::types::LeaseName;
 use Area::{Channels, Docs, Elections, Processes, Roles, Status, Users};
 use Verb::{Read, Watch, Write};
 
@@ -165,11 +166,30 @@ fn prefix(uri: &Uri) -> Result<Cow<'static, str>, Problem> {
 
 /// What each operation of a command needs.
 pub fn of_command(command: &Command) -> impl Iterator<Item = Asked<'_>> {
-    command.operations().iter().map(of_operation)
+    command.operations().iter().flat_map(of_operation)
 }
 
-fn of_operation(operation: &Operation) -> Asked<'_> {
-    let write = |area, name| Asked::Named(Write, area, Cow::Borrowed(name));
+/// What it changes, the lease that a document is to end with, and the role in whose name it is written.
+fn of_operation(operation: &Operation) -> impl Iterator<Item = Asked<'_>> {
+    let (ending, holder) = match operation {
+        Operation::PutDoc { ending, holder, .. } => (ending.with.as_ref(), holder.as_ref()),
+        Operation::DeleteDoc { holder, .. } => (None, holder.as_ref()),
+        _ => (None, None),
+    };
+    let lease = ending.map(|tether| match &tether.lease {
+        LeaseName::Role(name) => write(Roles, name),
+        LeaseName::Process(id) => write(Processes, id),
+        LeaseName::Doc(key) => write(Docs, key),
+    });
+    let role = holder.map(|holder| write(Roles, &holder.role));
+    [Some(changed_by(operation)), lease, role].into_iter().flatten()
+}
+
+fn write(area: Area, name: &str) -> Asked<'_> {
+    Asked::Named(Write, area, Cow::Borrowed(name))
+}
+
+fn changed_by(operation: &Operation) -> Asked<'_> {
     match operation {
         Operation::CreateUser(user) => write(Users, &user.name),
         Operation::RemoveUser { name } => write(Users, name),

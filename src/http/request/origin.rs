@@ -1,16 +1,17 @@
 //! A node that passes a call on says where it came from, and proves by the cluster's secret that it is a node who says so. Without a
-//! secret it is believed, as every node is there.
+//! secret its certificate proves it, and without TLS it is believed, as every node is there.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use eldest_tls::Caller as Certified;
 
 use super::headers::FORWARDED;
 use super::places::Origin;
 use crate::driver::Setup;
 use crate::types::NodeId;
 
-/// `10.0.0.7 <proof>`
+/// `10.0.0.7 <proof>`, or `10.0.0.7` where there is no secret: no blank at the end of a header arrives.
 const ORIGIN: HeaderName = HeaderName::from_static("eldest-origin");
 
 /// What goes along with a call that is passed on to this node.
@@ -18,22 +19,28 @@ pub fn say_origin(headers: &mut HeaderMap, setup: &Setup, to: NodeId, origin: Or
     let address = origin.address().to_string();
     let me = setup.settings.me;
     let proof = setup.secret.as_ref().map(|secret| secret.vouch(me, to, &address)).unwrap_or_default();
-    if let Ok(value) = HeaderValue::from_str(&format!("{address} {proof}")) {
+    if let Ok(value) = HeaderValue::from_str(format!("{address} {proof}").trim_end()) {
         headers.insert(ORIGIN, value);
     }
 }
 
-/// Where a call came from: by a node's word, or by the address of its connection.
-pub fn origin(headers: &HeaderMap, setup: &Setup, caller: Option<Origin>) -> Option<Origin> {
-    passed_on(headers, setup).map(Origin::of).or(caller)
+/// Where a call came from: by a node's word, or by the address of its connection. `certified` is whose certificate that has shown.
+pub fn origin(
+    headers: &HeaderMap,
+    setup: &Setup,
+    certified: Option<Certified>,
+    caller: Option<Origin>,
+) -> Option<Origin> {
+    passed_on(headers, setup, certified).map(Origin::of).or(caller)
 }
 
-fn passed_on(headers: &HeaderMap, setup: &Setup) -> Option<IpAddr> {
+fn passed_on(headers: &HeaderMap, setup: &Setup, certified: Option<Certified>) -> Option<IpAddr> {
     let from = NodeId(headers.get(FORWARDED)?.to_str().ok()?.parse().ok()?);
-    let (address, proof) = headers.get(ORIGIN)?.to_str().ok()?.split_once(' ')?;
+    let told = headers.get(ORIGIN)?.to_str().ok()?;
+    let (address, proof) = told.split_once(' ').unwrap_or((told, ""));
     let said = match &setup.secret {
         Some(secret) => secret.vouches(from, setup.settings.me, address, proof),
-        None => true,
+        None => certified.is_none_or(|certified| certified.node == Some(from.0)),
     };
     address.parse().ok().filter(|_| said)
 }
@@ -59,19 +66,34 @@ mod tests {
     }
 
     /// As node 1 takes it in that hears it from node 2, whose own address is another one.
-    fn heard(speaker: Option<&str>, from: u32) -> Option<Origin> {
+    fn heard(
+        speaker: Option<&str>,
+        from: u32,
+        hearer: Option<&str>,
+        shown: Option<Certified>,
+    ) -> Option<Origin> {
         let mut headers = HeaderMap::new();
         headers.insert(FORWARDED, HeaderValue::from(from));
         say_origin(&mut headers, &node(2, speaker), NodeId(1), Origin::of(address(CLIENT)));
-        origin(&headers, &node(1, Some("right")), Some(Origin::of(address("10.0.0.2"))))
+        origin(&headers, &node(1, hearer), shown, Some(Origin::of(address("10.0.0.2"))))
     }
 
     #[test]
     fn a_node_is_believed_where_a_call_comes_from_and_nobody_else() {
         let (client, connection) = (Origin::of(address(CLIENT)), Origin::of(address("10.0.0.2")));
-        assert_eq!(heard(Some("right"), 2), Some(client));
-        for (secret, from) in [(Some("wrong"), 2), (Some("right"), 3), (None, 2)] {
-            assert_eq!(heard(secret, from), Some(connection), "{secret:?} {from}");
+        let right = Some("right");
+        assert_eq!(heard(right, 2, right, None), Some(client));
+        for (secret, from) in [(Some("wrong"), 2), (right, 3), (None, 2)] {
+            for shown in [None, Some(Certified { node: Some(from) })] {
+                assert_eq!(heard(secret, from, right, shown), Some(connection), "{secret:?} {from}");
+            }
+        }
+        let certified = |node| Some(Certified { node });
+        for shown in [None, certified(Some(2))] {
+            assert_eq!(heard(None, 2, None, shown), Some(client), "there is no secret, and {shown:?}");
+        }
+        for shown in [certified(None), certified(Some(3))] {
+            assert_eq!(heard(None, 2, None, shown), Some(connection), "there is no secret, and {shown:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The log from a boundary on, with the whole data where the log does not reach back so far. That is as much as there is, so
+//! The log from a boundary on, or the whole data where the log does not reach back so far. That is as much as there is, so
 //! it is an order, one at a time, and written no further ahead than it is taken.
 
 use std::fmt::{self, Write};
@@ -47,7 +47,7 @@ fn write(found: CatchUp, out: &mut Pieces) -> fmt::Result {
         let line = line::seed_text(&shown(&record.entry));
         out.write_str(&serde_json::to_string(&line).map_err(|_| fmt::Error)?)?;
     }
-    out.write_str("]}")
+    write!(out, "],\"index\":{}}}", found.upto)
 }
 
 /// What a record tells whoever reads the log: nothing that a holder shows.

@@ -15,7 +15,8 @@ use crate::http::answer::lease::{Known, millis};
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch::{self, COMMON, LeaseRead, Page};
 use crate::http::request::{
-    ClientRequest, Context, Fresh, Kind, Query, condition, freshness, name_after, new_name_after, url_safe,
+    ClientRequest, Context, Fresh, Kind, Query, condition, freshness, holder, name_after, new_name_after,
+    no_holder, url_safe,
 };
 use crate::store::{self, BadCommand, Command, DocItem, DocView, Ending, Store};
 use crate::types::{LeaseName, Span, Text};
@@ -38,6 +39,7 @@ pub async fn renew(State(context): State<Arc<Context>>, request: ClientRequest) 
         let detail = "a document is renewed by POST …?renew, and written by PUT";
         return Err(Problem::new(Code::MethodNotAllowed, detail).header(ALLOW, ALLOWED));
     }
+    no_holder(&request.parts.headers)?;
     let key = key_in(&request)?;
     let condition = condition(&Method::POST, &request.parts.headers)?;
     dispatch::at_leader(&context, &request, Kind::Read, query.no_forward, || async {
@@ -77,13 +79,21 @@ fn parse_put(request: &ClientRequest) -> Result<Command, Problem> {
     let condition = condition(&request.parts.method, &request.parts.headers)?;
     let query = request.query(&[&["forward"], &ENDING[..]].concat())?;
     let ending = Ending::of_query(query.more("ttl_ms"), query.more("with"), query.more("token"));
-    Ok(Command::put_doc(&key, request.raw()?, condition, ending.map_err(BadCommand::from)?)?)
+    let (mut ending, holder) = (ending.map_err(BadCommand::from)?, holder(&request.parts.headers)?);
+    ending.show(request.secret()?);
+    judged(request, Command::put_doc(&key, request.raw()?, condition, holder, ending)?)
 }
 
 fn parse_delete(request: &ClientRequest) -> Result<Command, Problem> {
     let key = name_after(request.path(), PREFIX, "key")?;
     let condition = condition(&Method::DELETE, &request.parts.headers)?;
-    Ok(Command::delete_doc(&key, condition)?)
+    judged(request, Command::delete_doc(&key, condition, holder(&request.parts.headers)?)?)
+}
+
+/// The lease that a document is to end with needs a grant, too, and so does the role in whose name it is written.
+fn judged(request: &ClientRequest, command: Command) -> Result<Command, Problem> {
+    request.principal().check_command(&command)?;
+    Ok(command)
 }
 
 fn show_put(written: &Written) -> Response<Body> {

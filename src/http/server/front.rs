@@ -134,7 +134,8 @@ impl Front {
             return Err(beyond("connections to this node"));
         }
         let caller = extensions.get::<Arc<Caller>>().map(|caller| caller.origin);
-        let origin = origin(request.headers(), &self.context.setup, caller);
+        let certified = extensions.get().copied();
+        let origin = origin(request.headers(), &self.context.setup, certified, caller);
         let principal = extensions.get().map(principal_of);
         Ok(Some((class, self.context.seats.take(class, Sharers { origin, principal })?)))
     }

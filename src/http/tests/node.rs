@@ -342,7 +342,7 @@ impl Loop {
         let position = Position::new(self.epoch(), 5);
         let records = vec![Record { position, stamp: Stamp::default(), entry: Entry::Client(payload) }];
         let snapshot = (snapshot_id == 0).then(|| (4, self.store.clone()));
-        CatchUp { snapshot, records }
+        CatchUp { snapshot, records, upto: 5 }
     }
 
     fn status(&self) -> Status {

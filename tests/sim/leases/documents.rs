@@ -3,7 +3,7 @@
 
 use eldest::replica::{self, Answer, Denied, Renewal};
 use eldest::store::{
-    Applied, Command, Condition, DocEnded, Ending, NewProcess, Operation, Reason, Store, Tether,
+    Applied, Command, Condition, DocEnded, Ending, Holding, NewProcess, Operation, Reason, Store, Tether,
 };
 use eldest::types::{Entry, LeaseName, Record, Span, Text};
 
@@ -19,6 +19,7 @@ const KEYS: u64 = 16;
 
 const BOUND: &str = "P54 a bound document goes with its lease";
 const ALONE: &str = "P54 nothing else ends a document";
+const HOLDER: &str = "P59 a write in the name of a role is its holder's";
 const SIZE: &str = "P55 the state stays within its limit";
 const PASSES: &str = "P55 what makes nothing larger passes";
 
@@ -37,9 +38,9 @@ pub struct Writers {
 
 #[derive(Clone, Debug)]
 pub enum Wish {
-    Put { number: u64, ending: Ending, length: usize },
+    Put { number: u64, ending: Ending, length: usize, holder: Option<Holding> },
     Renew { number: u64 },
-    Delete { number: u64 },
+    Delete { number: u64, holder: Option<Holding> },
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ impl Writers {
 
 impl Wish {
     fn key(&self) -> Text {
-        let (Wish::Put { number, .. } | Wish::Renew { number } | Wish::Delete { number }) = self;
+        let (Wish::Put { number, .. } | Wish::Renew { number } | Wish::Delete { number, .. }) = self;
         key(*number)
     }
 
@@ -86,12 +87,12 @@ impl Wish {
         let write =
             |operation| replica::Call::Write { command: Command::Single(operation).into(), key: None };
         match self.clone() {
-            Wish::Put { ending, length, .. } => {
+            Wish::Put { ending, length, holder, .. } => {
                 let value = format!("\"{}\"", "x".repeat(length)).into();
-                write(Operation::PutDoc { key, value, condition, ending })
+                write(Operation::PutDoc { key, value, condition, holder, ending })
             }
             Wish::Renew { .. } => replica::Call::Renew(Renewal::Doc { key, condition }),
-            Wish::Delete { .. } => write(Operation::DeleteDoc { key, condition }),
+            Wish::Delete { holder, .. } => write(Operation::DeleteDoc { key, condition, holder }),
         }
     }
 }
@@ -129,7 +130,7 @@ impl World {
 
     fn next_to_clear(&self) -> Option<Wish> {
         let number = (0..KEYS).find(|number| self.witness().store.doc(&key(*number)).is_some())?;
-        Some(Wish::Delete { number })
+        Some(Wish::Delete { number, holder: None })
     }
 
     fn draw_wish(&self, rng: &mut Rng) -> Wish {
@@ -142,9 +143,21 @@ impl World {
             Kind::WithBoth => Ending { ttl, with },
             Kind::Plain => Ending::default(),
             Kind::Renew => return Wish::Renew { number },
-            Kind::Delete => return Wish::Delete { number },
+            Kind::Delete => return Wish::Delete { number, holder: self.some_holder(rng) },
         };
-        Wish::Put { number, ending, length: rng.skewed(1, 900) as usize }
+        let length = rng.skewed(1, 900) as usize;
+        Wish::Put { number, ending, length, holder: self.some_holder(rng) }
+    }
+
+    /// A holder, or who was one when somebody looked lately, for some of the writes. Not where the state is to become full: too many of
+    /// them come to nothing.
+    fn some_holder(&self, rng: &mut Rng) -> Option<Holding> {
+        if self.lessees.as_ref()?.writers.as_ref()?.most.is_some() {
+            return None;
+        }
+        let tether = rng.chance(250).then(|| self.some_lease(rng)).flatten()?;
+        let (LeaseName::Role(role), Some(token)) = (tether.lease, tether.token) else { return None };
+        Some(Holding { role, token })
     }
 
     /// As somebody knows it who has looked lately: it may be over by now.
@@ -153,10 +166,12 @@ impl World {
         Some(match &contender.wants {
             Wants::Role(role) => {
                 let token = self.witness().store.role(role).map(|role| role.token);
-                Tether { lease: LeaseName::Role(role.clone()), token: Some(token.unwrap_or(1)) }
+                let lease = LeaseName::Role(role.clone());
+                Tether { lease, token: Some(token.unwrap_or(1)), secret: None }
             }
             Wants::Process(NewProcess { .. }) => {
-                Tether { lease: LeaseName::Process(contender.instance.clone()), token: None }
+                let lease = LeaseName::Process(contender.instance.clone());
+                Tether { lease, token: None, secret: None }
             }
         })
     }
@@ -213,12 +228,27 @@ impl World {
         else {
             return Ok(());
         };
+        self.witness_holders(record, before, applied)?;
         for number in 0..KEYS {
             self.witness_document(number, record, before, applied)?;
         }
         let (was, is) = (before.bytes(), self.witness().store.bytes());
         let fits = applied.restored || most.is_none_or(|most| is <= most.max(was));
         ensure(fits, SIZE, || format!("{record} makes {is} of {was}, and {most:?} are the most"))
+    }
+
+    fn witness_holders(&mut self, record: &Record, before: &Store, applied: &Applied) -> Check {
+        let Some(Command::Single(operation)) = command_of(record) else { return Ok(()) };
+        let (Operation::PutDoc { holder: Some(holder), .. }
+        | Operation::DeleteDoc { holder: Some(holder), .. }) = operation
+        else {
+            return Ok(());
+        };
+        let holds = before.role(&holder.role).is_some_and(|held| held.token == holder.token);
+        self.lessees_mut().witness.in_the_name_of_a_role += 1;
+        ensure(holds || applied.outcome.is_err(), HOLDER, || {
+            format!("{record} is written, and {holder:?} was over")
+        })
     }
 
     fn witness_document(&mut self, number: u64, record: &Record, before: &Store, applied: &Applied) -> Check {
@@ -284,9 +314,13 @@ fn is_full(reason: &Reason) -> bool {
     matches!(reason, Reason::StateFull { .. })
 }
 
+fn command_of(record: &Record) -> Option<Command> {
+    let Entry::Client(payload) = &record.entry else { return None };
+    Command::from_payload(payload).ok()
+}
+
 fn deletes(record: &Record, wanted: &Text) -> bool {
-    let Entry::Client(payload) = &record.entry else { return false };
-    let Ok(command) = Command::from_payload(payload) else { return false };
+    let Some(command) = command_of(record) else { return false };
     let names =
         |operation: &Operation| matches!(operation, Operation::DeleteDoc { key, .. } if key == wanted);
     command.operations().iter().any(names)

@@ -29,6 +29,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::SuccessorIsUntied, In(scenarios::a_successor_relies_on_no_connection), &["C14 never early", "I13"]),
     (Mutant::AnySecret, In(scenarios::who_reads_a_lease_gives_it_back), &["P53", "C14", "I13"]),
     (Mutant::BoundDocOutlivesLease, Within(100), &["P54 a bound"]),
+    (Mutant::FormerHolderWrites, Within(100), &["P59 a write"]),
     (Mutant::LooseDocsStay, Within(300), &["P54 a bound", "I5 a restore"]),
     (Mutant::DocTtlForgotten, Within(100), &["C14 ends in time"]),
     (Mutant::StateGrowsOn, Within(100), &["P55 the state"]),

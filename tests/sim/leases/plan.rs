@@ -2,7 +2,7 @@
 
 use eldest::protocol::Settings;
 use eldest::store::NewProcess;
-use eldest::types::{Format, Span};
+use eldest::types::{FORMAT, Span};
 
 use super::Event;
 use super::contenders::{Contender, Lessees, Wants};
@@ -37,7 +37,7 @@ pub fn world(seed: u64) -> (World, Plan) {
         common.limits.state_bytes = most;
     }
     let hosts = members(count).into_iter().map(|me| {
-        let settings = Settings { me, format: Format(2), ..common.clone() };
+        let settings = Settings { me, format: FORMAT, ..common.clone() };
         let mut host = plan::host(&mut rng, settings);
         host.clock.rate_ppm = rate(&mut rng);
         host

@@ -58,8 +58,11 @@ fn everything_happens() {
     let (restored, untied) = (sum(|seen| seen.restored), sum(|seen| seen.untied));
     let (docs, went) = (sum(|seen| seen.docs_expired), sum(|seen| seen.docs_went));
     let full = sum(|seen| seen.full);
-    println!("{docs} documents ended, {went} with a lease, {full} calls found the state full");
-    assert!(docs > 40 && went > 40 && full > 8);
+    let named = sum(|seen| seen.in_the_name_of_a_role);
+    println!(
+        "{docs} documents ended, {went} with a lease, {named} were written in the name of a role, {full} calls found the state full"
+    );
+    assert!(docs > 40 && went > 40 && named > 40 && full > 8);
     println!(
         "of {SEEDS} seeds: {beliefs} beliefs, {expired} ends, {halved} half promises, {gone} grants to the gone, {restored} restores, {untied} ends of ties"
     );

@@ -29,6 +29,7 @@ pub struct Witness {
     /// Documents that ended by their ttl, and with a lease; calls that found no room for one.
     pub docs_expired: usize,
     pub docs_went: usize,
+    pub in_the_name_of_a_role: usize,
     pub full: usize,
     pub audited_at: u64,
     pub healthy: Option<(usize, eldest::types::Epoch)>,

@@ -99,7 +99,7 @@ impl Sides {
             0..35 => one(put(key, value, Condition::None)),
             35..50 => Wish::Replace { key, value },
             50..55 => one(put(key, value, Condition::Absent)),
-            55..70 => one(Operation::DeleteDoc { key, condition: Condition::None }),
+            55..70 => one(Operation::DeleteDoc { key, condition: Condition::None, holder: None }),
             70..76 => self.batch(&key, &value),
             76..82 => one(self.user(op)),
             82..84 => one(Operation::RemoveUser { name: self.voter() }),
@@ -137,11 +137,11 @@ pub fn one(operation: Operation) -> Wish {
 }
 
 pub fn put(key: Text, value: Text, condition: Condition) -> Operation {
-    Operation::PutDoc { key, value, condition, ending: Ending::default() }
+    Operation::PutDoc { key, value, condition, holder: None, ending: Ending::default() }
 }
 
 pub fn delete(key: &str) -> Operation {
-    Operation::DeleteDoc { key: key.into(), condition: Condition::None }
+    Operation::DeleteDoc { key: key.into(), condition: Condition::None, holder: None }
 }
 
 pub fn user(name: &str, mark: u64) -> Operation {

@@ -78,6 +78,8 @@ pub enum Mutant {
     CommitUnmatched,
     /// P54: a document stays when the lease ends that it was to end with.
     BoundDocOutlivesLease,
+    /// P59: a write in the name of a role goes through whoever holds it.
+    FormerHolderWrites,
     /// P54: a document stays though its lease has not come through a merge or a restore.
     LooseDocsStay,
     /// P54: a new leader does not count the documents that it finds.

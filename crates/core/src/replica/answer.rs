@@ -138,10 +138,12 @@ pub struct Opinion {
     pub reason: &'static str,
 }
 
-/// What follows a boundary in the log, or a whole state and what follows that.
+/// What follows a boundary in the log, or the whole state as it is now.
 #[derive(Clone, Debug)]
 pub struct CatchUp {
-    /// The state to start from, where the records asked for are gone, and its snapshot id.
+    /// The state, where the records asked for are gone, and the id of the newest boundary that it holds.
     pub snapshot: Option<(u64, Store)>,
     pub records: Vec<Record>,
+    /// The last record of these, or in that state.
+    pub upto: Index,
 }

@@ -8,7 +8,7 @@ use super::state::{Replica, Waiting};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Input, IsLeader, MemberChange, ServiceChange};
 use crate::store::{Command, Judged, Quota, Reason};
-use crate::types::{Call, Entry, Index, NodeId, Record, Stamp};
+use crate::types::{Call, Entry, NodeId, Record, Stamp};
 
 impl Replica {
     pub(super) fn on_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
@@ -61,6 +61,7 @@ impl Replica {
     }
 
     fn propose_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
+        let command = &*command.as_recorded();
         let waiting = |call| Waiting::Write { call, outcome: Ok(crate::store::Reply::none()) };
         if let Command::Batch(operations) = command
             && mutant::is_on(Mutant::SplitBatch)
@@ -131,7 +132,7 @@ impl Replica {
         self.inputs.push_back(Input::HandOver { request, to: None });
     }
 
-    /// What follows a boundary: from the log, or from the newest boundary's state if the log has gone on.
+    /// What follows a boundary: from the log, or all that there is if the log has gone on (P47).
     pub fn catch_up(&self, snapshot_id: u64) -> Result<CatchUp, Denied> {
         if !self.core.is_open() {
             return Err(self.not_leading());
@@ -143,11 +144,12 @@ impl Replica {
         // A boundary that has not been is one of other numbers: those of before an override, or of another side.
         let has_been = from <= self.core.commit_index();
         if has_been && !is_blank && from >= self.core.log().base().index {
-            return Ok(CatchUp { snapshot: None, records: self.committed_above(from) });
+            let records = self.core.log().range(from, self.core.commit_index());
+            return Ok(CatchUp { snapshot: None, records, upto: self.core.commit_index() });
         }
-        let (index, store) = self.snapshots.boundary();
-        let snapshot = Some((self.versions.snapshot_id(index), store.clone()));
-        Ok(CatchUp { snapshot, records: self.committed_above(index) })
+        let store = self.committed().clone();
+        let upto = store.applied().index;
+        Ok(CatchUp { snapshot: Some((self.versions.snapshot_id(upto), store)), records: Vec::new(), upto })
     }
 
     /// Whether an earlier attempt of this call has been carried out, or may yet be: it stands in this node's log. Whoever asks again is
@@ -162,9 +164,5 @@ impl Replica {
         let mut uncommitted = above.filter_map(|index| self.core.log().get(index));
         let told_apart = !mutant::is_on(Mutant::RetryIsRefused);
         told_apart && (committed.remembers(call) || uncommitted.any(is_it))
-    }
-
-    fn committed_above(&self, above: Index) -> Vec<Record> {
-        self.core.log().range(above, self.core.commit_index().max(above))
     }
 }

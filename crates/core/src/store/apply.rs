@@ -129,7 +129,7 @@ impl Store {
         if self.is_mergeable() && call.is_some_and(full) {
             return Judged::TooManyKeys;
         }
-        match self.would(command, now.wall) {
+        match self.admits_bonds(command).and_then(|()| self.would(command, now.wall)) {
             Ok(()) => Judged::Accept,
             Err(rejection) => Judged::Rejected(rejection),
         }

@@ -45,11 +45,6 @@ impl SnapshotPlan {
         self.newest
     }
 
-    /// The newest boundary's state, for whoever catches up.
-    pub fn boundary(&self) -> (Index, &Store) {
-        (self.boundary.0, &self.boundary.1)
-    }
-
     pub fn boundary_mut(&mut self) -> &mut Store {
         &mut self.boundary.1
     }

@@ -151,7 +151,7 @@ fn a_bound_document_goes_with_its_role() {
     let mut solo = Solo::open();
     solo.settled(acquire("a", TTL, Time(0))).expect("free");
     let token = solo.replica.committed().role("r").map(|role| role.token);
-    let with = Some(Tether { lease: LeaseName::Role("r".into()), token });
+    let with = Some(Tether { lease: LeaseName::Role("r".into()), token, secret: None });
     solo.settled(put_until("k", "1", Condition::None, Ending { ttl: None, with })).expect("bound");
     solo.pass(Span(TTL.0 + 1_000));
     assert!(solo.has("r").is_none() && !solo.has_doc("k"));

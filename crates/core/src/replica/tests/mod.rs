@@ -125,7 +125,8 @@ fn put(key: &str, value: &str, condition: Condition) -> Call {
 }
 
 fn put_until(key: &str, value: &str, condition: Condition, ending: Ending) -> Call {
-    let operation = Operation::PutDoc { key: key.into(), value: value.into(), condition, ending };
+    let operation =
+        Operation::PutDoc { key: key.into(), value: value.into(), condition, holder: None, ending };
     Call::Write { command: Command::Single(operation).into(), key: None }
 }
 

@@ -8,6 +8,9 @@ pub const COMMANDS: Format = FORMAT;
 /// Of commands that say when a document ends, and of tokens: nodes that have not shown that they read it cannot be sent one.
 pub const ENDINGS: Format = Format(2);
 
+/// Of writes in the name of a role.
+pub const HOLDINGS: Format = Format(3);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     CreateUser = 1,

@@ -6,6 +6,7 @@
 use std::fmt::{self, Write};
 
 use super::leases::span_of;
+use super::secret::SecretHash;
 use crate::store::encoding::{
     BadField, DOC_TTL_MOST, Fields, NAME_MOST, Problem, TOKENS_END, TTL_LEAST, fields, write_text,
 };
@@ -23,6 +24,9 @@ pub struct Ending {
 pub struct Tether {
     pub lease: LeaseName,
     pub token: Option<u64>,
+    /// What the writer shows of a lease that was granted under a secret. The leader looks at it before it writes the record, which does
+    /// not have it.
+    pub secret: Option<SecretHash>,
 }
 
 impl Ending {
@@ -56,6 +60,23 @@ impl Ending {
         }
     }
 
+    /// What the writer shows of what it holds.
+    pub fn show(&mut self, secret: Option<SecretHash>) {
+        if let Some(tether) = &mut self.with {
+            tether.secret = tether.secret.or(secret);
+        }
+    }
+
+    pub fn shows_a_secret(&self) -> bool {
+        self.with.as_ref().is_some_and(|tether| tether.secret.is_some())
+    }
+
+    pub fn hide_secret(&mut self) {
+        if let Some(tether) = &mut self.with {
+            tether.secret = None;
+        }
+    }
+
     pub fn is_none(&self) -> bool {
         self.ttl.is_none() && self.with.is_none()
     }
@@ -63,7 +84,7 @@ impl Ending {
     /// Its members, each with its comma before it.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         self.ttl.iter().try_for_each(|ttl| write!(out, ",\"ttl_ms\":{}", ttl.0 / 1000))?;
-        let Some(Tether { lease, token }) = &self.with else { return Ok(()) };
+        let Some(Tether { lease, token, .. }) = &self.with else { return Ok(()) };
         out.write_str(",\"with\":")?;
         write_text(out, &lease_path(lease))?;
         token.iter().try_for_each(|token| write!(out, ",\"token\":{token}"))
@@ -86,8 +107,8 @@ fn tether(with: &str, token: Option<u64>) -> Result<Tether, BadField> {
     let name = Text::from(name);
     match (kind, token) {
         ("role", None) => Err(BadField::new("token", Problem::Missing)),
-        ("role", token) => Ok(Tether { lease: LeaseName::Role(name), token }),
-        ("process", token) => Ok(Tether { lease: LeaseName::Process(name), token }),
+        ("role", token) => Ok(Tether { lease: LeaseName::Role(name), token, secret: None }),
+        ("process", token) => Ok(Tether { lease: LeaseName::Process(name), token, secret: None }),
         _ => Err(no_lease()),
     }
 }

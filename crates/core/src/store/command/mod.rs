@@ -1,6 +1,6 @@
 //! What clients can ask for, how it is read and checked, and what they are answered.
 //!
-//! - `lifetime` says when a document ends by itself.
+//! - `lifetime` says when a document ends by itself, `holding` in the name of which role it is written.
 //! - `kind` numbers and names the commands; `operations` are those of users, elections and documents, `leases` those of roles
 //!   and processes, `tokens` those of clients' tokens.
 //! - `parse` reads a command from a client or from the log, `lease_body` what clients send about leases, `secret` what they show beside it.
@@ -8,6 +8,7 @@
 //! - `outcome` is the reply to a command that was carried out, or the reason why it was rejected.
 
 mod blank;
+mod holding;
 mod kind;
 mod lease_body;
 mod leases;
@@ -19,6 +20,7 @@ mod secret;
 mod tokens;
 
 pub use blank::is_blank;
+pub use holding::Holding;
 pub use kind::{COMMANDS, ENDINGS, Kind};
 pub use lease_body::{Acquisition, Tenure, lease_name};
 pub use leases::{Claim, LeaseOperation, Leases, NewProcess};

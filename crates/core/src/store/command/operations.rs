@@ -7,8 +7,8 @@
 //! | 3 | CreateElection | `{"name", "choices", "groups"?, "end_date"?, …}` as the client wrote it, on one line |
 //! | 4 | VoteElection | `{"election_name", "voter_name", "choice"}` |
 //! | 100 | Batch | `[{"type", "payload"}, …]` |
-//! | 101 | PutDoc | `{"key", "if_rev"?, "if_absent"?, "ttl_ms"?, "with"?, "token"?, "value"}`; see `lifetime` |
-//! | 102 | DeleteDoc | `{"key", "if_rev"?}` |
+//! | 101 | PutDoc | `{"key", "if_rev"?, "if_absent"?, "if_role"?, "role_token"?, "ttl_ms"?, "with"?, "token"?, "value"}`; see `lifetime` |
+//! | 102 | DeleteDoc | `{"key", "if_rev"?, "if_role"?, "role_token"?}` |
 //! | 103 | ApplyConflict | `{"id"}`: what a merge overrode is written again |
 //! | 104 | DropConflict | `{"id"}`: the merge was right, the journal may forget it |
 //!
@@ -17,11 +17,13 @@
 //! Unknown members are kept in users and elections, dropped from removals and votes, and refused for documents and conflicts, where a
 //! misspelt condition would otherwise pass for none.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use super::kind::{ENDINGS, Kind};
+use super::holding::Holding;
+use super::kind::{ENDINGS, HOLDINGS, Kind};
 use super::leases::LeaseOperation;
 use super::lifetime::Ending;
 use super::tokens::{NewToken, TokenOperation};
@@ -53,11 +55,13 @@ pub enum Operation {
         key: Text,
         value: Text,
         condition: Condition,
+        holder: Option<Holding>,
         ending: Ending,
     },
     DeleteDoc {
         key: Text,
         condition: Condition,
+        holder: Option<Holding>,
     },
     ApplyConflict {
         id: Text,
@@ -121,6 +125,25 @@ impl Command {
         }
     }
 
+    /// As every node reads it from its record: without what the caller has shown.
+    pub fn as_recorded(&self) -> Cow<'_, Command> {
+        let shows = |operation: &Operation| matches!(operation, Operation::PutDoc { ending, .. } if ending.shows_a_secret());
+        if !self.operations().iter().any(shows) {
+            return Cow::Borrowed(self);
+        }
+        let mut recorded = self.clone();
+        let operations = match &mut recorded {
+            Command::Single(operation) => std::slice::from_mut(operation),
+            Command::Batch(operations) => operations,
+        };
+        for operation in operations {
+            if let Operation::PutDoc { ending, .. } = operation {
+                ending.hide_secret();
+            }
+        }
+        Cow::Owned(recorded)
+    }
+
     pub fn kind(&self) -> Kind {
         match self {
             Command::Single(operation) => operation.kind(),
@@ -139,13 +162,16 @@ impl Command {
 
     /// What a reader of its record needs (P23).
     fn format(&self) -> Format {
-        let of_second = |operation: &Operation| match operation {
-            Operation::PutDoc { ending, .. } => !ending.is_none(),
-            Operation::Lease(operation) => operation.names_docs(),
-            Operation::Token(_) => true,
-            _ => false,
+        let of_one = |operation: &Operation| match operation {
+            Operation::PutDoc { holder: Some(_), .. } | Operation::DeleteDoc { holder: Some(_), .. } => {
+                HOLDINGS
+            }
+            Operation::PutDoc { ending, .. } if !ending.is_none() => ENDINGS,
+            Operation::Lease(operation) if operation.names_docs() => ENDINGS,
+            Operation::Token(_) => ENDINGS,
+            _ => Format(1),
         };
-        if self.operations().iter().any(of_second) { ENDINGS } else { Format(1) }
+        self.operations().iter().map(of_one).max().unwrap_or(Format(1))
     }
 }
 
@@ -213,13 +239,15 @@ impl Operation {
                 write_text(out, choice)?;
                 out.write_char('}')
             }
-            Operation::PutDoc { key, value, condition, ending } => {
+            Operation::PutDoc { key, value, condition, holder, ending } => {
                 write_key(out, key, condition)?;
+                holder.iter().try_for_each(|holder| holder.write(out))?;
                 ending.write(out)?;
                 write!(out, ",\"value\":{value}}}")
             }
-            Operation::DeleteDoc { key, condition } => {
+            Operation::DeleteDoc { key, condition, holder } => {
                 write_key(out, key, condition)?;
+                holder.iter().try_for_each(|holder| holder.write(out))?;
                 out.write_char('}')
             }
             Operation::ApplyConflict { id } | Operation::DropConflict { id } => {

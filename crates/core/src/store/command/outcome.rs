@@ -116,6 +116,10 @@ pub enum Reason {
         lease: LeaseName,
         field: &'static str,
     },
+    /// The write was to be made in the name of a role, and that token is not, or no longer, the role's (P59).
+    RoleNotHeld {
+        role: Text,
+    },
     /// As many documents end with that lease as may.
     TooManyTethered {
         lease: LeaseName,
@@ -177,6 +181,7 @@ impl Rejection {
             Reason::LeaseLost { .. } => "lease_lost",
             Reason::WrongSecret => "forbidden",
             Reason::LeaseNotHeld { .. } => "lease_not_held",
+            Reason::RoleNotHeld { .. } => "role_not_held",
             Reason::StateFull { .. } => "state_full",
             Reason::TooManyTethered { .. } | Reason::NoTtl { .. } => "rule_violated",
             Reason::Unchanged => "unchanged",
@@ -235,6 +240,7 @@ impl fmt::Display for Reason {
                 write!(f, "another token holds {}", lease_path(lease))
             }
             Reason::LeaseNotHeld { lease, .. } => write!(f, "nobody holds {}", lease_path(lease)),
+            Reason::RoleNotHeld { role } => write!(f, "that token does not hold the role {role:?}"),
             Reason::TooManyTethered { lease } => {
                 write!(
                     f,

@@ -6,10 +6,12 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
+use super::holding::Holding;
 use super::kind::{COMMANDS, Kind};
 use super::leases::LeaseOperation;
 use super::lifetime::Ending;
 use super::operations::{Command, Condition, NewElection, NewUser, Operation};
+use super::secret::SecretHash;
 use super::tokens::TokenOperation;
 use crate::store::encoding::{
     BATCH_MOST, BadField, CHOICES_MOST, CONFLICT_ID_MOST, Fields, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST,
@@ -78,16 +80,21 @@ impl Command {
         key: &str,
         value: &RawValue,
         condition: Condition,
+        holder: Option<Holding>,
         ending: Ending,
     ) -> Result<Command, BadCommand> {
         let (key, condition) = (checked_key(key)?, checked(condition)?);
-        Ok(Command::Single(Operation::PutDoc { key, value: value_text(value)?, condition, ending }))
+        Ok(Command::Single(Operation::PutDoc { key, value: value_text(value)?, condition, holder, ending }))
     }
 
     /// `DELETE /v1/docs/{key}`.
-    pub fn delete_doc(key: &str, condition: Condition) -> Result<Command, BadCommand> {
+    pub fn delete_doc(
+        key: &str,
+        condition: Condition,
+        holder: Option<Holding>,
+    ) -> Result<Command, BadCommand> {
         let (key, condition) = (checked_key(key)?, checked(condition)?);
-        Ok(Command::Single(Operation::DeleteDoc { key, condition }))
+        Ok(Command::Single(Operation::DeleteDoc { key, condition, holder }))
     }
 
     /// What stands in the log.
@@ -196,13 +203,17 @@ fn operation(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
             choice: fields.name("choice")?,
         }),
         Kind::PutDoc => {
-            fields.only(&[&["key", "value", "if_rev", "if_absent"][..], &Ending::MEMBERS].concat())?;
-            let (value, ending) = (value_text(fields.needed("value")?)?, Ending::read(&fields)?);
-            Ok(Operation::PutDoc { key: key(&fields)?, value, condition: condition(&fields)?, ending })
+            let own = ["key", "value", "if_rev", "if_absent", "secret"];
+            fields.only(&[&own[..], &Holding::MEMBERS, &Ending::MEMBERS].concat())?;
+            let (value, mut ending) = (value_text(fields.needed("value")?)?, Ending::read(&fields)?);
+            ending.show(SecretHash::of_field(&fields)?);
+            let (condition, holder) = (condition(&fields)?, Holding::read(&fields)?);
+            Ok(Operation::PutDoc { key: key(&fields)?, value, condition, holder, ending })
         }
         Kind::DeleteDoc => {
-            fields.only(&["key", "if_rev"])?;
-            Ok(Operation::DeleteDoc { key: key(&fields)?, condition: condition(&fields)? })
+            fields.only(&[&["key", "if_rev"][..], &Holding::MEMBERS].concat())?;
+            let (condition, holder) = (condition(&fields)?, Holding::read(&fields)?);
+            Ok(Operation::DeleteDoc { key: key(&fields)?, condition, holder })
         }
         Kind::ApplyConflict => conflict_id(&fields).map(|id| Operation::ApplyConflict { id }),
         Kind::DropConflict => conflict_id(&fields).map(|id| Operation::DropConflict { id }),

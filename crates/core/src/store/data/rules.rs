@@ -23,16 +23,18 @@ impl Store {
             Operation::VoteElection { election, voter, choice } => {
                 self.check_vote(election, voter, choice, wall)
             }
-            Operation::PutDoc { key, condition, ending, .. } => {
+            Operation::PutDoc { key, condition, holder, ending, .. } => {
+                self.check_holder(holder.as_ref())?;
                 self.check_condition(key, condition)?;
                 self.check_ending(key, ending)
             }
-            Operation::DeleteDoc { key, condition } => {
+            Operation::DeleteDoc { key, condition, holder } => {
                 // Before its condition: what would fail without one does not fail because of it (RFC 9110, 13.2.1).
                 refuse_if(self.docs.get(key).is_none(), || Reason::NotFound {
                     thing: Thing::Document,
                     name: key.clone(),
                 })?;
+                self.check_holder(holder.as_ref())?;
                 self.check_condition(key, condition)
             }
             Operation::Lease(_) | Operation::Token(_) => Ok(()),

@@ -6,7 +6,9 @@
 use super::events::DocEnded;
 use super::rules::Effects;
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::command::{Condition, Ending, Reason, Tether, Thing};
+use crate::store::command::{
+    Command, Condition, Ending, Holding, Operation, Reason, Rejection, SecretHash, Tether, Thing,
+};
 use crate::store::encoding::TETHERED_MOST;
 use crate::store::state::Store;
 use crate::store::tables::{Bond, Key, Lifetime, Tombstone, Written};
@@ -15,7 +17,7 @@ use crate::types::{LeaseName, Position, Text};
 impl Store {
     pub(in crate::store) fn check_ending(&self, key: &str, ending: &Ending) -> Result<(), Reason> {
         match &ending.with {
-            Some(Tether { lease, token }) => self.check_bond(key, lease, *token),
+            Some(Tether { lease, token, .. }) => self.check_bond(key, lease, *token),
             None => Ok(()),
         }
     }
@@ -36,6 +38,41 @@ impl Store {
                 Err(Reason::TooManyTethered { lease: lease.clone() })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether whoever binds a document to a lease may speak for it. The leader asks before it writes the record.
+    pub(in crate::store) fn admits_bonds(&self, command: &Command) -> Result<(), Rejection> {
+        let is_foreign = |operation: &Operation| match operation {
+            Operation::PutDoc { ending: Ending { with: Some(tether), .. }, .. } => {
+                !SecretHash::admits(self.secret_of(&tether.lease), tether.secret)
+            }
+            _ => false,
+        };
+        let is_batch = matches!(command, Command::Batch(_));
+        match command.operations().iter().position(is_foreign) {
+            Some(number) => {
+                Err(Rejection { operation: is_batch.then_some(number), reason: Reason::WrongSecret })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn secret_of(&self, lease: &LeaseName) -> Option<SecretHash> {
+        match lease {
+            LeaseName::Role(name) => self.role(name)?.claim.secret,
+            LeaseName::Process(id) => self.process(id)?.new.secret,
+            LeaseName::Doc(_) => None,
+        }
+    }
+
+    /// Whether the write may be made in the name of that role (P59).
+    pub(in crate::store) fn check_holder(&self, holder: Option<&Holding>) -> Result<(), Reason> {
+        let Some(Holding { role, token }) = holder else { return Ok(()) };
+        let holds = self.role(role).is_some_and(|held| held.token == *token);
+        match holds || mutant::is_on(Mutant::FormerHolderWrites) {
+            true => Ok(()),
+            false => Err(Reason::RoleNotHeld { role: role.clone() }),
         }
     }
 

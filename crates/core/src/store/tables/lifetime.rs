@@ -24,7 +24,7 @@ impl Lifetime {
     /// The members of an object that may have others; none if it says nothing of an end.
     pub fn read(fields: &Fields) -> Result<Option<Lifetime>, BadField> {
         let Ending { ttl, with } = Ending::read(fields)?;
-        let bond = |Tether { lease, token }| match token {
+        let bond = |Tether { lease, token, .. }| match token {
             Some(token) => Ok(Bond { lease, token }),
             None => Err(BadField::new("token", Problem::Missing)),
         };
@@ -34,7 +34,8 @@ impl Lifetime {
 
     /// Its members, each with its comma before it.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
-        let tether = |bond: &Bond| Tether { lease: bond.lease.clone(), token: Some(bond.token) };
+        let tether =
+            |bond: &Bond| Tether { lease: bond.lease.clone(), token: Some(bond.token), secret: None };
         Ending { ttl: self.ttl, with: self.with.as_ref().map(tether) }.write(out)
     }
 }

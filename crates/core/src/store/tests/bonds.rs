@@ -1,6 +1,6 @@
 //! Documents that end by themselves (P54): with a lease, in its record, or by their ttl.
 
-use super::leases::{acquire, elect, lease_command, register, release, role, text};
+use super::leases::{acquire, claim, elect, lease_command, register, release, role, text};
 use super::sides::{Side, meet};
 use super::*;
 use crate::store::restore_steps;
@@ -71,6 +71,77 @@ fn a_document_is_bound_to_what_stands_and_to_nothing_else() {
     bench.ok("PutDoc", &put("l", ""));
     assert_eq!(bench.ended_by(&release("r", "a", token)), ["k lease_ended"]);
     assert!(bench.has("l"));
+}
+
+/// P53: a lease's secret is asked of whoever binds a document to it, and no record has it.
+#[test]
+fn only_who_may_speak_for_a_lease_binds_documents_to_it() {
+    let mut bench = Bench::new();
+    let secret = Some(SecretHash::of("s"));
+    let claim = Claim { secret, ..Claim::clone(&claim("a", 30_000)) }.into();
+    let wanted = LeaseOperation::Acquire { role: text("r"), claim, elect: false };
+    bench.lease(&lease_command(wanted)).expect("free");
+    let with_role = with_role("r", bench.token("r"));
+    let process = r#","with":"process/p""#;
+    let (identifier, ttl) = (text("worker"), Span::millis(45_000));
+    let new = NewProcess { identifier, role: None, capabilities: None, metadata: None, ttl, secret };
+    let register = LeaseOperation::Register { id: text("p"), process: new.into() };
+    bench.lease(&lease_command(register)).expect("new");
+    let judged = |bench: &Bench, command: &Command| match bench.store.judge(command, None, bench.now) {
+        Judged::Rejected(rejection) => Some(rejection),
+        _ => None,
+    };
+    for with in [with_role.as_str(), process] {
+        for shown in ["", r#","secret":"other""#] {
+            let single = command("PutDoc", &put("k", &format!("{with}{shown}")));
+            let rejection = judged(&bench, &single).expect("it is not shown");
+            assert_eq!((rejection.reason, rejection.operation), (Reason::WrongSecret, None), "{with}{shown}");
+        }
+        let right = command("PutDoc", &put("k", &format!(r#"{with},"secret":"s""#)));
+        assert_eq!(judged(&bench, &right), None, "{with}");
+        let recorded = right.as_recorded();
+        assert_eq!(Command::from_payload(&right.to_payload(None)).as_ref(), Ok(&*recorded));
+        assert!(!right.to_payload(None).text.contains("secret"), "no record has it");
+    }
+    let item = |rest: &str| format!(r#"{{"storage_cmd":"PutDoc","payload":{}}}"#, put("k", rest));
+    let batch = format!("[{},{}]", item(""), item(&with_role));
+    let rejection = judged(&bench, &command("Batch", &batch)).expect("it is not shown");
+    assert_eq!((rejection.reason, rejection.operation), (Reason::WrongSecret, Some(1)));
+}
+
+/// P59
+#[test]
+fn a_former_holder_writes_nothing() {
+    let mut bench = Bench::new();
+    let names = |role: &str, token: u64| format!(r#","if_role":"{role}","role_token":{token}"#);
+    let deletes = |rest: &str| format!(r#"{{"key":"k"{rest}}}"#);
+    assert!(bench.run("PutDoc", &put("k", &names("r", 1))).is_err(), "nobody holds it");
+    bench.lease(&acquire("r", "a")).expect("free");
+    bench.lease(&acquire("s", "a")).expect("free");
+    let (first, other) = (bench.token("r"), bench.token("s"));
+    bench.ok("PutDoc", &put("k", &names("r", first)));
+    let wrong = command("PutDoc", &put("k", &names("r", other)));
+    let Judged::Rejected(rejection) = bench.store.judge(&wrong, None, bench.now) else { panic!("written") };
+    assert_eq!(rejection.reason, Reason::RoleNotHeld { role: text("r") });
+    bench.ended_by(&elect("r", "b"));
+    let former = names("r", first);
+    let refused = |told: Result<String, String>| told.is_err_and(|why| why.starts_with("role_not_held"));
+    assert!(
+        refused(bench.run("PutDoc", &put("k", &former)))
+            && refused(bench.run("DeleteDoc", &deletes(&former)))
+    );
+    // One such write guards the batch.
+    let item = |rest: &str| format!(r#"{{"storage_cmd":"PutDoc","payload":{}}}"#, put("l", rest));
+    assert!(bench.run("Batch", &format!("[{},{}]", item(""), item(&former))).is_err() && !bench.has("l"));
+    let latter = names("r", bench.token("r"));
+    bench.ok("Batch", &format!("[{},{}]", item(""), item(&latter)));
+    bench.ok("DeleteDoc", &deletes(&latter));
+    assert!(!bench.has("k") && bench.has("l"));
+    for wrong in [r#","if_role":"r""#, r#","role_token":7"#, r#","if_role":"r","role_token":-1"#] {
+        let payload = put("k", wrong);
+        let payload = serde_json::from_str(&payload).expect("JSON");
+        assert!(Command::parse("PutDoc", payload).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -57,14 +57,16 @@ fn documents_stand_in_the_log_with_their_conditions() {
 
 #[test]
 fn commands_for_documents_need_no_json_around_them() {
-    let put = |condition| Command::put_doc("a/b", raw("[ 1 ]"), condition, Ending::default()).expect("sound");
+    let put =
+        |condition| Command::put_doc("a/b", raw("[ 1 ]"), condition, None, Ending::default()).expect("sound");
     let same = |payload: &str| command("PutDoc", payload);
     assert_eq!(put(Condition::None), same(r#"{"key":"a/b","value":[1]}"#));
     assert_eq!(put(Condition::Rev("7".into())), same(r#"{"key":"a/b","value":[1],"if_rev":"7"}"#));
     assert_eq!(put(Condition::Rev("*".into())), same(r#"{"key":"a/b","value":[1],"if_rev":"*"}"#));
-    let delete = Command::delete_doc("a/b", Condition::Present).expect("sound");
+    let delete = Command::delete_doc("a/b", Condition::Present, None).expect("sound");
     assert_eq!(delete, command("DeleteDoc", r#"{"key":"a/b","if_rev":"*"}"#));
-    let bad = |key: &str, rev: &str| Command::delete_doc(key, Condition::Rev(rev.into())).expect_err("bad");
+    let bad =
+        |key: &str, rev: &str| Command::delete_doc(key, Condition::Rev(rev.into()), None).expect_err("bad");
     assert_eq!(bad("", "1").to_string(), "key is empty");
     assert_eq!(bad("k", "").to_string(), "if_rev is empty");
 }
