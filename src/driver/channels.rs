@@ -10,17 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// Listeners of one node: as many as the feed may have readers, for the same reason.
-pub const LISTENERS_MOST: usize = 12_000;
-
 /// Messages that wait for one listener.
 const QUEUE_MOST: usize = 256;
 
 /// The same in bytes: several of the largest messages.
 const QUEUE_BYTES_MOST: usize = 8 << 20;
 
-/// What waits for all listeners together. A message that waits for several is counted for each.
-const BYTES_MOST: usize = 256 << 20;
+/// What waits for all listeners together, before each is held to its part of as much again: whoever has many that lag takes nothing
+/// from the others. A message that waits for several is counted for each.
+const BYTES_MOST: usize = 128 << 20;
 
 /// Why a listener hears no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +28,9 @@ pub enum Over {
     Stopping,
 }
 
+/// The node is about to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    TooMany,
-    /// The node is about to end.
-    Closed,
-}
+pub struct Closed;
 
 /// Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -89,11 +84,12 @@ impl Channels {
     /// Gives a message to all who listen now, and says how many that are.
     pub fn publish(&self, name: &str, message: &Bytes) -> usize {
         let mut room = self.0.room();
+        let part = BYTES_MOST / room.listeners.max(1);
         let Some(seats) = room.by_name.get_mut(name) else {
             return 0;
         };
         let before = seats.len();
-        seats.retain(|_, seat| self.0.give(seat, message));
+        seats.retain(|_, seat| self.0.give(seat, part, message));
         let reached = seats.len();
         if seats.is_empty() {
             room.by_name.remove(name);
@@ -106,13 +102,10 @@ impl Channels {
         self.0.room().listeners
     }
 
-    pub fn listen(&self, name: &str) -> Result<Listener, Refused> {
+    pub fn listen(&self, name: &str) -> Result<Listener, Closed> {
         let mut room = self.0.room();
         if room.closed {
-            return Err(Refused::Closed);
-        }
-        if room.listeners >= LISTENERS_MOST {
-            return Err(Refused::TooMany);
+            return Err(Closed);
         }
         room.last += 1;
         room.listeners += 1;
@@ -131,11 +124,14 @@ impl Hub {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the listener keeps its seat. One that waits for nothing always has room for a message.
-    fn give(&self, seat: &Seat, message: &Bytes) -> bool {
+    /// Whether the listener keeps its seat. One that waits for nothing always has room for a message. `part` is what each has when
+    /// all together have more than there is.
+    fn give(&self, seat: &Seat, part: usize, message: &Bytes) -> bool {
         let own = seat.waiting.fetch_add(message.len(), Ordering::Relaxed);
         let all = self.waiting.fetch_add(message.len(), Ordering::Relaxed);
-        let lags = own + message.len() > QUEUE_BYTES_MOST || all + message.len() > BYTES_MOST;
+        let own_most =
+            if all + message.len() > BYTES_MOST { part.min(QUEUE_BYTES_MOST) } else { QUEUE_BYTES_MOST };
+        let lags = own + message.len() > own_most;
         if (own == 0 || !lags) && seat.queue.try_send(message.clone()).is_ok() {
             return true;
         }
@@ -209,9 +205,9 @@ mod tests {
     async fn who_listens_hears_in_order() {
         let (channels, _keeper) = channels();
         assert_eq!(channels.publish("a", &message("0")), 0);
-        let mut one = channels.listen("a").expect("there is room");
-        let mut two = channels.listen("a").expect("there is room");
-        let mut other = channels.listen("b").expect("there is room");
+        let mut one = channels.listen("a").expect("the node goes on");
+        let mut two = channels.listen("a").expect("the node goes on");
+        let mut other = channels.listen("b").expect("the node goes on");
         assert_eq!(channels.publish("a", &message("1")), 2);
         assert_eq!(channels.publish("a", &message("2")), 2);
         assert_eq!(channels.publish("b", &message("3")), 1);
@@ -227,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn who_lags_is_dropped_and_told() {
         let (channels, _keeper) = channels();
-        let mut slow = channels.listen("a").expect("there is room");
+        let mut slow = channels.listen("a").expect("the node goes on");
         let reached: usize = (0..300).map(|_| channels.publish("a", &message("x"))).sum();
         assert_eq!(reached, QUEUE_MOST);
         for _ in 0..QUEUE_MOST {
@@ -241,25 +237,44 @@ mod tests {
     async fn bytes_are_counted_and_given_back() {
         let (channels, _keeper) = channels();
         let large = Bytes::from(vec![b'x'; QUEUE_BYTES_MOST]);
-        let mut slow = channels.listen("a").expect("there is room");
+        let mut slow = channels.listen("a").expect("the node goes on");
         assert_eq!(channels.publish("a", &large), 1, "the first always has room");
         assert_eq!(channels.publish("a", &message("x")), 0);
         assert_eq!(slow.next().await.map(|message| message.len()), Ok(QUEUE_BYTES_MOST));
         assert_eq!(slow.next().await, Err(Over::TooSlow));
-        let left = channels.listen("a").expect("there is room");
+        let left = channels.listen("a").expect("the node goes on");
         assert_eq!(channels.publish("a", &large), 1);
         drop((slow, left));
         assert_eq!(channels.0.waiting.load(Ordering::Relaxed), 0);
         assert_eq!(channels.0.room().listeners, 0);
     }
 
+    /// Many that lag fill what there is for all; one that is a little behind keeps its seat.
+    #[tokio::test]
+    async fn those_who_lag_take_nothing_from_the_others() {
+        let (channels, _keeper) = channels();
+        let large = Bytes::from(vec![b'x'; QUEUE_BYTES_MOST]);
+        let slow: Vec<_> = (0..BYTES_MOST / QUEUE_BYTES_MOST)
+            .map(|_| channels.listen("slow").expect("the node goes on"))
+            .collect();
+        assert_eq!(channels.publish("slow", &large), slow.len());
+        let mut other = channels.listen("a").expect("the node goes on");
+        for _ in 0..3 {
+            assert_eq!(channels.publish("a", &message("x")), 1);
+        }
+        assert_eq!(channels.publish("slow", &message("x")), 0);
+        for _ in 0..3 {
+            assert_eq!(other.next().await, Ok(message("x")));
+        }
+    }
+
     #[tokio::test]
     async fn all_are_told_of_the_end() {
         let (channels, keeper) = channels();
-        let mut listener = channels.listen("a").expect("there is room");
+        let mut listener = channels.listen("a").expect("the node goes on");
         drop(keeper);
         assert_eq!(listener.next().await, Err(Over::Stopping));
-        assert!(matches!(channels.listen("a"), Err(Refused::Closed)));
+        assert!(matches!(channels.listen("a"), Err(Closed)));
         assert_eq!(channels.publish("a", &message("x")), 0);
     }
 }

@@ -55,6 +55,7 @@ mod rolling;
 mod secret;
 mod seed_routes;
 mod service;
+mod shares;
 mod sides;
 mod slow;
 mod stopping;

@@ -25,5 +25,5 @@ pub use event::{Draft, Event, Fact, Kind, Kinds, VALUE_MOST, quoted};
 pub use mark::{Id, Since};
 pub use refused::Refused;
 pub use seats::Filter;
-pub use shared::{Feed, READERS_MOST, Writer, feed};
+pub use shared::{Feed, Writer, feed};
 pub use subscription::{Next, Over, Subscription};

@@ -4,13 +4,10 @@ use super::mark::Id;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    TooMany,
     /// The place named is yet to come: this node is behind the one that named it.
     Ahead,
     /// What follows the place named is not kept, or not in this history. From the oldest place on nothing is missing.
-    Compacted {
-        oldest: Id,
-    },
+    Compacted { oldest: Id },
     /// The node starts, or is about to end.
     Closed,
 }

@@ -10,9 +10,6 @@ use super::ring::Ring;
 use super::seats::Seats;
 use crate::types::Position;
 
-/// Readers of one node. Every connection may be one but for a few; all readers of three nodes may be on the last one.
-pub const READERS_MOST: usize = 12_000;
-
 /// Events handed out before others have their turn at the locks.
 const HANDED_AT_ONCE: usize = 256;
 

@@ -291,15 +291,6 @@ async fn a_replacement_of_more_than_is_kept() {
     assert_eq!(several(&mut later, 2).await, ["7.1@41", "= 7.1@41"]);
 }
 
-#[tokio::test]
-async fn there_is_room_for_so_many() {
-    let (feed, _writer) = usual();
-    let mut readers: Vec<_> = (0..READERS_MOST).map(|_| feed.subscribe(all(), None).expect("room")).collect();
-    assert_eq!(feed.subscribe(all(), None).err(), Some(Refused::TooMany));
-    readers.pop();
-    assert!(feed.subscribe(all(), None).is_ok());
-}
-
 /// Readers that come at any moment, and go on after each few events, miss nothing and hear nothing twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn resuming_under_load_is_exact() {

@@ -143,7 +143,7 @@ where
         if Instant::now() >= request.deadline.min(began + patience) {
             return Err(denied.into());
         }
-        let Some(_permit) = context.waiting.enter() else {
+        let Ok(_place) = context.waiting.take(request.sharers()) else {
             return Err(denied.into());
         };
         leadership_change(context).await;

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::driver::Member;
 use crate::http::answer::JSON;
-use crate::http::request::{Context, FORWARDED, url_safe};
+use crate::http::request::{Context, FORWARDED, Origin, say_origin, url_safe};
 
 #[derive(Debug)]
 pub struct Question<'a> {
@@ -19,6 +19,8 @@ pub struct Question<'a> {
     pub target: &'a str,
     /// What the caller has shown: it is judged there, too.
     pub shown: &'a HeaderMap,
+    /// Where the caller is: what it asks for counts for its address, not for this node's.
+    pub origin: Option<Origin>,
     /// JSON.
     pub body: Option<Bytes>,
     pub within: Duration,
@@ -52,6 +54,9 @@ async fn call(context: &Context, member: &Member, question: &Question<'_>) -> Re
         headers.insert(AUTHORIZATION, shown.clone());
     }
     headers.insert(FORWARDED, HeaderValue::from(context.me().0));
+    if let Some(origin) = question.origin {
+        say_origin(&mut headers, &context.setup, member.id, origin);
+    }
     let target = format!("{url}{}", url_safe(question.target));
     let mut sending = context.client.request(question.method.clone(), target).headers(headers);
     if let Some(body) = &question.body {

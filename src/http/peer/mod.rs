@@ -19,7 +19,7 @@ use hyper::body::Body as _;
 use crate::driver::api::{PeerCall, PeerState};
 use crate::driver::{self, Handle, Setup, Wall};
 use crate::http::answer::{Code, Problem, Surroundings};
-use crate::http::request::{Admission, Caller, Context};
+use crate::http::request::{Caller, Context, Places, Sharers, Shares};
 use crate::protocol::{Message, Mode};
 use crate::types::NodeId;
 use crate::wire::{
@@ -50,9 +50,9 @@ pub struct PeerEndpoint {
     /// None: the cluster has no secret.
     verifier: Option<ProofVerifier>,
     /// Bodies of calls that nobody has proved yet.
-    unproved: Admission,
+    unproved: Arc<Places>,
     /// Differences of states on their way in: each is held in memory.
-    differences: Admission,
+    differences: Arc<Places>,
     /// How long a response waits for what there is to say: a beat. Later the answer is a call of its own.
     hold: Duration,
     wall: Arc<Wall>,
@@ -84,8 +84,8 @@ impl PeerEndpoint {
             handle: context.handle.clone(),
             cluster: setup.cluster.clone(),
             mode: setup.settings.mode,
-            unproved: Admission::new(UNPROVED_MOST),
-            differences: Admission::new(1),
+            unproved: Places::new("bodies of calls that are not proved", UNPROVED_MOST, Shares::default()),
+            differences: Places::new("differences of states at a time", 1, Shares::default()),
             me,
             setup: setup.clone(),
             verifier: setup.secret.clone().map(|secret| ProofVerifier::new(secret, me, own)),
@@ -212,10 +212,7 @@ impl PeerEndpoint {
         body: Body,
     ) -> Result<Response<Body>, Problem> {
         let proof = self.check_stream(request)?;
-        let Some(_permit) = self.differences.enter() else {
-            let problem = Problem::new(Code::TooManyRequests, "another node's state is being taken in");
-            return Err(problem.with("bound", "differences of states at a time"));
-        };
+        let _place = self.differences.take(request.sharers())?;
         let (mac, most) = (proof.as_ref().map(Proof::stream_mac), self.setup.settings.limits.merge_bytes);
         let handed = transfer::difference(body, mac, most).await?;
         let attached = wire::Attached::Difference(handed.boundary.meta.clone());
@@ -244,9 +241,9 @@ impl PeerEndpoint {
         body: Body,
     ) -> Result<(Bytes, Option<Proof>), Problem> {
         let head = self.check_head(request)?;
-        let _permit =
+        let _place =
             match head.is_none() && body.size_hint().upper().is_none_or(|most| most > UNPROVED_BYTES_FREE) {
-                true => Some(self.unproved.enter().ok_or_else(too_many_unproved)?),
+                true => Some(self.unproved.take(request.sharers())?),
                 false => None,
             };
         let body = read(body).await?;
@@ -346,6 +343,11 @@ impl<'a> PeerRequest<'a> {
 }
 
 impl PeerRequest<'_> {
+    /// Who the caller is has yet to be proved: it counts for its address.
+    fn sharers(&self) -> Sharers {
+        self.caller.map(|caller| Sharers::at(caller.origin)).unwrap_or_default()
+    }
+
     fn hello<'a>(&'a self, body: &'a [u8]) -> Hello<'a> {
         let PeerRequest { path, cluster, from, message, .. } = *self;
         Hello { path, cluster, from, message, body }
@@ -361,11 +363,6 @@ fn unproved(verifier: &ProofVerifier, from: NodeId) -> Problem {
         return unreadable(WireError::Missing("challenge"));
     };
     problem.header(HeaderName::from_static(header::CHALLENGE), challenge)
-}
-
-fn too_many_unproved() -> Problem {
-    let bound = "bodies of calls that are not proved";
-    Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
 }
 
 fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {

@@ -15,7 +15,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::auth::Who;
-use super::seats::Origin;
+use super::places::Origin;
 use crate::store::date_text;
 use crate::types::{NodeId, WallTime};
 

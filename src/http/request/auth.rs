@@ -84,6 +84,10 @@ impl Guard {
         }
     }
 
+    pub fn knows_an_admin_token(&self) -> bool {
+        self.admin.is_some()
+    }
+
     pub fn anonymous(&self) -> Principal {
         Principal { who: Who::Anonymous, grants: Some(self.anonymous.clone()) }
     }

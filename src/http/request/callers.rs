@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::seats::Origin;
+use super::places::Origin;
 use crate::config::HttpLimits;
 use crate::http::answer::{Code, Problem};
 
@@ -82,7 +82,7 @@ pub struct Caller {
 
 /// A connection's place; given back when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionPlace {
     pub caller: Arc<Caller>,
     pub is_reserve: bool,
 }
@@ -111,18 +111,18 @@ impl Callers {
 
     /// A place for a connection from there, one of the reserve if need be. Where another node is by its address, or has
     /// proved to be, there are `extra` ones.
-    pub fn place(&self, from: IpAddr, is_peer: bool, extra: usize) -> Option<Place> {
+    pub fn place(&self, from: IpAddr, is_peer: bool, extra: usize) -> Option<ConnectionPlace> {
         let (caller, shared) = (self.caller(from), &self.shared);
         let extra = if is_peer || caller.is_peer() { extra } else { 0 };
         if caller.connections.take(1, shared.connections_each.saturating_add(extra)) {
             if shared.connections.take(1, shared.connections_most.saturating_add(extra)) {
-                return Some(Place { caller, is_reserve: false });
+                return Some(ConnectionPlace { caller, is_reserve: false });
             }
             caller.connections.give_back(1);
         }
         if caller.reserve.take(1, RESERVE_EACH) {
             if shared.reserve.take(1, RESERVE) {
-                return Some(Place { caller, is_reserve: true });
+                return Some(ConnectionPlace { caller, is_reserve: true });
             }
             caller.reserve.give_back(1);
         }
@@ -220,7 +220,7 @@ impl Drop for Held {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let Caller { shared, connections, reserve, .. } = &*self.caller;
         let (own, all) = match self.is_reserve {

@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use super::auth::Principal;
 use super::callers::Caller;
 use super::context::Context;
-use super::seats::{Admitted, Origin};
+use super::places::{Origin, Sharer, Sharers};
+use super::seats::Admitted;
 use super::url::Query;
 use super::{body, headers};
 use crate::http::answer::{Code, Problem, outcome_unknown};
@@ -64,7 +65,11 @@ impl ClientRequest {
 
     /// Where the call came from, as far as that is known.
     pub fn origin(&self) -> Option<Origin> {
-        self.parts.extensions.get::<Admitted>()?.origin
+        self.parts.extensions.get::<Admitted>()?.origin()
+    }
+
+    pub fn sharers(&self) -> Sharers {
+        sharers(&self.parts)
     }
 
     /// On whose behalf it is made.
@@ -120,6 +125,13 @@ impl ClientRequest {
 /// The guard of the route has put it there.
 pub fn principal(parts: &Parts) -> Principal {
     parts.extensions.get().cloned().unwrap_or_else(Principal::nobody)
+}
+
+/// Whom a call counts for. The guard may know more of its principal than was known when it was admitted.
+pub fn sharers(parts: &Parts) -> Sharers {
+    let admitted = parts.extensions.get::<Admitted>().map(|admitted| admitted.sharers).unwrap_or_default();
+    let judged = parts.extensions.get().map(|principal: &Principal| Sharer::of(&principal.who));
+    Sharers { principal: judged.or(admitted.principal), ..admitted }
 }
 
 impl FromRequest<Arc<Context>> for ClientRequest {

@@ -7,14 +7,13 @@ use std::time::Duration;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use eldest_tls::trusting_nobody;
-use tokio::sync::Semaphore;
 
-use super::admission::Admission;
 use super::audit::Audit;
 use super::auth::{Guard, Principal, Shown};
 use super::callers::Callers;
 use super::handshakes::FailedHandshakes;
 use super::long_reads::LongReads;
+use super::places::{Places, PlacesByName, Shares};
 use super::refusals::Refusals;
 use super::refused::Refused;
 use super::seats::Seats;
@@ -25,7 +24,7 @@ use crate::driver::{Handle, Setup};
 use crate::http::answer::{Code, Problem, Surroundings, unauthorized};
 use crate::http::spans::Spans;
 use crate::protocol::Timing;
-use crate::types::NodeId;
+use crate::types::{NodeId, WAITERS_PER_ROLE_MOST};
 
 /// Idle connections kept to one node: a follower that serves many clients has as many calls under way.
 const IDLE_MOST: usize = 256;
@@ -36,7 +35,13 @@ const DIAL_LEAST: Duration = Duration::from_millis(100);
 /// Calls that wait for leadership to settle. Beyond it they are refused at once: waiting calls hold their bodies.
 const WAITING_MOST: usize = 1024;
 
-/// Streams that hold roles: as many as there may be readers of the feed, each a connection and a renewal now and then.
+/// Readers of the feed. Every connection may be one but for a few; all readers of three nodes may be on the last one.
+const READERS_MOST: usize = 12_000;
+
+/// Listeners of channels: as many as the feed may have readers, for the same reason.
+const LISTENERS_MOST: usize = 12_000;
+
+/// Streams that hold roles: as many again, each a connection and a renewal now and then.
 const HOLDS_MOST: usize = 12_000;
 
 /// Streams of commands, each of which holds a body's worth of a line and some chunks of lines. All of them together take turns with the
@@ -68,17 +73,21 @@ pub struct Context {
     pub seats: Arc<Seats>,
     pub long_reads: LongReads,
     /// Calls that wait for a change of leadership.
-    pub waiting: Admission,
+    pub waiting: Arc<Places>,
+    /// Calls that wait for each role.
+    pub lines: PlacesByName,
     /// Whole-data documents: one at a time, each is held in memory.
-    pub restores: Admission,
+    pub restores: Arc<Places>,
     /// Whole logs and states on their way to an operator: one at a time.
-    pub catch_ups: Arc<Semaphore>,
+    pub catch_ups: Arc<Places>,
     /// Backups on their way to an operator: one at a time, so that one reader's slowness holds one old state.
-    pub backups: Arc<Semaphore>,
+    pub backups: Arc<Places>,
     /// Roles that are held by open streams.
-    pub holds: Arc<Semaphore>,
+    pub holds: Arc<Places>,
     /// Streams of commands that clients have open.
-    pub streams: Arc<Semaphore>,
+    pub streams: Arc<Places>,
+    pub readers: Arc<Places>,
+    pub listeners: Arc<Places>,
     /// For calls that another node answers.
     pub client: reqwest::Client,
     pub traffic: Traffic,
@@ -99,6 +108,9 @@ impl Context {
         guard: Guard,
         web: Web,
     ) -> Result<Context, reqwest::Error> {
+        let shares =
+            Shares { address_percent: limits.address_percent, no_token_is_one: guard.knows_an_admin_token() };
+        let places = |bound, most| Places::new(bound, most, shares);
         Ok(Context {
             client: client(&setup, &limits)?,
             guard,
@@ -108,14 +120,17 @@ impl Context {
             audit: Audit::default(),
             web,
             callers: Callers::new(&limits),
-            seats: Seats::new(limits.requests, limits.address_percent).into(),
+            seats: Seats::new(limits.requests, shares).into(),
             long_reads: LongReads::new(),
-            waiting: Admission::new(WAITING_MOST),
-            restores: Admission::new(1),
-            catch_ups: Arc::new(Semaphore::new(1)),
-            backups: Arc::new(Semaphore::new(1)),
-            holds: Arc::new(Semaphore::new(HOLDS_MOST)),
-            streams: Arc::new(Semaphore::new(STREAMS_MOST)),
+            waiting: places("calls that wait for the leader", WAITING_MOST),
+            lines: PlacesByName::new("calls that wait for this role", WAITERS_PER_ROLE_MOST, shares),
+            restores: places("documents at a time", 1),
+            catch_ups: places("calls of /catch_up at a time", 1),
+            backups: places("calls of /v1/backup at a time", 1),
+            holds: places("roles held by streams of this node", HOLDS_MOST),
+            streams: places("streams of commands at this node", STREAMS_MOST),
+            readers: places("readers of the feed of this node", READERS_MOST),
+            listeners: places("listeners of the channels of this node", LISTENERS_MOST),
             traffic: Traffic::default(),
             spans: Spans::default(),
             handshakes: FailedHandshakes::default(),

@@ -195,7 +195,7 @@ pub struct KeyOwner {
 
 impl KeyOwner {
     pub fn of(parts: &Parts) -> KeyOwner {
-        let origin = parts.extensions.get::<Admitted>().and_then(|admitted| admitted.origin);
+        let origin = parts.extensions.get::<Admitted>().and_then(Admitted::origin);
         let address = origin.map(|origin| hash(&[b"who", origin.address().to_string().as_bytes()]) as u32);
         let principal =
             parts.extensions.get().map_or(Who::Anonymous, |principal: &Principal| principal.who.clone());

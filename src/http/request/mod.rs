@@ -1,6 +1,5 @@
 //! Requests of clients: how they are parsed, who may send them, and what all handlers share.
 
-mod admission;
 mod audit;
 mod auth;
 mod body;
@@ -14,6 +13,7 @@ mod lines;
 mod long_reads;
 pub mod needs;
 mod origin;
+mod places;
 mod refusals;
 mod refused;
 mod seats;
@@ -22,14 +22,13 @@ mod traffic;
 pub mod url;
 mod web;
 
-pub use admission::Admission;
 pub use audit::{Audit, AuditMessage, Entry, Stage, audit};
 pub use auth::{Guard, Principal, Shown, Who, written};
 pub use body::{LongBody, NoFields, check_media_type, is_ndjson, raw, read as read_body};
 #[cfg(test)]
 pub use callers::Callers;
-pub use callers::{Caller, Held, Place, no_memory};
-pub use client_request::{ClientRequest, Kind, principal};
+pub use callers::{Caller, ConnectionPlace, Held, no_memory};
+pub use client_request::{ClientRequest, Kind, principal, sharers};
 pub use command::{command, line};
 pub use context::Context;
 pub use headers::{
@@ -38,8 +37,9 @@ pub use headers::{
 };
 pub use lines::{CHUNK_LINES, Chunk, Commands};
 pub use origin::{origin, say_origin};
+pub use places::{Origin, Place, Places, Sharer, Sharers, Shares};
 pub use refused::Refused;
-pub use seats::{Admitted, Class, Origin, Seat};
+pub use seats::{Admitted, Class, Seat};
 pub use timeouts::{ConnectionTimeouts, Decision, Untaken};
 pub use traffic::Counted;
 pub use url::{Query, has_dot_segments, name_after, new_name_after, url_safe};

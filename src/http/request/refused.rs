@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
-use super::seats::Origin;
+use super::places::Origin;
 use crate::http::answer::{Code, Problem};
 
 /// A program with an old token tries a few times; nobody finds a secret of 256 bits in a million.

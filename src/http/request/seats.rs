@@ -1,5 +1,5 @@
 //! Seats bound how many client calls are under way, each class by itself: whoever fills the seats of reads, or waits for roles by the
-//! thousands, takes no seat from those who renew what they hold. Of each class one address has a share at most.
+//! thousands, takes no seat from those who renew what they hold. Of each class one address has a share at most, and one principal.
 //!
 //! | class | share of `limits.requests` | what |
 //! |---|---|---|
@@ -8,17 +8,15 @@
 //! | writes | 11/32 | what changes data, and who wants a role |
 //! | reads | 12/32 | all other reads |
 //! | lists | 64 | pages of many items, until the last byte of the answer is with the client |
-//! | waits | as many as `limits.requests`, besides | who wants a role and waits for it |
-//!
-//! It is a plain count: a semaphore would queue, and a queue of calls that time out one after the other serves nobody.
+//! | waits | as many as `limits.requests`, besides, and no more than the leader lets wait | who wants a role and waits for it |
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use axum::http::Method;
 
-use crate::http::answer::{Code, Problem};
+use super::places::{Origin, Place, Places, Sharers, Shares};
+use crate::http::answer::Problem;
+use crate::types::WAITERS_MOST;
 
 /// Each holds a page of up to 4 MiB, and what is written around it.
 const LISTS_MOST: usize = 64;
@@ -35,37 +33,21 @@ pub enum Class {
 
 const CLASSES: usize = 6;
 
-/// Whom a call comes from: an address, or the network of one household where addresses are plenty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Origin(IpAddr);
-
 /// Who calls, and where it sits: among what a request carries along.
 #[derive(Clone, Debug)]
 pub struct Admitted {
-    pub origin: Option<Origin>,
+    pub sharers: Sharers,
     seat: Weak<Seat>,
 }
 
 #[derive(Debug)]
-pub struct Seats {
-    most: [usize; CLASSES],
-    /// Of one origin.
-    most_each: [usize; CLASSES],
-    taken: Mutex<Taken>,
-}
-
-#[derive(Debug, Default)]
-struct Taken {
-    all: [usize; CLASSES],
-    by_origin: HashMap<Origin, [usize; CLASSES]>,
-}
+pub struct Seats([Arc<Places>; CLASSES]);
 
 /// One of them, given back when dropped.
 #[derive(Debug)]
 pub struct Seat {
     seats: Arc<Seats>,
-    origin: Option<Origin>,
-    class: Mutex<Class>,
+    place: Mutex<Place>,
 }
 
 impl Class {
@@ -112,7 +94,8 @@ impl Class {
             Class::Writes => of_32(11),
             Class::Reads => of_32(12),
             Class::Lists => requests.min(LISTS_MOST),
-            Class::Waits => requests,
+            // The leader takes no more, wherever they come from: a share of more than that would be a share of all.
+            Class::Waits => requests.min(WAITERS_MOST),
         }
     }
 
@@ -149,108 +132,54 @@ fn is_list(path: &str) -> bool {
     )
 }
 
-impl Origin {
-    /// Who has an IPv6 address has 2^64 of them.
-    pub fn of(address: IpAddr) -> Origin {
-        const NETWORK: u128 = !0 << 64;
-        Origin(match address.to_canonical() {
-            IpAddr::V6(address) if !address.is_loopback() => {
-                IpAddr::V6(Ipv6Addr::from(u128::from(address) & NETWORK))
-            }
-            address => address,
-        })
-    }
-
-    pub fn address(self) -> IpAddr {
-        self.0
-    }
-}
-
 impl Seats {
-    /// `percent` is what one origin may have of each class.
-    pub fn new(requests: usize, percent: usize) -> Seats {
-        let most = Class::ALL.map(|class| class.most(requests));
-        let most_each = most.map(|most| (most * percent / 100).max(1));
-        Seats { most, most_each, taken: Mutex::default() }
+    pub fn new(requests: usize, shares: Shares) -> Seats {
+        Seats(Class::ALL.map(|class| Places::new(class.bound(), class.most(requests), shares)))
     }
 
-    pub fn take(self: &Arc<Seats>, class: Class, origin: Option<Origin>) -> Result<Arc<Seat>, Problem> {
-        self.count_in(class, origin)?;
-        Ok(Arc::new(Seat { seats: self.clone(), origin, class: Mutex::new(class) }))
-    }
-
-    fn count_in(&self, class: Class, origin: Option<Origin>) -> Result<(), Problem> {
-        let (mut taken, at) = (self.taken(), class as usize);
-        if taken.all[at] >= self.most[at] {
-            return Err(full(class.bound(), ""));
-        }
-        if let Some(origin) = origin {
-            let own = taken.by_origin.entry(origin).or_default();
-            if own[at] >= self.most_each[at] {
-                return Err(full(class.bound(), ", of one address"));
-            }
-            own[at] += 1;
-        }
-        taken.all[at] += 1;
-        Ok(())
-    }
-
-    fn count_out(&self, class: Class, origin: Option<Origin>) {
-        let mut taken = self.taken();
-        taken.all[class as usize] -= 1;
-        if let Some(origin) = origin
-            && let Some(own) = taken.by_origin.get_mut(&origin)
-        {
-            own[class as usize] -= 1;
-            if own.iter().all(|count| *count == 0) {
-                taken.by_origin.remove(&origin);
-            }
-        }
+    pub fn take(self: &Arc<Seats>, class: Class, sharers: Sharers) -> Result<Arc<Seat>, Problem> {
+        let place = self.of(class).take(sharers)?;
+        Ok(Arc::new(Seat { seats: self.clone(), place: Mutex::new(place) }))
     }
 
     /// How many of each class are under way, and how many may be.
     pub fn in_use(&self) -> [(Class, usize, usize); CLASSES] {
-        let taken = self.taken().all;
-        Class::ALL.map(|class| (class, taken[class as usize], self.most[class as usize]))
+        Class::ALL.map(|class| {
+            let (taken, most) = self.of(class).in_use();
+            (class, taken, most)
+        })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn of(&self, class: Class) -> &Arc<Places> {
+        &self.0[class as usize]
     }
-}
-
-fn full(bound: &str, whose: &str) -> Problem {
-    let bound = format!("{bound}{whose}");
-    Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
 }
 
 impl Seat {
     pub fn admitted(self: &Arc<Seat>) -> Admitted {
-        Admitted { origin: self.origin, seat: Arc::downgrade(self) }
+        let sharers = self.place.lock().unwrap_or_else(PoisonError::into_inner).sharers();
+        Admitted { sharers, seat: Arc::downgrade(self) }
     }
 
     /// From here on the call waits: its seat is another's.
     fn wait(&self) -> Result<(), Problem> {
-        let mut class = self.class.lock().unwrap_or_else(PoisonError::into_inner);
-        if *class != Class::Waits {
-            self.seats.count_in(Class::Waits, self.origin)?;
-            self.seats.count_out(std::mem::replace(&mut class, Class::Waits), self.origin);
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = self.seats.of(Class::Waits);
+        if !place.is_of(waits) {
+            *place = waits.take(place.sharers())?;
         }
         Ok(())
     }
 }
 
 impl Admitted {
+    pub fn origin(&self) -> Option<Origin> {
+        self.sharers.origin
+    }
+
     /// What a node does for a caller whose call is over has no seat.
     pub fn wait(&self) -> Result<(), Problem> {
         self.seat.upgrade().map_or(Ok(()), |seat| seat.wait())
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let class = *self.class.lock().unwrap_or_else(PoisonError::into_inner);
-        self.seats.count_out(class, self.origin);
     }
 }
 
@@ -259,44 +188,45 @@ mod tests {
     use super::*;
 
     const ONE: &str = "10.0.0.1";
+    const NOBODY: Sharers = Sharers { origin: None, principal: None };
 
     fn seats() -> Arc<Seats> {
-        Seats::new(64, 50).into()
+        Seats::new(64, Shares { address_percent: 50, no_token_is_one: false }).into()
     }
 
-    fn origin(text: &str) -> Option<Origin> {
-        Some(Origin::of(text.parse().expect("an address")))
+    fn at(text: &str) -> Sharers {
+        Sharers::at(Origin::of(text.parse().expect("an address")))
     }
 
-    fn fill(seats: &Arc<Seats>, class: Class, origin: Option<Origin>) -> Vec<Arc<Seat>> {
-        std::iter::from_fn(|| seats.take(class, origin).ok()).collect()
+    fn fill(seats: &Arc<Seats>, class: Class, sharers: Sharers) -> Vec<Arc<Seat>> {
+        std::iter::from_fn(|| seats.take(class, sharers).ok()).collect()
     }
 
     #[test]
     fn no_class_takes_the_seats_of_another() {
         let seats = seats();
         for class in Class::ALL {
-            let taken = fill(&seats, class, None);
+            let taken = fill(&seats, class, NOBODY);
             assert_eq!(taken.len(), class.most(64), "{class:?}");
             for other in Class::ALL.into_iter().filter(|other| *other != class) {
-                assert!(seats.take(other, None).is_ok(), "{class:?} is full, and {other:?} is not");
+                assert!(seats.take(other, NOBODY).is_ok(), "{class:?} is full, and {other:?} is not");
             }
             drop(taken);
-            assert!(seats.take(class, None).is_ok(), "they are given back");
+            assert!(seats.take(class, NOBODY).is_ok(), "they are given back");
         }
     }
 
     #[test]
     fn one_address_has_a_share() {
         let seats = seats();
-        let taken = fill(&seats, Class::Writes, origin(ONE));
+        let taken = fill(&seats, Class::Writes, at(ONE));
         assert_eq!(taken.len(), 11);
-        assert!(seats.take(Class::Writes, origin("10.0.0.2")).is_ok());
+        assert!(seats.take(Class::Writes, at("10.0.0.2")).is_ok());
         let (own, neighbour) = ("2001:db8::1", "2001:db8::2:1");
-        let taken = fill(&seats, Class::Reads, origin(own));
-        assert!(seats.take(Class::Reads, origin(neighbour)).is_err(), "it is the same network");
+        let taken = fill(&seats, Class::Reads, at(own));
+        assert!(seats.take(Class::Reads, at(neighbour)).is_err(), "it is the same network");
         drop(taken);
-        assert!(seats.take(Class::Reads, origin(neighbour)).is_ok());
+        assert!(seats.take(Class::Reads, at(neighbour)).is_ok());
     }
 
     #[test]
@@ -304,15 +234,25 @@ mod tests {
         let seats = seats();
         let waiting: Vec<_> = (0..30)
             .map(|_| {
-                let seat = seats.take(Class::Writes, origin(ONE)).expect("those before it wait elsewhere");
+                let seat = seats.take(Class::Writes, at(ONE)).expect("those before it wait elsewhere");
                 seat.admitted().wait().expect("there is room to wait");
                 seat
             })
             .collect();
         assert_eq!(seats.in_use()[Class::Waits as usize], (Class::Waits, 30, 64));
         drop(waiting);
-        let taken = seats.taken();
-        assert_eq!((taken.all, taken.by_origin.len()), ([0; CLASSES], 0));
+        assert!(seats.in_use().iter().all(|(_, taken, _)| *taken == 0));
+    }
+
+    /// The leader lets so many wait, whoever they are.
+    #[test]
+    fn no_share_of_those_who_wait_is_all_that_the_leader_takes() {
+        for requests in [64, 13_334, 16_384, 1_000_000] {
+            let seats = Arc::new(Seats::new(requests, Shares::default()));
+            let one = fill(&seats, Class::Waits, at(ONE));
+            assert!(one.len() < requests.min(WAITERS_MOST), "{requests}");
+            assert!(seats.take(Class::Waits, at("10.0.0.2")).is_ok(), "{requests}");
+        }
     }
 
     #[test]

@@ -7,21 +7,18 @@ use axum::extract::State;
 
 use super::pieces::streamed;
 use crate::driver::api::Level;
-use crate::http::answer::{Answer, Code, Problem, TEXT};
+use crate::http::answer::{Answer, TEXT};
 use crate::http::request::{ClientRequest, ConnectionTimeouts, Context};
 use crate::storage::node::backup::{self, BackupHead};
 
 /// Not passed on: who asks for another level than this node's own asks the leader.
 pub async fn backup(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let level = request.query(&["level"])?.level.unwrap_or(Level::Local);
-    let Ok(permit) = context.backups.clone().try_acquire_owned() else {
-        let problem = Problem::new(Code::TooManyRequests, "somebody else is taking a backup");
-        return Err(problem.with("bound", "calls of /v1/backup at a time"));
-    };
+    let place = context.backups.take(request.sharers())?;
     let view = request.in_time(context.handle.read(level)).await??;
     let home = context.setup.home();
     let timeouts = request.parts.extensions.get::<Arc<ConnectionTimeouts>>();
-    Ok(streamed(TEXT, permit, timeouts, move |out| {
+    Ok(streamed(TEXT, place, timeouts, move |out| {
         let head = BackupHead::new(&home, &view.store, crate::driver::wall_time());
         backup::write(&head, &view.store, out)
     }))

@@ -25,7 +25,7 @@ use crate::http::answer::{self, Answer, Code, NOT_TAKEN, Problem};
 use crate::http::dispatch::{Decided, Pipeline, decide};
 use crate::http::request::{
     CHUNK_LINES, Chunk, ClientRequest, Commands, ConnectionTimeouts, Context, FIRST_LINE, FORWARDED,
-    IDEMPOTENCY_KEY, Query,
+    IDEMPOTENCY_KEY, Query, sharers,
 };
 
 /// Answers to a chunk that wait for their reader, besides those on their way into the socket.
@@ -43,10 +43,8 @@ pub async fn run(context: Arc<Context>, request: Request) -> Answer {
     if let Some(leader) = context.other_leader().filter(|_| no_forward) {
         return Err(Denied::NotLeader { leader }.into());
     }
-    let Ok(seat) = context.streams.clone().try_acquire_owned() else {
-        return Err(Denied::TooMany { bound: "streams of commands at this node" }.into());
-    };
     let (head, body) = request.into_parts();
+    let place = context.streams.take(sharers(&head))?;
     let mut commands = Commands::new(body, context.limits.body_bytes, context.limits.body_timeout);
     if head.headers.contains_key(EXPECT) {
         commands.read().await?;
@@ -54,7 +52,7 @@ pub async fn run(context: Arc<Context>, request: Request) -> Answer {
     let (tell, answers) = mpsc::channel(ANSWERS_MOST);
     // The request goes on behind the head of its answer: what comes is no head of the next one.
     let busy = head.extensions.get::<Arc<ConnectionTimeouts>>().map(|timeouts| timeouts.begin(head.version));
-    tokio::spawn(serve(context, head, no_forward, commands, tell, (seat, busy)));
+    tokio::spawn(serve(context, head, no_forward, commands, tell, (place, busy)));
     let answers = unfold(answers, |mut answers| async move { Some((answers.recv().await?, answers)) });
     Ok(stream::response(Format::Ndjson, answers))
 }

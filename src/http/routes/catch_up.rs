@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::pieces::{Pieces, streamed};
 use crate::driver::api::{CatchUp, Whole};
-use crate::http::answer::{Answer, Code, JSON, Problem};
+use crate::http::answer::{Answer, JSON, Problem};
 use crate::http::request::{ClientRequest, ConnectionTimeouts, Context};
 use crate::storage::line;
 use crate::store::Command;
@@ -25,14 +25,11 @@ struct Boundary {
 pub async fn catch_up(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let boundary = request.object::<Boundary>()?.snapshot_id;
     let boundary = boundary.ok_or_else(|| Problem::field("snapshot_id", "snapshot_id is missing"))?;
-    let Ok(permit) = context.catch_ups.clone().try_acquire_owned() else {
-        let problem = Problem::new(Code::TooManyRequests, "somebody else is catching up");
-        return Err(problem.with("bound", "calls of /catch_up at a time"));
-    };
+    let place = context.catch_ups.take(request.sharers())?;
     let found = request.in_time(context.handle.catch_up(boundary)).await??;
     let timeouts = request.parts.extensions.get::<Arc<ConnectionTimeouts>>();
     let all = move |out: &mut Pieces| write(found, out).map_err(std::io::Error::other);
-    Ok(streamed(JSON, permit, timeouts, all))
+    Ok(streamed(JSON, place, timeouts, all))
 }
 
 fn write(found: CatchUp, out: &mut Pieces) -> fmt::Result {

@@ -16,11 +16,11 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::driver::api::Denied;
-use crate::driver::channels::{Listener, Over, Refused};
+use crate::driver::channels::{Closed, Listener, Over};
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Problem};
 use crate::http::dispatch::{Question, ask_others};
-use crate::http::request::{ClientRequest, Context, name_after, raw};
+use crate::http::request::{ClientRequest, Context, Place, name_after, raw};
 use crate::protocol::Timing;
 use crate::store::{self, BadCommand, BadField, NAME_MOST};
 
@@ -46,9 +46,11 @@ pub async fn publish(State(context): State<Arc<Context>>, request: ClientRequest
 pub async fn listen(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let query = request.query(&["format"])?;
     let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
-    let listener = context.handle.channels().listen(&name(&request)?)?;
+    let name = name(&request)?;
+    let place = context.listeners.take(request.sharers())?;
+    let listener = context.handle.channels().listen(&name)?;
     let silence = stream::silence(&context.limits);
-    let begin = Some(Listening { listener, format, silence, announced: false });
+    let begin = Some(Listening { listener, format, silence, announced: false, _place: place });
     Ok(stream::response(format, unfold(begin, next)))
 }
 
@@ -77,6 +79,7 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
         method: Method::POST,
         target: request.path(),
         shown: &request.parts.headers,
+        origin: request.origin(),
         body: Some(message.clone()),
         within: timeout_of_peer(&context.setup.settings.timing),
         bytes_most: ANSWER_BYTES_MOST,
@@ -91,12 +94,9 @@ fn timeout_of_peer(timing: &Timing) -> Duration {
     Duration::from_micros(timing.fresh().0).max(PEER_TIMEOUT_LEAST)
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Problem {
-        match refused {
-            Refused::TooMany => Denied::TooMany { bound: "listeners of the channels of this node" }.into(),
-            Refused::Closed => Denied::Stopping.into(),
-        }
+impl From<Closed> for Problem {
+    fn from(Closed: Closed) -> Problem {
+        Denied::Stopping.into()
     }
 }
 
@@ -106,6 +106,7 @@ struct Listening {
     silence: Duration,
     /// Whether the caller knows that it listens.
     announced: bool,
+    _place: Place,
 }
 
 async fn next(listening: Option<Listening>) -> Option<(Result<Bytes, Infallible>, Option<Listening>)> {

@@ -117,6 +117,7 @@ async fn ask(
         method: Method::GET,
         target,
         shown: &request.parts.headers,
+        origin: request.origin(),
         body: None,
         within: WITHIN,
         bytes_most: ANSWER_BYTES_MOST,

@@ -14,7 +14,7 @@ use crate::driver::api::Denied;
 use crate::driver::feed::{Event, Filter, Kind, Kinds, Next, Over, Refused, Since, Subscription};
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{Answer, Code, Problem};
-use crate::http::request::{ClientRequest, Context, Principal};
+use crate::http::request::{ClientRequest, Context, Place, Principal};
 use crate::protocol::Mode;
 use crate::store::{Area, Verb};
 
@@ -30,8 +30,9 @@ struct Wanted {
 pub async fn follow(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let wanted = read(&request)?;
     let (format, silence) = (wanted.format, stream::silence(&context.limits));
+    let place = context.readers.take(request.sharers())?;
     let subscription = subscribe(&context, &request, wanted).await?;
-    let reader = Some(Reader { subscription, principal: request.principal() });
+    let reader = Some(Reader { subscription, principal: request.principal(), _place: place });
     let events = unfold(reader, move |reader| next(reader, format, silence));
     Ok(stream::response(format, events))
 }
@@ -88,7 +89,7 @@ async fn subscribe(
         if refused != Refused::Ahead || Instant::now() >= request.deadline {
             return Err(refused.into());
         }
-        let Some(_permit) = context.waiting.enter() else {
+        let Ok(_place) = context.waiting.take(request.sharers()) else {
             return Err(refused.into());
         };
         sleep(LOOK_AGAIN).await;
@@ -98,7 +99,6 @@ async fn subscribe(
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Problem {
         match refused {
-            Refused::TooMany => Denied::TooMany { bound: "readers of the feed of this node" }.into(),
             Refused::Ahead => Problem::new(
                 Code::CatchingUp,
                 "this node has yet to reach the event named; ask another one, or later",
@@ -117,6 +117,7 @@ impl From<Refused> for Problem {
 struct Reader {
     subscription: Subscription,
     principal: Principal,
+    _place: Place,
 }
 
 impl Reader {

@@ -33,7 +33,8 @@ use crate::http::answer::{self, INDEX, Problem, unauthorized};
 use crate::http::dispatch;
 use crate::http::request::needs::{Asked, Need};
 use crate::http::request::{
-    Admitted, ClientRequest, Context, Entry, Kind, Origin, Principal, Refused, Shown, Stage, Who,
+    Admitted, ClientRequest, Context, Entry, Kind, Origin, Principal, Refused, Sharer, Sharers, Shown, Stage,
+    Who,
 };
 use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
@@ -61,7 +62,7 @@ pub struct Guarded {
 pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: Next) -> Response<Body> {
     let Guarded { context, pattern, need } = guarded;
     let shown = request.extensions_mut().remove().unwrap_or(Shown::Nothing);
-    let origin = request.extensions().get::<Admitted>().and_then(|admitted| admitted.origin);
+    let origin = request.extensions().get::<Admitted>().and_then(Admitted::origin);
     if need == Need::Nothing {
         return next.run(request).await;
     }
@@ -138,7 +139,7 @@ async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> 
         Shown::Nothing => return Ok(context.guard.anonymous()),
         Shown::Right(principal) => return Ok(principal),
         Shown::UnknownToken(headers) if !context.refused.is_full(origin, Instant::now()) => {
-            catch_up(context).await.map_err(Unknown::not_counted)?;
+            catch_up(context, origin).await.map_err(Unknown::not_counted)?;
             if let Shown::Right(principal) = context.look(&headers) {
                 return Ok(principal);
             }
@@ -153,11 +154,9 @@ async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> 
 }
 
 /// Until this node has applied what the leader had when it was asked.
-async fn catch_up(context: &Arc<Context>) -> Result<(), Problem> {
+async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), Problem> {
     let deadline = Instant::now() + CATCH_UP_MOST;
-    let Some(_permit) = context.waiting.enter() else {
-        return Err(Denied::TooMany { bound: "calls that wait for the leader" }.into());
-    };
+    let _place = context.waiting.take(Sharers { origin, principal: Some(Sharer::UnknownToken) })?;
     let asked = probe(context, deadline);
     let confirmed = dispatch::at_leader(context, &asked, Kind::Read, false, || async {
         let view = context.handle.read(Level::Linear).await?;

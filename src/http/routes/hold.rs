@@ -12,7 +12,7 @@ use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use serde_json::{Map, Value, json};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Duration, sleep, timeout};
 
 use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head};
@@ -20,7 +20,7 @@ use crate::client::{Clock, Moment, Term};
 use crate::driver::api::{Denied, Leadership};
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Query};
+use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Place, Query};
 use crate::store::{ROLE_TTL, Tenure};
 use crate::types::Text;
 
@@ -51,7 +51,7 @@ struct Holding {
     end: Option<End>,
     /// Closed when the node ends.
     life: watch::Receiver<Leadership>,
-    _seat: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// What became of a renewal.
@@ -80,9 +80,7 @@ pub async fn hold(
     let query = asked.query(&PARAMETERS)?;
     let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
     let (claim, secret) = (claim(&query)?, asked.secret()?);
-    let Ok(seat) = context.holds.clone().try_acquire_owned() else {
-        return Err(Denied::TooMany { bound: "roles held by streams of this node" }.into());
-    };
+    let place = context.holds.take(asked.sharers())?;
     if let Some(life) = asked.parts.extensions.get::<Arc<ConnectionTimeouts>>() {
         life.end_unheard(UNHEARD_MOST);
     }
@@ -109,7 +107,7 @@ pub async fn hold(
         end: None,
         life: calls.context.handle.leadership(),
         calls,
-        _seat: seat,
+        _place: place,
     };
     if waited && !holding.prove().await {
         return Err(Denied::Unknown.into());

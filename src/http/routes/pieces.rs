@@ -8,18 +8,18 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, header::CONTENT_TYPE};
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
-use crate::http::request::ConnectionTimeouts;
+use crate::http::request::{ConnectionTimeouts, Place};
 
 const PIECE: usize = 64 << 10;
 /// Pieces that wait for the reader; the writer waits in turn.
 const AHEAD: usize = 4;
 
-/// `write` has the permit until it is done, or nobody reads any more.
+/// `write` has the place until it is done, or nobody reads any more.
 pub fn streamed(
     kind: HeaderValue,
-    permit: OwnedSemaphorePermit,
+    place: Place,
     timeouts: Option<&Arc<ConnectionTimeouts>>,
     write: impl FnOnce(&mut Pieces) -> io::Result<()> + Send + 'static,
 ) -> Response<Body> {
@@ -28,7 +28,7 @@ pub fn streamed(
         let mut out = Pieces { pieces, gathered: Vec::with_capacity(PIECE) };
         // It fails when nobody reads any more.
         let _ = write(&mut out).and_then(|()| out.give());
-        drop(permit);
+        drop(place);
     });
     let untaken = timeouts.map(ConnectionTimeouts::answer);
     let pieces = stream::unfold((ready, untaken), |(mut ready, untaken)| async move {

@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::driver::api::Written;
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{Context, Principal, check_media_type, principal, read_body};
+use crate::http::request::{Context, Place, Principal, check_media_type, principal, read_body, sharers};
 use crate::store::{BadDocument, Steps, merge_steps, restore_steps};
 
 /// The largest document: it is held in memory while it is cut into steps.
@@ -54,8 +54,9 @@ async fn restore(context: Arc<Context>, parts: &Parts, body: Body, cut: Cut) -> 
         let detail = format!("node {} leads; send the document there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
+    let place = context.restores.take(sharers(parts))?;
     // Once begun it goes on to its end, whether or not anybody still waits for the answer.
-    tokio::spawn(carry_out(context, principal(parts), body, cut)).await.map_err(|_| lost())?
+    tokio::spawn(carry_out(context, principal(parts), body, cut, place)).await.map_err(|_| lost())?
 }
 
 async fn carry_out(
@@ -63,11 +64,8 @@ async fn carry_out(
     principal: Principal,
     body: Body,
     how: Cut,
+    _place: Place,
 ) -> Result<Written, Problem> {
-    let Some(_permit) = context.restores.enter() else {
-        let problem = Problem::new(Code::TooManyRequests, "another document is being taken in");
-        return Err(problem.with("bound", "documents at a time"));
-    };
     let text = read_body(body, DOCUMENT_BYTES_MOST, Instant::now() + ARRIVES_WITHIN).await?;
     let number = context.unique_number();
     let document = cut(text, number, how).await?;

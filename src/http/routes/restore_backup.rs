@@ -16,7 +16,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::driver::api::{Level, Written};
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{Context, LongBody, Principal, Query, principal};
+use crate::http::request::{Context, LongBody, Place, Principal, Query, principal, sharers};
 use crate::storage::node::backup::{BackupHead, BackupReader, BadBackup};
 use crate::store::{RowSteps, Steps};
 
@@ -48,8 +48,10 @@ pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> A
         let detail = format!("node {} leads; send the backup there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
+    let place = context.restores.take(sharers(&parts))?;
     // Once begun it goes on to its end, whether or not anybody still waits for the answer.
-    tokio::spawn(carry_out(context, principal(&parts), body, replaces_other)).await.map_err(|_| lost())?
+    let restoring = carry_out(context, principal(&parts), body, replaces_other, place);
+    tokio::spawn(restoring).await.map_err(|_| lost())?
 }
 
 /// A page on the web can send text, but not past the checks of its origin.
@@ -74,11 +76,13 @@ fn replaces_other(parts: &Parts) -> Result<bool, Problem> {
     }
 }
 
-async fn carry_out(context: Arc<Context>, principal: Principal, body: Body, replaces_other: bool) -> Answer {
-    let Some(_permit) = context.restores.enter() else {
-        let problem = Problem::new(Code::TooManyRequests, "another document is being taken in");
-        return Err(problem.with("bound", "documents at a time"));
-    };
+async fn carry_out(
+    context: Arc<Context>,
+    principal: Principal,
+    body: Body,
+    replaces_other: bool,
+    _place: Place,
+) -> Answer {
     let reader = read(&context, body).await?;
     let finished = tokio::task::spawn_blocking(move || reader.finish(replaces_other));
     let (head, steps): (BackupHead, Steps) =

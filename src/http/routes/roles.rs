@@ -113,6 +113,11 @@ pub async fn acquired(
         let call = request.idempotent_call()?;
         let left = until.saturating_duration_since(Instant::now());
         let wait = Span(u64::try_from(left.as_micros()).unwrap_or_default());
+        // The line is the leader's.
+        let _place = match wait {
+            Span(0) => None,
+            _ => Some(context.lines.take(role, request.sharers())?),
+        };
         Ok(context.handle.acquire(role.clone(), claim.clone(), priority, wait, call).await?)
     })
     .await

@@ -17,14 +17,14 @@ use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
 use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head};
-use crate::driver::api::{Denied, Leadership};
+use crate::driver::api::Leadership;
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Query};
+use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Place, Query};
 use crate::store::Tenure;
 use crate::types::{Span, Text};
 
@@ -51,7 +51,7 @@ struct Tied {
     leadership: watch::Receiver<Leadership>,
     connection: Option<Arc<ConnectionTimeouts>>,
     /// Kept until this node has said its last word: what waits to be said is bounded like the streams.
-    seat: Arc<OwnedSemaphorePermit>,
+    place: Arc<Place>,
 }
 
 pub async fn tie(
@@ -66,9 +66,7 @@ pub async fn tie(
     if grace_ms > GRACE_MOST_MS {
         return Err(Problem::field("grace_ms", format!("is 0 to {GRACE_MOST_MS}")));
     }
-    let Ok(seat) = context.holds.clone().try_acquire_owned() else {
-        return Err(Denied::TooMany { bound: "roles held by streams of this node" }.into());
-    };
+    let place = context.holds.take(asked.sharers())?;
     let connection = asked.parts.extensions.get::<Arc<ConnectionTimeouts>>().cloned();
     if let Some(connection) = &connection {
         connection.end_unheard(UNHEARD_MOST);
@@ -94,7 +92,7 @@ pub async fn tie(
         ended: false,
         leadership,
         connection,
-        seat: seat.into(),
+        place: place.into(),
     };
     Ok(stream::response(format, unfold(tied, next)))
 }
@@ -161,7 +159,7 @@ impl Tied {
 
     fn untie(&self) -> impl Future<Output = ()> + Send + use<> {
         let (calls, tenure, grace) = (self.calls.clone(), self.tenure.clone(), self.grace);
-        let seat = self.seat.clone();
+        let place = self.place.clone();
         async move {
             sleep(grace).await;
             let until = Instant::now() + TELL_MOST;
@@ -171,7 +169,7 @@ impl Tied {
                     Ok(()) | Err(_) => break,
                 }
             }
-            drop(seat);
+            drop(place);
         }
     }
 }

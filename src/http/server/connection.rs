@@ -22,7 +22,7 @@ use super::front::{Front, Reserved};
 use super::sort;
 use super::tls::{self, Stream};
 use crate::config::HttpLimits;
-use crate::http::request::{ConnectionTimeouts, Context, Decision, Place};
+use crate::http::request::{ConnectionPlace, ConnectionTimeouts, Context, Decision};
 use crate::wire::MESSAGE_BYTES_MOST;
 
 /// Concurrent streams of one HTTP/2 connection: what a busy client multiplexes, and not all that the node can take.
@@ -54,7 +54,7 @@ pub struct Served {
     pub front: Arc<Front>,
     pub builder: Arc<Builder>,
     pub phase: watch::Receiver<Phase>,
-    pub place: Place,
+    pub place: ConnectionPlace,
     /// Where clients' calls are answered, if not on this runtime.
     pub clients: Option<Handle>,
 }

@@ -20,8 +20,8 @@ use crate::http::answer::{
 };
 use crate::http::peer::PeerEndpoint;
 use crate::http::request::{
-    Caller, Class, ConnectionTimeouts, Context, Seat, Shown, allow, has_dot_segments, host, is_preflight,
-    no_memory, origin, preflight,
+    Caller, Class, ConnectionTimeouts, Context, Seat, Sharer, Sharers, Shown, allow, has_dot_segments, host,
+    is_preflight, no_memory, origin, preflight,
 };
 use crate::http::routes;
 use crate::wire::{Route, header};
@@ -136,7 +136,8 @@ impl Front {
         let caller = extensions.get::<Arc<Caller>>().map(|caller| caller.origin);
         let certified = extensions.get().copied();
         let origin = origin(request.headers(), &self.context.setup, certified, caller);
-        Ok(Some((class, self.context.seats.take(class, origin)?)))
+        let principal = extensions.get().map(principal_of);
+        Ok(Some((class, self.context.seats.take(class, Sharers { origin, principal })?)))
     }
 
     async fn route(&self, request: Request) -> Response<Body> {
@@ -154,6 +155,15 @@ impl Front {
             rendered.headers_mut().insert(ALLOW, allow.clone());
         }
         rendered
+    }
+}
+
+/// By what a call shows, before it is judged.
+fn principal_of(shown: &Shown) -> Sharer {
+    match shown {
+        Shown::Nothing => Sharer::NoToken,
+        Shown::Right(principal) => Sharer::of(&principal.who),
+        Shown::UnknownToken(_) | Shown::Wrong => Sharer::UnknownToken,
     }
 }
 

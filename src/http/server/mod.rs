@@ -23,9 +23,10 @@ use tokio::time::{sleep, timeout};
 
 use connection::{Builder, Phase, Served};
 pub use front::Front;
+use refusal::{Refusals, full};
 pub use scrapes::serve_metrics;
 
-use crate::http::request::{Context, Place};
+use crate::http::request::{ConnectionPlace, Context, Origin, Sharers};
 
 /// Connections beyond the limit that each peer's address may open: its messages, its watch and what it forwards must get
 /// through when clients have taken all the others.
@@ -33,12 +34,6 @@ const RESERVE_EACH: usize = 64;
 
 /// Connections of each peer on the runtime of peers: its calls and its states on their way. More are served as clients' are.
 const PEERS_EACH: usize = 64;
-
-/// Connections that are being told that there are too many. Beyond it they are closed without a word.
-const REFUSALS_MOST: usize = 64;
-
-/// What a refused client may take to read why.
-const REFUSAL_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Without file descriptors accepting fails at once, again and again; some are given back meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -49,7 +44,7 @@ const DRAIN_MOST: Duration = Duration::from_secs(5);
 struct Server {
     front: Arc<Front>,
     builder: Arc<Builder>,
-    refusing: Arc<AtomicUsize>,
+    refusals: Refusals,
     phase: watch::Sender<Phase>,
     /// The runtime of peers, and how many connections it has.
     peers: Handle,
@@ -107,8 +102,8 @@ impl Server {
     fn new(context: Arc<Context>, peers: Handle) -> Server {
         let builder = Arc::new(connection::builder(&context));
         let front = Arc::new(Front::new(context));
-        let (refusing, of_peers) = (Arc::default(), Arc::default());
-        Server { front, builder, refusing, phase: watch::Sender::new(Phase::Serving), peers, of_peers }
+        let (refusals, of_peers) = (Refusals::new(), Arc::default());
+        Server { front, builder, refusals, phase: watch::Sender::new(Phase::Serving), peers, of_peers }
     }
 
     async fn accept(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
@@ -134,7 +129,10 @@ impl Server {
         let by_address = self.is_peer(from.ip());
         match self.front.context.callers.place(from.ip(), by_address, extra) {
             Some(place) => self.spawn(stream, place, by_address),
-            None => self.refuse(stream),
+            None => {
+                let says = full(self.front.context.setup.tls.as_ref());
+                self.refusals.tell(stream, Sharers::at(Origin::of(from.ip())), says);
+            }
         }
     }
 
@@ -146,7 +144,7 @@ impl Server {
     }
 
     /// `by_address` it seems to be a peer's.
-    fn spawn(&self, stream: TcpStream, place: Place, by_address: bool) {
+    fn spawn(&self, stream: TcpStream, place: ConnectionPlace, by_address: bool) {
         let (front, builder, phase) = (self.front.clone(), self.builder.clone(), self.phase.subscribe());
         let mut served = Served { front, builder, phase, place, clients: None };
         let (peers, of_peers) = (self.peers.clone(), self.of_peers.clone());
@@ -172,16 +170,6 @@ impl Server {
                 drop(seat);
             });
         });
-    }
-
-    fn refuse(&self, stream: TcpStream) {
-        let full = refusal::full(self.front.context.setup.tls.as_ref());
-        if let Some(refusing) = Slot::below(&self.refusing, REFUSALS_MOST) {
-            tokio::spawn(async move {
-                let _ = timeout(REFUSAL_PATIENCE, refusal::write(stream, full)).await;
-                drop(refusing);
-            });
-        }
     }
 
     async fn drain(self) {

@@ -1,11 +1,21 @@
 //! What is said to a connection that is not served.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::driver::Tls;
+use crate::http::request::{Places, Sharers, Shares};
+
+/// Connections that are being told that there are too many. Beyond it they are closed without a word.
+const MOST: usize = 64;
+
+/// What a refused client may take to read why.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The rest is read as problems are everywhere: it must not need the machinery that there is no room for.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -32,6 +42,25 @@ const ALERT: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x50];
 /// What whoever finds no room is told.
 pub fn full(tls: Option<&Tls>) -> &'static [u8] {
     if tls.is_some_and(|tls| !tls.takes_plain) { ALERT } else { FULL }
+}
+
+/// Tells connections for which there is no room why.
+#[derive(Debug)]
+pub struct Refusals(Arc<Places>);
+
+impl Refusals {
+    pub fn new() -> Refusals {
+        Refusals(Places::new("connections that are refused", MOST, Shares::default()))
+    }
+
+    pub fn tell(&self, stream: TcpStream, sharers: Sharers, says: &'static [u8]) {
+        if let Ok(place) = self.0.take(sharers) {
+            tokio::spawn(async move {
+                let _ = timeout(PATIENCE, write(stream, says)).await;
+                drop(place);
+            });
+        }
+    }
 }
 
 /// Closing with unread bytes would reset the connection and take the answer with it: what comes is read and dropped.

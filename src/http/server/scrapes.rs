@@ -1,6 +1,6 @@
 //! A listener for `/metrics` alone, for a network on which nobody is to reach anything else.
 //!
-//! One call a connection, and few connections: whoever reads along has an interval of seconds.
+//! One call a connection, and few connections, of which one address has three quarters: whoever reads along has an interval of seconds.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,14 +14,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::http::request::Context;
+use super::refusal::{Refusals, full};
+use crate::http::request::{Context, Origin, Places, Sharers, Shares};
 use crate::http::routes::metrics::text;
 use crate::metrics::CONTENT_TYPE as PAGE;
 
-/// Some systems that read along, each with a call or two under way. Beyond it they wait to be accepted.
+/// Some systems that read along, each with a call or two under way. Beyond it they are told so, and closed: in a queue, one address
+/// would keep all others waiting.
 const CONNECTIONS_MOST: usize = 16;
 
 /// Without file descriptors accepting fails at once, again and again.
@@ -32,12 +33,16 @@ const CALL_MOST: Duration = Duration::from_secs(10);
 
 /// Serves for as long as it is let.
 pub async fn serve_metrics(listener: TcpListener, context: Arc<Context>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MOST));
+    let places = Places::new("connections for metrics", CONNECTIONS_MOST, Shares::default());
+    let refusals = Refusals::new();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let context = context.clone();
+            Ok((stream, from)) => {
+                let (context, sharers) = (context.clone(), Sharers::at(Origin::of(from.ip())));
+                let Ok(place) = places.take(sharers) else {
+                    refusals.tell(stream, sharers, full(None));
+                    continue;
+                };
                 tokio::spawn(async move {
                     let _ = timeout(CALL_MOST, answer_one(stream, context)).await;
                     drop(place);

@@ -317,13 +317,17 @@ async fn a_line_has_no_number_beyond_all_bounds() {
 async fn there_are_so_many_streams_at_a_node() {
     let node = Node::leader().await;
     let mut open = Vec::new();
-    while node.context.streams.available_permits() > 0 {
+    let is_full = || {
+        let (taken, most) = node.context.streams.in_use();
+        taken == most
+    };
+    while !is_full() {
         open.push(Open::at(&node).await);
     }
     let refused = node.send(request(RUN, &[NDJSON], "")).await;
     assert_eq!(refused.problem(), (429, "too_many_requests".to_string()));
     drop(open);
-    while node.context.streams.available_permits() == 0 {
+    while is_full() {
         tokio::task::yield_now().await;
     }
     assert_eq!(short(&run(&node, &put("a")).await), ["1"]);

@@ -16,6 +16,7 @@ mod reads;
 mod refusals;
 mod serving;
 pub mod setups;
+mod shares;
 mod steering;
 mod streams;
 mod unread;

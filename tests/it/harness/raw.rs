@@ -1,9 +1,10 @@
 //! Bytes to a node and bytes back: for what no HTTP client would send.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::node::Node;
 use super::wait::DEADLINE;
@@ -15,6 +16,17 @@ impl Raw {
     pub async fn connect(node: &Node) -> Raw {
         let stream = TcpStream::connect((node.ip, super::addresses::PORT)).await;
         Raw(stream.expect("a running node takes connections"))
+    }
+
+    /// From this address of the machine.
+    pub async fn connect_from(from: Ipv4Addr, node: &Node) -> Raw {
+        Raw::open(from, (node.ip, super::addresses::PORT).into()).await
+    }
+
+    pub async fn open(from: Ipv4Addr, to: SocketAddr) -> Raw {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((from, 0).into()).expect("the whole of 127.0.0.0/8 is this machine's");
+        Raw(socket.connect(to).await.expect("somebody listens there"))
     }
 
     /// A node that closes early is within its rights.

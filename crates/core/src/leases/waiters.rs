@@ -4,13 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::types::{Text, Time};
-
-/// For one role. When it falls free the dead are sorted out one by one, in the leader's loop.
-const PER_ROLE_MAX: usize = 1000;
-
-/// For all roles: each wait keeps a connection and a request open on some node.
-const ALL_MAX: usize = 10_000;
+use crate::types::{Text, Time, WAITERS_MOST, WAITERS_PER_ROLE_MOST};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiter<T> {
@@ -142,8 +136,8 @@ impl<T> Waiters<T> {
 
     fn full(&self, role: &Text) -> Option<Full> {
         match () {
-            () if self.count(role) >= PER_ROLE_MAX => Some(Full::Role),
-            () if self.waiting() >= ALL_MAX => Some(Full::All),
+            () if self.count(role) >= WAITERS_PER_ROLE_MOST => Some(Full::Role),
+            () if self.waiting() >= WAITERS_MOST => Some(Full::All),
             () => None,
         }
     }
@@ -179,8 +173,8 @@ impl<T> Waiters<T> {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Full::Role => write!(f, "{PER_ROLE_MAX} are waiting for this role already"),
-            Full::All => write!(f, "{ALL_MAX} are waiting for roles already"),
+            Full::Role => write!(f, "{WAITERS_PER_ROLE_MOST} are waiting for this role already"),
+            Full::All => write!(f, "{WAITERS_MOST} are waiting for roles already"),
         }
     }
 }

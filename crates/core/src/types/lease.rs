@@ -7,6 +7,12 @@ use super::{Span, Text};
 /// whoever reads it go by this one bound: no node could go on beyond a record that it does not read.
 pub const LEASES_MOST: usize = 1000;
 
+/// Calls that wait for one role (P41). When it falls free the dead are sorted out one by one, in the leader's loop.
+pub const WAITERS_PER_ROLE_MOST: usize = 1000;
+
+/// Calls that wait for roles, all together: each keeps a connection and a request open on some node.
+pub const WAITERS_MOST: usize = 10_000;
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseName {
     Role(Text),

@@ -15,7 +15,7 @@ mod vector;
 
 pub use epoch::{Epoch, Misspelt};
 pub use ids::{Boot, ClaimId, Incarnation, NodeId, RequestId};
-pub use lease::{LEASES_MOST, Lease, LeaseName};
+pub use lease::{LEASES_MOST, Lease, LeaseName, WAITERS_MOST, WAITERS_PER_ROLE_MOST};
 pub use member::{ClusterId, Member, Members};
 pub use number::{INDEX_MOST, NUMBER_MOST, number};
 pub use position::{Index, Position};

@@ -1,0 +1,341 @@
+//! Places that a caller may keep for long: a plain count for all, and a share of it for each address and for each principal, so that
+//! one of them leaves room for the others.
+//!
+//! ```text
+//!   all ────────────────────────────────────────────┐ 12,000
+//!   one address ────────────────────────┐ address_percent
+//!   one token, the admin token, … ──────┐ three quarters
+//! ```
+//!
+//! A call counts for both of its sharers: an address with many tokens is bounded by the first share, a token with many addresses by the
+//! second. It is a plain count: a semaphore would queue, and a queue of calls that time out one after the other serves nobody.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::auth::Who;
+use crate::http::answer::{Code, Problem};
+use crate::store::TokenId;
+use crate::types::Text;
+
+/// What one principal may have, and one address where no setting says it.
+const PERCENT: usize = 75;
+
+/// Tables that are looked through for such as are not used any more, once there are so many, or twice as many as the last time.
+const LOOKED_THROUGH_AT: usize = 64;
+
+/// Whom a call comes from: an address, or the network of one household where addresses are plenty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Origin(IpAddr);
+
+impl Origin {
+    /// Who has an IPv6 address has 2^64 of them.
+    pub fn of(address: IpAddr) -> Origin {
+        const NETWORK: u128 = !0 << 64;
+        Origin(match address.to_canonical() {
+            IpAddr::V6(address) if !address.is_loopback() => {
+                IpAddr::V6(Ipv6Addr::from(u128::from(address) & NETWORK))
+            }
+            address => address,
+        })
+    }
+
+    pub fn address(self) -> IpAddr {
+        self.0
+    }
+}
+
+/// One that has a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sharer {
+    Address(Origin),
+    Token(TokenId),
+    Admin,
+    /// All callers without a token.
+    NoToken,
+    /// All callers with a token that this node does not know.
+    UnknownToken,
+}
+
+impl Sharer {
+    pub fn of(who: &Who) -> Sharer {
+        match who {
+            Who::Anonymous => Sharer::NoToken,
+            Who::Admin => Sharer::Admin,
+            Who::Token { id, .. } => Sharer::Token(*id),
+            Who::Unknown => Sharer::UnknownToken,
+        }
+    }
+
+    /// As a refusal says whose share is full.
+    fn told(self) -> &'static str {
+        match self {
+            Sharer::Address(_) => ", of one address",
+            Sharer::Token(_) => ", of one token",
+            Sharer::Admin => ", of the admin token",
+            Sharer::NoToken => ", of all callers without a token",
+            Sharer::UnknownToken => ", of all callers with an unknown token",
+        }
+    }
+}
+
+/// Whom one call counts for. None where it is not known: this node's own work, and tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sharers {
+    pub origin: Option<Origin>,
+    pub principal: Option<Sharer>,
+}
+
+impl Sharers {
+    pub fn at(origin: Origin) -> Sharers {
+        Sharers { origin: Some(origin), principal: None }
+    }
+
+    fn each(self) -> impl Iterator<Item = Sharer> {
+        self.origin.map(Sharer::Address).into_iter().chain(self.principal)
+    }
+}
+
+/// How large the shares are.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    pub address_percent: usize,
+    /// Whether callers without a token are one principal. Where there is no admin token, nobody needs a token, and they are everybody.
+    pub no_token_is_one: bool,
+}
+
+impl Default for Shares {
+    fn default() -> Shares {
+        Shares { address_percent: PERCENT, no_token_is_one: false }
+    }
+}
+
+impl Shares {
+    fn of(self, most: usize, sharer: Sharer) -> usize {
+        let percent = match sharer {
+            Sharer::Address(_) => self.address_percent,
+            Sharer::NoToken if !self.no_token_is_one => 100,
+            Sharer::Token(_) | Sharer::Admin | Sharer::NoToken | Sharer::UnknownToken => PERCENT,
+        };
+        // One place cannot be shared.
+        (most * percent / 100).max(1)
+    }
+}
+
+#[derive(Debug)]
+pub struct Places {
+    bound: &'static str,
+    most: usize,
+    shares: Shares,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    /// No count is zero.
+    by_sharer: HashMap<Sharer, usize>,
+}
+
+/// One of them, given back when dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Arc<Places>,
+    sharers: Sharers,
+}
+
+impl Places {
+    /// `bound` is what a refusal calls it.
+    pub fn new(bound: &'static str, most: usize, shares: Shares) -> Arc<Places> {
+        Arc::new(Places { bound, most, shares, taken: Mutex::default() })
+    }
+
+    pub fn take(self: &Arc<Places>, sharers: Sharers) -> Result<Place, Problem> {
+        let mut taken = self.taken();
+        if taken.all >= self.most {
+            return Err(full(self.bound, ""));
+        }
+        for sharer in sharers.each() {
+            let own = taken.by_sharer.get(&sharer).copied().unwrap_or_default();
+            if own >= self.shares.of(self.most, sharer) {
+                return Err(full(self.bound, sharer.told()));
+            }
+        }
+        taken.all += 1;
+        sharers.each().for_each(|sharer| *taken.by_sharer.entry(sharer).or_default() += 1);
+        Ok(Place { places: self.clone(), sharers })
+    }
+
+    /// How many are taken, and how many there are.
+    pub fn in_use(&self) -> (usize, usize) {
+        (self.taken().all, self.most)
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn full(bound: &str, whose: &str) -> Problem {
+    let bound = format!("{bound}{whose}");
+    Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)
+}
+
+impl Place {
+    pub fn sharers(&self) -> Sharers {
+        self.sharers
+    }
+
+    pub fn is_of(&self, places: &Arc<Places>) -> bool {
+        Arc::ptr_eq(&self.places, places)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken();
+        taken.all -= 1;
+        for sharer in self.sharers.each() {
+            if let Some(own) = taken.by_sharer.get_mut(&sharer) {
+                *own -= 1;
+                if *own == 0 {
+                    taken.by_sharer.remove(&sharer);
+                }
+            }
+        }
+    }
+}
+
+/// Places of the same kind for each of many names.
+#[derive(Debug)]
+pub struct PlacesByName {
+    bound: &'static str,
+    most: usize,
+    shares: Shares,
+    known: Mutex<Known>,
+}
+
+/// Names of which a place is taken.
+#[derive(Debug)]
+struct Known {
+    by_name: HashMap<Text, Weak<Places>>,
+    look_through_at: usize,
+}
+
+impl PlacesByName {
+    /// `most` are those of one name.
+    pub fn new(bound: &'static str, most: usize, shares: Shares) -> PlacesByName {
+        let known = Known { by_name: HashMap::new(), look_through_at: LOOKED_THROUGH_AT };
+        PlacesByName { bound, most, shares, known: Mutex::new(known) }
+    }
+
+    pub fn take(&self, name: &Text, sharers: Sharers) -> Result<Place, Problem> {
+        self.of(name).take(sharers)
+    }
+
+    fn of(&self, name: &Text) -> Arc<Places> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = known.by_name.get(name).and_then(Weak::upgrade) {
+            return places;
+        }
+        if known.by_name.len() >= known.look_through_at {
+            known.by_name.retain(|_, places| places.strong_count() > 0);
+            known.look_through_at = LOOKED_THROUGH_AT.max(2 * known.by_name.len());
+        }
+        let places = Places::new(self.bound, self.most, self.shares);
+        known.by_name.insert(name.clone(), Arc::downgrade(&places));
+        places
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARES: Shares = Shares { address_percent: 50, no_token_is_one: true };
+    const ANYBODY: Sharers = Sharers { origin: None, principal: None };
+
+    fn sharers(last: u8, principal: Sharer) -> Sharers {
+        Sharers { principal: Some(principal), ..Sharers::at(Origin::of([10, 0, 0, last].into())) }
+    }
+
+    fn token(id: u64) -> Sharer {
+        Sharer::Token(TokenId(id))
+    }
+
+    fn fill(places: &Arc<Places>, mut next: impl FnMut(u8) -> Sharers) -> Vec<Place> {
+        (0..=255).map_while(|number| places.take(next(number)).ok()).collect()
+    }
+
+    fn refused(places: &Arc<Places>, sharers: Sharers) -> String {
+        format!("{:?}", places.take(sharers).expect_err("it is full"))
+    }
+
+    #[test]
+    fn one_address_and_one_token_leave_room_to_others() {
+        let places = Places::new("chairs", 100, SHARES);
+        let of_address = fill(&places, |number| sharers(1, token(number.into())));
+        assert_eq!(of_address.len(), 50);
+        assert!(refused(&places, sharers(1, token(1))).contains("chairs, of one address"));
+        let others = places.take(sharers(2, token(1)));
+        assert!(others.is_ok(), "another address has room, also with a token that is used there");
+        drop((of_address, others));
+        let of_token = fill(&places, |number| sharers(number, token(1)));
+        assert_eq!(of_token.len(), PERCENT);
+        assert!(refused(&places, sharers(254, token(1))).contains("chairs, of one token"));
+        let others = fill(&places, |number| sharers(number, token(2)));
+        assert_eq!(others.len(), 100 - PERCENT);
+        assert!(refused(&places, sharers(254, token(3))).contains("\"chairs\""), "of all");
+        drop((of_token, others));
+        let taken = places.taken();
+        assert_eq!((taken.all, taken.by_sharer.len()), (0, 0));
+    }
+
+    #[test]
+    fn whoever_needs_no_token_is_not_one() {
+        let shares = Shares { address_percent: 100, no_token_is_one: false };
+        for (shares, most) in [(shares, 100), (Shares { no_token_is_one: true, ..shares }, PERCENT)] {
+            let places = Places::new("chairs", 100, shares);
+            assert_eq!(fill(&places, |_| sharers(1, Sharer::NoToken)).len(), most);
+        }
+    }
+
+    #[test]
+    fn each_principal_has_a_share() {
+        let places = Places::new("chairs", 100, SHARES);
+        let all = [Sharer::Admin, Sharer::NoToken, Sharer::UnknownToken, token(1)];
+        for principal in all {
+            let taken = fill(&places, |number| sharers(number, principal));
+            assert_eq!(taken.len(), PERCENT, "{principal:?}");
+            for other in all.into_iter().filter(|other| *other != principal) {
+                assert!(places.take(sharers(1, other)).is_ok(), "{other:?} beside {principal:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_share_is_never_all_of_several() {
+        for most in 2..2000 {
+            for sharer in [Sharer::Admin, Sharer::Address(Origin::of([10, 0, 0, 1].into()))] {
+                assert!((1..most).contains(&Shares::default().of(most, sharer)), "{most}");
+            }
+        }
+        let one = Places::new("chairs", 1, SHARES);
+        assert!(one.take(sharers(1, token(1))).is_ok());
+    }
+
+    #[test]
+    fn each_name_has_places_and_those_that_nobody_has_are_forgotten() {
+        let names = PlacesByName::new("chairs", 4, SHARES);
+        let take = |name: &str, last| names.take(&name.into(), sharers(last, Sharer::Admin));
+        let kept = [take("a", 1), take("a", 1)];
+        assert!(kept.iter().all(Result::is_ok) && take("a", 1).is_err());
+        assert!(take("a", 2).is_ok() && take("b", 1).is_ok());
+        for number in 0..1000 {
+            assert!(names.take(&format!("{number}").as_str().into(), ANYBODY).is_ok());
+        }
+        assert!(names.known.lock().expect("nobody panics here").by_name.len() <= LOOKED_THROUGH_AT);
+        assert!(take("a", 1).is_err(), "what is used is not forgotten");
+    }
+}

@@ -1,0 +1,174 @@
+//! One address, or one token, takes all of a bound that it gets: the next call of it is refused, and those of others are answered.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::Request;
+use http_body_util::BodyExt;
+use serde_json::Value;
+
+use super::meeting::{Node, free_ports, start_in, temp_dir, wait};
+use super::node::{self, limits};
+use super::request;
+use crate::driver::api::Denied;
+use crate::http::request::{Callers, Class, Context, Origin, Place, Places, Sharer, Sharers};
+use crate::protocol::Mode;
+use crate::store::TokenId;
+
+const ATTACKER: u32 = 0x0a00_0001;
+const OTHER: u32 = 0x0a00_0002;
+
+/// What has a share, and a call that needs a place of it.
+struct Bound {
+    of: fn(&Context, Sharers) -> Option<Held>,
+    line: &'static str,
+    headers: &'static [(&'static str, &'static str)],
+    body: &'static str,
+}
+
+/// Whatever keeps a place.
+type Held = Box<dyn Send>;
+
+fn place(places: &Arc<Places>, sharers: Sharers) -> Option<Held> {
+    places.take(sharers).ok().map(|place: Place| Box::new(place) as Held)
+}
+
+fn seat(context: &Context, class: Class, sharers: Sharers) -> Option<Held> {
+    context.seats.take(class, sharers).ok().map(|seat| Box::new(seat) as Held)
+}
+
+const fn bound(of: fn(&Context, Sharers) -> Option<Held>, line: &'static str, body: &'static str) -> Bound {
+    Bound { of, line, headers: &[], body }
+}
+
+const NDJSON: &[(&str, &str)] = &[("content-type", "application/x-ndjson")];
+const HOLD: &str = "POST /v1/roles/r/hold?instance_id=a";
+const TIE: &str = "POST /v1/roles/r/tie?instance_id=a&token=1&tie=7";
+const ACQUIRE: &str = "POST /v1/roles/r/acquire";
+const WAIT: &str = "{\"instance_id\":\"a\",\"wait_ms\":1}";
+
+const BOUNDS: [Bound; 12] = [
+    bound(|context, by| place(&context.readers, by), "GET /v1/feed", ""),
+    bound(|context, by| place(&context.listeners, by), "GET /v1/channels/a", ""),
+    bound(|context, by| place(&context.holds, by), HOLD, ""),
+    bound(|context, by| place(&context.holds, by), TIE, ""),
+    Bound {
+        of: |context, by| place(&context.streams, by),
+        line: "POST /v1/commands",
+        headers: NDJSON,
+        body: "",
+    },
+    bound(
+        |context, by| context.lines.take(&"r".into(), by).ok().map(|place| Box::new(place) as Held),
+        ACQUIRE,
+        WAIT,
+    ),
+    bound(|context, by| seat(context, Class::Renewals, by), "POST /v1/roles/r/renew", "{}"),
+    bound(|context, by| seat(context, Class::Orders, by), "POST /service_up", ""),
+    bound(|context, by| seat(context, Class::Writes, by), "PUT /v1/docs/a", "1"),
+    bound(|context, by| seat(context, Class::Reads, by), "GET /v1/docs/a?level=local", ""),
+    bound(|context, by| seat(context, Class::Lists, by), "GET /v1/docs?level=local", ""),
+    bound(|context, by| seat(context, Class::Waits, by), ACQUIRE, WAIT),
+];
+
+fn origin(address: u32) -> Origin {
+    Origin::of(IpAddr::from(Ipv4Addr::from(address)))
+}
+
+/// A call as it comes from there.
+fn from(address: u32, mut request: Request<Body>) -> Request<Body> {
+    let place = Callers::new(&limits()).place(IpAddr::from(Ipv4Addr::from(address)), false, 0);
+    request.extensions_mut().insert(place.expect("there is room").caller.clone());
+    request
+}
+
+/// The status of an answer, and the bound that a refusal names. The body of a stream is not waited for.
+async fn told(node: &Node, bound: &Bound, address: u32, token: &str) -> (u16, String) {
+    let bearer = format!("Bearer {token}");
+    let mut headers = bound.headers.to_vec();
+    if !token.is_empty() {
+        headers.push(("authorization", &bearer));
+    }
+    let response = node.front.answer(from(address, request(bound.line, &headers, bound.body))).await;
+    let status = response.status().as_u16();
+    if status != 429 {
+        return (status, String::new());
+    }
+    let bytes = response.into_body().collect().await.expect("a problem is at hand").to_bytes();
+    let problem: Value = serde_json::from_slice(&bytes).expect("JSON");
+    (status, problem["bound"].as_str().unwrap_or_default().to_string())
+}
+
+async fn token(node: &Node, name: &str) -> (TokenId, String) {
+    let body = format!("{{\"name\":\"{name}\",\"grants\":[\"read,write,watch *\",\"order\"]}}");
+    let made = node.call("POST /v1/tokens", &body).await.json();
+    let text = |member: &str| made[member].as_str().expect("it is made").to_string();
+    (text("id").parse().expect("an id"), text("token"))
+}
+
+/// Takes places until there are no more for it.
+fn fill(context: &Context, bound: &Bound, mut by: impl FnMut(u32) -> Sharers) -> Vec<Held> {
+    (0..).map_while(|number| (bound.of)(context, by(number))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_or_one_token_leaves_room_to_others() {
+    let dir = temp_dir();
+    let node = start_in(Mode::Safe, 1, &free_ports(1), &dir).await;
+    node.put("a").await;
+    let ((id, mine), (_, another)) = (token(&node, "mine").await, token(&node, "another").await);
+    let context = node.front.context.clone();
+    for bound in &BOUNDS {
+        let line = bound.line;
+        let taken = fill(&context, bound, |_| Sharers::at(origin(ATTACKER)));
+        let (status, whose) = told(&node, bound, ATTACKER, &mine).await;
+        assert!(status == 429 && whose.ends_with(", of one address"), "{line}: {status} {whose}");
+        let (status, whose) = told(&node, bound, OTHER, &mine).await;
+        assert_ne!(status, 429, "{line}: {whose}, of another address");
+        drop(taken);
+
+        let by_token = |number| Sharers { principal: Some(Sharer::Token(id)), ..Sharers::at(origin(number)) };
+        let taken = fill(&context, bound, by_token);
+        let (status, whose) = told(&node, bound, OTHER, &mine).await;
+        assert!(status == 429 && whose.ends_with(", of one token"), "{line}: {status} {whose}");
+        for other in [another.as_str(), ""] {
+            let (status, whose) = told(&node, bound, OTHER, other).await;
+            assert_ne!(status, 429, "{line}: {whose}, of another principal {other:?}");
+        }
+        drop(taken);
+    }
+    node.end().await;
+    std::fs::remove_dir_all(dir).expect("it is there");
+}
+
+/// Those that wait while nobody leads: one address that fills its share is told at once that nobody does, and others wait as ever.
+#[tokio::test]
+async fn one_address_leaves_room_to_wait_for_a_leader() {
+    let node = node::Node::leader().await;
+    let _taken: Vec<Place> =
+        std::iter::from_fn(|| node.context.waiting.take(Sharers::at(origin(ATTACKER))).ok()).collect();
+    let put = |address| node.send(from(address, request("PUT /v1/docs/a", &[], "1")));
+    node.deny([Denied::NoLeader]).await;
+    assert_eq!(put(ATTACKER).await.problem(), (503, "no_leader".to_string()));
+    node.deny([Denied::NoLeader]).await;
+    assert_eq!(put(OTHER).await.status.as_u16(), 201, "by the time that it looks again, there is a leader");
+}
+
+/// What a node asks the others on a caller's behalf counts for the caller's address: whoever fills the share of that node's own address
+/// silences nobody who calls there.
+#[tokio::test]
+async fn a_message_through_another_node_counts_for_its_sender() {
+    let mut nodes = node::Node::several(2, node::Options::default()).await;
+    let _serving = nodes[0].serve();
+    let by_nodes = Sharers::at(Origin::of(IpAddr::from(Ipv4Addr::LOCALHOST)));
+    let _taken =
+        fill(&nodes[0].context, &bound(|context, by| seat(context, Class::Writes, by), "", ""), |_| by_nodes);
+    let _listener = nodes[0].context.handle.channels().listen("a").expect("the node goes on");
+    let publish = async || {
+        let call = from(OTHER, request("POST /v1/channels/a", &[], "1"));
+        nodes[1].send(call).await.text == "{\"delivered\":1}"
+    };
+    // A busy machine may leave a node no time to answer another one.
+    wait(publish).await;
+}
