@@ -390,10 +390,18 @@ async fn orders_and_refusals_are_told_of() {
     let (id, token) = create(&cluster, 1, &["read docs"], None).await;
     problem(&put(&cluster, 1, &token).await, 403, "forbidden");
     problem(&put(&cluster, 1, "a guess").await, 401, "unauthorized");
+    // What only a handler finds out: a command's grant, and a lease's secret.
+    let command = Call::command("PutDoc", json!({"key": "app/a", "value": 1}));
+    problem(&cluster.answer(1, by(command, &token)).await, 403, "forbidden");
+    let claim = |secret: &str| json!({"instance_id": "i", "secret": secret, "ttl_ms": 600_000});
+    let acquire = |secret| by(Call::post("/v1/roles/r/acquire").json(&claim(secret)), ADMIN);
+    cluster.answer(1, acquire("only the holder knows")).await.expect(200);
+    problem(&cluster.answer(1, acquire("somebody else guesses")).await, 403, "forbidden");
     revoke(&cluster, 1, &id).await;
-    let lines = wait_for("six lines", async || {
-        let lines = audited(&cluster, 1, &[&token, "a guess"]);
-        (lines.len() >= 6).then_some(lines)
+    let lines = wait_for("eight lines", async || {
+        let secrets = [&token, "a guess", "only the holder knows", "somebody else guesses"];
+        let lines = audited(&cluster, 1, &secrets);
+        (lines.len() >= 8).then_some(lines)
     })
     .await;
     let said = |number: usize| {
@@ -414,10 +422,16 @@ async fn orders_and_refusals_are_told_of() {
     assert_eq!(said(2), (json!("PUT"), json!("/v1/docs/app/a"), json!(403), who));
     assert_eq!(said(3), (json!("PUT"), json!("/v1/docs/app/a"), json!(401), json!("unknown")));
     assert_eq!(lines[3]["outcome"]["code"], "unauthorized");
-    assert_eq!(said(4), (json!("DELETE"), revoked.clone(), Value::Null, json!("admin")));
-    assert_eq!(said(5), (json!("DELETE"), revoked, json!(200), json!("admin")));
-    let stages: Vec<_> = lines[..6].iter().map(|line| &line["stage"]).collect();
-    assert_eq!(stages, ["asked", "answered", "answered", "answered", "asked", "answered"]);
+    assert_eq!(
+        said(4),
+        (json!("POST"), json!("/v1/commands"), json!(403), json!({"token": id, "name": "test"}))
+    );
+    assert_eq!(said(5), (json!("POST"), json!("/v1/roles/r/acquire"), json!(403), json!("admin")));
+    assert_eq!(said(6), (json!("DELETE"), revoked.clone(), Value::Null, json!("admin")));
+    assert_eq!(said(7), (json!("DELETE"), revoked, json!(200), json!("admin")));
+    let stages: Vec<_> = lines[..8].iter().map(|line| &line["stage"]).collect();
+    let orders = ["asked", "answered"];
+    assert_eq!(stages, [&orders[..], &["answered"; 4], &orders].concat());
 }
 
 /// The lines of a node's audit log, which has no credential in it.

@@ -29,7 +29,7 @@ use tokio::time::{Duration, Instant, sleep, timeout};
 
 use crate::driver::api::{Denied, Level};
 use crate::http::answer::stream::Format;
-use crate::http::answer::{self, INDEX, Problem, unauthorized};
+use crate::http::answer::{self, Code, INDEX, Problem, unauthorized};
 use crate::http::dispatch;
 use crate::http::request::needs::{Asked, Need};
 use crate::http::request::{
@@ -101,6 +101,12 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
         Who::Token { id, .. } if waits => while_it_is_good(&context, answered, *id).await,
         _ => answered.await,
     };
+    // What only the handler knows: the grants for what a command names, and the secret of a lease.
+    let is_refused =
+        response.extensions().get().is_some_and(|problem: &Problem| problem.code() == Code::Forbidden);
+    if is_refused && !is_order && context.denied.add(origin, Instant::now()) {
+        judge(&who);
+    }
     match &who {
         Who::Token { id, .. } => until_it_ends(&context, response, *id),
         Who::Anonymous | Who::Admin | Who::Unknown => response,
