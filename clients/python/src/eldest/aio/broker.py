@@ -115,6 +115,11 @@ class Broker(Emitter):
             self._keeper.drop()
         return self._keeper.held and self._keeper.token == token
 
+    def refused(self, token: int | None) -> None:
+        """A write in this broker's name was refused: whoever leads now has another token. A lease under a later one goes on."""
+        if token is not None and self._keeper.token == token:
+            self._keeper.drop()
+
     async def stop(self) -> None:
         """Gives the role back at once; raises what kept it from that for a second: then the role lapses by its ttl."""
         self._stops += 1
