@@ -237,6 +237,21 @@ class StatesOfBrokers(ClusterCase):
         self.assertEqual(await self.second.update(lambda jobs: [*jobs, 4]), [1, 4])
         self.assertEqual(((await self.first.read())[0], self.b.is_leader), ([1, 4], True))
 
+    async def test_who_was_refused_while_it_renews_hears_of_it_and_is_kept_anew(self) -> None:
+        heard = Heard(self.a, ["leader_lost"])
+        self.cluster.fail("hang", "POST", "/renew")
+        self.a._keeper.renew_now()
+        await self.seen("POST", "/renew")
+        with self.assertRaises(RoleNotHeld):
+            await self.first.swap([1, 2], self.known)
+        await self.b.stop()
+        self.assertEqual(await self.a.try_elect(), ElectionResult("elected"))
+        await heard.until_heard("leader_lost")
+        # The new lease has a connection of its own, and goes on.
+        await self.seen("POST", f"token={self.a.token}&")
+        await self.first.swap([1, 2], self.known)
+        self.assertEqual((self.a.is_leader, heard.names), (True, ["leader_lost"]))
+
     async def test_who_leads_anew_meanwhile_keeps_that_lead(self) -> None:
         put = self.one.put
 
