@@ -20,6 +20,9 @@ const (
 
 	typeJSON  = "application/json"
 	typeLines = "application/x-ndjson"
+
+	// What whoever holds something shows, so that nobody else speaks for it.
+	secretHeader = "Eldest-Secret"
 )
 
 // spec is a call as the rest of the library asks for it.
@@ -35,7 +38,7 @@ type spec struct {
 	// keyed: a write that happens once, under this key or one that is drawn.
 	keyed bool
 	key   string
-	// shown: the client's secret goes along.
+	// shown: the client's secret goes along, unless the header has another one.
 	shown bool
 	// once: an attempt that is lost is not made again.
 	once bool
@@ -72,14 +75,14 @@ func (t *transport) prepare(s spec) (*prepared, error) {
 	if s.wait > 0 {
 		p.client = t.waits
 	}
+	if s.shown {
+		p.header.Set(secretHeader, t.secret)
+	}
 	for name, value := range s.header {
 		p.header.Set(name, value)
 	}
 	if t.token != "" {
 		p.header.Set("Authorization", "Bearer "+t.token)
-	}
-	if s.shown {
-		p.header.Set("Eldest-Secret", t.secret)
 	}
 	if s.keyed {
 		p.key = s.key

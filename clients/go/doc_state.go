@@ -48,13 +48,14 @@ func (d *Doc[T]) copyOf(value T) (T, error) {
 	return copied, err
 }
 
-// Put writes over the revision that was read; over none, only if there is no document. Else ErrConflict.
-func (d *Doc[T]) Put(ctx context.Context, value T, rev string) (string, error) {
+// Put writes over the revision that was read; over none, only if there is no document. Else ErrConflict. With IfRole it is written in the
+// name of a role: what one leader at a time writes is safe from one that was replaced and does not know it yet.
+func (d *Doc[T]) Put(ctx context.Context, value T, rev string, options ...WriteOption) (string, error) {
 	condition := IfAbsent()
 	if rev != "" {
 		condition = IfRev(rev)
 	}
-	written, err := d.docs.Put(ctx, d.key, value, condition)
+	written, err := d.docs.Put(ctx, d.key, value, append([]WriteOption{condition}, options...)...)
 	return written.Rev, err
 }
 
@@ -63,7 +64,7 @@ var ErrKeep = errors.New("nothing is to be written")
 
 // Update writes what change makes of the value, and reads and calls it again where another writer came first: 16 times at most, then it is
 // ErrConflict. It returns what stands there then. After ErrIndeterminate the change is there or not: read before you make it once more.
-func (d *Doc[T]) Update(ctx context.Context, change func(T) (T, error)) (T, error) {
+func (d *Doc[T]) Update(ctx context.Context, change func(T) (T, error), options ...WriteOption) (T, error) {
 	pauses := &backoff{least: 5 * time.Millisecond, most: 200 * time.Millisecond}
 	for tries := 1; ; tries++ {
 		value, rev, err := d.Get(ctx)
@@ -78,7 +79,7 @@ func (d *Doc[T]) Update(ctx context.Context, change func(T) (T, error)) (T, erro
 		if err != nil {
 			return value, err
 		}
-		_, err = d.Put(ctx, next, rev)
+		_, err = d.Put(ctx, next, rev, options...)
 		if err == nil || !errors.Is(err, ErrConflict) || tries == triesMost {
 			return next, err
 		}
@@ -87,6 +88,6 @@ func (d *Doc[T]) Update(ctx context.Context, change func(T) (T, error)) (T, erro
 }
 
 // Delete deletes the document under that revision.
-func (d *Doc[T]) Delete(ctx context.Context, rev string) error {
-	return d.docs.Delete(ctx, d.key, IfRev(rev))
+func (d *Doc[T]) Delete(ctx context.Context, rev string, options ...WriteOption) error {
+	return d.docs.Delete(ctx, d.key, append([]WriteOption{IfRev(rev)}, options...)...)
 }

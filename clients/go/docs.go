@@ -60,6 +60,23 @@ func IfAbsent() WriteOption {
 	}
 }
 
+// IfRole: only while the role is held under this token; else ErrRoleNotHeld. So whoever was replaced, and does not know it yet, changes
+// nothing, whichever revision it has read. It goes along with IfRev or IfAbsent.
+func IfRole(role string, token uint64) WriteOption {
+	return func(w *write) error {
+		if w.method == http.MethodPost {
+			return errors.New("eldest: only a Put or a Delete is made in the name of a role")
+		}
+		// An election's, say, that does not lead any more.
+		if token == 0 {
+			return fmt.Errorf("eldest: %s: no token: %w", role, ErrRoleNotHeld)
+		}
+		name, err := segment(role, "role")
+		w.header["If-Role"] = name + "; token=" + strconv.FormatUint(token, 10)
+		return err
+	}
+}
+
 // EndsAfter: the document ends when nobody has written or renewed it for so long: 1 s to 24 h.
 func EndsAfter(ttl time.Duration) WriteOption {
 	return func(w *write) error {
@@ -73,6 +90,7 @@ func EndsWithRole(role string, token uint64) WriteOption {
 	return func(w *write) error {
 		w.query.Set("with", "role/"+role)
 		w.query.Set("token", strconv.FormatUint(token, 10))
+		w.shown = true
 		return nil
 	}
 }
@@ -81,7 +99,16 @@ func EndsWithRole(role string, token uint64) WriteOption {
 func EndsWithProcess(id string) WriteOption {
 	return func(w *write) error {
 		w.query.Set("with", "process/"+id)
+		w.shown = true
 		return nil
+	}
+}
+
+// LeaseSecret is that of the lease which the document ends with, where another client was granted it. For its own each client shows its own.
+func LeaseSecret(secret string) WriteOption {
+	return func(w *write) error {
+		w.header[secretHeader] = secret
+		return visible("secret", secret)
 	}
 }
 

@@ -61,6 +61,68 @@ func TestWhatADocumentEndsWithIsAskedFor(t *testing.T) {
 	equal(t, left, time.Minute)
 }
 
+func TestWhoWasReplacedWritesNothing(t *testing.T) {
+	cluster, client := fakeOf(t, 2)
+	role := "jobs/é; 1"
+	lock, err := client.Lock(ctx, role, LockOptions{HeldBy: LeaseAlone})
+	must(t, err)
+	inItsName := IfRole(role, lock.Token())
+	state := DocOf(client, "state", []int{})
+	add := func(n int) func([]int) ([]int, error) {
+		return func(all []int) ([]int, error) { return append(all, n), nil }
+	}
+	_, err = state.Update(ctx, add(1), inItsName)
+	must(t, err)
+	equal(t, cluster.asked("/state")[1].header.Get("If-Role"), "jobs%2F%C3%A9%3B%201; token=1")
+	_, rev, err := state.Get(ctx)
+	must(t, err)
+	latter, err := client.Roles.Elect(ctx, role, Asked{InstanceID: "b"})
+	must(t, err)
+	equal(t, lock.Held(), true)
+	asked := len(cluster.asked("/state"))
+	_, err = state.Put(ctx, []int{2}, rev, inItsName)
+	var problem *Problem
+	equal(t, errors.Is(err, ErrRoleNotHeld) && errors.As(err, &problem) && !problem.Retryable, true)
+	equal(t, errors.Is(state.Delete(ctx, rev, inItsName), ErrRoleNotHeld), true)
+	_, err = state.Update(ctx, add(3), inItsName)
+	equal(t, errors.Is(err, ErrRoleNotHeld), true)
+	// Each of the writes was made once, and the update has read before.
+	equal(t, len(cluster.asked("/state"))-asked, 4)
+	all, err := state.Update(ctx, add(4), IfRole(role, latter.Token))
+	must(t, err)
+	equal(t, all, []int{1, 4})
+	// Nothing is sent in nobody's name, and nothing is renewed in anybody's.
+	asked = len(cluster.asked("/state"))
+	equal(t, errors.Is(client.Docs.Delete(ctx, "state", IfRole(role, 0)), ErrRoleNotHeld), true)
+	equal(t, client.Docs.Delete(ctx, "state", IfRole("", 1)) != nil, true)
+	_, err = client.Docs.Renew(ctx, "state", inItsName)
+	equal(t, err != nil, true)
+	equal(t, len(cluster.asked("/state")), asked)
+	must(t, client.Docs.Delete(ctx, "state", IfRole(role, latter.Token)))
+}
+
+func TestWhoEndsADocumentWithALeaseShowsItsSecret(t *testing.T) {
+	cluster, client := fakeOf(t, 1)
+	grant, err := client.Roles.Acquire(ctx, "r", Asked{InstanceID: "a"})
+	must(t, err)
+	for _, options := range [][]WriteOption{
+		{EndsWithRole("r", grant.Token)},
+		{EndsWithProcess("p")},
+		{LeaseSecret("its own"), EndsWithProcess("p")},
+		{EndsAfter(time.Minute)},
+	} {
+		_, err = client.Docs.Put(ctx, "k", 1, options...)
+		must(t, err)
+	}
+	var shown []string
+	for _, call := range cluster.asked("") {
+		shown = append(shown, call.header.Get("Eldest-Secret"))
+	}
+	own := shown[0]
+	equal(t, own != "", true)
+	equal(t, shown, []string{own, own, own, "its own", ""})
+}
+
 func TestAllOfAPrefixPageByPage(t *testing.T) {
 	_, client := fakeOf(t, 1)
 	for _, key := range []string{"p/1", "p/2", "p/3", "p/4", "p/5", "q"} {

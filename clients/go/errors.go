@@ -18,6 +18,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict: the document has another revision than the one that the write depends on.
 	ErrConflict = errors.New("the document was changed by another")
+	// ErrRoleNotHeld: the write was to be made in the name of a role, whose token this is not, or no longer. Nothing was written, and nothing
+	// will be.
+	ErrRoleNotHeld = errors.New("the role is not held under that token")
 	// ErrHeld: another instance holds the role.
 	ErrHeld = errors.New("the role is held by another")
 	// ErrLeaseLost: this token is not the holder's any more.
@@ -38,6 +41,7 @@ var (
 var byCode = map[string]error{
 	"not_found":           ErrNotFound,
 	"precondition_failed": ErrConflict,
+	"role_not_held":       ErrRoleNotHeld,
 	"role_held":           ErrHeld,
 	"lease_lost":          ErrLeaseLost,
 	"feed_compacted":      ErrCompacted,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sort"
 	"strconv"
 	"strings"
@@ -126,6 +127,9 @@ func (s *fakeState) doc(c call) reply {
 		}
 		return reply{200, string(found.Value), map[string]string{"Etag": `"` + found.Rev + `"`}}
 	}
+	if role := s.former(c.header.Get("If-Role")); role != "" {
+		return problemReply(412, "role_not_held", map[string]any{"role": role})
+	}
 	if wanted := c.header.Get("If-Match"); wanted != "" && wanted != `"`+found.Rev+`"` || c.header.Get("If-None-Match") != "" && there {
 		return problemReply(412, "precondition_failed", map[string]any{"current_rev": found.Rev})
 	}
@@ -137,6 +141,19 @@ func (s *fakeState) doc(c call) reply {
 	rev := s.tell(map[string]any{"kind": "change", "table": "doc", "key": name, "op": "put", "value": json.RawMessage(c.body)})
 	s.docs[name] = Document{Key: name, Value: c.body, Rev: rev}
 	return ok(map[string]any{"key": name, "rev": rev, "created": !there})
+}
+
+// former is the role that a write names under a token that is not, or no longer, its own.
+func (s *fakeState) former(line string) string {
+	if line == "" {
+		return ""
+	}
+	escaped, token, _ := strings.Cut(line, "; token=")
+	name, _ := url.PathUnescape(escaped)
+	if role := s.roles[name]; role != nil && role.holder != "" && strconv.Itoa(role.token) == token {
+		return ""
+	}
+	return name
 }
 
 func (s *fakeState) docPage(c call) reply {

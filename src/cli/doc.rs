@@ -26,8 +26,11 @@ Example:
   eldest doc put app/config @config.json
   eldest doc put sessions/7 '\"ann\"' --ttl 30s
   eldest doc renew sessions/7
+  eldest doc put queue '[]' --if-role broker --role-token 1767323045000000
   eldest doc list --prefix app/
-  eldest doc delete app/config")]
+  eldest doc delete app/config
+
+With --if-role, whoever was replaced while it stood still changes nothing.")]
 pub struct Args {
     #[command(subcommand)]
     order: Order,
@@ -56,6 +59,8 @@ enum Order {
         #[arg(long)]
         if_absent: bool,
         #[command(flatten)]
+        holder: Holder,
+        #[command(flatten)]
         ends: Ends,
         #[command(flatten)]
         output: Output,
@@ -77,6 +82,8 @@ enum Order {
         #[arg(long)]
         if_rev: Option<String>,
         #[command(flatten)]
+        holder: Holder,
+        #[command(flatten)]
         output: Output,
         #[command(flatten)]
         target: Target,
@@ -93,6 +100,27 @@ enum Order {
     },
 }
 
+/// In whose name it is written.
+#[derive(Debug, Default, clap::Args)]
+struct Holder {
+    /// Only while this role is held, under that token
+    #[arg(long, value_name = "ROLE", requires = "role_token")]
+    if_role: Option<String>,
+    /// As `role acquire` printed it
+    #[arg(long, value_name = "TOKEN", requires = "if_role")]
+    role_token: Option<u64>,
+}
+
+impl Holder {
+    /// As members of a payload, each with its comma before it.
+    fn members(&self) -> String {
+        let mut out = String::new();
+        out.extend(self.if_role.as_ref().map(|role| format!(",\"if_role\":{}", json!(role))));
+        out.extend(self.role_token.map(|token| format!(",\"role_token\":{token}")));
+        out
+    }
+}
+
 /// When it ends by itself.
 #[derive(Debug, Default, clap::Args)]
 struct Ends {
@@ -105,6 +133,9 @@ struct Ends {
     /// The token of that lease: of a role it is needed
     #[arg(long, requires = "with")]
     lease_token: Option<u64>,
+    /// What that lease was granted under, if anything; better given by the environment, which `ps` does not show
+    #[arg(long, env = "ELDEST_LEASE_SECRET", hide_env_values = true)]
+    secret: Option<String>,
 }
 
 impl Ends {
@@ -114,6 +145,9 @@ impl Ends {
         out.extend(self.ttl.map(|ttl| format!(",\"ttl_ms\":{}", ttl.as_millis())));
         out.extend(self.with.as_ref().map(|with| format!(",\"with\":{}", json!(with))));
         out.extend(self.lease_token.map(|token| format!(",\"token\":{token}")));
+        // The environment may have one for other documents.
+        let secret = self.secret.as_ref().filter(|_| self.with.is_some());
+        out.extend(secret.map(|secret| format!(",\"secret\":{}", json!(secret))));
         out
     }
 }
@@ -122,22 +156,19 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     match &args.order {
         Order::Get { key, rev: false, target } => get(target, key).await,
         Order::Get { key, rev: true, target } => get_with_rev(target, key).await,
-        Order::Put { key, value, if_rev, if_absent, ends, output, target } => {
-            let done = put(target, key, value, if_rev.as_deref(), *if_absent, ends).await?;
+        Order::Put { key, value, if_rev, if_absent, holder, ends, output, target } => {
+            let members = holder.members() + &ends.members();
+            let done = put(target, key, value, if_rev.as_deref(), *if_absent, &members).await?;
             output.show(&done, Value::to_string)
         }
         Order::Renew { key, output, target } => {
             let path = format!("/v1/docs/{}?renew", encoded(key));
             output.show(&target.ask(&Request::new(Method::POST, path)).await?, Value::to_string)
         }
-        Order::Delete { key, if_rev, output, target } => {
-            let mut payload = json!({ "key": key });
-            if let Some(rev) = if_rev {
-                payload["if_rev"] = json!(rev);
-            }
-            let body = json!({"storage_cmd": "DeleteDoc", "payload": payload});
-            let done = target.ask(&Request::post("/v1/commands", &body)).await?;
-            output.show(&done["result"], Value::to_string)
+        Order::Delete { key, if_rev, holder, output, target } => {
+            let body = delete_body(key, if_rev.as_deref(), holder);
+            let request = Request::new(Method::POST, "/v1/commands").body(body);
+            output.show(&target.ask(&request).await?["result"], Value::to_string)
         }
         Order::List { prefix, output, target } => {
             output.texts(&all(target, "/v1/docs", &[("prefix", prefix.as_deref())]).await?, table)
@@ -171,10 +202,10 @@ async fn put(
     value: &str,
     if_rev: Option<&str>,
     if_absent: bool,
-    ends: &Ends,
+    members: &str,
 ) -> Result<Value, Failure> {
     let value = value_of(value)?;
-    let body = body(key, &value, if_rev, if_absent, ends);
+    let body = put_body(key, &value, if_rev, if_absent, members);
     let request = Request::new(Method::POST, "/v1/commands").body(body);
     Ok(target.ask(&request).await?["result"].take())
 }
@@ -205,13 +236,18 @@ fn not_json(text: &str, from: Option<&str>, error: &serde_json::Error) -> String
     }
 }
 
-fn body(key: &str, value: &str, if_rev: Option<&str>, if_absent: bool, ends: &Ends) -> String {
+fn put_body(key: &str, value: &str, if_rev: Option<&str>, if_absent: bool, members: &str) -> String {
     let mut condition = String::new();
     condition.extend(if_rev.map(|rev| format!(",\"if_rev\":{}", json!(rev))));
     condition.push_str(if if_absent { ",\"if_absent\":true" } else { "" });
-    condition.push_str(&ends.members());
-    let payload = format!("{{\"key\":{},\"value\":{value}{condition}}}", json!(key));
+    let payload = format!("{{\"key\":{},\"value\":{value}{condition}{members}}}", json!(key));
     format!("{{\"storage_cmd\":\"PutDoc\",\"payload\":{payload}}}")
+}
+
+fn delete_body(key: &str, if_rev: Option<&str>, holder: &Holder) -> String {
+    let condition = if_rev.map(|rev| format!(",\"if_rev\":{}", json!(rev))).unwrap_or_default();
+    let payload = format!("{{\"key\":{}{condition}{}}}", json!(key), holder.members());
+    format!("{{\"storage_cmd\":\"DeleteDoc\",\"payload\":{payload}}}")
 }
 
 fn row(item: &RawValue) -> Option<DocumentRow> {
@@ -240,15 +276,26 @@ mod tests {
 
     #[test]
     fn a_value_is_sent_as_it_was_typed() {
-        let none = &Ends::default();
-        let sent = body("a\"b", "1.50", None, false, none);
+        let sent = put_body("a\"b", "1.50", None, false, "");
         assert_eq!(sent, r#"{"storage_cmd":"PutDoc","payload":{"key":"a\"b","value":1.50}}"#);
-        assert!(body("k", "1", Some("7.1@12"), false, none).ends_with(",\"if_rev\":\"7.1@12\"}}"));
-        assert!(body("k", "1", None, true, none).ends_with(",\"if_absent\":true}}"));
-        let ends =
-            Ends { ttl: Some(Duration::from_secs(30)), with: Some("role/x".into()), lease_token: Some(7) };
-        let sent = body("k", "1", None, false, &ends);
-        assert!(sent.ends_with(",\"ttl_ms\":30000,\"with\":\"role/x\",\"token\":7}}"), "{sent}");
+        assert!(put_body("k", "1", Some("7.1@12"), false, "").ends_with(",\"if_rev\":\"7.1@12\"}}"));
+        assert!(
+            put_body("k", "1", None, true, ",\"ttl_ms\":1").ends_with(",\"if_absent\":true,\"ttl_ms\":1}}")
+        );
+        let mut ends = Ends {
+            ttl: Some(Duration::from_secs(30)),
+            with: Some("role/x".into()),
+            lease_token: Some(7),
+            secret: Some("s\"".into()),
+        };
+        let all = ",\"ttl_ms\":30000,\"with\":\"role/x\",\"token\":7,\"secret\":\"s\\\"\"";
+        assert_eq!(ends.members(), all);
+        (ends.with, ends.lease_token) = (None, None);
+        assert_eq!(ends.members(), ",\"ttl_ms\":30000");
+        let holder = Holder { if_role: Some("a\"b".into()), role_token: Some(7) };
+        let sent = delete_body("k", Some("12"), &holder);
+        let payload = r#"{"key":"k","if_rev":"12","if_role":"a\"b","role_token":7}"#;
+        assert_eq!(sent, format!("{{\"storage_cmd\":\"DeleteDoc\",\"payload\":{payload}}}"));
     }
 
     #[test]

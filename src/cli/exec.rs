@@ -26,7 +26,7 @@ use serde_json::json;
 use super::client::{DEFAULT_URLS, TlsArgs};
 use super::exit::Failure;
 use super::span::span;
-use crate::client::{Client, HeldBy, Lock, LockGuard};
+use crate::client::{Client, HeldBy, Lock, LockGuard, random_id};
 use end::ExecEnd;
 use give_up::GiveUp;
 use group::Group;
@@ -39,7 +39,7 @@ Example:
   eldest exec --role worker --wait --ttl 10s --nodes http://10.0.0.1:9000,http://10.0.0.2:9000 -- ./worker
   eldest exec --role migration --timeout 5m -- sh -c 'migrate --fence $ELDEST_TOKEN'
 
-The command finds ELDEST_TOKEN, ELDEST_ROLE and ELDEST_INSTANCE_ID in its environment. Pass the token to whatever it writes
+The command finds ELDEST_TOKEN, ELDEST_ROLE, ELDEST_INSTANCE_ID and ELDEST_LEASE_SECRET in its environment. Pass the token to whatever it writes
 to: a smaller one than was seen before comes from a holder of the past. Signals go to the command and all its children, all
 but SIGKILL, SIGSTOP, SIGPIPE, faults and realtime signals; while waiting for the role they give the place up. A command that
 outlives this program is killed with it; its stdin is empty if it would be a terminal.
@@ -135,7 +135,8 @@ async fn hold_and_run(args: &Args) -> ExecEnd {
         Ok(token) => token,
         Err(error) => return ExecEnd::Failed { why: format!("the token's file cannot be read: {error}") },
     };
-    let lock = match lock(args, token) {
+    let secret = random_id();
+    let lock = match lock(args, token, &secret) {
         Ok(lock) => lock,
         Err(error) => return ExecEnd::of_asking(error),
     };
@@ -148,13 +149,13 @@ async fn hold_and_run(args: &Args) -> ExecEnd {
         guard = obtained(args, lock.clone()) => guard,
     };
     match guard {
-        Ok(guard) => run_with(guard, &args.command, &mut signals).await,
+        Ok(guard) => run_with(guard, &secret, &args.command, &mut signals).await,
         Err(error) => ExecEnd::of_asking(error),
     }
 }
 
-fn lock(args: &Args, token: Option<String>) -> Result<Lock, crate::client::Error> {
-    let builder = Client::builder(args.nodes.clone()).tls(args.tls.files());
+fn lock(args: &Args, token: Option<String>, secret: &str) -> Result<Lock, crate::client::Error> {
+    let builder = Client::builder(args.nodes.clone()).tls(args.tls.files()).secret(secret);
     let client = token.iter().fold(builder, |builder, token| builder.token(token.trim())).build()?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
     let about = json!({"command": name, "pid": std::process::id()});
@@ -174,8 +175,8 @@ async fn obtained(args: &Args, lock: Lock) -> Result<LockGuard, crate::client::E
     }
 }
 
-async fn run_with(guard: LockGuard, command: &[OsString], signals: &mut Signals) -> ExecEnd {
-    let mut group = match Group::start(command, &guard) {
+async fn run_with(guard: LockGuard, secret: &str, command: &[OsString], signals: &mut Signals) -> ExecEnd {
+    let mut group = match Group::start(command, &guard, secret) {
         Ok(group) => group,
         Err(error) => {
             GiveUp::release(guard).await;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use eldest::client::{
-    Backend, Broker, BrokerTried, Client, ELECTION_WAIT, Election, Error, FeedOptions, Heard, If, Level,
-    Lock, Registry, RegistryEvent, RegistryEvents, StateDoc, leader_only,
+    Acquire, Backend, Broker, BrokerTried, Client, ELECTION_WAIT, Election, Error, FeedOptions, Heard, If,
+    Level, Lock, Registry, RegistryEvent, RegistryEvents, StateDoc, Until, With, leader_only,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -193,6 +193,65 @@ async fn brokers_take_turns_over_one_state() {
         matches!(second.try_elect().await.expect("asked"), BrokerTried::Elected { .. }).then_some(())
     })
     .await;
+}
+
+/// Its heart stands still, as that of a process that was stopped: nobody has told it anything.
+#[tokio::test]
+async fn a_broker_that_was_replaced_and_believes_that_it_leads_changes_no_state() {
+    let cluster = Cluster::of(3).await;
+    let still = |address: &str| {
+        Broker::new(client(&cluster), "queue/é", address).ttl(3_600 * S).heartbeat_every(1_700 * S)
+    };
+    let (mut first, mut second) = (still("0.0.0.0:8080"), still("0.0.0.0:8081"));
+    let state: StateDoc<Vec<u64>> = StateDoc::new(client(&cluster), "queue");
+    let push = |job: u64| move |jobs: Option<Vec<u64>>| Some([jobs.unwrap_or_default(), vec![job]].concat());
+    first.try_elect().await.expect("asked");
+    first.update(&state, push(1)).await.expect("written");
+    let next = Acquire {
+        role: "queue/é".to_string(),
+        instance_id: second.id().to_string(),
+        ttl: 3_600 * S,
+        priority: 0,
+        address: None,
+        metadata: None,
+        wait: Duration::ZERO,
+    };
+    client(&cluster).elect(&next).await.expect("an order");
+    assert!(first.is_leader());
+    let refused = first.update(&state, push(2)).await;
+    assert!(matches!(refused, Err(Error::RoleNotHeld { role }) if role == "queue/é"));
+    first.lost().await;
+    assert!(!first.is_leader());
+    second.try_elect().await.expect("asked");
+    assert_eq!(second.update(&state, push(3)).await.expect("written"), Some(vec![1, 3]));
+    first.stop().await.expect("it has nothing");
+}
+
+#[tokio::test]
+async fn who_holds_a_lease_binds_documents_to_it() {
+    let cluster = Cluster::of(3).await;
+    let (holder, other) = (client(&cluster), client(&cluster));
+    let lock = Lock::new(holder.clone(), "r").try_acquire().await.expect("asked").expect("free");
+    let with_role = Until { with: Some(With::Role { name: "r", token: lock.token() }), ..Until::default() };
+    holder.put_doc_until("role", &1, If::Always, with_role).await.expect("its own lease");
+    let registry = Registry::builder(holder.clone(), "x").register().await.expect("registered");
+    let with_process = Until { with: Some(With::Process { id: registry.id() }), ..Until::default() };
+    holder.put_doc_until("process", &1, If::Always, with_process).await.expect("its own process");
+    for until in [with_role, with_process, Until { secret: Some("guessed"), ..with_role }] {
+        let refused = other.put_doc_until("other", &1, If::Always, until).await;
+        assert!(matches!(refused, Err(Error::Problem(problem)) if problem.code == "forbidden"));
+    }
+    let urls = cluster.ids().map(|id| cluster.node(id).url());
+    let named = Client::builder(urls).secret("s").build().expect("a client");
+    let guarded = Lock::new(named, "s").try_acquire().await.expect("asked").expect("free");
+    let with_other = Until {
+        with: Some(With::Role { name: "s", token: guarded.token() }),
+        secret: Some("s"),
+        ..Until::default()
+    };
+    other.put_doc_until("other", &1, If::Always, with_other).await.expect("it knows the secret");
+    lock.release().await.expect("given back");
+    assert_eq!(holder.get_doc::<Value>("role", Level::Linear).await.expect("asked"), None);
 }
 
 #[tokio::test]

@@ -146,6 +146,22 @@ async fn what_it_ends_with_when_nobody_is_there() {
     assert!(said.contains("127.0.0.1:1"), "{said}");
 }
 
+/// The lease was granted under a secret, which the command is told.
+#[tokio::test]
+async fn a_command_writes_in_the_name_of_its_role_and_binds_documents_to_it() {
+    let cluster = Cluster::of(1).await;
+    let place = Place::of(&cluster);
+    let put = format!("{} doc put --url {}", env!("CARGO_BIN_EXE_eldest"), place.nodes);
+    let script = format!(
+        "{put} kept 1 --if-role $ELDEST_ROLE --role-token $ELDEST_TOKEN &&
+         {put} bound 2 --with role/$ELDEST_ROLE --lease-token $ELDEST_TOKEN &&
+         {put} kept 3 --if-role $ELDEST_ROLE --role-token $ELDEST_TOKEN"
+    );
+    assert_eq!(place.start(&[], &script).code().await, 0);
+    assert_eq!(cluster.answer(1, Call::get("/v1/docs/kept")).await.expect(200).json(), json!(3));
+    cluster.answer(1, Call::get("/v1/docs/bound")).await.expect(404);
+}
+
 #[tokio::test]
 async fn a_command_runs_with_its_token_and_the_role_is_given_back() {
     let cluster = Cluster::of(3).await;

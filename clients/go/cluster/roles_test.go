@@ -235,3 +235,26 @@ func TestALockWhoseContextEndsWhileItWaitsIsNobodys(t *testing.T) {
 	last := lock(t, client(t, 2), role, eldest.LockOptions{Wait: 30 * time.Second})
 	equal(t, last.Held(), true)
 }
+
+func TestWhoWasReplacedAndBelievesThatItLeadsChangesNoState(t *testing.T) {
+	role := unique("replaced")
+	// It renews once in half an hour: as one that stands still does.
+	still := eldest.LockOptions{TTL: time.Hour, RenewEvery: 30 * time.Minute, HeldBy: eldest.LeaseAlone}
+	first := lock(t, client(t, 0), role, still)
+	state := eldest.DocOf(client(t, 0), unique("state"), []int{})
+	add := func(n int) func([]int) ([]int, error) {
+		return func(all []int) ([]int, error) { return append(all, n), nil }
+	}
+	_, err := state.Update(ctx, add(1), eldest.IfRole(role, first.Token()))
+	must(t, err)
+	_, rev, err := state.Get(ctx)
+	must(t, err)
+	second, err := client(t, 1).Roles.Elect(ctx, role, eldest.Asked{InstanceID: "b", TTL: time.Hour})
+	must(t, err)
+	equal(t, first.Held(), true)
+	_, err = state.Put(ctx, []int{2}, rev, eldest.IfRole(role, first.Token()))
+	equal(t, errors.Is(err, eldest.ErrRoleNotHeld), true)
+	all, err := state.Update(ctx, add(3), eldest.IfRole(role, second.Token))
+	must(t, err)
+	equal(t, all, []int{1, 3})
+}

@@ -116,6 +116,11 @@ export class Broker extends Emitter {
     else lease.lost.addEventListener('abort', over, { once: true });
   }
 
+  /** A write in this broker's name was refused: whoever leads now has another token. A lease under a later one goes on. */
+  refused(token, error) {
+    if (this.#lease?.token === token) this.#lease.end(error);
+  }
+
   /** Asks the cluster whether this broker still leads. False, too, where no node answers before the lease is over. */
   async checkLeadership() {
     const lease = this.#lease;

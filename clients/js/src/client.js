@@ -2,7 +2,7 @@
 
 import { Broker } from './broker.js';
 import { bulk } from './bulk.js';
-import { BadAnswer } from './errors.js';
+import { BadAnswer, RoleNotHeld } from './errors.js';
 import { Election } from './election.js';
 import { Feed, Listener } from './feed.js';
 import { LockGuard } from './lock.js';
@@ -109,6 +109,16 @@ function known(rev) {
   if (rev === null) throw new TypeError('ifRev is null: there is no revision to depend on');
 }
 
+/** In whose name a document is written, as a header says it. What has lost its role, such as an election, has no token any more. */
+function holder(ifRole) {
+  if (ifRole === undefined) return undefined;
+  const { role, token } = ifRole;
+  const name = segment(role, 'role');
+  if (token === null) throw new RoleNotHeld(412, { code: 'role_not_held', detail: `${role} is not held here any more`, role });
+  if (!Number.isSafeInteger(token) || token < 0) throw new TypeError('a document is written in the name of a {role, token}');
+  return `${name}; token=${token}`;
+}
+
 /** What a document ends with, as it is asked for. */
 function tether(lease) {
   if (lease === undefined) return {};
@@ -138,14 +148,17 @@ class Docs {
   /**
    * `{key, rev, created}`. `ifRev`: only if that is its revision; `ifAbsent`: only if there is none. Else `PreconditionFailed`. It stays until
    * somebody deletes it, unless it is told to end: when nobody has written or renewed it for `ttlMs`, or `with` the lease of `{role, token}`
-   * or `{process}`. Each write says so anew.
+   * or `{process}`, which may have the `secret` of another client's. Each write says so anew. `ifRole`: only while that `{role, token}` holds,
+   * else `RoleNotHeld`; a lock, an election or a broker is one.
    */
   put(key, value, { ifRev, ifAbsent, ttlMs, with: lease, ...options } = {}) {
     if (value === undefined) throw new TypeError('undefined is no JSON; write null, or delete');
     known(ifRev);
-    const headers = { 'if-match': quoted(ifRev), 'if-none-match': ifAbsent ? '*' : undefined };
+    const headers = { 'if-match': quoted(ifRev), 'if-none-match': ifAbsent ? '*' : undefined, 'eldest-secret': lease?.secret };
     const query = { ttl_ms: ttlMs, ...tether(lease) };
-    return this.#write('PUT', key, { body: value, headers, query }, options);
+    // Of a lease of its own this client alone knows the secret.
+    const shown = lease !== undefined && lease.secret === undefined;
+    return this.#write('PUT', key, { body: value, headers, query, shown }, options);
   }
 
   /** How long a document with a ttl lives now, in milliseconds; `NotFound` where it has ended. */
@@ -161,8 +174,9 @@ class Docs {
     return this.#write('DELETE', key, { headers: { 'if-match': quoted(ifRev) } }, options);
   }
 
-  async #write(method, key, spec, { idempotencyKey, deadlineMs, signal }) {
-    const whole = { method, path: `/v1/docs/${segment(key, 'key')}`, keyed: true, idempotencyKey, deadlineMs, signal, ...spec };
+  async #write(method, key, spec, { ifRole, idempotencyKey, deadlineMs, signal }) {
+    const headers = { ...spec.headers, 'if-role': holder(ifRole) };
+    const whole = { ...spec, method, path: `/v1/docs/${segment(key, 'key')}`, headers, keyed: true, idempotencyKey, deadlineMs, signal };
     return object((await this.#transport.call(whole)).body, 'document');
   }
 

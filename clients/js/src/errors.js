@@ -46,6 +46,13 @@ export class PreconditionFailed extends Problem {
   }
 }
 
+/** A write was to be made in the name of a role, and its token is not, or no longer, the role's: nothing was written, and nothing will be. */
+export class RoleNotHeld extends Problem {
+  get role() {
+    return this.members.role ?? null;
+  }
+}
+
 export class FeedCompacted extends Problem {
   /** The oldest id that this node can go on from. */
   get oldest() {
@@ -86,6 +93,7 @@ export class RoleHeld extends Problem {
 const CLASSES = {
   not_found: NotFound,
   precondition_failed: PreconditionFailed,
+  role_not_held: RoleNotHeld,
   feed_compacted: FeedCompacted,
   lease_lost: LeaseLost,
   role_held: RoleHeld,

@@ -13,6 +13,7 @@ export {
   PreconditionFailed,
   Problem,
   RoleHeld,
+  RoleNotHeld,
   Unavailable,
 } from './errors.js';
 export { LockGuard } from './lock.js';

@@ -1,16 +1,19 @@
 // A document that many may write: changed by compare-and-swap alone, so that no change is lost.
 
 import { Backoff, rest, systemClock } from './clock.js';
-import { NotFound, PreconditionFailed } from './errors.js';
+import { NotFound, PreconditionFailed, RoleNotHeld } from './errors.js';
 
 /** Each try that fails means that another writer's went through: so many in a row is a crowd that needs another design. */
 const TRIES_MOST = 16;
 
 export class StateDoc {
   #client;
+  #broker;
 
-  constructor(client, key, { initial = null, triesMost = TRIES_MOST } = {}) {
+  /** With a `broker`, every write is made in its name: one that was replaced, and does not know it yet, changes nothing. */
+  constructor(client, key, { initial = null, triesMost = TRIES_MOST, broker } = {}) {
     this.#client = client;
+    this.#broker = broker;
     this.key = key;
     this.initial = initial;
     this.triesMost = triesMost;
@@ -29,15 +32,24 @@ export class StateDoc {
 
   /** Writes it only if there is none; `PreconditionFailed` otherwise. */
   async create(value = this.initial) {
-    const { rev } = await this.#client.docs.put(this.key, value, { ifAbsent: true });
-    return { value, rev };
+    return this.#write(value, { ifAbsent: true });
   }
 
   /** Writes over the revision that was read; over null, only if there is none. */
   async swap(value, rev) {
-    const condition = rev === null ? { ifAbsent: true } : { ifRev: rev };
-    const written = await this.#client.docs.put(this.key, value, condition);
-    return { value, rev: written.rev };
+    return this.#write(value, rev === null ? { ifAbsent: true } : { ifRev: rev });
+  }
+
+  async #write(value, condition) {
+    const broker = this.#broker;
+    const ifRole = broker && { role: broker.role, token: broker.token };
+    try {
+      const { rev } = await this.#client.docs.put(this.key, value, { ...condition, ifRole });
+      return { value, rev };
+    } catch (error) {
+      if (ifRole && error instanceof RoleNotHeld) broker.refused(ifRole.token, error);
+      throw error;
+    }
   }
 
   /**

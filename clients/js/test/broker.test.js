@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Broker, EldestError, Indeterminate, PreconditionFailed } from '../src/index.js';
+import { Broker, EldestError, Indeterminate, PreconditionFailed, RoleNotHeld } from '../src/index.js';
 import { ManualClock, MemoryBackend } from '../src/memory.js';
-import { event, fake } from './help.js';
+import { event, fake, recorded } from './help.js';
 
 function two() {
   const clock = new ManualClock();
@@ -172,4 +172,48 @@ test('StateDoc: nothing is written where the change is undefined; tries are boun
   });
   await assert.rejects(meddled, PreconditionFailed);
   assert.equal(calls, 3);
+});
+
+/** Two brokers and their state. The first one was stopped while the second was elected, and has heard nothing of it. */
+async function replaced(t) {
+  const { cluster, client } = await fake(t);
+  const [a, b] = ['a:1', 'b:1'].map((address) => client.broker({ role: 'jobs/é', address, heartbeatEveryMs: 3_000, ttlMs: 10_000 }));
+  t.after(() => Promise.all([a.stop(), b.stop()].map((stopping) => stopping.catch(() => {}))));
+  const [first, second] = [a, b].map((broker) => client.stateDoc('queue', { initial: [], broker }));
+  await a.tryElect();
+  const known = await first.update((jobs) => [...jobs, 1]);
+  cluster.state.roles.expire(a.role);
+  await b.tryElect();
+  assert.deepEqual([a.isLeader, b.isLeader], [true, true]);
+  return { cluster, a, b, first, second, known };
+}
+
+test('StateDoc: a broker that was replaced changes nothing, hears that it has lost, and writes no more', async (t) => {
+  const { cluster, a, b, first, second, known } = await replaced(t);
+  const heard = recorded(a, ['leader_lost']);
+  const refused = await first.swap([1, 2], known.rev).catch((error) => error);
+  assert.ok(refused instanceof RoleNotHeld);
+  assert.deepEqual([refused.role, refused.retryable, heard, a.isLeader, a.token], ['jobs/é', false, [['leader_lost']], false, null]);
+  const puts = () => cluster.calls.filter(({ method }) => method === 'PUT').length;
+  assert.equal(puts(), 2, 'one of them was refused, and not made again');
+  for (const write of [() => first.update((jobs) => [...jobs, 3]), () => first.swap([], known.rev), () => first.create([])]) {
+    await assert.rejects(write, RoleNotHeld);
+  }
+  assert.equal(puts(), 2);
+  assert.deepEqual((await second.update((jobs) => [...jobs, 4])).value, [1, 4]);
+  assert.deepEqual([(await first.read()).value, b.isLeader], [[1, 4], true]);
+});
+
+test('StateDoc: a broker that leads anew meanwhile keeps that lead', async (t) => {
+  const { cluster, a, b, first, known } = await replaced(t);
+  cluster.fault = async ({ method }) => {
+    if (method !== 'PUT') return;
+    cluster.fault = () => undefined;
+    await a.checkLeadership();
+    await b.stop();
+    await a.tryElect();
+  };
+  await assert.rejects(first.swap([1, 2], known.rev), RoleNotHeld);
+  assert.equal(a.isLeader, true);
+  assert.deepEqual((await first.swap([1, 2], known.rev)).value, [1, 2]);
 });

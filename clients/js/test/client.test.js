@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Indeterminate, PreconditionFailed, RoleHeld, LeaseLost, Unavailable } from '../src/index.js';
+import { Indeterminate, PreconditionFailed, RoleHeld, RoleNotHeld, LeaseLost, Unavailable } from '../src/index.js';
 import { systemClock } from '../src/clock.js';
 import { fake, until } from './help.js';
 
@@ -23,6 +23,42 @@ test('documents: null is a value; a condition on nothing is refused', async (t) 
   assert.throws(() => client.docs.put('n', 1, { ifRev: null }), TypeError);
   assert.throws(() => client.docs.put('n', undefined), TypeError);
   await assert.rejects(async () => client.docs.put('..', 1), TypeError);
+});
+
+test('documents: written and deleted in the name of a role', async (t) => {
+  const { cluster, client } = await fake(t);
+  const lock = await client.lock('jobs/é; 1');
+  await client.docs.put('k', 1, { ifRole: lock });
+  assert.equal(cluster.calls.at(-1).headers['if-role'], `jobs%2F%C3%A9%3B%201; token=${lock.token}`);
+  const former = { role: lock.role, token: lock.token - 1 };
+  await assert.rejects(client.docs.put('k', 2, { ifRole: former }), RoleNotHeld);
+  await assert.rejects(client.docs.delete('k', { ifRole: former }), RoleNotHeld);
+  assert.equal((await client.docs.get('k')).value, 1);
+  await client.docs.delete('k', { ifRole: lock });
+  const asked = cluster.calls.length;
+  // One that has lost its role says so itself, and what names none would be written by anybody.
+  await assert.rejects(client.docs.put('k', 1, { ifRole: { role: 'r', token: null } }), RoleNotHeld);
+  for (const ifRole of [{ role: 'r' }, { role: 'r', token: '7' }, { token: 7 }]) {
+    await assert.rejects(client.docs.put('k', 1, { ifRole }), TypeError);
+  }
+  assert.equal(cluster.calls.length, asked);
+  await lock.release();
+});
+
+test('documents: one that ends with a lease shows the secret of that lease', async (t) => {
+  const { cluster, client } = await fake(t);
+  const shown = () => cluster.calls.at(-1).headers['eldest-secret'];
+  const { token } = await client.roles.acquire('r', { instanceId: 'a' });
+  const own = shown();
+  await client.docs.put('k', 1, { with: { role: 'r', token } });
+  assert.deepEqual([shown(), typeof own], [own, 'string']);
+  await client.registry().register();
+  await client.docs.put('k', 1, { with: { process: 'p' } });
+  assert.equal(shown(), own);
+  await client.docs.put('k', 1, { with: { process: 'p', secret: 'its own' } });
+  assert.equal(shown(), 'its own');
+  await client.docs.put('k', 1);
+  assert.equal(shown(), undefined);
 });
 
 test('documents: all of a prefix, over pages', async (t) => {

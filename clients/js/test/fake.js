@@ -159,6 +159,8 @@ async function docs({ state, method, name, headers, body, query }) {
   if (method === 'GET') {
     return found ? { status: 200, body: found.value, headers: { etag: `"${found.rev}"` } } : problem(404, 'not_found');
   }
+  const former = await formerHolder(state.roles, headers['if-role']);
+  if (former) return problem(412, 'role_not_held', { role: former });
   const current_rev = found?.rev ?? null;
   if (headers['if-none-match'] && found) return problem(412, 'precondition_failed', { current_rev });
   if (headers['if-match'] && headers['if-match'] !== `"${current_rev}"`) return problem(412, 'precondition_failed', { current_rev });
@@ -168,6 +170,14 @@ async function docs({ state, method, name, headers, body, query }) {
   if (method === 'PUT') state.docs.set(name, { value: body, rev });
   else state.docs.delete(name);
   return { status: found ? 200 : 201, body: { key: name, rev, created: !found } };
+}
+
+/** The role that a write names under a token that is not, or no longer, its own. */
+async function formerHolder(roles, line) {
+  if (line === undefined) return null;
+  const [, name, token] = /^(.*); token=(\d+)$/.exec(line);
+  const role = decodeURIComponent(name);
+  return (await roles.get(role)).token === Number(token) ? null : role;
 }
 
 function page(all, by, query) {

@@ -107,14 +107,27 @@ export interface Written {
 /** When a document ends by itself. */
 export interface Ending {
   ttlMs?: number;
-  with?: { role: string; token: number } | { process: string };
+  /** `secret`: of a lease that another client was granted; of its own this client shows it by itself. */
+  with?: { role: string; token: number; secret?: string } | { process: string; secret?: string };
+}
+
+/** A grant of a role: a lock, an election and a broker are one. Without a token it is over. */
+export interface Holder {
+  readonly role: string;
+  readonly token: number | null;
+}
+
+export interface DocWriteOptions extends WriteOptions {
+  ifRev?: string;
+  /** Only while the role is held under that token; else `RoleNotHeld`. */
+  ifRole?: Holder;
 }
 
 export interface Docs {
   get<T = Json>(key: string, options?: { level?: Level; signal?: AbortSignal }): Promise<Doc<T>>;
-  put(key: string, value: unknown, options?: WriteOptions & Ending & { ifRev?: string; ifAbsent?: boolean }): Promise<Written>;
+  put(key: string, value: unknown, options?: DocWriteOptions & Ending & { ifAbsent?: boolean }): Promise<Written>;
   renew(key: string, options?: CallOptions & { ifRev?: string }): Promise<number>;
-  delete(key: string, options?: WriteOptions & { ifRev?: string }): Promise<{ key: string }>;
+  delete(key: string, options?: DocWriteOptions): Promise<{ key: string }>;
   list<T = Json>(options?: PageOptions & { signal?: AbortSignal }): Promise<Page<Doc<T>>>;
   all<T = Json>(options?: { prefix?: string; level?: Level; signal?: AbortSignal }): AsyncIterableIterator<Doc<T>>;
 }
@@ -508,6 +521,8 @@ export declare class Broker extends Emitter<BrokerEvents> {
   readonly token: number | null;
   tryElect(): Promise<ElectionResult>;
   checkLeadership(): Promise<boolean>;
+  /** For writes in this broker's name that a program makes by itself: the token that was refused. */
+  refused(token: number | null, error: Error): void;
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -516,6 +531,8 @@ export interface StateDocOptions<T> {
   initial?: T;
   /** 16. */
   triesMost?: number;
+  /** Every write is made in its name, and it has lost the lead where one is refused. */
+  broker?: Broker;
 }
 
 export interface State<T> {
@@ -605,6 +622,10 @@ export declare class NotFound extends Problem {}
 
 export declare class PreconditionFailed extends Problem {
   get currentRev(): string | null;
+}
+
+export declare class RoleNotHeld extends Problem {
+  get role(): string | null;
 }
 
 export declare class FeedCompacted extends Problem {

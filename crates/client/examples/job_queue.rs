@@ -1,5 +1,5 @@
 //! A job queue in one document, and two brokers of which one writes at a time. The first dies in the middle; the second
-//! goes on, and no job is lost or done under an old token.
+//! goes on, and no job is lost or done by one that was replaced.
 //!
 //! ```sh
 //! cargo run --release -- dev
@@ -22,11 +22,10 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 const JOBS: u64 = 20;
 
-/// The document. The token of whoever wrote last is in it, so that one who led before cannot write any more.
+/// The document. Each broker writes it in its own name: one who led before cannot write any more.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Queue {
     broker: String,
-    token: u64,
     waiting: Vec<u64>,
     done: Vec<u64>,
 }
@@ -37,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = Client::new(nodes.split(','))?;
     let queue: StateDoc<Queue> = StateDoc::new(client.clone(), "example/queue");
     let filled = Queue { waiting: (1..=JOBS).collect(), ..Queue::default() };
-    queue.update(|before| Some(Queue { token: before.unwrap_or_default().token, ..filled.clone() })).await?;
+    queue.update(|_| Some(filled.clone())).await?;
 
     let first = tokio::spawn(serve(client.clone(), queue.clone(), "0.0.0.0:8080"));
     let second = tokio::spawn(serve(client.clone(), queue.clone(), "0.0.0.0:8081"));
@@ -80,20 +79,18 @@ async fn serve(client: Client, queue: StateDoc<Queue>, address: &'static str) {
                 continue;
             }
         }
-        if let Some(token) = broker.token() {
-            match queue.update(|queue| next_job(queue, address, token)).await {
-                Ok(_) => sleep(TRY_AGAIN / 10).await,
-                Err(error) => eprintln!("broker {address}: {error}"),
-            }
+        match broker.update(&queue, |queue| next_job(queue, address)).await {
+            Ok(_) => sleep(TRY_AGAIN / 10).await,
+            Err(error) => eprintln!("broker {address}: {error}"),
         }
     }
 }
 
-/// One job done; nothing if there is none, or a newer broker has written.
-fn next_job(queue: Option<Queue>, address: &str, token: u64) -> Option<Queue> {
-    let mut queue = queue.filter(|queue| queue.token <= token && !queue.waiting.is_empty())?;
+/// One job done; nothing if there is none.
+fn next_job(queue: Option<Queue>, address: &str) -> Option<Queue> {
+    let mut queue = queue.filter(|queue| !queue.waiting.is_empty())?;
     let job = queue.waiting.remove(0);
     queue.done.push(job);
-    (queue.broker, queue.token) = (address.to_string(), token);
+    queue.broker = address.to_string();
     Some(queue)
 }

@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::backend::{Backend, Grant, Outcome};
+use super::documents::Holder;
 use super::error::Error;
 use super::holder::Leader;
 use super::http::Client;
 use super::lock::LockGuard;
 use super::random;
 use super::seat::{LEAVE_MOST, Seat, not_left};
+use super::state_doc::StateDoc;
 use super::ties::HeldBy;
 
 /// A broker that is not heard of for as long may be replaced.
@@ -147,6 +151,26 @@ impl<B: Backend> Broker<B> {
         Ok(self.is_leader())
     }
 
+    /// [`StateDoc::update`] in this broker's name.
+    ///
+    /// One that was replaced, and does not know it yet, changes nothing: it is told [`Error::RoleNotHeld`], and leads no more. One that
+    /// does not lead is told the same, and sends nothing.
+    pub async fn update<T: Serialize + DeserializeOwned>(
+        &self,
+        state: &StateDoc<T>,
+        change: impl FnMut(Option<T>) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let role = &self.seat.role;
+        let Some(guard) = self.guard.as_ref().filter(|guard| guard.is_held()) else {
+            return Err(Error::RoleNotHeld { role: role.clone() });
+        };
+        let changed = state.changed(Some(Holder { role, token: guard.token() }), change).await;
+        if matches!(changed, Err(Error::RoleNotHeld { .. })) {
+            guard.end();
+        }
+        changed
+    }
+
     /// By the clock, without asking anybody.
     pub fn is_leader(&self) -> bool {
         self.token().is_some()
@@ -168,7 +192,10 @@ impl<B: Backend> Broker<B> {
     pub async fn stop(&mut self) -> Result<(), Error> {
         let leaving = async {
             match self.guard.take() {
-                Some(guard) => guard.release().await,
+                Some(guard) => match guard.release().await {
+                    Err(error) if error.is_lease_lost() => Ok(()),
+                    left => left,
+                },
                 None if self.perhaps_held => self.seat.leave().await,
                 None => Ok(()),
             }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::Error;
-use super::http::{Answer, Call, Client, Page, query, segment};
+use super::http::{Answer, Call, Client, Page, SECRET, query, segment};
 
 /// What a write is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,34 @@ pub enum If<'a> {
     Rev(&'a str),
 }
 
+/// A grant of a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder<'a> {
+    pub role: &'a str,
+    pub token: u64,
+}
+
+/// An [`If`], and perhaps in whose name the write is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct When<'a> {
+    pub condition: If<'a>,
+    pub holder: Option<Holder<'a>>,
+}
+
+impl<'a> If<'a> {
+    /// Besides, that the role is held under this token; else [`Error::RoleNotHeld`]. So whoever was replaced, and does not know it yet,
+    /// changes nothing, whichever revision it has read.
+    pub fn held(self, role: &'a str, token: u64) -> When<'a> {
+        When { condition: self, holder: Some(Holder { role, token }) }
+    }
+}
+
+impl<'a> From<If<'a>> for When<'a> {
+    fn from(condition: If<'a>) -> When<'a> {
+        When { condition, holder: None }
+    }
+}
+
 /// When a document ends by itself. Each write says it anew: one that does not makes it stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Until<'a> {
@@ -30,6 +58,8 @@ pub struct Until<'a> {
     pub ttl: Option<Duration>,
     /// This lease ends, in the same record.
     pub with: Option<With<'a>>,
+    /// Of that lease, where another client was granted it. For its own each client shows its own.
+    pub secret: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +141,12 @@ impl Client {
     }
 
     /// The new revision.
-    pub async fn put_doc(&self, key: &str, value: &impl Serialize, when: If<'_>) -> Result<String, Error> {
+    pub async fn put_doc(
+        &self,
+        key: &str,
+        value: &impl Serialize,
+        when: impl Into<When<'_>>,
+    ) -> Result<String, Error> {
         let call = self.doc_write(Method::PUT, key, when)?.json(value)?;
         let answer = self.send(&call).await?;
         rev(&answer)
@@ -122,11 +157,16 @@ impl Client {
         &self,
         key: &str,
         value: &impl Serialize,
-        when: If<'_>,
+        when: impl Into<When<'_>>,
         until: Until<'_>,
     ) -> Result<String, Error> {
         let mut call = self.doc_write(Method::PUT, key, when)?.json(value)?;
         call.path.push_str(&until.query());
+        call = match until {
+            Until { with: None, .. } => call,
+            Until { secret: Some(secret), .. } => call.header(SECRET, secret.to_string()),
+            _ => self.shows_secret(call),
+        };
         rev(&self.send(&call).await?)
     }
 
@@ -137,7 +177,7 @@ impl Client {
         Ok(Duration::from_millis(expires_in_ms))
     }
 
-    pub async fn delete_doc(&self, key: &str, when: If<'_>) -> Result<(), Error> {
+    pub async fn delete_doc(&self, key: &str, when: impl Into<When<'_>>) -> Result<(), Error> {
         self.send(&self.doc_write(Method::DELETE, key, when)?).await.map(drop)
     }
 
@@ -147,9 +187,13 @@ impl Client {
         self.send(&Call::get(format!("/v1/docs{}", query(asked)))).await?.json()
     }
 
-    fn doc_write(&self, method: Method, key: &str, when: If<'_>) -> Result<Call, Error> {
-        let call = Call::write(method, format!("/v1/docs/{}", segment("key", key)?));
-        Ok(match when {
+    fn doc_write<'a>(&self, method: Method, key: &str, when: impl Into<When<'a>>) -> Result<Call, Error> {
+        let When { condition, holder } = when.into();
+        let mut call = Call::write(method, format!("/v1/docs/{}", segment("key", key)?));
+        if let Some(Holder { role, token }) = holder {
+            call = call.header("if-role", format!("{}; token={token}", segment("role", role)?));
+        }
+        Ok(match condition {
             If::Always => call,
             If::Absent => call.header("if-none-match", "*".to_string()),
             If::Present => call.header("if-match", "*".to_string()),

@@ -45,6 +45,10 @@ pub enum Error {
     PreconditionFailed {
         current_rev: Option<String>,
     },
+    /// The write was to be made in the name of this role, and its token is not, or no longer, the role's: nothing was written.
+    RoleNotHeld {
+        role: String,
+    },
     /// What follows that event is not kept any more; read anew what you mirror.
     FeedCompacted {
         oldest: Option<String>,
@@ -97,6 +101,7 @@ impl From<Problem> for Error {
             },
             "not_found" => Error::NotFound(Box::new(problem)),
             "precondition_failed" => Error::PreconditionFailed { current_rev: text("current_rev") },
+            "role_not_held" => Error::RoleNotHeld { role: text("role").unwrap_or_default() },
             "feed_compacted" => Error::FeedCompacted { oldest: text("oldest") },
             _ => Error::Problem(Box::new(problem)),
         }
@@ -138,6 +143,7 @@ impl fmt::Display for Error {
                 write!(f, "the document has revision {rev}")
             }
             Error::PreconditionFailed { current_rev: None } => write!(f, "there is no such document"),
+            Error::RoleNotHeld { role } => write!(f, "role {role:?} is not held under that token"),
             Error::FeedCompacted { .. } => write!(f, "the feed does not go back that far any more"),
             Error::Strange { url, why } => write!(f, "{url} does not answer like a node of Eldest: {why}"),
             Error::Contended { key, tries } => {
@@ -172,6 +178,8 @@ mod tests {
         assert!(matches!(error(lost), Error::LeaseLost { leader: None, token: None, .. }));
         let stale = json!({"code": "precondition_failed", "current_rev": "12"});
         assert!(matches!(error(stale), Error::PreconditionFailed { current_rev: Some(rev) } if rev == "12"));
+        let former = json!({"code": "role_not_held", "role": "r"});
+        assert!(matches!(error(former), Error::RoleNotHeld { role } if role == "r"));
         let gone = json!({"code": "feed_compacted", "oldest": "9"});
         assert!(matches!(error(gone), Error::FeedCompacted { oldest: Some(oldest) } if oldest == "9"));
         let other = error(json!({"code": "disk_full", "status": 503, "detail": "full"}));

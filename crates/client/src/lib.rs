@@ -29,7 +29,8 @@
 //!   ([`DocumentRow`]), an event comes without it ([`FeedEvent::unreadable`]), metadata are a string of it ([`lenient`]).
 //!
 //! Two processes may believe at one time all the same if one is stopped between looking at the clock and acting. Whoever must not
-//! let that happen passes the token along, and lets the resource refuse one that is smaller than it has seen.
+//! let that happen passes the token along, and lets the resource refuse one that is smaller than it has seen. Documents refuse it by
+//! themselves: [`If::held`], [`Broker::update`].
 
 mod backend;
 mod broker;
@@ -69,7 +70,7 @@ pub use bulk::Applied;
 pub use call_error::CallError;
 pub use channels::{Heard, Subscription};
 pub use clock::{Clock, Moment};
-pub use documents::{Document, DocumentRow, If, Level, Until, With};
+pub use documents::{Document, DocumentRow, Holder, If, Level, Until, When, With};
 pub use election::{ELECTION_WAIT, Election, ElectionBuilder, ElectionEvent, ElectionEvents, Role, Status};
 pub use error::Error;
 pub use feed::{Feed, FeedEvent, FeedOptions};

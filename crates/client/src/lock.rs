@@ -217,11 +217,16 @@ impl<B: Backend> LockGuard<B> {
         self.seat.backend.renew(&hold).await.map(drop)
     }
 
+    /// From now on it is not believed, nor renewed.
+    pub(super) fn end(&self) {
+        self.renewing.abort();
+        self.belief.end();
+    }
+
     /// Gives the role back at once; [`Error::LeaseLost`] if it was lost before.
     pub async fn release(self) -> Result<(), Error> {
         // Nobody may act on it from here on, whatever becomes of the call.
-        self.renewing.abort();
-        self.belief.end();
+        self.end();
         self.seat.backend.release(&self.seat.hold(self.token)).await
     }
 }
@@ -229,7 +234,6 @@ impl<B: Backend> LockGuard<B> {
 /// Without a release the role is free once the connection that it is held by is closed, or lapses after its ttl.
 impl<B: Backend> Drop for LockGuard<B> {
     fn drop(&mut self) {
-        self.renewing.abort();
-        self.belief.end();
+        self.end();
     }
 }

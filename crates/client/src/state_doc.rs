@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
-use super::documents::{Document, If, Level};
+use super::documents::{Document, Holder, If, Level, When};
 use super::error::Error;
 use super::http::Client;
 use super::pauses::Pauses;
@@ -40,7 +40,16 @@ impl<T: Serialize + DeserializeOwned> StateDoc<T> {
     ///
     /// Reads again and applies again if others were faster, so `change` may run several times. Returns what is there
     /// then.
-    pub async fn update(&self, mut change: impl FnMut(Option<T>) -> Option<T>) -> Result<Option<T>, Error> {
+    pub async fn update(&self, change: impl FnMut(Option<T>) -> Option<T>) -> Result<Option<T>, Error> {
+        self.changed(None, change).await
+    }
+
+    /// The same in the name of a role, where there is a holder.
+    pub(super) async fn changed(
+        &self,
+        holder: Option<Holder<'_>>,
+        mut change: impl FnMut(Option<T>) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
         let mut pauses = Pauses::new();
         for _ in 0..TRIES_MAX {
             let document: Option<Document<T>> = self.client.get_doc(&self.key, Level::Linear).await?;
@@ -51,7 +60,7 @@ impl<T: Serialize + DeserializeOwned> StateDoc<T> {
             let Some(changed) = change(value) else {
                 return self.read().await;
             };
-            let when = rev.as_deref().map_or(If::Absent, If::Rev);
+            let when = When { condition: rev.as_deref().map_or(If::Absent, If::Rev), holder };
             match self.client.put_doc(&self.key, &changed, when).await {
                 Ok(_) => return Ok(Some(changed)),
                 Err(Error::PreconditionFailed { .. }) => sleep(pauses.next()).await,

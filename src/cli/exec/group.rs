@@ -33,13 +33,14 @@ pub struct Group {
 }
 
 impl Group {
-    pub fn start(command: &[OsString], guard: &LockGuard) -> io::Result<Group> {
+    /// The command may speak for the lease: it knows what it was granted under.
+    pub fn start(command: &[OsString], guard: &LockGuard, secret: &str) -> io::Result<Group> {
         // Orphans of the command come to this process and not to init; where that is not to be had, init collects them.
         let _ = set_child_subreaper(Some(getpid()));
         let stdin = if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() };
         let mut child = Command::new(std::env::current_exe()?);
         child.args(["exec", "--inside", &getpid().as_raw_pid().to_string(), "--"]).args(command);
-        child.env("ELDEST_TOKEN", guard.token().to_string());
+        child.env("ELDEST_TOKEN", guard.token().to_string()).env("ELDEST_LEASE_SECRET", secret);
         child.env("ELDEST_ROLE", guard.role()).env("ELDEST_INSTANCE_ID", guard.instance_id());
         let child = child.process_group(0).stdin(stdin).spawn()?;
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

@@ -81,7 +81,7 @@ pub const OPERATIONS: [Operation; 66] = [
     get("/v1/elections/{name}", "An election with its tally", READ, Json("Election")),
     get("/v1/docs", "Documents, by key", PAGE, Json("DocPage")),
     get("/v1/docs/{key}", "A document; its ETag is its revision", READ, Json("Anything")),
-    put("/v1/docs/{key}", "Writes a document; If-Match and If-None-Match are heeded", "forward ttl_ms with token", "Anything", Json("Put")),
+    put("/v1/docs/{key}", "Writes a document; If-Match, If-None-Match and If-Role are heeded", "forward ttl_ms with token", "Anything", Json("Put")),
     post("/v1/docs/{key}", "Lets a document with a ttl go on", "forward renew", None, Json("RenewedDoc")),
     delete("/v1/docs/{key}", "Deletes a document", Json("Key")),
     get("/v1/conflicts", "What merges overrode, by id", "level forward kind prefix limit after", Json("Page")),

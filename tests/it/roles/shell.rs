@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::{Asks, grant, line_is, role, role_events, until};
-use crate::harness::Cluster;
+use crate::harness::{Call, Cluster};
 
 /// To fail by: longer than any wait that a command line here asks for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -131,7 +131,15 @@ async fn documents_and_processes_from_a_shell() {
         ("doc get kk --rev", 6, ""),
         ("doc list --prefix k", 0, "KEY  REV"),
         ("doc delete k --if-rev 999", 8, ""),
-        ("doc delete k", 0, "\"key\":\"k\""),
+        ("role acquire r one --ttl 1h --secret s", 0, ""),
+        ("doc put k 2 --with role/r --lease-token TOKEN", 4, ""),
+        ("doc put k 2 --with role/r --lease-token TOKEN --secret other", 4, ""),
+        ("doc put k 2 --with role/r --lease-token TOKEN --secret s", 0, "\"created\":false"),
+        ("doc put k 2 --if-role r --role-token TOKEN", 0, "\"created\":false"),
+        ("doc put k 3 --if-role r --role-token 7", 8, ""),
+        ("doc delete k --if-role r --role-token 7", 8, ""),
+        ("doc get k", 0, "2"),
+        ("doc delete k --if-role r --role-token TOKEN", 0, "\"key\":\"k\""),
         ("doc delete k", 6, ""),
         ("proc register w/7 renderer --ttl 1h --role slave --capabilities [\"a\"]", 0, "worker:slave:w/7"),
         ("proc register w8 renderer --metadata {", 2, ""),
@@ -143,11 +151,16 @@ async fn documents_and_processes_from_a_shell() {
         ("proc remove w/7", 0, "w/7 is removed"),
         ("proc show w/7", 6, ""),
     ];
+    let mut token = String::new();
     for (line, code, part) in words {
-        let (output, said) = run(&cluster, line).await;
+        let (output, said) = run(&cluster, &line.replace("TOKEN", &token)).await;
         let shown = String::from_utf8_lossy(&output.stderr).to_string();
         assert_eq!(output.status.code(), Some(code), "{line}: {said}{shown}");
         assert!(said.contains(part), "{line}: {said}");
+        if line.starts_with("role acquire") {
+            let held = cluster.answer(1, Call::get("/v1/roles/r")).await.expect(200);
+            token = held.json()["token"].to_string();
+        }
     }
 }
 

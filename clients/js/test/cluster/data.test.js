@@ -35,7 +35,11 @@ test('documents: some end by themselves', async () => {
   // What it holds is given back by who shows the same secret.
   const holder = client();
   const { token } = await holder.roles.acquire(role, { instanceId: 'a', ttlMs: 30_000 });
-  await client().docs.put(`${prefix}/role`, 2, { with: { role, token } });
+  const refused = await client(1).docs.put(`${prefix}/role`, 2, { with: { role, token } }).catch((error) => error);
+  assert.equal(refused.code, 'forbidden');
+  await client(1, { secret: 'other' }).processes.put(`${id}/guarded`, { guarded: true });
+  await client().docs.put(`${prefix}/guarded`, 2, { with: { process: `${id}/guarded`, secret: 'other' } });
+  await holder.docs.put(`${prefix}/role`, 2, { with: { role, token } });
   await holder.processes.put(id, { identifier: 'worker' });
   await client().docs.put(`${prefix}/process`, 3, { with: { process: id } });
   await holder.roles.release(role, { instanceId: 'a', token });

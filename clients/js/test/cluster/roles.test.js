@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Client, LeaseLost, RoleHeld } from '../../src/index.js';
+import { Client, LeaseLost, RoleHeld, RoleNotHeld } from '../../src/index.js';
 import { ELECTION_EVENTS, event, recorded, until } from '../help.js';
 import { client, nodes, unique, Way } from './stage.js';
 
@@ -201,6 +201,26 @@ test('two brokers: elected, other_leader, taken over', async () => {
   await b.stop();
   assert.deepEqual(await a.tryElect(), { status: 'elected' });
   await a.stop();
+});
+
+test('a broker that was replaced, and believes that it leads, changes no state', async (t) => {
+  const [role, key] = [unique('broker'), unique('state')];
+  // It renews once in half an hour: as one that stands still does.
+  const still = { role, ttlMs: 3_600_000, heartbeatEveryMs: 1_700_000 };
+  const [a, b] = [client(0).broker({ ...still, address: 'a:1' }), client(1).broker({ ...still, address: 'b:1' })];
+  t.after(() => Promise.all([a.stop(), b.stop()]));
+  await a.tryElect();
+  const mine = client(0).stateDoc(key, { initial: [], broker: a });
+  const known = await mine.update((jobs) => [...jobs, 1]);
+  await client(2).roles.elect(role, { instanceId: b.id, ttlMs: 3_600_000, address: b.address });
+  assert.equal(a.isLeader, true);
+  const lost = event(a, 'leader_lost');
+  await assert.rejects(mine.swap([1, 'late'], known.rev), RoleNotHeld);
+  await lost;
+  assert.deepEqual([a.isLeader, (await mine.read()).value], [false, [1]]);
+  await b.tryElect();
+  const theirs = client(1).stateDoc(key, { broker: b });
+  assert.deepEqual((await theirs.update((jobs) => [...jobs, 2])).value, [1, 2]);
 });
 
 test('the way to a node is cut: the leader goes on leading by another one', async (t) => {

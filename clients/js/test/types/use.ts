@@ -1,6 +1,6 @@
 // A program that uses everything: it has to compile, and what is marked has to be refused.
 
-import { Broker, Client, Election, FeedCompacted, Indeterminate, leaderOnly, LockGuard, RoleHeld, withElection } from 'eldest-client';
+import { Broker, Client, Election, FeedCompacted, Indeterminate, leaderOnly, LockGuard, RoleHeld, RoleNotHeld, withElection } from 'eldest-client';
 import { LeaderFeed } from 'eldest-client/leader-feed';
 import { LeaderFeedBase } from 'eldest-client/leader-feed/base';
 import { initialize, MasterElection, type ProcessCapabilities } from 'eldest-client/master-election';
@@ -43,6 +43,8 @@ export async function others(): Promise<void> {
   const doc = client.stateDoc<{ jobs: number[] }>('queue', { initial: { jobs: [] } });
   await doc.update((state) => ({ jobs: [...state.jobs, count] }));
   await doc.update(() => undefined);
+  await client.stateDoc('queue', { broker }).update(() => count);
+  await client.docs.delete('queue', { ifRole: guard });
   // @ts-expect-error: not a state
   await doc.update(() => 'text');
 }
@@ -53,6 +55,7 @@ export async function data(): Promise<string | null> {
   await client.docs.put('a', { n: value.n + 1 }, { ifRev: rev });
   await client.docs.put('a', 1, { ttlMs: 5_000, with: { role: 'leader', token: 7 } });
   const left: number = await client.docs.renew('a', { ifRev: rev });
+  await client.docs.put('a', 1, { with: { process: 'p', secret: 's' }, ifRole: { role: 'leader', token: 7 } });
   // @ts-expect-error: a role's lease is one grant of it
   await client.docs.put('a', left, { with: { role: 'leader' } });
   const feed = client.feed({ kinds: ['change'], prefix: 'a' });
@@ -61,6 +64,7 @@ export async function data(): Promise<string | null> {
   } catch (error) {
     if (error instanceof FeedCompacted) return error.oldest;
     if (error instanceof Indeterminate) return error.idempotencyKey;
+    if (error instanceof RoleNotHeld) return error.role;
     if (error instanceof RoleHeld) return error.leader?.instance_id ?? null;
   }
   // @ts-expect-error: no such kind

@@ -13,13 +13,14 @@ from ._plain.streams import Feed, Reader
 from .aio._leader_only import configure
 from .aio.broker import ElectionResult
 from .errors import (
-    BadAnswer, EldestError, FeedCompacted, Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, Unavailable,
+    BadAnswer, EldestError, FeedCompacted, Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, RoleNotHeld,
+    Unavailable,
 )
 from .models import Applied, Doc, FeedEvent, Grant, Leader, Page, Process, Renewal, RoleState, Written
 
 __all__ = [
     "Applied", "BadAnswer", "Broker", "Client", "Doc", "EldestError", "Election", "ElectionResult", "Feed", "FeedCompacted",
     "FeedEvent", "Grant", "Indeterminate", "Leader", "LeaseLost", "LockGuard", "MemoryBackend", "NotFound", "Page",
-    "PreconditionFailed", "Problem", "Process", "Reader", "Registry", "Renewal", "RoleHeld", "RoleState", "StateDoc",
-    "Unavailable", "Written", "configure", "leader_only", "stop_leader_only",
+    "PreconditionFailed", "Problem", "Process", "Reader", "Registry", "Renewal", "RoleHeld", "RoleNotHeld", "RoleState",
+    "StateDoc", "Unavailable", "Written", "configure", "leader_only", "stop_leader_only",
 ]

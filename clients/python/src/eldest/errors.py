@@ -52,6 +52,14 @@ class PreconditionFailed(Problem):
         return _text(self.members.get("current_rev"))
 
 
+class RoleNotHeld(Problem):
+    """A write was to be made in the name of a role, whose token this is not, or no longer: nothing was written, and nothing will be."""
+
+    @property
+    def role(self) -> str | None:
+        return _text(self.members.get("role"))
+
+
 class RoleHeld(Problem):
     """Another instance has the role. `outcome` is `other_leader`, or `conflict`: it was free when the call came."""
 
@@ -109,6 +117,7 @@ _KINDS: dict[str, type[Problem]] = {
     "not_found": NotFound,
     "precondition_failed": PreconditionFailed,
     "role_held": RoleHeld,
+    "role_not_held": RoleNotHeld,
     "lease_lost": LeaseLost,
     "feed_compacted": FeedCompacted,
 }

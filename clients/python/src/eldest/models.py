@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from .errors import BadAnswer
 
 Json = Any
 T = TypeVar("T")
 Level = Literal["linear", "leader", "local"]
+
+
+class Holder(Protocol):
+    """A grant of a role: a lock, an election and a broker are one. Without a token it is over."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def token(self) -> int | None: ...
+
+
+#: In whose name a document is written: a role and its token, or what has both.
+IfRole = tuple[str, int | None] | Holder
 
 
 @dataclass(frozen=True, slots=True)

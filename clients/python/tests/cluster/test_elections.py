@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import eldest
-from eldest import LeaseLost, RoleHeld
-from eldest.aio import Broker, Election, ElectionResult, LockGuard, leader_only, stop_leader_only
+from eldest import LeaseLost, RoleHeld, RoleNotHeld
+from eldest.aio import Broker, Election, ElectionResult, LockGuard, StateDoc, leader_only, stop_leader_only
 
 from .support import PATIENCE, Heard, RealCluster, nodes
 
@@ -203,4 +203,26 @@ class LocksAndBrokers(RealCluster):
         await first.stop()
         self.assertEqual(await second.try_elect(), ElectionResult("elected"))
         self.assertEqual([await broker.check_leadership() for broker in (first, second)], [False, True])
+        await second.stop()
+
+    async def test_a_broker_that_was_replaced_and_believes_that_it_leads_changes_no_state(self) -> None:
+        role, key, clients = self.name(), self.name("state"), self.clients()
+        # It renews once in half an hour: as one that stands still does.
+        first, second = (
+            Broker(client, at, role=role, ttl=3600.0, heartbeat=1700.0) for client, at in ((clients[0], "a:1"), (clients[-1], "b:1"))
+        )
+        await first.try_elect()
+        mine = StateDoc(clients[0], key, default=[], broker=first)
+        await mine.update(lambda jobs: [*jobs, 1])
+        _, known = await mine.read()
+        await clients[1].elect(role, second.id, ttl=3600.0, address=second.address)
+        self.assertTrue(first.is_leader)
+        heard = Heard(first, ["leader_lost"])
+        with self.assertRaises(RoleNotHeld):
+            await mine.swap([1, "late"], known)
+        await heard.until_heard("leader_lost")
+        self.assertEqual((first.is_leader, await mine.read()), (False, ([1], known)))
+        await second.try_elect()
+        self.assertEqual(await StateDoc(clients[-1], key, broker=second).update(lambda jobs: [*jobs, 2]), [1, 2])
+        await first.stop()
         await second.stop()

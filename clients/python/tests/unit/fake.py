@@ -249,7 +249,7 @@ class _Node(BaseHTTPRequestHandler):
         return problem(404, "not_found")
 
     def docs(self, seen: Seen, rest: list[str], body: Any, query: dict[str, str]) -> tuple[int, Any, dict[str, str]]:
-        if_match = seen.headers.get("if-match")
+        if_match, if_role = seen.headers.get("if-match"), seen.headers.get("if-role")
         match (seen.method, rest):
             case ("GET", []):
                 return 200, self.page(query), {}
@@ -257,9 +257,9 @@ class _Node(BaseHTTPRequestHandler):
                 rev, value = self.state.docs[key]
                 return 200, value, {"ETag": f'"{rev}"'}
             case ("PUT", [key]):
-                return (*self.state.put(key, body, if_match, "if-none-match" in seen.headers), {})
+                return (*self.state.put(key, body, if_match, "if-none-match" in seen.headers, if_role), {})
             case ("DELETE", [key]):
-                return (*self.state.delete(key, if_match), {})
+                return (*self.state.delete(key, if_match, if_role), {})
         return (*problem(404, "not_found"), {})
 
     def page(self, query: dict[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 #: How soon a waiter notices that its caller has gone.
 LOOK_AGAIN_S = 0.05
@@ -213,8 +214,18 @@ class State:
 
     # Documents
 
-    def put(self, key: str, value: Any, if_match: str | None, if_absent: bool) -> Answer:
+    def former(self, if_role: str | None) -> Answer | None:
+        """The refusal of a write that names a role under a token that is not, or no longer, its own."""
+        if if_role is None:
+            return None
+        name, token = if_role.rsplit("; token=", 1)
+        held = self.role(role := unquote(name))["token"]
+        return None if str(held) == token else problem(412, "role_not_held", role=role)
+
+    def put(self, key: str, value: Any, if_match: str | None, if_absent: bool, if_role: str | None) -> Answer:
         at = self.docs.get(key)
+        if (former := self.former(if_role)) is not None:
+            return former
         current = None if at is None else str(at[0])
         if (if_absent and at is not None) or (if_match is not None and if_match != f'"{current}"'):
             return problem(412, "precondition_failed", current_rev=current)
@@ -222,8 +233,10 @@ class State:
         self.docs[key] = (self.index, value)
         return (201 if at is None else 200), {"key": key, "rev": str(self.index), "created": at is None}
 
-    def delete(self, key: str, if_match: str | None) -> Answer:
+    def delete(self, key: str, if_match: str | None, if_role: str | None) -> Answer:
         at = self.docs.get(key)
+        if (former := self.former(if_role)) is not None:
+            return former
         if at is None:
             return problem(404, "not_found")
         if if_match is not None and if_match != f'"{at[0]}"':

@@ -7,7 +7,7 @@ import inspect
 import unittest
 from unittest.mock import patch
 
-from eldest import EldestError, Indeterminate, LeaseLost, PreconditionFailed, RoleHeld, RoleState
+from eldest import EldestError, Indeterminate, LeaseLost, PreconditionFailed, RoleHeld, RoleNotHeld, RoleState
 from eldest.aio import Broker, ElectionResult, LockGuard, MemoryBackend, StateDoc
 from eldest.aio.state import UPDATE_TRIES
 
@@ -202,6 +202,70 @@ class States(ClusterCase):
         await doc.swap(2, first.rev)
         with self.assertRaises(PreconditionFailed):
             await doc.swap(3, first.rev)
+
+
+class StatesOfBrokers(ClusterCase):
+    """The first broker stood still while the second one was elected, and has heard nothing of it."""
+
+    async def asyncSetUp(self) -> None:
+        self.one = self.client()
+        # It renews after longer than any test waits.
+        self.a, self.b = (Broker(self.one, at, role="jobs/\u00e9", ttl=3600.0, heartbeat=1700.0) for at in ("a:1", "b:1"))
+        self.first, self.second = (StateDoc(self.one, "queue", default=[], broker=broker) for broker in (self.a, self.b))
+        await self.a.try_elect()
+        await self.first.update(lambda jobs: [*jobs, 1])
+        _, self.known = await self.first.read()
+        with self.cluster.state.changed:
+            self.cluster.state.lose(self.a.role, "expired")
+        await self.b.try_elect()
+        self.assertEqual((self.a.is_leader, self.b.is_leader), (True, True))
+
+    async def asyncTearDown(self) -> None:
+        await asyncio.gather(self.a.stop(), self.b.stop())
+
+    async def test_who_was_replaced_changes_nothing_and_has_lost(self) -> None:
+        heard = Heard(self.a, ["leader_lost"])
+        with self.assertRaises(RoleNotHeld) as caught:
+            await self.first.swap([1, 2], self.known)
+        self.assertEqual((caught.exception.role, self.a.is_leader, self.a.token), ("jobs/\u00e9", False, None))
+        await heard.until_heard("leader_lost")
+        self.assertEqual(len(self.cluster.calls("PUT", "queue")), 2)  # one of them was refused, and not made again
+        for write in (self.first.update(lambda jobs: [*jobs, 3]), self.first.swap([], self.known), self.first.create_if_not_exists([])):
+            with self.assertRaises(RoleNotHeld):
+                await write
+        self.assertEqual(len(self.cluster.calls("PUT", "queue")), 2)
+        self.assertEqual(await self.second.update(lambda jobs: [*jobs, 4]), [1, 4])
+        self.assertEqual(((await self.first.read())[0], self.b.is_leader), ([1, 4], True))
+
+    async def test_who_was_refused_while_it_renews_hears_of_it_and_is_kept_anew(self) -> None:
+        heard = Heard(self.a, ["leader_lost"])
+        self.cluster.fail("hang", "POST", "/renew")
+        self.a._keeper.renew_now()
+        await self.seen("POST", "/renew")
+        with self.assertRaises(RoleNotHeld):
+            await self.first.swap([1, 2], self.known)
+        await self.b.stop()
+        self.assertEqual(await self.a.try_elect(), ElectionResult("elected"))
+        await heard.until_heard("leader_lost")
+        # The new lease has a connection of its own, and goes on.
+        await self.seen("POST", f"token={self.a.token}&")
+        await self.first.swap([1, 2], self.known)
+        self.assertEqual((self.a.is_leader, heard.names), (True, ["leader_lost"]))
+
+    async def test_who_leads_anew_meanwhile_keeps_that_lead(self) -> None:
+        put = self.one.put
+
+        async def late(*args: object, **options: object) -> object:
+            await self.a.check_leadership()
+            await self.b.stop()
+            await self.a.try_elect()
+            return await put(*args, **options)  # type: ignore[arg-type]
+
+        with patch.object(self.one, "put", late), self.assertRaises(RoleNotHeld):
+            await self.first.swap([1, 2], self.known)
+        self.assertTrue(self.a.is_leader)
+        await self.first.swap([1, 2], self.known)
+        self.assertEqual((await self.second.read())[0], [1, 2])
 
 
 class Locks(unittest.IsolatedAsyncioTestCase):

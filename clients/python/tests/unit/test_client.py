@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 from unittest.mock import patch
 
-from eldest import Applied, Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, Unavailable, aio
+from eldest import Applied, Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, RoleNotHeld, Unavailable, aio
 from eldest.errors import BadAnswer
 
 from .support import ClusterCase
@@ -26,6 +26,38 @@ class Documents(ClusterCase):
         await client.delete("app/a b")
         with self.assertRaises(NotFound):
             await client.get("app/a b")
+
+    async def test_written_and_deleted_in_the_name_of_a_role(self) -> None:
+        client = self.client()
+        grant = await client.acquire("jobs/\u00e9; 1", "a")
+        await client.put("k", 1, if_role=grant)
+        self.assertEqual(self.cluster.seen[-1].headers["if-role"], f"jobs%2F%C3%A9%3B%201; token={grant.token}")
+        former = (grant.role, grant.token - 1)
+        for refused in (client.put("k", 2, if_role=former), client.delete("k", if_role=former)):
+            with self.assertRaises(RoleNotHeld) as caught:
+                await refused
+            self.assertEqual((caught.exception.role, caught.exception.retryable), (grant.role, False))
+        self.assertEqual((await client.get("k")).value, 1)
+        await client.delete("k", if_role=(grant.role, grant.token))
+        asked = len(self.cluster.seen)
+        with self.assertRaises(RoleNotHeld):  # what has lost its role says so itself
+            await client.put("k", 1, if_role=("r", None))
+        self.assertEqual(len(self.cluster.seen), asked)
+
+    async def test_who_ends_a_document_with_a_lease_shows_its_secret(self) -> None:
+        client = self.client()
+        shown = lambda: self.cluster.seen[-1].headers.get("eldest-secret")  # noqa: E731
+        grant = await client.acquire("r", "a")
+        own = shown()
+        self.assertTrue(own)
+        await client.put("k", 1, with_role=("r", grant.token))
+        self.assertEqual(shown(), own)
+        await client.put("k", 1, with_process="p")
+        self.assertEqual(shown(), own)
+        await client.put("k", 1, with_process="p", secret="its own")
+        self.assertEqual(shown(), "its own")
+        await client.put("k", 1)
+        self.assertIsNone(shown())
 
     async def test_compare_and_swap(self) -> None:
         client = self.client()

@@ -145,6 +145,16 @@ class Plain(unittest.TestCase):
         self.assertEqual(state.update(lambda jobs: [*jobs, 1]), [1])
         value, rev = state.read()
         state.swap([*value, 2], rev)
+        mine = eldest.StateDoc(self.client, "queue", broker=first)
+        self.assertEqual(mine.update(lambda jobs: [*jobs, 3]), [1, 2, 3])
+        with self.client.lock("l") as guard:
+            self.client.put("k", 1, if_role=guard)
+            self.client.delete("k", if_role=guard)
+        with self.cluster.state.changed:
+            self.cluster.state.lose(first.role, "expired")
+        with self.assertRaises(eldest.RoleNotHeld):
+            mine.update(lambda jobs: [])
+        self.assertFalse(first.is_leader)
         first.stop()
         self.assertTrue(second.try_elect().leads)
         second.stop()

@@ -29,7 +29,7 @@ mod tls;
 pub use answer::{Answer, Page};
 pub use call::Call;
 pub use caller::{ACT_MAX, Caller, LOOK_MAX, Request};
-pub use client::{Client, ClientBuilder};
+pub use client::{Client, ClientBuilder, SECRET};
 pub use lines::{End, Lines};
 pub use long::{BodyPieces, LongAnswer};
 pub use nodes::alike;

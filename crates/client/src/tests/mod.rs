@@ -5,6 +5,7 @@ mod caller;
 mod calls;
 mod elections;
 mod fake;
+mod holders;
 mod locks;
 mod over_http;
 mod streams;

@@ -49,15 +49,21 @@ class Broker(Events):
     def check_leadership(self) -> bool:
         return portal.run(self.aio.check_leadership())
 
+    def refused(self, token: int | None) -> None:
+        async def refused() -> None:
+            self.aio.refused(token)
+
+        portal.run(refused())
+
     def stop(self) -> None:
         portal.run(self.aio.stop())
 
 
 class StateDoc:
-    """One JSON document that several write, none over another's change."""
+    """One JSON document that several write, none over another's change; with a `broker`, in its name alone."""
 
-    def __init__(self, client: Client, key: str, *, default: Json = None) -> None:
-        self._aio = aio.StateDoc(client.aio, key, default=default)
+    def __init__(self, client: Client, key: str, *, default: Json = None, broker: Broker | None = None) -> None:
+        self._aio = aio.StateDoc(client.aio, key, default=default, broker=None if broker is None else broker.aio)
         self.key = key
 
     def read(self) -> tuple[Json, str | None]:

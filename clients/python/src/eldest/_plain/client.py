@@ -12,7 +12,7 @@ from .. import aio
 from ..aio._transport import DEADLINE_S
 from ..aio._ties import HeldBy
 from ..errors import EldestError
-from ..models import Applied, Doc, Grant, Json, Level, Page, Process, Renewal, RoleState, Written
+from ..models import Applied, Doc, Grant, IfRole, Json, Level, Page, Process, Renewal, RoleState, Written
 from ._portal import portal
 from .lock import LockGuard
 from .streams import Feed, Reader
@@ -55,20 +55,23 @@ class Client:
         *,
         if_rev: str | None = None,
         if_absent: bool = False,
+        if_role: IfRole | None = None,
         ttl: float | None = None,
         with_role: tuple[str, int] | None = None,
         with_process: str | None = None,
+        secret: str | None = None,
     ) -> Written:
         putting = self.aio.put(
-            key, value, if_rev=if_rev, if_absent=if_absent, ttl=ttl, with_role=with_role, with_process=with_process
-        )
+            key, value, if_rev=if_rev, if_absent=if_absent, if_role=if_role,
+            ttl=ttl, with_role=with_role, with_process=with_process, secret=secret,
+        )  # fmt: skip
         return portal.run(putting)
 
     def renew_doc(self, key: str, *, if_rev: str | None = None) -> float:
         return portal.run(self.aio.renew_doc(key, if_rev=if_rev))
 
-    def delete(self, key: str, *, if_rev: str | None = None) -> None:
-        portal.run(self.aio.delete(key, if_rev=if_rev))
+    def delete(self, key: str, *, if_rev: str | None = None, if_role: IfRole | None = None) -> None:
+        portal.run(self.aio.delete(key, if_rev=if_rev, if_role=if_role))
 
     def list_docs(
         self, prefix: str = "", *, limit: int = PAGE_ITEMS, after: str | None = None, level: Level = "linear"

@@ -34,6 +34,10 @@ class LockGuard:
         self.id = self._aio.id
 
     @property
+    def role(self) -> str:
+        return self.name
+
+    @property
     def held(self) -> bool:
         return self._aio.held
 

@@ -2,7 +2,8 @@
 
 from ..backend import Backend
 from ..errors import (
-    BadAnswer, EldestError, FeedCompacted, Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, Unavailable,
+    BadAnswer, EldestError, FeedCompacted, Indeterminate, LeaseLost, NotFound, PreconditionFailed, Problem, RoleHeld, RoleNotHeld,
+    Unavailable,
 )
 from ..memory import MemoryBackend
 from ..models import Applied, Doc, FeedEvent, Grant, Leader, Page, Process, Renewal, RoleState, Written
@@ -18,6 +19,6 @@ from .state import StateDoc
 __all__ = [
     "Applied", "Backend", "BadAnswer", "Broker", "Channel", "Client", "Doc", "EldestError", "Election", "ElectionResult",
     "Feed", "FeedCompacted", "FeedEvent", "Grant", "Indeterminate", "Leader", "LeaseLost", "LockGuard", "MemoryBackend",
-    "NotFound", "Page", "PreconditionFailed", "Problem", "Process", "Registry", "Renewal", "RoleHeld", "RoleState",
+    "NotFound", "Page", "PreconditionFailed", "Problem", "Process", "Registry", "Renewal", "RoleHeld", "RoleNotHeld", "RoleState",
     "StateDoc", "Unavailable", "Written", "configure", "leader_only", "stop_leader_only",
 ]

@@ -74,6 +74,8 @@ class Broker(Emitter):
         `already_leader` with a token of its own. Raises `LeaseLost` where `stop` comes before the grant.
         """
         before, stops, again = self._keeper.token, self._stops, False
+        if before is None:  # what kept a lease that was lost may still be at a renewal: each lease is kept by a task of its own
+            await self._leave_off()
         now = asyncio.get_running_loop().time
         ends = now() + EARLIER_LIFE_S
         while True:
@@ -115,17 +117,25 @@ class Broker(Emitter):
             self._keeper.drop()
         return self._keeper.held and self._keeper.token == token
 
+    def refused(self, token: int | None) -> None:
+        """A write in this broker's name was refused: whoever leads now has another token. A lease under a later one goes on."""
+        if token is not None and self._keeper.token == token:
+            self._keeper.drop()
+
     async def stop(self) -> None:
         """Gives the role back at once; raises what kept it from that for a second: then the role lapses by its ttl."""
         self._stops += 1
         token, asked = self._keeper.disown(), self._asking
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
+        await self._leave_off()
         try:
             await self._keeper.give_back(token, asked=asked)
         finally:
             await self.told()
+
+    async def _leave_off(self) -> None:
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
 
     async def _keep(self) -> None:
         try:

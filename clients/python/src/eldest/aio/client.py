@@ -15,9 +15,9 @@ from urllib.parse import quote, urlencode
 from .._bulk import Line, chunks, take
 from .._http import Request
 from .._lease import steady_now
-from ..errors import BadAnswer, EldestError, LeaseLost, NotFound, Problem, Unavailable
+from ..errors import BadAnswer, EldestError, LeaseLost, NotFound, Problem, RoleNotHeld, Unavailable
 from ..models import (
-    Applied, Doc, Fields, FeedEvent, Grant, Json, Level, Page, Process, Renewal, RoleState, Written,
+    Applied, Doc, Fields, FeedEvent, Grant, IfRole, Json, Level, Page, Process, Renewal, RoleState, Written,
     doc_of, grant_of, page_of, process_of, role_of,
 )
 from ._streams import Channel, Feed, tied
@@ -81,18 +81,24 @@ class Client:
         *,
         if_rev: str | None = None,
         if_absent: bool = False,
+        if_role: IfRole | None = None,
         ttl: float | None = None,
         with_role: tuple[str, int] | None = None,
         with_process: str | None = None,
+        secret: str | None = None,
     ) -> Written:
         """`PreconditionFailed` where the document has not the revision `if_rev`, or is there already (`if_absent`).
 
         It stays until somebody deletes it, unless it is told to end: when nobody has written or renewed it for `ttl` seconds, or with the
-        lease of a role (its name and its token) or of a process. Each write says so anew.
+        lease of a role (its name and its token) or of a process; `secret` is the one of a lease that another client was granted. Each
+        write says so anew. `if_role`: only while that role is held under that token, else `RoleNotHeld`; a lock, an election or a broker
+        is one.
         """
-        condition = _condition(if_rev, if_absent)
+        headers = _condition(if_rev, if_absent) | _holder(if_role)
+        if with_role is not None or with_process is not None:
+            headers |= self._shown if secret is None else {"Eldest-Secret": secret}
         path = _asked(_doc(key), **_ending(ttl, with_role, with_process))
-        fields = Fields((await self._write("PUT", path, value, headers=condition)).json())
+        fields = Fields((await self._write("PUT", path, value, headers=headers)).json())
         return Written(key, fields.text("rev"), fields.true("created"))
 
     async def renew_doc(self, key: str, *, if_rev: str | None = None) -> float:
@@ -100,8 +106,8 @@ class Client:
         answer = await self._write("POST", _doc(key) + "?renew=", {}, headers=_condition(if_rev, False))
         return Fields(answer.json()).seconds("expires_in_ms")
 
-    async def delete(self, key: str, *, if_rev: str | None = None) -> None:
-        await self._write("DELETE", _doc(key), headers=_condition(if_rev, False))
+    async def delete(self, key: str, *, if_rev: str | None = None, if_role: IfRole | None = None) -> None:
+        await self._write("DELETE", _doc(key), headers=_condition(if_rev, False) | _holder(if_role))
 
     async def list_docs(
         self, prefix: str = "", *, limit: int = PAGE_ITEMS, after: str | None = None, level: Level = "linear"
@@ -418,6 +424,16 @@ def _condition(if_rev: str | None, if_absent: bool) -> dict[str, str]:
     if if_absent:
         return {"If-None-Match": "*"}
     return {} if if_rev is None else {"If-Match": f'"{if_rev}"'}
+
+
+def _holder(if_role: IfRole | None) -> dict[str, str]:
+    """In whose name a document is written. What has lost its role, such as an election, has no token any more."""
+    if if_role is None:
+        return {}
+    role, token = if_role if isinstance(if_role, tuple) else (if_role.role, if_role.token)
+    if token is None:
+        raise RoleNotHeld("role_not_held", 412, f"{role} is not held here any more", members={"role": role})
+    return {"If-Role": f"{_quoted(role)}; token={token:d}"}
 
 
 def _rev_of(answer: Response) -> str:

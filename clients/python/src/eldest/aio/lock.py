@@ -48,6 +48,10 @@ class LockGuard:
         self._keeping: asyncio.Task[None] | None = None
 
     @property
+    def role(self) -> str:
+        return self.name
+
+    @property
     def held(self) -> bool:
         """By the clock, at the moment of the call."""
         return self._keeper.held

@@ -8,8 +8,9 @@ import random
 from collections.abc import Awaitable, Callable
 
 from .._retry import Backoff
-from ..errors import NotFound, PreconditionFailed
+from ..errors import NotFound, PreconditionFailed, RoleNotHeld
 from ..models import Json, Written
+from .broker import Broker
 from .client import Client
 
 __all__ = ["StateDoc", "UPDATE_TRIES"]
@@ -19,12 +20,16 @@ UPDATE_TRIES = 16
 
 
 class StateDoc:
-    """`default` is what `update` begins with where there is no document yet."""
+    """`default` is what `update` begins with where there is no document yet.
 
-    def __init__(self, client: Client, key: str, *, default: Json = None) -> None:
+    With a `broker`, every write is made in its name: one that was replaced, and does not know it yet, changes nothing.
+    """
+
+    def __init__(self, client: Client, key: str, *, default: Json = None, broker: Broker | None = None) -> None:
         self._client = client
         self.key = key
         self._default = default
+        self._broker = broker
 
     async def read(self) -> tuple[Json, str | None]:
         """The value and its revision; the default and None where there is no document."""
@@ -37,14 +42,21 @@ class StateDoc:
     async def create_if_not_exists(self, value: Json) -> bool:
         """Whether this call has created it."""
         try:
-            await self._client.put(self.key, value, if_absent=True)
+            await self.swap(value, None)
         except PreconditionFailed:
             return False
         return True
 
     async def swap(self, value: Json, rev: str | None) -> Written:
         """Writes where the document still has that revision (None: where there is none), or `PreconditionFailed`."""
-        return await self._client.put(self.key, value, if_rev=rev, if_absent=rev is None)
+        broker = self._broker
+        holder = None if broker is None else (broker.role, broker.token)
+        try:
+            return await self._client.put(self.key, value, if_rev=rev, if_absent=rev is None, if_role=holder)
+        except RoleNotHeld:
+            if broker is not None and holder is not None:
+                broker.refused(holder[1])
+            raise
 
     async def update(self, change: Callable[[Json], Json | Awaitable[Json]]) -> Json:
         """Reads, changes and swaps until no other change came between; the value written.
