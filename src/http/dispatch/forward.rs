@@ -16,8 +16,8 @@ use crate::driver::Setup;
 use crate::driver::api::Leadership;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
 use crate::http::request::{
-    ClientRequest, Context, FIRST_LINE, FORWARDED, IDEMPOTENCY_KEY, IF_ROLE, Kind, SECRET, say_origin,
-    url_safe,
+    ClientRequest, Context, FIRST_LINE, FORWARDED, GivesBack, IDEMPOTENCY_KEY, IF_ROLE, Kind, SECRET,
+    say_origin, url_safe,
 };
 use crate::http::spans::TRACEPARENT;
 use crate::types::NodeId;
@@ -134,6 +134,9 @@ fn passed_on(context: &Context, request: &ClientRequest, to: NodeId) -> HeaderMa
     passed.insert(FORWARDED, HeaderValue::from(context.me().0));
     if let Some(origin) = request.origin() {
         say_origin(&mut passed, &context.setup, to, origin);
+    }
+    if let Some(word) = request.parts.extensions.get::<GivesBack>() {
+        word.say(&mut passed, &context.setup, to, request.path());
     }
     passed
 }

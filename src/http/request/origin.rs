@@ -1,5 +1,8 @@
 //! A node that passes a call on says where it came from, and proves by the cluster's secret that it is a node who says so. Without a
 //! secret its certificate proves it, and without TLS it is believed, as every node is there.
+//!
+//! It also gives back what a client of its own held by a stream, though that client's token may have been revoked. That is believed by a
+//! proof alone.
 
 use std::net::IpAddr;
 
@@ -8,11 +11,58 @@ use eldest_tls::Caller as Certified;
 
 use super::headers::FORWARDED;
 use super::places::Origin;
+use super::url::decode;
 use crate::driver::Setup;
 use crate::types::NodeId;
 
 /// `10.0.0.7 <proof>`, or `10.0.0.7` where there is no secret: no blank at the end of a header arrives.
 const ORIGIN: HeaderName = HeaderName::from_static("eldest-origin");
+
+/// `17 <proof>`: the token that a role is given back under.
+const GIVES_BACK: HeaderName = HeaderName::from_static("eldest-gives-back");
+
+/// This node, or another one, gives back what a client's stream has held, under this token of the role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivesBack(pub u64);
+
+impl GivesBack {
+    /// What goes along with such a call to another node.
+    pub fn say(self, headers: &mut HeaderMap, setup: &Setup, to: NodeId, path: &str) {
+        let (me, about) = (setup.settings.me, self.about(path));
+        let proof = setup.secret.as_ref().map(|secret| secret.vouch(me, to, &about)).unwrap_or_default();
+        if let Ok(value) = HeaderValue::from_str(format!("{} {proof}", self.0).trim_end()) {
+            headers.insert(GIVES_BACK, value);
+        }
+    }
+
+    /// Whether a node has proved that it gives something back.
+    pub fn heard(
+        headers: &HeaderMap,
+        setup: &Setup,
+        certified: Option<Certified>,
+        path: &str,
+    ) -> Option<GivesBack> {
+        let from = from(headers)?;
+        let told = headers.get(GIVES_BACK)?.to_str().ok()?;
+        let (token, proof) = told.split_once(' ').unwrap_or((told, ""));
+        let word = GivesBack(token.parse().ok()?);
+        let proved = match &setup.secret {
+            Some(secret) => secret.vouches(from, setup.settings.me, &word.about(path), proof),
+            None => certified.is_some_and(|certified| certified.node == Some(from.0)),
+        };
+        proved.then_some(word)
+    }
+
+    /// The path may be encoded otherwise where it arrives.
+    fn about(self, path: &str) -> String {
+        format!("{} {}", decode(path).unwrap_or(path.into()), self.0)
+    }
+}
+
+/// The node that has passed a call on, by its own word.
+fn from(headers: &HeaderMap) -> Option<NodeId> {
+    Some(NodeId(headers.get(FORWARDED)?.to_str().ok()?.parse().ok()?))
+}
 
 /// What goes along with a call that is passed on to this node.
 pub fn say_origin(headers: &mut HeaderMap, setup: &Setup, to: NodeId, origin: Origin) {
@@ -35,7 +85,7 @@ pub fn origin(
 }
 
 fn passed_on(headers: &HeaderMap, setup: &Setup, certified: Option<Certified>) -> Option<IpAddr> {
-    let from = NodeId(headers.get(FORWARDED)?.to_str().ok()?.parse().ok()?);
+    let from = from(headers)?;
     let told = headers.get(ORIGIN)?.to_str().ok()?;
     let (address, proof) = told.split_once(' ').unwrap_or((told, ""));
     let said = match &setup.secret {
@@ -76,6 +126,38 @@ mod tests {
         headers.insert(FORWARDED, HeaderValue::from(from));
         say_origin(&mut headers, &node(2, speaker), NodeId(1), Origin::of(address(CLIENT)));
         origin(&headers, &node(1, hearer), shown, Some(Origin::of(address("10.0.0.2"))))
+    }
+
+    #[test]
+    fn only_a_proof_gives_back_what_a_client_held() {
+        const PATH: &str = "/v1/roles/a%20b/release";
+        let right = Some("right");
+        let heard = |speaker, hearer, shown, path: &str, wrong: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(FORWARDED, HeaderValue::from(2));
+            GivesBack(7).say(&mut headers, &node(2, speaker), NodeId(1), PATH);
+            if let Some(token) = wrong {
+                let told = headers[GIVES_BACK].to_str().expect("a text").replacen('7', token, 1);
+                headers.insert(GIVES_BACK, told.parse().expect("a header"));
+            }
+            GivesBack::heard(&headers, &node(1, hearer), shown, path)
+        };
+        let certified = |node| Some(Certified { node });
+        assert_eq!(heard(right, right, None, PATH, None), Some(GivesBack(7)));
+        assert_eq!(heard(right, right, None, "/v1/roles/a%20%62/release", None), Some(GivesBack(7)));
+        assert_eq!(heard(None, None, certified(Some(2)), PATH, None), Some(GivesBack(7)));
+        for (what, said) in [
+            ("another role", heard(right, right, None, "/v1/roles/b/release", None)),
+            ("another order", heard(right, right, None, "/v1/roles/a%20b/renew", None)),
+            ("another token", heard(right, right, None, PATH, Some("8"))),
+            ("another secret", heard(Some("wrong"), right, None, PATH, None)),
+            ("no secret", heard(None, right, certified(Some(2)), PATH, None)),
+            ("nothing to prove it by", heard(None, None, None, PATH, None)),
+            ("no certificate", heard(None, None, certified(None), PATH, None)),
+            ("another's certificate", heard(None, None, certified(Some(3)), PATH, None)),
+        ] {
+            assert_eq!(said, None, "{what}");
+        }
     }
 
     #[test]

@@ -33,8 +33,8 @@ use crate::http::answer::{self, Code, INDEX, Problem, unauthorized};
 use crate::http::dispatch;
 use crate::http::request::needs::{Asked, Need};
 use crate::http::request::{
-    Admitted, ClientRequest, Context, Entry, Kind, Origin, Principal, Refused, Sharer, Sharers, Shown, Stage,
-    Who,
+    Admitted, ClientRequest, Context, Entry, GivesBack, Kind, Origin, Principal, Refused, Sharer, Sharers,
+    Shown, Stage, Who,
 };
 use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
@@ -47,6 +47,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What may wait for long before it is answered.
 const WAITING: [&str; 2] = ["/acquire", "/hold"];
+
+/// What a node gives back for a client of its own.
+const GIVING_BACK: [&str; 2] = ["/release", "/untie"];
 
 /// A clock may be set meanwhile: the end of a token is looked at this often.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
@@ -64,6 +67,12 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     let shown = request.extensions_mut().remove().unwrap_or(Shown::Nothing);
     let origin = request.extensions().get::<Admitted>().and_then(Admitted::origin);
     if need == Need::Nothing {
+        return next.run(request).await;
+    }
+    if need == Need::OnRole
+        && let Some(word) = gives_back(&context, &request)
+    {
+        request.extensions_mut().insert(word);
         return next.run(request).await;
     }
     // None if the node keeps no audit log.
@@ -111,6 +120,14 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
         Who::Token { id, .. } => until_it_ends(&context, response, *id),
         Who::Anonymous | Who::Admin | Who::Unknown => response,
     }
+}
+
+/// Another node gives back what a client of its own held by a stream: whatever has become of that client's token.
+fn gives_back(context: &Context, request: &Request) -> Option<GivesBack> {
+    let path = request.uri().path();
+    let certified = request.extensions().get().copied();
+    let gives = GIVING_BACK.iter().any(|end| path.ends_with(end));
+    gives.then(|| GivesBack::heard(request.headers(), &context.setup, certified, path)).flatten()
 }
 
 /// A call that waits is judged for as long as it does. Whoever is given up here has gone, and gets nothing (P41).

@@ -17,7 +17,7 @@ use crate::driver;
 use crate::http::answer::lease::millis;
 use crate::http::answer::{JSON, Problem};
 use crate::http::dispatch::{self, Settled};
-use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, Kind, Principal, url};
+use crate::http::request::{ClientRequest, Context, GivesBack, IDEMPOTENCY_KEY, Kind, Principal, url};
 use crate::protocol::Mode;
 use crate::store::{Role, Tenure};
 use crate::types::Text;
@@ -97,10 +97,12 @@ impl Calls {
         }
     }
 
-    /// This node gives back what its client had. The stream may have ended because its token was revoked, so the client is not judged.
+    /// This node gives back what its client had. The stream may have ended because its token was revoked, so the client is judged neither
+    /// here nor by the leader.
     fn giving_back(&self, order: &str, tenure: &Tenure) -> Result<ClientRequest, Problem> {
         let mut asked = self.asked(order, &said_of(tenure))?;
         asked.parts.extensions.remove::<Principal>();
+        asked.parts.extensions.insert(GivesBack(tenure.token));
         Ok(asked)
     }
 

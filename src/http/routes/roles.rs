@@ -13,7 +13,7 @@ use crate::driver::Granted;
 use crate::http::answer::lease::{self, Known, holder, millis, role_shown};
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page, Settled};
-use crate::http::request::{ClientRequest, Context, Kind, Query, name_after, new_name_after};
+use crate::http::request::{ClientRequest, Context, GivesBack, Kind, Query, name_after, new_name_after};
 use crate::store::{self, Acquisition, Claim, Command, Role, Store, Tenure};
 use crate::types::{LeaseName, Span, Text};
 
@@ -81,6 +81,11 @@ pub fn acquisition(request: &ClientRequest) -> Result<Acquisition, Problem> {
 /// The same of `renew`, `untie` and `release`.
 fn tenure(request: &ClientRequest) -> Result<Tenure, Problem> {
     let tenure = Tenure::read(request.raw()?)?;
+    if let Some(GivesBack(token)) = request.parts.extensions.get()
+        && *token != tenure.token
+    {
+        return Err(Problem::new(Code::Forbidden, "the node has proved that it gives back another token"));
+    }
     Ok(Tenure { secret: tenure.secret.or(request.secret()?), ..tenure })
 }
 
