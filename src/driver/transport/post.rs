@@ -257,7 +257,8 @@ impl Poster {
         self.slot().clone()
     }
 
-    fn has_session(&self) -> bool {
+    /// It has asked for a proof.
+    pub fn has_session(&self) -> bool {
         self.slot().is_some()
     }
 
