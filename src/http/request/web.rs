@@ -22,7 +22,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What a page of an allowed origin may send besides what any page may.
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "accept, authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, x-request-id",
+    "accept, authorization, content-type, eldest-secret, idempotency-key, if-match, if-none-match, if-role, last-event-id, x-request-id",
 );
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
 /// What such a page may read besides what any page may.

@@ -46,7 +46,9 @@ async fn a_page_of_an_allowed_origin_may_call_and_read() {
     let answer = node.call("OPTIONS /v1/docs/k", &asked, "").await;
     assert_eq!((answer.status.as_u16(), answer.header("access-control-allow-origin")), (204, CONSOLE));
     assert!(answer.header("access-control-allow-methods").contains("PUT"));
-    assert!(answer.header("access-control-allow-headers").contains("if-match"));
+    for name in ["if-match", "if-role", "eldest-secret"] {
+        assert!(answer.header("access-control-allow-headers").contains(name), "{name}");
+    }
     for (line, status) in [("PUT /v1/docs/k", 201), ("GET /v1/docs/k", 200), ("GET /v1/docs/none", 404)] {
         let answer = node.call(line, &[("origin", CONSOLE), ("sec-fetch-site", "cross-site")], "1").await;
         assert_eq!((answer.status.as_u16(), answer.header("access-control-allow-origin")), (status, CONSOLE));
