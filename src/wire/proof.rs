@@ -15,9 +15,7 @@
 //! the second vouches for, is checked once the body is there. Nodes of earlier versions send only the first, and take
 //! no notice of the second; theirs are checked with the body, for which there is little room.
 //!
-//! A stream's head is proved alone, with an empty body. Its last 32 bytes prove those before, as the body of that very call;
-//! earlier versions know them as the body of any call of the session, and they are that where a challenge names no format of
-//! proofs.
+//! A stream's head is proved alone, with an empty body. Its last 32 bytes prove those before, as the body of that very call.
 //!
 //! The server keeps nothing for a challenge until a proof over it checks, so nobody without the secret can fill its
 //! tables. Sessions are numbered; below the oldest one kept none is taken again.

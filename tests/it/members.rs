@@ -174,6 +174,11 @@ async fn only_a_node_that_answers_as_itself_is_added() {
     let said = refused(4, &address(4), "another_node").await;
     assert!(said.contains("unauthorized"), "{said}");
     cluster.kill9(4);
+    cluster.configure(4, "");
+    starts(&cluster, 4).await;
+    let said = refused(4, &address(4), "another_node").await;
+    assert!(said.contains("it has no secret"), "{said}");
+    cluster.kill9(4);
     for id in 1..=3 {
         assert_eq!(listed(&cluster, id).await, 3, "none of them is in the log of n{id}");
     }

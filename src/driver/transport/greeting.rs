@@ -33,15 +33,16 @@ pub enum Stranger {
 /// Whether that node of this cluster answers there.
 pub async fn greet(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
     match tokio::time::timeout(MOST, call(setup, member)).await {
-        Ok(answered) => judge(answered),
+        Ok(answered) => answered,
         Err(_) => Err(Stranger::NotReached(format!("no answer within {} s", MOST.as_secs()))),
     }
 }
 
-async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Fault> {
+async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
     let by_tls = setup.dialling().map(|certificates| certificates.dialling(Some(member.id.0)));
     let tls = by_tls.unwrap_or_else(trusting_nobody);
-    let client = post::client(&setup.settings.timing, tls).map_err(Fault::Unreachable)?;
+    let client = post::client(&setup.settings.timing, tls)
+        .map_err(|error| Stranger::NotReached(post::cause(&error)))?;
     let sender = Sender {
         from: setup.settings.me,
         to: member.id,
@@ -53,12 +54,18 @@ async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Fault> {
     };
     let (route, body) = (Route::Heartbeat, Bytes::new());
     let greeting = Packet { route, sender, message: GREETING.to_string(), body };
-    Poster::new(setup.clone(), member, client).prove_and_post(&greeting, MOST).await.map(drop)
+    let poster = Poster::new(setup.clone(), member, client);
+    let answered = poster.prove_and_post(&greeting, MOST).await.map(drop);
+    judge(answered, setup.secret.is_none() || poster.has_session())
 }
 
-fn judge(answered: Result<(), Fault>) -> Result<(), Stranger> {
+/// `proves`: it was asked for a proof, where there is a secret.
+fn judge(answered: Result<(), Fault>, proves: bool) -> Result<(), Stranger> {
     match answered {
-        Err(Fault::Refused(StatusCode::BAD_REQUEST, said)) if said.starts_with(NOT_READ) => Ok(()),
+        Err(Fault::Refused(StatusCode::BAD_REQUEST, said)) if said.starts_with(NOT_READ) => match proves {
+            true => Ok(()),
+            false => Err(Stranger::Another("it asks for no proof: it has no secret".to_string())),
+        },
         Err(Fault::Refused(_, said)) if said == post::NO_REASON => Err(Stranger::NoNode),
         Err(Fault::Refused(_, said)) => Err(Stranger::Another(said)),
         Err(Fault::Unreachable(error)) => Err(Stranger::NotReached(post::cause(&error))),

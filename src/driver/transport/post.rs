@@ -25,6 +25,8 @@ const IDLE_MOST: usize = 8;
 const IDLE_FOR: Duration = Duration::from_secs(30);
 /// The body of a response: lines that a candidate pulled, one record of the largest kind at least.
 const RESPONSE_BYTES_MOST: usize = 16 << 20;
+/// What is shown of a refusal, in characters: anybody may have written it who answers at that address.
+const SAID_MOST: usize = 512;
 /// Of an answer that is no node's.
 pub const NO_REASON: &str = "no reason that can be read";
 /// What a peer is given for each byte beyond its time: 10 MB/s.
@@ -255,7 +257,8 @@ impl Poster {
         self.slot().clone()
     }
 
-    fn has_session(&self) -> bool {
+    /// It has asked for a proof.
+    pub fn has_session(&self) -> bool {
         self.slot().is_some()
     }
 
@@ -282,11 +285,16 @@ fn what_it_says(body: &[u8]) -> String {
         code: String,
         detail: Option<String>,
     }
-    match serde_json::from_slice::<Problem>(body) {
+    let said = match serde_json::from_slice::<Problem>(body) {
         Ok(Problem { code, detail: Some(detail) }) => format!("{code}: {detail}"),
         Ok(Problem { code, detail: None }) => code,
-        Err(_) => NO_REASON.to_string(),
-    }
+        Err(_) => return NO_REASON.to_string(),
+    };
+    // It comes to terminals and logs.
+    said.chars()
+        .take(SAID_MOST)
+        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect()
 }
 
 /// What it is in the end that keeps a call from getting through.
@@ -299,4 +307,22 @@ fn nonce() -> Option<u128> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(u128::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_answers_at_an_address_is_not_heard_for_long() {
+        let said = |code: &str, detail: &str| {
+            what_it_says(format!("{{\"code\":\"{code}\",\"detail\":\"{detail}\"}}").as_bytes())
+        };
+        assert_eq!(said("a", "b"), "a: b");
+        assert_eq!(said("a", "b\\n\\u001b[2J"), "a: b\u{fffd}\u{fffd}[2J");
+        let long = "ä".repeat(1 << 20);
+        assert_eq!(said("a", &long).chars().count(), SAID_MOST);
+        assert_eq!(said(&long, "b").chars().count(), SAID_MOST);
+        assert_eq!(what_it_says(b"It works!"), NO_REASON);
+    }
 }

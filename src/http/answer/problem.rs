@@ -191,21 +191,24 @@ pub struct Surroundings<'a> {
     pub leader: Option<(NodeId, &'a str)>,
 }
 
+/// What a problem says, in bytes: it may repeat what a caller has sent, and is kept for whoever asks why.
+const SAID_MOST: usize = 4096;
+
 impl Problem {
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Problem {
-        let detail = detail.into();
+        let detail = bounded(detail.into());
         let (leader, members, headers) = (None, Vec::new(), Vec::new());
         Problem(Box::new(Inner { code, status: code.status(), detail, leader, members, headers }))
     }
 
     /// The field named is wrong.
     pub fn field(field: &str, detail: impl Into<Cow<'static, str>>) -> Problem {
-        Problem::new(Code::BadField, detail).with("field", field)
+        Problem::new(Code::BadField, detail).with("field", bounded(field.to_string().into()))
     }
 
     /// Where more is known than the code says.
     pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Problem {
-        self.0.detail = detail.into();
+        self.0.detail = bounded(detail.into());
         self
     }
 
@@ -269,6 +272,14 @@ impl Problem {
         }
         response
     }
+}
+
+fn bounded(text: Cow<'static, str>) -> Cow<'static, str> {
+    if text.len() <= SAID_MOST {
+        return text;
+    }
+    let end = (0..=SAID_MOST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    format!("{}…", &text[..end]).into()
 }
 
 /// The problem rides in the response's extensions until it is rendered.
@@ -336,6 +347,23 @@ mod tests {
              \"detail\":\"node 2 leads\",\"code\":\"not_leader\",\"retryable\":true,\
              \"leader_node\":{\"id\":2,\"url\":\"http://127.0.0.2:9000\"},\"request_id\":\"r1\",\"more\":7}"
         );
+    }
+
+    #[test]
+    fn what_a_caller_has_sent_makes_no_problem_long() {
+        let long = "ä".repeat(1 << 20);
+        let problems = [
+            Problem::new(Code::BadJson, long.clone()),
+            Problem::new(Code::BadJson, "short").detail(long.clone()),
+            Problem::field(&long, long.clone()),
+        ];
+        for problem in problems {
+            let around = Surroundings { request_id: "r", leader: None };
+            let text = serde_json::to_string(&problem.document(around)).expect("it is plain data");
+            assert!(text.len() < 3 * SAID_MOST && problem.said().ends_with("ä…"), "{}", text.len());
+        }
+        let most = "x".repeat(SAID_MOST);
+        assert_eq!(Problem::new(Code::BadJson, most.clone()).said(), most);
     }
 
     #[test]
