@@ -108,7 +108,10 @@ async fn who_no_longer_holds_the_role_writes_nothing() {
         assert_eq!((&told[0]["code"], &told[1]["result"]["key"]), (&json!("role_not_held"), &json!("k")));
     }
     // A condition that would not be looked at is refused.
-    for call in [Call::post("/v1/commands").raw_json("[]"), Call::post(format!("{}?renew", path("k")))] {
+    let others =
+        ["/v1/commands", "/v1/channels/c", "/v1/roles/r/acquire", "/v1/tokens", "/v1/conflicts/x/apply"];
+    let others = others.map(|other| Call::post(other).raw_json("[]"));
+    for call in others.into_iter().chain([Call::post(format!("{}?renew", path("k")))]) {
         let said = problem(&cluster.answer(1, call.header("if-role", names(second))).await, 400, "bad_field");
         assert_eq!(said["field"], "If-Role");
     }

@@ -95,7 +95,7 @@ pub fn holder(headers: &HeaderMap) -> Result<Option<Holding>, Problem> {
     }
 }
 
-/// A condition that would not be looked at must not pass for one that holds.
+/// For a call that looks at none.
 pub fn no_holder(headers: &HeaderMap) -> Result<(), Problem> {
     match headers.contains_key(IF_ROLE) {
         true => Err(Problem::field(
@@ -231,7 +231,12 @@ fn hash_of_call(parts: &Parts, body: &[u8]) -> u64 {
     let path = parts.uri.path();
     let decoded = decode(path);
     let path = decoded.as_deref().unwrap_or(path);
-    let asked = asked(parts.uri.query().unwrap_or_default());
+    let mut asked = asked(parts.uri.query().unwrap_or_default());
+    // As where the payload says it.
+    if let Some(holder) = parts.headers.get(IF_ROLE).and_then(|line| line.to_str().ok()) {
+        asked.push_str("\nif-role: ");
+        asked.push_str(holder);
+    }
     let call = [parts.method.as_str().as_bytes(), path.as_bytes(), body, asked.as_bytes()];
     // Calls without parameters are known again as they always were.
     hash(if asked.is_empty() { &call[..3] } else { &call }) as u64
@@ -314,9 +319,17 @@ mod tests {
         ] {
             assert_eq!(held(line).ok(), Some(named(role)), "{line}");
         }
-        for wrong in
-            ["r", "r; token=", "r; token=x", "r; token=-1", "r; 12", "; token=12", "%zz; token=12", ""]
-        {
+        for wrong in [
+            "r",
+            "r; token=",
+            "r; token=x",
+            "r; token=-1",
+            "r; token=+1",
+            "r; 12",
+            "; token=12",
+            "%zz; token=12",
+            "",
+        ] {
             assert_eq!(held(wrong).expect_err(wrong).code(), Code::BadField, "{wrong}");
         }
         assert!(holder(&headers(&[(IF_ROLE, "r; token=12"), (IF_ROLE, "s; token=1")])).is_err());
@@ -354,6 +367,21 @@ mod tests {
         assert_ne!(first.body, call("/v1/docs/a%20b", b"k 1", "2").body);
         assert_ne!(first.body, call("/v1/docs/a", b"k 1", "1").body);
         assert_ne!(first.key, call("/v1/docs/a%20b", b"k 2", "1").key);
+    }
+
+    #[test]
+    fn in_the_name_of_another_role_it_is_another_call() {
+        let call = |holder: Option<&str>| {
+            let mut request = Request::put("/v1/docs/a").header(IDEMPOTENCY_KEY, "k");
+            if let Some(holder) = holder {
+                request = request.header(IF_ROLE, holder);
+            }
+            let (parts, ()) = request.body(()).expect("it is well formed").into_parts();
+            idempotent_call(&parts, b"1").expect("the key is sound").expect("there is one").body
+        };
+        let calls = [None, Some("r; token=1"), Some("r; token=2"), Some("s; token=1")].map(call);
+        assert_eq!(calls.iter().collect::<std::collections::BTreeSet<_>>().len(), calls.len());
+        assert_eq!(call(Some("r; token=1")), calls[1]);
     }
 
     #[test]

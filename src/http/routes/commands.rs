@@ -11,11 +11,10 @@ use super::bulk;
 use crate::driver::api::Written;
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, command, is_ndjson, name_after, no_holder};
+use crate::http::request::{ClientRequest, Context, command, is_ndjson, name_after};
 use crate::store::Command;
 
 pub async fn run(State(context): State<Arc<Context>>, request: Request) -> Answer {
-    no_holder(request.headers())?;
     if is_ndjson(request.headers()) {
         return bulk::run(context, request).await;
     }

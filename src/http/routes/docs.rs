@@ -16,7 +16,7 @@ use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch::{self, COMMON, LeaseRead, Page};
 use crate::http::request::{
     ClientRequest, Context, Fresh, Kind, Query, condition, freshness, holder, name_after, new_name_after,
-    no_holder, url_safe,
+    url_safe,
 };
 use crate::store::{self, BadCommand, Command, DocItem, DocView, Ending, Store};
 use crate::types::{LeaseName, Span, Text};
@@ -39,7 +39,6 @@ pub async fn renew(State(context): State<Arc<Context>>, request: ClientRequest) 
         let detail = "a document is renewed by POST …?renew, and written by PUT";
         return Err(Problem::new(Code::MethodNotAllowed, detail).header(ALLOW, ALLOWED));
     }
-    no_holder(&request.parts.headers)?;
     let key = key_in(&request)?;
     let condition = condition(&Method::POST, &request.parts.headers)?;
     dispatch::at_leader(&context, &request, Kind::Read, query.no_forward, || async {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, Response, Uri};
+use axum::http::{HeaderMap, Method, Response, Uri};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use bytes::Bytes;
@@ -34,7 +34,7 @@ use crate::http::dispatch;
 use crate::http::request::needs::{Asked, Need};
 use crate::http::request::{
     Admitted, ClientRequest, Context, Entry, GivesBack, Kind, Origin, Principal, Refused, Sharer, Sharers,
-    Shown, Stage, Who,
+    Shown, Stage, Who, no_holder,
 };
 use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
@@ -68,6 +68,9 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     let origin = request.extensions().get::<Admitted>().and_then(Admitted::origin);
     if need == Need::Nothing {
         return next.run(request).await;
+    }
+    if let Err(problem) = check_holder(&request, pattern) {
+        return problem.into_response();
     }
     if need == Need::OnRole
         && let Some(word) = gives_back(&context, &request)
@@ -119,6 +122,15 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     match &who {
         Who::Token { id, .. } => until_it_ends(&context, response, *id),
         Who::Anonymous | Who::Admin | Who::Unknown => response,
+    }
+}
+
+/// A condition that would not be looked at must not pass for one that holds.
+fn check_holder(request: &Request, pattern: &str) -> Result<(), Problem> {
+    let takes = pattern.starts_with("/v1/docs/") && matches!(*request.method(), Method::PUT | Method::DELETE);
+    match takes || request.method().is_safe() {
+        true => Ok(()),
+        false => no_holder(request.headers()),
     }
 }
 

@@ -17,22 +17,19 @@ impl Holding {
     /// The members that every object has which may say it.
     pub const MEMBERS: [&str; 2] = ["if_role", "role_token"];
 
-    /// From the members of an object that may have others. One without the other says nothing.
+    /// From the members of an object that may have others. One without the other says nothing, and neither does a null, which may be all
+    /// that a program has of a lease that it has lost.
     pub fn read(fields: &Fields) -> Result<Option<Holding>, BadField> {
-        let role = fields.name_if_given("if_role")?;
-        let token = fields.given("role_token").map(|_| fields.token("role_token")).transpose()?;
-        match (role, token) {
-            (None, None) => Ok(None),
-            (Some(role), Some(token)) => Ok(Some(Holding { role, token })),
-            (Some(_), None) => Err(BadField::new("role_token", Problem::Missing)),
-            (None, Some(_)) => Err(BadField::new("if_role", Problem::Missing)),
+        match Holding::MEMBERS.iter().any(|name| fields.member(name).is_some()) {
+            true => Ok(Some(Holding { role: fields.name("if_role")?, token: fields.token("role_token")? })),
+            false => Ok(None),
         }
     }
 
     /// The same from the two parts of a header.
     pub fn of_text(role: &str, token: &str) -> Result<Holding, BadField> {
         fields::check_text(role, NAME_MOST).map_err(|error| error.within("if_role"))?;
-        let token = token.parse().ok().filter(|token| *token < TOKENS_END);
+        let token = digits(token).filter(|token| *token < TOKENS_END);
         let token = token.ok_or_else(|| BadField::new("role_token", Problem::NotAToken))?;
         Ok(Holding { role: role.into(), token })
     }
@@ -43,4 +40,9 @@ impl Holding {
         write_text(out, &self.role)?;
         write!(out, ",\"role_token\":{}", self.token)
     }
+}
+
+/// A sign in front is none of a number's digits.
+pub fn digits(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

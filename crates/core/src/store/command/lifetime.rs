@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Write};
 
+use super::holding::digits;
 use super::leases::span_of;
 use super::secret::SecretHash;
 use crate::store::encoding::{
@@ -115,12 +116,12 @@ fn tether(with: &str, token: Option<u64>) -> Result<Tether, BadField> {
 
 fn ttl_of(text: &str) -> Result<Span, BadField> {
     let (least, most) = (TTL_LEAST.0 / 1000, DOC_TTL_MOST.0 / 1000);
-    let ms = text.parse().ok().filter(|ms| (least..=most).contains(ms));
+    let ms = digits(text).filter(|ms| (least..=most).contains(ms));
     let wrong = Problem::NotBetween { least: least as i64, most: most as i64 };
     ms.map(Span::millis).ok_or_else(|| BadField::new("ttl_ms", wrong))
 }
 
 fn token_of(text: &str) -> Result<u64, BadField> {
-    let token = text.parse().ok().filter(|token| *token < TOKENS_END);
+    let token = digits(text).filter(|token| *token < TOKENS_END);
     token.ok_or_else(|| BadField::new("token", Problem::NotAToken))
 }

@@ -137,7 +137,13 @@ fn a_former_holder_writes_nothing() {
     bench.ok("Batch", &format!("[{},{}]", item(""), item(&latter)));
     bench.ok("DeleteDoc", &deletes(&latter));
     assert!(!bench.has("k") && bench.has("l"));
-    for wrong in [r#","if_role":"r""#, r#","role_token":7"#, r#","if_role":"r","role_token":-1"#] {
+    for wrong in [
+        r#","if_role":"r""#,
+        r#","role_token":7"#,
+        r#","if_role":"r","role_token":-1"#,
+        r#","if_role":"r","role_token":null"#,
+        r#","if_role":null,"role_token":null"#,
+    ] {
         let payload = put("k", wrong);
         let payload = serde_json::from_str(&payload).expect("JSON");
         assert!(Command::parse("PutDoc", payload).is_err(), "{wrong}");
