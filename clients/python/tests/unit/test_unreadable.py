@@ -25,7 +25,7 @@ class Unreadable(ClusterCase):
     def write(self, sent: str) -> None:
         with self.cluster.state.changed:
             for key, text in (("a", "9007199254740993"), ("b", sent), ("c", "[3]")):
-                self.cluster.state.put(key, raw(text), None, False)
+                self.cluster.state.put(key, raw(text), None, False, None)
 
     async def test_a_document_and_a_list_are_read_on(self) -> None:
         client = self.client()
