@@ -39,8 +39,8 @@ Example:
   eldest exec --role worker --wait --ttl 10s --nodes http://10.0.0.1:9000,http://10.0.0.2:9000 -- ./worker
   eldest exec --role migration --timeout 5m -- sh -c 'migrate --fence $ELDEST_TOKEN'
 
-The command finds ELDEST_TOKEN, ELDEST_ROLE, ELDEST_INSTANCE_ID and ELDEST_LEASE_SECRET in its environment. Pass the token to whatever it writes
-to: a smaller one than was seen before comes from a holder of the past. Signals go to the command and all its children, all
+The command finds ELDEST_TOKEN, ELDEST_ROLE, ELDEST_INSTANCE_ID and ELDEST_LEASE_SECRET in its environment. Pass the token to
+whatever it writes to: a smaller one than was seen before comes from a holder of the past. Signals go to the command and all its children, all
 but SIGKILL, SIGSTOP, SIGPIPE, faults and realtime signals; while waiting for the role they give the place up. A command that
 outlives this program is killed with it; its stdin is empty if it would be a terminal.
 

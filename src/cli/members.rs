@@ -24,7 +24,8 @@ Examples:
   eldest members move 2 10.0.0.9:9000
 
 A node that is added is started first, with a topology file that names it and the others: an address where it does not answer is
-refused without --force. One that is removed may be gone for good already; the others call one that was moved at its new address from then on.
+refused without --force. One that is removed may be gone for good already; the others call one that was moved at its new address
+from then on.
 
 One change at a time: the next is taken once the one before is on a majority of the disks. A node that is added learns what the
 cluster has before it votes. A new disk under an old id is no change: start it, and the leader lets it in.")]
