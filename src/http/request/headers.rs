@@ -231,15 +231,13 @@ fn hash_of_call(parts: &Parts, body: &[u8]) -> u64 {
     let path = parts.uri.path();
     let decoded = decode(path);
     let path = decoded.as_deref().unwrap_or(path);
-    let mut asked = asked(parts.uri.query().unwrap_or_default());
+    let asked = asked(parts.uri.query().unwrap_or_default());
     // As where the payload says it.
-    if let Some(holder) = parts.headers.get(IF_ROLE).and_then(|line| line.to_str().ok()) {
-        asked.push_str("\nif-role: ");
-        asked.push_str(holder);
-    }
-    let call = [parts.method.as_str().as_bytes(), path.as_bytes(), body, asked.as_bytes()];
-    // Calls without parameters are known again as they always were.
-    hash(if asked.is_empty() { &call[..3] } else { &call }) as u64
+    let holder = parts.headers.get(IF_ROLE).map_or(&b""[..], |line| line.as_bytes());
+    let call = [parts.method.as_str().as_bytes(), path.as_bytes(), body, asked.as_bytes(), holder];
+    // Calls with less are known again as they always were.
+    let said = call.iter().rposition(|part| !part.is_empty()).map_or(0, |last| last + 1);
+    hash(&call[..said.max(3)]) as u64
 }
 
 /// The parameters, but for the one that says where the call may be answered.

@@ -4,6 +4,7 @@
 //! It also gives back what a client of its own held by a stream, though that client's token may have been revoked. That is believed by a
 //! proof alone.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -18,19 +19,22 @@ use crate::types::NodeId;
 /// `10.0.0.7 <proof>`, or `10.0.0.7` where there is no secret: no blank at the end of a header arrives.
 const ORIGIN: HeaderName = HeaderName::from_static("eldest-origin");
 
-/// `17 <proof>`: the token that a role is given back under.
+/// `17 - <proof>`: the token that a role is given back under, and the tie that its holder relied on, if that has closed.
 const GIVES_BACK: HeaderName = HeaderName::from_static("eldest-gives-back");
 
 /// This node, or another one, gives back what a client's stream has held, under this token of the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivesBack(pub u64);
+pub struct GivesBack {
+    pub token: u64,
+    pub tie: Option<u64>,
+}
 
 impl GivesBack {
     /// What goes along with such a call to another node.
     pub fn say(self, headers: &mut HeaderMap, setup: &Setup, to: NodeId, path: &str) {
         let (me, about) = (setup.settings.me, self.about(path));
         let proof = setup.secret.as_ref().map(|secret| secret.vouch(me, to, &about)).unwrap_or_default();
-        if let Ok(value) = HeaderValue::from_str(format!("{} {proof}", self.0).trim_end()) {
+        if let Ok(value) = HeaderValue::from_str(format!("{self} {proof}").trim_end()) {
             headers.insert(GIVES_BACK, value);
         }
     }
@@ -44,8 +48,10 @@ impl GivesBack {
     ) -> Option<GivesBack> {
         let from = from(headers)?;
         let told = headers.get(GIVES_BACK)?.to_str().ok()?;
-        let (token, proof) = told.split_once(' ').unwrap_or((told, ""));
-        let word = GivesBack(token.parse().ok()?);
+        let mut parts = told.split(' ');
+        let (token, tie) = (parts.next()?.parse().ok()?, parts.next()?);
+        let tie = if tie == "-" { None } else { Some(tie.parse().ok()?) };
+        let (word, proof) = (GivesBack { token, tie }, parts.next().unwrap_or_default());
         let proved = match &setup.secret {
             Some(secret) => secret.vouches(from, setup.settings.me, &word.about(path), proof),
             None => certified.is_some_and(|certified| certified.node == Some(from.0)),
@@ -55,7 +61,16 @@ impl GivesBack {
 
     /// The path may be encoded otherwise where it arrives.
     fn about(self, path: &str) -> String {
-        format!("{} {}", decode(path).unwrap_or(path.into()), self.0)
+        format!("{} {self}", decode(path).unwrap_or(path.into()))
+    }
+}
+
+impl fmt::Display for GivesBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tie {
+            Some(tie) => write!(f, "{} {tie}", self.token),
+            None => write!(f, "{} -", self.token),
+        }
     }
 }
 
@@ -131,25 +146,29 @@ mod tests {
     #[test]
     fn only_a_proof_gives_back_what_a_client_held() {
         const PATH: &str = "/v1/roles/a%20b/release";
+        const WORD: GivesBack = GivesBack { token: 7, tie: Some(9) };
         let right = Some("right");
         let heard = |speaker, hearer, shown, path: &str, wrong: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(FORWARDED, HeaderValue::from(2));
-            GivesBack(7).say(&mut headers, &node(2, speaker), NodeId(1), PATH);
-            if let Some(token) = wrong {
-                let told = headers[GIVES_BACK].to_str().expect("a text").replacen('7', token, 1);
+            WORD.say(&mut headers, &node(2, speaker), NodeId(1), PATH);
+            if let Some(begins) = wrong {
+                let told = headers[GIVES_BACK].to_str().expect("a text").replacen("7 9", begins, 1);
                 headers.insert(GIVES_BACK, told.parse().expect("a header"));
             }
             GivesBack::heard(&headers, &node(1, hearer), shown, path)
         };
         let certified = |node| Some(Certified { node });
-        assert_eq!(heard(right, right, None, PATH, None), Some(GivesBack(7)));
-        assert_eq!(heard(right, right, None, "/v1/roles/a%20%62/release", None), Some(GivesBack(7)));
-        assert_eq!(heard(None, None, certified(Some(2)), PATH, None), Some(GivesBack(7)));
+        assert_eq!(heard(right, right, None, PATH, None), Some(WORD));
+        assert_eq!(heard(right, right, None, "/v1/roles/a%20%62/release", None), Some(WORD));
+        assert_eq!(heard(None, None, certified(Some(2)), PATH, None), Some(WORD));
         for (what, said) in [
             ("another role", heard(right, right, None, "/v1/roles/b/release", None)),
             ("another order", heard(right, right, None, "/v1/roles/a%20b/renew", None)),
-            ("another token", heard(right, right, None, PATH, Some("8"))),
+            ("another token", heard(right, right, None, PATH, Some("8 9"))),
+            ("another tie", heard(right, right, None, PATH, Some("7 8"))),
+            ("no tie", heard(right, right, None, PATH, Some("7 -"))),
+            ("nothing", heard(right, right, None, PATH, Some(""))),
             ("another secret", heard(Some("wrong"), right, None, PATH, None)),
             ("no secret", heard(None, right, certified(Some(2)), PATH, None)),
             ("nothing to prove it by", heard(None, None, None, PATH, None)),

@@ -72,15 +72,17 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     if let Err(problem) = check_holder(&request, pattern) {
         return problem.into_response();
     }
-    if need == Need::OnRole
-        && let Some(word) = gives_back(&context, &request)
-    {
-        request.extensions_mut().insert(word);
-        return next.run(request).await;
-    }
     // None if the node keeps no audit log.
     let entry: Option<Arc<Entry>> = request.extensions().get().cloned();
     let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
+    if let Some(word) = gives_back(&context, &request, need) {
+        request.extensions_mut().insert(word);
+        let response = next.run(request).await;
+        if is_forbidden(&response) && context.denied.add(origin, Instant::now()) {
+            judge(&Who::Unknown);
+        }
+        return response;
+    }
     let principal = match known(&context, shown, origin).await {
         Ok(principal) => principal,
         Err(Unknown { answer, counts }) => {
@@ -114,9 +116,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
         _ => answered.await,
     };
     // What only the handler knows: the grants for what a command names, and the secret of a lease.
-    let is_refused =
-        response.extensions().get().is_some_and(|problem: &Problem| problem.code() == Code::Forbidden);
-    if is_refused && !is_order && context.denied.add(origin, Instant::now()) {
+    if is_forbidden(&response) && !is_order && context.denied.add(origin, Instant::now()) {
         judge(&who);
     }
     match &who {
@@ -134,11 +134,15 @@ fn check_holder(request: &Request, pattern: &str) -> Result<(), Problem> {
     }
 }
 
+fn is_forbidden(response: &Response<Body>) -> bool {
+    response.extensions().get().is_some_and(|problem: &Problem| problem.code() == Code::Forbidden)
+}
+
 /// Another node gives back what a client of its own held by a stream: whatever has become of that client's token.
-fn gives_back(context: &Context, request: &Request) -> Option<GivesBack> {
+fn gives_back(context: &Context, request: &Request, need: Need) -> Option<GivesBack> {
     let path = request.uri().path();
     let certified = request.extensions().get().copied();
-    let gives = GIVING_BACK.iter().any(|end| path.ends_with(end));
+    let gives = need == Need::OnRole && GIVING_BACK.iter().any(|end| path.ends_with(end));
     gives.then(|| GivesBack::heard(request.headers(), &context.setup, certified, path)).flatten()
 }
 

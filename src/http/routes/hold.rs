@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::{Duration, sleep, timeout};
 
-use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head};
+use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head, may_pass};
 use crate::client::{Clock, Moment, Term};
 use crate::driver::api::{Denied, Leadership};
 use crate::http::answer::Problem;
@@ -188,7 +188,7 @@ impl Holding {
         async move {
             while !term.is_over(CLOCK.now()) {
                 match calls.release(&tenure).await {
-                    Err(refused) if refused.status.is_server_error() => sleep(AGAIN).await,
+                    Err(refused) if may_pass(refused.status) => sleep(AGAIN).await,
                     Ok(()) | Err(_) => break,
                 }
             }

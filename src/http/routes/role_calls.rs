@@ -62,6 +62,12 @@ impl Refused {
     }
 }
 
+/// Another leader may take it, or the same one a moment later.
+pub fn may_pass(status: StatusCode) -> bool {
+    status.is_server_error()
+        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST)
+}
+
 impl Calls {
     pub async fn acquire(&self, claim: Value) -> Result<Granted, Refused> {
         let asked = self.asked("acquire", &claim)?;
@@ -102,7 +108,7 @@ impl Calls {
     fn giving_back(&self, order: &str, tenure: &Tenure) -> Result<ClientRequest, Problem> {
         let mut asked = self.asked(order, &said_of(tenure))?;
         asked.parts.extensions.remove::<Principal>();
-        asked.parts.extensions.insert(GivesBack(tenure.token));
+        asked.parts.extensions.insert(GivesBack { token: tenure.token, tie: tenure.tie });
         Ok(asked)
     }
 

@@ -81,9 +81,8 @@ pub fn acquisition(request: &ClientRequest) -> Result<Acquisition, Problem> {
 /// The same of `renew`, `untie` and `release`.
 fn tenure(request: &ClientRequest) -> Result<Tenure, Problem> {
     let tenure = Tenure::read(request.raw()?)?;
-    if let Some(GivesBack(token)) = request.parts.extensions.get()
-        && *token != tenure.token
-    {
+    let said = GivesBack { token: tenure.token, tie: tenure.tie };
+    if request.parts.extensions.get().is_some_and(|proved: &GivesBack| *proved != said) {
         return Err(Problem::new(Code::Forbidden, "the node has proved that it gives back another token"));
     }
     Ok(Tenure { secret: tenure.secret.or(request.secret()?), ..tenure })

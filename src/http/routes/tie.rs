@@ -13,14 +13,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::Response;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
-use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head};
+use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head, may_pass};
 use crate::driver::api::Leadership;
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
@@ -172,12 +172,6 @@ impl Tied {
             drop(place);
         }
     }
-}
-
-/// Another leader may take it.
-fn may_pass(status: StatusCode) -> bool {
-    status.is_server_error()
-        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST)
 }
 
 impl Drop for Tied {
