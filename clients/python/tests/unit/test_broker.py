@@ -211,6 +211,7 @@ class StatesOfBrokers(ClusterCase):
         self.one = self.client()
         # It renews after longer than any test waits.
         self.a, self.b = (Broker(self.one, at, role="jobs/\u00e9", ttl=3600.0, heartbeat=1700.0) for at in ("a:1", "b:1"))
+        self.a._keeper._tied = False  # a connection that opens late would tell it
         self.first, self.second = (StateDoc(self.one, "queue", default=[], broker=broker) for broker in (self.a, self.b))
         await self.a.try_elect()
         await self.first.update(lambda jobs: [*jobs, 1])
@@ -245,6 +246,7 @@ class StatesOfBrokers(ClusterCase):
         with self.assertRaises(RoleNotHeld):
             await self.first.swap([1, 2], self.known)
         await self.b.stop()
+        self.a._keeper._tied = True
         self.assertEqual(await self.a.try_elect(), ElectionResult("elected"))
         await heard.until_heard("leader_lost")
         # The new lease has a connection of its own, and goes on.
