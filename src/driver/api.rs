@@ -19,12 +19,12 @@ use super::replies::{Caller, Reply, To};
 pub use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use super::tokens::Tokens;
 use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
-use crate::replica::{Call, CallId};
+use crate::replica::{Acquire, Call, CallId, Granted, In};
 pub use crate::replica::{CatchUp, Denied, LeaseTimes, Level, Opinion, View, Whole, Written};
 use crate::storage::Encoded;
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
-use crate::store::{Command, Steps, Store};
+use crate::store::{Command, Role, Steps, Store};
 use crate::types::{self, Epoch, Index, LeaseName, NodeId, Text};
 use crate::wire::Packet;
 
@@ -51,7 +51,7 @@ pub struct Handle {
     pub(super) channels: Channels,
     numbers: Arc<Numbers>,
     /// Callers that went away while they waited.
-    gone: mpsc::Sender<CallId>,
+    gone: mpsc::Sender<In>,
     last_call: Arc<AtomicU64>,
 }
 
@@ -65,7 +65,7 @@ pub struct Desk {
     pub numbers: Arc<Numbers>,
     pub feed: feed::Writer,
     pub channels: channels::Keeper,
-    pub gone: mpsc::Receiver<CallId>,
+    pub gone: mpsc::Receiver<In>,
 }
 
 /// What the loop shows to every holder of a handle.
@@ -362,24 +362,25 @@ impl Handle {
         self.ask(|reply| Ask::Call { id, call, to: to(reply) }).await
     }
 
-    /// The same for one that may wait long: if its caller goes away, the loop hears of it.
-    pub(super) async fn wait<T>(&self, call: Call, to: impl FnOnce(Reply<T>) -> To) -> Result<T, Denied> {
+    /// The same for a role, which may be waited for: if the caller goes away, the loop hears of it.
+    pub(super) async fn wait(&self, acquire: Acquire) -> Result<Granted<Role>, Denied> {
         let id = self.next_call();
-        let caller = Caller::new(id, self.gone.clone());
-        let answer = self.ask(|reply| Ask::Call { id, call, to: to(reply) }).await;
-        caller.was_answered();
-        answer
+        let (caller, to) = Caller::new(id, self.gone.clone());
+        self.queue(Ask::Call { id, call: Call::Acquire(acquire.into()), to })?;
+        caller.answer().await
     }
 
     async fn ask<T>(&self, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T, Denied> {
         let (reply, answer) = oneshot::channel();
-        match self.asks.try_send(ask(reply)) {
-            Ok(()) => answer.await.unwrap_or(Err(Denied::Unknown)),
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                Err(Denied::TooMany { bound: "calls waiting for the node" })
-            }
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(Denied::Stopping),
-        }
+        self.queue(ask(reply))?;
+        answer.await.unwrap_or(Err(Denied::Unknown))
+    }
+
+    fn queue(&self, ask: Ask) -> Result<(), Denied> {
+        self.asks.try_send(ask).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Denied::TooMany { bound: "calls waiting for the node" },
+            mpsc::error::TrySendError::Closed(_) => Denied::Stopping,
+        })
     }
 
     /// For what must not be refused when clients fill the queue: waits for room.

@@ -136,10 +136,8 @@ impl Engine {
             Out::Members { cluster, members } => self.follow_members(cluster, &members),
             Out::Probe(peer) => self.network.probe(peer),
             Out::Answer(call, answer) => {
-                if !self.replies.answer(call, answer) {
-                    // Before anything else: the replica remembers what it has just said, and no more.
-                    self.inputs.push_front(In::Gone(call));
-                }
+                let unheard = self.replies.answer(call, answer);
+                self.inputs.extend(unheard.map(In::Unheard));
             }
             Out::Snapshot(order) => self.take_snapshot(*order),
             Out::Prepare(preparation) => self.prepare(*preparation),
@@ -197,8 +195,9 @@ impl Engine {
         None
     }
 
-    pub fn gone(&mut self, call: CallId) {
-        self.handle(In::Gone(call));
+    /// A caller has gone.
+    pub fn gone(&mut self, word: In) {
+        self.handle(word);
     }
 
     /// What the writer says: everything up to here is safe, or the disk is full, or has failed.

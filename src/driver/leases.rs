@@ -6,7 +6,7 @@ use super::api::{Ask, Denied, Handle};
 use super::clock;
 use super::replies::To;
 use crate::replica::{Acquire, Call, Granted, LeaseTimes, Registration, Renewal, Untie};
-use crate::store::{Claim, Condition, DocView, NewProcess, Process, Role, SecretHash, Tenure};
+use crate::store::{Claim, Condition, DocView, NewProcess, Process, Role, SecretHash, Tenure, TokenId};
 use crate::types::{self, LeaseName, Span, Text};
 
 impl Handle {
@@ -17,11 +17,11 @@ impl Handle {
         claim: Arc<Claim>,
         priority: i64,
         wait: Span,
+        by: Option<TokenId>,
         key: Option<types::Call>,
     ) -> Result<Granted<Role>, Denied> {
         let until = clock::now().mono + wait;
-        let acquire = Acquire { role, claim, elect: false, priority, until, key };
-        self.wait(Call::Acquire(acquire.into()), To::Role).await
+        self.wait(Acquire { role, claim, elect: false, priority, until, by, key }).await
     }
 
     /// An operator's word: this one has the role, whoever had it.
@@ -32,8 +32,8 @@ impl Handle {
         key: Option<types::Call>,
     ) -> Result<Granted<Role>, Denied> {
         let until = clock::now().mono;
-        let acquire = Acquire { role, claim, elect: true, priority: 0, until, key };
-        self.wait(Call::Acquire(acquire.into()), To::Role).await
+        let acquire = Acquire { role, claim, elect: true, priority: 0, until, by: None, key };
+        self.wait(acquire).await
     }
 
     pub async fn renew_role(&self, role: Text, tenure: Tenure) -> Result<Granted<Role>, Denied> {

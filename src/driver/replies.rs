@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use tokio::sync::{mpsc, oneshot};
 
 use super::chunks::Gathering;
-use crate::replica::{Answer, CallId, Denied, Granted, View, Written};
+use crate::replica::{Answer, CallId, Denied, Granted, In, Unheard, View, Written};
 use crate::store::{DocView, Process, Role};
 
 /// Where one answer goes.
@@ -25,20 +25,22 @@ pub enum To {
 }
 
 impl To {
-    /// Whether somebody was there to hear it.
-    pub fn answer(self, answer: Result<Answer, Denied>) -> bool {
+    /// Returns what is to be taken back, as nobody was there to hear it.
+    pub fn answer(self, answer: Result<Answer, Denied>) -> Option<Unheard> {
         match (self, answer) {
-            (To::Written(reply), Ok(Answer::Written(written))) => reply.send(Ok(written)).is_ok(),
-            (To::View(reply), Ok(Answer::View(view))) => reply.send(Ok(*view)).is_ok(),
-            (To::Role(reply), Ok(Answer::Role(granted))) => reply.send(Ok(*granted)).is_ok(),
-            (To::Process(reply), Ok(Answer::Process(granted))) => reply.send(Ok(*granted)).is_ok(),
-            (To::Doc(reply), Ok(Answer::Doc(granted))) => reply.send(Ok(*granted)).is_ok(),
-            (To::Done(reply), Ok(Answer::Done)) => reply.send(Ok(())).is_ok(),
-            (To::Nobody, _) => true,
+            (To::Role(reply), Ok(Answer::Role(granted))) => {
+                return reply.send(Ok(*granted)).err().and_then(if_unheard);
+            }
+            (To::Written(reply), Ok(Answer::Written(written))) => drop(reply.send(Ok(written))),
+            (To::View(reply), Ok(Answer::View(view))) => drop(reply.send(Ok(*view))),
+            (To::Process(reply), Ok(Answer::Process(granted))) => drop(reply.send(Ok(*granted))),
+            (To::Doc(reply), Ok(Answer::Doc(granted))) => drop(reply.send(Ok(*granted))),
+            (To::Done(reply), Ok(Answer::Done)) => drop(reply.send(Ok(()))),
             (to, Err(denied)) => to.deny(denied),
             // The replica answers each call as what it is.
             (to, Ok(_)) => to.deny(Denied::Unknown),
         }
+        None
     }
 
     /// A role is wanted by somebody who has gone while the call was on its way to the loop.
@@ -46,17 +48,21 @@ impl To {
         matches!(self, To::Role(reply) if reply.is_closed())
     }
 
-    fn deny(self, denied: Denied) -> bool {
+    fn deny(self, denied: Denied) {
         match self {
-            To::Written(reply) => reply.send(Err(denied)).is_ok(),
-            To::View(reply) => reply.send(Err(denied)).is_ok(),
-            To::Role(reply) => reply.send(Err(denied)).is_ok(),
-            To::Process(reply) => reply.send(Err(denied)).is_ok(),
-            To::Doc(reply) => reply.send(Err(denied)).is_ok(),
-            To::Done(reply) => reply.send(Err(denied)).is_ok(),
-            To::Nobody => true,
+            To::Written(reply) => drop(reply.send(Err(denied))),
+            To::View(reply) => drop(reply.send(Err(denied))),
+            To::Role(reply) => drop(reply.send(Err(denied))),
+            To::Process(reply) => drop(reply.send(Err(denied))),
+            To::Doc(reply) => drop(reply.send(Err(denied))),
+            To::Done(reply) => drop(reply.send(Err(denied))),
+            To::Nobody => {}
         }
     }
+}
+
+fn if_unheard(answer: Result<Granted<Role>, Denied>) -> Option<Unheard> {
+    answer.ok()?.if_unheard
 }
 
 /// Bounded by what the replica lets wait.
@@ -76,10 +82,10 @@ impl Replies {
         self.chunks.insert(first, gathering);
     }
 
-    /// Whether somebody was there to hear it. Of a chunk nobody needs to know: a write waits for no turn.
-    pub fn answer(&mut self, call: CallId, answer: Result<Answer, Denied>) -> bool {
+    /// Returns what is to be taken back, as nobody was there to hear it. A chunk has nothing of the kind.
+    pub fn answer(&mut self, call: CallId, answer: Result<Answer, Denied>) -> Option<Unheard> {
         let Some((first, number)) = self.place_in_chunk(call) else {
-            return self.single.remove(&call).is_none_or(|to| to.answer(answer));
+            return self.single.remove(&call)?.answer(answer);
         };
         if let Some(gathering) = self.chunks.get_mut(&first) {
             gathering.add(number, answer);
@@ -89,7 +95,7 @@ impl Replies {
                 whole.tell();
             }
         }
-        true
+        None
     }
 
     fn place_in_chunk(&self, call: CallId) -> Option<(CallId, usize)> {
@@ -109,28 +115,91 @@ impl Replies {
     }
 }
 
-/// A caller that waits: if it goes away before it is answered, the loop hears of it.
+/// A caller that waits for a role: if it goes away before it has its answer, the loop hears of it.
 #[derive(Debug)]
 pub struct Caller {
     id: CallId,
-    gone: Option<mpsc::Sender<CallId>>,
+    answer: oneshot::Receiver<Result<Granted<Role>, Denied>>,
+    gone: mpsc::Sender<In>,
+    is_answered: bool,
 }
 
 impl Caller {
-    pub fn new(id: CallId, gone: mpsc::Sender<CallId>) -> Caller {
-        Caller { id, gone: Some(gone) }
+    /// Its answer goes to what is returned with it.
+    pub fn new(id: CallId, gone: mpsc::Sender<In>) -> (Caller, To) {
+        let (reply, answer) = oneshot::channel();
+        (Caller { id, answer, gone, is_answered: false }, To::Role(reply))
     }
 
-    pub fn was_answered(mut self) {
-        self.gone = None;
+    pub async fn answer(mut self) -> Result<Granted<Role>, Denied> {
+        let answer = (&mut self.answer).await;
+        self.is_answered = true;
+        answer.unwrap_or(Err(Denied::Unknown))
+    }
+
+    /// An answer may have come, and nobody has looked.
+    fn left(&mut self) -> Option<In> {
+        self.answer.close();
+        match self.answer.try_recv() {
+            Ok(answer) => if_unheard(answer).map(In::Unheard),
+            Err(_) => Some(In::Gone(self.id)),
+        }
     }
 }
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        if let Some(gone) = &self.gone {
-            // Where there is no room, the loop learns of it when it answers.
-            let _ = gone.try_send(self.id);
+        if !self.is_answered
+            && let Some(word) = self.left()
+        {
+            // Where there is no room, the loop learns of it when it answers; what it has said already stands for its ttl.
+            let _ = self.gone.try_send(word);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Claim;
+    use crate::types::{LeaseName, Position, Span, WallTime};
+
+    fn unheard() -> Unheard {
+        Unheard { name: LeaseName::Role("r".into()), token: 7, granted: true }
+    }
+
+    fn granted() -> Result<Answer, Denied> {
+        let claim = Claim {
+            instance: "a".into(),
+            ttl: Span::millis(1_000),
+            address: None,
+            metadata: None,
+            secret: None,
+        };
+        let what =
+            Role { claim: claim.into(), token: 7, since: WallTime(0), aged: false, at: Position::ZERO };
+        let (new, waited, expires_in, position) = (true, true, Span::ZERO, Position::ZERO);
+        let if_unheard = Some(unheard());
+        Ok(Answer::Role(Granted { what, new, waited, expires_in, position, acks: None, if_unheard }.into()))
+    }
+
+    /// It may go before the answer, between the answer and its next breath, or with the answer.
+    #[tokio::test]
+    async fn what_nobody_hears_is_taken_back_whenever_the_caller_goes() {
+        let (gone, mut words) = mpsc::channel(8);
+        let (caller, to) = Caller::new(CallId(1), gone.clone());
+        drop(caller);
+        assert!(matches!(words.try_recv(), Ok(In::Gone(CallId(1)))));
+        assert_eq!(to.answer(granted()), Some(unheard()));
+
+        let (caller, to) = Caller::new(CallId(2), gone.clone());
+        assert_eq!(to.answer(granted()), None);
+        drop(caller);
+        assert!(matches!(words.try_recv(), Ok(In::Unheard(said)) if said == unheard()));
+
+        let (caller, to) = Caller::new(CallId(3), gone);
+        assert_eq!(to.answer(granted()), None);
+        assert!(caller.answer().await.is_ok());
+        assert!(words.try_recv().is_err());
     }
 }

@@ -11,7 +11,7 @@ use super::end::End;
 use super::engine::Engine;
 use super::snapshots::Taken;
 use super::transport::Arrived;
-use crate::replica::{CallId, Prepared};
+use crate::replica::{In, Prepared};
 use crate::storage::node::DiskState;
 use crate::types::Time;
 
@@ -27,7 +27,7 @@ const TAKEN_AT_ONCE: usize = 64;
 pub struct Sources {
     pub asks: mpsc::Receiver<Ask>,
     pub chunks: mpsc::Receiver<Chunk>,
-    pub gone: mpsc::Receiver<CallId>,
+    pub gone: mpsc::Receiver<In>,
     pub peers: mpsc::Receiver<PeerAsk>,
     pub arrived: mpsc::Receiver<Arrived>,
     pub taken: mpsc::Receiver<Taken>,
@@ -42,8 +42,8 @@ pub async fn run(mut engine: Engine, mut sources: Sources) -> End {
     let mut peers = Vec::with_capacity(TAKEN_AT_ONCE);
     loop {
         // Whoever has gone has left the queue of waiters before anything moves it (P41).
-        while let Ok(call) = sources.gone.try_recv() {
-            engine.gone(call);
+        while let Ok(word) = sources.gone.try_recv() {
+            engine.gone(word);
         }
         let due = until(engine.deadline());
         tokio::select! {
@@ -59,7 +59,7 @@ pub async fn run(mut engine: Engine, mut sources: Sources) -> End {
             Some(arrived) = sources.arrived.recv() => engine.arrived(arrived),
             Some(taken) = sources.taken.recv() => engine.snapshot_taken(taken),
             Some(prepared) = sources.prepared.recv() => engine.is_prepared(prepared),
-            Some(call) = sources.gone.recv() => engine.gone(call),
+            Some(word) = sources.gone.recv() => engine.gone(word),
             _ = sources.asks.recv_many(&mut asks, TAKEN_AT_ONCE) => {
                 engine.asked(asks.drain(..), sources.chunks.try_recv().ok());
             }

@@ -20,7 +20,9 @@ pub fn call(stage: &Stage, at: NodeId, words: &[&str]) -> Result<Option<Call>, S
             let (instance, ttl) = (key(instance), Span(micros(ttl)?));
             let claim = Claim { instance, ttl, address: None, metadata: None, secret: None }.into();
             let (until, priority) = (Default::default(), 0);
-            Call::Acquire(Acquire { role: key(role), claim, elect: false, priority, until, key: None }.into())
+            Call::Acquire(
+                Acquire { role: key(role), claim, elect: false, priority, until, by: None, key: None }.into(),
+            )
         }
         ["release", role, "by", instance] => {
             let (role, instance, token) = (key(role), key(instance), token(stage, at, role)?);

@@ -13,7 +13,8 @@ const IDS: u64 = 4;
 /// Between two orders, at most.
 const PAUSE: u64 = 600_000;
 
-fn create(id: u64) -> Command {
+/// An operator's.
+pub fn create(id: u64) -> Command {
     let (id, name, hash) = (TokenId(id), format!("t{id}").into(), TokenHash::of(&id.to_be_bytes()));
     Command::create_token(NewToken {
         id,

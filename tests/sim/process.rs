@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use eldest::protocol::{Event as Told, Fault, Settings};
-use eldest::replica::{Call, CallId, End, FeedEvent, In, Out, Replica};
+use eldest::replica::{Answer, Call, CallId, Denied, End, FeedEvent, In, Out, Replica, Unheard};
 use eldest::types::{Boot, ClusterId, Epoch, NodeId, Position};
 
 use crate::calls::Waiting;
@@ -204,8 +204,9 @@ impl World {
             }
             Out::Members { .. } => {}
             Out::Answer(call, answer) => {
+                let unheard = if_unheard(&answer);
                 if !self.answered(node, call, answer)? {
-                    inputs.push_front(In::Gone(call));
+                    unheard.into_iter().for_each(|unheard| self.nobody_heard(node, unheard));
                 }
             }
             Out::Snapshot(order) => self.take_snapshot(node, *order, inputs),
@@ -283,6 +284,13 @@ impl World {
     /// The caller of a node is not there any more.
     pub fn hang_up_at(&mut self, node: usize, call: CallId) -> Check {
         self.feed(node, In::Gone(call))
+    }
+}
+
+fn if_unheard(answer: &Result<Answer, Denied>) -> Option<Unheard> {
+    match answer {
+        Ok(Answer::Role(granted)) => granted.if_unheard.clone(),
+        _ => None,
     }
 }
 

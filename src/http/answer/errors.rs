@@ -89,6 +89,7 @@ impl From<Denied> for Problem {
                     .with("rule", "already_formed")
             }
             Denied::Members(refusal) => members(refusal),
+            Denied::TokenEnded => unauthorized("the token was revoked, or has ended"),
             Denied::RoleHeld(held) => {
                 let outcome = if held.conflict { "conflict" } else { "other_leader" };
                 let detail = format!("another instance holds the role {:?}", held.role);

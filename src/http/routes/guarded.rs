@@ -146,7 +146,8 @@ fn gives_back(context: &Context, request: &Request, need: Need) -> Option<GivesB
     gives.then(|| GivesBack::heard(request.headers(), &context.setup, certified, path)).flatten()
 }
 
-/// A call that waits is judged for as long as it does. Whoever is given up here has gone, and gets nothing (P41).
+/// A call that waits is judged for as long as it does. Whoever is given up here has gone, and gets nothing (P41). What was granted before
+/// the token ended is told.
 async fn while_it_is_good(
     context: &Arc<Context>,
     answered: impl Future<Output = Response<Body>>,
@@ -154,8 +155,8 @@ async fn while_it_is_good(
 ) -> Response<Body> {
     tokio::select! {
         biased;
-        why = end(context.clone(), id) => unauthorized(why).into_response(),
         response = answered => response,
+        why = end(context.clone(), id) => unauthorized(why).into_response(),
     }
 }
 

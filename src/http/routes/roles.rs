@@ -122,7 +122,8 @@ pub async fn acquired(
             Span(0) => None,
             _ => Some(context.lines.take(role, request.sharers())?),
         };
-        Ok(context.handle.acquire(role.clone(), claim.clone(), priority, wait, call).await?)
+        let by = request.principal().token();
+        Ok(context.handle.acquire(role.clone(), claim.clone(), priority, wait, by, call).await?)
     })
     .await
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use eldest::replica::{
-    self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, Registration, Renewal, Untie,
+    self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, In, Registration, Renewal, Unheard, Untie,
 };
-use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Reason, Tenure};
+use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Reason, Tenure, TokenId};
 use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
 
 use super::documents;
@@ -13,6 +13,9 @@ use super::ties::Line;
 use crate::calls::{Waiting, hint};
 use crate::checks::{Check, Violation};
 use crate::world::{Event as Happens, World};
+
+/// How much later than its answer a node may learn that nobody heard it, at most.
+const UNHEARD_LATE: u64 = 100_000;
 
 #[derive(Clone, Debug)]
 pub enum Wish {
@@ -22,6 +25,7 @@ pub enum Wish {
         wait: Span,
         priority: i64,
         elect: bool,
+        by: Option<TokenId>,
         call: Option<Call>,
     },
     Renew {
@@ -101,6 +105,12 @@ pub enum Event {
     Gone {
         id: u64,
     },
+    /// The node learns that nobody was there to hear this.
+    Unheard {
+        node: usize,
+        life: u64,
+        unheard: Unheard,
+    },
     GivesUp {
         who: usize,
         id: u64,
@@ -164,9 +174,9 @@ impl Wish {
             replica::Call::Write { command, key: None }
         };
         match self.clone() {
-            Wish::Acquire { role, claim, wait, priority, elect, call: key } => {
+            Wish::Acquire { role, claim, wait, priority, elect, by, call: key } => {
                 let until = now + wait;
-                replica::Call::Acquire(Acquire { role, claim, elect, priority, until, key }.into())
+                replica::Call::Acquire(Acquire { role, claim, elect, priority, until, by, key }.into())
             }
             Wish::Renew { role, instance, token, ttl, tie } => {
                 let tenure = Tenure { instance, token, ttl, tie, secret: None };
@@ -219,6 +229,7 @@ impl World {
                 self.lessees_mut().gone.insert(id);
                 self.gone_at(id)
             }
+            Event::Unheard { node, life, unheard } => self.learns_unheard(node, life, unheard),
             Event::Audit => self.audit(),
             Event::Writes => {
                 self.somebody_writes();
@@ -367,6 +378,20 @@ impl World {
             self.after(delay, Happens::Lease(Event::Answer { asked: asked.clone(), told }));
         }
         Ok(())
+    }
+
+    /// The node may learn of it at once, or when it has done more.
+    pub fn nobody_heard(&mut self, node: usize, unheard: Unheard) {
+        let delay = if self.rng.chance(500) { 0 } else { self.rng.below(UNHEARD_LATE) };
+        let life = self.hosts[node].life;
+        self.after(delay, Happens::Lease(Event::Unheard { node, life, unheard }));
+    }
+
+    pub fn learns_unheard(&mut self, node: usize, life: u64, unheard: Unheard) -> Check {
+        match self.hosts[node].life == life {
+            true => self.feed(node, In::Unheard(unheard)),
+            false => Ok(()),
+        }
     }
 
     pub fn is_gone(&self, asked: &Asked) -> bool {

@@ -135,7 +135,7 @@ impl World {
         let call = contender.key.map(|key| Call { key, body: 1, who: 0 });
         let (instance, ttl) = (contender.instance.clone(), contender.ttl);
         let claim = Claim { instance, ttl, address: None, metadata: None, secret: None };
-        Wish::Acquire { role, claim: claim.into(), wait, priority, elect, call }
+        Wish::Acquire { role, claim: claim.into(), wait, priority, elect, by: None, call }
     }
 
     fn registration(&mut self, who: usize) -> Wish {
@@ -158,8 +158,8 @@ impl World {
             Wants::Role(role) if changes && !half => {
                 let metadata = Some(metadata.to_string().into());
                 let claim = Claim { instance, ttl, address: None, metadata, secret: None };
-                let (wait, call) = (Span::ZERO, None);
-                Wish::Acquire { role, claim: claim.into(), wait, priority: 0, elect: false, call }
+                let (wait, by, call) = (Span::ZERO, None, None);
+                Wish::Acquire { role, claim: claim.into(), wait, priority: 0, elect: false, by, call }
             }
             Wants::Role(role) => Wish::Renew { role, instance, token, ttl: less.filter(|_| changes), tie },
             Wants::Process(process) if changes => {

@@ -35,6 +35,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::StateGrowsOn, Within(100), &["P55 the state"]),
     (Mutant::FullStateTakesNothing, Within(100), &["P55 what makes"]),
     (Mutant::UnheardPromiseStands, In(scenarios::whoever_asks_again_is_gone), &["C14 nothing for the gone"]),
+    (Mutant::GrantToTheRevoked, In(scenarios::waiter_is_let_in_no_more), &["P41 nothing for a token"]),
     (Mutant::GrantToTheGone, In(scenarios::waiter_is_gone), &["C14 nothing for the gone"]),
 ];
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use eldest::protocol::{Ack, Message};
-use eldest::store::SecretHash;
+use eldest::replica::Call;
+use eldest::store::{Command, SecretHash, TokenId};
 use eldest::types::{LeaseName, NodeId, Span, Text};
 
 use super::stage::{
@@ -11,6 +12,8 @@ use super::stage::{
     stage_as, told, untie, wants,
 };
 use super::{Asked, Event, Told, Wish};
+use crate::access;
+use crate::calls::Waiting;
 use crate::checks::{Check, ensure};
 use crate::stage::{MS, leads};
 use crate::world::World;
@@ -112,6 +115,34 @@ pub fn waiter_is_gone() -> Check {
     let answer = told(&world, second);
     let served = matches!(answer, Some(Told::Yours { .. }));
     ensure(served, "C14 nothing for the gone", || format!("the second was told {answer:?}"))
+}
+
+/// Whose token is revoked while it waits. The release is right behind that in the log, and neither is committed.
+pub fn waiter_is_let_in_no_more() -> Check {
+    let mut world = stage(16, 3, 3_000)?;
+    order(&mut world, access::create(7))?;
+    run(&mut world, 50)?;
+    gets(&mut world, 0, 1)?;
+    let mut wish = world.acquisition(1, "r".into(), Span::millis(10_000), 0, false);
+    if let Wish::Acquire { by, .. } = &mut wish {
+        *by = Some(TokenId(7));
+    }
+    let first = world.asks(1, 0, wish, 60_000 * MS);
+    run(&mut world, 10)?;
+    let second = acquire(&mut world, 2, 1, 10_000);
+    run(&mut world, 10)?;
+    ensure(told(&world, first).is_none(), "stage", || "its token lets it in".into())?;
+    slow_answers(&mut world, 30);
+    order(&mut world, Command::revoke_token(TokenId(7)))?;
+    release(&mut world, 0, 1);
+    run(&mut world, 900)?;
+    let answers = (told(&world, first), told(&world, second));
+    let right = matches!(answers, (Some(Told::Refused(None)), Some(Told::Yours { .. })));
+    ensure(right, "P41 nothing for a token that has ended", || format!("the two were told {answers:?}"))
+}
+
+fn order(world: &mut World, command: Command) -> Check {
+    world.arrives(0, Waiting::Nobody, Call::Write { command: command.into(), key: None })
 }
 
 /// The same, and whoever hung up asks again under the same name before that.
@@ -362,7 +393,7 @@ fn frozen_holder(counts_from_answers: bool) -> Check {
 
 #[test]
 fn all_pass() {
-    let all: [(&str, crate::scenarios::Scenario); 16] = [
+    let all: [(&str, crate::scenarios::Scenario); 17] = [
         ("who_reads_a_lease_gives_it_back", who_reads_a_lease_gives_it_back),
         ("it_is_named_again_too_late", it_is_named_again_too_late),
         ("a_successor_relies_on_no_connection", a_successor_relies_on_no_connection),
@@ -376,6 +407,7 @@ fn all_pass() {
         ("leaders_change_faster_than_it_ends", leaders_change_faster_than_it_ends),
         ("what_made_it_young_is_lost", what_made_it_young_is_lost),
         ("waiter_is_gone", waiter_is_gone),
+        ("waiter_is_let_in_no_more", waiter_is_let_in_no_more),
         ("waiter_asks_again", waiter_asks_again),
         ("whoever_asks_again_is_gone", whoever_asks_again_is_gone),
         ("leads_again", leads_again),

@@ -166,7 +166,7 @@ impl World {
             Wish::Acquire => {
                 let claim = Claim { instance, ttl: TTL, address: None, metadata: None, secret: None }.into();
                 let until = now + if asked.waits { TTL } else { Span::ZERO };
-                let acquire = Acquire { role, claim, elect: false, priority: 0, until, key: None };
+                let acquire = Acquire { role, claim, elect: false, priority: 0, until, by: None, key: None };
                 replica::Call::Acquire(acquire.into())
             }
             Wish::Renew { token } => {

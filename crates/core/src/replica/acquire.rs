@@ -1,8 +1,8 @@
 //! Who gets a role.
 
-use super::answer::{Answer, Denied, Granted, HeldBy};
+use super::answer::{Answer, Denied, Granted, HeldBy, Unheard};
 use super::io::{Acquire, CallId};
-use super::state::{Acquiring, Replica, Said, Turn, Waiting};
+use super::state::{Acquiring, Replica, Turn, Waiting};
 use crate::leases::{Judged as Standing, Waiter};
 use crate::protocol::Verdict;
 use crate::protocol::mutant::{self, Mutant};
@@ -24,6 +24,9 @@ impl Replica {
         }
         if !self.look_ahead() {
             return self.deny(acquiring.call, Denied::Stopping);
+        }
+        if !self.is_let_in(&acquiring) {
+            return self.deny(acquiring.call, Denied::TokenEnded);
         }
         let free = self.committed().role(&acquiring.wanted.role).is_none();
         acquiring.was_free.get_or_insert(free);
@@ -48,6 +51,13 @@ impl Replica {
             }
             Judged::TooManyKeys => self.deny(acquiring.call, Denied::TOO_MANY_KEYS),
         }
+    }
+
+    /// By what stands in the log, though it may not be committed yet: what frees the role may stand right behind what revokes the token.
+    fn is_let_in(&self, acquiring: &Acquiring) -> bool {
+        let is_good =
+            |id| self.versions.newest().token(id).is_some_and(|token| !token.has_ended(self.now.wall));
+        acquiring.wanted.by.is_none_or(is_good) || mutant::is_on(Mutant::GrantToTheRevoked)
     }
 
     fn may_wait(&self, acquiring: &Acquiring) -> bool {
@@ -125,14 +135,11 @@ impl Replica {
             return self.roles.add_turn(Turn::Acquire(acquiring));
         }
         let Acquiring { call, waited, again, .. } = *acquiring;
-        let granted = waited && what.at == position;
-        if granted && !mutant::is_on(Mutant::GrantToTheGone) {
-            // If nobody is there to hear of it, it is given back. A record of whoever has it already is none that can be taken back: it may
-            // not have been counted.
-            self.roles.said(call, Said { name: name.clone(), token: what.token, granted });
-        }
+        // A record of whoever has it already is none that can be taken back: it may not have been counted.
+        let granted = waited && what.at == position && !mutant::is_on(Mutant::GrantToTheGone);
+        let if_unheard = granted.then(|| Unheard { name: name.clone(), token: what.token, granted });
         let expires_in = self.left(&name, what.claim.ttl);
-        let granted = Granted { what, new: !again, waited, expires_in, position, acks };
+        let granted = Granted { what, new: !again, waited, expires_in, position, acks, if_unheard };
         self.answer(call, Ok(Answer::Role(granted.into())));
     }
 
@@ -163,13 +170,11 @@ impl Replica {
                 let renewed = self.roles.leases.renew(self.now.mono, &name, held.token, ttl);
                 // Whoever asks anew may be another process under the same name: the connection of the one before ends nothing.
                 self.roles.leases.forget_tie(&name, held.token);
-                if !mutant::is_on(Mutant::UnheardPromiseStands) {
-                    let said = Said { name, token: held.token, granted: false };
-                    self.roles.said(acquiring.call, said);
-                }
                 let expires_in = renewed.map(|renewed| renewed.expires_in).unwrap_or_default();
-                let granted =
-                    Granted { what: held, new: false, waited: false, expires_in, position, acks: None };
+                let stands = mutant::is_on(Mutant::UnheardPromiseStands);
+                let if_unheard = (!stands).then_some(Unheard { name, token: held.token, granted: false });
+                let (new, waited, acks) = (false, false, None);
+                let granted = Granted { what: held, new, waited, expires_in, position, acks, if_unheard };
                 self.answer(acquiring.call, Ok(Answer::Role(granted.into())));
             }
             // By the state to come it is free.

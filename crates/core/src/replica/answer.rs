@@ -2,7 +2,7 @@
 
 use crate::protocol::MembersRefusal;
 use crate::store::{self, DocView, Process, Rejection, Role, Store};
-use crate::types::{Epoch, Index, NodeId, Position, Record, Span, Text, WallTime};
+use crate::types::{Epoch, Index, LeaseName, NodeId, Position, Record, Span, Text, WallTime};
 
 /// One for each kind of call: whoever asked knows which.
 #[derive(Clone, Debug)]
@@ -76,6 +76,8 @@ pub enum Denied {
     NotAnHeir,
     /// Why the members do not change.
     Members(MembersRefusal),
+    /// The token of whoever asks was revoked, or has ended (P56).
+    TokenEnded,
     /// Somebody else has the role; or this token has it no more.
     RoleHeld(Box<HeldBy>),
     LeaseLost(Box<HeldBy>),
@@ -110,6 +112,17 @@ pub struct Granted<T> {
     pub position: Position,
     /// How many nodes had that record durably.
     pub acks: Option<usize>,
+    /// To be given back if nobody hears this answer.
+    pub if_unheard: Option<Unheard>,
+}
+
+/// A promise that binds nobody if its answer was heard by nobody (P41).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unheard {
+    pub name: LeaseName,
+    pub token: u64,
+    /// The lease was granted after a wait. Otherwise the caller had it already.
+    pub granted: bool,
 }
 
 /// Who has a role.

@@ -21,9 +21,6 @@ impl Replica {
     }
 
     fn dispatch(&mut self, input: In) {
-        if !matches!(input, In::Gone(_)) {
-            self.roles.forget_unheard();
-        }
         match input {
             In::Tick => self.tick(),
             In::Message(envelope, brought) => {
@@ -39,6 +36,7 @@ impl Replica {
             In::PeerRefused(peer) => self.tell_core(Input::PeerRefused(peer)),
             In::Calls(calls) => self.take_calls(calls),
             In::Gone(call) => self.caller_has_gone(call),
+            In::Unheard(unheard) => self.take_back(&unheard),
             In::Prepared(prepared) => self.is_prepared(prepared),
             In::SnapshotEnded(reached) => {
                 self.snapshots.ended(reached);

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::answer::{Answer, Denied, Level};
+use super::answer::{Answer, Denied, Level, Unheard};
 use super::feed::{Draft, FeedEvent};
 use crate::protocol::{
     After, Envelope, Event, Fault, MemberChange, Message, Records, Seq, ServiceChange, SnapshotMeta, Taking,
     Term, Vote,
 };
 use crate::store::{
-    Claim, Command, Condition, Difference, Key, NewProcess, SecretHash, Steps, Store, Tenure, Unreadable,
+    Claim, Command, Condition, Difference, Key, NewProcess, SecretHash, Steps, Store, Tenure, TokenId,
+    Unreadable,
 };
 use crate::types::{self, ClusterId, Index, Members, NodeId, Record, Text, Time};
 
@@ -35,8 +36,10 @@ pub enum In {
     PeerRefused(NodeId),
     /// All calls that wait, in the order in which they came: one round.
     Calls(Vec<(CallId, Call)>),
-    /// Nobody waits for this answer any more, or nobody was there to hear it.
+    /// Nobody waits for this answer any more.
     Gone(CallId),
+    /// Nobody was there to hear this. It may come at any time after the answer.
+    Unheard(Unheard),
     /// What was to be handed in to that node is more than it takes.
     StateTooLarge { to: NodeId, bytes: u64 },
     /// The snapshot under way reached this index; none if it failed and its changes are still to be written.
@@ -117,6 +120,8 @@ pub struct Acquire {
     pub priority: i64,
     /// So long it waits, if somebody has it.
     pub until: Time,
+    /// The token of whoever asks: it is judged again when the wait ends (P56).
+    pub by: Option<TokenId>,
     pub key: Option<types::Call>,
 }
 

@@ -47,7 +47,7 @@ mod transfer;
 mod view;
 
 pub use answer::{
-    Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Opinion, View, Whole, Written,
+    Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Opinion, Unheard, View, Whole, Written,
 };
 pub use feed::{Draft, Fact, FeedEvent, Kind, Kinds, quoted};
 pub use io::{

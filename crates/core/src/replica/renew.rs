@@ -88,7 +88,8 @@ impl Replica {
             return self.roles.add_turn(Turn::Renew(renewing));
         }
         let expires_in = self.left(&name, what.new.ttl);
-        let granted = Granted { what, new: *new, waited: false, expires_in, position, acks: Some(acks) };
+        let (new, waited, acks, if_unheard) = (*new, false, Some(acks), None);
+        let granted = Granted { what, new, waited, expires_in, position, acks, if_unheard };
         self.answer(renewing.call, Ok(Answer::Process(granted.into())));
     }
 
@@ -146,18 +147,17 @@ impl Replica {
         let expires_in = renewed.map(|renewed| renewed.expires_in).unwrap_or_default();
         self.roles.leases.name_tie(name, token, renewing.tie());
         let store = self.committed();
-        let (position, new, waited, acks) = (store.applied(), false, false, None);
+        let (position, new, waited, acks, if_unheard) = (store.applied(), false, false, None, None);
         let answer = match name {
-            LeaseName::Role(role) => store
-                .role(role)
-                .cloned()
-                .map(|what| Answer::Role(Granted { what, new, waited, expires_in, position, acks }.into())),
-            LeaseName::Process(id) => store.process(id).cloned().map(|what| {
-                Answer::Process(Granted { what, new, waited, expires_in, position, acks }.into())
+            LeaseName::Role(role) => store.role(role).cloned().map(|what| {
+                Answer::Role(Granted { what, new, waited, expires_in, position, acks, if_unheard }.into())
             }),
-            LeaseName::Doc(key) => store
-                .doc(key)
-                .map(|what| Answer::Doc(Granted { what, new, waited, expires_in, position, acks }.into())),
+            LeaseName::Process(id) => store.process(id).cloned().map(|what| {
+                Answer::Process(Granted { what, new, waited, expires_in, position, acks, if_unheard }.into())
+            }),
+            LeaseName::Doc(key) => store.doc(key).map(|what| {
+                Answer::Doc(Granted { what, new, waited, expires_in, position, acks, if_unheard }.into())
+            }),
         };
         self.answer(renewing.call, answer.ok_or(Denied::Unknown));
     }

@@ -14,9 +14,9 @@
 //!
 //! Nothing of this is on disk but the records. A leader that is deposed sends everybody who waits to the next one.
 
-use super::answer::Denied;
+use super::answer::{Denied, Unheard};
 use super::io::CallId;
-use super::state::{Replica, Said, Turn};
+use super::state::{Replica, Turn};
 use crate::protocol::mutant::{self, Mutant};
 use crate::store::LeaseEvent;
 use crate::types::{Index, Lease, LeaseName, Time};
@@ -63,14 +63,17 @@ impl Replica {
         }
     }
 
-    /// Nobody waits for this answer any more. What was granted to somebody who did not hear of it is free again.
-    pub(super) fn caller_has_gone(&mut self, call: CallId) {
-        if let Some(Said { name, token, granted }) = self.roles.unheard.remove(&call) {
-            return match granted {
-                true => self.roles.leases.give_up(self.now.mono, &name, token),
-                false => self.roles.leases.take_back(self.now.mono, &name, token),
-            };
+    /// What was granted to somebody who did not hear of it is free again.
+    pub(super) fn take_back(&mut self, unheard: &Unheard) {
+        let Unheard { name, token, granted } = unheard;
+        match granted {
+            true => self.roles.leases.give_up(self.now.mono, name, *token),
+            false => self.roles.leases.take_back(self.now.mono, name, *token),
         }
+    }
+
+    /// Nobody waits for this answer any more.
+    pub(super) fn caller_has_gone(&mut self, call: CallId) {
         let Some(caller) = self.roles.callers.get_mut(&call) else { return };
         caller.gone = true;
         if mutant::is_on(Mutant::GrantToTheGone) {

@@ -16,6 +16,6 @@ pub(super) use pending::{Outcome, Waiting};
 pub(super) use renewing::{Renewing, What};
 pub use replica::{Replica, Start};
 pub(super) use restoring::Restoring;
-pub(super) use roles::{Said, Turn};
+pub(super) use roles::Turn;
 pub(super) use round::Round;
 pub(super) use taking_in::{Basis, Rebase, TakingIn};

@@ -21,8 +21,6 @@ pub(in crate::replica) struct Roles {
     pub turns: VecDeque<Turn>,
     /// Calls for a role that have no answer yet.
     pub callers: BTreeMap<CallId, Caller>,
-    /// What the answers of the last input said to those who asked for roles, in case that nobody was there to hear.
-    pub unheard: BTreeMap<CallId, Said>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,15 +28,6 @@ pub(in crate::replica) struct Caller {
     pub role: Text,
     pub instance: Text,
     pub gone: bool,
-}
-
-/// That the caller has this lease under this token.
-#[derive(Clone, Debug)]
-pub(in crate::replica) struct Said {
-    pub name: LeaseName,
-    pub token: u64,
-    /// It was granted now, after a wait; or it had it already.
-    pub granted: bool,
 }
 
 /// What is to be done next.
@@ -91,14 +80,6 @@ impl Roles {
 
     pub fn answered(&mut self, call: CallId) {
         self.callers.remove(&call);
-    }
-
-    pub fn said(&mut self, call: CallId, said: Said) {
-        self.unheard.insert(call, said);
-    }
-
-    pub fn forget_unheard(&mut self) {
-        self.unheard.clear();
     }
 
     /// Everybody who waits for a role.

@@ -134,6 +134,7 @@ fn a_full_state_refuses_what_makes_it_larger() {
         elect: false,
         priority: 0,
         until: Time(0),
+        by: None,
         key: None,
     };
     assert!(matches!(solo.reason(Call::Acquire(wanted.into())), Reason::StateFull { .. }));

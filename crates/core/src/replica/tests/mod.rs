@@ -9,7 +9,7 @@ mod waits;
 
 use std::sync::Arc;
 
-use super::{Acquire, Answer, Call, CallId, Denied, DiskWrite, In, Level, Out, Replica, Start};
+use super::{Acquire, Answer, Call, CallId, Denied, DiskWrite, In, Level, Out, Replica, Start, Unheard};
 use crate::protocol::{Recovered, Seq, Settings, SnapshotMeta, Vote};
 use crate::store::{Claim, Command, Condition, Ending, LeaseOperation, Operation, Store};
 use crate::types::{Boot, Incarnation, NodeId, Now, Span, Text, Time, WallTime};
@@ -133,7 +133,9 @@ fn put_until(key: &str, value: &str, condition: Condition, ending: Ending) -> Ca
 /// `by` wants the role, and waits for it so long.
 fn acquire(by: &str, ttl: Span, until: Time) -> Call {
     let claim = Arc::new(Claim { instance: by.into(), ttl, address: None, metadata: None, secret: None });
-    Call::Acquire(Acquire { role: "r".into(), claim, elect: false, priority: 0, until, key: None }.into())
+    Call::Acquire(
+        Acquire { role: "r".into(), claim, elect: false, priority: 0, until, by: None, key: None }.into(),
+    )
 }
 
 fn release(by: &str, token: u64) -> Call {

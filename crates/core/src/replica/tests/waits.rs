@@ -11,6 +11,13 @@ fn token(answer: Option<Result<Answer, Denied>>) -> u64 {
     }
 }
 
+fn if_unheard(answer: Option<Result<Answer, Denied>>) -> Option<Unheard> {
+    match answer {
+        Some(Ok(Answer::Role(granted))) => granted.if_unheard,
+        other => panic!("no grant: {other:?}"),
+    }
+}
+
 /// `a` has the role, and these wait for it.
 fn queue(waiting: &[&str]) -> (Solo, u64, Vec<CallId>) {
     let mut solo = Solo::open();
@@ -58,7 +65,8 @@ fn what_nobody_heard_of_is_given_back() {
     solo.call(release("a", held));
     solo.sync();
     assert_eq!(solo.has("r").as_deref(), Some("b"));
-    solo.feed(In::Gone(calls[0]));
+    let unheard = if_unheard(solo.answer(calls[0])).expect("a grant after a wait");
+    solo.feed(In::Unheard(unheard));
     solo.pass(Span::millis(1));
     assert_eq!(solo.has("r").as_deref(), Some("c"), "long before b's ttl");
 }
@@ -68,6 +76,7 @@ fn a_holder_that_did_not_wait_keeps_its_role_until_its_ttl() {
     let mut solo = Solo::open();
     let call = solo.call(acquire("a", TTL, Time(0)));
     solo.sync();
+    assert_eq!(if_unheard(solo.answer(call)), None);
     solo.feed(In::Gone(call));
     solo.pass(Span(TTL.0 - 1));
     assert!(solo.has("r").is_some());
