@@ -6,7 +6,7 @@ use super::fields::{Fields, Writer};
 use crate::protocol::{
     Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing, Term,
 };
-use crate::types::{Incarnation, Index, NodeId, Position};
+use crate::types::{Epoch, Incarnation, Index, NodeId, Position};
 
 /// What a message needs from its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,9 +99,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
         Message::Meet { term, vector } => Writer::new("meet").term(*term).put("has", vector),
         Message::Merge { epoch, base, .. } => Writer::new("merge").put("epoch", epoch).put("base", base),
         Message::Override { term, base, .. } => Writer::new("override").term(*term).put("base", base),
-        Message::Odd { epoch, incarnation } => {
-            Writer::new("odd").put("epoch", epoch).put("incarnation", format_args!("{:x}", incarnation.0))
-        }
+        Message::Odd { epoch, incarnation, ask } => odd(*epoch, *incarnation, *ask),
     }
     .done()
 }
@@ -113,6 +111,15 @@ pub fn encode_append(term: Term, prev: Position, chain: u32, count: usize, commi
 
 fn lines(writer: Writer, prev: Position, chain: u32, count: usize) -> Writer {
     writer.put("prev", prev).put("chain", format_args!("{chain:08x}")).put("count", count)
+}
+
+fn odd(epoch: Epoch, incarnation: Incarnation, ask: Option<u64>) -> Writer {
+    let writer = Writer::new("odd").put("epoch", epoch);
+    let writer = writer.put("incarnation", format_args!("{:x}", incarnation.0));
+    match ask {
+        Some(ask) => writer.put("ask", ask),
+        None => writer,
+    }
 }
 
 fn certified(writer: Writer, certificate: Certificate) -> Writer {
@@ -272,6 +279,7 @@ fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
         "odd" => Message::Odd {
             epoch: fields.epoch("epoch")?,
             incarnation: Incarnation(fields.hex("incarnation")?),
+            ask: fields.find("ask").map(|_| fields.number("ask")).transpose()?,
         },
         other => return Err(WireError::UnknownMessage(other.chars().take(32).collect())),
     })

@@ -305,6 +305,34 @@ pub fn odd_leader() -> Check {
     ensure(world.odd == [NodeId(1)], "P25 the odd one goes", || format!("sent away: {:?}", world.odd))
 }
 
+/// Where nobody proves who speaks: a leader's own count is no other node's word, and it serves nothing more (P51).
+pub fn odd_leader_without_proof() -> Check {
+    odd_without_proof(NodeId(1))
+}
+
+/// A follower asks its leader, and believes the answer to its own question.
+pub fn odd_follower_without_proof() -> Check {
+    odd_without_proof(NodeId(3))
+}
+
+fn odd_without_proof(odd: NodeId) -> Check {
+    let mut world = stage(3, 22, |settings| {
+        settings.peers_prove = false;
+        settings.asks_from = 1_000_000 * u64::from(settings.me.0);
+    })?;
+    let host = odd.0 as usize - 1;
+    for value in 0..35 {
+        write(&mut world, 1, value + 1);
+        run(&mut world, 5)?;
+        if value == 12 {
+            world.hosts[host].replica.as_mut().map(Replica::damage);
+            world.hosts[host].flipped = true;
+        }
+    }
+    run(&mut world, 4_000)?;
+    ensure(world.odd == [odd], "P25 the odd one goes", || format!("sent away: {:?}", world.odd))
+}
+
 /// P26: a snapshot arrives a second time, when the follower is far beyond it.
 pub fn old_snapshot_again() -> Check {
     let mut world = stage(3, 21, |_| {})?;
@@ -349,6 +377,8 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("cut_from_the_leader", cut_from_the_leader),
     ("elder_keeps_dying", elder_keeps_dying),
     ("odd_leader", odd_leader),
+    ("odd_leader_without_proof", odd_leader_without_proof),
+    ("odd_follower_without_proof", odd_follower_without_proof),
     ("old_snapshot_again", old_snapshot_again),
     ("late_word_of_an_older_life", crate::late_words::late_word_of_an_older_life),
     ("refused_under_another_name", crate::late_words::refused_under_another_name),

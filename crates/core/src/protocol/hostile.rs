@@ -141,7 +141,7 @@ const KINDS: [Kind; 24] = [
     |p| Message::Meet { term: p.term(), vector: p.vector() },
     |p| Message::Merge { epoch: p.epoch(), base: p.vector(), meta: p.meta() },
     |p| Message::Override { term: p.term(), base: p.vector(), meta: p.meta() },
-    |p| Message::Odd { epoch: p.epoch(), incarnation: Incarnation(p.one(2)) },
+    |p| Message::Odd { epoch: p.epoch(), incarnation: Incarnation(p.one(2)), ask: Some(p.one(1)) },
 ];
 
 /// A node with a disk that is as fast as can be, in a cluster of which it hears what the test says.
@@ -335,7 +335,7 @@ fn no_approval_names_a_lease_without_end() {
 fn what_ends_a_node_needs_proof() {
     let mut subject = Subject::following(Mode::Safe);
     let epoch = Epoch::new(4, NodeId(1));
-    assert!(subject.hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2) }));
+    assert!(subject.hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), ask: None }));
     let mut contradicted = subject.clone();
     let append = |prev: Position, entry| {
         let term = Term { epoch, claim: ClaimId(11) };
@@ -353,7 +353,39 @@ fn what_ends_a_node_needs_proof() {
     assert!(subject.hear(NodeId(1), append(last, Entry::Client(payload))));
     assert_eq!(subject.node.last(), last, "what cannot be read is not taken");
     subject.node.settings.peers_prove = true;
-    assert!(!subject.hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2) }));
+    assert!(!subject.hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), ask: None }));
+}
+
+/// What others say of a leader's state counts as an answer to its own beats only: nobody else knows their numbers.
+#[test]
+fn who_was_not_asked_calls_no_leader_odd() {
+    let ends = |first: u64| {
+        let mut subject = Subject::leading(Mode::Safe);
+        let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
+        let checkpoint = |digest| Checkpoint { index: 3, digest };
+        subject.feed(Input::Digest(checkpoint(1)));
+        (first..first + 100).any(|round| {
+            PEERS.into_iter().any(|from| {
+                let digest = Some(checkpoint(2));
+                let (matched, full, vector) = (3, false, None);
+                let reply = Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector };
+                !subject.hear(from, reply)
+            })
+        })
+    };
+    assert!((0..10_000).step_by(100).all(|first| !ends(first)));
+    assert!(ends(77_000), "the numbers of its own beats");
+}
+
+/// A word that a node is odd ends it if it answers that node's own question, and no other.
+#[test]
+fn who_was_not_asked_calls_no_follower_odd() {
+    let mut subject = Subject::following(Mode::Safe);
+    let epoch = Epoch::new(4, NodeId(1));
+    let odd = |ask| Message::Odd { epoch, incarnation: Incarnation(2), ask };
+    assert!(subject.hear(NodeId(1), odd(None)));
+    assert!((0..10_000).all(|guessed| subject.hear(NodeId(1), odd(Some(guessed)))));
+    assert!(!subject.hear(NodeId(1), odd(Some(77_000))), "the number of its own question");
 }
 
 /// Without the rules the tests above see what they forbid.
@@ -366,6 +398,14 @@ fn the_bugs_put_back_are_seen() {
     let promise = Term { epoch: Epoch::new(NUMBER_MOST, NodeId(1)), claim: ClaimId(1) };
     subject.hear(NodeId(1), Message::Stale { promise });
     assert!(!subject.node.has_epochs_left());
+    mutant::set(Some(Mutant::BeatsAreGuessed));
+    let mut subject = Subject::leading(Mode::Safe);
+    let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
+    subject.feed(Input::Digest(Checkpoint { index: 3, digest: 1 }));
+    let digest = Some(Checkpoint { index: 3, digest: 2 });
+    let (matched, full) = (3, false);
+    let reply = |round| Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector: None };
+    assert!((0..10).any(|round| PEERS.into_iter().any(|from| !subject.hear(from, reply(round)))));
     mutant::set(Some(Mutant::TurnedAwayUnasked));
     let mut subject = Subject::new(Mode::Safe);
     let last = Position::new(Epoch::new(3, NodeId(1)), 4);

@@ -148,6 +148,14 @@ pub enum Mutant {
     PromiseWaitsForRoom,
     /// P25, C33: whoever differs from the leader is odd.
     LeaderIsNeverOdd,
+    /// P51: a leader that finds itself odd is only told of, where nobody proves who speaks, and leads again.
+    OddLeaderGoesOn,
+    /// P51: a follower that hears that it is odd asks nobody, where nobody proves who speaks, and votes on.
+    OddFollowerGoesOn,
+    /// P51: a leader's beats are numbered from zero, so that anybody can answer them.
+    BeatsAreGuessed,
+    /// P25: a follower answers for a boundary of which it does not know yet whether its records there are the leader's.
+    UnmatchedIsCompared,
     /// P26: a snapshot is installed over newer committed state.
     SnapshotGoesBack,
     /// P26: a snapshot is taken while an older one waits to be installed, which then replaces it.

@@ -105,8 +105,8 @@ pub struct Settings {
     pub format: Format,
     /// Whoever speaks for a node proves that it knows the cluster's secret. Where there is none, no message ends this node (P51).
     pub peers_prove: bool,
-    /// From where on this process numbers its questions: drawn at random by whoever starts it, so that only those who were
-    /// asked can answer (P51).
+    /// From where on this process numbers its questions and its beats: drawn at random by whoever starts it, so that only those who
+    /// were asked can answer (P51).
     pub asks_from: u64,
 }
 

@@ -56,6 +56,15 @@ impl Node {
         Message::Willing { ask: self.settings.asks_from + ask, standing: self.standing() }
     }
 
+    /// A follower asks its leader, out of turn, under a number that no round of asking has.
+    pub(in crate::protocol) fn ask_whether_odd(&mut self, leader: NodeId) {
+        self.send(leader, self.willing(0));
+    }
+
+    pub(in crate::protocol) fn has_asked_whether_odd(&self, ask: u64) -> bool {
+        ask == self.settings.asks_from
+    }
+
     /// Whether this node has lately asked the question of that number.
     pub(in crate::protocol) fn has_asked(&self, ask: u64) -> bool {
         let (now, fresh) = (self.mono(), self.fresh());
@@ -125,6 +134,9 @@ impl Node {
 
     pub(in crate::protocol) fn on_willing(&mut self, from: NodeId, ask: u64, standing: Standing) {
         self.seen = self.seen.max(standing.seen);
+        if self.answers_odd(from, ask) {
+            return;
+        }
         let one_history = self.is_of_one_history(standing.vector.as_ref());
         let objection = match self.objection_to(from, standing.condition) {
             None => (!one_history).then_some(Objection::OtherHistory),

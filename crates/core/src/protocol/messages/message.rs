@@ -161,6 +161,8 @@ pub enum Message {
     Odd {
         epoch: Epoch,
         incarnation: Incarnation,
+        /// The number of that node's own question, where it has asked (P51).
+        ask: Option<u64>,
     },
 }
 

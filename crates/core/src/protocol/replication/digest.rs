@@ -1,6 +1,7 @@
 //! A leader notices states that differ where they must not (I5), and which node has diverged (P25).
 
 use crate::protocol::messages::{Cause, Checkpoint, Event, Fault, Message};
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::state::{Judgement, Leader, Node};
 use crate::types::{Epoch, Incarnation, Index, NodeId};
 
@@ -43,22 +44,58 @@ impl Node {
     }
 
     fn send_away(&mut self, odd: Vec<NodeId>) {
-        let epoch = self.promise();
         for node in odd {
-            if node == self.me() {
-                self.step_down(Cause::Odd);
-                self.stop_on_word(Fault::Odd);
-            } else if let Some(peer) = self.peers.get(node) {
-                let incarnation = peer.incarnation;
-                self.send(node, Message::Odd { epoch, incarnation });
+            match node == self.me() {
+                true => self.finds_itself_odd(),
+                false => self.tell_odd(node, None),
             }
         }
     }
 
-    pub(in crate::protocol) fn on_odd(&mut self, from: NodeId, epoch: Epoch, incarnation: Incarnation) {
+    /// It has counted answers to its own beats, whose numbers nobody else knows: this is no other node's word (P51).
+    fn finds_itself_odd(&mut self) {
+        self.step_down(Cause::Odd);
+        match mutant::is_on(Mutant::OddLeaderGoesOn) {
+            true => self.stop_on_word(Fault::Odd),
+            false => self.stop(Fault::Odd),
+        }
+    }
+
+    fn tell_odd(&mut self, node: NodeId, ask: Option<u64>) {
+        if let Some(peer) = self.peers.get(node) {
+            let (epoch, incarnation) = (self.promise(), peer.incarnation);
+            self.send(node, Message::Odd { epoch, incarnation, ask });
+        }
+    }
+
+    /// Whether that node's question has been answered so.
+    pub(in crate::protocol) fn answers_odd(&mut self, from: NodeId, ask: u64) -> bool {
+        let quorum = self.quorum();
+        let odd = self.as_leader().is_some_and(|leader| leader.leading.ballots.is_odd(from, quorum));
+        if odd {
+            self.tell_odd(from, Some(ask));
+        }
+        odd
+    }
+
+    /// Where nobody proves who speaks, the leader is asked whether it has said so.
+    pub(in crate::protocol) fn on_odd(
+        &mut self,
+        from: NodeId,
+        epoch: Epoch,
+        incarnation: Incarnation,
+        ask: Option<u64>,
+    ) {
         let meant = incarnation == self.incarnation;
-        if meant && epoch == self.promise() && epoch.leader == from {
-            self.stop_on_word(Fault::Odd);
+        if !meant || epoch != self.promise() || epoch.leader != from {
+            return;
+        }
+        if ask.is_some_and(|ask| self.has_asked_whether_odd(ask)) {
+            return self.stop(Fault::Odd);
+        }
+        self.stop_on_word(Fault::Odd);
+        if !self.stopped && ask.is_none() && !mutant::is_on(Mutant::OddFollowerGoesOn) {
+            self.ask_whether_odd(from);
         }
     }
 }

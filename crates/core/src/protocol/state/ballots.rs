@@ -65,20 +65,25 @@ impl Ballots {
         }
     }
 
+    /// Whether that node has differed from a majority at a boundary that is still compared.
+    pub fn is_odd(&self, node: NodeId, quorum: usize) -> bool {
+        self.by_index.values().any(|ballots| {
+            let winner = winner(ballots, quorum);
+            winner.is_some() && ballots.get(&node).is_some_and(|theirs| Some(*theirs) != winner)
+        })
+    }
+
     /// Odd is whoever differs from a majority of the topology, the leader not excepted.
     pub fn judge(&self, index: Index, quorum: usize, me: NodeId, expected: &[NodeId]) -> Judgement {
         let Some(ballots) = self.by_index.get(&index) else {
             return Judgement::Pending;
         };
-        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-        for digest in ballots.values() {
-            *counts.entry(*digest).or_default() += 1;
-        }
+        let counts = counts(ballots);
         let most = counts.values().copied().max().unwrap_or(0);
         let expected = expected.iter().filter(|node| !ballots.contains_key(node)).count();
         let winner = match mutant::is_on(Mutant::LeaderIsNeverOdd) {
             true => ballots.get(&me).copied(),
-            false => counts.iter().find(|(_, count)| **count >= quorum).map(|(digest, _)| *digest),
+            false => winner(ballots, quorum),
         };
         match winner {
             Some(digest) => {
@@ -89,4 +94,17 @@ impl Ballots {
             None => Judgement::Pending,
         }
     }
+}
+
+/// What a majority of the topology says.
+fn winner(ballots: &BTreeMap<NodeId, u64>, quorum: usize) -> Option<u64> {
+    counts(ballots).into_iter().find(|(_, count)| *count >= quorum).map(|(digest, _)| digest)
+}
+
+fn counts(ballots: &BTreeMap<NodeId, u64>) -> BTreeMap<u64, usize> {
+    let mut counts = BTreeMap::new();
+    for digest in ballots.values() {
+        *counts.entry(*digest).or_default() += 1;
+    }
+    counts
 }
