@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::error::Error;
 use super::feed::{Feed, FeedEvent, FeedOptions};
@@ -15,6 +15,7 @@ use super::lease::millis;
 use super::pauses::Pauses;
 use super::processes::{Process, ProcessFilter, Registration};
 use super::random;
+use super::seat::{LEAVE_MOST, not_in_time};
 
 /// How long a process is known that is not heard of.
 const TTL: Duration = Duration::from_secs(45);
@@ -209,10 +210,12 @@ impl Registry {
         RegistryEvents(self.core.events.subscribe())
     }
 
-    /// Takes this process out at once.
+    /// Takes this process out at once. An error says what kept it from that for a second: then it is forgotten after its ttl.
     pub async fn unregister(self) -> Result<(), Error> {
         self.tasks.iter().for_each(JoinHandle::abort);
-        self.core.client.remove_process(&self.core.id).await.map(drop)
+        let removing = self.core.client.remove_process(&self.core.id);
+        let late = |_| Err(not_in_time("the process was not taken out of the registry"));
+        timeout(LEAVE_MOST, removing).await.unwrap_or_else(late).map(drop)
     }
 }
 

@@ -16,12 +16,17 @@ use super::ties::{HeldBy, Ties, Tying, grace};
 const TTL_LEAST: Duration = Duration::from_secs(1);
 const TTL_MOST: Duration = Duration::from_secs(3_600);
 
-/// Giving a role back is a courtesy: it lapses by itself.
+/// Giving a role back is a courtesy, and so is taking a process out: both lapse by themselves.
 pub const LEAVE_MOST: Duration = Duration::from_secs(1);
 
 /// The role was perhaps not given back within [`LEAVE_MOST`].
 pub fn not_left() -> Error {
-    let why = format!("the role was not given back within {} s", LEAVE_MOST.as_secs());
+    not_in_time("the role was not given back")
+}
+
+/// No answer within [`LEAVE_MOST`]: `what` may be untrue by now.
+pub fn not_in_time(what: &str) -> Error {
+    let why = format!("{what} within {} s", LEAVE_MOST.as_secs());
     Error::Indeterminate { tried: vec![Tried { url: "any node".to_string(), why }] }
 }
 

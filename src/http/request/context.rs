@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use eldest_tls::trusting_nobody;
+use tokio::sync::watch;
 
 use super::audit::Audit;
 use super::auth::{Guard, Principal, Shown};
@@ -52,6 +53,10 @@ const STREAMS_MOST: usize = 64;
 /// client is told no rather than kept waiting for longer than it would wait before it tries again.
 const LEADERLESS_MOST: Duration = Duration::from_secs(1);
 
+/// How long a node that ends waits for what its streams give back: roles lapse by themselves, and a cluster that ends as a whole has
+/// nobody left to give them to.
+pub const FAREWELL: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub struct Context {
     pub handle: Handle,
@@ -84,6 +89,8 @@ pub struct Context {
     pub backups: Arc<Places>,
     /// Roles that are held by open streams.
     pub holds: Arc<Places>,
+    /// Each stream that has something to give back has a receiver, until that is done.
+    pub farewells: watch::Sender<()>,
     /// Streams of commands that clients have open.
     pub streams: Arc<Places>,
     pub readers: Arc<Places>,
@@ -128,6 +135,7 @@ impl Context {
             catch_ups: places("calls of /catch_up at a time", 1),
             backups: places("calls of /v1/backup at a time", 1),
             holds: places("roles held by streams of this node", HOLDS_MOST),
+            farewells: watch::Sender::new(()),
             streams: places("streams of commands at this node", STREAMS_MOST),
             readers: places("readers of the feed of this node", READERS_MOST),
             listeners: places("listeners of the channels of this node", LISTENERS_MOST),

@@ -30,7 +30,7 @@ pub use callers::Callers;
 pub use callers::{Caller, ConnectionPlace, Held, no_memory};
 pub use client_request::{ClientRequest, Kind, principal, sharers};
 pub use command::{command, line};
-pub use context::Context;
+pub use context::{Context, FAREWELL};
 pub use headers::{
     FIRST_LINE, FORWARDED, Fresh, IDEMPOTENCY_KEY, IF_ROLE, KeyOwner, SECRET, condition, freshness, holder,
     no_holder,

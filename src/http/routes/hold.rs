@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Duration, sleep, timeout};
 
 use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head, may_pass};
@@ -20,7 +21,7 @@ use crate::client::{Clock, Moment, Term};
 use crate::driver::api::{Denied, Leadership};
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
-use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Place, Query};
+use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, FAREWELL, Place, Query};
 use crate::store::{ROLE_TTL, Tenure};
 use crate::types::Text;
 
@@ -33,9 +34,6 @@ const CLOCK: Clock = Clock::Boottime;
 /// Timers stand still while the machine is suspended. Looking at the clock this often, a stream notices soon after; more often
 /// would cost something where there are thousands of them.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// What a node that ends takes to give the role back: the drain of its connections lasts longer.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A role held here for a client.
 struct Holding {
@@ -51,6 +49,8 @@ struct Holding {
     end: Option<End>,
     /// Closed when the node ends.
     life: watch::Receiver<Leadership>,
+    /// A node that ends waits for a moment while this is kept.
+    farewell: watch::Receiver<()>,
     _place: Place,
 }
 
@@ -64,12 +64,15 @@ enum Renewed {
     Lost,
 }
 
-/// What has been said last.
+/// How far the end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
+    /// The client is told that the lease is lost; nothing is left to give back.
     Lost,
-    /// The role is given back once the client has been told.
+    /// The client is told that the node ends; the role is given back after that.
     Stopping,
+    /// A task gives the role back.
+    GivenBack,
 }
 
 pub async fn hold(
@@ -106,6 +109,7 @@ pub async fn hold(
         silence: stream::silence(&calls.context.limits),
         end: None,
         life: calls.context.handle.leadership(),
+        farewell: calls.context.farewells.subscribe(),
         calls,
         _place: place,
     };
@@ -134,15 +138,18 @@ async fn next(mut holding: Holding) -> Option<(Result<Bytes, Infallible>, Holdin
     if let Some(first) = holding.first.take() {
         return Some((Ok(first), holding));
     }
-    if let Some(end) = holding.end {
-        if end == End::Stopping {
-            // Beyond this time it lapses.
-            let _ = timeout(FAREWELL, holding.release()).await;
+    match holding.end {
+        None => {
+            let piece = holding.go_on().await;
+            Some((Ok(piece), holding))
         }
-        return None;
+        Some(End::Stopping) => {
+            // The client may close now, and the stream is dropped while it waits here: the task goes on.
+            let _ = holding.give_back().await;
+            None
+        }
+        Some(End::Lost | End::GivenBack) => None,
     }
-    let piece = holding.go_on().await;
-    Some((Ok(piece), holding))
 }
 
 impl Holding {
@@ -181,6 +188,18 @@ impl Holding {
         self.end = Some(End::Stopping);
         self.format
             .end("stopping", "this node is about to end and gives the role back; hold it at another one")
+    }
+
+    /// A task of its own gives the role back, so that it is done even if the stream is dropped meanwhile.
+    fn give_back(&mut self) -> JoinHandle<()> {
+        // A node that ends gives up after this time, and the role lapses.
+        let most = if self.end == Some(End::Stopping) { FAREWELL } else { Duration::MAX };
+        self.end = Some(End::GivenBack);
+        let (release, farewell) = (self.release(), self.farewell.clone());
+        tokio::spawn(async move {
+            let _ = timeout(most, release).await;
+            drop(farewell);
+        })
     }
 
     fn release(&self) -> impl Future<Output = ()> + Send + use<> {
@@ -225,11 +244,11 @@ impl Holding {
     }
 }
 
-/// The client has gone.
+/// The client has gone, perhaps as soon as it was told that the node ends.
 impl Drop for Holding {
     fn drop(&mut self) {
-        if self.end.is_none() {
-            tokio::spawn(self.release());
+        if matches!(self.end, None | Some(End::Stopping)) {
+            self.give_back();
         }
     }
 }

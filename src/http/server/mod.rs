@@ -26,7 +26,7 @@ pub use front::Front;
 use refusal::{Refusals, full};
 pub use scrapes::serve_metrics;
 
-use crate::http::request::{ConnectionPlace, Context, Origin, Sharers};
+use crate::http::request::{ConnectionPlace, Context, FAREWELL, Origin, Sharers};
 
 /// Connections beyond the limit that each peer's address may open: its messages, its watch and what it forwards must get
 /// through when clients have taken all the others.
@@ -51,7 +51,7 @@ struct Server {
     of_peers: Arc<AtomicUsize>,
 }
 
-/// Serves until `stop` completes, then answers what is under way and returns. The listener closes at once, so that the
+/// Serves until `stop` completes, then answers what is under way, waits for roles that are given back, and returns. The listener closes at once, so that the
 /// others learn that this node is gone. Clients' calls are answered on the runtime of the caller, peers' on one of their own.
 pub async fn serve(
     listener: TcpListener,
@@ -178,6 +178,8 @@ impl Server {
             tracing::warn!("some calls were still under way and have been cut off");
             self.phase.send_replace(Phase::Over);
         }
+        // A stream gives its role back after its connection has ended.
+        let _ = timeout(FAREWELL, self.front.context.farewells.closed()).await;
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 
 use super::node::{Node, Options, limits};
 use crate::config::HttpLimits;
+use crate::http::request::FAREWELL;
 
 /// To fail by.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -245,4 +246,25 @@ async fn http2_is_spoken_on_the_same_port() {
         assert!(read > 0, "{seen:?}");
         seen.extend_from_slice(&piece[..read]);
     }
+}
+
+/// A stream gives its role back after its connection has ended: the server does not end before, unless that takes too long.
+#[tokio::test(start_paused = true)]
+async fn what_is_given_back_at_the_end_is_waited_for() {
+    let mut node = Node::leader().await;
+    let (stop, serving) = node.serve();
+    let farewell = node.context.farewells.subscribe();
+    let saying = tokio::spawn(async move {
+        tokio::time::sleep(FAREWELL / 2).await;
+        drop(farewell);
+    });
+    drop(stop);
+    serving.await.expect("nobody panics").expect("it ends well");
+    assert!(saying.is_finished(), "the server has ended first");
+
+    let mut node = Node::leader().await;
+    let (stop, serving) = node.serve();
+    let _kept = node.context.farewells.subscribe();
+    drop(stop);
+    serving.await.expect("nobody panics").expect("it ends well");
 }

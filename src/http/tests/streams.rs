@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
@@ -307,6 +308,46 @@ async fn messages_cross_nodes() {
     assert_eq!(sse.piece().await, None);
     assert_eq!(left.call(line, "1").await.text, "{\"delivered\":0}", "the dead keep nobody waiting");
     left.end().await;
+    for dir in &dirs {
+        remove(dir).await;
+    }
+}
+
+/// The streams of one node that ends: one client closes as soon as it is told, another one while its role is given back. The ttl is an
+/// hour, so that a lapse is no release.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_is_given_back_although_its_client_closes_when_the_node_ends() {
+    let (ports, dirs) = (free_ports(3), [temp_dir(), temp_dir(), temp_dir()]);
+    let mut nodes = Vec::new();
+    for (me, dir) in (1..).zip(&dirs) {
+        nodes.push(start_in(Mode::Safe, me, &ports, dir).await);
+    }
+    nodes[0].put("warm").await;
+    let mut streams = Vec::new();
+    for role in ["told", "polled"] {
+        let line = format!("POST /v1/roles/{role}/hold?instance_id=a&ttl_ms=3600000");
+        let mut stream = Stream::open(&nodes[2], &line, &[]).await;
+        assert_eq!(stream.event().await.1["kind"], "held");
+        streams.push(stream);
+    }
+    let ending = nodes.remove(2);
+    let closing = async {
+        for (mut stream, is_polled) in streams.into_iter().zip([false, true]) {
+            assert_eq!(stream.event().await.1["code"], "stopping");
+            if is_polled {
+                // The release begins, and the stream is dropped before its answer.
+                let _ = stream.0.frame().now_or_never();
+            }
+        }
+    };
+    tokio::join!(ending.end(), closing);
+    for role in ["told", "polled"] {
+        let line = format!("POST /v1/roles/{role}/acquire");
+        wait(async || nodes[0].call(&line, "{\"instance_id\":\"b\"}").await.status == 200).await;
+    }
+    for node in nodes {
+        node.end().await;
+    }
     for dir in &dirs {
         remove(dir).await;
     }

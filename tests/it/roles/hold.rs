@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use futures_util::future::join_all;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::{Asks, LONG, WAIT, acquire, got, grant, line_is, patient, role, role_events, until};
-use crate::harness::{Call, Cluster, Events, Network, Plan, Told, problem};
+use crate::harness::{Call, Cluster, Events, Network, Plan, Told, problem, wait_for};
 
 async fn calm() -> Cluster {
     Cluster::of(3).await
@@ -133,6 +135,39 @@ async fn a_node_that_ends_gives_it_back() {
         assert!(next > token);
         let body = json!({"instance_id": "other", "token": next});
         cluster.eventually(Call::post("/v1/roles/r/release").json(&body)).await.expect(200);
+        cluster.start(serving);
+        cluster.ready().await;
+    }
+}
+
+/// Clients may close their connections as soon as they are told, and then what is given back is all that keeps the process up.
+#[tokio::test]
+async fn a_node_that_ends_gives_back_what_its_clients_have_left() {
+    let cluster = calm().await;
+    let leader = cluster.leader().await;
+    // Each of them leaves at another moment of its release.
+    let roles: Vec<String> = (0..64).map(|number| format!("r{number}")).collect();
+    for serving in [cluster.others(leader)[0], leader] {
+        let held = join_all(roles.iter().map(async |role| {
+            let path = format!("/v1/roles/{role}/hold?instance_id=held&ttl_ms={LONG}");
+            let mut stream = cluster.posted(serving, &path).await.expect("a stream");
+            assert_eq!(stream.event().await["kind"], "held");
+            stream
+        }))
+        .await;
+        cluster.node(serving).signal(Signal::TERM);
+        join_all(held.into_iter().map(async |mut stream| {
+            assert_eq!(stream.event().await["code"], "stopping");
+        }))
+        .await;
+        let status = wait_for("the process ends", async || cluster.node(serving).ended()).await;
+        assert_eq!(status.code(), Some(0), "{status}");
+        for role in &roles {
+            let next = got(cluster.eventually(patient(role, "other", json!({}))).await);
+            let body = json!({"instance_id": "other", "token": next});
+            let release = Call::post(format!("/v1/roles/{role}/release"));
+            cluster.eventually(release.json(&body)).await.expect(200);
+        }
         cluster.start(serving);
         cluster.ready().await;
     }

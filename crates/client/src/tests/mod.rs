@@ -8,6 +8,7 @@ mod fake;
 mod holders;
 mod locks;
 mod over_http;
+mod registry;
 mod streams;
 mod ties;
 mod unreadable;
