@@ -383,8 +383,8 @@ impl Plan {
         world.net.late = 0;
         all_have_room(world);
         for node in 0..world.hosts.len() {
+            world.thaw(node);
             let host = &mut world.hosts[node];
-            host.paused_until = 0;
             host.sync_us = 200;
             host.disk.mend();
             host.settings.format = host.settings.format.max(Format(1));
