@@ -45,6 +45,8 @@ pub struct Leading {
     /// Available mode: another leader that is to be taken in, or has asked for what is here (P34).
     pub meeting: Option<Meeting>,
     pub handing_in: Option<HandingIn>,
+    /// Available mode: this epoch began with a merge, and the service is held until all that are heard have it (P34).
+    pub merged: bool,
     /// Up to where histories have been settled in this epoch (P35).
     pub settled: Index,
 }
