@@ -1,6 +1,6 @@
 //! What a merge comes to is worked out for a long time, while other things go on (P49).
 
-use eldest::protocol::Node;
+use eldest::protocol::{Message, Node};
 use eldest::replica::Call;
 use eldest::types::NodeId;
 
@@ -111,6 +111,38 @@ pub fn leaders_change_meanwhile() -> Check {
     has(&world, "k", Some("1"))
 }
 
+/// While n3 works out what it is sent, more is written than n1 keeps: what n3 is sent next is only what has come since.
+pub fn more_is_written_meanwhile() -> Check {
+    let mut world = stage(3, 53)?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    for node in [1, 3] {
+        set(&mut world, node, &format!("own{node}"), "1")?;
+    }
+    world.recorder =
+        Some(|envelope| envelope.to == NodeId(3) && matches!(envelope.message, Message::Override { .. }));
+    world.hosts[2].prepare_us = (LONG, LONG);
+    split(&mut world, &[&[1, 2, 3]]);
+    let up = |world: &World| world.hosts[2].prepares && !is_down(world, 1);
+    let up = world.run_until_true(world.now + 5_000 * MS, up)?;
+    ensure(up, "stage", || "n3 is waited for".into())?;
+    world.hosts[2].prepare_us = (100, 1_000);
+    for round in 0..40 {
+        set(&mut world, 1, "k", &round.to_string())?;
+    }
+    world.run_until_true(world.now + LONG, |world| !world.hosts[2].prepares)?;
+    run(&mut world, 3_000)?;
+    let newest_first = world.recorded.iter().rev();
+    let mut bases = newest_first.filter_map(|(envelope, _)| match &envelope.message {
+        Message::Override { term, base, .. } => Some((term.epoch, base)),
+        _ => None,
+    });
+    let known = bases.next().is_some_and(|(epoch, base)| base.newest() == epoch);
+    ensure(known, "P33 what is there is not sent again", || "n3 is sent everything twice".into())?;
+    heal(&mut world)?;
+    has(&world, "k", Some("39"))
+}
+
 #[test]
 fn a_merge_that_takes_long() {
     let scenarios = [
@@ -118,6 +150,7 @@ fn a_merge_that_takes_long() {
         ("the state changes meanwhile", the_state_changes_meanwhile),
         ("the elder dies", the_elder_dies),
         ("leaders change meanwhile", leaders_change_meanwhile),
+        ("more is written meanwhile", more_is_written_meanwhile),
     ];
     for (name, scenario) in scenarios {
         assert_eq!(crate::guarded::guarded(scenario), Ok(()), "{name}");
