@@ -312,11 +312,13 @@ impl Plan {
         }
     }
 
-    /// Whether one more disk may go: never more than a minority are gone at a time.
+    /// Whether one more disk may go: never more than a minority are gone at a time, and none before the cluster is formed. Until
+    /// then the founder's may be the only one with the first record, and those that have heard of it wait for it (P9).
     fn may_lose(&mut self, world: &World, node: usize) -> bool {
         self.lost.retain(|lost| !world.newest_machine(*lost).disk.durable.vote.admitted);
         let spare = membership::may_be_lost(world, self.changes_members);
-        let founded = world.hosts[node].disk.durable.vote.admitted;
+        let formed = world.checks.survival.len() > 0;
+        let founded = formed && world.hosts[node].disk.durable.vote.admitted;
         self.lost.contains(&world.hosts[node].id) || (self.lost.len() < spare && founded)
     }
 
@@ -383,8 +385,8 @@ impl Plan {
         world.net.late = 0;
         all_have_room(world);
         for node in 0..world.hosts.len() {
+            world.thaw(node);
             let host = &mut world.hosts[node];
-            host.paused_until = 0;
             host.sync_us = 200;
             host.disk.mend();
             host.settings.format = host.settings.format.max(Format(1));

@@ -267,9 +267,9 @@ impl World {
         self.check_leases()
     }
 
-    /// What a frozen process is given waits until it thaws.
-    fn unless_paused(&mut self, event: Event) -> Option<Event> {
-        let node = match &event {
+    /// Which node's process an event is given to, if it is given to one.
+    fn given_to(&self, event: &Event) -> Option<usize> {
+        let node = match event {
             Event::Deliver { envelope, .. } => self.reached_from(envelope.from, envelope.to),
             Event::Tick { node, .. }
             | Event::Disk { node, .. }
@@ -280,14 +280,35 @@ impl World {
             | Event::Side(sides::Event::Call { node, .. })
             | Event::Side(sides::Event::Role(sides::RoleEvent::Call { node, .. }))
             | Event::Lease(leases::Event::Call { node, .. } | leases::Event::Document { node, .. }) => *node,
-            _ => return Some(event),
+            _ => return None,
         };
-        let until = self.hosts[node].paused_until;
+        Some(node)
+    }
+
+    /// What a frozen process is given waits until it thaws.
+    fn unless_paused(&mut self, event: Event) -> Option<Event> {
+        let until = self.given_to(&event).map_or(0, |node| self.hosts[node].paused_until);
         if until <= self.now {
             return Some(event);
         }
         self.at(until, event);
         None
+    }
+
+    /// A frozen process thaws before its time, and is given at once what has waited.
+    pub fn thaw(&mut self, node: usize) {
+        let until = std::mem::take(&mut self.hosts[node].paused_until);
+        if until <= self.now {
+            return;
+        }
+        let waiting = self.queue.range((until, 0)..(until + 1, 0));
+        let waiting = waiting.filter(|(_, event)| self.given_to(event) == Some(node));
+        let waiting: Vec<(u64, u64)> = waiting.map(|(key, _)| *key).collect();
+        for key in waiting {
+            if let Some(event) = self.queue.remove(&key) {
+                self.at(self.now, *event);
+            }
+        }
     }
 
     fn check_leases(&self) -> Check {

@@ -30,6 +30,8 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::CalledOffUntold, In(impasses::too_large), &["P48"]),
     (Mutant::JournalUnbounded, In(impasses::journal_is_full), &["P48"]),
     (Mutant::StalePreparation, In(preparing::the_state_changes_meanwhile), &["C21"]),
+    (Mutant::OverrideFromTheStart, In(preparing::more_is_written_meanwhile), &["P33"]),
+    (Mutant::MergeHoldInherited, In(preparing::leaders_change_meanwhile), &["P34"]),
     (Mutant::RevokedReturns, Within(400), &["C21"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
 ];

@@ -339,7 +339,7 @@ impl Plan {
         world.net.late = 0;
         world.doom = None;
         for node in 0..world.hosts.len() {
-            world.hosts[node].paused_until = 0;
+            world.thaw(node);
             world.hosts[node].sync_us = 200;
             world.hosts[node].prepare_us = (100, 1_000);
             world.hosts[node].disk.mend();

@@ -1,11 +1,12 @@
 //! What a merge comes to is worked out for a long time, while other things go on (P49).
 
-use eldest::protocol::Node;
+use eldest::protocol::{Message, Node};
+use eldest::replica::Call;
 use eldest::types::NodeId;
 
 use super::stage::{counts, get, has, heal, led, run, set, split, stage};
 use crate::checks::{Check, Violation, ensure};
-use crate::stage::{MS, core};
+use crate::stage::{MS, core, leads};
 use crate::world::World;
 
 const LONG: u64 = 10_000 * MS;
@@ -81,12 +82,75 @@ pub fn the_elder_dies() -> Check {
     counts(&world, 1)
 }
 
+/// n3 works for long at what the merge has left, and the leader changes meanwhile, twice: writes wait no longer for n3 than they
+/// would with one leader.
+pub fn leaders_change_meanwhile() -> Check {
+    let mut world = stage(3, 52)?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    for node in [1, 3] {
+        set(&mut world, node, &format!("own{node}"), "1")?;
+    }
+    world.hosts[2].prepare_us = (LONG, LONG);
+    split(&mut world, &[&[1, 2, 3]]);
+    let begun = world.run_until_true(world.now + 5_000 * MS, |world| world.hosts[2].prepares)?;
+    ensure(begun && is_down(&world, 1), "P34 sides become one", || "they do not meet".into())?;
+    let (merged, window) = (world.now, world.hosts[0].settings.timing.window.0);
+    world.hosts[2].prepare_us = (100, 1_000);
+    for (from, to) in [(1, 2), (2, 1)] {
+        run(&mut world, 700)?;
+        world.order(from - 1, Call::HandOver { to: Some(NodeId(to)) })?;
+        let came = world.run_until_true(world.now + 1_000 * MS, |world| leads(world, to))?;
+        ensure(came, "stage", || format!("n{to} does not lead: {}", crate::run::states(&world)))?;
+    }
+    let up = world.run_until_true(merged + 2 * window + 200 * MS, |world| !is_down(world, 1))?;
+    ensure(up && world.hosts[2].prepares, "P34 a hold lasts two windows", || crate::run::states(&world))?;
+    set(&mut world, 1, "k", "1")?;
+    world.run_until_true(world.now + LONG, |world| !world.hosts[2].prepares)?;
+    heal(&mut world)?;
+    has(&world, "k", Some("1"))
+}
+
+/// While n3 works out what it is sent, more is written than n1 keeps: what n3 is sent next is only what has come since.
+pub fn more_is_written_meanwhile() -> Check {
+    let mut world = stage(3, 53)?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    for node in [1, 3] {
+        set(&mut world, node, &format!("own{node}"), "1")?;
+    }
+    world.recorder =
+        Some(|envelope| envelope.to == NodeId(3) && matches!(envelope.message, Message::Override { .. }));
+    world.hosts[2].prepare_us = (LONG, LONG);
+    split(&mut world, &[&[1, 2, 3]]);
+    let up = |world: &World| world.hosts[2].prepares && !is_down(world, 1);
+    let up = world.run_until_true(world.now + 5_000 * MS, up)?;
+    ensure(up, "stage", || "n3 is waited for".into())?;
+    world.hosts[2].prepare_us = (100, 1_000);
+    for round in 0..40 {
+        set(&mut world, 1, "k", &round.to_string())?;
+    }
+    world.run_until_true(world.now + LONG, |world| !world.hosts[2].prepares)?;
+    run(&mut world, 3_000)?;
+    let newest_first = world.recorded.iter().rev();
+    let mut bases = newest_first.filter_map(|(envelope, _)| match &envelope.message {
+        Message::Override { term, base, .. } => Some((term.epoch, base)),
+        _ => None,
+    });
+    let known = bases.next().is_some_and(|(epoch, base)| base.newest() == epoch);
+    ensure(known, "P33 what is there is not sent again", || "n3 is sent everything twice".into())?;
+    heal(&mut world)?;
+    has(&world, "k", Some("39"))
+}
+
 #[test]
 fn a_merge_that_takes_long() {
     let scenarios = [
         ("the leader leads on", the_leader_leads_on as fn() -> Check),
         ("the state changes meanwhile", the_state_changes_meanwhile),
         ("the elder dies", the_elder_dies),
+        ("leaders change meanwhile", leaders_change_meanwhile),
+        ("more is written meanwhile", more_is_written_meanwhile),
     ];
     for (name, scenario) in scenarios {
         assert_eq!(crate::guarded::guarded(scenario), Ok(()), "{name}");

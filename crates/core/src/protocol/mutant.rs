@@ -284,6 +284,10 @@ pub enum Mutant {
     OldestKeysGo,
     /// P53: what everybody can read of a lease is enough to renew it and to give it back.
     AnySecret,
+    /// P33: a follower is sent anew what it has been brought up to in this epoch.
+    OverrideFromTheStart,
+    /// P34: a leader waits for slow nodes under the hold of a merge that a leader before it has made.
+    MergeHoldInherited,
     /// P37: a follower whose acknowledgement takes longer than an append's patience is not waited for.
     SlowIsOutOfStep,
 }

@@ -220,6 +220,7 @@ impl Node {
     fn find_out_where_all_stand(&mut self) {
         let (now, next) = (self.mono(), self.log.last().index + 1);
         if let Some(leading) = self.leading_mut() {
+            leading.merged = true;
             let progress = leading.progress.values_mut();
             progress.for_each(|progress| *progress = Progress::unknown(next, now));
         }
@@ -284,11 +285,13 @@ impl Node {
         self.note_brought_up_to(from, term.epoch, index);
     }
 
-    /// Lifts the hold of the merge once everybody who is heard has what was merged. Who cannot take it in time is not
-    /// waited for longer than the hold lasts.
+    /// Lifts the hold of the merge once all that are heard have what was merged. A node that cannot take it in time is not waited
+    /// for longer than the hold lasts. A leader that has merged nothing waits for nobody: the hold is one of a leader before it,
+    /// and would last anew with each, since cluster time stands still between them (P17).
     fn lift_merge_hold(&mut self) {
         let held = self.log.holds_of_service().held_by(Owner::Merge);
-        if held && self.as_leader().is_some_and(Leader::is_merged_everywhere) {
+        let done = |leader: Leader| !leader.waits_for_merge() || leader.is_merged_everywhere();
+        if held && self.as_leader().is_some_and(done) {
             self.append_as_leader(Entry::ServiceUp { owner: Owner::Merge });
         }
     }
@@ -311,6 +314,10 @@ impl Leader<'_> {
         let handing_in = self.leading.handing_in.as_ref().map(|handing| handing.next_send);
         let meeting = self.leading.meeting.as_ref().map(|meeting| meeting.next_send);
         handing_in.into_iter().chain(meeting).min().unwrap_or(Time::NEVER)
+    }
+
+    fn waits_for_merge(self) -> bool {
+        self.leading.merged || mutant::is_on(Mutant::MergeHoldInherited)
     }
 
     /// Everybody who is heard has what was merged.

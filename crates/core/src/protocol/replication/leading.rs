@@ -64,6 +64,8 @@ impl Node {
             next_poll: now,
             meeting: None,
             handing_in: None,
+            merged: false,
+            began_with: self.own_vector(),
             settled: 0,
         }));
         // Whoever asked for a hand-over that came to nothing is still to be told (P15).

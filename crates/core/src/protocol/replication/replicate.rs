@@ -5,7 +5,7 @@ use crate::protocol::messages::{Event, Message, Output};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::reached_by;
 use crate::protocol::state::{Leader, Mode, Node, Role, Step};
-use crate::types::{Epoch, Index, NodeId, Position};
+use crate::types::{Epoch, Index, NodeId, Position, Vector};
 
 impl Node {
     /// The process is dead, or another answers in its name, perhaps on another disk: what the one before
@@ -45,11 +45,11 @@ impl Node {
         }
     }
 
-    /// A follower's next record is gone. What it has is known in available mode: the rest will do.
+    /// A follower's next record is gone. What it has is known in available mode: the rest will do. What it has been brought up to
+    /// since it joined is no part of that: a difference that took longer to work out than records are kept would come again whole.
     fn send_whole_or_rest(&mut self, to: NodeId) {
         let term = self.vote.promise;
-        let progress = self.leading().and_then(|leading| leading.progress.get(&to));
-        let base = progress.and_then(|progress| progress.vector.clone()).filter(|base| !base.is_empty());
+        let base = self.as_leader().and_then(|leader| leader.included_by(to)).filter(|base| !base.is_empty());
         match base {
             Some(base) => {
                 let after = self.disk.vote_and_log();
@@ -176,6 +176,14 @@ impl Node {
 }
 
 impl Leader<'_> {
+    /// What a follower's log includes, as far as it is known: what it had when it joined, or all up to where it matches.
+    fn included_by(self, follower: NodeId) -> Option<Vector> {
+        let progress = self.leading.progress.get(&follower)?;
+        let joined = progress.vector.clone()?;
+        let brought = self.leading.included_at(progress.matched);
+        Some(brought.filter(|_| !mutant::is_on(Mutant::OverrideFromTheStart)).unwrap_or(joined))
+    }
+
     /// What a majority has on disk.
     fn committable(self) -> Option<Index> {
         let own = self.node.disk.upto();

@@ -7,7 +7,7 @@ use super::ballots::Ballots;
 use super::progress::Progress;
 use crate::protocol::log::ClusterClock;
 use crate::protocol::messages::{Certificate, Term};
-use crate::types::{Incarnation, Index, NodeId, RequestId, Span, Time, Vector};
+use crate::types::{Incarnation, Index, NodeId, Position, RequestId, Span, Time, Vector};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leading {
@@ -45,6 +45,10 @@ pub struct Leading {
     /// Available mode: another leader that is to be taken in, or has asked for what is here (P34).
     pub meeting: Option<Meeting>,
     pub handing_in: Option<HandingIn>,
+    /// Available mode: this epoch began with a merge, and the service is held until all that are heard have it (P34).
+    pub merged: bool,
+    /// Available mode: what the log included when this epoch began. All of it stands below the record that opens the epoch.
+    pub began_with: Vector,
     /// Up to where histories have been settled in this epoch (P35).
     pub settled: Index,
 }
@@ -55,6 +59,15 @@ impl Leading {
         let (oldest, _) = self.sent.front()?;
         let place = usize::try_from(round.checked_sub(*oldest)?).ok()?;
         self.sent.get(place).map(|(_, at)| *at)
+    }
+
+    /// What a log includes that matches the leader's up to there, as far as that is known.
+    pub fn included_at(&self, matched: Index) -> Option<Vector> {
+        (matched >= self.open_index).then(|| {
+            let mut vector = self.began_with.clone();
+            vector.note(Position::new(self.term.epoch, matched));
+            vector
+        })
     }
 
     /// Whether another side is being taken in, or this one is handed in (P34).
