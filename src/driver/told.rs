@@ -40,7 +40,7 @@ pub fn event(setup: &Setup, event: Event) {
         Event::Overridden { index } => tracing::warn!(index, "the state is brought up to the merged one"),
         Event::Accused { fault } => {
             tracing::error!(
-                "a message that nobody has signed says what would end this node, and is not listened to: {}. If it is true, this \
+                "a message that nobody has signed says what would end this node, and by itself does not end it: {}. If it is true, this \
                  node cannot go on until that is mended; with cluster_secret_file nobody can make it up",
                 End::Fault(fault)
             );

@@ -44,6 +44,7 @@ mod metrics;
 mod mistakes;
 mod notify;
 mod numbers;
+mod odd;
 mod partitions;
 mod pauses;
 mod processes;
