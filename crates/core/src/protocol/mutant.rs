@@ -154,8 +154,6 @@ pub enum Mutant {
     OddFollowerGoesOn,
     /// P51: a leader's beats are numbered from zero, so that anybody can answer them.
     BeatsAreGuessed,
-    /// P25: a follower answers for a boundary of which it does not know yet whether its records there are the leader's.
-    UnmatchedIsCompared,
     /// P26: a snapshot is installed over newer committed state.
     SnapshotGoesBack,
     /// P26: a snapshot is taken while an older one waits to be installed, which then replaces it.

@@ -99,14 +99,13 @@ impl Node {
         }
         self.commit_as_follower(commit);
         let (matched, last, after) = self.beat_end();
-        let comparable = boundary <= self.matched() || mutant::is_on(Mutant::UnmatchedIsCompared);
         let reply = Message::HeartbeatReply {
             epoch: term.epoch,
             round,
             matched,
             last,
             full: self.full,
-            digest: self.checkpoints.at(boundary).filter(|_| comparable),
+            digest: self.checkpoints.at(boundary),
             vector: self.vector_to_send().filter(|_| self.matched() == 0),
         };
         self.send_after(from, reply, after);
