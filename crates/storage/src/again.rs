@@ -22,17 +22,18 @@ pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, Stora
     };
     let found = VoteFile::read(files, &dir.join(VOTE_FILE))?;
     let promised = found.map_or(Vote::default(), |found| found.stored.vote);
-    let incarnation = draw_incarnation(files)?;
-    Identity { incarnation, ..read.identity }.write(files, dir)?;
-    let vote = Vote { formed: true, admitted: false, ..promised };
-    VoteFile::create(files, dir, Stored { vote, incarnation })?;
     let mut quarantine = Quarantine::new(files, dir);
     quarantine.note(why);
-    // The snapshots first: a log that nothing leads up to is set aside at the next start, a state would be used.
+    // The state first: under a new incarnation it would be let in again. What a crash leaves without it is a log that is replayed from
+    // its beginning, or one that nothing leads up to, which is a loss.
     let snapshots = dir.join(SNAPSHOTS_DIR);
     if files.is_dir(&snapshots)? {
         quarantine.take(&snapshots)?;
     }
+    let incarnation = draw_incarnation(files)?;
+    Identity { incarnation, ..read.identity }.write(files, dir)?;
+    let vote = Vote { formed: true, admitted: false, ..promised };
+    VoteFile::create(files, dir, Stored { vote, incarnation })?;
     let log = dir.join(LOG_DIR);
     let place = Place { files: files.clone(), dir: log, segment_bytes: options.segment_bytes };
     let segments = segment::list(files, &place.dir)?;

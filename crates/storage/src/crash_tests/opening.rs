@@ -165,6 +165,7 @@ fn starting_over() {
         } else {
             expect_new_life(&opened, told.incarnation, what);
             assert_eq!(opened.recovered.vote.promise, vote(3).promise, "{what}");
+            assert_eq!(opened.recovered.base.index(), 0, "{what}: the odd state is there under a new name");
         }
         let finished = found.fork(2);
         finished.kill();
