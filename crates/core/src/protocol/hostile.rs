@@ -388,6 +388,31 @@ fn who_was_not_asked_calls_no_follower_odd() {
     assert!(!subject.hear(NodeId(1), odd(Some(77_000))), "the number of its own question");
 }
 
+/// A stranger names its own address, and what is sent there is heard by anybody: no number of a question or of a beat.
+#[test]
+fn a_stranger_learns_no_number() {
+    let subjects = [Subject::new(Mode::Safe), Subject::following(Mode::Safe), Subject::leading(Mode::Safe)];
+    assert!(!subjects.into_iter().any(tells_a_stranger));
+}
+
+/// It says that its log goes further, so that nobody turns it away.
+fn tells_a_stranger(mut subject: Subject) -> bool {
+    let from = NodeId(9);
+    let mut standing = subject.node.standing();
+    standing.last.index += 1_000;
+    let message = Message::Willing { ask: 5, standing };
+    let (boot, incarnation, cluster, format) = (Boot(33), Incarnation(9), ClusterId::NONE, Format(1));
+    let envelope = Envelope { from, to: ME, boot, incarnation, admitted: true, cluster, format, message };
+    subject.now += 200_000;
+    subject.node.handle(at(subject.now), Input::Message(envelope)).into_iter().any(|output| match output {
+        Output::Send { envelope, .. } => {
+            let message = envelope.message;
+            envelope.to == from && matches!(message, Message::Heartbeat { .. } | Message::Willing { .. })
+        }
+        _ => false,
+    })
+}
+
 /// Without the rules the tests above see what they forbid.
 #[cfg(feature = "mutants")]
 #[test]
@@ -406,6 +431,8 @@ fn the_bugs_put_back_are_seen() {
     let (matched, full) = (3, false);
     let reply = |round| Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector: None };
     assert!((0..10).any(|round| PEERS.into_iter().any(|from| !subject.hear(from, reply(round)))));
+    mutant::set(Some(Mutant::StrangersAreAsked));
+    assert!(tells_a_stranger(Subject::new(Mode::Safe)) && tells_a_stranger(Subject::leading(Mode::Safe)));
     mutant::set(Some(Mutant::TurnedAwayUnasked));
     let mut subject = Subject::new(Mode::Safe);
     let last = Position::new(Epoch::new(3, NodeId(1)), 4);

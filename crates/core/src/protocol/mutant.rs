@@ -154,6 +154,8 @@ pub enum Mutant {
     OddFollowerGoesOn,
     /// P51: a leader's beats are numbered from zero, so that anybody can answer them.
     BeatsAreGuessed,
+    /// P51: a node that asks to lead is asked in turn, or is sent a beat, though it is no member and names its address itself.
+    StrangersAreAsked,
     /// P25: a follower answers for a boundary of which it does not know yet whether its records there are the leader's.
     UnmatchedIsCompared,
     /// P26: a snapshot is installed over newer committed state.

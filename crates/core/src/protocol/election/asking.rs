@@ -152,14 +152,18 @@ impl Node {
             standing: self.standing(),
         };
         self.send(from, opinion);
+        // A stranger has named its address itself: no number of a question or of a beat goes there (P51).
+        let told = self.is_member(from) || mutant::is_on(Mutant::StrangersAreAsked);
         match &mut self.role {
             Role::Seeking(seeking) => {
                 let seeking_for = standing.seeking;
                 seeking.note(from, standing, None);
-                self.ask_again(from, seeking_for);
+                if told {
+                    self.ask_again(from, seeking_for);
+                }
             }
-            Role::Leading(_) => self.beat_to(from),
-            Role::Following(_) => {}
+            Role::Leading(_) if told => self.beat_to(from),
+            Role::Leading(_) | Role::Following(_) => {}
         }
     }
 
