@@ -244,6 +244,11 @@ impl Subject {
     }
 }
 
+/// Of what the subject asks that one.
+fn numbers_from(node: NodeId) -> u64 {
+    Subject::new(Mode::Safe).node.settings.numbers_from(node)
+}
+
 fn at(us: u64) -> Now {
     Now { mono: Time(us), wall: WallTime(1_800_000_000_000_000 + us) }
 }
@@ -317,7 +322,7 @@ fn who_was_not_asked_removes_nobody() {
         !subject.feed(Input::Tick)
     };
     assert!((0..1_000).all(|guessed| !turned_away(guessed)));
-    assert!(turned_away(77_001), "the number of its first question");
+    assert!(turned_away(numbers_from(NodeId(1)) + 1), "the number of its first question");
 }
 
 /// A lease is no longer than leases are, whoever says that it was granted: or the next leader would never say that it leads.
@@ -359,13 +364,15 @@ fn what_ends_a_node_needs_proof() {
 /// What others say of a leader's state counts as an answer to its own beats only: nobody else knows their numbers.
 #[test]
 fn who_was_not_asked_calls_no_leader_odd() {
-    let ends = |first: u64| {
+    // With the n-th number after these, for each of the others.
+    let ends = |first: [u64; 2]| {
         let mut subject = Subject::leading(Mode::Safe);
         let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
         let checkpoint = |digest| Checkpoint { index: 3, digest };
         subject.feed(Input::Digest(checkpoint(1)));
-        (first..first + 100).any(|round| {
-            PEERS.into_iter().any(|from| {
+        (0..100).any(|next| {
+            PEERS.into_iter().zip(first).any(|(from, first)| {
+                let round = first + next;
                 let digest = Some(checkpoint(2));
                 let (matched, full, vector) = (3, false, None);
                 let reply = Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector };
@@ -373,8 +380,10 @@ fn who_was_not_asked_calls_no_leader_odd() {
             })
         })
     };
-    assert!((0..10_000).step_by(100).all(|first| !ends(first)));
-    assert!(ends(77_000), "the numbers of its own beats");
+    assert!((0..10_000).step_by(100).all(|first| !ends([first; 2])));
+    let numbers = PEERS.map(numbers_from);
+    assert!(ends(numbers), "the numbers of its own beats");
+    assert!(numbers.into_iter().all(|one| !ends([one; 2])), "what one hears does for the other");
 }
 
 /// A word that a node is odd ends it if it answers that node's own question, and no other.
@@ -385,7 +394,11 @@ fn who_was_not_asked_calls_no_follower_odd() {
     let odd = |ask| Message::Odd { epoch, incarnation: Incarnation(2), ask };
     assert!(subject.hear(NodeId(1), odd(None)));
     assert!((0..10_000).all(|guessed| subject.hear(NodeId(1), odd(Some(guessed)))));
-    assert!(!subject.hear(NodeId(1), odd(Some(77_000))), "the number of its own question");
+    assert!(
+        subject.hear(NodeId(1), odd(Some(numbers_from(NodeId(3))))),
+        "the number of a question to another one"
+    );
+    assert!(!subject.hear(NodeId(1), odd(Some(numbers_from(NodeId(1))))), "the number of its own question");
 }
 
 /// A stranger names its own address, and what is sent there is heard by anybody: no number of a question or of a beat.
