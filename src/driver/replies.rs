@@ -140,11 +140,12 @@ impl Caller {
 
     /// An answer may have come, and nobody has looked. Where none can come any more the loop has never had the call, or has ended.
     fn left(&mut self) -> Option<In> {
-        if matches!(self.answer.try_recv(), Err(TryRecvError::Closed)) {
+        let early = self.answer.try_recv();
+        if matches!(early, Err(TryRecvError::Closed)) {
             return None;
         }
         self.answer.close();
-        match self.answer.try_recv() {
+        match early.or_else(|_| self.answer.try_recv()) {
             Ok(answer) => if_unheard(answer).map(In::Unheard),
             Err(_) => Some(In::Gone(self.id)),
         }
