@@ -6,8 +6,8 @@ use super::{Node, Settings};
 use crate::protocol::Mode;
 use crate::protocol::messages::Condition;
 use crate::types::{
-    Boot, ClaimId, ClusterId, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now, Payload,
-    Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
+    Boot, ClaimId, ClusterId, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now, Owner,
+    Payload, Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
 };
 
 const ME: NodeId = NodeId(2);
@@ -424,6 +424,31 @@ fn tells_a_stranger(mut subject: Subject) -> bool {
         }
         _ => false,
     })
+}
+
+/// Whoever is told of a greater promise goes on in a greater epoch, and has merged all the same: what it writes before the others have
+/// the merged state would be on its disk alone (P34).
+#[test]
+fn a_greater_promise_lifts_no_hold_of_a_merge() {
+    let mut subject = Subject::leading(Mode::Available);
+    let own = subject.node.own_vector();
+    let other = Epoch::new(9, NodeId(3));
+    let mut theirs = own.clone();
+    theirs.note(Position::new(other, 7));
+    subject.hear(NodeId(3), Message::Side { epoch: other, leader: Some(NodeId(3)), vector: theirs.clone() });
+    assert!(subject.node.is_at_rest(), "it holds its service");
+    let base = subject.node.own_vector();
+    theirs.join(&own);
+    let meta = SnapshotMeta { at: Position::new(other, 7), vector: Some(theirs), ..SnapshotMeta::default() };
+    subject.hear(NodeId(3), Message::Merge { epoch: other, base, meta });
+    let merged = subject.node.vote().promise.epoch;
+    assert!(merged > other && subject.node.leading().is_some());
+    let held = |subject: &Subject| subject.node.log().holds_of_service().held_by(Owner::Merge);
+    assert!(held(&subject), "n3 is heard and has nothing of it");
+    let promise = Term { epoch: Epoch::new(merged.counter + 1, NodeId(3)), claim: ClaimId(33) };
+    subject.hear(NodeId(3), Message::Stale { promise });
+    assert!(subject.node.vote().promise.epoch > promise.epoch && subject.node.leading().is_some());
+    assert!(held(&subject), "n3 has nothing of it yet");
 }
 
 /// Without the rules the tests above see what they forbid.

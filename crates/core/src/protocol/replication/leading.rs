@@ -328,11 +328,16 @@ impl Node {
         }
         let term = self.own_term(self.next_counter());
         let followers = self.as_leader().map(Leader::joined).unwrap_or_default();
+        let merged = self.leading().is_some_and(|leading| leading.merged);
         self.leave_leading(Cause::GreaterEpoch);
         self.raise_promise(term);
         let now = self.mono();
         self.lead(term, None, now);
         self.count_on(&followers);
+        if let Some(leading) = self.leading_mut() {
+            // Those who have yet to be brought up to the merge are waited for as before (P34).
+            leading.merged = merged;
+        }
     }
 }
 
