@@ -237,7 +237,8 @@ impl Engine {
             self.network.meet(&self.setup, &stranger);
         }
         if Route::expects_answer(&call.envelope.message) {
-            self.answers.open(call.envelope.from, Route::of(&call.envelope.message), reply);
+            let message = &call.envelope.message;
+            self.answers.open(call.envelope.from, Route::of(message), Route::number(message), reply);
         } else {
             // There is nothing to wait for: the answer, if any, is a call of its own.
             let _ = reply.send(None);

@@ -56,7 +56,8 @@ impl Engine {
                     return self.end = Some(End::Broken("records to send that have no lines"));
                 };
                 let packet = Packet::new(envelope, lines, chain);
-                Waiting::Small { packet, answers: Route::answered_by(message) }
+                let number = Route::number(message);
+                Waiting::Small { packet, answers: Route::answered_by(message).map(|route| (route, number)) }
             }
         };
         self.send_when(after, message);
@@ -83,7 +84,7 @@ impl Engine {
             Waiting::Difference(source) => self.transmit_difference(*source),
             Waiting::Small { packet, answers } => {
                 let left = match answers {
-                    Some(route) => self.answers.give(route, packet).err(),
+                    Some((route, number)) => self.answers.give(route, number, packet).err(),
                     None => Some(packet),
                 };
                 if let Some(packet) = left {

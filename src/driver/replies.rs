@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::chunks::Gathering;
@@ -137,10 +138,14 @@ impl Caller {
         answer.unwrap_or(Err(Denied::Unknown))
     }
 
-    /// An answer may have come, and nobody has looked.
+    /// An answer may have come, and nobody has looked. Where none can come any more the loop has never had the call, or has ended.
     fn left(&mut self) -> Option<In> {
+        let early = self.answer.try_recv();
+        if matches!(early, Err(TryRecvError::Closed)) {
+            return None;
+        }
         self.answer.close();
-        match self.answer.try_recv() {
+        match early.or_else(|_| self.answer.try_recv()) {
             Ok(answer) => if_unheard(answer).map(In::Unheard),
             Err(_) => Some(In::Gone(self.id)),
         }
@@ -197,9 +202,15 @@ mod tests {
         drop(caller);
         assert!(matches!(words.try_recv(), Ok(In::Unheard(said)) if said == unheard()));
 
-        let (caller, to) = Caller::new(CallId(3), gone);
+        let (caller, to) = Caller::new(CallId(3), gone.clone());
         assert_eq!(to.answer(granted()), None);
         assert!(caller.answer().await.is_ok());
+        assert!(words.try_recv().is_err());
+
+        // The loop has no room for the call: it hears nothing of it, least of all when it has too much to do.
+        let (caller, to) = Caller::new(CallId(4), gone);
+        drop(to);
+        drop(caller);
         assert!(words.try_recv().is_err());
     }
 }

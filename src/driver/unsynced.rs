@@ -14,7 +14,8 @@ pub enum Message {
     /// May ride in the response to an open call of that route.
     Small {
         packet: Packet,
-        answers: Option<Route>,
+        /// With the number of the call that it answers.
+        answers: Option<(Route, Option<u64>)>,
     },
     Lines {
         to: NodeId,

@@ -95,6 +95,17 @@ impl Route {
         )
     }
 
+    /// The number that a call and the answer to it have in common.
+    pub fn number(message: &Message) -> Option<u64> {
+        match message {
+            Message::Heartbeat { round, .. } | Message::HeartbeatReply { round, .. } => Some(*round),
+            Message::Willing { ask, .. } | Message::Opinion { ask, .. } | Message::NotMember { ask, .. } => {
+                Some(*ask)
+            }
+            _ => None,
+        }
+    }
+
     /// The route of the call that this message may answer in its response. An approval never does: it is
     /// given through `/recv_elect` alone.
     pub fn answered_by(message: &Message) -> Option<Route> {

@@ -8,7 +8,7 @@ use super::error::ServeError;
 use crate::config::{ClusterSecrets, Config, Host};
 use crate::driver::{Directory, Member, Setup, Tls, Wall};
 use crate::protocol::Settings;
-use crate::types::{ClusterId, INDEX_MOST};
+use crate::types::ClusterId;
 use crate::wire::{ClusterHead, Secret, Secrets};
 
 /// What a process draws at random when it starts.
@@ -16,7 +16,7 @@ use crate::wire::{ClusterHead, Secret, Secrets};
 pub struct Drawn {
     /// Names the cluster that this node may found.
     pub new_cluster: ClusterId,
-    /// From where on it numbers its questions.
+    /// What it numbers its questions and beats by.
     pub asks_from: u64,
 }
 
@@ -24,7 +24,7 @@ impl Drawn {
     pub fn draw() -> Result<Drawn, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
-        let asks_from = getrandom::u64()? % INDEX_MOST;
+        let asks_from = getrandom::u64()?;
         Ok(Drawn { new_cluster: ClusterId(u128::from_le_bytes(bytes)), asks_from })
     }
 }

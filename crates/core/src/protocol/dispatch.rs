@@ -87,7 +87,7 @@ impl Node {
             Message::Gap { epoch, prev, hint } => self.on_gap(from, epoch, prev, hint),
             Message::Snapshot { term, meta } => self.on_snapshot(from, term, meta),
             Message::Stale { promise } => self.on_stale(promise),
-            Message::NotMember { ask, as_of, last } => self.on_not_member(ask, as_of, last),
+            Message::NotMember { ask, as_of, last } => self.on_not_member(from, ask, as_of, last),
             Message::Resigned { epoch } => self.on_resigned(from, epoch),
             Message::Willing { ask, standing } => self.on_willing(from, ask, standing),
             Message::Opinion { ask, yes, held, standing } => {

@@ -6,8 +6,8 @@ use super::{Node, Settings};
 use crate::protocol::Mode;
 use crate::protocol::messages::Condition;
 use crate::types::{
-    Boot, ClaimId, ClusterId, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now, Payload,
-    Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
+    Boot, ClaimId, ClusterId, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now, Owner,
+    Payload, Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
 };
 
 const ME: NodeId = NodeId(2);
@@ -244,6 +244,11 @@ impl Subject {
     }
 }
 
+/// Of what the subject asks that one.
+fn numbers_from(node: NodeId) -> u64 {
+    Subject::new(Mode::Safe).node.settings.numbers_from(node)
+}
+
 fn at(us: u64) -> Now {
     Now { mono: Time(us), wall: WallTime(1_800_000_000_000_000 + us) }
 }
@@ -317,7 +322,7 @@ fn who_was_not_asked_removes_nobody() {
         !subject.feed(Input::Tick)
     };
     assert!((0..1_000).all(|guessed| !turned_away(guessed)));
-    assert!(turned_away(77_001), "the number of its first question");
+    assert!(turned_away(numbers_from(NodeId(1)) + 1), "the number of its first question");
 }
 
 /// A lease is no longer than leases are, whoever says that it was granted: or the next leader would never say that it leads.
@@ -359,13 +364,15 @@ fn what_ends_a_node_needs_proof() {
 /// What others say of a leader's state counts as an answer to its own beats only: nobody else knows their numbers.
 #[test]
 fn who_was_not_asked_calls_no_leader_odd() {
-    let ends = |first: u64| {
+    // With the n-th number after these, for each of the others.
+    let ends = |first: [u64; 2]| {
         let mut subject = Subject::leading(Mode::Safe);
         let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
         let checkpoint = |digest| Checkpoint { index: 3, digest };
         subject.feed(Input::Digest(checkpoint(1)));
-        (first..first + 100).any(|round| {
-            PEERS.into_iter().any(|from| {
+        (0..100).any(|next| {
+            PEERS.into_iter().zip(first).any(|(from, first)| {
+                let round = first + next;
                 let digest = Some(checkpoint(2));
                 let (matched, full, vector) = (3, false, None);
                 let reply = Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector };
@@ -373,8 +380,10 @@ fn who_was_not_asked_calls_no_leader_odd() {
             })
         })
     };
-    assert!((0..10_000).step_by(100).all(|first| !ends(first)));
-    assert!(ends(77_000), "the numbers of its own beats");
+    assert!((0..10_000).step_by(100).all(|first| !ends([first; 2])));
+    let numbers = PEERS.map(numbers_from);
+    assert!(ends(numbers), "the numbers of its own beats");
+    assert!(numbers.into_iter().all(|one| !ends([one; 2])), "what one hears does for the other");
 }
 
 /// A word that a node is odd ends it if it answers that node's own question, and no other.
@@ -385,7 +394,61 @@ fn who_was_not_asked_calls_no_follower_odd() {
     let odd = |ask| Message::Odd { epoch, incarnation: Incarnation(2), ask };
     assert!(subject.hear(NodeId(1), odd(None)));
     assert!((0..10_000).all(|guessed| subject.hear(NodeId(1), odd(Some(guessed)))));
-    assert!(!subject.hear(NodeId(1), odd(Some(77_000))), "the number of its own question");
+    assert!(
+        subject.hear(NodeId(1), odd(Some(numbers_from(NodeId(3))))),
+        "the number of a question to another one"
+    );
+    assert!(!subject.hear(NodeId(1), odd(Some(numbers_from(NodeId(1))))), "the number of its own question");
+}
+
+/// A stranger names its own address, and what is sent there is heard by anybody: no number of a question or of a beat.
+#[test]
+fn a_stranger_learns_no_number() {
+    let subjects = [Subject::new(Mode::Safe), Subject::following(Mode::Safe), Subject::leading(Mode::Safe)];
+    assert!(!subjects.into_iter().any(tells_a_stranger));
+}
+
+/// It says that its log goes further, so that nobody turns it away.
+fn tells_a_stranger(mut subject: Subject) -> bool {
+    let from = NodeId(9);
+    let mut standing = subject.node.standing();
+    standing.last.index += 1_000;
+    let message = Message::Willing { ask: 5, standing };
+    let (boot, incarnation, cluster, format) = (Boot(33), Incarnation(9), ClusterId::NONE, Format(1));
+    let envelope = Envelope { from, to: ME, boot, incarnation, admitted: true, cluster, format, message };
+    subject.now += 200_000;
+    subject.node.handle(at(subject.now), Input::Message(envelope)).into_iter().any(|output| match output {
+        Output::Send { envelope, .. } => {
+            let message = envelope.message;
+            envelope.to == from && matches!(message, Message::Heartbeat { .. } | Message::Willing { .. })
+        }
+        _ => false,
+    })
+}
+
+/// Whoever is told of a greater promise goes on in a greater epoch, and has merged all the same: what it writes before the others have
+/// the merged state would be on its disk alone (P34).
+#[test]
+fn a_greater_promise_lifts_no_hold_of_a_merge() {
+    let mut subject = Subject::leading(Mode::Available);
+    let own = subject.node.own_vector();
+    let other = Epoch::new(9, NodeId(3));
+    let mut theirs = own.clone();
+    theirs.note(Position::new(other, 7));
+    subject.hear(NodeId(3), Message::Side { epoch: other, leader: Some(NodeId(3)), vector: theirs.clone() });
+    assert!(subject.node.is_at_rest(), "it holds its service");
+    let base = subject.node.own_vector();
+    theirs.join(&own);
+    let meta = SnapshotMeta { at: Position::new(other, 7), vector: Some(theirs), ..SnapshotMeta::default() };
+    subject.hear(NodeId(3), Message::Merge { epoch: other, base, meta });
+    let merged = subject.node.vote().promise.epoch;
+    assert!(merged > other && subject.node.leading().is_some());
+    let held = |subject: &Subject| subject.node.log().holds_of_service().held_by(Owner::Merge);
+    assert!(held(&subject), "n3 is heard and has nothing of it");
+    let promise = Term { epoch: Epoch::new(merged.counter + 1, NodeId(3)), claim: ClaimId(33) };
+    subject.hear(NodeId(3), Message::Stale { promise });
+    assert!(subject.node.vote().promise.epoch > promise.epoch && subject.node.leading().is_some());
+    assert!(held(&subject), "n3 has nothing of it yet");
 }
 
 /// Without the rules the tests above see what they forbid.
@@ -406,6 +469,8 @@ fn the_bugs_put_back_are_seen() {
     let (matched, full) = (3, false);
     let reply = |round| Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector: None };
     assert!((0..10).any(|round| PEERS.into_iter().any(|from| !subject.hear(from, reply(round)))));
+    mutant::set(Some(Mutant::StrangersAreAsked));
+    assert!(tells_a_stranger(Subject::new(Mode::Safe)) && tells_a_stranger(Subject::leading(Mode::Safe)));
     mutant::set(Some(Mutant::TurnedAwayUnasked));
     let mut subject = Subject::new(Mode::Safe);
     let last = Position::new(Epoch::new(3, NodeId(1)), 4);

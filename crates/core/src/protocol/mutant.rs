@@ -154,6 +154,8 @@ pub enum Mutant {
     OddFollowerGoesOn,
     /// P51: a leader's beats are numbered from zero, so that anybody can answer them.
     BeatsAreGuessed,
+    /// P51: a node that asks to lead is asked in turn, or is sent a beat, though it is no member and names its address itself.
+    StrangersAreAsked,
     /// P26: a snapshot is installed over newer committed state.
     SnapshotGoesBack,
     /// P26: a snapshot is taken while an older one waits to be installed, which then replaces it.

@@ -1,7 +1,7 @@
 //! Who the members are and how long everybody waits. Relations between the timings are asserted here,
 //! once, so that the rest of the protocol may rely on them.
 
-use crate::types::{ClusterId, FORMAT, Format, Member, Members, NodeId, Span, Text};
+use crate::types::{ClusterId, FORMAT, Format, INDEX_MOST, Member, Members, NodeId, Span, Text};
 
 /// How long everybody waits. All nodes of a cluster run the same timings: peers compare a digest of
 /// them, because a lease is a promise about somebody else's patience (P11).
@@ -105,8 +105,8 @@ pub struct Settings {
     pub format: Format,
     /// Whoever speaks for a node proves that it knows the cluster's secret. Where there is none, no message ends this node (P51).
     pub peers_prove: bool,
-    /// From where on this process numbers its questions and its beats: drawn at random by whoever starts it, so that only those who
-    /// were asked can answer (P51).
+    /// What the numbers of this process's questions and beats are made from: drawn at random by whoever starts it, so that only those
+    /// who were asked can answer (P51). Zero: the numbers begin at zero.
     pub asks_from: u64,
 }
 
@@ -230,6 +230,16 @@ impl Default for Limits {
 }
 
 impl Settings {
+    /// From where on the questions and beats to that node are numbered. What one node hears tells nobody the numbers of another, so
+    /// that who listens at the address of one can answer for that one alone (P51).
+    pub(in crate::protocol) fn numbers_from(&self, node: NodeId) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.asks_from.to_le_bytes()).update(&node.0.to_le_bytes());
+        let mut number = [0; 8];
+        number.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        if self.asks_from == 0 { 0 } else { u64::from_le_bytes(number) % INDEX_MOST }
+    }
+
     pub fn lan(me: NodeId, members: Vec<NodeId>) -> Settings {
         Settings {
             me,

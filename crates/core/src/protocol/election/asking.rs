@@ -47,31 +47,36 @@ impl Node {
         seeking.asked.push_back((seeking.ask, now));
         seeking.next_ask = now + stagger;
         let ask = seeking.ask;
-        let willing = self.willing(ask);
+        let willing = self.willing(heir, ask);
         self.send_after(heir, willing, After::default());
     }
 
     /// The question as it is sent: its number is known to whoever is asked, and to nobody else (P51).
-    fn willing(&self, ask: u64) -> Message {
-        Message::Willing { ask: self.settings.asks_from + ask, standing: self.standing() }
+    fn willing(&self, to: NodeId, ask: u64) -> Message {
+        Message::Willing { ask: self.settings.numbers_from(to) + ask, standing: self.standing() }
     }
 
     /// A follower asks its leader, out of turn, under a number that no round of asking has.
     pub(in crate::protocol) fn ask_whether_odd(&mut self, leader: NodeId) {
-        self.send(leader, self.willing(0));
+        self.send(leader, self.willing(leader, 0));
     }
 
-    pub(in crate::protocol) fn has_asked_whether_odd(&self, ask: u64) -> bool {
-        ask == self.settings.asks_from
+    pub(in crate::protocol) fn has_asked_whether_odd(&self, leader: NodeId, ask: u64) -> bool {
+        ask == self.settings.numbers_from(leader)
     }
 
-    /// Whether this node has lately asked the question of that number.
-    pub(in crate::protocol) fn has_asked(&self, ask: u64) -> bool {
+    /// From where on the leader's beats to that node are numbered.
+    pub(in crate::protocol) fn beats_from(&self, to: NodeId) -> u64 {
+        if mutant::is_on(Mutant::BeatsAreGuessed) { 0 } else { self.settings.numbers_from(to) }
+    }
+
+    /// Whether this node has lately asked that one the question of that number.
+    pub(in crate::protocol) fn has_asked(&self, node: NodeId, ask: u64) -> bool {
         let (now, fresh) = (self.mono(), self.fresh());
         let Role::Seeking(seeking) = &self.role else {
             return false;
         };
-        let own = ask.checked_sub(self.settings.asks_from);
+        let own = ask.checked_sub(self.settings.numbers_from(node));
         own.is_some_and(|own| seeking.asked.iter().any(|(number, at)| *number == own && *at + fresh >= now))
     }
 
@@ -90,7 +95,9 @@ impl Node {
             seeking.asked.pop_front();
         }
         let ask = seeking.ask;
-        self.broadcast(&self.willing(ask), After::default());
+        for to in self.others() {
+            self.send_after(to, self.willing(to, ask), After::default());
+        }
     }
 
     pub(in crate::protocol) fn standing(&self) -> Standing {
@@ -152,14 +159,18 @@ impl Node {
             standing: self.standing(),
         };
         self.send(from, opinion);
+        // A stranger has named its address itself: no number of a question or of a beat goes there (P51).
+        let told = self.is_member(from) || mutant::is_on(Mutant::StrangersAreAsked);
         match &mut self.role {
             Role::Seeking(seeking) => {
                 let seeking_for = standing.seeking;
                 seeking.note(from, standing, None);
-                self.ask_again(from, seeking_for);
+                if told {
+                    self.ask_again(from, seeking_for);
+                }
             }
-            Role::Leading(_) => self.beat_to(from),
-            Role::Following(_) => {}
+            Role::Leading(_) if told => self.beat_to(from),
+            Role::Leading(_) | Role::Following(_) => {}
         }
     }
 
@@ -187,7 +198,7 @@ impl Node {
         }
         if seeking.asked_again.insert(node, seeking.ask) != Some(seeking.ask) {
             let ask = seeking.ask;
-            let willing = self.willing(ask);
+            let willing = self.willing(node, ask);
             self.send_after(node, willing, After::default());
         }
     }
@@ -200,7 +211,7 @@ impl Node {
         standing: Standing,
     ) {
         self.seen = self.seen.max(standing.seen);
-        let (now, answered) = (self.mono(), self.has_asked(ask));
+        let (now, answered) = (self.mono(), self.has_asked(from, ask));
         let Role::Seeking(seeking) = &mut self.role else {
             return;
         };

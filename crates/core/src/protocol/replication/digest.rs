@@ -90,7 +90,7 @@ impl Node {
         if !meant || epoch != self.promise() || epoch.leader != from {
             return;
         }
-        if ask.is_some_and(|ask| self.has_asked_whether_odd(ask)) {
+        if ask.is_some_and(|ask| self.has_asked_whether_odd(from, ask)) {
             return self.stop(Fault::Odd);
         }
         self.stop_on_word(Fault::Odd);

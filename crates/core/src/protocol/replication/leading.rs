@@ -46,7 +46,7 @@ impl Node {
             opened: false,
             leases_until,
             progress,
-            round: if mutant::is_on(Mutant::BeatsAreGuessed) { 0 } else { self.settings.asks_from },
+            round: 0,
             sent: VecDeque::new(),
             next_beat: now,
             next_periodic_work: now,
@@ -180,7 +180,7 @@ impl Node {
         let known = progress.is_some_and(|progress| progress.joined && progress.answered_round > 0);
         let beat = Message::Heartbeat {
             term: leading.term,
-            round: leading.round,
+            round: self.beats_from(to) + leading.round,
             lease: self.settings.timing.lease,
             commit: self.commit,
             heir,
@@ -209,10 +209,11 @@ impl Node {
         let now = self.mono();
         let common = self.log.common_candidate(last).map_or(0, |position| position.index);
         let matched = matched.min(self.log.last().index);
+        let own = round.checked_sub(self.beats_from(from));
         let Some(leading) = self.leading_mut().filter(|leading| leading.term.epoch == epoch) else {
             return;
         };
-        let Some(sent) = leading.sent_at(round) else {
+        let Some((round, sent)) = own.and_then(|round| Some((round, leading.sent_at(round)?))) else {
             return;
         };
         let Some(progress) = leading.progress.get_mut(&from) else {
@@ -327,11 +328,16 @@ impl Node {
         }
         let term = self.own_term(self.next_counter());
         let followers = self.as_leader().map(Leader::joined).unwrap_or_default();
+        let merged = self.leading().is_some_and(|leading| leading.merged);
         self.leave_leading(Cause::GreaterEpoch);
         self.raise_promise(term);
         let now = self.mono();
         self.lead(term, None, now);
         self.count_on(&followers);
+        if let Some(leading) = self.leading_mut() {
+            // Those who have yet to be brought up to the merge are waited for as before (P34).
+            leading.merged = merged;
+        }
     }
 }
 

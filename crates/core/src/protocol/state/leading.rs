@@ -45,7 +45,7 @@ pub struct Leading {
     /// Available mode: another leader that is to be taken in, or has asked for what is here (P34).
     pub meeting: Option<Meeting>,
     pub handing_in: Option<HandingIn>,
-    /// Available mode: this epoch began with a merge, and the service is held until all that are heard have it (P34).
+    /// Available mode: this leader has merged, and the service is held until all that are heard have what came of it (P34).
     pub merged: bool,
     /// Available mode: what the log included when this epoch began. All of it stands below the record that opens the epoch.
     pub began_with: Vector,

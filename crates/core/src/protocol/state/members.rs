@@ -86,9 +86,15 @@ impl Node {
     /// Whoever says so may know less than others, who have made this node a member again: they have `dead_after` to be heard.
     /// One that has never belonged waits. It ends this node, so it counts as the answer to a question of this node's own only:
     /// whoever was not asked does not know the question's number (P51).
-    pub(in crate::protocol) fn on_not_member(&mut self, ask: u64, as_of: Index, theirs: Position) {
+    pub(in crate::protocol) fn on_not_member(
+        &mut self,
+        from: NodeId,
+        ask: u64,
+        as_of: Index,
+        theirs: Position,
+    ) {
         let belonged = !self.is_blank() && self.log.roster().members().is_some();
-        let asked = self.has_asked(ask) || mutant::is_on(Mutant::TurnedAwayUnasked);
+        let asked = self.has_asked(from, ask) || mutant::is_on(Mutant::TurnedAwayUnasked);
         let news = belonged && asked && theirs >= self.log.last();
         let now = self.mono();
         if let Role::Seeking(seeking) = &mut self.role
