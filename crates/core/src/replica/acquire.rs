@@ -136,7 +136,7 @@ impl Replica {
         }
         let Acquiring { call, waited, again, .. } = *acquiring;
         // A record of whoever has it already is none that can be taken back: it may not have been counted.
-        let granted = waited && what.at == position && !mutant::is_on(Mutant::GrantToTheGone);
+        let granted = waited && !again && what.at == position && !mutant::is_on(Mutant::GrantToTheGone);
         let if_unheard = granted.then(|| Unheard { name: name.clone(), token: what.token, granted });
         let expires_in = self.left(&name, what.claim.ttl);
         let granted = Granted { what, new: !again, waited, expires_in, position, acks, if_unheard };
