@@ -6,7 +6,7 @@ use super::clock;
 use super::engine::Engine;
 use super::measures::Measures;
 use super::member::Member;
-use super::remarks::{Remark, advise, doubted, too_far, too_full, too_late};
+use super::remarks::{Remark, advise, doubted, old_leases, too_far, too_full, too_late};
 use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use super::told;
 use crate::protocol::{Mode, RoleName};
@@ -115,10 +115,12 @@ impl Engine {
         let far = (!far.is_empty()).then(|| too_far(&far, heartbeat));
         let most = self.setup.settings.limits.state_bytes;
         let full = too_full(self.replica.committed().bytes(), most);
+        let waits = self.replica.core().waits_for_leases(clock::now().mono).then(old_leases);
         let notices = self.setup.notices.all();
         let disagreement = self.setup.directory.disagreement();
         (far.into_iter().map(|text| Remark::new("round_trip", text)))
             .chain(full.into_iter().map(|text| Remark::new("quota", text)))
+            .chain(waits.into_iter().map(|text| Remark::new("old_lease", text)))
             .chain(self.impasses().map(|text| Remark::new("impasse", text)))
             .chain(disagreement.into_iter().map(|text| Remark::new("topology", text)))
             .chain(notices.into_iter().map(|(about, text)| Remark { about, text }))

@@ -74,6 +74,13 @@ pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String>
     ))
 }
 
+/// What is said of a lease that is longer than those of the present timings: usually it has passed before anybody looks.
+pub fn old_leases() -> String {
+    "this node leads and takes writes; /is_leader says so here, and disks are let in, once no leader before it can rely on its lease any more, \
+     within a minute"
+        .to_string()
+}
+
 /// A majority of the disks waits to be let in, and nobody is left to do that.
 pub fn doubted(members: &[Member], silent: &[Member]) -> Option<String> {
     if members.is_empty() {

@@ -61,6 +61,7 @@ mod sides;
 mod slow;
 mod stopping;
 mod strangers;
+mod timings;
 mod tls;
 mod tokens;
 mod top;

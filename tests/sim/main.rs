@@ -49,6 +49,7 @@ mod stage;
 mod state;
 mod stored;
 mod succession;
+mod timings;
 mod traffic;
 mod world;
 

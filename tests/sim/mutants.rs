@@ -11,6 +11,7 @@ use crate::membership;
 use crate::run::{Outcome, run};
 use crate::scenarios::{self as stage, Scenario};
 use crate::soak::FIXED;
+use crate::timings;
 
 /// How a mutant is caught.
 pub enum Caught {
@@ -44,7 +45,11 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::LeaseFromReceipt, In(stage::late_answers), &["I4"]),
     (Mutant::IgnoreLeaseLeft, In(stage::firewall_refuses), &["I4"]),
     (Mutant::RestartForgetsGrants, In(stage::granter_restarts), &["I4"]),
-    (Mutant::NewDiskForgetsGrants, In(crate::disks::wiped_granter), &["I4"]),
+    (Mutant::LetInUnderOldLease, In(crate::disks::wiped_granter), &["I4"]),
+    (Mutant::GrantsByConfiguration, In(timings::others_are_configured_to_shorter_leases), &["I4"]),
+    (Mutant::LeaseByConfiguration, In(timings::timings_change_node_by_node), &["I4"]),
+    (Mutant::LeaseFallsAtOnce, In(timings::a_short_lease_follows_a_long_one), &["I4"]),
+    (Mutant::LeaseLeftCutShort, In(timings::others_are_configured_to_shorter_leases), &["I4"]),
     (Mutant::GrantsEndWithNewDisk, In(crate::disks::old_leader_lives_on), &["I4"]),
     (Mutant::ServeAfterHandOver, In(stage::hand_over_with_late_news), &["I4"]),
     (Mutant::OldCertificate, In(stage::old_certificate), &["P18"]),

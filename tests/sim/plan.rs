@@ -78,6 +78,7 @@ const RESTORES: u64 = 0x4E57;
 const READERS: u64 = 0x4EAD;
 const SNAPSHOTS: u64 = 0x5A4B;
 const MEMBERS: u64 = 0x3E3B;
+const TIMINGS: u64 = 0x71E5;
 
 const READERS_COUNT: usize = 2;
 
@@ -93,6 +94,8 @@ pub struct Plan {
     lost: BTreeSet<NodeId>,
     /// Nodes are added, removed and moved.
     changes_members: bool,
+    /// Whoever is killed is back with leases of another length.
+    timings: Option<Rng>,
 }
 
 pub fn members(count: u32) -> Vec<NodeId> {
@@ -150,7 +153,8 @@ pub fn world(seed: u64) -> (World, Plan) {
     }
     world.clients.restores = Rng::new(seed ^ RESTORES).chance(250);
     let between = pace.slow(between);
-    (world, Plan { pace: pace.factor, changes_members, ..Plan::new(steps, between, rng) })
+    let timings = draw_timings(&mut world, seed);
+    (world, Plan { pace: pace.factor, changes_members, timings, ..Plan::new(steps, between, rng) })
 }
 
 pub fn host(rng: &mut Rng, settings: Settings) -> Host {
@@ -184,6 +188,22 @@ pub fn draw_failing_snapshots(world: &mut World, seed: u64) {
     }
 }
 
+/// In some seeds the nodes are configured to leases of different lengths.
+fn draw_timings(world: &mut World, seed: u64) -> Option<Rng> {
+    let mut rng = Rng::new(seed ^ TIMINGS);
+    if !rng.chance(300) {
+        return None;
+    }
+    world.features.insert("leases differ".to_string());
+    world.hosts.iter_mut().for_each(|host| draw_lease(host, &mut rng));
+    Some(rng)
+}
+
+fn draw_lease(host: &mut Host, rng: &mut Rng) {
+    let timing = &mut host.settings.timing;
+    timing.lease = Span(timing.dead_after.0 / *rng.pick(&[1, 2, 5, 25]));
+}
+
 /// In some seeds there are readers of the feed.
 fn draw_readers(world: &mut World, seed: u64) {
     let mut rng = Rng::new(seed ^ READERS);
@@ -195,7 +215,7 @@ fn draw_readers(world: &mut World, seed: u64) {
 
 impl Plan {
     pub fn new(steps: usize, between: (u64, u64), rng: Rng) -> Plan {
-        Plan { steps, between, pace: 1, rng, lost: BTreeSet::new(), changes_members: false }
+        Plan { steps, between, pace: 1, rng, lost: BTreeSet::new(), changes_members: false, timings: None }
     }
 
     pub fn pause(&mut self) -> u64 {
@@ -263,6 +283,9 @@ impl Plan {
 
     fn kill(&mut self, world: &mut World, node: usize, power: bool) {
         world.crash(node, power);
+        if let Some(rng) = &mut self.timings {
+            draw_lease(&mut world.hosts[node], rng);
+        }
         let back = self.rng.skewed(1_000, 2_500_000 * self.pace);
         world.after(back, Event::Restart { node });
     }

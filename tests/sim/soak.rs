@@ -165,6 +165,7 @@ fn fixed_seeds() {
         "doubles",
         "clients restore",
         "members change",
+        "leases differ",
     ];
     fixed(SAFE, FIXED, drawn.map(String::from).into_iter().chain(plan::kinds_of_harm()));
 }

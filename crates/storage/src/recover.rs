@@ -311,7 +311,7 @@ fn settle_vote(
     // The log tells the least that the promise must have been.
     let proven = Term { epoch: survey.end().meta.at.epoch, claim: ClaimId::default() };
     let promise = if vote.promise.epoch < proven.epoch { proven } else { vote.promise };
-    let vote = Vote { promise, formed, admitted: survey.trusted.is_some() };
+    let vote = Vote { promise, formed, admitted: survey.trusted.is_some(), ..vote };
     let file = VoteFile::create(files, dir, Stored { vote, incarnation })?;
     Ok((incarnation, vote, file))
 }

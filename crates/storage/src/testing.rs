@@ -140,7 +140,7 @@ pub fn some_records(rng: &mut Dice, after: Position, epoch: u64, count: u64) -> 
 
 pub fn vote(epoch: u64) -> Vote {
     let promise = Term { epoch: Epoch::new(epoch, NODE), claim: ClaimId(epoch * 11) };
-    Vote { promise, formed: true, admitted: true }
+    Vote { promise, formed: true, admitted: true, lease: Span::millis(epoch) }
 }
 
 /// A state from a peer, as the receiver has it once it is checked.

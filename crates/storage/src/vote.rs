@@ -14,16 +14,20 @@ use super::files::{Files, Open};
 use super::own::{hex, incarnation};
 use super::text::{SealError, lines, seal, unseal};
 use crate::protocol::{Term, Vote};
-use crate::types::{ClaimId, Epoch, Incarnation, NUMBER_MOST, NodeId};
+use crate::types::{ClaimId, Epoch, Incarnation, NUMBER_MOST, NodeId, Span};
 
 pub const VOTE_FILE: &str = "vote";
 
 const NAME: &str = "eldest-vote";
 const FORMAT: u32 = 1;
 
+/// A second line in each slot, which an earlier version passes over, and leaves out when it writes.
+const DISK: &str = "eldest-disk";
+const DISK_FORMAT: u32 = 1;
+
 /// Apart by a sector of any disk, so that one torn write cannot harm both.
 const SLOT_BYTES: usize = 4096;
-/// More than any vote's line: what is written each time, so that no rest of a longer line stays.
+/// More than any vote's lines: what is written each time, so that no rest of longer ones stays.
 const LINE_BYTES: usize = 512;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,6 +39,14 @@ struct Text {
     formed: bool,
     admitted: bool,
     incarnation: String,
+}
+
+/// What a node owes that it never promised: as long as the lease may last that it granted.
+#[derive(Debug, Serialize, Deserialize)]
+struct Owed {
+    /// That of the line before: no two writes are mixed.
+    seq: u64,
+    lease_us: u64,
 }
 
 /// A vote with the life of the disk that it was given in: admission counts for that one only.
@@ -150,17 +162,20 @@ impl VoteFile {
             incarnation: hex(self.incarnation),
         };
         let json = serde_json::to_string(&text).expect("numbers and texts always encode");
-        let mut line = seal(NAME, FORMAT, &json).into_bytes();
-        assert!(line.len() <= LINE_BYTES, "a vote has a bounded length");
-        line.resize(LINE_BYTES, b'\n');
-        self.file.write_at(&line, (slot * SLOT_BYTES) as u64)?;
+        let owed = Owed { seq: self.seq, lease_us: vote.lease.0 };
+        let owed = serde_json::to_string(&owed).expect("numbers always encode");
+        let mut lines = (seal(NAME, FORMAT, &json) + &seal(DISK, DISK_FORMAT, &owed)).into_bytes();
+        assert!(lines.len() <= LINE_BYTES, "a vote has a bounded length");
+        lines.resize(LINE_BYTES, b'\n');
+        self.file.write_at(&lines, (slot * SLOT_BYTES) as u64)?;
         Ok(self.file.sync()?)
     }
 }
 
 fn slot(slot: usize, bytes: &[u8]) -> Result<Found, SealError> {
     let bytes = &bytes[..bytes.len().min(LINE_BYTES)];
-    let line = lines(bytes).next().ok_or(SealError::Bad("empty"))?;
+    let mut lines = lines(bytes);
+    let line = lines.next().ok_or(SealError::Bad("empty"))?;
     let text: Text = serde_json::from_str(unseal(NAME, FORMAT, line.text)?).map_err(|_| BAD_TEXT)?;
     let incarnation = incarnation(&text.incarnation).ok_or(BAD_TEXT)?;
     let claim = ClaimId(u64::from_str_radix(&text.claim, 16).map_err(|_| BAD_TEXT)?);
@@ -168,8 +183,15 @@ fn slot(slot: usize, bytes: &[u8]) -> Result<Found, SealError> {
         return Err(BAD_TEXT);
     }
     let promise = Term { epoch: Epoch::new(text.epoch.0, NodeId(text.epoch.1)), claim };
-    let vote = Vote { promise, formed: text.formed, admitted: text.admitted };
+    let lease = lines.next().map_or(Ok(Span::ZERO), |line| owed(line.text, text.seq))?;
+    let vote = Vote { promise, formed: text.formed, admitted: text.admitted, lease };
     Ok(Found { stored: Stored { vote, incarnation }, seq: text.seq, slot, bad_twin: None })
+}
+
+fn owed(line: &[u8], with: u64) -> Result<Span, SealError> {
+    let json = unseal(DISK, DISK_FORMAT, line)?;
+    let Owed { seq, lease_us } = serde_json::from_str(json).map_err(|_| BAD_TEXT)?;
+    if seq == with && lease_us <= NUMBER_MOST { Ok(Span(lease_us)) } else { Err(BAD_TEXT) }
 }
 
 const BAD_TEXT: SealError = SealError::Bad("not a vote");

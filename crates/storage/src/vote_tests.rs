@@ -71,6 +71,23 @@ fn one_damaged_slot_costs_nothing() {
     }
 }
 
+/// A version before this one wrote a single line, and reads no other.
+#[test]
+fn an_earlier_version_says_nothing_of_leases() {
+    let dir = TempDir::new();
+    drop(VoteFile::create(&Files::default(), dir.path(), stored(3)).unwrap());
+    let mut bytes = bytes(&dir);
+    for slot in [0, SLOT_BYTES] {
+        let first = bytes[slot..].iter().position(|byte| *byte == b'\n').unwrap();
+        bytes[slot + first..slot + LINE_BYTES].fill(b'\n');
+    }
+    put(&dir, &bytes);
+    let found = read(&dir).unwrap();
+    assert_eq!(found.stored.vote, Vote { lease: Span::ZERO, ..vote(3) });
+    drop(VoteFile::resume(&Files::default(), dir.path(), &found).unwrap());
+    assert_eq!(read(&dir).unwrap().bad_twin, None);
+}
+
 #[test]
 fn without_a_good_slot_the_promise_is_lost() {
     let dir = TempDir::new();

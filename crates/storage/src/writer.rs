@@ -16,7 +16,7 @@ use super::segment::Spare;
 use super::snapshot::{Incoming, Rebase, Snapshots};
 use super::vote::VoteFile;
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{Records, Seq, Term, Vote};
+use crate::protocol::{Records, Seq, Vote};
 use crate::types::Index;
 
 /// A change of what is on disk: `protocol::Write` with what its lines and states are made of.
@@ -74,7 +74,7 @@ pub struct Writer {
     /// A snapshot found no room: nobody makes any, it can only be tried again.
     starved: bool,
     /// The newest promise on disk, written ahead of the votes up to this one.
-    promised: Option<(Seq, Term)>,
+    promised: Option<(Seq, Vote)>,
 }
 
 impl Writer {
@@ -129,13 +129,13 @@ impl Writer {
     /// What else a vote says tells of the log, and keeps its place.
     fn promise_ahead(&mut self, report: &mut dyn FnMut(Report)) -> Result<(), StorageError> {
         let votes = self.tasks.iter().rev().find_map(|(seq, task)| match task {
-            Task::Vote(vote) => Some((*seq, vote.promise)),
+            Task::Vote(vote) => Some((*seq, *vote)),
             _ => None,
         });
         let news = votes.filter(|(seq, _)| self.promised.is_none_or(|(upto, _)| upto < *seq));
-        if let Some((seq, promise)) = news.filter(|_| !mutant::is_on(Mutant::PromiseWaitsForRoom)) {
-            self.vote.write(&Vote { promise, ..self.vote.last() })?;
-            self.promised = Some((seq, promise));
+        if let Some((seq, vote)) = news.filter(|_| !mutant::is_on(Mutant::PromiseWaitsForRoom)) {
+            self.vote.write(&self.vote.last().bound_by(vote))?;
+            self.promised = Some((seq, vote));
             report(Report::Promised(seq));
         }
         Ok(())
@@ -144,7 +144,7 @@ impl Writer {
     /// A vote whose turn comes takes back no promise that was written ahead of it.
     fn no_older_promise(&self, seq: Seq, task: Task) -> Task {
         match (task, self.promised) {
-            (Task::Vote(vote), Some((upto, promise))) if seq <= upto => Task::Vote(Vote { promise, ..vote }),
+            (Task::Vote(vote), Some((upto, ahead))) if seq <= upto => Task::Vote(vote.bound_by(ahead)),
             (task, _) => task,
         }
     }

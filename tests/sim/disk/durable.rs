@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use eldest::protocol::{Records, Recovered, Seq, SnapshotMeta, Term, Vote};
+use eldest::protocol::{Records, Recovered, Seq, SnapshotMeta, Vote};
 use eldest::replica::Start;
 use eldest::store::Store;
 use eldest::types::{Incarnation, Index, Position, Record};
@@ -56,9 +56,9 @@ pub struct Durable {
 }
 
 impl Change {
-    fn promise(&self) -> Option<Term> {
+    fn vote(&self) -> Option<Vote> {
         match self {
-            Change::Vote(vote) => Some(vote.promise),
+            Change::Vote(vote) => Some(*vote),
             _ => None,
         }
     }
@@ -107,17 +107,17 @@ impl Durable {
     /// The writer says that the promise of every vote up to this one is there, though what came before waits for room.
     pub fn promised(&mut self, seq: Seq) {
         let votes = self.pending.iter().filter(|(at, _)| *at <= seq);
-        if let Some(promise) = votes.filter_map(|(_, change)| change.promise()).next_back() {
-            self.promise_ahead(promise, seq);
+        if let Some(vote) = votes.filter_map(|(_, change)| change.vote()).next_back() {
+            self.promise_ahead(vote, seq);
         }
     }
 
     /// No vote up to that one takes it back.
-    fn promise_ahead(&mut self, promise: Term, upto: Seq) {
-        self.vote.promise = promise;
+    fn promise_ahead(&mut self, ahead: Vote, upto: Seq) {
+        self.vote = self.vote.bound_by(ahead);
         for (_, change) in self.pending.iter_mut().filter(|(at, _)| *at <= upto) {
             if let Change::Vote(vote) = change {
-                vote.promise = promise;
+                *vote = vote.bound_by(ahead);
             }
         }
     }
@@ -267,10 +267,10 @@ impl Durable {
         recovered: &Recovered,
         store: &Store,
     ) -> Option<Durable> {
-        let promises = pending.iter().filter_map(|(_, change)| change.promise());
-        let ahead = [self.vote.promise].into_iter().chain(promises);
-        ahead.filter(|promise| *promise == recovered.vote.promise).find_map(|promise| {
-            let vote = Vote { promise, ..self.vote };
+        let votes = pending.iter().filter_map(|(_, change)| change.vote());
+        let ahead = [self.vote].into_iter().chain(votes);
+        ahead.filter(|vote| vote.promise == recovered.vote.promise).find_map(|ahead| {
+            let vote = self.vote.bound_by(ahead);
             Durable { vote, ..self.clone() }.with_background(recovered, store)
         })
     }

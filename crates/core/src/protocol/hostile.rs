@@ -2,6 +2,7 @@
 
 use super::log::SnapshotMeta;
 use super::messages::*;
+use super::settings::LEASE_MOST;
 use super::{Node, Settings};
 use crate::protocol::Mode;
 use crate::protocol::messages::Condition;
@@ -171,7 +172,7 @@ impl Subject {
         let recovered = Recovered {
             boot: Boot(22),
             incarnation: Incarnation(2),
-            vote: Vote { promise, formed: true, admitted: true },
+            vote: Vote { promise, formed: true, admitted: true, lease: Span::ZERO },
             base: SnapshotMeta::default(),
             records: records.collect(),
         };
@@ -332,7 +333,7 @@ fn no_approval_names_a_lease_without_end() {
     let (term, last) = (subject.node.vote().promise, subject.node.last());
     subject.hear(NodeId(3), Message::Approve { term, last, lease_left: Span(NUMBER_MOST) });
     let until = subject.node.leading().expect("a majority has approved").leases_until;
-    assert!(until <= Time(subject.now) + Span::millis(300));
+    assert!(until <= Time(subject.now) + LEASE_MOST);
 }
 
 /// Odd, contradicted, of another version: without proof nobody is ended by such a word.

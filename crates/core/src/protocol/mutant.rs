@@ -54,8 +54,16 @@ pub enum Mutant {
     IgnoreLeaseLeft,
     /// P11, C5: a restarted node forgets what it granted.
     RestartForgetsGrants,
-    /// P11, C5: a disk that was let in answers for its own grants only.
-    NewDiskForgetsGrants,
+    /// P10, C5: a disk is let in while the leader before may rely on the one that it replaces.
+    LetInUnderOldLease,
+    /// P11: a follower grants no more than its own configuration says.
+    GrantsByConfiguration,
+    /// P11: a restarted node goes by its configuration, and not by what its disk has granted.
+    LeaseByConfiguration,
+    /// P11: a disk forgets a long lease as soon as a short one is asked for.
+    LeaseFallsAtOnce,
+    /// P11: a candidate believes in no longer lease than its own.
+    LeaseLeftCutShort,
     /// P11: a process on another disk is taken for the end of the one before.
     GrantsEndWithNewDisk,
     /// P18, C6: the leader goes on serving after the certificate has left.

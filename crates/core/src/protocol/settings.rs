@@ -110,6 +110,9 @@ pub struct Settings {
     pub asks_from: u64,
 }
 
+/// No lease is longer, whatever is configured or said: so long the next leader waits, at most, until it may be relied on.
+pub const LEASE_MOST: Span = Span::millis(60_000);
+
 impl Timing {
     pub fn lan() -> Timing {
         Timing {
@@ -194,6 +197,10 @@ impl Timing {
                 "lease must not outlast dead_after: a silent leader is suspected by then (P11)",
             ),
             (self.lease > Span::ZERO, "lease must not be zero"),
+            (
+                self.lease <= LEASE_MOST,
+                "lease must be a minute at most: so long the next leader waits until it may be relied on (P11)",
+            ),
             (
                 self.dead_after >= self.heartbeat.times(2),
                 "dead_after must cover two beats, or one lost beat is a death (P3)",

@@ -95,6 +95,11 @@ impl Node {
         self.log.holds_of_service().any()
     }
 
+    /// It leads, and has to wait: a leader before may still be relied on (P11).
+    pub fn waits_for_leases(&self, now: Time) -> bool {
+        self.as_open_leader().is_some_and(|leader| !leader.is_alone(now))
+    }
+
     /// The stamp that a record written now would get (P17); none where this node does not lead.
     pub fn stamp(&self, now: Now) -> Option<Stamp> {
         self.leading().map(|leading| leading.clock.stamp(now))

@@ -6,6 +6,7 @@ use crate::protocol::log::{After, Records, may_follow};
 use crate::protocol::messages::{Cause, Certificate, Claim, Event, Message, Term};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::{Tally, tally};
+use crate::protocol::settings::LEASE_MOST;
 use crate::protocol::state::{Approval, Claiming, Node, Role, Seeking};
 use crate::types::{Epoch, Incarnation, NUMBER_MOST, NodeId, Position, Span, Time};
 
@@ -231,8 +232,11 @@ impl Node {
         last: Position,
         lease_left: Span,
     ) {
-        // Nobody grants more than that, whatever is said.
-        let lease_until = self.mono() + lease_left.min(self.settings.timing.lease);
+        let most = match mutant::is_on(Mutant::LeaseLeftCutShort) {
+            true => self.settings.timing.lease,
+            false => LEASE_MOST,
+        };
+        let lease_until = self.mono() + lease_left.min(most);
         let admitted = self.peers.get(from).is_some_and(|peer| peer.admitted);
         let Some(claiming) = self.claiming_mut().filter(|claiming| claiming.term == term) else {
             return;

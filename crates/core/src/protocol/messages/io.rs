@@ -187,6 +187,16 @@ pub struct Vote {
     pub formed: bool,
     /// This disk counts (P10).
     pub admitted: bool,
+    /// Nobody relies on what was granted from this disk for longer than that, whenever its process ends (P11).
+    pub lease: Span,
+}
+
+impl Vote {
+    /// With what that one binds this node to, whatever becomes of its log: a promise and a grant do no harm on disk before records that
+    /// came first (P24).
+    pub fn bound_by(self, ahead: Vote) -> Vote {
+        Vote { promise: ahead.promise, lease: ahead.lease, ..self }
+    }
 }
 
 /// What a node finds on its disk when it starts.

@@ -3,8 +3,9 @@
 use crate::protocol::log::{After, Records, may_follow};
 use crate::protocol::messages::{Cause, Event, Fault, Message, Term, Write};
 use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::settings::LEASE_MOST;
 use crate::protocol::state::{Following, Node, Role};
-use crate::types::{ClaimId, Index, NodeId, Position, Record, Span, Vector};
+use crate::types::{ClaimId, Epoch, Index, NodeId, Position, Record, Span, Vector};
 
 impl Node {
     pub(in crate::protocol) fn settle_following(&mut self) {
@@ -91,9 +92,7 @@ impl Node {
         if !self.accept_leader(from, term, has) {
             return;
         }
-        let lease = lease.0.min(self.settings.timing.lease.0);
-        let (to, now) = (self.disk_of(from), self.mono());
-        self.grants.grant(term.epoch, to, now, Span(lease));
+        self.grant(from, term.epoch, lease);
         if let Role::Following(following) = &mut self.role {
             following.heir = heir;
         }
@@ -109,6 +108,25 @@ impl Node {
             vector: self.vector_to_send().filter(|_| self.matched() == 0),
         };
         self.send_after(from, reply, after);
+    }
+
+    /// As much as the leader asks for, since it relies on that. The disk knows it before the answer leaves (P11).
+    fn grant(&mut self, to: NodeId, epoch: Epoch, lease: Span) {
+        let (now, own) = (self.mono(), self.settings.timing.lease);
+        let most = if mutant::is_on(Mutant::GrantsByConfiguration) { own } else { LEASE_MOST };
+        let lease = lease.min(most);
+        self.grants.grant(epoch, self.disk_of(to), now, lease);
+        let others = match mutant::is_on(Mutant::LeaseFallsAtOnce) {
+            true => Span::ZERO,
+            false => self.grants.longest(now),
+        };
+        // It falls once nobody relies on this node for longer, and not a little with each beat.
+        let (stored, usual) = (self.vote.lease, lease.max(own));
+        let longest = usual.max(others);
+        if longest > stored || (longest < stored && longest == usual) {
+            self.vote.lease = longest;
+            self.write_vote();
+        }
     }
 
     /// What the answer to a beat says of this log: how much of it counts, where it ends, and what must be on disk before the answer

@@ -243,7 +243,7 @@ impl Node {
         let lapses = self.settings.timing.leases_lapse();
         match self.as_open_leader() {
             Some(leader) if leader.is_relied_on(now) => IsLeader::Yes,
-            Some(leader) if lapses && now >= leader.leading.leases_until => IsLeader::Unproven,
+            Some(leader) if lapses && leader.is_alone(now) => IsLeader::Unproven,
             _ => IsLeader::No,
         }
     }
@@ -357,8 +357,13 @@ impl Leader<'_> {
         reached_by(values, self.node.quorum())
     }
 
+    /// No leader before this one may be relied on any more (P11).
+    pub(in crate::protocol) fn is_alone(self, now: Time) -> bool {
+        now >= self.leading.leases_until
+    }
+
     fn is_relied_on(self, now: Time) -> bool {
-        now >= self.leading.leases_until && self.lease_until().is_some_and(|until| now < until)
+        self.is_alone(now) && self.lease_until().is_some_and(|until| now < until)
     }
 
     /// Until when a majority lets this leader rely on it (P11).

@@ -64,8 +64,7 @@ impl Leader<'_> {
     fn may_change(self) -> bool {
         let roster = self.node.log.roster();
         let decided = roster.members_since() <= self.node.commit || mutant::is_on(Mutant::ChangesOverlap);
-        let alone =
-            self.node.mono() >= self.leading.leases_until || mutant::is_on(Mutant::ChangeUnderOldLease);
+        let alone = self.is_alone(self.node.mono()) || mutant::is_on(Mutant::ChangeUnderOldLease);
         roster.members().is_some() && decided && alone
     }
 

@@ -160,9 +160,12 @@ impl Node {
         }
     }
 
-    /// Lets a disk in again that the log does not know: a replaced or doubtful one (P10).
+    /// Lets a disk in again that the log does not know: a replaced or doubtful one (P10). Where it will vote, not while another leader
+    /// may rely on what was granted from the disk before: this one could not tell.
     pub(in crate::protocol) fn readmit(&mut self) {
-        let unknown = self.as_open_leader().filter(|_| !self.full).map(Leader::unknown_disks);
+        let early = self.settings.is_available() || mutant::is_on(Mutant::LetInUnderOldLease);
+        let leader = self.as_open_leader().filter(|leader| early || leader.is_alone(self.mono()));
+        let unknown = leader.filter(|_| !self.full).map(Leader::unknown_disks);
         for (node, incarnation) in unknown.unwrap_or_default() {
             let before = self.log.roster().seat(node).map(|seat| seat.incarnation);
             if let Some(leading) = self.leading_mut() {

@@ -97,7 +97,6 @@ impl Node {
         if counts && !self.vote.admitted {
             self.vote.admitted = true;
             self.write_vote();
-            self.grants.take_over(self.now.mono, &self.settings.timing);
             self.event(Event::Admitted { incarnation: self.incarnation });
         }
     }

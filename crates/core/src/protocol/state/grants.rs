@@ -12,7 +12,7 @@ use crate::types::{Epoch, Incarnation, NodeId, Span, Time};
 pub struct Grants {
     /// By the epoch of the leader, which one process leads.
     given: BTreeMap<Epoch, Grant>,
-    /// Grants that this process knows nothing of last no longer: those of the process before, or of the disk before.
+    /// Grants that this process knows nothing of last no longer: those of the process before.
     unknown_until: Time,
 }
 
@@ -23,21 +23,13 @@ struct Grant {
 }
 
 impl Grants {
-    /// `granted`: whether this disk has ever promised anything. One that has not has granted nothing.
-    pub fn after_start(now: Time, granted: bool, timing: &Timing) -> Grants {
+    /// `granted`: whether this disk has ever promised anything. One that has not has granted nothing, any other as much as it says.
+    pub fn after_start(now: Time, granted: bool, lease: Span) -> Grants {
         let forgotten = match granted && !mutant::is_on(Mutant::RestartForgetsGrants) {
-            true => timing.lease,
+            true => lease,
             false => Span::ZERO,
         };
         Grants { given: BTreeMap::new(), unknown_until: now + forgotten }
-    }
-
-    /// From now on this disk votes in the place of another one, which has granted nothing since the record that let this
-    /// one in was committed, and may have granted a whole lease just before (P11).
-    pub fn take_over(&mut self, now: Time, timing: &Timing) {
-        if !mutant::is_on(Mutant::NewDiskForgetsGrants) {
-            self.unknown_until = self.unknown_until.max(now + timing.lease);
-        }
     }
 
     pub fn grant(&mut self, epoch: Epoch, to: Incarnation, now: Time, lease: Span) {
@@ -58,6 +50,12 @@ impl Grants {
         if let Some(grant) = self.given.get(&epoch).copied() {
             self.void(epoch.leader, grant.to);
         }
+    }
+
+    /// The longest that anybody may still rely on this node.
+    pub fn longest(&self, now: Time) -> Span {
+        let latest = self.given.values().map(|grant| grant.until).max().unwrap_or_default();
+        latest.max(self.unknown_until).since(now)
     }
 
     /// The longest that a leader other than that disk's may still rely on this node.
@@ -82,11 +80,11 @@ mod tests {
 
     const DISK: Incarnation = Incarnation(7);
     const OTHER: Incarnation = Incarnation(8);
+    const LEASE: Span = Span::millis(300);
 
     #[test]
     fn a_grant_to_the_candidate_itself_does_not_bind() {
-        let timing = Timing::lan();
-        let mut grants = Grants::after_start(Time(0), true, &timing);
+        let mut grants = Grants::after_start(Time(0), true, LEASE);
         let late = Time(10_000_000);
         grants.grant(Epoch::new(4, NodeId(1)), DISK, late, Span::millis(200));
         assert_eq!(grants.left(NodeId(2), OTHER, late), Span::millis(200));
@@ -97,7 +95,7 @@ mod tests {
 
     #[test]
     fn another_disk_of_the_candidate_is_another_leader() {
-        let mut grants = Grants::after_start(Time(0), false, &Timing::lan());
+        let mut grants = Grants::after_start(Time(0), false, LEASE);
         let (epoch, now) = (Epoch::new(4, NodeId(1)), Time(5));
         grants.grant(epoch, DISK, now, Span::millis(200));
         assert_eq!(grants.left(NodeId(1), OTHER, now), Span::millis(200));
@@ -108,18 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_was_let_in_answers_for_the_one_before() {
-        let timing = Timing::lan();
-        let mut grants = Grants::after_start(Time(5), false, &timing);
-        assert_eq!(grants.left(NodeId(2), DISK, Time(5)), Span::ZERO);
-        grants.take_over(Time(1_000), &timing);
-        assert_eq!(grants.left(NodeId(2), DISK, Time(1_000)), timing.lease);
-    }
-
-    #[test]
     fn a_restarted_node_answers_with_the_greatest_lease() {
-        let timing = Timing::lan();
-        let grants = Grants::after_start(Time(5), true, &timing);
-        assert_eq!(grants.left(NodeId(2), DISK, Time(5)), timing.lease);
+        let grants = Grants::after_start(Time(5), true, LEASE);
+        assert_eq!(grants.left(NodeId(2), DISK, Time(5)), LEASE);
     }
 }

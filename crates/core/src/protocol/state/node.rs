@@ -93,7 +93,13 @@ impl Node {
         let let_in = log.roster().counts(settings.me, recovered.incarnation, base);
         vote.admitted |= let_in && !settings.is_available();
         let granted = !vote.promise.epoch.is_zero() || !log.is_empty();
-        let grants = Grants::after_start(now.mono, granted, &settings.timing);
+        // A disk that says nothing of leases was written by an earlier version, with these settings.
+        vote.lease = vote.lease.max(settings.timing.lease);
+        let lease = match mutant::is_on(Mutant::LeaseByConfiguration) {
+            true => settings.timing.lease,
+            false => vote.lease,
+        };
+        let grants = Grants::after_start(now.mono, granted, lease);
         vote.formed |= !log.is_empty();
         if vote.promise.epoch < log.last().epoch {
             // The promise file is lost: the log tells the least that it must have said (P27).
