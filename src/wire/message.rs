@@ -6,7 +6,7 @@ use super::fields::{Fields, Writer};
 use crate::protocol::{
     Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing, Term,
 };
-use crate::types::{Epoch, Incarnation, Index, NodeId, Position};
+use crate::types::{Digest, Epoch, Incarnation, Index, NodeId, Position};
 
 /// What a message needs from its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +48,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
             let writer = writer.put("matched", matched).put("last", last).flag("full", *full);
             let writer = writer.vector(vector);
             match digest {
-                Some(Checkpoint { index, digest }) => {
-                    writer.put("at", index).put("digest", format_args!("{digest:x}"))
-                }
+                Some(checkpoint) => checked(writer, *checkpoint),
                 None => writer,
             }
         }
@@ -119,6 +117,16 @@ fn odd(epoch: Epoch, incarnation: Incarnation, ask: Option<u64>) -> Writer {
     match ask {
         Some(ask) => writer.put("ask", ask),
         None => writer,
+    }
+}
+
+/// A build that knows of one version only passes over a digest of another one (P25).
+fn checked(writer: Writer, Checkpoint { index, digest }: Checkpoint) -> Writer {
+    let Digest { version, value } = digest;
+    let value = format_args!("{value:x}");
+    match version {
+        1 => writer.put("at", index).put("digest", value),
+        _ => writer.put("other_at", index).put("digest", value).put("version", version),
     }
 }
 
@@ -230,10 +238,7 @@ fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
             matched: fields.number("matched")?,
             last: fields.position("last")?,
             full: fields.flag("full")?,
-            digest: match fields.find("at") {
-                Some(_) => Some(Checkpoint { index: fields.number("at")?, digest: fields.hex("digest")? }),
-                None => None,
-            },
+            digest: checkpoint(fields)?,
             vector: fields.vector()?,
         },
         "appended" => Message::Appended { epoch: fields.epoch("epoch")?, matched: fields.number("matched")? },
@@ -283,6 +288,16 @@ fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
         },
         other => return Err(WireError::UnknownMessage(other.chars().take(32).collect())),
     })
+}
+
+fn checkpoint(fields: &Fields<'_>) -> Result<Option<Checkpoint>, WireError> {
+    let (at, version) = match (fields.find("at"), fields.find("other_at")) {
+        (Some(_), _) => ("at", 1),
+        (None, Some(_)) => ("other_at", fields.number("version")?),
+        (None, None) => return Ok(None),
+    };
+    let digest = Digest { version, value: fields.hex("digest")? };
+    Ok(Some(Checkpoint { index: fields.number(at)?, digest }))
 }
 
 fn certificate(fields: &Fields<'_>) -> Result<Certificate, WireError> {

@@ -6,8 +6,8 @@ use super::{Node, Settings};
 use crate::protocol::Mode;
 use crate::protocol::messages::Condition;
 use crate::types::{
-    Boot, ClaimId, ClusterId, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now, Owner,
-    Payload, Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
+    Boot, ClaimId, ClusterId, Digest, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now,
+    Owner, Payload, Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
 };
 
 const ME: NodeId = NodeId(2);
@@ -109,7 +109,7 @@ const KINDS: [Kind; 24] = [
         matched: p.one(2),
         last: p.position(),
         full: false,
-        digest: Some(Checkpoint { index: p.one(2), digest: p.one(3) }),
+        digest: Some(Checkpoint { index: p.one(2), digest: Digest::new(p.one(3)) }),
         vector: Some(p.vector()),
     },
     |p| Message::Append { term: p.term(), prev: p.position(), records: p.records().into(), commit: p.one(2) },
@@ -368,7 +368,7 @@ fn who_was_not_asked_calls_no_leader_odd() {
     let ends = |first: [u64; 2]| {
         let mut subject = Subject::leading(Mode::Safe);
         let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
-        let checkpoint = |digest| Checkpoint { index: 3, digest };
+        let checkpoint = |digest| Checkpoint { index: 3, digest: Digest::new(digest) };
         subject.feed(Input::Digest(checkpoint(1)));
         (0..100).any(|next| {
             PEERS.into_iter().zip(first).any(|(from, first)| {
@@ -464,8 +464,8 @@ fn the_bugs_put_back_are_seen() {
     mutant::set(Some(Mutant::BeatsAreGuessed));
     let mut subject = Subject::leading(Mode::Safe);
     let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
-    subject.feed(Input::Digest(Checkpoint { index: 3, digest: 1 }));
-    let digest = Some(Checkpoint { index: 3, digest: 2 });
+    subject.feed(Input::Digest(Checkpoint { index: 3, digest: Digest::new(1) }));
+    let digest = Some(Checkpoint { index: 3, digest: Digest::new(2) });
     let (matched, full) = (3, false);
     let reply = |round| Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector: None };
     assert!((0..10).any(|round| PEERS.into_iter().any(|from| !subject.hear(from, reply(round)))));

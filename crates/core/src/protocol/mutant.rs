@@ -148,6 +148,8 @@ pub enum Mutant {
     PromiseWaitsForRoom,
     /// P25, C33: whoever differs from the leader is odd.
     LeaderIsNeverOdd,
+    /// P25: digests that two builds have computed in two ways are compared.
+    DigestsOfAnyVersion,
     /// P51: a leader that finds itself odd is only told of, where nobody proves who speaks, and leads again.
     OddLeaderGoesOn,
     /// P51: a follower that hears that it is odd asks nobody, where nobody proves who speaks, and votes on.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::protocol::log::{Records, SnapshotMeta};
 use crate::types::{
-    Boot, ClaimId, ClusterId, Epoch, Format, Incarnation, Index, NodeId, Position, Span, Vector,
+    Boot, ClaimId, ClusterId, Digest, Epoch, Format, Incarnation, Index, NodeId, Position, Span, Vector,
 };
 
 /// A message with what every message carries about its sender.
@@ -231,7 +231,7 @@ impl Certificate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Checkpoint {
     pub index: Index,
-    pub digest: u64,
+    pub digest: Digest,
 }
 
 impl Message {
