@@ -97,7 +97,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
         Message::Meet { term, vector } => Writer::new("meet").term(*term).put("has", vector),
         Message::Merge { epoch, base, .. } => Writer::new("merge").put("epoch", epoch).put("base", base),
         Message::Override { term, base, .. } => Writer::new("override").term(*term).put("base", base),
-        Message::Odd { epoch, incarnation, ask } => odd(*epoch, *incarnation, *ask),
+        Message::Odd { epoch, incarnation, forgot, ask } => odd(*epoch, *incarnation, *forgot, *ask),
     }
     .done()
 }
@@ -111,9 +111,11 @@ fn lines(writer: Writer, prev: Position, chain: u32, count: usize) -> Writer {
     writer.put("prev", prev).put("chain", format_args!("{chain:08x}")).put("count", count)
 }
 
-fn odd(epoch: Epoch, incarnation: Incarnation, ask: Option<u64>) -> Writer {
+fn odd(epoch: Epoch, incarnation: Incarnation, forgot: bool, ask: Option<u64>) -> Writer {
     let writer = Writer::new("odd").put("epoch", epoch);
     let writer = writer.put("incarnation", format_args!("{:x}", incarnation.0));
+    // Builds that do not know the word do the same about it as about an odd state.
+    let writer = if forgot { writer.flag("forgot", true) } else { writer };
     match ask {
         Some(ask) => writer.put("ask", ask),
         None => writer,
@@ -284,6 +286,7 @@ fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
         "odd" => Message::Odd {
             epoch: fields.epoch("epoch")?,
             incarnation: Incarnation(fields.hex("incarnation")?),
+            forgot: fields.find("forgot").is_some(),
             ask: fields.find("ask").map(|_| fields.number("ask")).transpose()?,
         },
         other => return Err(WireError::UnknownMessage(other.chars().take(32).collect())),

@@ -149,12 +149,17 @@ fn elections() -> Vec<(Message, &'static str)> {
         ),
         (Message::HandOver(certificate), "handover ended=6.2 heir=1 ended_at=6.2@11"),
         (
-            Message::Odd { epoch: TERM.epoch, incarnation: Incarnation(0xbeef), ask: None },
+            Message::Odd { epoch: TERM.epoch, incarnation: Incarnation(0xbeef), forgot: false, ask: None },
             "odd epoch=7.1 incarnation=beef",
         ),
         (
-            Message::Odd { epoch: TERM.epoch, incarnation: Incarnation(0xbeef), ask: Some(77_000) },
-            "odd epoch=7.1 incarnation=beef ask=77000",
+            Message::Odd {
+                epoch: TERM.epoch,
+                incarnation: Incarnation(0xbeef),
+                forgot: true,
+                ask: Some(77_000),
+            },
+            "odd epoch=7.1 incarnation=beef forgot=yes ask=77000",
         ),
     ]
 }

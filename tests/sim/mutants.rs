@@ -41,6 +41,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::ReplacedIsLetIn, In(crate::disks::the_disk_before_comes_back), &["P10 a disk"]),
     (Mutant::FormByMajority, Within(400), &["I2", "no node stops"]),
     (Mutant::CutDoubtfulTail, Within(400), &["P27"]),
+    (Mutant::ForgottenOverlooked, In(crate::copies::an_old_copy_is_put_back), &["P27"]),
     (Mutant::LeaseFromReceipt, In(stage::late_answers), &["I4"]),
     (Mutant::IgnoreLeaseLeft, In(stage::firewall_refuses), &["I4"]),
     (Mutant::RestartForgetsGrants, In(stage::granter_restarts), &["I4"]),

@@ -418,6 +418,7 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("old_snapshot_again", old_snapshot_again),
     ("late_word_of_an_older_life", crate::late_words::late_word_of_an_older_life),
     ("refused_under_another_name", crate::late_words::refused_under_another_name),
+    ("an_old_copy_is_put_back", crate::copies::an_old_copy_is_put_back),
     ("old_suffix_is_not_acknowledged", old_suffix_is_not_acknowledged),
     ("tokens_after_a_restore", crate::restores::tokens_after_a_restore),
     ("leads_again_before_its_heir", crate::answers::leads_again_before_its_heir),

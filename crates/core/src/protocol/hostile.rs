@@ -141,7 +141,12 @@ const KINDS: [Kind; 24] = [
     |p| Message::Meet { term: p.term(), vector: p.vector() },
     |p| Message::Merge { epoch: p.epoch(), base: p.vector(), meta: p.meta() },
     |p| Message::Override { term: p.term(), base: p.vector(), meta: p.meta() },
-    |p| Message::Odd { epoch: p.epoch(), incarnation: Incarnation(p.one(2)), ask: Some(p.one(1)) },
+    |p| Message::Odd {
+        epoch: p.epoch(),
+        incarnation: Incarnation(p.one(2)),
+        forgot: p.one(1) == 1,
+        ask: Some(p.one(1)),
+    },
 ];
 
 /// A node with a disk that is as fast as can be, in a cluster of which it hears what the test says.
@@ -340,7 +345,10 @@ fn no_approval_names_a_lease_without_end() {
 fn what_ends_a_node_needs_proof() {
     let mut subject = Subject::following(Mode::Safe);
     let epoch = Epoch::new(4, NodeId(1));
-    assert!(subject.hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), ask: None }));
+    assert!(
+        subject
+            .hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), forgot: false, ask: None })
+    );
     let mut contradicted = subject.clone();
     let append = |prev: Position, entry| {
         let term = Term { epoch, claim: ClaimId(11) };
@@ -358,7 +366,10 @@ fn what_ends_a_node_needs_proof() {
     assert!(subject.hear(NodeId(1), append(last, Entry::Client(payload))));
     assert_eq!(subject.node.last(), last, "what cannot be read is not taken");
     subject.node.settings.peers_prove = true;
-    assert!(!subject.hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), ask: None }));
+    assert!(
+        !subject
+            .hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), forgot: false, ask: None })
+    );
 }
 
 /// What others say of a leader's state counts as an answer to its own beats only: nobody else knows their numbers.
@@ -391,7 +402,7 @@ fn who_was_not_asked_calls_no_leader_odd() {
 fn who_was_not_asked_calls_no_follower_odd() {
     let mut subject = Subject::following(Mode::Safe);
     let epoch = Epoch::new(4, NodeId(1));
-    let odd = |ask| Message::Odd { epoch, incarnation: Incarnation(2), ask };
+    let odd = |ask| Message::Odd { epoch, incarnation: Incarnation(2), forgot: false, ask };
     assert!(subject.hear(NodeId(1), odd(None)));
     assert!((0..10_000).all(|guessed| subject.hear(NodeId(1), odd(Some(guessed)))));
     assert!(

@@ -48,6 +48,8 @@ pub enum Mutant {
     AgreeWithoutListening,
     /// P27, C4: a bad line is always taken for a torn write.
     CutDoubtfulTail,
+    /// P27: a disk that ends below what it has acknowledged goes on as if it had forgotten nothing.
+    ForgottenOverlooked,
     /// P11, C5: the leader counts its lease from the answer instead of from the question.
     LeaseFromReceipt,
     /// P11, C5: a new leader does not wait for older leases.

@@ -157,10 +157,11 @@ pub enum Message {
         base: Vector,
         meta: SnapshotMeta,
     },
-    /// The leader to a node whose state differs from the majority's (P25).
+    /// The leader to a node whose state differs from the majority's (P25), or whose disk has forgotten something (P27).
     Odd {
         epoch: Epoch,
         incarnation: Incarnation,
+        forgot: bool,
         /// The number of that node's own question, where it has asked (P51).
         ask: Option<u64>,
     },
