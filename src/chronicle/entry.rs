@@ -66,7 +66,7 @@ impl Entry {
             }
             Event::Backed { epoch, by } => entry("backed").in_epoch(*epoch).about(by.0),
             Event::TurnedDown { epoch, by } => entry("turned_down").in_epoch(*epoch).about(by.0),
-            Event::Accused { .. } => return None,
+            Event::Accused { .. } | Event::Forgot { .. } => return None,
         })
     }
 

@@ -41,6 +41,13 @@ impl fmt::Display for End {
                     "this node's state differed from a majority's; it is set aside: start the node again"
                 )
             }
+            End::Fault(Fault::Forgot) => {
+                write!(
+                    f,
+                    "this disk has forgotten what it had acknowledged, as if an older copy of the data directory had been put \
+                     back; it is set aside: start the node again"
+                )
+            }
             End::Fault(Fault::Removed { .. }) => {
                 write!(
                     f,

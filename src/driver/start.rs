@@ -108,8 +108,14 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
         });
         // The disk is closed by now.
         if let Some(why) = lived {
-            if matches!(why, End::Fault(Fault::Odd)) {
-                start_over(&options);
+            match why {
+                End::Fault(Fault::Odd) => {
+                    start_over(&options, "the state differed from that of a majority at the same record");
+                }
+                End::Fault(Fault::Forgot) => {
+                    start_over(&options, "the log ended below what this disk had acknowledged to its leader");
+                }
+                _ => {}
             }
             let _ = end.send(why);
         }
@@ -135,13 +141,12 @@ fn close_to_others(dir: &Path) {
     }
 }
 
-/// This state differs from the majority's: the node comes back as a new disk, with nothing (P25).
-fn start_over(options: &Options) {
-    let why = "the state differed from that of a majority at the same record";
+/// This disk cannot go on: the node comes back as a new one, with nothing (P25, P27).
+fn start_over(options: &Options, why: &str) {
     match storage::start_over(options, why) {
-        Ok(Some(folder)) => tracing::error!(folder = %folder.display(), "the odd state is set aside"),
+        Ok(Some(folder)) => tracing::error!(folder = %folder.display(), "the state is set aside: {why}"),
         Ok(None) => {}
-        Err(error) => tracing::error!(%error, "the odd state could not be set aside"),
+        Err(error) => tracing::error!(%error, "the state could not be set aside"),
     }
 }
 

@@ -45,6 +45,14 @@ pub fn event(setup: &Setup, event: Event) {
                 End::Fault(fault)
             );
         }
+        Event::Forgot { node, kept, end } => tracing::error!(
+            node = node.0,
+            name = name(node),
+            acknowledged = kept,
+            ends_at = end,
+            "that node's disk has forgotten what it acknowledged, as if an older copy of its data directory had been put back: it does \
+             not count any more, is set aside, and is let in again as a new one"
+        ),
         Event::Diverged { index } => {
             tracing::error!(index, "states differ between nodes, and no majority says which is right");
         }

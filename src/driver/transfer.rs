@@ -7,7 +7,7 @@ use crate::storage::Boundary;
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::Snapshots;
 use crate::store::Store;
-use crate::types::Vector;
+use crate::types::{Digest, Vector};
 use crate::wire::Packet;
 
 /// The committed state as it was when the core said so, on its way to one that lacks a part of it.
@@ -31,7 +31,7 @@ impl TransferSource {
             (None, None) => store.whole(),
             (None, Some(snapshot)) => return newest(snapshots, snapshot.clone()),
         };
-        let handed = SentDifference { boundary, digest: store.digest(), difference };
+        let handed = SentDifference { boundary, digest: Digest::new(store.digest()), difference };
         let content = TransferContent::difference(handed);
         match instead {
             // Nobody would take it; a snapshot is not held in memory as text.

@@ -6,7 +6,7 @@ use super::fields::{Fields, Writer};
 use crate::protocol::{
     Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing, Term,
 };
-use crate::types::{Epoch, Incarnation, Index, NodeId, Position};
+use crate::types::{Digest, Epoch, Incarnation, Index, NodeId, Position};
 
 /// What a message needs from its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +48,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
             let writer = writer.put("matched", matched).put("last", last).flag("full", *full);
             let writer = writer.vector(vector);
             match digest {
-                Some(Checkpoint { index, digest }) => {
-                    writer.put("at", index).put("digest", format_args!("{digest:x}"))
-                }
+                Some(checkpoint) => checked(writer, *checkpoint),
                 None => writer,
             }
         }
@@ -99,7 +97,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
         Message::Meet { term, vector } => Writer::new("meet").term(*term).put("has", vector),
         Message::Merge { epoch, base, .. } => Writer::new("merge").put("epoch", epoch).put("base", base),
         Message::Override { term, base, .. } => Writer::new("override").term(*term).put("base", base),
-        Message::Odd { epoch, incarnation, ask } => odd(*epoch, *incarnation, *ask),
+        Message::Odd { epoch, incarnation, forgot, ask } => odd(*epoch, *incarnation, *forgot, *ask),
     }
     .done()
 }
@@ -113,12 +111,24 @@ fn lines(writer: Writer, prev: Position, chain: u32, count: usize) -> Writer {
     writer.put("prev", prev).put("chain", format_args!("{chain:08x}")).put("count", count)
 }
 
-fn odd(epoch: Epoch, incarnation: Incarnation, ask: Option<u64>) -> Writer {
+fn odd(epoch: Epoch, incarnation: Incarnation, forgot: bool, ask: Option<u64>) -> Writer {
     let writer = Writer::new("odd").put("epoch", epoch);
     let writer = writer.put("incarnation", format_args!("{:x}", incarnation.0));
+    // Builds that do not know the word do the same about it as about an odd state.
+    let writer = if forgot { writer.flag("forgot", true) } else { writer };
     match ask {
         Some(ask) => writer.put("ask", ask),
         None => writer,
+    }
+}
+
+/// A build that knows of one version only passes over a digest of another one (P25).
+fn checked(writer: Writer, Checkpoint { index, digest }: Checkpoint) -> Writer {
+    let Digest { version, value } = digest;
+    let value = format_args!("{value:x}");
+    match version {
+        1 => writer.put("at", index).put("digest", value),
+        _ => writer.put("other_at", index).put("digest", value).put("version", version),
     }
 }
 
@@ -230,10 +240,7 @@ fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
             matched: fields.number("matched")?,
             last: fields.position("last")?,
             full: fields.flag("full")?,
-            digest: match fields.find("at") {
-                Some(_) => Some(Checkpoint { index: fields.number("at")?, digest: fields.hex("digest")? }),
-                None => None,
-            },
+            digest: checkpoint(fields)?,
             vector: fields.vector()?,
         },
         "appended" => Message::Appended { epoch: fields.epoch("epoch")?, matched: fields.number("matched")? },
@@ -279,10 +286,21 @@ fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
         "odd" => Message::Odd {
             epoch: fields.epoch("epoch")?,
             incarnation: Incarnation(fields.hex("incarnation")?),
+            forgot: fields.find("forgot").is_some(),
             ask: fields.find("ask").map(|_| fields.number("ask")).transpose()?,
         },
         other => return Err(WireError::UnknownMessage(other.chars().take(32).collect())),
     })
+}
+
+fn checkpoint(fields: &Fields<'_>) -> Result<Option<Checkpoint>, WireError> {
+    let (at, version) = match (fields.find("at"), fields.find("other_at")) {
+        (Some(_), _) => ("at", 1),
+        (None, Some(_)) => ("other_at", fields.number("version")?),
+        (None, None) => return Ok(None),
+    };
+    let digest = Digest { version, value: fields.hex("digest")? };
+    Ok(Some(Checkpoint { index: fields.number(at)?, digest }))
 }
 
 fn certificate(fields: &Fields<'_>) -> Result<Certificate, WireError> {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::protocol::{Certificate, Checkpoint, Claim, Condition, Message, SnapshotMeta, Standing, Term};
 use crate::types::{
-    Boot, ClaimId, ClusterId, Entry, Epoch, Format, Incarnation, NodeId, Position, Record, Span, Stamp,
-    Vector,
+    Boot, ClaimId, ClusterId, Digest, Entry, Epoch, Format, Incarnation, NodeId, Position, Record, Span,
+    Stamp, Vector,
 };
 
 const TERM: Term = Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: ClaimId(0x5e02) };
@@ -70,8 +70,12 @@ fn beats() -> Vec<(Message, &'static str)> {
         ),
         (heartbeat(None), "heartbeat term=7.1/5e02 round=12 lease=300000 commit=120 heir=0 boundary=110"),
         (
-            reply(Some(Checkpoint { index: 110, digest: 0xfeed })),
+            reply(Some(Checkpoint { index: 110, digest: Digest { version: 1, value: 0xfeed } })),
             "heard epoch=7.1 round=12 matched=120 last=7.2@121 full=yes at=110 digest=feed",
+        ),
+        (
+            reply(Some(Checkpoint { index: 110, digest: Digest { version: 2, value: 0xfeed } })),
+            "heard epoch=7.1 round=12 matched=120 last=7.2@121 full=yes other_at=110 digest=feed version=2",
         ),
         (reply(None), "heard epoch=7.1 round=12 matched=120 last=7.2@121 full=yes"),
     ]
@@ -145,12 +149,17 @@ fn elections() -> Vec<(Message, &'static str)> {
         ),
         (Message::HandOver(certificate), "handover ended=6.2 heir=1 ended_at=6.2@11"),
         (
-            Message::Odd { epoch: TERM.epoch, incarnation: Incarnation(0xbeef), ask: None },
+            Message::Odd { epoch: TERM.epoch, incarnation: Incarnation(0xbeef), forgot: false, ask: None },
             "odd epoch=7.1 incarnation=beef",
         ),
         (
-            Message::Odd { epoch: TERM.epoch, incarnation: Incarnation(0xbeef), ask: Some(77_000) },
-            "odd epoch=7.1 incarnation=beef ask=77000",
+            Message::Odd {
+                epoch: TERM.epoch,
+                incarnation: Incarnation(0xbeef),
+                forgot: true,
+                ask: Some(77_000),
+            },
+            "odd epoch=7.1 incarnation=beef forgot=yes ask=77000",
         ),
     ]
 }

@@ -88,7 +88,7 @@ impl Fields {
             "pull" => Message::Pull { term, after: last },
             "pulled" => Message::Pulled { term, prev: self.prev, records: self.records },
             "hand-over" => Message::HandOver(Certificate { epoch, heir: self.heir, last }),
-            "odd" => Message::Odd { epoch, incarnation: self.addressee, ask: None },
+            "odd" => Message::Odd { epoch, incarnation: self.addressee, forgot: false, ask: None },
             _ => self.order(kind)?,
         })
     }

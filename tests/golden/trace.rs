@@ -86,6 +86,9 @@ impl Trace {
             Event::Merged { with, index } => format!("has merged {with} as of {index}"),
             Event::Overridden { index } => format!("is brought up to {index}"),
             Event::Accused { fault } => format!("is told without proof: {fault:?}"),
+            Event::Forgot { node, kept, end } => {
+                format!("hears that {node}, which had {kept}, ends at {end}")
+            }
             Event::Diverged { index } => format!("cannot tell who is odd at {index}"),
         };
         self.note(at, who, text);

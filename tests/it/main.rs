@@ -48,6 +48,7 @@ mod odd;
 mod partitions;
 mod pauses;
 mod processes;
+mod put_back;
 mod reads;
 mod refusals;
 mod restores;

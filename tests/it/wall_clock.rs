@@ -6,11 +6,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::json;
 
-use crate::harness::{Call, Cluster, Plan, Told, left_out, problem, system, wait_for};
+use crate::harness::{Call, Cluster, Network, Plan, Told, left_out, problem, system, wait_for};
 use crate::load::Load;
+use crate::partitions::SECRET;
 
 const HOUR_S: i64 = 3_600;
 
@@ -51,23 +53,29 @@ impl Clocks {
         let launcher = |id| {
             let preload = format!("LD_PRELOAD={}", self.path("shift.so"));
             let file = |name: &str, prefix: &str| format!("{name}={}", self.path(&format!("{prefix}{id}")));
-            vec!["env".to_string(), preload, file("SHIFT_FILE", "n"), file("SLEEP_FILE", "s")]
+            let files = [file("SHIFT_FILE", "n"), file("SLEEP_FILE", "s"), file("PAUSE_FILE", "p")];
+            ["env".to_string(), preload].into_iter().chain(files).collect()
         };
         (1..=nodes).map(launcher).collect()
     }
 
     fn set(&self, id: u32, seconds: i64) {
-        self.put(&format!("n{id}"), seconds);
+        self.put(&format!("n{id}"), seconds * 1_000);
     }
 
     /// As after a sleep of so long: timers have stood still, and only one clock tells.
     fn sleep(&self, id: u32, seconds: i64) {
-        self.put(&format!("s{id}"), seconds);
+        self.put(&format!("s{id}"), seconds * 1_000);
+    }
+
+    /// As for a guest whose host has stopped it for so long: by none of its clocks has any time passed.
+    fn lose(&self, id: u32, ms: i64) {
+        self.put(&format!("p{id}"), -ms);
     }
 
     /// In one step: a reader sees the old shift or the new one.
-    fn put(&self, file: &str, seconds: i64) {
-        fs::write(self.0.join("new"), seconds.to_string()).expect("a shift");
+    fn put(&self, file: &str, ms: i64) {
+        fs::write(self.0.join("new"), ms.to_string()).expect("a shift");
         fs::rename(self.0.join("new"), self.0.join(file)).expect("a shift in place");
     }
 }
@@ -206,4 +214,67 @@ async fn a_stream_does_not_hold_a_role_through_a_sleep() {
     clocks.sleep(serving, 2 * HOUR_S);
     assert_eq!(stream.event().await, json!({"kind": "lost", "role": "r", "token": held["token"]}));
     assert_eq!(stream.next().await, Told::End);
+}
+
+/// The leader's machine is stopped by what it runs on, and when it goes on no clock of it shows that. Nothing that it does rests on a
+/// clock alone but what it says of itself: it may answer `/is_leader` with true, and `level=leader` reads, until its lease ends as it
+/// counts it. It acknowledges no write, answers no linear read from the past, and steps down by itself. It is cut off, so that nobody tells it.
+#[tokio::test]
+async fn a_leader_whose_clocks_lost_the_time_keeps_every_promise_that_rests_on_a_majority() {
+    let Some(clocks) = Clocks::new() else { return };
+    let Some(network) = Network::new(3) else { return };
+    let both = network.launchers().into_iter().zip(clocks.launchers(3));
+    let launchers = both.map(|(inside, shifted)| [inside, shifted].concat()).collect();
+    let plan = Plan::at(network.addresses()).brisk().launchers(launchers).config(SECRET);
+    let cluster = Arc::new(plan.start().await);
+    cluster.write_doc("k", 1).await;
+    let old = cluster.leader().await;
+    let others = cluster.others(old);
+    cluster.stop(old);
+    let stopped = Instant::now();
+    network.split(&[old], &others);
+    cluster.leader_among(&others).await;
+    let by = others[0];
+    for value in 2..20 {
+        let put = Call::put("/v1/docs/k")
+            .raw_json(&value.to_string())
+            .header("idempotency-key", format!("k{value}"));
+        wait_for("the others take a write", async || {
+            cluster.answer(by, put.clone()).await.ok().then_some(())
+        })
+        .await;
+    }
+    let calls = || {
+        let write = |n: u32| Call::put(format!("/v1/docs/by-old/{n}")).raw_json("1");
+        let reads = (0..4).map(|_| Call::get("/v1/docs/k?level=linear&forward=no"));
+        (0..4).map(write).chain(reads)
+    };
+    let asked: Vec<_> = calls()
+        .map(|call| {
+            let cluster = cluster.clone();
+            tokio::spawn(async move { cluster.ask(old, &call).await })
+        })
+        .collect();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    // As if it had been stopped for an instant.
+    clocks.lose(old, stopped.elapsed().as_millis() as i64);
+    cluster.cont(old);
+    for answer in asked {
+        if let Ok(answer) = answer.await.expect("a call") {
+            assert!(!answer.ok(), "n{old} answers from the past: {}", answer.show());
+        }
+    }
+    wait_for("it steps down by itself", async || {
+        let status = cluster.status(old).await?;
+        (!cluster.says_it_leads(old).await && status["role"] != "leader").then_some(())
+    })
+    .await;
+    network.heal();
+    cluster.is_ready(old).await;
+    cluster.equal_states(&[1, 2, 3]).await;
+    for id in cluster.ids() {
+        assert_eq!(cluster.read_doc(id, "k", "linear").await, Some(19));
+    }
 }

@@ -96,6 +96,8 @@ pub struct Host {
     pub led: Option<Epoch>,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
+    /// An older copy of its disk was put back.
+    pub put_back: bool,
     /// Another machine has taken its place for good.
     pub retired: bool,
 }
@@ -131,6 +133,7 @@ impl Host {
             steady: false,
             led: None,
             flipped: false,
+            put_back: false,
             retired: false,
         }
     }

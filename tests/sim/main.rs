@@ -12,6 +12,7 @@ mod calm;
 mod checks;
 mod client;
 mod commands;
+mod copies;
 mod crashes;
 mod disk;
 mod disks;

@@ -260,7 +260,9 @@ impl World {
         let host = &self.hosts[node];
         let id = host.id;
         let removed = matches!(&end, End::Fault(fault) if membership::was_removed(self, id, fault));
-        let expected = removed || (matches!(end, End::Fault(Fault::Odd)) && host.flipped);
+        let odd = matches!(end, End::Fault(Fault::Odd)) && host.flipped;
+        let forgot = matches!(end, End::Fault(Fault::Forgot)) && host.put_back;
+        let expected = removed || odd || forgot;
         ensure(host.calls.is_empty(), "P15 each call is answered", || {
             format!("{id} stops: {end:?} and owes {:?}", host.calls)
         })?;
@@ -272,6 +274,7 @@ impl World {
             self.after(3_000_000, Event::Restart { node });
             return Ok(());
         }
+        self.hosts[node].put_back = false;
         self.odd.push(id);
         self.starts_over(node);
         Ok(())

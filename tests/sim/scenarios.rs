@@ -305,6 +305,41 @@ pub fn odd_leader() -> Check {
     ensure(world.odd == [NodeId(1)], "P25 the odd one goes", || format!("sent away: {:?}", world.odd))
 }
 
+/// P25: the leader, or a follower, is of another build, which computes digests otherwise. Its state is the others', and it stays; a
+/// node whose state really differs is found all the same.
+pub fn digests_of_two_builds() -> Check {
+    [0, 4].into_iter().try_for_each(digests_of_two_builds_with)
+}
+
+fn digests_of_two_builds_with(otherwise: usize) -> Check {
+    const ODD: usize = 3;
+    let mut world = stage(5, 23, |settings| {
+        settings.digests += u32::from(settings.me.0 as usize == otherwise + 1);
+        // Whoever comes back is sent records: a snapshot of the first would not be what the others have.
+        settings.limits.keep = 1_000;
+    })?;
+    // This is how another computation of an equal state looks.
+    damage(&mut world, otherwise);
+    for value in 0..70 {
+        write(&mut world, 1, value + 1);
+        run(&mut world, 5)?;
+        if value == 35 {
+            ensure(world.odd.is_empty(), SOUND_STAYS, || format!("sent away: {:?}", world.odd))?;
+            damage(&mut world, ODD);
+        }
+    }
+    run(&mut world, 4_000)?;
+    let odd = world.hosts[ODD].id;
+    ensure(world.odd == [odd], SOUND_STAYS, || format!("sent away: {:?}, not {odd}", world.odd))
+}
+
+const SOUND_STAYS: &str = "P25 only the odd one goes";
+
+fn damage(world: &mut World, host: usize) {
+    world.hosts[host].replica.as_mut().map(Replica::damage);
+    world.hosts[host].flipped = true;
+}
+
 /// Where nobody proves who speaks: a leader's own count is no other node's word, and it serves nothing more (P51).
 pub fn odd_leader_without_proof() -> Check {
     odd_without_proof(NodeId(1))
@@ -377,11 +412,13 @@ pub const ALL: &[(&str, Scenario)] = &[
     ("cut_from_the_leader", cut_from_the_leader),
     ("elder_keeps_dying", elder_keeps_dying),
     ("odd_leader", odd_leader),
+    ("digests_of_two_builds", digests_of_two_builds),
     ("odd_leader_without_proof", odd_leader_without_proof),
     ("odd_follower_without_proof", odd_follower_without_proof),
     ("old_snapshot_again", old_snapshot_again),
     ("late_word_of_an_older_life", crate::late_words::late_word_of_an_older_life),
     ("refused_under_another_name", crate::late_words::refused_under_another_name),
+    ("an_old_copy_is_put_back", crate::copies::an_old_copy_is_put_back),
     ("old_suffix_is_not_acknowledged", old_suffix_is_not_acknowledged),
     ("tokens_after_a_restore", crate::restores::tokens_after_a_restore),
     ("leads_again_before_its_heir", crate::answers::leads_again_before_its_heir),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use eldest::replica::Brought;
 use eldest::store::Store;
-use eldest::types::{Position, Vector};
+use eldest::types::{Digest, Position, Vector};
 use eldest_storage::Boundary;
 use eldest_storage::node::{Receiving, SentDifference};
 
@@ -50,7 +50,11 @@ impl Transfer {
     pub fn part_beyond(&self, base: &Vector) -> Result<Brought, Violation> {
         let store = &self.state.store;
         let difference = store.difference(base).unwrap_or_else(|| store.whole());
-        let handed = SentDifference { boundary: self.boundary.clone(), digest: store.digest(), difference };
+        let handed = SentDifference {
+            boundary: self.boundary.clone(),
+            digest: Digest::new(store.digest()),
+            difference,
+        };
         Ok(Brought::Difference(Box::new(reread(&handed)?.into())))
     }
 }

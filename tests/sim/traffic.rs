@@ -2,7 +2,7 @@
 
 use eldest::protocol::{Ack, After, Envelope, Limits, Message, Term};
 use eldest::replica::{Brought, In, Outgoing};
-use eldest::types::NodeId;
+use eldest::types::{Digest, NodeId};
 use eldest_storage::Boundary;
 use eldest_storage::node::{LoadError, SentDifference, load};
 use eldest_storage::snapshot::SnapshotError;
@@ -41,7 +41,8 @@ impl World {
         let store = &outgoing.store;
         let difference = store.difference(&outgoing.base()).unwrap_or_else(|| store.whole());
         let bytes =
-            SentDifference { boundary: Default::default(), digest: store.digest(), difference }.length();
+            SentDifference { boundary: Default::default(), digest: Digest::new(store.digest()), difference }
+                .length();
         (bytes > most).then_some(In::StateTooLarge { to: outgoing.envelope.to, bytes })
     }
 

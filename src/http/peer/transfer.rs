@@ -141,6 +141,7 @@ mod tests {
     use hyper::body::Frame;
 
     use super::*;
+    use crate::types::Digest;
 
     fn mac(key: u8) -> blake3::Hasher {
         let mut mac = blake3::Hasher::new_keyed(&[key; 32]);
@@ -267,7 +268,7 @@ mod tests {
     fn a_difference_has_a_bound() {
         let mut text = Vec::new();
         let difference = Store::mergeable().whole();
-        SentDifference { boundary: Default::default(), digest: 1, difference }
+        SentDifference { boundary: Default::default(), digest: Digest::new(1), difference }
             .write(&mut text)
             .expect("it is memory");
         let read = |most: usize| {

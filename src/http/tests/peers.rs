@@ -18,7 +18,7 @@ use crate::protocol::{Envelope, Message, Mode, SnapshotMeta, Term};
 use crate::storage::Boundary;
 use crate::storage::node::SentDifference;
 use crate::store::Store;
-use crate::types::{Boot, ClusterId, Epoch, Format, Incarnation, NodeId, Vector};
+use crate::types::{Boot, ClusterId, Digest, Epoch, Format, Incarnation, NodeId, Vector};
 use crate::wire::{Challenge, Hello, Packet, Secret, Secrets, Sender, Session, header};
 
 pub const TERM: Term =
@@ -70,7 +70,8 @@ pub fn vector() -> Vector {
 pub fn merge() -> (Packet, Vec<u8>) {
     let mut boundary = Boundary { chain: 9, origin: 4, ..Boundary::default() };
     boundary.meta.vector = Some(vector());
-    let handed = SentDifference { boundary, digest: 0xfeed, difference: Store::mergeable().whole() };
+    let handed =
+        SentDifference { boundary, digest: Digest::new(0xfeed), difference: Store::mergeable().whole() };
     let mut text = Vec::new();
     handed.write(&mut text).expect("memory takes everything");
     let message =
@@ -139,7 +140,7 @@ async fn a_difference_reaches_the_loop_whole_or_not_at_all() {
     assert_eq!(response.status().as_u16(), 200);
     let Some(PeerState::Difference(handed)) = ask.call.brought else { panic!("nothing came with it") };
     let Message::Merge { meta, .. } = ask.call.envelope.message else { panic!("another message came") };
-    assert_eq!((handed.digest, handed.boundary.origin, handed.boundary.chain), (0xfeed, 4, 9));
+    assert_eq!((handed.digest, handed.boundary.origin, handed.boundary.chain), (Digest::new(0xfeed), 4, 9));
     assert_eq!((&handed.boundary.meta, &meta.vector), (&meta, &Some(vector())));
     for (what, body) in [
         ("nothing", Vec::new()),

@@ -54,6 +54,13 @@ pub struct Disk {
     pub failing: Option<Rng>,
 }
 
+/// What was on a disk once.
+#[derive(Debug)]
+pub struct Copy {
+    files: Simulated,
+    durable: Durable,
+}
+
 /// Why a process does not start: its disk refuses.
 #[derive(Debug)]
 pub struct Refused(pub String);
@@ -173,6 +180,17 @@ impl Disk {
         let blank = self.durable.snapshot.state.blank();
         *self =
             Disk { segment_bytes: self.segment_bytes, failing: self.failing.take(), ..Disk::of(seed, blank) };
+    }
+
+    /// While no process has it.
+    pub fn copy(&mut self) -> Copy {
+        Copy { files: self.files.fork(self.rng.next()), durable: self.durable.clone() }
+    }
+
+    /// All that came since is gone, and nothing on it says so.
+    pub fn put_back(&mut self, copy: &Copy) {
+        self.files = copy.files.fork(self.rng.next());
+        self.durable = copy.durable.clone();
     }
 
     /// What the program does at the end of a process whose state was found to be the odd one.

@@ -106,7 +106,9 @@ impl Node {
             Message::Meet { term, vector } => self.on_meet(from, term, &vector),
             Message::Merge { epoch, base, meta } => self.on_merge(from, epoch, &base, &meta),
             Message::Override { term, base, meta } => self.on_override(from, term, &base, meta),
-            Message::Odd { epoch, incarnation, ask } => self.on_odd(from, epoch, incarnation, ask),
+            Message::Odd { epoch, incarnation, forgot, ask } => {
+                self.on_odd(from, epoch, incarnation, forgot, ask);
+            }
         }
     }
 

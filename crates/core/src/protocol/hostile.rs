@@ -7,8 +7,8 @@ use super::{Node, Settings};
 use crate::protocol::Mode;
 use crate::protocol::messages::Condition;
 use crate::types::{
-    Boot, ClaimId, ClusterId, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now, Owner,
-    Payload, Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
+    Boot, ClaimId, ClusterId, Digest, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now,
+    Owner, Payload, Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
 };
 
 const ME: NodeId = NodeId(2);
@@ -110,7 +110,7 @@ const KINDS: [Kind; 24] = [
         matched: p.one(2),
         last: p.position(),
         full: false,
-        digest: Some(Checkpoint { index: p.one(2), digest: p.one(3) }),
+        digest: Some(Checkpoint { index: p.one(2), digest: Digest::new(p.one(3)) }),
         vector: Some(p.vector()),
     },
     |p| Message::Append { term: p.term(), prev: p.position(), records: p.records().into(), commit: p.one(2) },
@@ -142,7 +142,12 @@ const KINDS: [Kind; 24] = [
     |p| Message::Meet { term: p.term(), vector: p.vector() },
     |p| Message::Merge { epoch: p.epoch(), base: p.vector(), meta: p.meta() },
     |p| Message::Override { term: p.term(), base: p.vector(), meta: p.meta() },
-    |p| Message::Odd { epoch: p.epoch(), incarnation: Incarnation(p.one(2)), ask: Some(p.one(1)) },
+    |p| Message::Odd {
+        epoch: p.epoch(),
+        incarnation: Incarnation(p.one(2)),
+        forgot: p.one(1) == 1,
+        ask: Some(p.one(1)),
+    },
 ];
 
 /// A node with a disk that is as fast as can be, in a cluster of which it hears what the test says.
@@ -341,7 +346,10 @@ fn no_approval_names_a_lease_without_end() {
 fn what_ends_a_node_needs_proof() {
     let mut subject = Subject::following(Mode::Safe);
     let epoch = Epoch::new(4, NodeId(1));
-    assert!(subject.hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), ask: None }));
+    assert!(
+        subject
+            .hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), forgot: false, ask: None })
+    );
     let mut contradicted = subject.clone();
     let append = |prev: Position, entry| {
         let term = Term { epoch, claim: ClaimId(11) };
@@ -359,7 +367,10 @@ fn what_ends_a_node_needs_proof() {
     assert!(subject.hear(NodeId(1), append(last, Entry::Client(payload))));
     assert_eq!(subject.node.last(), last, "what cannot be read is not taken");
     subject.node.settings.peers_prove = true;
-    assert!(!subject.hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), ask: None }));
+    assert!(
+        !subject
+            .hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), forgot: false, ask: None })
+    );
 }
 
 /// What others say of a leader's state counts as an answer to its own beats only: nobody else knows their numbers.
@@ -369,7 +380,7 @@ fn who_was_not_asked_calls_no_leader_odd() {
     let ends = |first: [u64; 2]| {
         let mut subject = Subject::leading(Mode::Safe);
         let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
-        let checkpoint = |digest| Checkpoint { index: 3, digest };
+        let checkpoint = |digest| Checkpoint { index: 3, digest: Digest::new(digest) };
         subject.feed(Input::Digest(checkpoint(1)));
         (0..100).any(|next| {
             PEERS.into_iter().zip(first).any(|(from, first)| {
@@ -392,7 +403,7 @@ fn who_was_not_asked_calls_no_leader_odd() {
 fn who_was_not_asked_calls_no_follower_odd() {
     let mut subject = Subject::following(Mode::Safe);
     let epoch = Epoch::new(4, NodeId(1));
-    let odd = |ask| Message::Odd { epoch, incarnation: Incarnation(2), ask };
+    let odd = |ask| Message::Odd { epoch, incarnation: Incarnation(2), forgot: false, ask };
     assert!(subject.hear(NodeId(1), odd(None)));
     assert!((0..10_000).all(|guessed| subject.hear(NodeId(1), odd(Some(guessed)))));
     assert!(
@@ -465,8 +476,8 @@ fn the_bugs_put_back_are_seen() {
     mutant::set(Some(Mutant::BeatsAreGuessed));
     let mut subject = Subject::leading(Mode::Safe);
     let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
-    subject.feed(Input::Digest(Checkpoint { index: 3, digest: 1 }));
-    let digest = Some(Checkpoint { index: 3, digest: 2 });
+    subject.feed(Input::Digest(Checkpoint { index: 3, digest: Digest::new(1) }));
+    let digest = Some(Checkpoint { index: 3, digest: Digest::new(2) });
     let (matched, full) = (3, false);
     let reply = |round| Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector: None };
     assert!((0..10).any(|round| PEERS.into_iter().any(|from| !subject.hear(from, reply(round)))));

@@ -48,6 +48,8 @@ pub enum Mutant {
     AgreeWithoutListening,
     /// P27, C4: a bad line is always taken for a torn write.
     CutDoubtfulTail,
+    /// P27: a disk that ends below what it has acknowledged goes on as if it had forgotten nothing.
+    ForgottenOverlooked,
     /// P11, C5: the leader counts its lease from the answer instead of from the question.
     LeaseFromReceipt,
     /// P11, C5: a new leader does not wait for older leases.
@@ -156,6 +158,8 @@ pub enum Mutant {
     PromiseWaitsForRoom,
     /// P25, C33: whoever differs from the leader is odd.
     LeaderIsNeverOdd,
+    /// P25: digests that two builds have computed in two ways are compared.
+    DigestsOfAnyVersion,
     /// P51: a leader that finds itself odd is only told of, where nobody proves who speaks, and leads again.
     OddLeaderGoesOn,
     /// P51: a follower that hears that it is odd asks nobody, where nobody proves who speaks, and votes on.

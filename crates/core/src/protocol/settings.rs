@@ -1,7 +1,7 @@
 //! Who the members are and how long everybody waits. Relations between the timings are asserted here,
 //! once, so that the rest of the protocol may rely on them.
 
-use crate::types::{ClusterId, FORMAT, Format, INDEX_MOST, Member, Members, NodeId, Span, Text};
+use crate::types::{ClusterId, DIGESTS, FORMAT, Format, INDEX_MOST, Member, Members, NodeId, Span, Text};
 
 /// How long everybody waits. All nodes of a cluster run the same timings: peers compare a digest of
 /// them, because a lease is a promise about somebody else's patience (P11).
@@ -103,6 +103,8 @@ pub struct Settings {
     pub ack: Ack,
     /// The newest record format that this binary reads.
     pub format: Format,
+    /// How this binary computes the digests that nodes compare (P25).
+    pub digests: u32,
     /// Whoever speaks for a node proves that it knows the cluster's secret. Where there is none, no message ends this node (P51).
     pub peers_prove: bool,
     /// What the numbers of this process's questions and beats are made from: drawn at random by whoever starts it, so that only those
@@ -258,6 +260,7 @@ impl Settings {
             takeover: Takeover::Never,
             ack: Ack::Majority,
             format: FORMAT,
+            digests: DIGESTS,
             peers_prove: true,
             asks_from: 0,
         }

@@ -5,7 +5,7 @@ use super::feed;
 use super::io::{DiskWrite, End, Out};
 use super::state::{Replica, Waiting};
 use crate::protocol::{Checkpoint, Event, Input, Output, Refusal, Verdict, Write};
-use crate::types::{Entry, Owner, Record, RequestId, Text};
+use crate::types::{Digest, Entry, Owner, Record, RequestId, Text};
 
 impl Replica {
     pub(super) fn carry_out(&mut self, output: Output) {
@@ -69,7 +69,8 @@ impl Replica {
                 self.snapshots.changed(effect.applied.changes);
             }
             if let Some(store) = committed.boundary {
-                let checkpoint = Checkpoint { index: record.index(), digest: store.digest() };
+                let digest = Digest { version: self.core.settings().digests, value: store.digest() };
+                let checkpoint = Checkpoint { index: record.index(), digest };
                 self.inputs.push_back(Input::Digest(checkpoint));
                 self.snapshots.due(self.versions.meta().clone(), self.versions.origin(), store);
                 self.versions.settle(self.snapshots.boundary_mut());

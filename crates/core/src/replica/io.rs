@@ -13,7 +13,7 @@ use crate::store::{
     Claim, Command, Condition, Difference, Key, NewProcess, SecretHash, Steps, Store, Tenure, TokenId,
     Unreadable,
 };
-use crate::types::{self, ClusterId, Index, Members, NodeId, Record, Text, Time};
+use crate::types::{self, ClusterId, Digest, Index, Members, NodeId, Record, Text, Time};
 
 /// A caller, for as long as it waits for its answer. The driver numbers them and never uses a number twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +68,7 @@ pub struct StateTransfer {
     pub origin: Index,
     /// The checksum that the log goes on from.
     pub chain: u32,
-    pub digest: u64,
+    pub digest: Digest,
     pub difference: Difference,
 }
 
@@ -260,7 +260,7 @@ pub(super) struct Outcome {
     /// Where the sender's snapshots are numbered from, the checksum that its log goes on from, and its state's digest.
     pub origin: Index,
     pub chain: u32,
-    pub digest: u64,
+    pub digest: Digest,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,7 @@ use super::io::{
 use super::state::{Basis, Rebase, Replica, TakingIn};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Envelope, Fault, Impasse, Input, Message, SnapshotMeta, Taking};
-use crate::types::{Index, Owner, Position, Record};
+use crate::types::{Digest, Index, Owner, Position, Record};
 
 impl Replica {
     /// A peer's message, and the state that came with it.
@@ -141,7 +141,7 @@ impl Replica {
     pub(super) fn be_overridden(&mut self, meta: SnapshotMeta) {
         let Some(outcome) = self.prepared_outcome(&meta) else { return };
         let Outcome { origin, chain, .. } = outcome;
-        if outcome.store.digest() != outcome.digest {
+        if outcome.digest.contradicts(Digest::new(outcome.store.digest())) {
             // The state is not what it should have become.
             return self.end(End::Fault(Fault::Odd));
         }

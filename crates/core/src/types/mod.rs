@@ -2,6 +2,7 @@
 //!
 //! Plain values with no behaviour beyond their own order and notation. Knows nobody.
 
+mod digest;
 mod epoch;
 mod ids;
 mod lease;
@@ -13,6 +14,7 @@ mod text;
 mod time;
 mod vector;
 
+pub use digest::{DIGESTS, Digest};
 pub use epoch::{Epoch, Misspelt};
 pub use ids::{Boot, ClaimId, Incarnation, NodeId, RequestId};
 pub use lease::{LEASES_MOST, Lease, LeaseName, WAITERS_MOST, WAITERS_PER_ROLE_MOST};

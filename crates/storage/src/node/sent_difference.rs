@@ -15,6 +15,7 @@ use super::summing::Summing;
 use crate::meta::Boundary;
 use crate::replica::StateTransfer;
 use crate::store::{self, Difference, Loader, Unreadable};
+use crate::types::Digest;
 
 const NAME: &str = "eldest-difference 1";
 /// What is absent from it is not there.
@@ -28,7 +29,7 @@ const LINE_BYTES_MOST: usize = 64 << 20;
 #[derive(Debug)]
 pub struct SentDifference {
     pub boundary: Boundary,
-    pub digest: u64,
+    pub digest: Digest,
     pub difference: Difference,
 }
 
@@ -76,7 +77,7 @@ impl SentDifference {
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut out = Summing::new(out);
         let extent = if self.difference.is_whole() { WHOLE } else { PART };
-        writeln!(out, "{NAME} {extent} {:016x} {}", self.digest, self.boundary.to_json())?;
+        writeln!(out, "{NAME} {extent} {} {}", self.digest, self.boundary.to_json())?;
         let mut count = 0u64;
         let mut line = String::new();
         for (key, value) in self.difference.entries() {
@@ -124,7 +125,7 @@ pub struct Receiving {
 #[derive(Debug)]
 struct Head {
     whole: bool,
-    digest: u64,
+    digest: Digest,
     boundary: Boundary,
 }
 
@@ -208,7 +209,7 @@ fn head(text: &str) -> Option<Head> {
         PART => false,
         _ => return None,
     };
-    let digest = u64::from_str_radix(digest, 16).ok()?;
+    let digest = digest.parse().ok()?;
     Some(Head { whole, digest, boundary: Boundary::from_json(boundary)? })
 }
 
@@ -242,7 +243,7 @@ mod tests {
         let difference = store.difference(&base).unwrap();
         let mut boundary = Boundary { chain: 77, origin: 5, ..Boundary::default() };
         boundary.meta.vector = Some(vector);
-        SentDifference { boundary, digest: store.digest(), difference }
+        SentDifference { boundary, digest: Digest::new(store.digest()), difference }
     }
 
     fn text(handed: &SentDifference) -> Vec<u8> {

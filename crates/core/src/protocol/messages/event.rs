@@ -52,6 +52,12 @@ pub enum Event {
     Accused {
         fault: Fault,
     },
+    /// A node's log ends below what its disk has acknowledged (P27).
+    Forgot {
+        node: NodeId,
+        kept: Index,
+        end: Index,
+    },
     /// States differ, and which one is odd cannot be told (P25).
     Diverged {
         index: Index,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::protocol::log::{Records, SnapshotMeta};
 use crate::types::{
-    Boot, ClaimId, ClusterId, Epoch, Format, Incarnation, Index, NodeId, Position, Span, Vector,
+    Boot, ClaimId, ClusterId, Digest, Epoch, Format, Incarnation, Index, NodeId, Position, Span, Vector,
 };
 
 /// A message with what every message carries about its sender.
@@ -157,10 +157,11 @@ pub enum Message {
         base: Vector,
         meta: SnapshotMeta,
     },
-    /// The leader to a node whose state differs from the majority's (P25).
+    /// The leader to a node whose state differs from the majority's (P25), or whose disk has forgotten something (P27).
     Odd {
         epoch: Epoch,
         incarnation: Incarnation,
+        forgot: bool,
         /// The number of that node's own question, where it has asked (P51).
         ask: Option<u64>,
     },
@@ -231,7 +232,7 @@ impl Certificate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Checkpoint {
     pub index: Index,
-    pub digest: u64,
+    pub digest: Digest,
 }
 
 impl Message {

@@ -70,6 +70,8 @@ pub enum Fault {
     UnknownFormat { index: Index },
     /// This state differs from the majority's: start again with a new incarnation (P25).
     Odd,
+    /// This disk ends below what it has acknowledged to its leader: start again with a new incarnation (P27).
+    Forgot,
     /// This node has been removed from the cluster, by a record up to this one (P43).
     Removed { as_of: Index },
     /// A leader asked to truncate what is committed: no history of this protocol does (I2).

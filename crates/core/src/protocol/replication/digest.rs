@@ -61,17 +61,18 @@ impl Node {
         }
     }
 
-    fn tell_odd(&mut self, node: NodeId, ask: Option<u64>) {
+    pub(in crate::protocol) fn tell_odd(&mut self, node: NodeId, ask: Option<u64>) {
         if let Some(peer) = self.peers.get(node) {
-            let (epoch, incarnation) = (self.promise(), peer.incarnation);
-            self.send(node, Message::Odd { epoch, incarnation, ask });
+            let (epoch, incarnation, forgot) = (self.promise(), peer.incarnation, self.has_forgotten(node));
+            self.send(node, Message::Odd { epoch, incarnation, forgot, ask });
         }
     }
 
     /// Whether that node's question has been answered so.
     pub(in crate::protocol) fn answers_odd(&mut self, from: NodeId, ask: u64) -> bool {
         let quorum = self.quorum();
-        let odd = self.as_leader().is_some_and(|leader| leader.leading.ballots.is_odd(from, quorum));
+        let differs = self.as_leader().is_some_and(|leader| leader.leading.ballots.is_odd(from, quorum));
+        let odd = differs || self.has_forgotten(from);
         if odd {
             self.tell_odd(from, Some(ask));
         }
@@ -84,16 +85,18 @@ impl Node {
         from: NodeId,
         epoch: Epoch,
         incarnation: Incarnation,
+        forgot: bool,
         ask: Option<u64>,
     ) {
         let meant = incarnation == self.incarnation;
         if !meant || epoch != self.promise() || epoch.leader != from {
             return;
         }
+        let fault = if forgot { Fault::Forgot } else { Fault::Odd };
         if ask.is_some_and(|ask| self.has_asked_whether_odd(from, ask)) {
-            return self.stop(Fault::Odd);
+            return self.stop(fault);
         }
-        self.stop_on_word(Fault::Odd);
+        self.stop_on_word(fault);
         if !self.stopped && ask.is_none() && !mutant::is_on(Mutant::OddFollowerGoesOn) {
             self.ask_whether_odd(from);
         }

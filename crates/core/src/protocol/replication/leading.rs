@@ -1,6 +1,6 @@
 //! A leader opens its epoch, sends heartbeats, relies on leases, and knows when to stop (P6, P11, P16).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::protocol::log::ClusterClock;
 use crate::protocol::messages::{Cause, Checkpoint, Event, IsLeader, Message, Refusal, Term, Verdict};
@@ -58,6 +58,7 @@ impl Node {
             handing: None,
             ballots: Ballots::default(),
             replaced: self.log.replaced_disks(),
+            forgetful: BTreeSet::new(),
             boundary: (0, 0),
             beat_wanted: false,
             tell_at: Time::NEVER,
@@ -216,18 +217,22 @@ impl Node {
         let Some((round, sent)) = own.and_then(|round| Some((round, leading.sent_at(round)?))) else {
             return;
         };
-        let Some(progress) = leading.progress.get_mut(&from) else {
+        if !leading.progress.contains_key(&from) || !self.remembers(from, round, last.index) {
+            return;
+        }
+        let Some(progress) = self.follower_mut(from) else {
             return;
         };
         progress.answered(round, sent, now);
         progress.full = full;
         progress.reported = matched;
         progress.vector = vector.or(progress.vector.take());
-        progress.located(common.max(matched));
+        progress.located(common.max(matched), last.index);
         if let Some(peer) = self.peers.get_mut(from) {
             peer.answered(sent);
         }
         self.note_matched(from, matched);
+        self.note_kept(from, matched, true);
         if let Some(checkpoint) = digest {
             self.compare_digest(from, checkpoint);
         }

@@ -5,6 +5,7 @@
 mod catchup;
 mod digest;
 mod following;
+mod forgotten;
 mod handover;
 mod leading;
 mod membership;

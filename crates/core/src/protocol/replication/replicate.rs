@@ -89,6 +89,7 @@ impl Node {
     pub(in crate::protocol) fn on_appended(&mut self, from: NodeId, epoch: Epoch, matched: Index) {
         if self.leading().is_some_and(|leading| leading.term.epoch == epoch) {
             self.note_matched(from, matched);
+            self.note_kept(from, matched, false);
         }
     }
 

@@ -60,7 +60,7 @@ impl Node {
         match () {
             // Nothing is decided by counting disks there.
             () if self.settings.is_available() => true,
-            () if !self.is_voter(node) => false,
+            () if !self.is_voter(node) || self.has_forgotten(node) => false,
             () if mutant::is_on(Mutant::AnyIncarnationCounts) => true,
             () if mutant::is_on(Mutant::RejoinCountsItself) => roster.knows(node, peer.incarnation),
             // A leader that has just started may not know yet what the disk itself has seen committed.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::messages::Checkpoint;
 use crate::protocol::mutant::{self, Mutant};
-use crate::types::{Index, NodeId};
+use crate::types::{Digest, Index, NodeId};
 
 /// Boundaries whose digests a node keeps: enough for a beat's worth of boundaries at full speed.
 const KEPT: usize = 1024;
@@ -15,13 +15,13 @@ const COMPARED: usize = 16;
 /// This node's own digests at the newest boundaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Checkpoints {
-    pub digests: BTreeMap<Index, u64>,
+    pub digests: BTreeMap<Index, Digest>,
 }
 
 /// What each node's state was at the boundaries that the leader asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ballots {
-    pub by_index: BTreeMap<Index, BTreeMap<NodeId, u64>>,
+    pub by_index: BTreeMap<Index, BTreeMap<NodeId, Digest>>,
     pub told: BTreeSet<Index>,
 }
 
@@ -69,7 +69,7 @@ impl Ballots {
     pub fn is_odd(&self, node: NodeId, quorum: usize) -> bool {
         self.by_index.values().any(|ballots| {
             let winner = winner(ballots, quorum);
-            winner.is_some() && ballots.get(&node).is_some_and(|theirs| Some(*theirs) != winner)
+            winner.is_some_and(|winner| ballots.get(&node).is_some_and(|theirs| differ(winner, *theirs)))
         })
     }
 
@@ -87,24 +87,35 @@ impl Ballots {
         };
         match winner {
             Some(digest) => {
-                let odd = ballots.iter().filter(|(_, theirs)| **theirs != digest);
+                let odd = ballots.iter().filter(|(_, theirs)| differ(digest, **theirs));
                 Judgement::Odd(odd.map(|(node, _)| *node).collect())
             }
-            None if counts.len() > 1 && most + expected < quorum => Judgement::Undecidable,
+            None if disagree(&counts) && most + expected < quorum => Judgement::Undecidable,
             None => Judgement::Pending,
         }
     }
 }
 
 /// What a majority of the topology says.
-fn winner(ballots: &BTreeMap<NodeId, u64>, quorum: usize) -> Option<u64> {
+fn winner(ballots: &BTreeMap<NodeId, Digest>, quorum: usize) -> Option<Digest> {
     counts(ballots).into_iter().find(|(_, count)| *count >= quorum).map(|(digest, _)| digest)
 }
 
-fn counts(ballots: &BTreeMap<NodeId, u64>) -> BTreeMap<u64, usize> {
+fn counts(ballots: &BTreeMap<NodeId, Digest>) -> BTreeMap<Digest, usize> {
     let mut counts = BTreeMap::new();
     for digest in ballots.values() {
         *counts.entry(*digest).or_default() += 1;
     }
     counts
+}
+
+/// Whether any two of them say that their states differ.
+fn disagree(counts: &BTreeMap<Digest, usize>) -> bool {
+    // In order: those of one version stand side by side.
+    counts.keys().zip(counts.keys().skip(1)).any(|(one, next)| differ(*one, *next))
+}
+
+/// A build that computes digests otherwise may have the same state (P25).
+fn differ(one: Digest, other: Digest) -> bool {
+    one.contradicts(other) || (one.value != other.value && mutant::is_on(Mutant::DigestsOfAnyVersion))
 }

@@ -35,6 +35,8 @@ pub struct Leading {
     pub ballots: Ballots,
     /// Disks whose seat another one has, as far as the records held tell (P10).
     pub replaced: BTreeSet<Incarnation>,
+    /// Disks that have forgotten what they acknowledged in this epoch (P27).
+    pub forgetful: BTreeSet<Incarnation>,
     /// The boundary to compare, and the next one: a beat later every follower has reached it (P25).
     pub boundary: (Index, Index),
     /// Beats wanted now: a read waits for a round of its own.

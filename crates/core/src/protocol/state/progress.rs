@@ -26,6 +26,9 @@ pub struct Progress {
     /// What it last said that it knows to match: less than `matched` if it has started anew since.
     pub reported: Index,
     pub full: bool,
+    /// Safe mode: what this disk has said to hold durably, in this epoch, and the newest round when it was heard to say so. In answer
+    /// to a later round it says where its log ends, and that is not below (P27).
+    kept: (Index, u64),
     /// Available mode: it is of this side, as far as is known (P32).
     pub joined: bool,
     /// Available mode: it has kept up, and however slow its answers are now, writes wait for it (P37).
@@ -67,6 +70,7 @@ impl Progress {
             told: 0,
             reported: 0,
             full: false,
+            kept: (0, 0),
             joined: false,
             kept_up: false,
             vector: None,
@@ -92,8 +96,21 @@ impl Progress {
             answered_round: self.answered_round,
             answered_sent: self.answered_sent,
             answered_at: self.answered_at,
+            kept: self.kept,
             ..Progress::unknown(next, now)
         }
+    }
+
+    pub fn keeps(&mut self, matched: Index, round: u64) {
+        if matched > self.kept.0 {
+            self.kept = (matched, round);
+        }
+    }
+
+    /// What it had said to hold before it can have heard of that round.
+    pub fn kept_before(&self, round: u64) -> Index {
+        let (kept, heard_in) = self.kept;
+        if heard_in < round { kept } else { 0 }
     }
 
     /// Another disk, on which nothing of what the one before acknowledged may be. Somebody is there all the same, or was until
@@ -148,9 +165,10 @@ impl Progress {
         }
     }
 
-    /// It has said where it stands: what follows `common` is tried next.
-    pub fn located(&mut self, common: Index) {
-        if self.mode == Mode::Unknown {
+    /// It has said where it stands: what follows `common` is tried next. If it ends below what it has said before, this is an old
+    /// answer, or an old copy of the disk: the next one tells (P27).
+    pub fn located(&mut self, common: Index, end: Index) {
+        if self.mode == Mode::Unknown && end >= self.kept.0 {
             self.rewind(common.max(self.matched));
         }
     }
@@ -205,7 +223,7 @@ mod tests {
     fn an_answer_is_no_match() {
         let settings = Settings { limits: Limits::default(), ..Settings::lan(NodeId(1), Vec::new()) };
         let mut progress = Progress::unknown(192, Time(0));
-        progress.located(191);
+        progress.located(191, 191);
         progress.acknowledged(180);
         progress.streams_again(0);
         assert_eq!(progress.mode, Mode::Probe);

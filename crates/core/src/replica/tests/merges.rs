@@ -8,7 +8,7 @@ use crate::protocol::{Envelope, Message, Mode, Recovered, Seq, Settings, Snapsho
 use crate::replica::{Brought, In, Out, Preparation, Replica, Start, StateTransfer};
 use crate::store::{Difference, Store};
 use crate::types::{
-    Boot, ClusterId, Epoch, Format, Incarnation, NodeId, Position, Span, Stamp, Vector, WallTime,
+    Boot, ClusterId, Digest, Epoch, Format, Incarnation, NodeId, Position, Span, Stamp, Vector, WallTime,
 };
 
 const DOCS: u64 = 10_000;
@@ -127,8 +127,13 @@ fn each_difference_of_large_sides_is_a_conflict() {
     let base = base.expect("it holds its service, and asks");
     let difference = store.difference(&base).expect("what it lacks");
     println!("{} entries are handed in", difference.len());
-    let transfer =
-        StateTransfer { meta: meta.clone(), origin: 0, chain: 0, digest: store.digest(), difference };
+    let transfer = StateTransfer {
+        meta: meta.clone(),
+        origin: 0,
+        chain: 0,
+        digest: Digest::new(store.digest()),
+        difference,
+    };
     (elder.longest, elder.inputs) = (Duration::ZERO, 0);
     let began = Instant::now();
     elder.hears(Message::Merge { epoch, base, meta }, Some(Brought::Difference(Box::new(transfer))));

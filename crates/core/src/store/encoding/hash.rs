@@ -86,7 +86,7 @@ mod tests {
         hash.finish()
     }
 
-    /// Nodes of two versions compare digests: another hash would be another format (P23).
+    /// Nodes of two builds compare digests: another hash is another computation, and has another number (`DIGESTS`, P25).
     #[test]
     fn it_stays_what_it_is() {
         assert_eq!(hash(b""), 8_098_015_778_245_455_089);

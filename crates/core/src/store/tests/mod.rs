@@ -6,6 +6,7 @@ mod bonds;
 mod calls;
 mod differences;
 mod document;
+mod fixed;
 mod garbage;
 mod journal;
 mod lease_lists;

@@ -1,0 +1,66 @@
+//! What a state comes to as one number, and by which computation.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How this binary computes the digest of a state. Another computation takes the next number: nodes of two builds run side by
+/// side while a cluster is upgraded, and only digests of one version say anything of each other (P25).
+pub const DIGESTS: u32 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest {
+    pub version: u32,
+    pub value: u64,
+}
+
+impl Digest {
+    /// As this binary computes it.
+    pub fn new(value: u64) -> Digest {
+        Digest { version: DIGESTS, value }
+    }
+
+    /// Whether the states behind the two are surely not the same one.
+    pub fn contradicts(self, other: Digest) -> bool {
+        self.version == other.version && self.value != other.value
+    }
+}
+
+/// `9c1f03aa00000000`; where it was computed otherwise than in the first builds, `2.9c1f03aa00000000`.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.version != 1 {
+            write!(f, "{}.", self.version)?;
+        }
+        write!(f, "{:016x}", self.value)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Digest, Self::Err> {
+        let (version, value) = text.split_once('.').unwrap_or(("1", text));
+        Ok(Digest { version: version.parse()?, value: u64::from_str_radix(value, 16)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_nothing_is_of_the_first_version() {
+        for (text, version) in [("00000000000000ab", 1), ("2.00000000000000ab", 2)] {
+            let digest = Digest { version, value: 0xab };
+            assert_eq!((digest.to_string(), text.parse()), (text.to_string(), Ok(digest)));
+        }
+        assert!("2.".parse::<Digest>().is_err() && "x.1".parse::<Digest>().is_err());
+    }
+
+    #[test]
+    fn only_digests_of_one_version_contradict_each_other() {
+        let digest = |version, value| Digest { version, value };
+        assert!(digest(1, 7).contradicts(digest(1, 8)));
+        assert!(!digest(1, 7).contradicts(digest(1, 7)) && !digest(1, 7).contradicts(digest(2, 8)));
+    }
+}
