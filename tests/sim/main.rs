@@ -49,6 +49,7 @@ mod stage;
 mod state;
 mod stored;
 mod succession;
+mod successors;
 mod traffic;
 mod world;
 
