@@ -18,6 +18,8 @@ use crate::world::{Event, World};
 #[derive(Debug)]
 pub struct Operator {
     rng: Rng,
+    /// Drawn apart, so that what else is drawn stays what it is.
+    floors: Rng,
     restores: u64,
     /// What the data was, or was to be.
     documents: Vec<String>,
@@ -25,7 +27,8 @@ pub struct Operator {
 
 impl Operator {
     pub fn new(rng: Rng) -> Operator {
-        Operator { rng, restores: 0, documents: Vec::new() }
+        let floors = rng.clone().fork();
+        Operator { rng, floors, restores: 0, documents: Vec::new() }
     }
 }
 
@@ -107,7 +110,7 @@ impl World {
     fn floor_at(&mut self, node: usize) -> Option<u64> {
         let host = &self.hosts[node];
         let last = host.state.store.last_token().max(host.clock.now(self.now).wall.0);
-        let rng = &mut self.operator.as_mut()?.rng;
+        let rng = &mut self.operator.as_mut()?.floors;
         let floor = rng.chance(300).then(|| (last + rng.below(2_000 * MS)).saturating_sub(1_000 * MS));
         floor.map(|floor| floor.clamp(1, TOKEN_FLOOR_MOST))
     }
