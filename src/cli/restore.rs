@@ -14,6 +14,7 @@ use super::client::{Target, json};
 use super::exit::Failure;
 use super::out::{note, print};
 use crate::client::{BodyPieces, CallError, Caller, Method, Request};
+use crate::store::TOKEN_FLOOR_MOST;
 
 /// Shown when it was not confirmed.
 const MEANING: &str = "\
@@ -31,9 +32,13 @@ const AHEAD: usize = 4;
 Example:
   eldest restore prod.backup --yes
   eldest restore prod.backup --yes --other-cluster --url http://10.0.0.1:9000
+  eldest restore prod.backup --yes --token-floor 1790000000000000
 
 All data is replaced at once, or nothing is. Roles and processes stay as they are; a backup holds none. It is checked before anything is
-sent, and again by the node before anything changes. What is not empty and not the cluster of the backup needs --other-cluster.")]
+sent, and again by the node before anything changes. What is not empty and not the cluster of the backup needs --other-cluster.
+
+Fencing tokens stay greater than any before: those of the backup, and by the clock those that were granted after it. A cluster whose clock
+is behind the backup cannot know them, and refuses. Put the clocks right, or say by --token-floor which token was the greatest.")]
 pub struct Args {
     /// As `eldest backup` wrote it
     #[arg(value_name = "FILE")]
@@ -44,6 +49,9 @@ pub struct Args {
     /// Replace the data of a cluster that is not the one of the backup
     #[arg(long)]
     other_cluster: bool,
+    /// No fencing token that was ever given is greater than this: the next one will be
+    #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(1..=TOKEN_FLOOR_MOST))]
+    token_floor: Option<u64>,
     #[command(flatten)]
     target: Target,
 }
@@ -54,12 +62,21 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::NotConfirmed { what: MEANING });
     }
     let caller = args.target.caller()?;
-    let path = format!("/v1/restore?other_cluster={}", args.other_cluster);
+    let mut path = format!("/v1/restore?other_cluster={}", args.other_cluster);
+    if let Some(floor) = args.token_floor {
+        path.push_str(&format!("&token_floor={floor}"));
+    }
     let leader = leader(&caller, &args.target.url, &path).await?;
     let answer = caller.upload(&leader, &path, pieces(&args.file)?, WITHIN).await?;
     let rule = answer.problem().and_then(|mut problem| problem.members.remove("rule"));
-    if rule.is_some_and(|rule| rule == "other_cluster") {
-        note("to replace the data of another cluster all the same, say --other-cluster");
+    match rule.as_ref().and_then(|rule| rule.as_str()) {
+        Some("other_cluster") => {
+            note("to replace the data of another cluster all the same, say --other-cluster");
+        }
+        Some("token_ahead") => {
+            note("if no fencing token that was ever given is greater than TOKEN, say --token-floor TOKEN");
+        }
+        _ => {}
     }
     let done = json(&answer.taken()?)?;
     if done["other_cluster"] == true {

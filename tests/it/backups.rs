@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Call, Cluster, Plan, Raw, Rng, bounded, eldest, problem, wait_for, watch_for};
+use crate::wall_clock::{Clocks, HOUR_S};
 
 /// No answer takes so long, not even from a debug build on a busy machine: a test fails by it and measures nothing by it.
 const LONG: Duration = Duration::from_secs(600);
@@ -168,6 +169,64 @@ async fn another_cluster_takes_it_if_it_is_empty_or_told_to() {
     assert_eq!(other.read_doc(1, "own", "linear").await, Some(1));
     done(&other, 1, &["restore", &file, "--yes", "--other-cluster"]).await;
     assert_eq!(other.read_doc(1, "own", "linear").await, None);
+}
+
+/// Another instance takes the role. Says under which token.
+async fn elected(cluster: &Cluster, instance: &str) -> u64 {
+    let elect = Call::post("/v1/roles/r/elect").json(&json!({"instance_id": instance}));
+    let granted = cluster.eventually(elect).await.expect(200).json();
+    granted["token"].as_u64().unwrap_or_else(|| panic!("a token: {granted}"))
+}
+
+/// P57, I6: what was granted between the backup and the loss is known to nobody but the operator.
+#[tokio::test]
+async fn a_clock_behind_the_backup_is_refused_and_a_floor_is_kept() {
+    let Some(clocks) = Clocks::new() else { return };
+    let lost = Cluster::of(1).await;
+    furnish(&lost).await;
+    let before = elected(&lost, "before").await;
+    let file = backup(&lost, "lost.backup").await;
+    let greatest = elected(&lost, "after").await;
+    (1..=3).for_each(|id| clocks.set(id, -HOUR_S));
+    let cluster = Plan::new(3).launchers(clocks.launchers(3)).start().await;
+    let leader = cluster.leader().await;
+    let text = fs::read(&file).expect("a backup");
+    let post = |query: &str| Call::post(format!("/v1/restore{query}")).body(&text);
+
+    let index = cluster.status_of(leader, "last_index").await;
+    let refused = problem(&cluster.answer(leader, post("")).await, 409, "rule_violated");
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    assert_eq!(refused["rule"], "token_ahead");
+    assert!(detail.contains("is behind the backup's clock") && detail.contains("token_floor"), "{detail}");
+    let refused = command(&cluster, leader, &["restore", &file, "--yes"]).await;
+    let said = String::from_utf8_lossy(&refused.stderr).to_string();
+    assert!(refused.status.code() == Some(7) && said.contains("--token-floor"), "{refused:?}");
+    let too_small = (before - 1).to_string();
+    for floor in ["0", "-1", "1.5", "7258118400000001", "9007199254740993", "", "x", &too_small] {
+        let answer = cluster.answer(leader, post(&format!("?token_floor={floor}"))).await;
+        assert_eq!(problem(&answer, 400, "bad_field")["field"], "token_floor", "{floor}");
+    }
+    let keyed = cluster.answer(leader, post("").header("idempotency-key", "k")).await;
+    assert_eq!(problem(&keyed, 400, "bad_field")["field"], "Idempotency-Key");
+    assert_eq!(cluster.status_of(leader, "last_index").await, index, "no record was written");
+
+    // Far from what the clock would give in this test.
+    let floor = greatest + 10_000_000;
+    done(&cluster, leader, &["restore", &file, "--yes", "--token-floor", &floor.to_string()]).await;
+    assert_eq!(rows_at(&cluster, leader).await, rows_of(&file));
+    let first = elected(&cluster, "first").await;
+    assert!(first > floor, "{first} is given, and no more than {floor} was known");
+    // It knows its own grants, also where its clock is behind them.
+    let own = backup(&cluster, "own.backup").await;
+    done(&cluster, leader, &["restore", &own, "--yes"]).await;
+    cluster.kill9(leader);
+    let next = cluster.leader().await;
+    assert_ne!(next, leader);
+    let second = elected(&cluster, "second").await;
+    assert!(second > first, "{second} is given after {first}");
+    cluster.start(leader);
+    cluster.is_ready(leader).await;
+    cluster.equal_states(&[1, 2, 3]).await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::harness::{Call, Cluster, Network, Plan, Told, left_out, problem, syst
 use crate::load::Load;
 use crate::partitions::SECRET;
 
-const HOUR_S: i64 = 3_600;
+pub const HOUR_S: i64 = 3_600;
 
 const DAY_US: u64 = 24 * 3_600 * 1_000_000;
 
@@ -28,11 +28,11 @@ const NEEDED: &str =
     "a test of clocks compiles a library for x86-64; set ELDEST_SKIP_CLOCKS=1 to leave it out";
 
 #[derive(Debug)]
-struct Clocks(PathBuf);
+pub struct Clocks(PathBuf);
 
 impl Clocks {
     /// None if such tests are left out here.
-    fn new() -> Option<Clocks> {
+    pub fn new() -> Option<Clocks> {
         if left_out(SKIP, "shifted clocks") {
             return None;
         }
@@ -49,7 +49,7 @@ impl Clocks {
         self.0.join(file).to_str().expect("our own path is text").to_string()
     }
 
-    fn launchers(&self, nodes: u32) -> Vec<Vec<String>> {
+    pub fn launchers(&self, nodes: u32) -> Vec<Vec<String>> {
         let launcher = |id| {
             let preload = format!("LD_PRELOAD={}", self.path("shift.so"));
             let file = |name: &str, prefix: &str| format!("{name}={}", self.path(&format!("{prefix}{id}")));
@@ -59,7 +59,7 @@ impl Clocks {
         (1..=nodes).map(launcher).collect()
     }
 
-    fn set(&self, id: u32, seconds: i64) {
+    pub fn set(&self, id: u32, seconds: i64) {
         self.put(&format!("n{id}"), seconds * 1_000);
     }
 

@@ -50,6 +50,7 @@ mod stage;
 mod state;
 mod stored;
 mod succession;
+mod successors;
 mod timings;
 mod traffic;
 mod world;

@@ -2,7 +2,7 @@
 
 use eldest::protocol::ServiceChange;
 use eldest::replica::{Answer, Call, CatchUp, Denied};
-use eldest::store::{self, LeaseOperation, Operation, Store, restore_steps};
+use eldest::store::{self, LeaseOperation, Operation, Store, TOKEN_FLOOR_MOST, restore_steps};
 use eldest::types::{Entry, Epoch, Format, NodeId, Owner, Payload, Position, Record, Span, Stamp, WallTime};
 
 use crate::calls::Waiting;
@@ -18,6 +18,8 @@ use crate::world::{Event, World};
 #[derive(Debug)]
 pub struct Operator {
     rng: Rng,
+    /// Drawn apart, so that what else is drawn stays what it is.
+    floors: Rng,
     restores: u64,
     /// What the data was, or was to be.
     documents: Vec<String>,
@@ -25,7 +27,8 @@ pub struct Operator {
 
 impl Operator {
     pub fn new(rng: Rng) -> Operator {
-        Operator { rng, restores: 0, documents: Vec::new() }
+        let floors = rng.clone().fork();
+        Operator { rng, floors, restores: 0, documents: Vec::new() }
     }
 }
 
@@ -94,9 +97,22 @@ impl World {
         if self.takes_in_a_document(node) {
             return Ok(());
         }
-        self.note(|| format!("restore {number} at n{}", node + 1));
+        let floor = self.floor_at(node);
+        self.note(|| format!("restore {number} at n{}, floor {floor:?}", node + 1));
         self.restore_is_asked(number, &text);
-        self.arrives(node, Waiting::Operator(number), call(&text, number))
+        self.checks.restored.under(number, floor.unwrap_or_default());
+        let steps = restore_steps(&text, number).expect("a document of these clients");
+        let steps = store::Steps { guard: store::Guard { floor, ..store::Guard::default() }, ..steps };
+        self.arrives(node, Waiting::Operator(number), Call::Restore(steps))
+    }
+
+    /// Now and then an operator says something of tokens: a number ahead of the clock or behind it, by up to a second.
+    fn floor_at(&mut self, node: usize) -> Option<u64> {
+        let host = &self.hosts[node];
+        let last = host.state.store.last_token().max(host.clock.now(self.now).wall.0);
+        let rng = &mut self.operator.as_mut()?.floors;
+        let floor = rng.chance(300).then(|| (last + rng.below(2_000 * MS)).saturating_sub(1_000 * MS));
+        floor.map(|floor| floor.clamp(1, TOKEN_FLOOR_MOST))
     }
 
     pub fn operator_answered(&mut self, number: u64, answer: &Result<Answer, Denied>) -> Check {

@@ -26,6 +26,15 @@ pub fn stage(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<Wo
 
 /// Blank nodes, all started at once, the youngest first.
 pub fn started(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<World, Violation> {
+    let mut world = unstarted(count, seed, adjust);
+    for node in (0..count as usize).rev() {
+        world.start(node)?;
+    }
+    Ok(world)
+}
+
+/// Blank nodes, none of them started.
+pub fn unstarted(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> World {
     let mut rng = Rng::new(seed);
     let hosts = members(count).into_iter().map(|me| {
         let mut settings = Settings::lan(me, members(count));
@@ -38,11 +47,7 @@ pub fn started(count: u32, seed: u64, adjust: impl Fn(&mut Settings)) -> Result<
     let mut clients = Clients::new(1_000, 1, rng.fork());
     clients.stopped = true;
     clients.reliable = true;
-    let mut world = World::new(hosts, clients, rng.fork());
-    for node in (0..count as usize).rev() {
-        world.start(node)?;
-    }
-    Ok(world)
+    World::new(hosts, clients, rng.fork())
 }
 
 pub fn core(world: &World, id: u32) -> Option<&Node> {

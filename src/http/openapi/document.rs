@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::operations::{Answer, OPERATIONS, Operation};
 use crate::http::answer::Code;
 use crate::http::request::needs::{Need, TABLE};
+use crate::store::TOKEN_FLOOR_MOST;
 
 const SCHEMAS: &str = include_str!("schemas.json");
 
@@ -103,6 +104,8 @@ fn type_of(parameter: &str) -> Value {
     match parameter {
         "level" => json!({"enum": ["linear", "leader", "local"]}),
         "forward" => json!({"enum": ["yes", "no"]}),
+        "other_cluster" => json!({"type": "boolean"}),
+        "token_floor" => json!({"type": "integer", "minimum": 1, "maximum": TOKEN_FLOOR_MOST}),
         "format" => json!({"enum": ["sse", "ndjson"]}),
         "limit" => json!({"type": "integer", "minimum": 1, "maximum": 1000}),
         "ttl_ms" | "wait_ms" | "grace_ms" | "token" | "tie" | "priority" => json!({"type": "integer"}),

@@ -111,7 +111,7 @@ pub const OPERATIONS: [Operation; 66] = [
     Operation { status: 201, ..post("/v1/tokens", "Makes a token, which is shown once", "forward", Some("NewToken"), Json("Token")) },
     delete("/v1/tokens/{id}", "Revokes a token", Json("Anything")),
     get("/v1/backup", "The whole state, as one text", "level", Text),
-    post("/v1/restore", "Replaces all data by a backup", "", Some("Backup"), Json("Anything")),
+    post("/v1/restore", "Replaces all data by a backup", "other_cluster token_floor", Some("Backup"), Json("Anything")),
     post("/heartbeat", "This node lives", "", None, Empty),
     post("/hearbeat", "The same, as it was once misspelt", "", None, Empty),
     post("/is_leader", "Whether this node leads", "", None, Json("Flag")),

@@ -14,11 +14,12 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 
+use super::restore::takes_no_key;
 use crate::driver::api::{Level, Written};
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
 use crate::http::request::{Context, LongBody, Place, Principal, Query, principal, sharers};
 use crate::storage::node::backup::{BackupHead, BackupReader, BadBackup};
-use crate::store::{RowSteps, Steps};
+use crate::store::{RowSteps, Steps, TOKEN_FLOOR_MOST};
 
 /// As much as the largest state may have, unless an operator allows it more. None of it is held.
 const BACKUP_BYTES_MOST: usize = 2 << 30;
@@ -26,6 +27,13 @@ const BACKUP_BYTES_MOST: usize = 2 << 30;
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30 * 60);
 /// Pieces of it that wait to be read.
 const AHEAD: usize = 4;
+
+/// What an operator says of the backup and of this cluster (P57).
+#[derive(Clone, Copy)]
+struct Word {
+    replaces_other: bool,
+    floor: Option<u64>,
+}
 
 #[derive(Serialize)]
 struct Restored<'a> {
@@ -42,7 +50,8 @@ struct Restored<'a> {
 pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     check_kind(&parts)?;
-    let replaces_other = replaces_other(&parts)?;
+    takes_no_key(&parts)?;
+    let word = Word::read(&parts)?;
     if let Some(leader) = context.other_leader() {
         // Not passed on: it is large, and who changes everything says on which node.
         let detail = format!("node {} leads; send the backup there", leader.0);
@@ -50,7 +59,7 @@ pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> A
     }
     let place = context.restores.take(sharers(&parts))?;
     // Once begun it goes on to its end, whether or not anybody still waits for the answer.
-    let restoring = carry_out(context, principal(&parts), body, replaces_other, place);
+    let restoring = carry_out(context, principal(&parts), body, word, place);
     tokio::spawn(restoring).await.map_err(|_| lost())?
 }
 
@@ -68,25 +77,55 @@ fn check_kind(parts: &Parts) -> Result<(), Problem> {
     }
 }
 
-fn replaces_other(parts: &Parts) -> Result<bool, Problem> {
-    match Query::parse(parts.uri.query(), &["other_cluster"])?.more("other_cluster") {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(_) => Err(Problem::field("other_cluster", "other_cluster is true or false")),
+impl Word {
+    fn read(parts: &Parts) -> Result<Word, Problem> {
+        let query = Query::parse(parts.uri.query(), &["other_cluster", "token_floor"])?;
+        let replaces_other = match query.more("other_cluster") {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(Problem::field("other_cluster", "other_cluster is true or false")),
+        };
+        let floor = query.more("token_floor").map(floor).transpose()?;
+        Ok(Word { replaces_other, floor })
     }
+
+    /// An operator who knows of no token that the backup has given does not know the later ones either.
+    fn add_to(self, steps: &mut Steps) -> Result<(), Problem> {
+        let token = steps.guard.token;
+        if self.floor.is_some_and(|floor| floor < token) {
+            let detail = format!(
+                "the backup itself has given the token {token}: no token that was ever given may be greater than token_floor"
+            );
+            return Err(Problem::field("token_floor", detail));
+        }
+        steps.guard.floor = self.floor;
+        Ok(())
+    }
+}
+
+fn floor(text: &str) -> Result<u64, Problem> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let floor = text.parse().ok().filter(|floor| digits && (1..=TOKEN_FLOOR_MOST).contains(floor));
+    let detail = || {
+        format!(
+            "token_floor is an integer from 1 to {TOKEN_FLOOR_MOST}, the microsecond in which the year 2200 begins"
+        )
+    };
+    floor.ok_or_else(|| Problem::field("token_floor", detail()))
 }
 
 async fn carry_out(
     context: Arc<Context>,
     principal: Principal,
     body: Body,
-    replaces_other: bool,
+    word: Word,
     _place: Place,
 ) -> Answer {
     let reader = read(&context, body).await?;
-    let finished = tokio::task::spawn_blocking(move || reader.finish(replaces_other));
-    let (head, steps): (BackupHead, Steps) =
+    let finished = tokio::task::spawn_blocking(move || reader.finish(word.replaces_other));
+    let (head, mut steps): (BackupHead, Steps) =
         finished.await.map_err(|_| lost())?.map_err(|error| bad(&error))?;
+    word.add_to(&mut steps)?;
     context.is_still_let_in(&principal)?;
     let Written { position, .. } = context.handle.restore(steps).await?;
     // What a node has applied when it says so.

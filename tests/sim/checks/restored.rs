@@ -1,5 +1,6 @@
-//! A restore is all or nothing: until its last step nobody sees any of it, then the data is its document, and roles,
-//! processes and tokens are what they were. One that is acknowledged is in place, and it takes place once.
+//! A restore is all or nothing: until its last step nobody sees any of it, then the data is its document, and roles and processes are
+//! what they were; the last token, too, but that none up to the floor is given any more (P57). One that is acknowledged is in place,
+//! and it takes place once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +12,7 @@ use crate::commands::END_OF_RESTORE;
 use crate::restores::number_of;
 
 const NAME: &str = "I5 a restore is all or nothing";
+const TOKENS: &str = "I6 a restore and tokens";
 
 /// Clients' data, whatever its revisions are.
 pub type Content = BTreeMap<Key, Text>;
@@ -24,6 +26,13 @@ pub struct Restored {
     /// Where each has replaced everything.
     at: BTreeMap<u64, Index>,
     refused: BTreeSet<u64>,
+    /// What operators said of tokens.
+    floors: BTreeMap<u64, u64>,
+}
+
+/// What the last step of a restore says of tokens.
+fn token_of(step: &str) -> Option<u64> {
+    step.split_once("\"token\":")?.1.strip_suffix('}')?.parse().ok()
 }
 
 pub fn content(store: &Store) -> Content {
@@ -56,6 +65,10 @@ impl Restored {
         self.wanted.insert(number, (content(document), bonds(document)));
     }
 
+    pub fn under(&mut self, number: u64, floor: u64) {
+        self.floors.insert(number, floor);
+    }
+
     /// A node has applied a record that is a step.
     pub fn step(
         &mut self,
@@ -81,8 +94,17 @@ impl Restored {
         let at = *self.at.entry(number).or_insert(record.index());
         ensure(at == record.index(), NAME, || format!("{node}: {record} does again what was done at {at}"))?;
         let leases = |store: &Store| store.leases().filter(|(name, _)| name.ages()).collect::<Vec<_>>();
-        let same = leases(before) == leases(after) && before.last_token() == after.last_token();
-        ensure(same, NAME, || format!("{node}: {record} changes a lease or the newest token"))?;
+        ensure(leases(before) == leases(after), NAME, || format!("{node}: {record} changes a lease"))?;
+        let raised = before.last_token().max(token_of(&payload.text).unwrap_or_default());
+        ensure(after.last_token() == raised, TOKENS, || {
+            format!("{node}: {record} leaves {} of {}", after.last_token(), before.last_token())
+        })?;
+        // No stamp goes back, and no token is less than the stamp of its record (P30).
+        let least = after.last_token().max(record.stamp.wall.0);
+        let floor = self.floors.get(&number).copied().unwrap_or_default();
+        ensure(floor <= least, TOKENS, || {
+            format!("{node}: {record} may be followed by a token below {floor}")
+        })?;
         let tokens = |store: &Store| store.tokens(None, usize::MAX).items;
         ensure(tokens(before) == tokens(after), "P56 a restore keeps tokens", || {
             format!("{node}: {record} leaves {:?} of {:?}", tokens(after), tokens(before))

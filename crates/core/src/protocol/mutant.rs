@@ -278,8 +278,10 @@ pub enum Mutant {
     GiveUpIsRefused,
     /// P46: a restore has all the time in the world.
     RestoreNeverGivenUp,
-    /// P57, I6: a backup is restored where the next token is one that was given before.
+    /// P57, I6: a backup is restored where the clock is behind those of the lost cluster, and nothing says what was granted.
     RestoreTurnsTokensBack,
+    /// P57, I6: a restore leaves the last token as it is, whatever it says of tokens.
+    RestoreForgetsFloor,
     /// P47: a blank reader is given the lines after an override, and not what it left.
     BlankReaderGetsLines,
     /// P15: a call whose earlier attempt may yet be applied is refused like any other.

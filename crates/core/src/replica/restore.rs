@@ -16,8 +16,8 @@ use super::io::CallId;
 use super::state::{Outcome, Replica, Restoring, Waiting};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Refusal, Verdict};
-use crate::store::{Guard, Reason, Reply, Rule, Steps, give_up_restore};
-use crate::types::{Entry, Epoch, Payload, Span, Time};
+use crate::store::{Guard, Reason, Reply, Rule, Steps, give_up_restore, raising};
+use crate::types::{Entry, Epoch, Payload, Span, Time, WallTime};
 
 /// While it goes on no snapshot is taken, and what it stages is held in memory. The largest document has a thousand steps, and
 /// over slow links a step takes less than half a second. A backup may have more of them.
@@ -37,6 +37,9 @@ impl Replica {
             Some(epoch) => {
                 if let Some(reason) = refused {
                     return self.deny(call, Denied::Rejected(reason.into()));
+                }
+                if steps.last().is_some_and(|last| self.is_unread(&self.last_step(last, guard))) {
+                    return self.deny(call, Denied::FormatNotShared);
                 }
                 let endless = mutant::is_on(Mutant::RestoreNeverGivenUp);
                 let within = WITHIN.max(STEP_WITHIN.times(steps.len() as u64));
@@ -60,13 +63,38 @@ impl Replica {
     /// Why a backup does not belong here (P57).
     fn guarded(&self, guard: Guard) -> Option<Reason> {
         let state = self.versions.newest();
-        let stamp = self.core.stamp(self.now).unwrap_or_default();
-        let rises = state.last_token() >= guard.token || stamp.wall.0 > guard.token;
-        if !rises && !mutant::is_on(Mutant::RestoreTurnsTokensBack) {
-            return Some(Reason::RuleViolated(Rule::TokenAhead));
+        let clock = self.wall();
+        // What was granted after the backup stands here, or an operator knows it, or the clock is past it.
+        let is_known = guard.floor.is_some() || (guard.is_own && state.last_token() >= guard.token);
+        let is_behind = clock < guard.time || clock.0 < guard.token;
+        if is_behind && !is_known && !mutant::is_on(Mutant::RestoreTurnsTokensBack) {
+            let Guard { time: written, token, .. } = guard;
+            return Some(Reason::RuleViolated(Rule::TokenAhead { clock, written, token }));
         }
         let replaces = guard.only_if_empty && !state.has_no_data();
         replaces.then_some(Reason::RuleViolated(Rule::OtherCluster))
+    }
+
+    /// By the stamp of a record that would be written now.
+    fn wall(&self) -> WallTime {
+        self.core.stamp(self.now).unwrap_or_default().wall
+    }
+
+    /// The last step raises the last token where it has to (P57). If some node may not read that yet (P23) and the clock is past
+    /// the token, the plain one does: stamps never go back, so the next token is greater anyway.
+    fn last_step(&self, step: &Payload, guard: Guard) -> Payload {
+        let token = guard.last_token();
+        if token <= self.versions.newest().last_token() {
+            return step.clone();
+        }
+        let raising = raising(step, token);
+        if self.wall().0 > token && self.is_unread(&raising) { step.clone() } else { raising }
+    }
+
+    /// Whether some node may not read this step (P23).
+    fn is_unread(&self, step: &Payload) -> bool {
+        let entry = Entry::Client(step.clone());
+        self.core.refusal(&entry, false, 0, 0) == Some(Refusal::FormatNotShared)
     }
 
     fn leads_in(&self) -> Option<Epoch> {
@@ -102,10 +130,12 @@ impl Replica {
             return self.end_restore(Err(Denied::Rejected(reason.into())));
         }
         let Some(restoring) = &mut self.restoring else { return };
-        let call = restoring.call;
-        match restoring.steps.pop_front() {
+        let (call, guard) = (restoring.call, restoring.guard);
+        let (step, is_last) = (restoring.steps.pop_front(), restoring.steps.is_empty());
+        match step {
             Some(step) => {
                 restoring.waits = true;
+                let step = if is_last { self.last_step(&step, guard) } else { step };
                 self.propose_step(step, Waiting::Restore { call, outcome: Ok(Reply::none()) });
             }
             None => self.end_restore(Err(Denied::GivenUp { why: "it has no steps" })),

@@ -45,14 +45,15 @@ pub use command::{
 };
 pub use data::{DocItem, DocView, ElectionView, Gone, TokenEvent, TokenView, UserView};
 pub use documents::{
-    BadDocument, BadRow, Guard, RowSteps, Steps, give_up_restore, merge_steps, restore_steps,
+    BadDocument, BadRow, Guard, RowSteps, Steps, give_up_restore, merge_steps, raising, restore_steps,
 };
 pub use encoding::date::{micros as date_micros, text as date_text};
 pub use encoding::{
     BATCH_MOST, BadField, CALLS_KEPT, CALLS_MOST, CHOICES_MOST, CONFLICT_ID_MOST, DEPTH_MOST, DOC_TTL_MOST,
     FORGOTTEN_MOST, GRANTS_MOST, GROUPS_MOST, Json, KEY_MOST, METADATA_MOST, NAME_MOST, OPERATIONS_MOST,
-    PAGE_BYTES_MOST, PAGE_MOST, PROCESS_TTL, Problem, REV_MOST, ROLE_TTL, TETHERED_MOST, TOKEN_NAME_MOST,
-    TOKEN_TTL_MOST, TOKENS_MOST, TOMBSTONES_MOST, TTL_LEAST, TTL_MOST, VALUE_MOST, check_readable, compact,
+    PAGE_BYTES_MOST, PAGE_MOST, PROCESS_TTL, Problem, REV_MOST, ROLE_TTL, TETHERED_MOST, TOKEN_FLOOR_MOST,
+    TOKEN_NAME_MOST, TOKEN_TTL_MOST, TOKENS_MOST, TOMBSTONES_MOST, TTL_LEAST, TTL_MOST, VALUE_MOST,
+    check_readable, compact,
 };
 pub use leases::{DocEnded, Ended, LeaseEvent, ProcessFilter};
 pub use merge::{ConflictView, Difference, Merged, Print, entry_in, write_entry};

@@ -11,7 +11,7 @@ use super::{ClusterId, Epoch, Incarnation, Index, Members, NodeId, Position, Spa
 pub struct Format(pub u16);
 
 /// The newest that this binary reads.
-pub const FORMAT: Format = Format(3);
+pub const FORMAT: Format = Format(4);
 
 /// A client's command, opaque to the protocol: the seed's `type|JSON`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

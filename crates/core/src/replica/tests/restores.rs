@@ -3,7 +3,7 @@
 use super::*;
 use crate::protocol::ServiceChange;
 use crate::store::{Guard, Reason, Rule, Steps, merge_steps, restore_steps};
-use crate::types::{Owner, Payload};
+use crate::types::{Entry, Format, Owner, Payload, Record};
 
 const DOCUMENT: &str = r#"{"users":[{"name":"u"}],"docs":[{"key":"k","value":1}]}"#;
 
@@ -16,6 +16,11 @@ fn restore(steps: Vec<Payload>) -> Call {
 }
 
 impl Solo {
+    /// By the stamp of a record that would be written now.
+    fn clock(&self) -> u64 {
+        self.replica.core().stamp(at(self.now)).expect("it leads").wall.0
+    }
+
     /// Whether the document is in place.
     fn is_restored(&self) -> bool {
         self.replica.committed().doc("k").is_some()
@@ -134,16 +139,59 @@ fn broken(answer: Option<Result<Answer, Denied>>) -> Option<Rule> {
 
 /// P57, I6: whoever checks tokens would let an older holder in.
 #[test]
-fn a_backup_whose_tokens_are_ahead_is_refused() {
-    let mut solo = Solo::open();
-    let stamp = solo.replica.core().stamp(at(solo.now)).expect("it leads").wall.0;
-    for (token, restored) in [(stamp + 60_000_000, false), (stamp - 1, true)] {
-        let call = solo.call(guarded(Guard { token, ..Guard::default() }));
+fn a_clock_behind_the_backup_is_refused_unless_the_tokens_are_known() {
+    const MINUTE: u64 = 60_000_000;
+    let clock = Solo::open().clock();
+    let guard = |token: u64, time: u64| Guard { token, time: WallTime(time), ..Guard::default() };
+    let floor = |floor: u64, guard: Guard| Guard { floor: Some(floor), ..guard };
+    let own = |guard: Guard| Guard { is_own: true, ..guard };
+    // The guard, and the last token that it leaves. None: it is refused.
+    let cases = [
+        (guard(0, 0), Some(0)),
+        (guard(clock - 1, clock - 1), Some(clock - 1)),
+        (guard(clock - MINUTE, clock + MINUTE), None),
+        (guard(clock + MINUTE, clock - MINUTE), None),
+        (guard(0, clock + MINUTE), None),
+        (floor(clock + 2 * MINUTE, guard(clock + MINUTE, clock + MINUTE)), Some(clock + 2 * MINUTE)),
+        (floor(7, guard(5, clock + MINUTE)), Some(7)),
+        (own(guard(0, clock + MINUTE)), Some(0)),
+        (own(guard(clock + MINUTE, clock - MINUTE)), None),
+    ];
+    for (guard, left) in cases {
+        let mut solo = Solo::open();
+        let call = solo.call(guarded(guard));
         solo.rest();
-        let answer = solo.answer(call);
-        assert_eq!((broken(answer), solo.is_restored()), ((!restored).then_some(Rule::TokenAhead), restored));
+        let rule = broken(solo.answer(call));
+        assert_eq!(matches!(rule, Some(Rule::TokenAhead { .. })), left.is_none(), "{guard:?}: {rule:?}");
+        assert_eq!(solo.is_restored(), left.is_some(), "{guard:?}");
+        assert_eq!(solo.replica.committed().last_token(), left.unwrap_or_default(), "{guard:?}");
         assert!(!solo.replica.committed().is_restoring());
     }
+}
+
+/// P23: the end that raises the last token is of a format of its own, and ordinary ones are not.
+#[test]
+fn an_end_raises_tokens_only_where_it_has_to() {
+    let ends = |solo: &Solo| {
+        let records = solo.replica.core().log().records();
+        let end = |record: &Record| match &record.entry {
+            Entry::Client(payload) if payload.text.contains("parts") => {
+                Some((payload.format, payload.text.to_string()))
+            }
+            _ => None,
+        };
+        records.filter_map(end).collect::<Vec<_>>()
+    };
+    let mut solo = Solo::open();
+    let clock = solo.clock();
+    for floor in [None, Some(clock + 1), Some(clock + 1), Some(3)] {
+        let call = solo.call(guarded(Guard { floor, ..Guard::default() }));
+        solo.rest();
+        assert!(matches!(solo.answer(call), Some(Ok(Answer::Written(_)))));
+    }
+    let plain = || (Format(1), r#"{"restore":7,"parts":2}"#.to_string());
+    let raising = (Format(4), format!("{{\"restore\":7,\"parts\":2,\"token\":{}}}", clock + 1));
+    assert_eq!(ends(&solo), [plain(), raising, plain(), plain()]);
 }
 
 /// P57: what somebody writes while the parts are on their way counts.

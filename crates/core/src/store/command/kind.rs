@@ -11,6 +11,9 @@ pub const ENDINGS: Format = Format(2);
 /// Of writes in the name of a role.
 pub const HOLDINGS: Format = Format(3);
 
+/// Of the end of a restore that raises the last token.
+pub const RAISED_TOKENS: Format = Format(4);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     CreateUser = 1,

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use super::lifetime::lease_path;
 use super::operations::{Command, Operation};
+use crate::store::encoding::date::text;
 use crate::store::encoding::{TETHERED_MOST, TOKENS_MOST, write_list, write_text};
-use crate::types::{LeaseName, Text};
+use crate::types::{LeaseName, Text, WallTime};
 
 /// The numbers of those operations of a command that made a document where there was none.
 pub type Created = Option<Arc<[u16]>>;
@@ -161,8 +162,13 @@ pub enum Rule {
     ElectionOver,
     /// A document that is merged in would overrule more than the journal of conflicts has room for.
     JournalFull,
-    /// The backup's greatest token is ahead of what this cluster would give (P57).
-    TokenAhead,
+    /// The clock of this cluster is behind when the backup was written, or behind its greatest token: what was granted after it may be
+    /// anything (P57).
+    TokenAhead {
+        clock: WallTime,
+        written: WallTime,
+        token: u64,
+    },
     /// A backup of another cluster would replace what clients have written (P57).
     OtherCluster,
     TooManyTokens,
@@ -206,7 +212,7 @@ impl Rule {
             Rule::AlreadyVoted => "already_voted",
             Rule::ElectionOver => "election_over",
             Rule::JournalFull => "journal_full",
-            Rule::TokenAhead => "token_ahead",
+            Rule::TokenAhead { .. } => "token_ahead",
             Rule::OtherCluster => "other_cluster",
             Rule::TooManyTokens => "too_many_tokens",
             Rule::TokenRevoked => "token_revoked",
@@ -301,10 +307,7 @@ impl fmt::Display for Rule {
             Rule::JournalFull => {
                 "the journal of conflicts has no room for what this would overrule: settle some of its entries first"
             }
-            Rule::TokenAhead => {
-                "the backup has given fencing tokens that this cluster's clock has not reached: its next token would be one that \
-                 was given before. Set the clocks right, or wait"
-            }
+            Rule::TokenAhead { clock, written, token } => return write_ahead(f, *clock, *written, *token),
             Rule::OtherCluster => {
                 "the backup is of another cluster, and this one is not empty: say other_cluster=true to replace what is here"
             }
@@ -315,6 +318,24 @@ impl fmt::Display for Rule {
         };
         write!(f, "{text}")
     }
+}
+
+/// A token follows the clock of who gave it (P30).
+fn write_ahead(f: &mut fmt::Formatter<'_>, clock: WallTime, written: WallTime, token: u64) -> fmt::Result {
+    write!(f, "the leader's clock shows {} and is behind ", text(clock))?;
+    match clock < written {
+        true => write!(f, "the backup's clock, which showed {} when it was written", text(written))?,
+        false => write!(
+            f,
+            "the backup's last fencing token, {token}, which was given at {}",
+            text(WallTime(token))
+        )?,
+    }
+    write!(
+        f,
+        ": a token that was granted after the backup could be given again. Put the clocks right (restart the nodes if they were \
+         off by more than a day), or say token_floor=N: no token that was ever given is greater than N"
+    )
 }
 
 impl std::error::Error for Rejection {}

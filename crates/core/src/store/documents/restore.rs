@@ -5,6 +5,8 @@
 //! 113|{"restore":7,"part":0,"data":{"users":[…]}}    113|{"restore":7,"part":1,"data":{"docs":[…]}}    114|{"restore":7,"parts":2}
 //! ```
 //!
+//! The last step of a backup from elsewhere also says `"token":N`: no token up to N is given any more (P57).
+//!
 //! In available mode a document can also be added to what is there (`union`): the last step is `109|{"merge":7,"parts":2}` then.
 //!
 //! What is staged is no part of the state: it is in no digest and no snapshot, so none may be taken while it is there, and a
@@ -18,11 +20,11 @@ use serde_json::value::RawValue;
 
 use super::document::BadDocument;
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::command::{ENDINGS, Ending, Reason, Rejection, Reply, Unreadable};
-use crate::store::encoding::{Fields, Problem, compact, fields};
+use crate::store::command::{ENDINGS, Ending, RAISED_TOKENS, Reason, Rejection, Reply, Unreadable};
+use crate::store::encoding::{Fields, Problem, TOKEN_FLOOR_MOST, compact, fields};
 use crate::store::state::{Loader, Staged, Store};
 use crate::store::tables::Key;
-use crate::types::{Format, Payload, Position, Record, Stamp};
+use crate::types::{Format, Payload, Position, Record, Stamp, WallTime};
 
 const PART: u16 = 113;
 const END: u16 = 114;
@@ -48,6 +50,8 @@ struct Part<'a> {
 struct End {
     restore: u64,
     parts: u32,
+    /// The last token becomes this one, unless it is greater already.
+    token: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -71,8 +75,21 @@ pub struct Steps {
 pub struct Guard {
     /// The greatest token that the restored state has given: the next one here has to be greater.
     pub token: u64,
+    /// When the backup was written, by the clock of its node. Until then, at least, its cluster gave tokens by its clocks.
+    pub time: WallTime,
+    /// An operator's word: no token that was ever given is greater.
+    pub floor: Option<u64>,
+    /// The backup is of this very cluster: the log here has its grants, with those that came later.
+    pub is_own: bool,
     /// It comes from another cluster, and may replace nothing.
     pub only_if_empty: bool,
+}
+
+impl Guard {
+    /// No token up to this one may be given any more.
+    pub fn last_token(&self) -> u64 {
+        self.token.max(self.floor.unwrap_or_default())
+    }
 }
 
 /// Some records, whatever they come to.
@@ -126,6 +143,17 @@ pub fn give_up_restore(restore: u64) -> Payload {
 
 fn end(restore: u64, parts: usize) -> Payload {
     payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}"))
+}
+
+/// The last step of a restore, saying also that no token up to this one is given any more.
+pub fn raising(last: &Payload, token: u64) -> Payload {
+    match serde_json::from_str(&last.text) {
+        Ok(End { restore, parts, .. }) if last.kind == END => {
+            let text = format!("{{\"restore\":{restore},\"parts\":{parts},\"token\":{token}}}");
+            Payload { format: RAISED_TOKENS, text: text.into(), ..last.clone() }
+        }
+        _ => last.clone(),
+    }
 }
 
 /// Items on their way to parts.
@@ -265,6 +293,9 @@ impl Store {
             }
             _ => {
                 let end: End = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(END))?;
+                if end.token.is_some_and(|token| !(1..=TOKEN_FLOOR_MOST).contains(&token)) {
+                    return Err(Unreadable::Kind(END));
+                }
                 let restored = self.end_restore(&end, record.position);
                 if !restored && end.parts > 0 {
                     outcome = Err(Reason::NotStaged.into());
@@ -310,7 +341,10 @@ impl Store {
             true => now.access.clone(),
             false => before.access,
         };
-        let Store { roles, processes, last_token, .. } = before;
+        let Store { roles, processes, mut last_token, .. } = before;
+        if !mutant::is_on(Mutant::RestoreForgetsFloor) {
+            last_token = last_token.max(end.token.unwrap_or_default());
+        }
         *self = Store { roles, processes, access, idempotency_keys, last_token, ..now };
         // All is written anew, and nothing is told of what went.
         for key in self.loose_docs() {

@@ -151,8 +151,8 @@ impl RowSteps {
         }
     }
 
-    /// The records of the restore; `only_if_empty` if it may replace nothing.
-    pub fn finish(mut self, only_if_empty: bool) -> Result<Steps, BadRow> {
+    /// The records of the restore, under this guard but for the last token, which stands in the rows.
+    pub fn finish(mut self, guard: Guard) -> Result<Steps, BadRow> {
         self.held = 0;
         for (_, Ballots { mut text, votes }) in std::mem::take(&mut self.elections) {
             text.pop();
@@ -163,7 +163,7 @@ impl RowSteps {
         self.read_back()?;
         let mut steps = std::mem::replace(&mut self.parts, Parts::new(self.restore)).ended();
         steps.replaces_with = Some(self.bytes);
-        steps.guard = Guard { token: self.token, only_if_empty };
+        steps.guard = Guard { token: self.token, ..guard };
         Ok(steps)
     }
 

@@ -1,7 +1,7 @@
 //! Every bound of the store, and what it is for. Beyond the bounds on sizes a command is refused before it is written;
 //! they may be raised, never lowered: what stands in a log must stay readable.
 
-use crate::types::Span;
+use crate::types::{Span, WallTime};
 
 /// Names of users, groups, elections and choices, in bytes. They are map keys, stand in answers and in every vote: a line
 /// of text is room enough.
@@ -85,6 +85,10 @@ pub const METADATA_MOST: usize = 16 << 10;
 
 /// Tokens stay below: up to there every JSON reader keeps whole numbers exact.
 pub const TOKENS_END: u64 = 1 << 53;
+
+/// The greatest token that a restore raises the last one to. No clock that shows more is believed, so above it there is as much room as
+/// the clock leaves (P30).
+pub const TOKEN_FLOOR_MOST: u64 = WallTime::MOST.0;
 
 /// Tokens of clients: every node looks at all of them when it makes one.
 pub const TOKENS_MOST: usize = 1000;

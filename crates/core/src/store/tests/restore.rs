@@ -1,8 +1,8 @@
 //! A restore in steps.
 
 use super::*;
-use crate::store::{give_up_restore, restore_steps};
-use crate::types::{Entry, Payload};
+use crate::store::{TOKEN_FLOOR_MOST, Unreadable, give_up_restore, raising, restore_steps};
+use crate::types::{Entry, Format, Payload, Position, Record, Stamp};
 
 fn document(docs: usize) -> String {
     let docs: Vec<String> =
@@ -93,4 +93,39 @@ fn a_restore_that_breaks_off_changes_nothing() {
 fn a_bad_document_gets_as_far_as_no_record() {
     let bad = restore_steps("{\"docs\":[{\"key\":\"a\",\"value\":1},{\"key\":\"a\",\"value\":2}]}", 7);
     assert_eq!(bad.err().map(|bad| bad.path), Some("docs[1].key".to_string()));
+}
+
+/// P57: no token up to the one that the end names is given any more, and a restore takes none back.
+#[test]
+fn the_end_of_a_restore_raises_the_last_token() {
+    let restored = |bench: &mut Bench, token: u64| {
+        let steps = steps(1);
+        let (last, parts) = steps.split_last().expect("steps");
+        parts.iter().for_each(|part| drop(bench.apply_entry(Entry::Client(part.clone()))));
+        let end = raising(last, token);
+        assert_eq!(&*end.text, format!("{{\"restore\":7,\"parts\":{},\"token\":{token}}}", parts.len()));
+        assert_eq!(end.format, Format(4), "P23");
+        assert!(bench.apply_entry(Entry::Client(end)).restored);
+        bench.store.last_token()
+    };
+    let mut bench = Bench::default();
+    assert_eq!(restored(&mut bench, TOKEN_FLOOR_MOST - 5), TOKEN_FLOOR_MOST - 5);
+    assert_eq!(restored(&mut bench, 7), TOKEN_FLOOR_MOST - 5);
+    assert_eq!(restored(&mut bench, TOKEN_FLOOR_MOST), TOKEN_FLOOR_MOST);
+}
+
+#[test]
+fn an_end_that_leaves_no_room_for_tokens_is_unreadable() {
+    for token in ["0", "-1", "1.5", "\"1\"", &(TOKEN_FLOOR_MOST + 1).to_string()] {
+        let mut bench = Bench::default();
+        let mut steps = steps(1);
+        let last = steps.pop().expect("steps");
+        steps.into_iter().for_each(|part| drop(bench.apply_entry(Entry::Client(part))));
+        let text = format!("{{\"restore\":7,\"parts\":3,\"token\":{token}}}").into();
+        let position = Position::new(bench.store.applied().epoch, bench.store.applied().index + 1);
+        let entry = Entry::Client(Payload { text, ..last });
+        let record = Record { position, stamp: Stamp::default(), entry };
+        assert_eq!(bench.store.apply(&record).err(), Some(Unreadable::Kind(114)), "{token}");
+        assert!(bench.store.is_restoring(), "an unreadable record leaves the state as it was");
+    }
 }

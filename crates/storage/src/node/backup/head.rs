@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Store, date_text};
+use crate::store::{Store, date_micros, date_text};
 use crate::types::WallTime;
 
 pub const NAME: &str = "eldest-backup 1";
@@ -65,6 +65,12 @@ impl BackupHead {
     pub fn line(&self) -> String {
         let json = serde_json::to_string(self).expect("numbers and texts always encode");
         format!("{NAME} {json}")
+    }
+
+    /// `time` as a number. What is no date (a clock that has leapt past the year 9999 writes none) is later than any clock.
+    pub fn wall(&self) -> WallTime {
+        let micros = date_micros(&self.time).map(|micros| u64::try_from(micros).unwrap_or_default());
+        WallTime(micros.unwrap_or(u64::MAX))
     }
 
     /// Where clusters draw no number of their own the name has to do.

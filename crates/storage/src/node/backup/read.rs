@@ -5,7 +5,7 @@ use std::fmt;
 use crc32fast::Hasher;
 
 use super::head::{BackupHead, Home, NAME};
-use crate::store::{self, BadRow, RowSteps, Steps};
+use crate::store::{self, BadRow, Guard, RowSteps, Steps};
 
 /// As in a snapshot: no call that a node takes comes near it.
 const LINE_BYTES_MOST: usize = 64 << 20;
@@ -119,7 +119,14 @@ impl BackupReader {
         let elsewhere = self.is_elsewhere();
         let head = self.head.filter(|_| self.ended && self.pending.is_empty());
         let head = head.ok_or(BadBackup::Unfinished)?;
-        let steps = self.steps.finish(elsewhere && !replaces_other).map_err(BadBackup::Whole)?;
+        let guard = Guard {
+            time: head.wall(),
+            // Without a number of its own a cluster that begins anew under the same name looks the same.
+            is_own: !elsewhere && head.cluster_id.is_some(),
+            only_if_empty: elsewhere && !replaces_other,
+            ..Guard::default()
+        };
+        let steps = self.steps.finish(guard).map_err(BadBackup::Whole)?;
         Ok((head, steps))
     }
 
