@@ -163,7 +163,8 @@ impl Parts {
     fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
         let Parts { setup, disk, lines, snapshots, replica, chronicle } = self;
         let Desk { asks, chunks, peers, signs, numbers, feed, channels, gone } = desk;
-        feed.open(replica.store.applied(), setup.settings.is_available()).map_err(StartError::Io)?;
+        let (at, history) = (replica.store.applied(), replica.store.history());
+        feed.open(at, setup.settings.is_available(), history).map_err(StartError::Io)?;
         let roster = replica.roster();
         let by_log = roster.members().filter(|_| !setup.settings.is_available());
         if let Some(members) = by_log {

@@ -7,18 +7,19 @@ use crate::replica::FeedEvent;
 impl Engine {
     pub fn tell_feed(&mut self, event: FeedEvent) {
         match event {
-            FeedEvent::Record { at, stamp, drafts } => {
+            FeedEvent::Record { at, history, stamp, drafts } => {
                 if drafts.iter().any(|draft| draft.kind == Kind::NewState) {
                     tracing::warn!(index = at.index, "all data has been replaced by a restore");
                 }
                 self.chronicle.drafts(at, stamp.wall, &drafts);
-                self.feed.record(at, drafts.into_iter().map(|draft| self.located(draft)).collect());
+                let drafts = drafts.into_iter().map(|draft| self.located(draft)).collect();
+                self.feed.record(at, history, drafts);
                 self.fed = true;
             }
-            FeedEvent::Replaced { at, changes, last } => {
+            FeedEvent::Replaced { at, history, changes, last } => {
                 let conflicts = changes.iter().filter(|draft| draft.kind == Kind::Conflict).count();
                 tracing::warn!(%at, changed = changes.len(), conflicts, "the state is replaced by another");
-                self.feed.replaced(at, changes, last);
+                self.feed.replaced(at, history, changes, last);
             }
             FeedEvent::Passing(draft) => {
                 let draft = self.located(draft);

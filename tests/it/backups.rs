@@ -171,6 +171,55 @@ async fn another_cluster_takes_it_if_it_is_empty_or_told_to() {
     assert_eq!(other.read_doc(1, "own", "linear").await, None);
 }
 
+/// P60: a client goes on with a cluster that was restored from a lost one, and knows revisions and places of that one.
+#[tokio::test]
+async fn what_is_remembered_of_a_lost_cluster_names_nothing() {
+    let lost = Cluster::of(1).await;
+    for value in 0..40 {
+        lost.write_doc("k", value).await;
+    }
+    let known = lost.answer(1, Call::get("/v1/docs/k")).await.expect(200);
+    let (rev, place) = (known.header("etag").expect("a revision").to_string(), known.header("eldest-index"));
+    let place = place.expect("an index").to_string();
+    let file = backup(&lost, "lost.backup").await;
+    let cluster = Cluster::of(3).await;
+    done(&cluster, 1, &["restore", &file, "--yes"]).await;
+
+    // Whatever the lost cluster called by a number, and has come to here.
+    let if_match = |rev: &str| Call::put("/v1/docs/k").header("if-match", rev).raw_json("99");
+    for value in 100..140 {
+        cluster.write_doc("k", value).await;
+        let index = cluster.status_of(1, "last_index").await;
+        let answer = cluster.answer(2, if_match(&format!("\"{index}\""))).await;
+        problem(&answer, 412, "precondition_failed");
+    }
+    problem(&cluster.answer(1, if_match(&rev)).await, 412, "precondition_failed");
+    for since in ["1", &place, "1000000"] {
+        for id in 1..=3 {
+            let answer = cluster.answer(id, Call::get(format!("/v1/feed?since={since}"))).await;
+            problem(&answer, 410, "feed_compacted");
+        }
+    }
+    assert_eq!(cluster.read_doc(3, "k", "linear").await, Some(139));
+
+    // What it calls its revisions and places now goes on over restarts and snapshots, and in a backup of its own.
+    let now = cluster.answer(1, Call::get("/v1/docs/k")).await.expect(200);
+    let rev = now.header("etag").expect("a revision").to_string();
+    assert!(rev.trim_matches('"').split_once('-').is_some_and(|(_, history)| history.len() == 8), "{rev}");
+    for id in 1..=3 {
+        cluster.kill9(id);
+        cluster.start(id);
+    }
+    cluster.ready().await;
+    let own = backup(&cluster, "own.backup").await;
+    cluster.eventually(if_match(&rev)).await.expect(200);
+    done(&cluster, cluster.leader().await, &["restore", &own, "--yes"]).await;
+    let again = cluster.answer(1, Call::get("/v1/docs/k?level=linear")).await.expect(200);
+    let history = |rev: &str| rev.trim_matches('"').split_once('-').map(|(_, history)| history.to_string());
+    assert_eq!(history(again.header("etag").expect("a revision")), history(&rev));
+    cluster.equal_states(&[1, 2, 3]).await;
+}
+
 /// Another instance takes the role. Says under which token.
 async fn elected(cluster: &Cluster, instance: &str) -> u64 {
     let elect = Call::post("/v1/roles/r/elect").json(&json!({"instance_id": instance}));

@@ -117,6 +117,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::RestoreNeverGivenUp, In(crate::restores::a_restore_takes_too_long), &["P46"]),
     (Mutant::RestoreTurnsTokensBack, In(crate::successors::clocks_are_behind), &["I6 tokens"]),
     (Mutant::RestoreForgetsFloor, In(crate::successors::clocks_are_behind_and_tokens_known), &["I6 a restore"]),
+    (Mutant::HistoryGoesOn, In(crate::successors::clocks_are_behind_and_tokens_known), &["P60"]),
     (Mutant::BlankReaderGetsLines, Within(200), &["P47"]),
     (Mutant::RetryIsRefused, Within(200), &["P15 a retry"]),
     (Mutant::RestoreForgetsKeys, Within(600), &["I7 applied once", "I3"]),

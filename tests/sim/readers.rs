@@ -126,7 +126,7 @@ impl World {
                 reader.cursor = (at.index, 0);
                 reader.hears(drafts)
             }
-            FeedEvent::Replaced { at, changes, last } => {
+            FeedEvent::Replaced { at, changes, last, .. } => {
                 reader.cursor = (at.index, 0);
                 reader.hears(changes) | last.for_all
             }

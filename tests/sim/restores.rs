@@ -102,7 +102,9 @@ impl World {
         self.restore_is_asked(number, &text);
         self.checks.restored.under(number, floor.unwrap_or_default());
         let steps = restore_steps(&text, number).expect("a document of these clients");
-        let steps = store::Steps { guard: store::Guard { floor, ..store::Guard::default() }, ..steps };
+        let is_foreign = number % 3 == 0;
+        let steps =
+            store::Steps { guard: store::Guard { floor, is_foreign, ..store::Guard::default() }, ..steps };
         self.arrives(node, Waiting::Operator(number), Call::Restore(steps))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use eldest::protocol::Mode;
 use eldest::replica::{Acquire, Call};
-use eldest::store::{Claim, Command, Guard, RowSteps, Steps, Store};
+use eldest::store::{Claim, Command, Guard, Key, RowSteps, Steps, Store};
 use eldest::types::{FORMAT, Format, NodeId, Span, Time, WallTime};
 
 use serde_json::value::RawValue;
@@ -91,9 +91,9 @@ fn grant(world: &mut World, leader: u32, who: u64) -> Result<u64, Violation> {
     Ok(token(world).unwrap_or_default())
 }
 
-fn create_user(world: &mut World, name: &str) -> Check {
-    let payload = RawValue::from_string(format!("{{\"name\":\"{name}\"}}")).expect("JSON");
-    let command = Box::new(Command::parse("CreateUser", &payload).expect("a good user"));
+fn write(world: &mut World, kind: &str, payload: &str) -> Check {
+    let payload = RawValue::from_string(payload.to_string()).expect("JSON");
+    let command = Box::new(Command::parse(kind, &payload).expect("a good command"));
     world.calls(0, vec![(Waiting::Nobody, Call::Write { command, key: None })])?;
     run(world, 100)
 }
@@ -105,7 +105,8 @@ fn lose(rng: &mut Rng, mode: Mode) -> Result<Lost, Violation> {
         given.insert(grant(&mut world, 1, who)?);
     }
     // So that there is something to see of it.
-    create_user(&mut world, "ann")?;
+    write(&mut world, "CreateUser", r#"{"name":"ann"}"#)?;
+    write(&mut world, "PutDoc", r#"{"key":"k","value":[1,1,1]}"#)?;
     let (backup, host) = (world.hosts[0].state.store.clone(), &world.hosts[0]);
     let wall = host.clock.now(world.now).wall.0;
     let time = WallTime(wall - wall % SECOND_US);
@@ -117,17 +118,17 @@ fn lose(rng: &mut Rng, mode: Mode) -> Result<Lost, Violation> {
 }
 
 /// As a node makes of its rows.
-fn steps(lost: &Lost, floor: Option<u64>) -> Steps {
+fn steps(lost: &Lost, floor: Option<u64>, is_foreign: bool) -> Steps {
     let mut rows = RowSteps::new(1, u64::MAX);
     for (key, value) in lost.backup.backup_rows() {
         rows.add(key.table(), &key.name(), &value).expect("a row of a backup");
     }
-    let guard = Guard { time: lost.time, floor, only_if_empty: true, ..Guard::default() };
+    let guard = Guard { time: lost.time, floor, is_foreign, only_if_empty: true, ..Guard::default() };
     rows.finish(guard).expect("a backup of this cluster")
 }
 
 /// Whether it is in place, or surely not.
-fn restore(world: &mut World, lost: &Lost, floor: Option<u64>) -> Result<bool, Violation> {
+fn restore(world: &mut World, lost: &Lost, floor: Option<u64>, is_foreign: bool) -> Result<bool, Violation> {
     let mut text = String::new();
     lost.backup.to_document(&mut text).expect("a string takes everything");
     world.restore_is_asked(1, &text);
@@ -136,7 +137,7 @@ fn restore(world: &mut World, lost: &Lost, floor: Option<u64>) -> Result<bool, V
         true => Waiting::Nobody,
         false => Waiting::Operator(1),
     };
-    world.calls(0, vec![(waiting, Call::Restore(steps(lost, floor)))])?;
+    world.calls(0, vec![(waiting, Call::Restore(steps(lost, floor, is_foreign)))])?;
     run(world, 2_000)?;
     world.no_restore_is_left()?;
     let core = world.hosts[0].core();
@@ -193,13 +194,23 @@ fn succession(seed: u64, mode: Mode, clocks: Clocks, knows: bool) -> Check {
     }
     let greatest = lost.given.last().copied().unwrap_or_default();
     let floor = knows.then(|| greatest + rng.below(3) * rng.below(100 * SECOND_US));
-    let there = restore(&mut world, &lost, floor)?;
+    let there = restore(&mut world, &lost, floor, true)?;
     if !there {
         return ensure(clocks == Clocks::Behind && !knows, "P57 what is known is taken in", || {
             format!("{clocks:?}, a floor of {floor:?}")
         });
     }
+    names_nothing(&world, mode)?;
     grants(&mut world, &lost, mode)
+}
+
+/// P60: what the lost cluster called by a plain number, nobody here does.
+fn names_nothing(world: &World, mode: Mode) -> Check {
+    let revs = world.hosts.iter().filter_map(|host| host.state.store.rev_of(&Key::Doc("k".into())));
+    let plain: Vec<_> = revs.filter(|rev| rev.parse::<u64>().is_ok()).collect();
+    ensure(plain.is_empty() || mode == Mode::Available, "P60 revisions of another history", || {
+        format!("{plain:?}")
+    })
 }
 
 fn each_seed(scenario: impl Fn(u64) -> Check) -> Check {
@@ -224,7 +235,7 @@ fn an_older_node(knows: bool) -> Check {
     let off_us = if knows { 0 } else { lost.ended as i64 };
     let mut world = cluster(1, off_us, Mode::Safe, Format(3))?;
     let floor = knows.then(|| lost.given.last().copied().unwrap_or_default());
-    let there = restore(&mut world, &lost, floor)?;
+    let there = restore(&mut world, &lost, floor, false)?;
     ensure(there != knows, "P23 what an older node reads", || states(&world))?;
     if there { grants(&mut world, &lost, Mode::Safe) } else { Ok(()) }
 }

@@ -8,7 +8,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use eldest::driver::feed::{self, Filter, Next};
 use eldest_core::replica::{Draft, Fact, Kind};
 use eldest_core::store::{Command, Key, Store};
-use eldest_core::types::{Entry, Epoch, NodeId, Position};
+use eldest_core::types::{Entry, Epoch, History, NodeId, Position};
 use eldest_micro::{DOCS, Solo, full, key, put, record, scattered};
 use eldest_storage::line;
 
@@ -113,7 +113,7 @@ fn fan_out(c: &mut Criterion) {
     let mut group = c.benchmark_group("feed");
     for readers in [10_usize, 1000] {
         let (feed, writer) = feed::feed();
-        writer.open(Position::ZERO, false).expect("a thread");
+        writer.open(Position::ZERO, false, History::FIRST).expect("a thread");
         let subscribe = || feed.subscribe(Filter::new(None, ""), None).expect("there is room");
         let mut subscribed: Vec<_> = (0..readers).map(|_| subscribe()).collect();
         let mut index = 0;
@@ -128,7 +128,8 @@ fn fan_out(c: &mut Criterion) {
                     ended: None,
                 };
                 let draft = Draft { kind: Kind::Change, for_all: false, fact };
-                writer.record(Position::new(Epoch::new(1, NodeId(1)), index), vec![draft]);
+                let at = Position::new(Epoch::new(1, NodeId(1)), index);
+                writer.record(at, History::FIRST, vec![draft]);
                 writer.wake();
                 runtime.block_on(async {
                     for reader in &mut subscribed {

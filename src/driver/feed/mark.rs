@@ -3,12 +3,13 @@
 //! ```text
 //! 12        the only event of record 12; as a place: behind all of record 12
 //! 12.2      the second of several
-//! 7.1@12.2  the same in available mode, where two histories may have a record 12
+//! 7.1@12.2  the same in available mode, where two sides may have a record 12
+//! 12.2-5f3a9c01  the same where the cluster has taken in another one's data, whose readers may have heard of a record 12 there (P60)
 //! ```
 
 use std::fmt;
 
-use crate::types::{Epoch, Index, Position};
+use crate::types::{Epoch, History, Index, Position};
 
 /// A place among events: behind the n-th event of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,8 +31,9 @@ pub struct Id {
     pub at: Position,
     /// Which one of several; zero for a record's only one.
     pub n: u32,
-    /// Whether histories may part: then the epoch is in it.
+    /// Whether sides may part: then the epoch is in it.
     pub sides: bool,
+    pub history: History,
 }
 
 impl fmt::Display for Id {
@@ -40,10 +42,10 @@ impl fmt::Display for Id {
             true => write!(f, "{}", self.at)?,
             false => write!(f, "{}", self.at.index)?,
         }
-        match self.n {
-            0 => Ok(()),
-            n => write!(f, ".{n}"),
+        if self.n > 0 {
+            write!(f, ".{}", self.n)?;
         }
+        if self.history.is_first() { Ok(()) } else { write!(f, "-{}", self.history) }
     }
 }
 
@@ -51,13 +53,18 @@ impl fmt::Display for Id {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {
     pub mark: Mark,
-    /// Only where histories may part.
+    /// Only where sides may part.
     pub epoch: Option<Epoch>,
+    pub history: History,
 }
 
 impl Since {
     /// None for what no event of such a cluster is called.
     pub fn parse(text: &str, sides: bool) -> Option<Since> {
+        let (text, history) = match text.split_once('-') {
+            Some((text, history)) => (text, history.parse().ok()?),
+            None => (text, History::FIRST),
+        };
         let (epoch, place) = match (sides, text.split_once('@')) {
             (true, Some((epoch, place))) => (Some(epoch.parse().ok()?), place),
             (false, None) => (None, text),
@@ -68,7 +75,7 @@ impl Since {
             None => (place, u64::from(u32::MAX)),
         };
         let mark = Mark { index: number(index)?, n: u32::try_from(n).ok()? };
-        Some(Since { mark, epoch })
+        Some(Since { mark, epoch, history })
     }
 }
 
@@ -85,18 +92,39 @@ mod tests {
     #[test]
     fn ids_are_read_back() {
         let at = Position::new(Epoch::new(7, NodeId(1)), 12);
-        for (sides, n, text) in
-            [(false, 0, "12"), (false, 2, "12.2"), (true, 0, "7.1@12"), (true, 2, "7.1@12.2")]
-        {
-            assert_eq!(Id { at, n, sides }.to_string(), text);
+        let (first, later) = (History::FIRST, History::begun_by(0x5f3a_9c01));
+        for (sides, n, history, text) in [
+            (false, 0, first, "12"),
+            (false, 2, first, "12.2"),
+            (true, 0, first, "7.1@12"),
+            (true, 2, first, "7.1@12.2"),
+            (false, 0, later, "12-5f3a9c01"),
+            (false, 2, later, "12.2-5f3a9c01"),
+            (true, 2, later, "7.1@12.2-5f3a9c01"),
+        ] {
+            assert_eq!(Id { at, n, sides, history }.to_string(), text);
             let since = Since::parse(text, sides).expect(text);
             let mark = if n == 0 { Mark::behind(12) } else { Mark { index: 12, n } };
-            assert_eq!((since.mark, since.epoch), (mark, sides.then_some(at.epoch)));
+            assert_eq!((since.mark, since.epoch, since.history), (mark, sides.then_some(at.epoch), history));
             assert_eq!(Since::parse(text, !sides), None, "{text} belongs to the other mode");
         }
-        for wrong in
-            ["", "x", "-1", "+1", "12.", "12.0", "12.x", ".1", "1.2.3", "99999999999999999999", " 12"]
-        {
+        for wrong in [
+            "",
+            "x",
+            "-1",
+            "+1",
+            "12-",
+            "12-1",
+            "12-00000000",
+            "12-5f3a9c01.2",
+            "12.",
+            "12.0",
+            "12.x",
+            ".1",
+            "1.2.3",
+            "99999999999999999999",
+            " 12",
+        ] {
             assert_eq!(Since::parse(wrong, false), None, "{wrong}");
         }
     }

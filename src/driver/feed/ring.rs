@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::event::{Draft, Event};
 use super::mark::{Id, Mark, Since};
 use super::refused::Refused;
-use crate::types::{Epoch, Index, Position};
+use crate::types::{Epoch, History, Index, Position};
 
 /// A few minutes of a busy cluster: what a client needs that reconnects after a failover, and not a second log.
 const EVENTS_MOST: usize = 100_000;
@@ -22,6 +22,7 @@ pub struct Ring {
     events_most: usize,
     bytes_most: usize,
     sides: bool,
+    history: History,
     events: VecDeque<Arc<Event>>,
     bytes: usize,
     /// The number of the first event kept. Events are numbered from the start of the process on.
@@ -50,6 +51,7 @@ impl Ring {
             events_most,
             bytes_most,
             sides: false,
+            history: History::FIRST,
             events: VecDeque::new(),
             bytes: 0,
             first: 0,
@@ -63,8 +65,8 @@ impl Ring {
     }
 
     /// Records above this position follow.
-    pub fn open(&mut self, at: Position, sides: bool) {
-        self.sides = sides;
+    pub fn open(&mut self, at: Position, sides: bool, history: History) {
+        (self.sides, self.history) = (sides, history);
         self.is_open = true;
         self.begin_at(at);
     }
@@ -77,9 +79,9 @@ impl Ring {
         self.epochs = VecDeque::from([(at.index, at.epoch)]);
     }
 
-    /// The next record and what it brought about.
-    pub fn record(&mut self, at: Position, drafts: Vec<Draft>) {
-        self.head = at;
+    /// The next record and what it brought about. From here on places are of this history.
+    pub fn record(&mut self, at: Position, history: History, drafts: Vec<Draft>) {
+        (self.head, self.history) = (at, history);
         if self.epochs.back().is_none_or(|(_, epoch)| *epoch != at.epoch) {
             self.epochs.push_back((at.index, at.epoch));
         }
@@ -93,7 +95,8 @@ impl Ring {
 
     /// The state has become another one: by these changes, if they are known. Each node comes here on its own way, so
     /// only the last event has an id, and it means the same everywhere.
-    pub fn replaced(&mut self, at: Position, changes: Vec<Draft>, last: Draft) {
+    pub fn replaced(&mut self, at: Position, history: History, changes: Vec<Draft>, last: Draft) {
+        self.history = history;
         self.begin_at(at);
         let id = self.id(at, 0);
         // What would be let go at once, for those that follow, is not taken in: there may be millions (P49).
@@ -145,7 +148,7 @@ impl Ring {
     }
 
     fn id(&self, at: Position, n: u32) -> Id {
-        Id { at, n, sides: self.sides }
+        Id { at, n, sides: self.sides, history: self.history }
     }
 
     /// How many events are kept, and their bytes.
@@ -168,6 +171,9 @@ impl Ring {
 
     /// The number of the first event behind a place.
     pub fn find(&self, since: &Since) -> Result<u64, Refused> {
+        if since.history != self.history {
+            return Err(Refused::Compacted { oldest: self.oldest() });
+        }
         let place = Position::new(since.epoch.unwrap_or(self.head.epoch), since.mark.index);
         if place.index > self.head.index && place.epoch >= self.head.epoch {
             return Err(Refused::Ahead);

@@ -8,7 +8,7 @@ use std::thread;
 use super::event::{Draft, Event};
 use super::ring::Ring;
 use super::seats::Seats;
-use crate::types::Position;
+use crate::types::{History, Position};
 
 /// Events handed out before others have their turn at the locks.
 const HANDED_AT_ONCE: usize = 256;
@@ -84,21 +84,21 @@ pub fn feed() -> (Feed, Writer) {
 
 impl Writer {
     /// Records above this position will be told. `sides`: whether histories may part.
-    pub fn open(&self, at: Position, sides: bool) -> io::Result<()> {
-        self.shared.ring().open(at, sides);
+    pub fn open(&self, at: Position, sides: bool, history: History) -> io::Result<()> {
+        self.shared.ring().open(at, sides, history);
         let shared = self.shared.clone();
         thread::Builder::new().name("feed".to_string()).spawn(move || shared.hand_out())?;
         Ok(())
     }
 
     /// The next record that is applied, and what it brought about.
-    pub fn record(&self, at: Position, drafts: Vec<Draft>) {
-        self.shared.ring().record(at, drafts);
+    pub fn record(&self, at: Position, history: History, drafts: Vec<Draft>) {
+        self.shared.ring().record(at, history, drafts);
     }
 
     /// The state has become another one.
-    pub fn replaced(&self, at: Position, changes: Vec<Draft>, last: Draft) {
-        self.shared.ring().replaced(at, changes, last);
+    pub fn replaced(&self, at: Position, history: History, changes: Vec<Draft>, last: Draft) {
+        self.shared.ring().replaced(at, history, changes, last);
         self.wake();
     }
 

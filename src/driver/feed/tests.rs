@@ -7,7 +7,7 @@ use super::mark::Mark;
 use super::ring::Ring;
 use super::*;
 use crate::store::Key;
-use crate::types::{Epoch, NodeId, Position, Text};
+use crate::types::{Epoch, History, NodeId, Position, Text};
 
 /// Longer than any of this takes; only a hang waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ fn doc(key: &str) -> Draft {
 fn open(ring: Ring, sides: bool) -> (Feed, Writer) {
     let (feed, writer) = feed();
     *feed.0.ring() = ring;
-    writer.open(at(10), sides).expect("a thread can be started");
+    writer.open(at(10), sides, History::FIRST).expect("a thread can be started");
     (feed, writer)
 }
 
@@ -32,7 +32,7 @@ fn usual() -> (Feed, Writer) {
 }
 
 fn write(writer: &Writer, index: u64, keys: &[&str]) {
-    writer.record(at(index), keys.iter().map(|key| doc(key)).collect());
+    writer.record(at(index), History::FIRST, keys.iter().map(|key| doc(key)).collect());
     writer.wake();
 }
 
@@ -104,6 +104,26 @@ async fn a_reader_goes_on_where_it_was() {
     );
 }
 
+/// The cluster takes in the data of another one, whose readers have come to places of the same names.
+#[tokio::test]
+async fn a_place_in_another_history_names_nothing() {
+    let (feed, writer) = usual();
+    write(&writer, 11, &["a"]);
+    let mut along = feed.subscribe(all(), since("11")).expect("it is kept");
+    assert_eq!(next(&mut along).await, "= 11");
+    writer.record(at(12), History::begun_by(7), vec![doc("b")]);
+    writer.wake();
+    assert_eq!(next(&mut along).await, "12-00000007");
+    for lost in ["10", "11", "12", "5000", "12-00000008", "5000-00000008"] {
+        let refused = feed.subscribe(all(), since(lost)).err();
+        let compacted =
+            matches!(refused, Some(Refused::Compacted { oldest }) if oldest.to_string() == "10-00000007");
+        assert!(compacted, "{lost}: {refused:?}");
+    }
+    let mut behind = feed.subscribe(all(), since("12-00000007")).expect("it is of this history");
+    assert_eq!(next(&mut behind).await, "= 12-00000007");
+}
+
 #[tokio::test]
 async fn what_is_no_longer_kept_cannot_be_told() {
     let (feed, writer) = open(Ring::bounded(3, usize::MAX), false);
@@ -141,9 +161,17 @@ async fn each_hears_what_it_asked_for() {
     for (index, key) in (11..).zip(["a/1", "b", "a/é", "a", "a/è", "é", "bé"]) {
         write(&writer, index, &[key]);
     }
-    writer.record(at(18), vec![Draft::rare(Kind::NewLeader, None, String::new())]);
-    writer.record(at(19), vec![Draft::rare(Kind::RoleLost, Some("a/x".into()), String::new())]);
-    writer.record(at(20), vec![Draft { for_all: true, ..Draft::rare(Kind::NewState, None, String::new()) }]);
+    writer.record(at(18), History::FIRST, vec![Draft::rare(Kind::NewLeader, None, String::new())]);
+    writer.record(
+        at(19),
+        History::FIRST,
+        vec![Draft::rare(Kind::RoleLost, Some("a/x".into()), String::new())],
+    );
+    writer.record(
+        at(20),
+        History::FIRST,
+        vec![Draft { for_all: true, ..Draft::rare(Kind::NewState, None, String::new()) }],
+    );
     writer.wake();
     assert_eq!(several(&mut a, 5).await, ["11", "13", "15", "19", "20"]);
     assert_eq!(several(&mut e, 2).await, ["13", "20"]);
@@ -235,7 +263,12 @@ async fn another_history_has_other_ids() {
         assert_eq!(feed.subscribe(all(), since(ahead)).err(), Some(Refused::Ahead), "{ahead}");
     }
     let merged = Position::new(Epoch::new(9, NodeId(1)), 40);
-    writer.replaced(merged, vec![doc("a"), doc("b")], Draft::rare(Kind::NewState, None, String::new()));
+    writer.replaced(
+        merged,
+        History::FIRST,
+        vec![doc("a"), doc("b")],
+        Draft::rare(Kind::NewState, None, String::new()),
+    );
     assert_eq!(several(&mut reader, 3).await, ["change", "change", "9.1@40"]);
     for gone in ["7.1@11", "9.1@40.1"] {
         let refused = feed.subscribe(all(), since(gone)).err();
@@ -244,7 +277,7 @@ async fn another_history_has_other_ids() {
             "{gone}"
         );
     }
-    writer.record(Position::new(merged.epoch, 41), vec![doc("c")]);
+    writer.record(Position::new(merged.epoch, 41), History::FIRST, vec![doc("c")]);
     let mut later = feed.subscribe(all(), since("9.1@40")).expect("it is where the history begins");
     assert_eq!(several(&mut later, 2).await, ["9.1@41", "= 9.1@41"]);
 }
@@ -264,8 +297,8 @@ async fn a_replacement_cuts_nobody_off() {
     let mut behind = feed.subscribe(Filter::new(None, ""), since("7.1@10")).expect("it is kept");
     let new_state = || Draft::rare(Kind::NewState, None, String::new());
     for round in 1..=ROUNDS {
-        writer.record(at(10 + round), vec![doc("before")]);
-        writer.replaced(at(10 + round), vec![doc("by it")], new_state());
+        writer.record(at(10 + round), History::FIRST, vec![doc("before")]);
+        writer.replaced(at(10 + round), History::FIRST, vec![doc("by it")], new_state());
     }
     let each = |round: u64| [format!("7.1@{}", 10 + round), "change".into(), format!("7.1@{}", 10 + round)];
     let expected: Vec<String> = (1..=ROUNDS).flat_map(each).collect();
@@ -282,7 +315,7 @@ async fn a_replacement_of_more_than_is_kept() {
     let (feed, writer) = open(Ring::bounded(3, usize::MAX), true);
     write(&writer, 11, &["a"]);
     let changes = ["a", "b", "c", "d", "e", "f"].map(doc).to_vec();
-    writer.replaced(at(40), changes, Draft::rare(Kind::NewState, None, String::new()));
+    writer.replaced(at(40), History::FIRST, changes, Draft::rare(Kind::NewState, None, String::new()));
     let first = feed.0.ring().first();
     assert_eq!((first, feed.0.ring().next()), (5, 8), "one, six, and that the state is new");
     assert!(matches!(feed.subscribe(all(), since("7.1@11")), Err(Refused::Compacted { .. })));
@@ -330,7 +363,7 @@ async fn resuming_under_load_is_exact() {
 
 #[test]
 fn an_event_as_text() {
-    let id = Id { at: at(12), n: 0, sides: false };
+    let id = Id { at: at(12), n: 0, sides: false, history: History::FIRST };
     let event = |draft| Event::new(Mark { index: 12, n: 1 }, Some(id), id, draft);
     let text = |event: &Event| String::from_utf8(event.frame().to_vec()).expect("text");
     let put = event(Draft::change(Key::Doc("a\"b".into()), Some("{\"x\":1}".into()), None));

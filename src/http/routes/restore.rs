@@ -12,9 +12,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::driver::api::Written;
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{
-    Context, IDEMPOTENCY_KEY, Place, Principal, check_media_type, principal, read_body, sharers,
-};
+use crate::http::request::{Context, Place, Principal, check_media_type, principal, read_body, sharers};
 use crate::store::{BadDocument, Steps, merge_steps, restore_steps};
 
 /// The largest document: it is held in memory while it is cut into steps.
@@ -49,20 +47,8 @@ pub async fn merge_conflict(State(context): State<Arc<Context>>, request: Reques
     Ok(answer::json(StatusCode::OK, body))
 }
 
-/// The records of a document say of no call that it was carried out: a retry would be carried out again, over what was written meanwhile.
-pub fn takes_no_key(parts: &Parts) -> Result<(), Problem> {
-    match parts.headers.contains_key(IDEMPOTENCY_KEY) {
-        false => Ok(()),
-        true => {
-            let detail = "a document that is taken in has no key: if the outcome is unknown, read what is there before it is sent again";
-            Err(Problem::field("Idempotency-Key", detail))
-        }
-    }
-}
-
 async fn restore(context: Arc<Context>, parts: &Parts, body: Body, cut: Cut) -> Result<Written, Problem> {
     check_media_type(&parts.headers)?;
-    takes_no_key(parts)?;
     if let Some(leader) = context.other_leader() {
         // Not passed on: it is large, and who changes everything says on which node.
         let detail = format!("node {} leads; send the document there", leader.0);

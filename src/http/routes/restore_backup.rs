@@ -14,10 +14,9 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 
-use super::restore::takes_no_key;
 use crate::driver::api::{Level, Written};
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{Context, LongBody, Place, Principal, Query, principal, sharers};
+use crate::http::request::{Context, IDEMPOTENCY_KEY, LongBody, Place, Principal, Query, principal, sharers};
 use crate::storage::node::backup::{BackupHead, BackupReader, BadBackup};
 use crate::store::{RowSteps, Steps, TOKEN_FLOOR_MOST};
 
@@ -74,6 +73,17 @@ fn check_kind(parts: &Parts) -> Result<(), Problem> {
             Err(Problem::new(Code::UnsupportedMediaType, detail))
         }
         _ => Ok(()),
+    }
+}
+
+/// The records of a restore say of no call that it was carried out: a retry would be carried out again, over what was written meanwhile.
+fn takes_no_key(parts: &Parts) -> Result<(), Problem> {
+    match parts.headers.contains_key(IDEMPOTENCY_KEY) {
+        false => Ok(()),
+        true => {
+            let detail = "a backup that is taken in has no key: if the outcome is unknown, read what is there before it is sent again";
+            Err(Problem::field("Idempotency-Key", detail))
+        }
     }
 }
 

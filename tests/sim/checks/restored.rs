@@ -32,7 +32,8 @@ pub struct Restored {
 
 /// What the last step of a restore says of tokens.
 fn token_of(step: &str) -> Option<u64> {
-    step.split_once("\"token\":")?.1.strip_suffix('}')?.parse().ok()
+    let number = step.split_once("\"token\":")?.1;
+    number[..number.find([',', '}'])?].parse().ok()
 }
 
 pub fn content(store: &Store) -> Content {
@@ -98,6 +99,10 @@ impl Restored {
         let raised = before.last_token().max(token_of(&payload.text).unwrap_or_default());
         ensure(after.last_token() == raised, TOKENS, || {
             format!("{node}: {record} leaves {} of {}", after.last_token(), before.last_token())
+        })?;
+        let begins = payload.text.contains("\"history\":");
+        ensure((before.history() != after.history()) == begins, "P60 a history begins", || {
+            format!("{node}: {record} goes on with {} after {}", after.history(), before.history())
         })?;
         // No stamp goes back, and no token is less than the stamp of its record (P30).
         let least = after.last_token().max(record.stamp.wall.0);

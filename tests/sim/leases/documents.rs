@@ -208,7 +208,8 @@ impl World {
                 self.checks.early.promised(token, sent, sent + certain(*ttl).0)
             }
             (Ok(Answer::Doc(granted)), Wish::Renew { number }) => {
-                let index = granted.what.rev().parse().expect("in safe mode a revision is an index");
+                let index = granted.what.rev().split('-').next().and_then(|index| index.parse().ok());
+                let index = index.expect("in safe mode a revision begins with an index");
                 let token = token(*number, index);
                 self.checks.late.renewed(token);
                 self.checks.early.promised(token, sent, sent + certain(granted.expires_in).0)

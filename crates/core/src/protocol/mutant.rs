@@ -282,6 +282,8 @@ pub enum Mutant {
     RestoreTurnsTokensBack,
     /// P57, I6: a restore leaves the last token as it is, whatever it says of tokens.
     RestoreForgetsFloor,
+    /// P60: a restore of another cluster's data goes on with the history that was there.
+    HistoryGoesOn,
     /// P47: a blank reader is given the lines after an override, and not what it left.
     BlankReaderGetsLines,
     /// P15: a call whose earlier attempt may yet be applied is refused like any other.

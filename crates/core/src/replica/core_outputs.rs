@@ -23,7 +23,10 @@ impl Replica {
             Output::Override(meta) => self.be_overridden(meta),
             Output::Apply(records) => self.apply(&records),
             // The state has been replaced when the disk was told to install it.
-            Output::Restore(meta) => self.out.push(Out::Feed(feed::of_snapshot(meta.at))),
+            Output::Restore(meta) => {
+                let history = self.committed().history();
+                self.out.push(Out::Feed(feed::of_snapshot(meta.at, history)));
+            }
             Output::Verdict { request, verdict } => self.verdict(request, verdict),
             Output::Members { cluster, members } => self.out.push(Out::Members { cluster, members }),
             Output::Probe(peer) => self.out.push(Out::Probe(peer)),
@@ -59,8 +62,9 @@ impl Replica {
                 Err(error) => return self.end(End::Unreadable { index: record.index(), error }),
             };
             let effect = committed.effect;
-            let (at, stamp, drafts) = (record.position, record.stamp, effect.drafts);
-            self.out.push(Out::Feed(feed::FeedEvent::Record { at, stamp, drafts }));
+            let (at, stamp) = (record.position, record.stamp);
+            let (history, drafts) = (effect.history, effect.drafts);
+            self.out.push(Out::Feed(feed::FeedEvent::Record { at, history, stamp, drafts }));
             if effect.applied.restored {
                 self.roles.start_over();
                 self.snapshots.start_over();

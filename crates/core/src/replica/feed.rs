@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Event, Impasse};
 use crate::store::{Applied, DocEnded, Key, LeaseEvent, Store, TokenEvent};
-use crate::types::{Entry, Epoch, Member, NodeId, Owner, Position, Record, Stamp, Text};
+use crate::types::{Entry, Epoch, History, Member, NodeId, Owner, Position, Record, Stamp, Text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -63,9 +63,9 @@ pub enum Fact {
 #[derive(Clone, Debug)]
 pub enum FeedEvent {
     /// The next record that is applied, and what it brought about.
-    Record { at: Position, stamp: Stamp, drafts: Vec<Draft> },
+    Record { at: Position, history: History, stamp: Stamp, drafts: Vec<Draft> },
     /// The state has become another one.
-    Replaced { at: Position, changes: Vec<Draft>, last: Draft },
+    Replaced { at: Position, history: History, changes: Vec<Draft>, last: Draft },
     /// What is in no record, for those who read along now.
     Passing(Draft),
 }
@@ -94,13 +94,13 @@ pub(super) fn of_merge(store: &Store, before: &Store, changed: &[Key], ended: &[
 }
 
 /// The state has become what it is by a merge: what that changed is known.
-pub(super) fn of_merged(how: &str, at: Position, changes: Vec<Draft>) -> FeedEvent {
-    FeedEvent::Replaced { at, changes, last: new_state(how, true) }
+pub(super) fn of_merged(how: &str, at: Position, history: History, changes: Vec<Draft>) -> FeedEvent {
+    FeedEvent::Replaced { at, history, changes, last: new_state(how, true) }
 }
 
 /// The state came as a whole.
-pub(super) fn of_snapshot(at: Position) -> FeedEvent {
-    FeedEvent::Replaced { at, changes: Vec::new(), last: new_state("snapshot", false) }
+pub(super) fn of_snapshot(at: Position, history: History) -> FeedEvent {
+    FeedEvent::Replaced { at, history, changes: Vec::new(), last: new_state("snapshot", false) }
 }
 
 /// What this node sees of elections is in no record. `electing`: whether one that was told of is still under way.

@@ -16,7 +16,7 @@ use super::io::CallId;
 use super::state::{Outcome, Replica, Restoring, Waiting};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Refusal, Verdict};
-use crate::store::{Guard, Reason, Reply, Rule, Steps, give_up_restore, raising};
+use crate::store::{Guard, Reason, Reply, Rule, Steps, ending, give_up_restore};
 use crate::types::{Entry, Epoch, Payload, Span, Time, WallTime};
 
 /// While it goes on no snapshot is taken, and what it stages is held in memory. The largest document has a thousand steps, and
@@ -80,15 +80,15 @@ impl Replica {
         self.core.stamp(self.now).unwrap_or_default().wall
     }
 
-    /// The last step raises the last token where it has to (P57). If some node may not read that yet (P23) and the clock is past
-    /// the token, the plain one does: stamps never go back, so the next token is greater anyway.
+    /// The last step raises the last token where it has to (P57), and begins a history where another cluster's ends (P60). If some
+    /// node may not read that yet (P23), all that it would say is the token, and the clock is past that, the plain one does: stamps
+    /// never go back, so the next token is greater anyway.
     fn last_step(&self, step: &Payload, guard: Guard) -> Payload {
-        let token = guard.last_token();
-        if token <= self.versions.newest().last_token() {
-            return step.clone();
-        }
-        let raising = raising(step, token);
-        if self.wall().0 > token && self.is_unread(&raising) { step.clone() } else { raising }
+        let token = Some(guard.last_token()).filter(|token| *token > self.versions.newest().last_token());
+        let begins = guard.is_foreign && !self.core.settings().is_available();
+        let full = ending(step, token, begins);
+        let past = token.is_none_or(|token| self.wall().0 > token);
+        if !begins && past && self.is_unread(&full) { step.clone() } else { full }
     }
 
     /// Whether some node may not read this step (P23).

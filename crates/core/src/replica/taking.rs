@@ -160,7 +160,7 @@ impl Replica {
 
     fn become_merged(&mut self, how: &str, outcome: Outcome, meta: SnapshotMeta, origin: Index, chain: u32) {
         let Outcome { store, changes, told, .. } = outcome;
-        self.out.push(Out::Feed(feed::of_merged(how, meta.at, told)));
+        self.out.push(Out::Feed(feed::of_merged(how, meta.at, store.history(), told)));
         let before = self.versions.replace(store.standing_at(meta.at, meta.stamp), meta.clone(), origin);
         self.out.push(Out::Discard(Discarded::Store(before.into())));
         self.roles.start_over();

@@ -45,7 +45,7 @@ pub use command::{
 };
 pub use data::{DocItem, DocView, ElectionView, Gone, TokenEvent, TokenView, UserView};
 pub use documents::{
-    BadDocument, BadRow, Guard, RowSteps, Steps, give_up_restore, merge_steps, raising, restore_steps,
+    BadDocument, BadRow, Guard, RowSteps, Steps, ending, give_up_restore, merge_steps, restore_steps,
 };
 pub use encoding::date::{micros as date_micros, text as date_text};
 pub use encoding::{

@@ -4,6 +4,7 @@
 
 mod digest;
 mod epoch;
+mod history;
 mod ids;
 mod lease;
 mod member;
@@ -16,6 +17,7 @@ mod vector;
 
 pub use digest::{DIGESTS, Digest};
 pub use epoch::{Epoch, Misspelt};
+pub use history::History;
 pub use ids::{Boot, ClaimId, Incarnation, NodeId, RequestId};
 pub use lease::{LEASES_MOST, Lease, LeaseName, WAITERS_MOST, WAITERS_PER_ROLE_MOST};
 pub use member::{ClusterId, Member, Members};

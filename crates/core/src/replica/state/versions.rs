@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use crate::protocol::{Log, SnapshotMeta};
 use crate::replica::feed::{self, Draft};
 use crate::store::{Applied, Command, Key, Store, Unreadable};
-use crate::types::{Index, Lease, LeaseName, Position, Record};
+use crate::types::{History, Index, Lease, LeaseName, Position, Record};
 
 #[derive(Clone, Debug)]
 pub struct Versions {
@@ -44,8 +44,9 @@ pub struct Effect {
     pub applied: Applied,
     /// Each lease that it touched, as it left it.
     pub leases: Vec<(LeaseName, Option<Lease>)>,
-    /// What readers of the feed are told of it.
+    /// What readers of the feed are told of it, and of which history it is.
     pub drafts: Vec<Draft>,
+    pub history: History,
 }
 
 /// A record has been committed.
@@ -235,5 +236,5 @@ fn apply(store: &mut Store, record: &Record, command: Option<&Command>) -> Resul
     let names = applied.changes.iter().filter_map(Key::counted);
     let leases = names.map(|name| (name.clone(), store.lease(&name))).collect();
     let drafts = feed::of_record(store, record, &applied);
-    Ok(Effect { at: record.position, applied, leases, drafts })
+    Ok(Effect { at: record.position, applied, leases, drafts, history: store.history() })
 }

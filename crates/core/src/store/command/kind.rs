@@ -11,8 +11,8 @@ pub const ENDINGS: Format = Format(2);
 /// Of writes in the name of a role.
 pub const HOLDINGS: Format = Format(3);
 
-/// Of the end of a restore that raises the last token.
-pub const RAISED_TOKENS: Format = Format(4);
+/// Of the end of a restore of what another cluster, or an earlier time, knew: it raises the last token, or begins a history.
+pub const FOREIGN: Format = Format(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {

@@ -21,7 +21,7 @@ mod tokens;
 
 pub use blank::is_blank;
 pub use holding::Holding;
-pub use kind::{COMMANDS, ENDINGS, Kind, RAISED_TOKENS};
+pub use kind::{COMMANDS, ENDINGS, FOREIGN, Kind};
 pub use lease_body::{Acquisition, Tenure, lease_name};
 pub use leases::{Claim, LeaseOperation, Leases, NewProcess};
 pub use lifetime::{Ending, Tether, lease_path};

@@ -6,5 +6,5 @@ mod restore;
 mod rows;
 
 pub use document::BadDocument;
-pub use restore::{Guard, Restored, Steps, give_up_restore, is_step, merge_steps, raising, restore_steps};
+pub use restore::{Guard, Restored, Steps, ending, give_up_restore, is_step, merge_steps, restore_steps};
 pub use rows::{BadRow, RowSteps};

@@ -5,7 +5,8 @@
 //! 113|{"restore":7,"part":0,"data":{"users":[…]}}    113|{"restore":7,"part":1,"data":{"docs":[…]}}    114|{"restore":7,"parts":2}
 //! ```
 //!
-//! The last step of a backup from elsewhere also says `"token":N`: no token up to N is given any more (P57).
+//! The last step of a backup from elsewhere also says `"token":N`, no token up to N is given any more (P57), and
+//! `"history":"5f3a9c01"`, which history begins with it (P60).
 //!
 //! In available mode a document can also be added to what is there (`union`): the last step is `109|{"merge":7,"parts":2}` then.
 //!
@@ -20,11 +21,11 @@ use serde_json::value::RawValue;
 
 use super::document::BadDocument;
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::command::{ENDINGS, Ending, RAISED_TOKENS, Reason, Rejection, Reply, Unreadable};
+use crate::store::command::{ENDINGS, Ending, FOREIGN, Reason, Rejection, Reply, Unreadable};
 use crate::store::encoding::{Fields, Problem, TOKEN_FLOOR_MOST, compact, fields};
 use crate::store::state::{Loader, Staged, Store};
 use crate::store::tables::Key;
-use crate::types::{Format, Payload, Position, Record, Stamp, WallTime};
+use crate::types::{Format, History, Payload, Position, Record, Stamp, WallTime};
 
 const PART: u16 = 113;
 const END: u16 = 114;
@@ -47,11 +48,13 @@ struct Part<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct End {
+struct End<'a> {
     restore: u64,
     parts: u32,
     /// The last token becomes this one, unless it is greater already.
     token: Option<u64>,
+    #[serde(borrow)]
+    history: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +84,8 @@ pub struct Guard {
     pub floor: Option<u64>,
     /// The backup is of this very cluster: the log here has its grants, with those that came later.
     pub is_own: bool,
+    /// The backup is of another cluster: a history begins with it (P60).
+    pub is_foreign: bool,
     /// It comes from another cluster, and may replace nothing.
     pub only_if_empty: bool,
 }
@@ -145,15 +150,19 @@ fn end(restore: u64, parts: usize) -> Payload {
     payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}"))
 }
 
-/// The last step of a restore, saying also that no token up to this one is given any more.
-pub fn raising(last: &Payload, token: u64) -> Payload {
-    match serde_json::from_str(&last.text) {
-        Ok(End { restore, parts, .. }) if last.kind == END => {
-            let text = format!("{{\"restore\":{restore},\"parts\":{parts},\"token\":{token}}}");
-            Payload { format: RAISED_TOKENS, text: text.into(), ..last.clone() }
-        }
-        _ => last.clone(),
+/// The last step of a restore, saying also that no token up to this one is given any more, or that a history begins.
+pub fn ending(last: &Payload, token: Option<u64>, begins: bool) -> Payload {
+    let Ok(End { restore, parts, .. }) = serde_json::from_str(&last.text) else {
+        return last.clone();
+    };
+    if last.kind != END || (token.is_none() && !begins) {
+        return last.clone();
     }
+    let token = token.map(|token| format!(",\"token\":{token}")).unwrap_or_default();
+    let history = begins.then(|| format!(",\"history\":\"{}\"", History::begun_by(restore)));
+    let history = history.unwrap_or_default();
+    let text = format!("{{\"restore\":{restore},\"parts\":{parts}{token}{history}}}");
+    Payload { format: FOREIGN, text: text.into(), ..last.clone() }
 }
 
 /// Items on their way to parts.
@@ -292,11 +301,12 @@ impl Store {
                 false
             }
             _ => {
-                let end: End = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(END))?;
+                let end: End<'_> = serde_json::from_str(&step.text).map_err(|_| Unreadable::Kind(END))?;
+                let history = end.history.map(str::parse).transpose().map_err(|()| Unreadable::Kind(END))?;
                 if end.token.is_some_and(|token| !(1..=TOKEN_FLOOR_MOST).contains(&token)) {
                     return Err(Unreadable::Kind(END));
                 }
-                let restored = self.end_restore(&end, record.position);
+                let restored = self.end_restore(&end, history, record.position);
                 if !restored && end.parts > 0 {
                     outcome = Err(Reason::NotStaged.into());
                 }
@@ -323,7 +333,7 @@ impl Store {
     }
 
     /// Puts what is staged in place, if all of it is there.
-    fn end_restore(&mut self, end: &End, at: Position) -> bool {
+    fn end_restore(&mut self, end: &End<'_>, begun: Option<History>, at: Position) -> bool {
         let Some(staged) = self.take_staged(end.restore, end.parts) else {
             return false;
         };
@@ -341,11 +351,13 @@ impl Store {
             true => now.access.clone(),
             false => before.access,
         };
-        let Store { roles, processes, mut last_token, .. } = before;
+        let Store { roles, processes, mut last_token, history, .. } = before;
         if !mutant::is_on(Mutant::RestoreForgetsFloor) {
             last_token = last_token.max(end.token.unwrap_or_default());
         }
-        *self = Store { roles, processes, access, idempotency_keys, last_token, ..now };
+        let begun = begun.filter(|_| !mutant::is_on(Mutant::HistoryGoesOn));
+        let history = begun.unwrap_or(history);
+        *self = Store { roles, processes, access, idempotency_keys, last_token, history, ..now };
         // All is written anew, and nothing is told of what went.
         for key in self.loose_docs() {
             self.docs.remove(&key);

@@ -51,6 +51,10 @@ impl Store {
             store.last_token = by.last_token;
             changes.push(Key::Token);
         }
+        if store.history != by.history {
+            store.history = by.history;
+            changes.push(Key::History);
+        }
         store.take_bounds(by, &mut changes);
         (store, changes)
     }

@@ -79,6 +79,7 @@ impl Store {
         let mut part = Store::mergeable();
         part.merging = Some(merging.for_difference().into());
         part.last_token = self.last_token;
+        part.history = self.history;
         for key in merging.beyond(base).into_iter().chain(merging.contested()) {
             self.copy_row(&key, &mut part);
         }

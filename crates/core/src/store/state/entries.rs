@@ -17,6 +17,7 @@ impl Store {
             Key::Conflict(id) => merging()?.conflicts.get(id).map(|conflict| conflict.entry()),
             Key::Doc(name) => self.docs.get(name).map(Doc::entry),
             Key::Election(name) => self.elections.get(name).map(Election::entry),
+            Key::History => (!self.history.is_first()).then(|| format!("\"{}\"", self.history)),
             Key::Process(id) => self.processes.get(id).map(Process::entry),
             Key::Rival(id) => merging()?.rivals.get(id).map(|rival| rival.entry()),
             Key::Role(name) => self.roles.get(name).map(Role::entry),
@@ -53,8 +54,9 @@ impl Store {
             leased.chain(self.roles.iter().map(|(name, row)| (Key::Role(name.clone()), row.entry())));
         let token = self.entry(&Key::Token).map(|token| (Key::Token, token));
         let rest = leased.chain(bounds).chain(token).chain(tombstones);
+        let history = self.entry(&Key::History).map(|history| (Key::History, history));
         let first = access.chain(calls).chain(conflicts);
-        first.chain(docs).chain(elections).chain(rest).chain(users).chain(votes)
+        first.chain(docs).chain(elections).chain(history).chain(rest).chain(users).chain(votes)
     }
 
     /// All keys that have something said about them but calls.
@@ -95,7 +97,7 @@ impl Store {
             Key::Vote(name) => {
                 self.votes.table().get(name).map(|vote| Version::row(vote.at, vote.value().into()))
             }
-            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Token | Key::Tombstone(_) => None,
+            Key::Call(_) | Key::History | Key::Rival(_) | Key::Side | Key::Token | Key::Tombstone(_) => None,
         }
     }
 
@@ -162,7 +164,9 @@ impl Store {
                 let (election, _) = ballot_parts(name)?;
                 self.votes.put(&election, name.clone(), Vote::read(at, raw()?)?);
             }
-            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Token | Key::Tombstone(_) => return None,
+            Key::Call(_) | Key::History | Key::Rival(_) | Key::Side | Key::Token | Key::Tombstone(_) => {
+                return None;
+            }
         }
         Some(())
     }
@@ -195,7 +199,7 @@ impl Store {
                 let (election, _) = ballot_parts(name).unwrap_or_default();
                 self.votes.remove(&election, name);
             }
-            Key::Call(_) | Key::Rival(_) | Key::Side | Key::Token | Key::Tombstone(_) => {}
+            Key::Call(_) | Key::History | Key::Rival(_) | Key::Side | Key::Token | Key::Tombstone(_) => {}
         }
     }
 

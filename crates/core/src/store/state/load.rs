@@ -5,7 +5,7 @@ use super::store::Store;
 use crate::store::command::{Unreadable, check_key};
 use crate::store::encoding::{CONFLICT_ID_MOST, NAME_MOST, TOKENS_END, check_text};
 use crate::store::tables::{
-    Bounds, Conflict, Doc, Election, Key, LAST, MergeMetadata, Process, Remembered, Role, SIDE, TABLES,
+    Bounds, Conflict, Doc, Election, Key, LAST, MARK, MergeMetadata, Process, Remembered, Role, SIDE, TABLES,
     Token, Tombstone, User, Version, Vote, ballot_parts, call_named, lost_parts, parts,
 };
 use crate::types::{Position, Stamp, Vector};
@@ -48,6 +48,7 @@ impl Loader {
             "conflict" => self.conflict(key, value),
             "doc" => self.doc(key, value),
             "election" => self.election(key, value),
+            "history" => self.history(key, value),
             "process" => self.process(key, value),
             "rival" => self.rival(key, value),
             "role" => self.role(key, value),
@@ -106,6 +107,11 @@ impl Loader {
         self.store.votes.open(&election.new);
         let before = self.store.elections.insert(key.into(), election);
         before.is_none().then_some(())
+    }
+
+    fn history(&mut self, name: &str, value: &str) -> Option<()> {
+        let history = serde_json::from_str::<&str>(value).ok()?.parse().ok()?;
+        (name == MARK && std::mem::replace(&mut self.store.history, history).is_first()).then_some(())
     }
 
     fn process(&mut self, id: &str, value: &str) -> Option<()> {

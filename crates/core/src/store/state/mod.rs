@@ -6,6 +6,6 @@ mod load;
 mod store;
 
 pub use load::Loader;
-#[cfg(test)]
-pub use store::token_digest;
 pub use store::{Staged, Store};
+#[cfg(test)]
+pub use store::{history_digest, token_digest};

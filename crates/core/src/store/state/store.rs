@@ -7,7 +7,7 @@ use crate::store::encoding::{Hash, Mix};
 use crate::store::tables::{
     Docs, Election, IdempotencyKeys, MergeMetadata, Process, Role, Row, Table, Token, User, Votes, Weight,
 };
-use crate::types::{Position, Stamp, Text};
+use crate::types::{History, Position, Stamp, Text};
 
 /// The replicated state. A clone costs a few pointers and never changes: a view to read from, a snapshot under way, a
 /// version that may yet be given up.
@@ -24,6 +24,7 @@ pub struct Store {
     pub(in crate::store) access: Table<TokenId, Token>,
     /// Of leases. Zero before the first one.
     pub(in crate::store) last_token: u64,
+    pub(in crate::store) history: History,
     pub(in crate::store) idempotency_keys: IdempotencyKeys,
     /// Only in available mode.
     pub(in crate::store) merging: Option<Arc<MergeMetadata>>,
@@ -73,12 +74,19 @@ impl Store {
         self.merging.as_mut().map(Arc::make_mut)
     }
 
-    /// The revision of what was written at a position: two sides may have written at the same index.
+    /// The revision of what was written at a position: two sides, or another cluster whose data this was, may have written at the same
+    /// index.
     pub(in crate::store) fn rev(&self, at: Position) -> String {
         match &self.merging {
-            None => at.index.to_string(),
+            None if self.history.is_first() => at.index.to_string(),
+            None => format!("{}-{}", at.index, self.history),
             Some(_) => at.to_string(),
         }
+    }
+
+    /// Which history its indexes are of.
+    pub fn history(&self) -> History {
+        self.history
     }
 
     /// The last record that is in here.
@@ -103,6 +111,7 @@ impl Store {
             self.processes.digest(),
             self.access.digest(),
             token_digest(self.last_token),
+            history_digest(self.history),
             self.idempotency_keys.table().digest(),
             self.merging.as_ref().map_or(0, |merging| merging.digest()),
         ];
@@ -172,5 +181,16 @@ pub fn token_digest(last: u64) -> u64 {
     let mut hash = Hash::new();
     "token".mix(&mut hash);
     hash.word(last);
+    hash.finish()
+}
+
+/// The same.
+pub fn history_digest(history: History) -> u64 {
+    if history.is_first() {
+        return 0;
+    }
+    let mut hash = Hash::new();
+    "history".mix(&mut hash);
+    history.to_string().mix(&mut hash);
     hash.finish()
 }

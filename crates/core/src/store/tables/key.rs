@@ -8,13 +8,16 @@ use crate::store::encoding::{CONFLICT_ID_MOST, Hash, KEY_MOST, Mix, NAME_MOST, c
 use crate::types::{LeaseName, Position, Text};
 
 /// The tables, in the order of their names. Four of them are there only in a mergeable state.
-pub const TABLES: [&str; 13] = [
-    "access", "call", "conflict", "doc", "election", "process", "rival", "role", "side", "token", "tomb",
-    "user", "vote",
+pub const TABLES: [&str; 14] = [
+    "access", "call", "conflict", "doc", "election", "history", "process", "rival", "role", "side", "token",
+    "tomb", "user", "vote",
 ];
 
 /// The name of the one entry of the table `token`: the last fencing token, no client's.
 pub const LAST: &str = "last";
+
+/// The name of the one entry of the table `history`.
+pub const MARK: &str = "mark";
 
 /// The name of the one entry of the table `side`.
 pub const SIDE: &str = "bounds";
@@ -30,6 +33,8 @@ pub enum Key {
     Conflict(Text),
     Doc(Text),
     Election(Text),
+    /// Which history this is (P60).
+    History,
     Process(Text),
     /// What lost to the current value of a key: see `lost_id`.
     Rival(Text),
@@ -53,6 +58,7 @@ impl Key {
             Key::Conflict(_) => "conflict",
             Key::Doc(_) => "doc",
             Key::Election(_) => "election",
+            Key::History => "history",
             Key::Process(_) => "process",
             Key::Rival(_) => "rival",
             Key::Role(_) => "role",
@@ -68,6 +74,7 @@ impl Key {
         match self {
             Key::Access(id) => id.to_string(),
             Key::Call(key) => format!("{key:032x}"),
+            Key::History => MARK.to_string(),
             Key::Side => SIDE.to_string(),
             Key::Token => LAST.to_string(),
             Key::Tombstone(key) => key.full_name(),
@@ -168,7 +175,7 @@ impl Mix for Key {
         match self {
             Key::Access(id) => id.mix(hash),
             Key::Call(key) => key.mix(hash),
-            Key::Side | Key::Token => {}
+            Key::History | Key::Side | Key::Token => {}
             Key::Tombstone(key) => key.mix(hash),
             Key::Conflict(name) | Key::Rival(name) | Key::Vote(name) => name.mix(hash),
             Key::Doc(name) | Key::Election(name) | Key::User(name) => name.mix(hash),
@@ -255,6 +262,7 @@ mod tests {
             Key::User(text("a")),
             Key::Doc(text("é")),
             Key::Doc(text("z/1")),
+            Key::History,
             Key::Side,
             Key::Token,
             Key::Role(text("r")),

@@ -24,7 +24,9 @@ pub use access::Token;
 pub use data::{Doc, Election, User, Vote, parts};
 pub use docs::{Docs, area};
 pub use idempotency::{Age, IdempotencyKeys, Remembered};
-pub use key::{Key, LAST, SIDE, TABLES, ballot, ballot_parts, call_named, lost_id, lost_ids_of, lost_parts};
+pub use key::{
+    Key, LAST, MARK, SIDE, TABLES, ballot, ballot_parts, call_named, lost_id, lost_ids_of, lost_parts,
+};
 pub use leases::{Process, Role};
 pub use lifetime::{Bond, Lifetime};
 pub use merge_metadata::{Bounds, MergeMetadata, Written};

@@ -131,6 +131,7 @@ impl Store {
             self.processes.digest_anew(),
             self.access.digest_anew(),
             super::state::token_digest(self.last_token),
+            super::state::history_digest(self.history),
             self.idempotency_keys.table().digest_anew(),
             self.merging.as_ref().map_or(0, |sides| {
                 let tables = [

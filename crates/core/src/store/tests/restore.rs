@@ -1,7 +1,7 @@
 //! A restore in steps.
 
 use super::*;
-use crate::store::{TOKEN_FLOOR_MOST, Unreadable, give_up_restore, raising, restore_steps};
+use crate::store::{TOKEN_FLOOR_MOST, Unreadable, ending, give_up_restore, restore_steps};
 use crate::types::{Entry, Format, Payload, Position, Record, Stamp};
 
 fn document(docs: usize) -> String {
@@ -102,7 +102,7 @@ fn the_end_of_a_restore_raises_the_last_token() {
         let steps = steps(1);
         let (last, parts) = steps.split_last().expect("steps");
         parts.iter().for_each(|part| drop(bench.apply_entry(Entry::Client(part.clone()))));
-        let end = raising(last, token);
+        let end = ending(last, Some(token), false);
         assert_eq!(&*end.text, format!("{{\"restore\":7,\"parts\":{},\"token\":{token}}}", parts.len()));
         assert_eq!(end.format, Format(4), "P23");
         assert!(bench.apply_entry(Entry::Client(end)).restored);

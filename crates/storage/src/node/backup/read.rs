@@ -119,10 +119,12 @@ impl BackupReader {
         let elsewhere = self.is_elsewhere();
         let head = self.head.filter(|_| self.ended && self.pending.is_empty());
         let head = head.ok_or(BadBackup::Unfinished)?;
+        // Without a number of its own a cluster that begins anew under the same name looks the same.
+        let is_own = !elsewhere && head.cluster_id.is_some();
         let guard = Guard {
             time: head.wall(),
-            // Without a number of its own a cluster that begins anew under the same name looks the same.
-            is_own: !elsewhere && head.cluster_id.is_some(),
+            is_own,
+            is_foreign: !is_own,
             only_if_empty: elsewhere && !replaces_other,
             ..Guard::default()
         };
