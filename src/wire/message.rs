@@ -286,7 +286,7 @@ fn decode_electing(fields: &Fields<'_>) -> Result<Message, WireError> {
         "odd" => Message::Odd {
             epoch: fields.epoch("epoch")?,
             incarnation: Incarnation(fields.hex("incarnation")?),
-            forgot: fields.find("forgot").is_some(),
+            forgot: fields.find("forgot").map(|_| fields.flag("forgot")).transpose()?.unwrap_or_default(),
             ask: fields.find("ask").map(|_| fields.number("ask")).transpose()?,
         },
         other => return Err(WireError::UnknownMessage(other.chars().take(32).collect())),

@@ -50,6 +50,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::GrantsByConfiguration, In(timings::others_are_configured_to_shorter_leases), &["I4"]),
     (Mutant::LeaseByConfiguration, In(timings::timings_change_node_by_node), &["I4"]),
     (Mutant::LeaseFallsAtOnce, In(timings::a_short_lease_follows_a_long_one), &["I4"]),
+    (Mutant::LeaseUntold, In(timings::a_disk_of_an_earlier_version), &["I4"]),
     (Mutant::LeaseLeftCutShort, In(timings::others_are_configured_to_shorter_leases), &["I4"]),
     (Mutant::GrantsEndWithNewDisk, In(crate::disks::old_leader_lives_on), &["I4"]),
     (Mutant::ServeAfterHandOver, In(stage::hand_over_with_late_news), &["I4"]),

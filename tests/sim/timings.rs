@@ -51,6 +51,21 @@ pub fn timings_change_node_by_node() -> Check {
     leads_beside_n1(&mut world, 2)
 }
 
+/// P11: n1 relies on n3 alone, whose disk was written by an earlier version, which says nothing of leases. It is back twice: first
+/// with the leases of before, under n1, then with those of 300 ms.
+pub fn a_disk_of_an_earlier_version() -> Check {
+    let mut world = long(3, 77, &[3], patient().lease)?;
+    world.crash(2, false);
+    world.hosts[2].disk.says_nothing_of_leases();
+    world.start(2)?;
+    run(&mut world, 8_000)?;
+    world.reject(0);
+    restart(&mut world, 3)?;
+    let led = world.run_until_true(world.now + 1_500 * MS, |world| leads(world, 2) || leads(world, 3))?;
+    ensure(led, "stage", || "nobody takes over".into())?;
+    run(&mut world, 6_000)
+}
+
 /// P11: n1 relies on n2 and n3, and is cut off. n2 leads, and hands over to n4, which n3 and n5 elect. Of those n3 alone has granted
 /// n1 anything, and it is configured to 300 ms, as n4 is that it tells of it.
 pub fn others_are_configured_to_shorter_leases() -> Check {
@@ -85,6 +100,7 @@ fn hands_over_to_n4(world: &mut World) -> Check {
 
 const ALL: &[(&str, Scenario)] = &[
     ("timings_change_node_by_node", timings_change_node_by_node),
+    ("a_disk_of_an_earlier_version", a_disk_of_an_earlier_version),
     ("others_are_configured_to_shorter_leases", others_are_configured_to_shorter_leases),
     ("a_short_lease_follows_a_long_one", a_short_lease_follows_a_long_one),
 ];

@@ -19,7 +19,7 @@ use super::segment::{self, LOG_DIR, SEGMENT_BYTES};
 use super::snapshot::{Opening, Snapshots};
 use super::vote::{Found, Lost, Stored, VOTE_FILE, VoteFile};
 use super::writer::Writer;
-use crate::protocol::{Mode, Recovered, SnapshotMeta, Term, Vote};
+use crate::protocol::{LEASE_MOST, Mode, Recovered, SnapshotMeta, Term, Vote};
 use crate::types::{Boot, ClaimId, Epoch, Incarnation, NodeId, Record, Vector};
 
 type Result<T> = std::result::Result<T, StorageError>;
@@ -311,7 +311,10 @@ fn settle_vote(
     // The log tells the least that the promise must have been.
     let proven = Term { epoch: survey.end().meta.at.epoch, claim: ClaimId::default() };
     let promise = if vote.promise.epoch < proven.epoch { proven } else { vote.promise };
-    let vote = Vote { promise, formed, admitted: survey.trusted.is_some(), ..vote };
+    // Whoever is trusted without its promise file answers for the longest lease there is.
+    let unknown = survey.trusted.is_some() && survey.promise.is_err();
+    let lease = if unknown { LEASE_MOST } else { vote.lease };
+    let vote = Vote { promise, formed, admitted: survey.trusted.is_some(), lease };
     let file = VoteFile::create(files, dir, Stored { vote, incarnation })?;
     Ok((incarnation, vote, file))
 }

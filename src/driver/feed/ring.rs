@@ -81,7 +81,11 @@ impl Ring {
 
     /// The next record and what it brought about. From here on places are of this history.
     pub fn record(&mut self, at: Position, history: History, drafts: Vec<Draft>) {
-        (self.head, self.history) = (at, history);
+        if self.history != history {
+            self.history = history;
+            self.begin_at(Position::new(at.epoch, at.index.saturating_sub(1)));
+        }
+        self.head = at;
         if self.epochs.back().is_none_or(|(_, epoch)| *epoch != at.epoch) {
             self.epochs.push_back((at.index, at.epoch));
         }
@@ -172,7 +176,13 @@ impl Ring {
     /// The number of the first event behind a place.
     pub fn find(&self, since: &Since) -> Result<u64, Refused> {
         if since.history != self.history {
-            return Err(Refused::Compacted { oldest: self.oldest() });
+            let oldest = self.oldest();
+            let before = since.history.is_first();
+            return Err(if before {
+                Refused::Compacted { oldest }
+            } else {
+                Refused::OtherHistory { oldest }
+            });
         }
         let place = Position::new(since.epoch.unwrap_or(self.head.epoch), since.mark.index);
         if place.index > self.head.index && place.epoch >= self.head.epoch {

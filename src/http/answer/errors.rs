@@ -77,7 +77,7 @@ impl From<Denied> for Problem {
             }
             Denied::FormatNotShared => Problem::new(
                 Code::CatchingUp,
-                "a node of the cluster has not shown yet that it can read records of this type",
+                "a member has not shown yet that it can read records of this type: start those that are down, or remove them",
             ),
             Denied::NotAnHeir => Problem::new(
                 Code::RuleViolated,

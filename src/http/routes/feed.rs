@@ -86,7 +86,8 @@ async fn subscribe(
             Ok(subscription) => return Ok(subscription),
             Err(refused) => refused,
         };
-        if refused != Refused::Ahead || Instant::now() >= request.deadline {
+        let may_come = matches!(refused, Refused::Ahead | Refused::OtherHistory { .. });
+        if !may_come || Instant::now() >= request.deadline {
             return Err(refused.into());
         }
         let Ok(_place) = context.waiting.take(request.sharers()) else {
@@ -103,7 +104,7 @@ impl From<Refused> for Problem {
                 Code::CatchingUp,
                 "this node has yet to reach the event named; ask another one, or later",
             ),
-            Refused::Compacted { oldest } => {
+            Refused::Compacted { oldest } | Refused::OtherHistory { oldest } => {
                 let detail = "what follows the event named is not kept here, or is of another history; \
                               read what you need anew, and go on from now or from the oldest id";
                 Problem::new(Code::FeedCompacted, detail).with("oldest", oldest.to_string())

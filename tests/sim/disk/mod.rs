@@ -15,7 +15,7 @@ use std::path::Path;
 
 use eldest::protocol::{Mode, Settings};
 use eldest::replica::Start;
-use eldest::types::{Boot, Index, NodeId, Position};
+use eldest::types::{Boot, Index, NodeId, Position, Span};
 use eldest_storage::files::Simulated;
 use eldest_storage::files::simulated::{Fault, Loss};
 use eldest_storage::node::starting;
@@ -227,6 +227,18 @@ impl Disk {
         self.files.damage(&path, |bytes| bytes[found + at] ^= 1 << bit);
         self.durable.is_damaged_at(*index);
         true
+    }
+
+    /// An earlier version has written the promise file: one line in each slot, which says nothing of leases.
+    pub fn says_nothing_of_leases(&mut self) {
+        self.files.damage(Path::new("/node/vote"), |bytes| {
+            let ends = |at: &usize| bytes[*at..].starts_with(b"eldest-disk");
+            let lines: Vec<usize> = (0..bytes.len()).filter(ends).collect();
+            for at in lines {
+                bytes[at..].iter_mut().take_while(|byte| **byte != b'\n').for_each(|byte| *byte = b'\n');
+            }
+        });
+        self.durable.vote.lease = Span::ZERO;
     }
 
     /// Every record that is on the disk or on its way there.

@@ -43,7 +43,7 @@ pub use messages::{
     Standing, Taking, Term, Verdict, Vote, Write,
 };
 pub use quorum::majority;
-pub use settings::{Ack, Limits, Mode, Settings, Takeover, Timing};
+pub use settings::{Ack, LEASE_MOST, Limits, Mode, Settings, Takeover, Timing};
 pub use state::{Node, RoleName};
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub enum Mutant {
     LeaseByConfiguration,
     /// P11: a disk forgets a long lease as soon as a short one is asked for.
     LeaseFallsAtOnce,
+    /// P11: a disk that says nothing of leases goes on saying nothing.
+    LeaseUntold,
     /// P11: a candidate believes in no longer lease than its own.
     LeaseLeftCutShort,
     /// P11: a process on another disk is taken for the end of the one before.

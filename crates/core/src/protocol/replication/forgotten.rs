@@ -6,10 +6,11 @@ use crate::protocol::state::{Leading, Node};
 use crate::types::{Incarnation, Index, NodeId};
 
 impl Node {
-    /// That disk has said that it holds everything up to there, durably. What is no answer to a beat anybody may have sent, unless
+    /// Safe mode: that disk has said that it holds everything up to there, durably. What is no answer to a beat anybody may have sent, unless
     /// peers prove who they are: no node ends because of that (P51).
     pub(in crate::protocol) fn note_kept(&mut self, from: NodeId, matched: Index, answers: bool) {
-        let (last, believed) = (self.log.last().index, answers || self.settings.peers_prove);
+        let believed = (answers || self.settings.peers_prove) && !self.settings.is_available();
+        let last = self.log.last().index;
         let Some(leading) = self.leading_mut().filter(|_| believed) else {
             return;
         };

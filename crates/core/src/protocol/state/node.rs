@@ -93,8 +93,10 @@ impl Node {
         let let_in = log.roster().counts(settings.me, recovered.incarnation, base);
         vote.admitted |= let_in && !settings.is_available();
         let granted = !vote.promise.epoch.is_zero() || !log.is_empty();
-        // A disk that says nothing of leases was written by an earlier version, with these settings.
-        vote.lease = vote.lease.max(settings.timing.lease);
+        // What it may have been asked for before; a disk that says nothing of leases was written by an earlier version.
+        let stored = vote.lease;
+        vote.lease = stored.max(settings.timing.lease);
+        let untold = granted && stored < vote.lease && !mutant::is_on(Mutant::LeaseUntold);
         let lease = match mutant::is_on(Mutant::LeaseByConfiguration) {
             true => settings.timing.lease,
             false => vote.lease,
@@ -110,7 +112,7 @@ impl Node {
         let by_log = log.roster().members().filter(|_| !settings.is_available());
         let members = by_log.unwrap_or(&settings.members).clone();
         let others = members.iter().map(|member| member.id).filter(|node| *node != settings.me);
-        Node {
+        let mut node = Node {
             boot: recovered.boot,
             incarnation: recovered.incarnation,
             now,
@@ -144,7 +146,12 @@ impl Node {
             told_fault: None,
             stamped_at: None,
             settings,
+        };
+        if untold {
+            // Before it answers any beat (P11).
+            node.write_vote();
         }
+        node
     }
 }
 
