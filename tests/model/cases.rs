@@ -40,7 +40,8 @@ impl Case {
     fn nodes(self, logs: [&[Epoch]; 3], promises: [Epoch; 3], committed: &[Epoch]) -> Cluster {
         let host = |node: NodeId| {
             let of = node.0 as usize - 1;
-            let vote = Vote { promise: term(promises[of]), formed: true, admitted: true, lease: Span::ZERO };
+            let lease = settings(node, self.batch).timing.lease;
+            let vote = Vote { promise: term(promises[of]), formed: true, admitted: true, lease };
             let disk = Disk::new(incarnation(node), vote, records(logs[of]));
             Host::new(settings(node, self.batch), disk)
         };
