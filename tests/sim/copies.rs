@@ -6,6 +6,7 @@ use eldest::types::{Index, NodeId};
 use crate::checks::{Check, ensure};
 use crate::disk::Copy;
 use crate::rng::Rng;
+use crate::sides;
 use crate::stage::{MS, core, leads, linearizable, link, run, stage, write};
 use crate::world::World;
 
@@ -65,6 +66,29 @@ pub fn an_old_copy_is_put_back() -> Check {
     comes_back(&mut world, 3)?;
     run(&mut world, 500)?;
     linearizable(&mut world)
+}
+
+/// In available mode nothing is compared: the copy is brought up to date, like any disk that is behind (P33).
+fn an_old_copy_on_a_side() -> Check {
+    let mut world = sides::stage(3, 53)?;
+    sides::set(&mut world, 1, "a", "1")?;
+    let old = copy(&mut world, 2)?;
+    run(&mut world, 500)?;
+    for number in 0..20 {
+        sides::set(&mut world, 1, &format!("k{number}"), "2")?;
+    }
+    run(&mut world, 500)?;
+    let lost = put_back(&mut world, 2, &old)?;
+    ensure(lost > 0, "stage", || "nothing was acknowledged since".into())?;
+    let applied = |world: &World| world.hosts[2].applied() == world.hosts[0].applied();
+    let up_to_date = world.run_until_true(world.now + 5_000 * MS, applied)?;
+    ensure(up_to_date, "P33 a copy is brought up to date", || crate::run::states(&world))?;
+    ensure(world.odd.is_empty(), FOUND, || format!("sent away: {:?}", world.odd))
+}
+
+#[test]
+fn a_side_brings_an_old_copy_up_to_date() {
+    assert_eq!(crate::guarded::guarded(an_old_copy_on_a_side), Ok(()));
 }
 
 /// A follower of a leader that stays gets some copy of its disk back, over a network that loses, repeats and delays. If anything is

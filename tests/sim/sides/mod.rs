@@ -29,4 +29,4 @@ mod stage;
 pub use crate::state::State as Side;
 pub use clients::{Asked, Event, Sides};
 pub use roles::{Asked as RoleAsked, Event as RoleEvent, Holders};
-pub use stage::{led, split, unformed};
+pub use stage::{led, set, split, stage, unformed};
