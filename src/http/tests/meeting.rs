@@ -120,7 +120,7 @@ impl Node {
     }
 }
 
-pub async fn wait(condition: impl AsyncFn() -> bool) {
+pub async fn wait(mut condition: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
