@@ -94,7 +94,7 @@ fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
     let (role, epoch, commit, applied, own_trouble) = match own {
         Some(Ok(own)) => {
             let numbers = (own.commit_index.to_string(), own.applied_index.to_string());
-            (own.role.clone(), own.epoch.clone(), numbers.0, numbers.1, troubles(own, view))
+            (own.role.clone(), own.epoch.clone(), numbers.0, numbers.1, troubles(own, view, member))
         }
         Some(Err(why)) => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), vec![why.clone()]),
         None => (NONE.into(), NONE.into(), NONE.into(), NONE.into(), Vec::new()),
@@ -105,14 +105,14 @@ fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
 }
 
 /// What a node says is wrong with itself.
-fn troubles(own: &Report, view: &Report) -> Vec<String> {
+fn troubles(own: &Report, view: &Report, member: &Member) -> Vec<String> {
     let mut troubles = Vec::new();
     if let Some(side) = own.side().filter(|side| own.is_available() && view.side() != Some(*side)) {
         troubles.push(format!("side of {}", name_of(view, side)));
     }
     if own.replaced {
         troubles.push("replaced by another disk".to_string());
-    } else if own.admitted == Some(false) {
+    } else if own.admitted == Some(false) && member.votes != Some(false) {
         troubles.push("waits to be let in".to_string());
     }
     if own.disk_full {

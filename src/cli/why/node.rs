@@ -25,7 +25,7 @@ pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
                 says.push(
                     "another disk has its seat; if two machines run under its id, stop one".to_string(),
                 );
-            } else if report.admitted == Some(false) {
+            } else if report.admitted == Some(false) && member.votes != Some(false) {
                 says.push("its disk may have forgotten what it promised: it does not count until a leader has let it in".to_string());
             }
             if report.disk_full {

@@ -24,16 +24,12 @@ pub enum Mutant {
     AcceptBelowPromise,
     /// P10, C2: approvals and acknowledgements of any incarnation count.
     AnyIncarnationCounts,
-    /// P10: a disk votes as soon as its rejoin is in its log, committed or not.
-    RejoinBeforeCommit,
-    /// P10: the promise of a blank disk counts if the candidate's log names it, committed or not.
-    BlankDiskVotes,
+    /// P10: a new disk takes the seat and the vote of the one before in one step.
+    LetInWithItsVote,
     /// P10: a node counts itself whatever its log knows of its disk.
     CountsItselfAlways,
     /// P10: a disk that has been replaced is let in again.
     ReplacedIsLetIn,
-    /// P10: a disk counts for the commit of its own rejoin.
-    RejoinCountsItself,
     /// P9, C3: a majority of blank nodes forms a cluster.
     FormByMajority,
     /// P9: a blank node founds a cluster without listening for one that has it already.
@@ -56,8 +52,6 @@ pub enum Mutant {
     IgnoreLeaseLeft,
     /// P11, C5: a restarted node forgets what it granted.
     RestartForgetsGrants,
-    /// P10, C5: a disk is let in while the leader before may rely on the one that it replaces.
-    LetInUnderOldLease,
     /// P11: a follower grants no more than its own configuration says.
     GrantsByConfiguration,
     /// P11: a restarted node goes by its configuration, and not by what its disk has granted.

@@ -72,9 +72,9 @@ impl Node {
         matches!(&self.role, Role::Leading(leading) if leading.opened)
     }
 
-    /// In available mode nothing is decided by counting disks.
+    /// Whether this disk counts, by its own log. In available mode nothing is decided by counting disks.
     pub fn is_admitted(&self) -> bool {
-        self.settings.is_available() || (self.vote.admitted && self.replaced_by().is_none())
+        self.settings.is_available() || (self.own_vote() == 1 && self.has_seat())
     }
 
     /// Whether a snapshot is on its way to the disk that is to take the place of log and state (P26).

@@ -53,7 +53,7 @@ pub enum Entry {
     Lead {
         founding: Option<Box<Founding>>,
     },
-    /// Lets a new disk count again (P10).
+    /// Names the disk of a member that learns (P10).
     Rejoin {
         node: NodeId,
         incarnation: Incarnation,

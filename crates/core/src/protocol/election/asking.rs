@@ -265,7 +265,7 @@ impl Node {
             return known.standing.condition.is_blank();
         }
         let peer = self.peers.get(node);
-        peer.is_some_and(|peer| self.vote_counts(node, peer.incarnation, peer.admitted))
+        peer.is_some_and(|peer| self.vote_counts(node, peer.incarnation))
     }
 
     /// Whether these nodes and this one may form the cluster (P9).

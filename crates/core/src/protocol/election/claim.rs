@@ -190,7 +190,7 @@ impl Node {
     fn approval_counts(&self, node: NodeId, approval: &Approval, claiming: &Claiming) -> bool {
         claiming.condition.is_blank()
             || self.settings.is_available()
-            || self.vote_counts(node, approval.incarnation, approval.admitted)
+            || self.vote_counts(node, approval.incarnation)
     }
 
     /// Leads once its log ends exactly at the newest position of those that promised (P6, C9). What it
@@ -237,12 +237,11 @@ impl Node {
             false => LEASE_MOST,
         };
         let lease_until = self.mono() + lease_left.min(most);
-        let admitted = self.peers.get(from).is_some_and(|peer| peer.admitted);
         let Some(claiming) = self.claiming_mut().filter(|claiming| claiming.term == term) else {
             return;
         };
         claiming.refused.remove(&from);
-        let approval = Approval { incarnation, admitted, last, lease_until };
+        let approval = Approval { incarnation, last, lease_until };
         if claiming.approvals.insert(from, approval).is_none() {
             self.event(Event::Backed { epoch: term.epoch, by: from });
         }

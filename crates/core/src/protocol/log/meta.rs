@@ -61,7 +61,7 @@ pub fn absorb(vector: &mut Option<Vector>, record: &Record) {
     }
 }
 
-/// A disk that the log has let in, and by which record. Index zero: it founded the cluster.
+/// The disk of a member, and which record names it. Index zero: it founded the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seat {
     pub incarnation: Incarnation,
@@ -121,12 +121,6 @@ impl Roster {
     /// Whether this disk is the one that the log knows.
     pub fn knows(&self, node: NodeId, incarnation: Incarnation) -> bool {
         self.seat(node).is_some_and(|seat| seat.incarnation == incarnation)
-    }
-
-    /// Whether this disk may be counted once `commit` is committed. A rejoining disk does not count
-    /// for its own `rejoin` record: that one must be committed without it (P10).
-    pub fn counts(&self, node: NodeId, incarnation: Incarnation, commit: Index) -> bool {
-        self.seat(node).is_some_and(|seat| seat.incarnation == incarnation && seat.since <= commit)
     }
 
     /// Takes in a record; says whether it changed anything here.

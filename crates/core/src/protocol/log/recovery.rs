@@ -15,7 +15,7 @@ pub struct BadLine {
 pub enum Tail {
     /// A write that power loss cut short: nobody was told of it. Cut, and go on.
     Torn,
-    /// Something was lost that this node may have acknowledged: come back through `rejoin` (P10).
+    /// Something was lost that this node may have acknowledged: the disk comes back as a new one (P10).
     Doubtful,
 }
 

@@ -185,7 +185,7 @@ pub struct Vote {
     pub promise: Term,
     /// This disk has been part of a cluster (P9).
     pub formed: bool,
-    /// This disk counts (P10).
+    /// The log has counted this disk (P10).
     pub admitted: bool,
     /// Nobody relies on what was granted from this disk for longer than that, whenever its process ends (P11).
     pub lease: Span,

@@ -15,7 +15,7 @@ pub struct Envelope {
     pub to: NodeId,
     pub boot: Boot,
     pub incarnation: Incarnation,
-    /// The sender's disk has seen its `rejoin` committed, or founded the cluster (P10).
+    /// The sender's log has counted its disk: it is not let in a second time (P10).
     pub admitted: bool,
     /// Which cluster the sender's log is of, if it says so (P44).
     pub cluster: ClusterId,

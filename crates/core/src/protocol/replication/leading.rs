@@ -142,7 +142,7 @@ impl Node {
     /// What a leader looks after once a beat.
     fn do_periodic_work(&mut self) {
         self.lift_lapsed_hold();
-        self.readmit();
+        self.let_disks_in();
         self.promote_learner();
         self.leave_if_full();
         self.consider_takeover();

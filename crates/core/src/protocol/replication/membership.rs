@@ -4,7 +4,7 @@ use crate::protocol::messages::{MemberChange, MembersRefusal, Proposal, Refusal,
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::majority;
 use crate::protocol::state::{Leader, Node, Peer};
-use crate::types::{Entry, Index, Member, Members, NodeId, RequestId, Text};
+use crate::types::{Entry, Incarnation, Index, Member, Members, NodeId, RequestId, Text};
 
 /// A cluster of more is slow to agree, and nobody has tried one.
 const MEMBERS_MOST: usize = 101;
@@ -26,16 +26,45 @@ impl Node {
         }
     }
 
+    /// A disk that the log does not know, a replaced or doubtful one, takes its member's seat, and learns (P10). Where the disk before
+    /// had a vote, that is a change of members. In available mode nothing is decided by counting disks.
+    pub(in crate::protocol) fn let_disks_in(&mut self) {
+        let unknown = self.as_changing_leader().map(Leader::unknown_disks).unwrap_or_default();
+        for (node, incarnation) in unknown {
+            let voted = !self.settings.is_available() && self.is_voter(node);
+            if voted && !mutant::is_on(Mutant::LetInWithItsVote) {
+                if !self.as_leader().is_some_and(Leader::may_change) {
+                    continue;
+                }
+                self.change_vote(node, false);
+            }
+            let before = self.log.roster().seat(node).map(|seat| seat.incarnation);
+            if let Some(leading) = self.leading_mut() {
+                leading.replaced.extend(before);
+            }
+            self.append_as_leader(Entry::Rejoin { node, incarnation });
+        }
+    }
+
     /// Whoever only learns votes from when it has caught up.
     pub(in crate::protocol) fn promote_learner(&mut self) {
-        let leader = self.as_open_leader().filter(|leader| !self.full && leader.leading.handing.is_none());
-        let learner = leader.filter(|leader| leader.may_change()).and_then(Leader::caught_up_learner);
-        let Some(learner) = learner else {
-            return;
+        let leader = self.as_changing_leader().filter(|leader| leader.may_change());
+        if let Some(learner) = leader.and_then(Leader::caught_up_learner) {
+            self.change_vote(learner, true);
+        }
+    }
+
+    /// A leader that may write a record of its own now. One that hands over has named the last one.
+    fn as_changing_leader(&self) -> Option<Leader<'_>> {
+        self.as_open_leader().filter(|leader| !self.full && leader.leading.handing.is_none())
+    }
+
+    fn change_vote(&mut self, node: NodeId, votes: bool) {
+        let changed = |member: &Member| match member.id == node {
+            true => Member { votes, ..member.clone() },
+            false => member.clone(),
         };
-        let votes =
-            |member: &Member| Member { votes: member.votes || member.id == learner, ..member.clone() };
-        let members = self.members().iter().map(votes).collect();
+        let members = self.members().iter().map(changed).collect();
         self.append_as_leader(Entry::Members { members });
     }
 }
@@ -65,7 +94,7 @@ impl Leader<'_> {
         let roster = self.node.log.roster();
         let decided = roster.members_since() <= self.node.commit || mutant::is_on(Mutant::ChangesOverlap);
         let alone = self.is_alone(self.node.mono()) || mutant::is_on(Mutant::ChangeUnderOldLease);
-        roster.members().is_some() && decided && alone
+        decided && alone
     }
 
     fn with(self, id: NodeId, name: &Text, address: &Text) -> Result<Members, MembersRefusal> {
@@ -139,13 +168,35 @@ impl Leader<'_> {
         node == self.node.me() || (heard && self.node.peer_counts(node) && !self.node.peers.is_refused(node))
     }
 
-    /// Its disk has been let in, and it knows: it would count at once. In a young log it is near the end with nothing on its disk.
+    /// Its disk holds the record that has let it in, so that it would give promises. In a young log it is near the end with nothing
+    /// on its disk.
     fn is_seated(self, id: NodeId, peer: &Peer) -> bool {
-        let roster = self.node.log.roster();
-        let seat = roster.seat(id).filter(|_| roster.counts(id, peer.incarnation, self.node.commit));
+        let seat = self.node.log.roster().seat(id).filter(|seat| seat.incarnation == peer.incarnation);
         let matched = self.leading.progress.get(&id).map_or(0, |progress| progress.matched);
-        let knows = seat.is_some_and(|seat| peer.admitted && matched >= seat.since);
-        knows || (seat.is_some() && mutant::is_on(Mutant::VotesUnseated))
+        seat.is_some_and(|seat| matched >= seat.since || mutant::is_on(Mutant::VotesUnseated))
+    }
+
+    /// The disks that answer, this node's included, and that the log does not know.
+    fn unknown_disks(self) -> Vec<(NodeId, Incarnation)> {
+        let (node, now, fresh) = (self.node, self.node.mono(), self.node.fresh());
+        let answered = self
+            .leading
+            .progress
+            .iter()
+            .filter(|(_, progress)| progress.answered_round > 0 && progress.answered_at + fresh >= now);
+        let others = answered.filter_map(|(id, _)| Some((*id, node.peers.get(*id)?.incarnation)));
+        let all = others.chain([(node.me(), node.incarnation)]);
+        all.filter(|(id, incarnation)| self.may_be_let_in(*id, *incarnation)).collect()
+    }
+
+    /// A disk that the log does not know and never has known. One that says that it was let in though another has its seat has
+    /// been replaced, and so has one that the log has known: a disk is let in once (P10).
+    fn may_be_let_in(self, id: NodeId, incarnation: Incarnation) -> bool {
+        let (node, roster) = (self.node, self.node.log.roster());
+        let counted = node.peers.get(id).is_some_and(|peer| peer.admitted);
+        let taken = counted && roster.seat(id).is_some() && !node.settings.is_available();
+        let again = self.leading.replaced.contains(&incarnation);
+        !roster.knows(id, incarnation) && (!(taken || again) || mutant::is_on(Mutant::ReplacedIsLetIn))
     }
 
     fn caught_up_learner(self) -> Option<NodeId> {

@@ -5,7 +5,7 @@ use crate::protocol::messages::{Proposal, Refusal, ServiceChange, Verdict};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::settings::Ack;
 use crate::protocol::state::{Leader, Node};
-use crate::types::{Entry, Format, Incarnation, Index, NodeId, Owner, Position, Record, RequestId};
+use crate::types::{Entry, Format, Index, Owner, Position, Record, RequestId};
 
 impl Node {
     /// Each entry becomes one record, or is refused and surely never applied. Those that are taken
@@ -159,21 +159,6 @@ impl Node {
             self.append_as_leader(Entry::ServiceUp { owner });
         }
     }
-
-    /// Lets a disk in again that the log does not know: a replaced or doubtful one (P10). Where it will vote, not while another leader
-    /// may rely on what was granted from the disk before: this one could not tell.
-    pub(in crate::protocol) fn readmit(&mut self) {
-        let early = self.settings.is_available() || mutant::is_on(Mutant::LetInUnderOldLease);
-        let leader = self.as_open_leader().filter(|leader| early || leader.is_alone(self.mono()));
-        let unknown = leader.filter(|_| !self.full).map(Leader::unknown_disks);
-        for (node, incarnation) in unknown.unwrap_or_default() {
-            let before = self.log.roster().seat(node).map(|seat| seat.incarnation);
-            if let Some(leading) = self.leading_mut() {
-                leading.replaced.extend(before);
-            }
-            self.append_as_leader(Entry::Rejoin { node, incarnation });
-        }
-    }
 }
 
 impl Leader<'_> {
@@ -194,28 +179,5 @@ impl Leader<'_> {
     fn lapsed_hold(self) -> Option<Owner> {
         let now = self.leading.clock.now(self.node.mono());
         self.node.log.holds_of_service().lapsed(now)
-    }
-
-    /// The disks that answer, this node's included, and that the log does not know.
-    fn unknown_disks(self) -> Vec<(NodeId, Incarnation)> {
-        let (node, now, fresh) = (self.node, self.node.mono(), self.node.fresh());
-        let answered = self
-            .leading
-            .progress
-            .iter()
-            .filter(|(_, progress)| progress.answered_round > 0 && progress.answered_at + fresh >= now);
-        let others = answered.filter_map(|(id, _)| Some((*id, node.peers.get(*id)?.incarnation)));
-        let all = others.chain([(node.me(), node.incarnation)]);
-        all.filter(|(id, incarnation)| self.may_be_let_in(*id, *incarnation)).collect()
-    }
-
-    /// A disk that the log does not know and never has known. One that says that it counts though another has its seat has
-    /// been replaced, and so has one that the log has known: a disk is let in once (P10).
-    fn may_be_let_in(self, id: NodeId, incarnation: Incarnation) -> bool {
-        let (node, roster) = (self.node, self.node.log.roster());
-        let counted = node.peers.get(id).is_some_and(|peer| peer.admitted);
-        let taken = counted && roster.seat(id).is_some() && !node.settings.is_available();
-        let again = self.leading.replaced.contains(&incarnation);
-        !roster.knows(id, incarnation) && (!(taken || again) || mutant::is_on(Mutant::ReplacedIsLetIn))
     }
 }

@@ -131,19 +131,12 @@ impl Node {
     /// Commits what a majority has durably. Records of older epochs are committed only along with one
     /// of this epoch (P7): an elder's record may still replace them until then.
     pub(in crate::protocol) fn advance_commit(&mut self) {
-        loop {
-            let before = self.commit;
-            self.advance_commit_once();
-            // A committed rejoin lets a disk count for what follows it (P10).
-            if self.commit == before {
-                break;
-            }
-        }
+        self.commit_what_is_reached();
         self.note_whether_behind();
         self.release_acknowledgements();
     }
 
-    fn advance_commit_once(&mut self) {
+    fn commit_what_is_reached(&mut self) {
         let Some(reached) = self.as_leader().and_then(Leader::committable) else {
             return;
         };

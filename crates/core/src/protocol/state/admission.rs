@@ -3,7 +3,7 @@
 use super::node::Node;
 use crate::protocol::messages::Event;
 use crate::protocol::mutant::{self, Mutant};
-use crate::types::{Incarnation, Index, NodeId};
+use crate::types::{Incarnation, NodeId};
 
 impl Node {
     /// A node that was never part of a cluster (P9).
@@ -11,15 +11,11 @@ impl Node {
         !self.vote.formed
     }
 
-    /// Whether this disk remembers everything it ever acknowledged, and no other has taken its place (P10).
+    /// Whether a promise of this disk may be of use: the candidate's log says whether it counts (P10). One that has been removed may
+    /// have been added again since, beyond what its own log says (P43).
     pub(in crate::protocol) fn may_vote(&self) -> bool {
-        self.is_blank() || (self.vote.admitted && !self.is_replaced()) || self.settings.is_available()
-    }
-
-    /// Another disk has its seat by its own log. One that has no seat at all may have been removed and added again since: whether
-    /// its promise counts the candidate's log says (P43).
-    fn is_replaced(&self) -> bool {
-        self.log.roster().seat(self.me()).is_some() && !self.has_seat()
+        let removed = self.vote.admitted && self.log.roster().seat(self.me()).is_none();
+        self.is_blank() || self.has_seat() || removed
     }
 
     /// Whether the log that this node holds knows this node's disk: else it does not count itself (P10).
@@ -56,61 +52,35 @@ impl Node {
         let Some(peer) = self.peers.get(node) else {
             return false;
         };
-        let roster = self.log.roster();
         match () {
             // Nothing is decided by counting disks there.
             () if self.settings.is_available() => true,
-            () if !self.is_voter(node) || self.has_forgotten(node) => false,
-            () if mutant::is_on(Mutant::AnyIncarnationCounts) => true,
-            () if mutant::is_on(Mutant::RejoinCountsItself) => roster.knows(node, peer.incarnation),
-            // A leader that has just started may not know yet what the disk itself has seen committed.
-            () if peer.admitted => roster.knows(node, peer.incarnation),
-            () => roster.counts(node, peer.incarnation, self.commit),
+            () if self.has_forgotten(node) => false,
+            () => self.vote_counts(node, peer.incarnation),
         }
     }
 
-    /// Whether that disk's promise counts (P10): a founder's, which may have missed the first record, or that of a disk which
-    /// says that it counts. A blank disk gives promises too, and one record that nobody else has may name it.
-    pub(in crate::protocol) fn vote_counts(
-        &self,
-        node: NodeId,
-        incarnation: Incarnation,
-        admitted: bool,
-    ) -> bool {
-        let seat = self.log.roster().seat(node).filter(|seat| seat.incarnation == incarnation);
-        let blank_too = mutant::is_on(Mutant::BlankDiskVotes);
-        seat.is_some_and(|seat| admitted || seat.since == 0 || blank_too)
-            || mutant::is_on(Mutant::AnyIncarnationCounts)
+    /// Whether what that disk promises counts by the log that this node holds (P10).
+    pub(in crate::protocol) fn vote_counts(&self, node: NodeId, incarnation: Incarnation) -> bool {
+        let any = mutant::is_on(Mutant::AnyIncarnationCounts);
+        self.is_voter(node) && (self.log.roster().knows(node, incarnation) || any)
     }
 
-    /// A new disk counts once its `rejoin` is committed and in its own log (P10). In available mode whoever lets it in may
-    /// not know which epochs it once led: there its own fresh beginning does that (P36).
-    pub(in crate::protocol) fn admit_if_committed(&mut self) {
-        if self.settings.is_available() && !mutant::is_on(Mutant::AdmittedKnowsItsEpochs) {
+    /// Notes that this disk is part of a cluster from now on, and that its log has counted it: it is not let in a second time (P10).
+    /// In available mode whoever lets it in may not know which epochs it once led: there its own fresh beginning does that (P36).
+    pub(in crate::protocol) fn note_formed(&mut self) {
+        let seat = self.log.roster().seat(self.me()).filter(|seat| seat.incarnation == self.incarnation);
+        let anybody = !self.settings.is_available() || mutant::is_on(Mutant::AdmittedKnowsItsEpochs);
+        let counted = seat.is_some_and(|seat| anybody || seat.since == 0) && self.is_voter(self.me());
+        let admitted = self.vote.admitted || counted;
+        if self.vote.formed && admitted == self.vote.admitted {
             return;
         }
-        let commit = match mutant::is_on(Mutant::RejoinBeforeCommit) {
-            true => Index::MAX,
-            false => self.commit,
-        };
-        let counts = self.log.roster().counts(self.me(), self.incarnation, commit);
-        if counts && !self.vote.admitted {
-            self.vote.admitted = true;
-            self.write_vote();
+        if admitted && !self.vote.admitted && self.vote.formed {
             self.event(Event::Admitted { incarnation: self.incarnation });
         }
-    }
-
-    /// Notes that this disk is part of a cluster from now on, and counts if it founded it (P9).
-    pub(in crate::protocol) fn note_formed(&mut self) {
-        let seat = self.log.roster().seat(self.me());
-        let founder = seat.is_some_and(|s| s.since == 0 && s.incarnation == self.incarnation);
-        let admitted = self.vote.admitted || founder;
-        if !self.vote.formed || admitted != self.vote.admitted {
-            self.vote.formed = true;
-            self.vote.admitted = admitted;
-            self.write_vote();
-        }
-        self.admit_if_committed();
+        self.vote.formed = true;
+        self.vote.admitted = admitted;
+        self.write_vote();
     }
 }

@@ -143,7 +143,6 @@ impl Node {
             leading.uncommitted_bytes = leading.uncommitted_bytes.saturating_sub(bytes);
         }
         self.out.push(Output::Apply(records));
-        self.admit_if_committed();
         if !matches!(self.role, Role::Leading(_)) {
             self.decide_waiting(index);
         }

@@ -88,10 +88,6 @@ impl Node {
         base.vector = settings.is_available().then(|| base.vector.unwrap_or(Vector::linear(base.at)));
         let log = Log::new(base, recovered.records);
         let mut vote = recovered.vote;
-        // What stands committed in the log may not have reached the vote file before the crash.
-        let base = log.base().index;
-        let let_in = log.roster().counts(settings.me, recovered.incarnation, base);
-        vote.admitted |= let_in && !settings.is_available();
         let granted = !vote.promise.epoch.is_zero() || !log.is_empty();
         // What it may have been asked for before; a disk that says nothing of leases was written by an earlier version.
         let stored = vote.lease;
@@ -111,6 +107,10 @@ impl Node {
         // In available mode the topology file says who belongs together, whatever the log says from before (P43).
         let by_log = log.roster().members().filter(|_| !settings.is_available());
         let members = by_log.unwrap_or(&settings.members).clone();
+        // What stands in the log may not have reached the vote file before the crash.
+        let votes = members.iter().any(|member| member.id == settings.me && member.votes);
+        let counts = votes && log.roster().knows(settings.me, recovered.incarnation);
+        vote.admitted |= counts && !settings.is_available();
         let others = members.iter().map(|member| member.id).filter(|node| *node != settings.me);
         let mut node = Node {
             boot: recovered.boot,

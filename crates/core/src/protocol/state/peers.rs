@@ -55,7 +55,7 @@ pub struct Peer {
     /// A late message of the life before is not a new process.
     boot_before: Boot,
     pub incarnation: Incarnation,
-    /// That disk has told us that it counts (P10).
+    /// That disk has told us that its log has counted it (P10).
     pub admitted: bool,
     pub format: Format,
     /// Its port refused, and nothing came from it since.

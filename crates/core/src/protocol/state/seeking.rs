@@ -122,8 +122,6 @@ pub struct Claiming {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Approval {
     pub incarnation: Incarnation,
-    /// That disk says that it counts (P10).
-    pub admitted: bool,
     pub last: Position,
     /// On this node's clock: until then an older leader may rely on the approver (P11).
     pub lease_until: Time,
