@@ -1,6 +1,7 @@
 //! The cluster on one thread: an event queue in true time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use eldest::protocol::{Envelope, Node};
 use eldest::replica::{In, Prepared};
@@ -298,11 +299,20 @@ impl World {
     /// A frozen process thaws before its time, and is given at once what has waited.
     pub fn thaw(&mut self, node: usize) {
         let until = std::mem::take(&mut self.hosts[node].paused_until);
-        if until <= self.now {
-            return;
+        if until > self.now {
+            self.give_at_once(until..=until, |world, event| world.given_to(event) == Some(node));
         }
-        let waiting = self.queue.range((until, 0)..(until + 1, 0));
-        let waiting = waiting.filter(|(_, event)| self.given_to(event) == Some(node));
+    }
+
+    /// A machine that was slow has worked out what it was at.
+    pub fn finish_work(&mut self, node: usize) {
+        let works = |event: &Event| matches!(event, Event::Prepared { node: of, .. } if *of == node);
+        self.give_at_once(self.now..=u64::MAX, |_, event| works(event));
+    }
+
+    fn give_at_once(&mut self, due: RangeInclusive<u64>, given: impl Fn(&World, &Event) -> bool) {
+        let waiting = self.queue.range((*due.start(), 0)..=(*due.end(), u64::MAX));
+        let waiting = waiting.filter(|(_, event)| given(self, event));
         let waiting: Vec<(u64, u64)> = waiting.map(|(key, _)| *key).collect();
         for key in waiting {
             if let Some(event) = self.queue.remove(&key) {

@@ -340,6 +340,7 @@ impl Plan {
         world.doom = None;
         for node in 0..world.hosts.len() {
             world.thaw(node);
+            world.finish_work(node);
             world.hosts[node].sync_us = 200;
             world.hosts[node].prepare_us = (100, 1_000);
             world.hosts[node].disk.mend();
