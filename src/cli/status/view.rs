@@ -213,6 +213,14 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
     }
 
     #[test]
+    fn who_learns_has_been_let_in() {
+        let mut cluster = cluster();
+        cluster.view.members[1].votes = Some(false);
+        let text = table(&cluster);
+        assert!(text.contains("  learns, and does not vote yet\n") && !text.contains("let in"), "{text}");
+    }
+
+    #[test]
     fn nobody_leads() {
         let mut cluster = cluster();
         (cluster.view.leader, cluster.view.heir, cluster.view.service_down) = (None, None, true);
