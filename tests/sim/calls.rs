@@ -1,7 +1,8 @@
 //! Calls to a node: on their way in, as one round with what waits there, and their answers.
 
 use eldest::protocol::Ack;
-use eldest::replica::{Answer as Answered, Call as Asked, CallId, Denied};
+use eldest::replica::{Answer as Answered, Call as Asked, CallId, Denied, Level};
+use eldest::store::{Reason, Rule, Store};
 use eldest::types::{Entry, NodeId, Record};
 
 use crate::checks::{Check, Violation, ensure};
@@ -46,7 +47,9 @@ impl World {
         }
         let asked = match call.ask {
             Ask::Command(command) => command.call(call.tag, self.hosts[node].settings.format),
-            Ask::Read { .. } | Ask::ReadPair { .. } => Asked::Read(eldest::replica::Level::Linear),
+            Ask::Look { leader: true } => Asked::Read(Level::Leader),
+            Ask::Look { leader: false } => Asked::Read(Level::Local),
+            _ => Asked::Read(Level::Linear),
         };
         self.arrives(node, Waiting::Client(call), asked)
     }
@@ -129,8 +132,18 @@ impl World {
                 }
                 Answer::Done
             }
+            (Ok(Answered::View(view)), Ask::Look { leader }) => {
+                self.client_looks(node, &view.store, leader)?
+            }
             (Ok(Answered::View(view)), ask) => self.client_reads(&view.store, ask)?,
-            (Err(Denied::Rejected(_)), Ask::Command(Command::Delete { .. })) => Answer::Missing,
+            (Err(Denied::Rejected(_)), Ask::Command(Command::Delete { .. } | Command::RemoveUser { .. })) => {
+                Answer::Missing
+            }
+            (Err(Denied::Rejected(rejection)), Ask::Command(Command::Vote { .. }))
+                if rejection.reason != Reason::RuleViolated(Rule::AlreadyVoted) =>
+            {
+                Answer::NotAllowed
+            }
             (Err(Denied::Rejected(_)), _) => Answer::Mismatch,
             (Err(Denied::Unknown) | Ok(_), _) => Answer::Unknown,
             // The attempt is refused; of the call nobody knows.
@@ -163,7 +176,25 @@ impl World {
         Ok(told)
     }
 
-    fn client_reads(&mut self, store: &eldest::store::Store, ask: Ask) -> Result<Answer, Violation> {
+    /// What this node has applied. Who answers as a leader by its lease is the only one that does (I4).
+    fn client_looks(&self, node: usize, store: &Store, leader: bool) -> Result<Answer, Violation> {
+        let host = &self.hosts[node];
+        let has = &host.state.store;
+        let same = host.flipped || (store.applied() == has.applied() && store.digest() == has.digest());
+        ensure(same, "a look shows what the node has", || format!("{} shows {}", host.id, store.applied()))?;
+        let leads = |host: &Host| {
+            let now = host.clock.now(self.now).mono;
+            host.replica.as_ref().is_some_and(|replica| replica.is_leader(now))
+        };
+        let others = self.hosts.iter().filter(|other| other.paused_until <= self.now && other.id != host.id);
+        let other = others.clone().find(|other| leads(other));
+        ensure(!leader || other.is_none() || self.checks.lease.void, "I4 one believer answers", || {
+            format!("{} answers as a leader, and {:?} leads", host.id, other.map(|other| other.id))
+        })?;
+        Ok(Answer::Value(None))
+    }
+
+    fn client_reads(&mut self, store: &Store, ask: Ask) -> Result<Answer, Violation> {
         match ask {
             Ask::Read { key } => {
                 let found = commands::read(store, key);
@@ -179,7 +210,9 @@ impl World {
                 })?;
                 Ok(Answer::Value(first))
             }
-            Ask::Command(_) => Ok(Answer::Unknown),
+            Ask::ReadUser { key } => Ok(Answer::Value(commands::read_user(store, key))),
+            Ask::ReadVote { key } => Ok(Answer::Value(commands::read_vote(store, key))),
+            Ask::Command(_) | Ask::Look { .. } => Ok(Answer::Unknown),
         }
     }
 

@@ -3,7 +3,7 @@
 use eldest::types::NodeId;
 
 use crate::checks::Check;
-use crate::commands::{Ask, Command, Tag};
+use crate::commands::{Ask, CHOICES_COUNT, Command, Tag};
 use crate::linear;
 use crate::rng::Rng;
 use crate::world::{Event, World};
@@ -20,6 +20,8 @@ pub struct Call {
 pub enum Answer {
     Done,
     Mismatch,
+    /// Whoever asked may not, as things are: nothing is said of what was asked for.
+    NotAllowed,
     /// There was nothing to delete.
     Missing,
     Value(Option<u64>),
@@ -62,12 +64,20 @@ pub struct Clients {
     pub reliable: bool,
     /// Only writes to one key: for figures.
     pub writes_only: bool,
+    /// Some are users, and vote.
+    pub votes: bool,
+    /// Some ask a node for what it has, whatever that is.
+    pub looks: bool,
     /// Some replace all data. That forgets idempotency keys: then nobody tries again what may have been done.
     pub restores: bool,
 }
 
 /// Pairs share the key space of the history with the registers.
 const PAIRS: u32 = 1000;
+/// So do users, votes, and the election.
+const USERS: u32 = 2000;
+const VOTES: u32 = 3000;
+const ELECTION: u32 = 4000;
 
 impl Clients {
     pub fn new(count: usize, keys: u64, rng: Rng) -> Clients {
@@ -85,6 +95,8 @@ impl Clients {
             stopped: false,
             reliable: false,
             writes_only: false,
+            votes: false,
+            looks: false,
             restores: false,
         }
     }
@@ -103,6 +115,12 @@ impl Clients {
         if self.restores && self.rng.chance(25) {
             return Ask::Command(self.restore(value));
         }
+        if self.votes && self.rng.chance(400) {
+            return self.civic(key, value);
+        }
+        if self.looks && self.rng.chance(200) {
+            return Ask::Look { leader: self.rng.chance(600) };
+        }
         match self.rng.below(100) {
             0..30 => Ask::Read { key },
             30..38 => Ask::ReadPair { key },
@@ -112,6 +130,18 @@ impl Clients {
             82..90 => Ask::Command(Command::Create { key, value }),
             90..95 => Ask::Command(Command::Delete { key }),
             _ => Ask::Command(Command::NewFormat),
+        }
+    }
+
+    /// Something of users and their votes.
+    fn civic(&mut self, key: u32, value: u64) -> Ask {
+        match self.rng.below(100) {
+            0..20 => Ask::ReadUser { key },
+            20..40 => Ask::ReadVote { key },
+            40..65 => Ask::Command(Command::AddUser { key, value }),
+            65..75 => Ask::Command(Command::RemoveUser { key }),
+            75..85 => Ask::Command(Command::AddElection),
+            _ => Ask::Command(Command::Vote { key, choice: self.rng.below(CHOICES_COUNT) }),
         }
     }
 
@@ -145,6 +175,9 @@ impl Clients {
         let (key, call) = match open.call.ask {
             Ask::Read { key } => (key, linear::Call::Read),
             Ask::ReadPair { key } => (PAIRS + key, linear::Call::Read),
+            Ask::ReadUser { key } => (USERS + key, linear::Call::Read),
+            Ask::ReadVote { key } => (VOTES + key, linear::Call::Read),
+            Ask::Look { .. } => return,
             Ask::Command(command) => match command {
                 Command::Write { key, value } => (key, linear::Call::Write(value)),
                 // It found nothing, and did nothing.
@@ -157,10 +190,21 @@ impl Clients {
                 }
                 Command::Create { key, value } => (key, linear::Call::Create(value)),
                 Command::Pair { key, value } => (PAIRS + key, linear::Call::Write(value)),
+                Command::AddUser { key, value } => (USERS + key, linear::Call::Create(value)),
+                Command::RemoveUser { key } if outcome == linear::Outcome::Value(None) => {
+                    (USERS + key, linear::Call::Read)
+                }
+                Command::RemoveUser { key } => (USERS + key, linear::Call::Delete),
+                Command::AddElection => (ELECTION, linear::Call::Create(1)),
+                Command::Vote { key, choice } => (VOTES + key, linear::Call::Create(choice)),
                 Command::NewFormat => return,
                 Command::Restore { value, registers, pairs } => {
                     self.record_restore(open, now, outcome, |key| {
-                        let (bits, key) = if key < PAIRS { (registers, key) } else { (pairs, key - PAIRS) };
+                        let (bits, key) = match key {
+                            USERS.. => return linear::Call::Delete,
+                            PAIRS.. => (pairs, key - PAIRS),
+                            _ => (registers, key),
+                        };
                         if bits >> key & 1 == 1 { linear::Call::Write(value) } else { linear::Call::Delete }
                     });
                     return;
@@ -185,7 +229,10 @@ impl Clients {
     ) {
         let returned = (outcome != linear::Outcome::Unknown).then_some(now);
         let (client, invoked) = (open.call.client as u32, open.invoked);
-        for key in (0..self.keys as u32).flat_map(|key| [key, PAIRS + key]) {
+        let kinds: &[u32] = if self.votes { &[0, PAIRS, USERS, VOTES] } else { &[0, PAIRS] };
+        let election = self.votes.then_some(ELECTION);
+        let keys = (0..self.keys as u32).flat_map(|key| kinds.iter().map(move |kind| kind + key));
+        for key in keys.chain(election) {
             self.history.push(linear::Op { client, key, invoked, returned, call: leaves(key), outcome });
         }
     }
@@ -244,7 +291,8 @@ impl World {
             // An attempt that went astray may still be applied, whatever this one was told.
             Answer::Missing if open.doubtful => linear::Outcome::Unknown,
             Answer::Missing => linear::Outcome::Value(None),
-            Answer::Mismatch if open.doubtful => linear::Outcome::Unknown,
+            Answer::Mismatch | Answer::NotAllowed if open.doubtful => linear::Outcome::Unknown,
+            Answer::NotAllowed => linear::Outcome::Refused,
             Answer::Mismatch => linear::Outcome::Mismatch,
             Answer::Value(value) => linear::Outcome::Value(value),
             Answer::Refused(leader) => {

@@ -1,8 +1,10 @@
 //! What the simulated clients of safe mode ask for, as calls to the product: registers and pairs are its documents.
 
 use eldest::replica;
-use eldest::store::{Command as Order, Condition, Ending, Operation, Store};
+use eldest::store::{Command as Order, Condition, Ending, Key as Name, Operation, Store};
 use eldest::types::{Call as Key, Entry, Format, Payload, Record, Text};
+
+use serde_json::value::RawValue;
 
 use crate::restores;
 
@@ -10,8 +12,22 @@ use crate::restores;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     Command(Command),
-    Read { key: u32 },
-    ReadPair { key: u32 },
+    Read {
+        key: u32,
+    },
+    ReadPair {
+        key: u32,
+    },
+    ReadUser {
+        key: u32,
+    },
+    ReadVote {
+        key: u32,
+    },
+    /// What the node has, whatever that is: as a leader by its lease, or as whoever it is.
+    Look {
+        leader: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +62,20 @@ pub enum Command {
         value: u64,
         registers: u32,
         pairs: u32,
+    },
+    AddUser {
+        key: u32,
+        value: u64,
+    },
+    RemoveUser {
+        key: u32,
+    },
+    /// There is one, in which users vote.
+    AddElection,
+    /// By the user of this key. Nobody votes twice.
+    Vote {
+        key: u32,
+        choice: u64,
     },
 }
 
@@ -105,6 +135,20 @@ impl Command {
                 let none = Condition::None;
                 Order::Batch(vec![put(first, value, none.clone()), put(second, value, none)])
             }
+            Command::AddUser { key, value } => {
+                parsed("CreateUser", format!("{{\"name\":\"{}\",\"value\":[{value}]}}", user(key)))
+            }
+            Command::RemoveUser { key } => parsed("RemoveUser", format!("{{\"name\":\"{}\"}}", user(key))),
+            Command::AddElection => {
+                parsed("CreateElection", format!("{{\"name\":\"{ELECTION}\",\"choices\":{CHOICES}}}"))
+            }
+            Command::Vote { key, choice } => {
+                let voter = user(key);
+                let vote = format!(
+                    "{{\"election_name\":\"{ELECTION}\",\"voter_name\":\"{voter}\",\"choice\":\"{choice}\"}}"
+                );
+                parsed("VoteElection", vote)
+            }
             Command::NewFormat | Command::Restore { .. } => unreachable!("it is no command of the store"),
         }
     }
@@ -131,10 +175,36 @@ impl Command {
         match self {
             Command::Write { key, value } | Command::Create { key, value } => Some((key, value)),
             Command::Cas { key, new, .. } => Some((key, new)),
-            Command::Delete { .. } | Command::Pair { .. } => None,
-            Command::NewFormat | Command::Restore { .. } => None,
+            _ => None,
         }
     }
+}
+
+const ELECTION: &str = "election";
+const CHOICES: &str = "[\"0\",\"1\",\"2\",\"3\"]";
+/// So many choices there are.
+pub const CHOICES_COUNT: u64 = 4;
+
+fn parsed(kind: &str, payload: String) -> Order {
+    let payload = RawValue::from_string(payload).expect("JSON");
+    Order::parse(kind, &payload).expect("a good command")
+}
+
+fn user(key: u32) -> String {
+    format!("user{key}")
+}
+
+/// What the user of this key was created with.
+pub fn read_user(store: &Store, key: u32) -> Option<u64> {
+    let user = store.value(&Name::User(user(key).into()))?;
+    let (_, value) = user.split_once('[')?;
+    value.split_once(']')?.0.parse().ok()
+}
+
+/// What the user of this key has voted for.
+pub fn read_vote(store: &Store, key: u32) -> Option<u64> {
+    let vote = store.value(&Name::Vote(format!("[\"{ELECTION}\",\"{}\"]", user(key)).into()))?;
+    vote.chars().find_map(|letter| letter.to_digit(10)).map(u64::from)
 }
 
 fn register(key: u32) -> Text {

@@ -40,6 +40,7 @@ mod pace;
 mod plan;
 mod process;
 mod readers;
+mod reconfigured;
 mod restores;
 mod rng;
 mod run;

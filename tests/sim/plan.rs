@@ -13,6 +13,7 @@ use crate::host::{Clock, Host};
 use crate::membership;
 use crate::pace::Pace;
 use crate::readers::Readers;
+use crate::reconfigured::Rollout;
 use crate::rng::Rng;
 use crate::world::{Event, World};
 
@@ -79,6 +80,10 @@ const READERS: u64 = 0x4EAD;
 const SNAPSHOTS: u64 = 0x5A4B;
 const MEMBERS: u64 = 0x3E3B;
 const TIMINGS: u64 = 0x71E5;
+const ROLLOUT: u64 = 0x4011;
+const NO_SECRET: u64 = 0x5EC4;
+const VOTES: u64 = 0x507E;
+const LOOKS: u64 = 0x100C;
 
 const READERS_COUNT: usize = 2;
 
@@ -96,6 +101,8 @@ pub struct Plan {
     changes_members: bool,
     /// Whoever is killed is back with leases of another length.
     timings: Option<Rng>,
+    /// Whoever is killed is back with another configuration.
+    rollout: Option<Rollout>,
 }
 
 pub fn members(count: u32) -> Vec<NodeId> {
@@ -154,7 +161,11 @@ pub fn world(seed: u64) -> (World, Plan) {
     world.clients.restores = Rng::new(seed ^ RESTORES).chance(250);
     let between = pace.slow(between);
     let timings = draw_timings(&mut world, seed);
-    (world, Plan { pace: pace.factor, changes_members, timings, ..Plan::new(steps, between, rng) })
+    let rollout = draw_rollout(&mut world, seed, &common);
+    draw_no_secret(&mut world, seed);
+    world.clients.votes = Rng::new(seed ^ VOTES).chance(250);
+    world.clients.looks = Rng::new(seed ^ LOOKS).chance(250);
+    (world, Plan { pace: pace.factor, changes_members, timings, rollout, ..Plan::new(steps, between, rng) })
 }
 
 pub fn host(rng: &mut Rng, settings: Settings) -> Host {
@@ -199,6 +210,25 @@ fn draw_timings(world: &mut World, seed: u64) -> Option<Rng> {
     Some(rng)
 }
 
+/// In some seeds an operator rolls out another configuration.
+fn draw_rollout(world: &mut World, seed: u64, common: &Settings) -> Option<Rollout> {
+    let mut rng = Rng::new(seed ^ ROLLOUT);
+    if !rng.chance(250) {
+        return None;
+    }
+    let rollout = Rollout::new(rng, common);
+    let what = if rollout.changes_timings() { "timings change" } else { "settings change" };
+    world.features.insert(what.to_string());
+    Some(rollout)
+}
+
+/// In some seeds the cluster has no secret: nobody proves who speaks.
+pub fn draw_no_secret(world: &mut World, seed: u64) {
+    if Rng::new(seed ^ NO_SECRET).chance(250) {
+        world.hosts.iter_mut().for_each(|host| host.settings.peers_prove = false);
+    }
+}
+
 fn draw_lease(host: &mut Host, rng: &mut Rng) {
     let timing = &mut host.settings.timing;
     timing.lease = Span(timing.dead_after.0 / *rng.pick(&[1, 2, 5, 25]));
@@ -215,7 +245,16 @@ fn draw_readers(world: &mut World, seed: u64) {
 
 impl Plan {
     pub fn new(steps: usize, between: (u64, u64), rng: Rng) -> Plan {
-        Plan { steps, between, pace: 1, rng, lost: BTreeSet::new(), changes_members: false, timings: None }
+        Plan {
+            steps,
+            between,
+            pace: 1,
+            rng,
+            lost: BTreeSet::new(),
+            changes_members: false,
+            timings: None,
+            rollout: None,
+        }
     }
 
     pub fn pause(&mut self) -> u64 {
@@ -283,6 +322,9 @@ impl Plan {
 
     fn kill(&mut self, world: &mut World, node: usize, power: bool) {
         world.crash(node, power);
+        if let Some(rollout) = &mut self.rollout {
+            rollout.again(&mut world.hosts[node].settings);
+        }
         if let Some(rng) = &mut self.timings {
             draw_lease(&mut world.hosts[node], rng);
         }
@@ -407,6 +449,7 @@ impl Plan {
         world.net.heal();
         world.net.late = 0;
         all_have_room(world);
+        self.rollout.iter().for_each(|rollout| rollout.ends(world));
         for node in 0..world.hosts.len() {
             world.thaw(node);
             let host = &mut world.hosts[node];

@@ -22,7 +22,8 @@ impl World {
             return Ok(());
         }
         // Whatever this process founds is another cluster than what any other founds (P44).
-        let settings = Settings { new_cluster: ClusterId(boot.0.into()), ..host.settings.clone() };
+        let settings =
+            Settings { new_cluster: ClusterId(boot.0.into()), asks_from: boot.0, ..host.settings.clone() };
         let start = match host.disk.open(boot, settings)? {
             Ok(start) => start,
             Err(Refused(why)) => return self.does_not_start(node, &why),

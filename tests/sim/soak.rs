@@ -1,6 +1,6 @@
 //! Many seeds: a fixed set that never changes, and fresh ones whose numbers are printed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -32,13 +32,16 @@ fn fail(seeds: Seeds, seed: u64, violation: &Violation) -> ! {
     );
 }
 
-/// Runs seeds on all cores; the first violation ends it. Returns the features that occurred.
-pub fn soak(seeds: Seeds, first: u64, count: u64) -> BTreeSet<String> {
+/// In how many seeds each feature occurred.
+type Seen = BTreeMap<String, u64>;
+
+/// Runs seeds on all cores; the first violation ends it.
+fn soak(seeds: Seeds, first: u64, count: u64) -> Seen {
     let next = AtomicU64::new(0);
     let (steps, slowest) = (AtomicU64::new(0), AtomicU64::new(0));
     let started = Instant::now();
     let work = || {
-        let mut features = BTreeSet::new();
+        let mut features = Seen::new();
         loop {
             let done = next.fetch_add(1, Ordering::Relaxed);
             if done >= count {
@@ -46,7 +49,10 @@ pub fn soak(seeds: Seeds, first: u64, count: u64) -> BTreeSet<String> {
             }
             match (seeds.run)(first + done, false) {
                 Ok(report) => {
-                    features.extend(report.features);
+                    report
+                        .features
+                        .into_iter()
+                        .for_each(|feature| *features.entry(feature).or_default() += 1);
                     steps.fetch_add(report.steps, Ordering::Relaxed);
                     slowest.fetch_max(report.resumed_us, Ordering::Relaxed);
                 }
@@ -59,12 +65,14 @@ pub fn soak(seeds: Seeds, first: u64, count: u64) -> BTreeSet<String> {
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut features = BTreeSet::new();
+    let mut features = Seen::new();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             match worker.join().expect("a worker") {
-                Ok(seen) => features.extend(seen),
+                Ok(seen) => {
+                    seen.into_iter().for_each(|(feature, n)| *features.entry(feature).or_default() += n)
+                }
                 Err((seed, violation)) => {
                     next.store(count, Ordering::Relaxed);
                     fail(seeds, seed, &violation);
@@ -87,7 +95,7 @@ pub fn soak(seeds: Seeds, first: u64, count: u64) -> BTreeSet<String> {
 /// Runs the seeds from 1 on that the gate repeats, and wants every feature in them: a seed in which nothing happens proves nothing.
 pub fn fixed(seeds: Seeds, count: u64, wanted: impl IntoIterator<Item = String>) {
     let seen = soak(seeds, 1, count);
-    let missing: Vec<String> = wanted.into_iter().filter(|feature| !seen.contains(feature)).collect();
+    let missing: Vec<String> = wanted.into_iter().filter(|feature| !seen.contains_key(feature)).collect();
     assert!(missing.is_empty(), "no fixed seed has {missing:?}, only {seen:?}");
 }
 
@@ -112,6 +120,9 @@ pub fn note_features(world: &mut World) {
         ("clients restore", world.clients.restores),
         ("an operator restores", world.operator.is_some()),
         ("roles", world.holders.is_some()),
+        ("no secret", !settings.peers_prove),
+        ("users vote", world.clients.votes),
+        ("looks at what a node has", world.clients.looks),
     ];
     let drawn = drawn.into_iter().filter(|(_, is)| *is).map(|(what, _)| what.to_string());
     let nodes = format!("{} nodes", settings.members.len());
@@ -123,7 +134,9 @@ pub fn note_features(world: &mut World) {
 pub fn fresh(seeds: Seeds) {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
     let first = number("SIM_FIRST").unwrap_or(clock.as_micros() as u64);
-    soak(seeds, first, number("SIM_SEEDS").unwrap_or(500));
+    let seen = soak(seeds, first, number("SIM_SEEDS").unwrap_or(500));
+    println!("seeds in which this occurs:");
+    seen.iter().for_each(|(feature, seeds)| println!("{seeds:>8}  {feature}"));
 }
 
 /// `SIM_SEED`, with its whole trace.

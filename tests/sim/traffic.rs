@@ -138,6 +138,9 @@ impl World {
             }
             return Ok(());
         }
+        if !self.are_configured_alike(envelope.from, node) {
+            return Ok(());
+        }
         self.note(|| envelope.to_string());
         if self.hosts[node].settings.ack == Ack::All {
             let now = self.hosts[node].clock.now(self.now).mono;

@@ -59,7 +59,7 @@ impl Answered {
             // A disk that has been lost since held it.
             let counts = answers
                 .is_some_and(|(at, disk)| *at + patience > now && *disk == host.disk.durable.incarnation);
-            (counts || host.id == leader.id) && host.disk.durable.last() < index
+            (counts || std::ptr::eq(*host, leader)) && host.disk.durable.last() < index
         };
         // Whoever only learns is nobody's follower yet (P43).
         let votes = |host: &&Host| leader.core().is_some_and(|core| core.is_voter(host.id));
