@@ -84,6 +84,7 @@ const ROLLOUT: u64 = 0x4011;
 const NO_SECRET: u64 = 0x5EC4;
 const VOTES: u64 = 0x507E;
 const LOOKS: u64 = 0x100C;
+const FLAWS: u64 = 0xF1A3;
 
 const READERS_COUNT: usize = 2;
 
@@ -98,11 +99,13 @@ pub struct Plan {
     /// Disks that have forgotten something and have not been let in again.
     lost: BTreeSet<NodeId>,
     /// Nodes are added, removed and moved.
-    changes_members: bool,
+    pub changes_members: bool,
     /// Whoever is killed is back with leases of another length.
     timings: Option<Rng>,
     /// Whoever is killed is back with another configuration.
     rollout: Option<Rollout>,
+    /// Promise files go bad.
+    flaws: Option<Rng>,
 }
 
 pub fn members(count: u32) -> Vec<NodeId> {
@@ -160,12 +163,11 @@ pub fn world(seed: u64) -> (World, Plan) {
     }
     world.clients.restores = Rng::new(seed ^ RESTORES).chance(250);
     let between = pace.slow(between);
-    let timings = draw_timings(&mut world, seed);
-    let rollout = draw_rollout(&mut world, seed, &common);
-    draw_no_secret(&mut world, seed);
     world.clients.votes = Rng::new(seed ^ VOTES).chance(250);
     world.clients.looks = Rng::new(seed ^ LOOKS).chance(250);
-    (world, Plan { pace: pace.factor, changes_members, timings, rollout, ..Plan::new(steps, between, rng) })
+    let plan = Plan { pace: pace.factor, changes_members, ..Plan::new(steps, between, rng) };
+    let plan = plan.drawn_apart(&mut world, seed, &common);
+    (world, plan)
 }
 
 pub fn host(rng: &mut Rng, settings: Settings) -> Host {
@@ -254,7 +256,17 @@ impl Plan {
             changes_members: false,
             timings: None,
             rollout: None,
+            flaws: None,
         }
+    }
+
+    /// What differs from seed to seed besides, whatever the clients want.
+    pub fn drawn_apart(self, world: &mut World, seed: u64, common: &Settings) -> Plan {
+        let timings = draw_timings(world, seed);
+        let rollout = draw_rollout(world, seed, common);
+        draw_no_secret(world, seed);
+        let mut flaws = Rng::new(seed ^ FLAWS);
+        Plan { timings, rollout, flaws: flaws.chance(300).then_some(flaws), ..self }
     }
 
     pub fn pause(&mut self) -> u64 {
@@ -267,6 +279,10 @@ impl Plan {
             let node = self.someone(world);
             world.features.insert("members change".to_string());
             return membership::change(world, &mut self.rng, node);
+        }
+        if self.flaws.as_mut().is_some_and(|flaws| flaws.chance(150)) {
+            self.spoil_promise(world);
+            return Ok(());
         }
         let harm = self.rng.weighted(&HARMS);
         world.note(|| format!("--- {harm:?}"));
@@ -420,6 +436,22 @@ impl Plan {
         if forgot {
             self.lost.insert(id);
         }
+    }
+
+    /// One slot of a promise file goes bad, which its twin makes up for, or both do, and the disk has forgotten its promise.
+    fn spoil_promise(&mut self, world: &mut World) {
+        let node = self.someone(world);
+        let Some(mut rng) = self.flaws.take() else { return };
+        let both = rng.chance(500) && self.may_lose(world, node) && !world.has_double(world.hosts[node].id);
+        self.kill(world, node, true);
+        let host = &mut world.hosts[node];
+        if host.disk.spoil_promise(&mut rng, both) {
+            world.features.insert(if both { "promises are lost" } else { "a slot goes bad" }.to_string());
+            if both {
+                self.lost.insert(host.id);
+            }
+        }
+        self.flaws = Some(rng);
     }
 
     fn hand_over(&mut self, world: &mut World, node: usize) -> Check {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use eldest::protocol::{Ack, Takeover, Timing};
-use eldest::types::Format;
+use eldest::types::FORMAT;
 
 use crate::checks::Violation;
 use crate::plan;
@@ -102,7 +102,7 @@ pub fn fixed(seeds: Seeds, count: u64, wanted: impl IntoIterator<Item = String>)
 /// How a world was set up, in words: what fixed seeds must have in them.
 pub fn note_features(world: &mut World) {
     let settings = &world.hosts[0].settings;
-    let older = world.hosts.iter().any(|host| host.settings.format == Format(1));
+    let older = world.hosts.iter().any(|host| host.settings.format < FORMAT);
     let failing = world.hosts.iter().any(|host| host.disk.failing.is_some());
     let dead_after = settings.timing.dead_after;
     let drawn = [
@@ -123,6 +123,9 @@ pub fn note_features(world: &mut World) {
         ("no secret", !settings.peers_prove),
         ("users vote", world.clients.votes),
         ("looks at what a node has", world.clients.looks),
+        ("leases have secrets", world.lessees.as_ref().is_some_and(|lessees| lessees.thieves.is_some())),
+        ("documents end", world.lessees.as_ref().is_some_and(|lessees| lessees.writers.is_some())),
+        ("ties", world.lessees.as_ref().is_some_and(|lessees| lessees.ties.is_some())),
     ];
     let drawn = drawn.into_iter().filter(|(_, is)| *is).map(|(what, _)| what.to_string());
     let nodes = format!("{} nodes", settings.members.len());

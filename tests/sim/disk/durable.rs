@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use eldest::protocol::{Records, Recovered, Seq, SnapshotMeta, Vote};
+use eldest::protocol::{Records, Recovered, Seq, SnapshotMeta, Term, Vote};
 use eldest::replica::Start;
 use eldest::store::Store;
 use eldest::types::{Incarnation, Index, Position, Record};
@@ -53,6 +53,8 @@ pub struct Durable {
     forgot: Option<Incarnation>,
     /// The first record that does not check any more.
     damaged: Option<Index>,
+    /// Nothing says any more what it has promised, but for what its log proves.
+    promise_lost: bool,
 }
 
 impl Change {
@@ -170,6 +172,11 @@ impl Durable {
         self.records.retain(|record| record.index() < index);
     }
 
+    pub fn loses_promise(&mut self) {
+        self.forgets();
+        self.promise_lost = true;
+    }
+
     /// Log and state were set aside.
     pub fn starts_over(&mut self) {
         self.forgets();
@@ -221,7 +228,7 @@ impl Durable {
         })?;
         written.settle();
         written.incarnation = recovered.incarnation;
-        (written.forgot, written.damaged) = (None, None);
+        (written.forgot, written.damaged, written.promise_lost) = (None, None, false);
         written.vote = recovered.vote;
         *self = written;
         Ok(())
@@ -269,7 +276,7 @@ impl Durable {
     ) -> Option<Durable> {
         let votes = pending.iter().filter_map(|(_, change)| change.vote());
         let ahead = [self.vote].into_iter().chain(votes);
-        ahead.filter(|vote| vote.promise == recovered.vote.promise).find_map(|ahead| {
+        ahead.filter(|vote| self.has_promised(vote.promise, recovered)).find_map(|ahead| {
             let vote = self.vote.bound_by(ahead);
             Durable { vote, ..self.clone() }.with_background(recovered, store)
         })
@@ -293,12 +300,17 @@ impl Durable {
         let same_disk =
             self.incarnation == recovered.incarnation || self.incarnation == Incarnation::default();
         same_disk
-            && recovered.vote.promise == self.vote.promise
+            && self.has_promised(self.vote.promise, recovered)
             && recovered.vote.admitted == (self.vote.admitted && self.forgot.is_none())
             && store.applied() == self.snapshot.meta.at
             && store.digest() == self.snapshot.state.store.digest()
             && recovered.base.index() <= above
             && written.eq(found)
+    }
+
+    fn has_promised(&self, promise: Term, recovered: &Recovered) -> bool {
+        promise == recovered.vote.promise
+            || (self.promise_lost && recovered.vote.promise.epoch <= promise.epoch)
     }
 
     fn differs_from(&self, recovered: &Recovered, store: &Store) -> String {

@@ -229,6 +229,29 @@ impl Disk {
         true
     }
 
+    /// A bit flips in one slot of the promise file, or in each. Nothing happens where the slots differ: a process that ended between
+    /// the two has one good one only.
+    pub fn spoil_promise(&mut self, rng: &mut Rng, both: bool) -> bool {
+        const SLOT: usize = 4096;
+        let path = Path::new("/node/vote");
+        let Some(bytes) = self.files.image().remove(path) else { return false };
+        let line = |slot: usize| bytes[slot * SLOT..].iter().position(|byte| *byte == b'\n').unwrap_or(0);
+        let lines = [line(0), line(1)];
+        let same = bytes[..lines[0]] == bytes[SLOT..SLOT + lines[1]];
+        if !same || lines[0] == 0 {
+            return false;
+        }
+        let first = rng.below(2) as usize;
+        for slot in if both { vec![0, 1] } else { vec![first] } {
+            let (at, bit) = (slot * SLOT + rng.below(lines[slot] as u64) as usize, rng.below(8));
+            self.files.damage(path, |bytes| bytes[at] ^= 1 << bit);
+        }
+        if both {
+            self.durable.loses_promise();
+        }
+        true
+    }
+
     /// An earlier version has written the promise file: one line in each slot, which says nothing of leases.
     pub fn says_nothing_of_leases(&mut self) {
         self.files.damage(Path::new("/node/vote"), |bytes| {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use eldest::replica::{
     self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, In, Registration, Renewal, Unheard, Untie,
 };
-use eldest::store::{Claim, Command, LeaseOperation, NewProcess, Operation, Reason, Tenure, TokenId};
+use eldest::store::{
+    Claim, Command, LeaseOperation, NewProcess, Operation, Reason, SecretHash, Tenure, TokenId,
+};
 use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
 
 use super::documents;
@@ -68,6 +70,8 @@ pub struct Asked {
     /// In true time.
     pub sent: u64,
     pub wish: Wish,
+    /// What it shows as its secret (P53).
+    pub secret: Option<SecretHash>,
     /// The node that passed it on, and which of its processes.
     pub via: Option<(usize, u64)>,
 }
@@ -168,32 +172,36 @@ impl Wish {
     }
 
     /// As the node is asked.
-    fn call(&self, now: Time) -> replica::Call {
+    fn call(&self, now: Time, secret: Option<SecretHash>) -> replica::Call {
         let write = |operation: LeaseOperation| {
             let command = Box::new(Command::Single(Operation::Lease(operation.into())));
             replica::Call::Write { command, key: None }
         };
         match self.clone() {
-            Wish::Acquire { role, claim, wait, priority, elect, by, call: key } => {
+            Wish::Acquire { role, mut claim, wait, priority, elect, by, call: key } => {
                 let until = now + wait;
+                if secret.is_some() {
+                    Arc::make_mut(&mut claim).secret = secret;
+                }
                 replica::Call::Acquire(Acquire { role, claim, elect, priority, until, by, key }.into())
             }
             Wish::Renew { role, instance, token, ttl, tie } => {
-                let tenure = Tenure { instance, token, ttl, tie, secret: None };
+                let tenure = Tenure { instance, token, ttl, tie, secret };
                 replica::Call::Renew(Renewal::Role { role, tenure })
             }
             Wish::Untie { role, instance, token, tie } => {
-                let tenure = Tenure { instance, token, ttl: None, tie: Some(tie), secret: None };
+                let tenure = Tenure { instance, token, ttl: None, tie: Some(tie), secret };
                 replica::Call::Untie(Untie { role, tenure, tie })
             }
-            Wish::Heartbeat { id } => replica::Call::Renew(Renewal::Process { id, secret: None }),
-            Wish::Register { id, process, call: key } => {
+            Wish::Heartbeat { id } => replica::Call::Renew(Renewal::Process { id, secret }),
+            Wish::Register { id, mut process, call: key } => {
+                Arc::make_mut(&mut process).secret = secret;
                 replica::Call::Register(Registration { id, process, key })
             }
             Wish::Release { role, instance, token } => {
-                write(LeaseOperation::Release { role, instance, token, secret: None })
+                write(LeaseOperation::Release { role, instance, token, secret })
             }
-            Wish::Remove { id } => write(LeaseOperation::Remove { id, secret: None }),
+            Wish::Remove { id } => write(LeaseOperation::Remove { id, secret }),
         }
     }
 
@@ -259,7 +267,7 @@ impl World {
             return self.pass_on(node, asked);
         }
         self.note(|| format!("call {} of {} at n{}: {:?}", asked.id, asked.who, node + 1, asked.wish));
-        let call = asked.wish.call(self.hosts[node].clock.now(self.now).mono);
+        let call = asked.wish.call(self.hosts[node].clock.now(self.now).mono, asked.secret);
         self.arrives(node, Waiting::Lease(asked), call)
     }
 

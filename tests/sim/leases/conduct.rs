@@ -62,6 +62,9 @@ impl World {
         }
         let steady = self.lessees_mut().steady;
         let in_doubt = self.contender(who).tying.in_doubt;
+        if !steady && !in_doubt && self.steals(who) {
+            return Ok(());
+        }
         let act = match self.contender(who).token {
             None => return self.wants(who),
             Some(_) if steady || in_doubt => Act::Renew,

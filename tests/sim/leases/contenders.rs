@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use eldest::store::NewProcess;
+use eldest::store::{NewProcess, SecretHash};
 use eldest::types::{Span, Text, Time};
 
 use super::documents::Writers;
@@ -41,6 +41,8 @@ pub struct Contender {
     /// The key of the acquisition under way, the same for all its attempts.
     pub key: Option<u128>,
     pub tying: Tying,
+    /// What it shows with each call, if it keeps one.
+    pub secret: Option<SecretHash>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub struct Lessees {
     pub steady: bool,
     /// In some seeds.
     pub ties: Option<Ties>,
+    /// Some keep secrets, and some try to end what is another's.
+    pub thieves: Option<Rng>,
     /// The same.
     pub writers: Option<Writers>,
     pub witness: Witness,
@@ -95,6 +99,7 @@ impl Contender {
             done_with: 0,
             key: None,
             tying: Tying::default(),
+            secret: None,
         }
     }
 
@@ -139,6 +144,7 @@ impl Lessees {
             count_from_answers: false,
             steady: false,
             ties: None,
+            thieves: None,
             writers: None,
             witness: Witness::default(),
         }
@@ -192,7 +198,8 @@ impl World {
         let id = lessees.next_id;
         lessees.all[who].open = Some(id);
         lessees.all[who].calls.push(id);
-        let asked = Asked { id, who, sent: now, wish, via: None };
+        let secret = lessees.all[who].secret;
+        let asked = Asked { id, who, sent: now, wish, secret, via: None };
         let delay = self.net.delay(&mut self.rng) + self.straggles(&asked.wish);
         if let Wish::Renew { token, tie: Some(tie), .. } = asked.wish {
             self.checks.early.names(token, tie, now);

@@ -19,6 +19,7 @@ const KEYS: u64 = 16;
 
 const BOUND: &str = "P54 a bound document goes with its lease";
 const ALONE: &str = "P54 nothing else ends a document";
+const CONDITION: &str = "a condition is met";
 const HOLDER: &str = "P59 a write in the name of a role is its holder's";
 const SIZE: &str = "P55 the state stays within its limit";
 const PASSES: &str = "P55 what makes nothing larger passes";
@@ -38,8 +39,8 @@ pub struct Writers {
 
 #[derive(Clone, Debug)]
 pub enum Wish {
-    Put { number: u64, ending: Ending, length: usize, holder: Option<Holding> },
-    Renew { number: u64 },
+    Put { number: u64, ending: Ending, length: usize, holder: Option<Holding>, condition: Condition },
+    Renew { number: u64, condition: Condition },
     Delete { number: u64, holder: Option<Holding> },
 }
 
@@ -78,21 +79,23 @@ impl Writers {
 
 impl Wish {
     fn key(&self) -> Text {
-        let (Wish::Put { number, .. } | Wish::Renew { number } | Wish::Delete { number, .. }) = self;
+        let (Wish::Put { number, .. } | Wish::Renew { number, .. } | Wish::Delete { number, .. }) = self;
         key(*number)
     }
 
     fn call(&self) -> replica::Call {
-        let (key, condition) = (self.key(), Condition::None);
+        let key = self.key();
         let write =
             |operation| replica::Call::Write { command: Command::Single(operation).into(), key: None };
         match self.clone() {
-            Wish::Put { ending, length, holder, .. } => {
+            Wish::Put { ending, length, holder, condition, .. } => {
                 let value = format!("\"{}\"", "x".repeat(length)).into();
                 write(Operation::PutDoc { key, value, condition, holder, ending })
             }
-            Wish::Renew { .. } => replica::Call::Renew(Renewal::Doc { key, condition }),
-            Wish::Delete { holder, .. } => write(Operation::DeleteDoc { key, condition, holder }),
+            Wish::Renew { condition, .. } => replica::Call::Renew(Renewal::Doc { key, condition }),
+            Wish::Delete { holder, .. } => {
+                write(Operation::DeleteDoc { key, condition: Condition::None, holder })
+            }
         }
     }
 }
@@ -142,11 +145,21 @@ impl World {
             Kind::WithLease => Ending { ttl: None, with },
             Kind::WithBoth => Ending { ttl, with },
             Kind::Plain => Ending::default(),
-            Kind::Renew => return Wish::Renew { number },
+            Kind::Renew => return Wish::Renew { number, condition: self.some_condition(rng, number) },
             Kind::Delete => return Wish::Delete { number, holder: self.some_holder(rng) },
         };
         let length = rng.skewed(1, 900) as usize;
-        Wish::Put { number, ending, length, holder: self.some_holder(rng) }
+        let condition = self.some_condition(rng, number);
+        Wish::Put { number, ending, length, holder: self.some_holder(rng), condition }
+    }
+
+    /// The revision that somebody has seen lately, or that there is none.
+    fn some_condition(&self, rng: &mut Rng, number: u64) -> Condition {
+        match (rng.below(10), self.witness().store.doc(&key(number))) {
+            (0..3, Some(doc)) => Condition::Rev(doc.rev().into()),
+            (0..2, None) => Condition::Absent,
+            _ => Condition::None,
+        }
     }
 
     /// A holder, or who was one when somebody looked lately, for some of the writes. Not where the state is to become full: too many of
@@ -167,11 +180,13 @@ impl World {
             Wants::Role(role) => {
                 let token = self.witness().store.role(role).map(|role| role.token);
                 let lease = LeaseName::Role(role.clone());
-                Tether { lease, token: Some(token.unwrap_or(1)), secret: None }
+                let secret = self.secret_of(&lease);
+                Tether { lease, token: Some(token.unwrap_or(1)), secret }
             }
             Wants::Process(NewProcess { .. }) => {
                 let lease = LeaseName::Process(contender.instance.clone());
-                Tether { lease, token: None, secret: None }
+                let secret = self.secret_of(&lease);
+                Tether { lease, token: None, secret }
             }
         })
     }
@@ -207,7 +222,10 @@ impl World {
                 let token = token(*number, written.position.index);
                 self.checks.early.promised(token, sent, sent + certain(*ttl).0)
             }
-            (Ok(Answer::Doc(granted)), Wish::Renew { number }) => {
+            (Ok(Answer::Doc(granted)), Wish::Renew { number, condition }) => {
+                let rev = granted.what.rev();
+                let meets = !matches!(condition, Condition::Rev(wanted) if **wanted != *rev);
+                ensure(meets, CONDITION, || format!("{condition:?} is told that {rev} is renewed"))?;
                 let index = granted.what.rev().split('-').next().and_then(|index| index.parse().ok());
                 let index = index.expect("in safe mode a revision begins with an index");
                 let token = token(*number, index);
@@ -230,12 +248,30 @@ impl World {
             return Ok(());
         };
         self.witness_holders(record, before, applied)?;
+        self.witness_condition(record, before, applied)?;
         for number in 0..KEYS {
             self.witness_document(number, record, before, applied)?;
         }
         let (was, is) = (before.bytes(), self.witness().store.bytes());
         let fits = applied.restored || most.is_none_or(|most| is <= most.max(was));
         ensure(fits, SIZE, || format!("{record} makes {is} of {was}, and {most:?} are the most"))
+    }
+
+    fn witness_condition(&mut self, record: &Record, before: &Store, applied: &Applied) -> Check {
+        let Some(Command::Single(Operation::PutDoc { key, condition, .. })) = command_of(record) else {
+            return Ok(());
+        };
+        let there = before.doc(&key);
+        let meets = match &condition {
+            Condition::None => return Ok(()),
+            Condition::Absent => there.is_none(),
+            Condition::Rev(rev) => there.is_some_and(|doc| doc.rev() == &**rev),
+            Condition::Present => there.is_some(),
+        };
+        self.lessees_mut().witness.conditions += 1;
+        ensure(meets || applied.outcome.is_err(), CONDITION, || {
+            format!("{record} is written, and {condition:?} did not hold")
+        })
     }
 
     fn witness_holders(&mut self, record: &Record, before: &Store, applied: &Applied) -> Check {

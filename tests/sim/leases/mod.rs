@@ -3,6 +3,7 @@
 //! - `asks` carries calls to a node, on to the leader, and back; callers hang up.
 //! - `contenders` (and `conduct`) want roles and register processes: each has a clock of its own, dies, freezes, renews late, asks twice.
 //! - `documents` are those that end by themselves, some of them with a role or a process.
+//! - `thieves` try to end what others hold under a secret.
 //! - `ties` are connections that holders rely on besides, and what the nodes that serve them say of them.
 //! - `witness` sees what is committed, promised and believed; the checkers (`checks::believers`, `early`, `late`, `fenced`,
 //!   `returned`) judge it. `health` says when a lease must be coming to its end.
@@ -21,6 +22,7 @@ mod run;
 mod scenarios;
 mod soak;
 mod stage;
+mod thieves;
 mod ties;
 mod witness;
 

@@ -2,14 +2,16 @@
 
 use eldest::protocol::Settings;
 use eldest::store::NewProcess;
-use eldest::types::{FORMAT, Span};
+use eldest::types::{FORMAT, Format, Span};
 
 use super::Event;
 use super::contenders::{Contender, Lessees, Wants};
 use super::documents::Writers;
+use super::thieves::keep_secrets;
 use super::ties::Ties;
 use crate::client::Clients;
 use crate::host::{Clock, Host};
+use crate::membership;
 use crate::pace::Pace;
 use crate::plan::{self, Plan, members};
 use crate::restores::Operator;
@@ -26,6 +28,7 @@ const RATE_MOST: i64 = 4_950;
 const RESTORES: u64 = 0x4E57;
 const TIES: u64 = 0x71E5;
 const DOCUMENTS: u64 = 0xD0C5;
+const VARIED: u64 = 0x7A41;
 
 pub fn world(seed: u64) -> (World, Plan) {
     let mut rng = Rng::new(seed);
@@ -42,7 +45,18 @@ pub fn world(seed: u64) -> (World, Plan) {
         host.clock.rate_ppm = rate(&mut rng);
         host
     });
-    let hosts: Vec<Host> = hosts.collect();
+    let mut hosts: Vec<Host> = hosts.collect();
+    let mut varied = Rng::new(seed ^ VARIED);
+    let changes_members = varied.chance(200);
+    if changes_members {
+        hosts.extend(membership::spares(&mut varied, &common));
+        hosts[common.members.len()..].iter_mut().for_each(|host| host.clock.rate_ppm = rate(&mut varied));
+    } else if varied.chance(200) {
+        // Who was removed while the others came to write what it cannot read stops when it is added again (P23).
+        hosts
+            .iter_mut()
+            .for_each(|host| host.settings.format = Format(varied.range(1, u64::from(FORMAT.0)) as _));
+    }
     let clients = Clients::new(0, 1, rng.fork());
     let steps = rng.range(8, 24) as usize;
     let between = *rng.pick(&[(20_000, 700_000), (100_000, 1_500_000), (400_000, 2_500_000)]);
@@ -52,6 +66,10 @@ pub fn world(seed: u64) -> (World, Plan) {
     plan::prepare(&mut world, &mut rng);
     let mut lessees = Lessees::new(everybody(&mut rng), rng.fork());
     lessees.loses_answers = *rng.pick(&[0, 5, 50]);
+    if varied.chance(500) {
+        keep_secrets(&mut lessees.all, &mut varied);
+        lessees.thieves = Some(varied.fork());
+    }
     let mut ties = Rng::new(seed ^ TIES);
     lessees.ties = ties.chance(500).then(|| Ties::new(ties, &mut lessees.all));
     if writers.is_some() {
@@ -67,7 +85,13 @@ pub fn world(seed: u64) -> (World, Plan) {
         world.wakes_after(who, begins);
     }
     world.at(0, Happens::Lease(Event::Audit));
-    (world, Plan::new(steps, between, rng))
+    if !changes_members {
+        world.draw_doubles(seed);
+    }
+    let mut plan = Plan::new(steps, between, rng);
+    plan.changes_members = changes_members;
+    let plan = plan.drawn_apart(&mut world, seed, &common);
+    (world, plan)
 }
 
 fn rate(rng: &mut Rng) -> i64 {

@@ -55,10 +55,12 @@ fn live(world: &mut World, plan: &mut Plan) -> Result<u64, Violation> {
         world.operator_wakes_within(pause);
         world.run_until(world.now + pause)?;
         plan.harm(world)?;
+        plan.double(world)?;
         world.checks.late.pardon();
     }
     let pause = plan.pause();
     world.run_until(world.now + pause)?;
+    world.retire_doubles();
     plan.mend_all(world)?;
     world.lessees_mut().writers.iter_mut().for_each(|writers| writers.stopped = true);
     let resumed = everything_is_held(world)?;

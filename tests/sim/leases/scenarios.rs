@@ -314,7 +314,7 @@ fn names_late(world: &mut World, node: usize) -> Check {
     let role = world.witness().store.role("r").cloned();
     let (token, instance) = role.map(|role| (role.token, role.claim.instance.clone())).unwrap_or_default();
     let wish = Wish::Renew { role: "r".into(), instance, token, ttl: None, tie: Some(1) };
-    let asked = Asked { id: 1_000, who: 0, sent: world.now - 300 * MS, wish, via: None };
+    let asked = Asked { id: 1_000, who: 0, sent: world.now - 300 * MS, wish, secret: None, via: None };
     world.lease_event(Event::Call { node, asked })
 }
 

@@ -108,7 +108,7 @@ pub fn untie(world: &mut World, who: usize, node: u32, tie: u64) -> Check {
     let (instance, token) = held.unwrap_or_default();
     world.checks.early.unties(token, tie);
     let wish = Wish::Untie { role, instance, token, tie };
-    let asked = Asked { id: 1_000_000 + tie, who, sent: world.now, wish, via: None };
+    let asked = Asked { id: 1_000_000 + tie, who, sent: world.now, wish, secret: None, via: None };
     world.lease_event(Event::Call { node: node as usize - 1, asked })
 }
 

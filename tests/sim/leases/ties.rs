@@ -299,6 +299,7 @@ impl World {
         lessees.next_id += 1;
         let (id, sent) = (lessees.next_id, self.now);
         let wish = Wish::Untie { role, instance, token, tie };
-        self.lease_event(Event::Call { node, asked: Asked { id, who, sent, wish, via: None } })
+        let secret = self.contender(who).secret;
+        self.lease_event(Event::Call { node, asked: Asked { id, who, sent, wish, secret, via: None } })
     }
 }

@@ -30,6 +30,10 @@ pub struct Witness {
     pub docs_expired: usize,
     pub docs_went: usize,
     pub in_the_name_of_a_role: usize,
+    /// Documents that were to be written under a condition.
+    pub conditions: usize,
+    /// Attempts to end what is held under a secret, without it.
+    pub thefts: usize,
     pub full: usize,
     pub audited_at: u64,
     pub healthy: Option<(usize, eldest::types::Epoch)>,
