@@ -180,7 +180,7 @@ impl World {
     fn client_looks(&self, node: usize, store: &Store, leader: bool) -> Result<Answer, Violation> {
         let host = &self.hosts[node];
         let has = &host.state.store;
-        let same = host.flipped || (store.applied() == has.applied() && store.digest() == has.digest());
+        let same = host.is_flipped() || (store.applied() == has.applied() && store.digest() == has.digest());
         ensure(same, "a look shows what the node has", || format!("{} shows {}", host.id, store.applied()))?;
         let leads = |host: &Host| {
             let now = host.clock.now(self.now).mono;
@@ -240,7 +240,7 @@ impl World {
             let after = &self.hosts[node].state.store;
             self.checks.restored.step(id, record, &before, after, &applied)?;
         }
-        let (digest, flipped) = (self.hosts[node].state.store.digest(), self.hosts[node].flipped);
+        let (digest, flipped) = (self.hosts[node].state.store.digest(), self.hosts[node].is_flipped());
         if !flipped {
             self.checks.applied.state(id, index, digest)?;
         }

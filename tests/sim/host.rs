@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use eldest::protocol::{After, Envelope, Node, Seq, Settings};
 use eldest::replica::{Call, CallId, Replica};
+use eldest::store::Store;
 use eldest::types::{Epoch, Index, NodeId, Now, Position, Record, Time, WallTime};
 
 use crate::calls::Waiting;
@@ -96,6 +97,8 @@ pub struct Host {
     pub led: Option<Epoch>,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
+    /// It has been replaced by another node's since.
+    pub replaced: bool,
     /// An older copy of its disk was put back.
     pub put_back: bool,
     /// Another machine has taken its place for good.
@@ -133,6 +136,7 @@ impl Host {
             steady: false,
             led: None,
             flipped: false,
+            replaced: false,
             put_back: false,
             retired: false,
         }
@@ -150,6 +154,20 @@ impl Host {
     /// How far the state is.
     pub fn applied(&self) -> Index {
         self.state.store.applied().index
+    }
+
+    /// Its state is not what its records make of it.
+    pub fn is_flipped(&self) -> bool {
+        self.flipped && !self.replaced
+    }
+
+    /// What a state comes to once it is written down: a bit that flips is in a row that has not changed, which is not written.
+    pub fn as_written(&self, store: &Store) -> Store {
+        let mut store = store.clone();
+        if self.is_flipped() {
+            store.damage();
+        }
+        store
     }
 
     /// Everything that a process holds is gone.
@@ -170,6 +188,7 @@ impl Host {
         self.restless = 0;
         self.led = None;
         self.flipped = false;
+        self.replaced = false;
         self.paused_until = 0;
     }
 

@@ -54,6 +54,7 @@ mod succession;
 mod successors;
 mod timings;
 mod traffic;
+mod trusted;
 mod world;
 
 #[global_allocator]

@@ -213,7 +213,7 @@ fn draw_timings(world: &mut World, seed: u64) -> Option<Rng> {
 }
 
 /// In some seeds an operator rolls out another configuration.
-fn draw_rollout(world: &mut World, seed: u64, common: &Settings) -> Option<Rollout> {
+pub fn draw_rollout(world: &mut World, seed: u64, common: &Settings) -> Option<Rollout> {
     let mut rng = Rng::new(seed ^ ROLLOUT);
     if !rng.chance(250) {
         return None;
@@ -283,6 +283,9 @@ impl Plan {
         if self.flaws.as_mut().is_some_and(|flaws| flaws.chance(150)) {
             self.spoil_promise(world);
             return Ok(());
+        }
+        if self.flaws.as_mut().is_some_and(|flaws| flaws.chance(80)) {
+            self.flip_a_bit(world);
         }
         let harm = self.rng.weighted(&HARMS);
         world.note(|| format!("--- {harm:?}"));
@@ -396,7 +399,10 @@ impl Plan {
     /// Whether one more disk may go: never more than a minority are gone at a time, and none before the cluster is formed. Until
     /// then the founder's may be the only one with the first record, and those that have heard of it wait for it (P9).
     fn may_lose(&mut self, world: &World, node: usize) -> bool {
-        self.lost.retain(|lost| !world.newest_machine(*lost).disk.durable.vote.admitted);
+        self.lost.retain(|lost| {
+            let newest = world.newest_machine(*lost);
+            newest.flipped || !newest.disk.durable.vote.admitted
+        });
         let spare = membership::may_be_lost(world, self.changes_members);
         let formed = world.checks.survival.len() > 0;
         let founded = formed && world.hosts[node].disk.durable.vote.admitted;
@@ -452,6 +458,25 @@ impl Plan {
             }
         }
         self.flaws = Some(rng);
+    }
+
+    /// The state in a node's memory is not the others' any more. Whoever is found to be the odd one has lost its disk (P25). Not where
+    /// roles are held, or data is restored: the bit is one of the last token.
+    fn flip_a_bit(&mut self, world: &mut World) {
+        let node = self.someone(world);
+        let sound = world.lessees.is_none()
+            && !world.clients.restores
+            && !world.hosts.iter().any(|host| host.flipped);
+        if !sound || !self.may_lose(world, node) || world.has_double(world.hosts[node].id) {
+            return;
+        }
+        let host = &mut world.hosts[node];
+        if let Some(replica) = &mut host.replica {
+            replica.damage();
+            (host.flipped, host.replaced) = (true, false);
+            self.lost.insert(host.id);
+            world.features.insert("a bit flips in a state".to_string());
+        }
     }
 
     fn hand_over(&mut self, world: &mut World, node: usize) -> Check {

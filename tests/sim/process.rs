@@ -149,7 +149,7 @@ impl World {
     /// The replica's state is what its records make of it.
     fn has_what_it_says(&self, node: usize) -> Check {
         let host = &self.hosts[node];
-        let Some(replica) = host.replica.as_ref().filter(|_| !host.flipped) else {
+        let Some(replica) = host.replica.as_ref().filter(|_| !host.is_flipped()) else {
             return Ok(());
         };
         let (has, must) = (replica.committed(), &host.state.store);

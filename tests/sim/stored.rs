@@ -55,6 +55,7 @@ impl World {
                     return ensure(false, "P26 a snapshot comes with a state", || format!("n{}", node + 1));
                 };
                 self.installs(node, &state)?;
+                self.hosts[node].replaced = true;
                 self.replaced(node, Snapshot { meta: boundary.meta, state })
             }
             DiskWrite::Rebase(order, _) => {
@@ -99,7 +100,7 @@ impl World {
     fn known_at(&self, node: usize, at: Position, order: &SnapshotOrder) -> State {
         let host = &self.hosts[node];
         let known = self.checks.history.knew_after(at).unwrap_or_else(|| host.state.known.clone());
-        State { store: order.store.clone(), known, lost: host.state.lost.clone() }
+        State { store: host.as_written(&order.store), known, lost: host.state.lost.clone() }
     }
 
     fn disk_delay(&mut self, node: usize) -> u64 {

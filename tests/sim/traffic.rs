@@ -61,6 +61,7 @@ impl World {
                 format!("{} at {}", host.id, meta.at)
             });
         };
+        let store = host.as_written(&store);
         let state = State { store, ..host.state.clone() };
         self.send(node, envelope, Some(Transfer { state, boundary, files: None }), after)
     }

@@ -1,5 +1,7 @@
 //! I2: what is committed anywhere is in the log of every later leader, and is never replaced.
 
+use std::collections::VecDeque;
+
 use eldest::protocol::Log;
 use eldest::types::{Epoch, Index, NodeId, Record};
 
@@ -11,12 +13,17 @@ const NAME: &str = "I2 acknowledged records survive";
 #[derive(Debug, Default)]
 pub struct Survival {
     committed: Vec<(Record, Epoch)>,
+    /// What may have been lost by an operator's word, as far as nobody has gone on behind it.
+    doubtful: VecDeque<(Record, Epoch)>,
 }
 
 impl Survival {
     /// `promise` is the node's own: the first to commit a record is the leader of that epoch.
     pub fn committed(&mut self, node: NodeId, promise: Epoch, record: &Record) -> Check {
         let index = record.index() as usize;
+        while self.committed.len() + 1 < index && !self.doubtful.is_empty() {
+            self.committed.extend(self.doubtful.pop_front());
+        }
         if index == self.committed.len() + 1 {
             self.committed.push((record.clone(), promise));
             return Ok(());
@@ -39,6 +46,11 @@ impl Survival {
             })?;
         }
         Ok(())
+    }
+
+    /// What came after this may be lost, by an operator's word.
+    pub fn may_lose_beyond(&mut self, index: Index) {
+        self.doubtful = self.committed.split_off((index as usize).min(self.committed.len())).into();
     }
 
     /// Whether any record was committed that is like this.

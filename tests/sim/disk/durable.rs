@@ -55,6 +55,8 @@ pub struct Durable {
     damaged: Option<Index>,
     /// Nothing says any more what it has promised, but for what its log proves.
     promise_lost: bool,
+    /// An operator says that it counts.
+    trusted: bool,
 }
 
 impl Change {
@@ -177,6 +179,10 @@ impl Durable {
         self.promise_lost = true;
     }
 
+    pub fn is_trusted(&mut self) {
+        self.trusted = true;
+    }
+
     /// Log and state were set aside.
     pub fn starts_over(&mut self) {
         self.forgets();
@@ -217,7 +223,8 @@ impl Durable {
     ) -> Check {
         ensure(!doubtful || self.forgot.is_some(), "P10 a disk that lost nothing is not doubted", &findings)?;
         let goes_on = self.forgot == Some(recovered.incarnation) || recovered.vote.admitted;
-        ensure(self.forgot.is_none() || !goes_on, "P27 a disk admits what it lost", &findings)?;
+        let admits = self.forgot.is_none() || !goes_on;
+        ensure(admits || self.trusted, "P27 a disk admits what it lost", &findings)?;
         let mut written = self.explain(recovered, &start.store).ok_or_else(|| Violation {
             checker: FOUND,
             what: format!("{}; {}", findings(), self.differs_from(recovered, &start.store)),
@@ -228,7 +235,8 @@ impl Durable {
         })?;
         written.settle();
         written.incarnation = recovered.incarnation;
-        (written.forgot, written.damaged, written.promise_lost) = (None, None, false);
+        (written.forgot, written.damaged) = (None, None);
+        (written.promise_lost, written.trusted) = (false, false);
         written.vote = recovered.vote;
         *self = written;
         Ok(())
@@ -297,11 +305,12 @@ impl Durable {
         // A log may reach farther down than it has to.
         let [written, found] = [&self.records, &recovered.records]
             .map(|records| records.iter().filter(move |record| record.index() > above));
-        let same_disk =
-            self.incarnation == recovered.incarnation || self.incarnation == Incarnation::default();
+        let same_disk = self.incarnation == recovered.incarnation
+            || self.incarnation == Incarnation::default()
+            || self.trusted;
         same_disk
             && self.has_promised(self.vote.promise, recovered)
-            && recovered.vote.admitted == (self.vote.admitted && self.forgot.is_none())
+            && (self.trusted || recovered.vote.admitted == (self.vote.admitted && self.forgot.is_none()))
             && store.applied() == self.snapshot.meta.at
             && store.digest() == self.snapshot.state.store.digest()
             && recovered.base.index() <= above

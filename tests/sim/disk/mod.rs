@@ -52,6 +52,8 @@ pub struct Disk {
     is_short: bool,
     /// Snapshots find no room now and then, though there is some for records.
     pub failing: Option<Rng>,
+    /// An operator says for the next start that it counts, whatever it has forgotten.
+    trusted: bool,
 }
 
 /// What was on a disk once.
@@ -81,12 +83,14 @@ impl Disk {
             mounted: None,
             is_short: false,
             failing: None,
+            trusted: false,
         }
     }
 
     fn options(&self, node: NodeId, boot: Boot, mode: Mode) -> Options {
         let options = Options::new(Path::new(DIR), CLUSTER, node, boot);
-        Options { files: self.files.files(), segment_bytes: self.segment_bytes, mode, ..options }
+        let (segment_bytes, trust_disk) = (self.segment_bytes, self.trusted);
+        Options { files: self.files.files(), segment_bytes, mode, trust_disk, ..options }
     }
 
     /// What a process does with it first. What it finds must be what was written.
@@ -105,6 +109,7 @@ impl Disk {
         };
         let findings = || format!("{me}: {:?}", opened.findings);
         self.durable.found(&recovered, &start, doubtful, findings)?;
+        self.trusted = false;
         self.mounted = Some(Mounted::new(opened.disk, opened.lines, opened.snapshots));
         Ok(Ok(start))
     }
@@ -182,6 +187,11 @@ impl Disk {
             Disk { segment_bytes: self.segment_bytes, failing: self.failing.take(), ..Disk::of(seed, blank) };
     }
 
+    pub fn is_trusted(&mut self) {
+        self.trusted = true;
+        self.durable.is_trusted();
+    }
+
     /// While no process has it.
     pub fn copy(&mut self) -> Copy {
         Copy { files: self.files.fork(self.rng.next()), durable: self.durable.clone() }
@@ -195,6 +205,8 @@ impl Disk {
 
     /// What the program does at the end of a process whose state was found to be the odd one.
     pub fn start_over(&mut self, node: NodeId) {
+        // Without room the program ends, and is found to be the odd one again, until somebody has made some.
+        self.give_room();
         start_over(&self.options(node, Boot::default(), Mode::Safe), "odd")
             .expect("a disk that does not refuse");
         self.files.kill();

@@ -10,7 +10,8 @@ use crate::client::Clients;
 use crate::disk::Disk;
 use crate::host::{Clock, Host};
 use crate::pace::Pace;
-use crate::plan::members;
+use crate::plan::{draw_no_secret, draw_rollout, members};
+use crate::reconfigured::Rollout;
 use crate::rng::Rng;
 use crate::state::State;
 use crate::world::{Doom, Event as Happens, World};
@@ -92,6 +93,8 @@ pub struct Plan {
     pace: u64,
     wipes: u64,
     rng: Rng,
+    /// Whoever is killed is back with another configuration.
+    rollout: Option<Rollout>,
 }
 
 /// A blank node in available mode.
@@ -153,7 +156,9 @@ pub fn world(seed: u64) -> (World, Plan) {
     let between = *rng.pick(&[(20_000, 400_000), (200_000, 1_600_000), (500_000, 3_000_000)]);
     let wipes = if rng.chance(250) { 1 } else { 0 };
     let between = pace.slow(between);
-    (world, Plan { steps, between, pace: pace.factor, wipes, rng })
+    let rollout = draw_rollout(&mut world, seed, &common);
+    draw_no_secret(&mut world, seed);
+    (world, Plan { steps, between, pace: pace.factor, wipes, rng, rollout })
 }
 
 fn prepare(world: &mut World, rng: &mut Rng) {
@@ -234,6 +239,9 @@ impl Plan {
 
     fn kill(&mut self, world: &mut World, node: usize, power: bool) {
         world.crash(node, power);
+        if let Some(rollout) = &mut self.rollout {
+            rollout.again(&mut world.hosts[node].settings);
+        }
         let back = self.rng.skewed(1_000, 3_500_000 * self.pace);
         world.after(back, Happens::Restart { node });
     }
@@ -338,6 +346,7 @@ impl Plan {
         world.net.heal();
         world.net.late = 0;
         world.doom = None;
+        self.rollout.iter().for_each(|rollout| rollout.ends(world));
         for node in 0..world.hosts.len() {
             world.thaw(node);
             world.finish_work(node);
