@@ -182,6 +182,14 @@ fn fixed_seeds() {
         "clients restore",
         "members change",
         "leases differ",
+        "users vote",
+        "looks at what a node has",
+        "a bit flips in a state",
+        "a slot goes bad",
+        "promises are lost",
+        "no secret",
+        "settings change",
+        "timings change",
     ];
     fixed(SAFE, FIXED, drawn.map(String::from).into_iter().chain(plan::kinds_of_harm()));
 }

@@ -245,11 +245,12 @@ impl Disk {
     /// the two has one good one only.
     pub fn spoil_promise(&mut self, rng: &mut Rng, both: bool) -> bool {
         const SLOT: usize = 4096;
+        const WRITTEN: usize = 512;
         let path = Path::new("/node/vote");
         let Some(bytes) = self.files.image().remove(path) else { return false };
         let line = |slot: usize| bytes[slot * SLOT..].iter().position(|byte| *byte == b'\n').unwrap_or(0);
         let lines = [line(0), line(1)];
-        let same = bytes[..lines[0]] == bytes[SLOT..SLOT + lines[1]];
+        let same = bytes[..WRITTEN] == bytes[SLOT..SLOT + WRITTEN];
         if !same || lines[0] == 0 {
             return false;
         }

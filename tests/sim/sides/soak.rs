@@ -22,6 +22,9 @@ fn fixed_seeds() {
         "messages are late",
         "tokens",
         "roles",
+        "no secret",
+        "settings change",
+        "timings change",
     ];
     fixed(AVAILABLE, FIXED, drawn.map(String::from).into_iter().chain(plan::kinds_of_harm()));
 }
