@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{Answer, Call, Cluster, Rng, Silence, wait_for};
+use crate::harness::{Call, Cluster, Rng, wait_for};
 use crate::linear::{self, Op, Outcome};
+use crate::registers::Asker;
 
 const CLIENTS: u32 = 6;
 
@@ -69,79 +70,19 @@ impl Shared {
 
 #[derive(Debug)]
 struct Client {
-    id: u32,
     rng: Rng,
-    history: Vec<Op>,
-    /// What this client last read of each key: a value and its revision.
-    seen: Vec<Option<(u64, String)>>,
+    asker: Asker,
 }
 
 impl Client {
     async fn run(mut self, shared: Arc<Shared>) -> Vec<Op> {
         while !shared.stop.load(Ordering::Relaxed) {
-            self.step(&shared).await;
+            let node = self.rng.below(3) as u32 + 1;
+            let now = || shared.now();
+            let outcome = self.asker.step(&shared.cluster, node, &mut self.rng, now, || shared.value()).await;
+            shared.count(&outcome);
         }
-        self.history
-    }
-
-    async fn step(&mut self, shared: &Shared) {
-        let key = self.rng.below(KEYS);
-        let node = self.rng.below(3) as u32 + 1;
-        let path = format!("/v1/docs/r{key}");
-        let (call, asked) = self.choose(key, &path, shared);
-        let invoked = shared.now();
-        let answer = shared.cluster.ask(node, &call.timeout(Duration::from_secs(4))).await;
-        let returned = shared.now();
-        let (asked, outcome) = self.judge(key, asked, answer);
-        shared.count(&outcome);
-        let returned = (outcome != Outcome::Unknown).then_some(returned);
-        self.history.push(Op { client: self.id, key: key as u32, invoked, returned, call: asked, outcome });
-    }
-
-    fn choose(&mut self, key: u64, path: &str, shared: &Shared) -> (Call, linear::Call) {
-        let new = shared.value();
-        let put = Call::put(path).raw_json(&new.to_string());
-        match self.rng.below(10) {
-            0..=3 => (Call::get(path), linear::Call::Read),
-            4..=5 => (put, linear::Call::Write(new)),
-            6 => (Call::delete(path), linear::Call::Delete),
-            7 => (put.header("if-none-match", "*"), linear::Call::Create(new)),
-            _ => match &self.seen[key as usize] {
-                Some((value, tag)) => {
-                    (put.header("if-match", tag), linear::Call::Cas { expect: Some(*value), new })
-                }
-                None => (put, linear::Call::Write(new)),
-            },
-        }
-    }
-
-    fn judge(
-        &mut self,
-        key: u64,
-        asked: linear::Call,
-        answer: Result<Answer, Silence>,
-    ) -> (linear::Call, Outcome) {
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(Silence::NotSent) => return (asked, Outcome::Refused),
-            Err(Silence::Unknown) => return (asked, Outcome::Unknown),
-        };
-        let read = asked == linear::Call::Read;
-        match answer.status {
-            200 if read => {
-                let value = answer.json().as_u64().expect("a number that a client wrote");
-                let tag = answer.header("etag").expect("a revision").to_string();
-                self.seen[key as usize] = Some((value, tag));
-                (asked, Outcome::Value(Some(value)))
-            }
-            200..=204 => (asked, Outcome::Done),
-            // To delete what is not there is to look.
-            404 if read || asked == linear::Call::Delete => (linear::Call::Read, Outcome::Value(None)),
-            412 => (asked, Outcome::Mismatch),
-            421 | 429 | 503 => (asked, Outcome::Refused),
-            504 => (asked, Outcome::Unknown),
-            _ => panic!("{}", answer.show()),
-        }
+        self.asker.history
     }
 }
 
@@ -209,12 +150,7 @@ async fn histories_under_faults_are_linearizable() {
     let shared = Arc::new(Shared { cluster, began, stop, next_value, done, read });
     let clients: Vec<_> = (0..CLIENTS)
         .map(|id| {
-            let client = Client {
-                id,
-                rng: Rng::new(rng.next()),
-                history: Vec::new(),
-                seen: vec![None; KEYS as usize],
-            };
+            let client = Client { rng: Rng::new(rng.next()), asker: Asker::new(id, "", KEYS) };
             tokio::spawn(client.run(shared.clone()))
         })
         .collect();

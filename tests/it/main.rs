@@ -9,8 +9,13 @@ mod harness;
 // The simulator's checker, as it is: what it says of a history does not depend on where that was made.
 #[path = "../sim/linear/mod.rs"]
 mod linear;
+// The checkers of the long random test: here the gate runs their tests.
+#[cfg(test)]
+#[path = "../torture/check/mod.rs"]
+mod check;
 mod load;
 mod malformed;
+mod registers;
 
 mod backups;
 mod batches;

@@ -1,4 +1,13 @@
-//! A long random test with real processes: faults of every kind, and what was acknowledged is there afterwards.
+//! A long random test that others can repeat: real processes, each with a network, a disk and clocks of its own; workloads; faults of
+//! every kind, chosen by a printed seed; and checkers. `scripts/torture` is the way in.
+//!
+//! ```text
+//!  main        rounds of a minute: faults, then calm, then judgement
+//!   ├─ arena    the cluster: namespaces, small disks, and a library before each process (machine.rs, shim.c, power.rs)
+//!   ├─ nemesis  what is done to it
+//!   ├─ workload what clients do meanwhile, and write down
+//!   └─ check    what that must be; tests/it runs the checkers' own tests
+//! ```
 
 #[allow(
     dead_code,
@@ -7,95 +16,156 @@
 )]
 #[path = "../it/harness/mod.rs"]
 mod harness;
+#[allow(dead_code, unused_imports, reason = "shared with the simulator, where its tests run")]
+#[path = "../sim/linear/mod.rs"]
+mod linear;
+#[path = "../it/registers.rs"]
+mod registers;
+
+#[allow(dead_code, unused_imports, reason = "the tests of its checkers run in tests/it")]
+mod check;
 
 mod arena;
 mod machine;
 mod nemesis;
 mod power;
+mod workload;
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arena::{Arena, Mode};
-use harness::{Call, Rng};
+use harness::Rng;
 use nemesis::{Kind, Nemesis};
+use workload::{Counts, Round};
 
-const WRITERS: u64 = 4;
+const USAGE: &str = "usage: scripts/torture [--minutes N] [--nodes 3|5] [--mode safe|available] [--seed N] [--only KIND,…]
+  Real processes under faults for so many minutes (5 unless told), in rounds of a minute that end in calm and a judgement.
+  --only   these kinds of faults alone, by the names that a run prints in the end";
 
-fn set(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+/// Faults go on for so long, then everything must come back.
+const ROUND: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+struct Options {
+    minutes: u64,
+    nodes: u32,
+    mode: Mode,
+    seed: u64,
+    only: Vec<String>,
 }
 
-/// Only when it is asked for: it takes minutes.
-#[tokio::main]
-async fn main() {
-    let seconds = set("TORTURE_SECONDS", 0);
-    if seconds == 0 {
-        return;
+fn options() -> Option<Options> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    let mut options =
+        Options { minutes: 5, nodes: 3, mode: Mode::Safe, seed: now.as_micros() as u64, only: Vec::new() };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let value = words.next()?;
+        match word.as_str() {
+            "--minutes" => options.minutes = value.parse().ok()?,
+            "--nodes" => options.nodes = value.parse().ok().filter(|nodes| [3, 5].contains(nodes))?,
+            "--mode" if value == "safe" => options.mode = Mode::Safe,
+            "--mode" if value == "available" => options.mode = Mode::Available,
+            "--seed" => options.seed = value.parse().ok()?,
+            "--only" => options.only = value.split(',').map(str::to_string).collect(),
+            _ => return None,
+        }
     }
-    let available = std::env::var("TORTURE_MODE").is_ok_and(|mode| mode == "available");
-    let mode = if available { Mode::Available } else { Mode::Safe };
-    let seed = set("TORTURE_SEED", 1);
-    let arena = Arc::new(Arena::new(set("TORTURE_NODES", 3) as u32, mode).await);
-    let only = std::env::var("TORTURE_ONLY").unwrap_or_default();
+    let known: Vec<String> = Kind::all().into_iter().map(Kind::name).collect();
+    options.only.iter().all(|name| known.contains(name)).then_some(options)
+}
+
+/// What a run has come to.
+#[derive(Debug, Default)]
+struct Totals {
+    counts: Counts,
+    rounds: u64,
+    longest_silence: Duration,
+    longest_calm: Duration,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Some(options) = options() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let Options { minutes, nodes, mode, seed, only } = options;
+    println!("scripts/torture --minutes {minutes} --nodes {nodes} --mode {mode} --seed {seed}");
+    let mut rng = Rng::new(seed);
+    let arena = Arc::new(Arena::new(nodes, mode).await);
     let mut kinds = Kind::all();
-    kinds.retain(|kind| only.is_empty() || only.split(',').any(|name| name == kind.name()));
-    let mut nemesis = Nemesis::of(kinds, arena.clone(), Rng::new(seed));
-    let stop = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> =
-        (0..WRITERS).map(|writer| tokio::spawn(write(arena.clone(), writer, stop.clone()))).collect();
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(seconds) {
-        println!("{:>4} s {}", began.elapsed().as_secs(), nemesis.strike().await);
+    kinds.retain(|kind| only.is_empty() || only.contains(&kind.name()));
+    let mut nemesis = Nemesis::of(kinds, arena.clone(), Rng::new(rng.next()));
+    let (began, mut totals) = (Instant::now(), Totals::default());
+    while began.elapsed() < Duration::from_secs(60 * minutes) {
+        let round = Round::new(arena.clone(), totals.rounds);
+        if let Err(found) = one_round(&round, &mut nemesis, &mut rng, began, &mut totals).await {
+            println!("\nVIOLATION in round {} of seed {seed}: {found}", round.number);
+            // What the disks hold goes with the run, so it ends here by a panic: the harness keeps the files and prints the logs.
+            panic!("{found}");
+        }
+    }
+    report(&totals, &nemesis.counts(), began.elapsed());
+    ExitCode::SUCCESS
+}
+
+async fn one_round(
+    round: &Arc<Round>,
+    nemesis: &mut Nemesis,
+    rng: &mut Rng,
+    began: Instant,
+    totals: &mut Totals,
+) -> check::Verdict {
+    let running = workload::begin(round, rng);
+    let until = Instant::now() + ROUND;
+    while Instant::now() < until {
+        println!("{:>6} s  {}", began.elapsed().as_secs(), nemesis.strike().await);
     }
     nemesis.lift_all().await;
-    stop.store(true, Ordering::Relaxed);
-    let mut acknowledged = BTreeMap::new();
-    for writer in writers {
-        acknowledged.extend(writer.await.expect("a writer does not panic"));
+    let healed = Instant::now();
+    round.arena.cluster.ready().await;
+    let written = round.counts();
+    harness::wait_for("writes resume", async || (round.counts() != written).then_some(())).await;
+    let calm = healed.elapsed();
+    round.stop();
+    for workload in running {
+        let verdict = tokio::time::timeout(harness::DEADLINE * 3, workload.verdict(round)).await;
+        verdict.map_err(|_| "a workload does not come to its end".to_string())??;
     }
-    println!("{:?}\nacknowledged: {}", nemesis.counts(), acknowledged.len());
-    arena.cluster.ready().await;
-    let ids: Vec<u32> = arena.cluster.ids().collect();
-    arena.cluster.equal_states(&ids).await;
-    let mut missing = Vec::new();
-    for (key, value) in &acknowledged {
-        for id in &ids {
-            if arena.cluster.read_doc(*id, key, "local").await != Some(*value) {
-                missing.push(format!("n{id} {key}"));
-            }
-        }
-    }
-    assert!(
-        missing.is_empty(),
-        "{} acknowledged documents are missing: {:?}",
-        missing.len(),
-        &missing[..missing.len().min(20)]
+    let ids: Vec<u32> = round.arena.cluster.ids().collect();
+    round.arena.cluster.equal_states(&ids).await;
+    println!(
+        "{:>6} s  round {}: calm after {} ms",
+        began.elapsed().as_secs(),
+        round.number,
+        calm.as_millis()
     );
-    println!("all is there on all nodes");
+    for (workload, counts) in round.counts() {
+        let total = totals.counts.entry(workload).or_default();
+        total.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+    }
+    totals.rounds += 1;
+    totals.longest_silence = totals.longest_silence.max(round.longest_silence());
+    totals.longest_calm = totals.longest_calm.max(calm);
+    Ok(())
 }
 
-/// Each document once, through a random node; those that were acknowledged.
-async fn write(arena: Arc<Arena>, writer: u64, stop: Arc<AtomicBool>) -> BTreeMap<String, u64> {
-    let mut rng = Rng::new(writer);
-    let ids: Vec<u32> = arena.cluster.ids().collect();
-    let mut acknowledged = BTreeMap::new();
-    for number in 0.. {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let key = format!("{writer}/{number}");
-        let put = Call::put(format!("/v1/docs/{key}"))
-            .raw_json(&number.to_string())
-            .timeout(Duration::from_secs(3));
-        match arena.cluster.ask(*rng.pick(&ids), &put).await {
-            Ok(answer) if answer.ok() => {
-                acknowledged.insert(key, number);
-            }
-            _ => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
+fn report(totals: &Totals, faults: &BTreeMap<String, u64>, lasted: Duration) {
+    println!("\n| workload | done | refused | unknown |\n|---|---:|---:|---:|");
+    for (workload, [done, refused, unknown]) in &totals.counts {
+        println!("| {workload} | {done} | {refused} | {unknown} |");
     }
-    acknowledged
+    println!("\n| fault | times |\n|---|---:|");
+    faults.iter().for_each(|(fault, times)| println!("| {fault} | {times} |"));
+    println!(
+        "\n{} rounds in {} s, 0 violations; at most {} ms without a write, calm within {} ms",
+        totals.rounds,
+        lasted.as_secs(),
+        totals.longest_silence.as_millis(),
+        totals.longest_calm.as_millis()
+    );
 }

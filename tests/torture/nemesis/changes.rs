@@ -40,6 +40,8 @@ impl Kind {
 #[derive(Debug, Default)]
 pub struct Changes {
     longer: bool,
+    /// Some nodes may still run with other timings than they are configured to.
+    rolled: bool,
     /// Removed, or perhaps, and not known to be a member again.
     away: Option<u32>,
 }
@@ -55,7 +57,7 @@ impl Changes {
         match kind {
             Kind::Settings => Some(self.roll(arena, rng, processes).await),
             Kind::Timings => {
-                self.longer = !self.longer;
+                (self.longer, self.rolled) = (!self.longer, true);
                 Some(self.roll(arena, rng, processes).await)
             }
             Kind::HandOver => {
@@ -159,6 +161,10 @@ impl Changes {
 
     /// All are members, and all have the same timings, when no other fault is left.
     pub async fn finish(&mut self, arena: &Arena, processes: &mut Processes) {
+        if std::mem::take(&mut self.rolled) {
+            arena.cluster.ids().for_each(|id| processes.end(arena, id));
+            processes.lift(arena);
+        }
         let Some(id) = self.away else { return };
         processes.lift(arena);
         self.add(arena, id, FINISH_MOST).await;

@@ -18,10 +18,9 @@ pub enum Kind {
     WallJump,
     Drift,
     Suspended,
-    GuestPaused,
 }
 
-pub const ALL: [Kind; 4] = [Kind::WallJump, Kind::Drift, Kind::Suspended, Kind::GuestPaused];
+pub const ALL: [Kind; 3] = [Kind::WallJump, Kind::Drift, Kind::Suspended];
 
 pub async fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
     let id = shuffled(arena, rng)[0];
@@ -38,7 +37,7 @@ pub async fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
             arena.cluster.ids().zip(&rates).for_each(|(id, rate)| arena.machine(id).drift(*rate));
             Some(format!("{rates:?} millionths"))
         }
-        Kind::Suspended | Kind::GuestPaused => {
+        Kind::Suspended => {
             let node = arena.cluster.node(id);
             if !node.alive() {
                 return None;
@@ -47,11 +46,9 @@ pub async fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
             let began = Instant::now();
             tokio::time::sleep(Duration::from_millis(200 + rng.below(8_000))).await;
             let ms = began.elapsed().as_millis() as i64;
+            // One clock has gone on.
             machine.lose(ms);
-            if kind == Kind::Suspended {
-                // One clock has gone on.
-                machine.sleep(ms);
-            }
+            machine.sleep(ms);
             if node.alive() {
                 node.cont();
             }

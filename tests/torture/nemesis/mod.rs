@@ -90,10 +90,6 @@ pub struct Nemesis {
 }
 
 impl Nemesis {
-    pub fn new(arena: Arc<Arena>, rng: Rng) -> Nemesis {
-        Nemesis::of(Kind::all(), arena, rng)
-    }
-
     /// Of these faults alone.
     pub fn of(kinds: Vec<Kind>, arena: Arc<Arena>, rng: Rng) -> Nemesis {
         let mut kinds = kinds;

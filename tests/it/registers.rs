@@ -1,0 +1,90 @@
+//! A client of a few registers, which are documents: what it asks for, what it was told, and what that means for a history.
+
+use std::time::Duration;
+
+use crate::harness::{Answer, Call, Cluster, Rng, Silence};
+use crate::linear::{self, Op, Outcome};
+
+const PATIENCE: Duration = Duration::from_secs(4);
+
+#[derive(Debug)]
+pub struct Asker {
+    id: u32,
+    /// What the names of its registers begin with.
+    prefix: String,
+    pub history: Vec<Op>,
+    /// What this client last read of each key: a value and its revision.
+    seen: Vec<Option<(u64, String)>>,
+}
+
+impl Asker {
+    pub fn new(id: u32, prefix: &str, keys: u64) -> Asker {
+        Asker { id, prefix: prefix.to_string(), history: Vec::new(), seen: vec![None; keys as usize] }
+    }
+
+    /// One call. `value`: one that nobody has written before, so that a revision stands for a value.
+    pub async fn step(
+        &mut self,
+        cluster: &Cluster,
+        node: u32,
+        rng: &mut Rng,
+        now: impl Fn() -> u64,
+        value: impl Fn() -> u64,
+    ) -> Outcome {
+        let key = rng.below(self.seen.len() as u64);
+        let path = format!("/v1/docs/{}r{key}", self.prefix);
+        let (call, asked) = self.choose(key, &path, rng, value());
+        let invoked = now();
+        let answer = cluster.ask(node, &call.timeout(PATIENCE)).await;
+        let returned = now();
+        let (asked, outcome) = self.judge(key, asked, answer);
+        let returned = (outcome != Outcome::Unknown).then_some(returned);
+        self.history.push(Op { client: self.id, key: key as u32, invoked, returned, call: asked, outcome });
+        outcome
+    }
+
+    fn choose(&mut self, key: u64, path: &str, rng: &mut Rng, new: u64) -> (Call, linear::Call) {
+        let put = Call::put(path).raw_json(&new.to_string());
+        match rng.below(10) {
+            0..=3 => (Call::get(path), linear::Call::Read),
+            4..=5 => (put, linear::Call::Write(new)),
+            6 => (Call::delete(path), linear::Call::Delete),
+            7 => (put.header("if-none-match", "*"), linear::Call::Create(new)),
+            _ => match &self.seen[key as usize] {
+                Some((value, tag)) => {
+                    (put.header("if-match", tag), linear::Call::Cas { expect: Some(*value), new })
+                }
+                None => (put, linear::Call::Write(new)),
+            },
+        }
+    }
+
+    fn judge(
+        &mut self,
+        key: u64,
+        asked: linear::Call,
+        answer: Result<Answer, Silence>,
+    ) -> (linear::Call, Outcome) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(Silence::NotSent) => return (asked, Outcome::Refused),
+            Err(Silence::Unknown) => return (asked, Outcome::Unknown),
+        };
+        let read = asked == linear::Call::Read;
+        match answer.status {
+            200 if read => {
+                let value = answer.json().as_u64().expect("a number that a client wrote");
+                let tag = answer.header("etag").expect("a revision").to_string();
+                self.seen[key as usize] = Some((value, tag));
+                (asked, Outcome::Value(Some(value)))
+            }
+            200..=204 => (asked, Outcome::Done),
+            // To delete what is not there is to look.
+            404 if read || asked == linear::Call::Delete => (linear::Call::Read, Outcome::Value(None)),
+            412 => (asked, Outcome::Mismatch),
+            421 | 429 | 503 => (asked, Outcome::Refused),
+            504 => (asked, Outcome::Unknown),
+            _ => panic!("{}", answer.show()),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What clients do while a cluster is tortured. Each workload writes down what it asked and what it was told, and judges that when the
+//! faults of a round are over. Its names begin with the number of the round, so no history grows for ever.
+
+mod bank;
+mod pairs;
+mod registers;
+mod roles;
+mod sets;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::arena::{Arena, Mode};
+use crate::check::{Outcome, Verdict};
+use crate::harness::{Answer, Call, Rng, Silence};
+
+/// For one answer. Some nodes are frozen, and a client has better things to do.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Between two calls of a client that was refused.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Done, refused, unknown.
+pub type Counts = BTreeMap<&'static str, [u64; 3]>;
+
+/// One round: the cluster, and what its clients share.
+#[derive(Debug)]
+pub struct Round {
+    pub arena: Arc<Arena>,
+    pub number: u64,
+    began: Instant,
+    stopped: AtomicBool,
+    next_value: AtomicU64,
+    counts: Mutex<Counts>,
+    /// When the newest write was acknowledged, and the longest time without one, in milliseconds.
+    written: AtomicU64,
+    silence: AtomicU64,
+}
+
+/// A workload whose clients run.
+#[derive(Debug)]
+pub enum Running {
+    Registers(JoinHandle<registers::History>),
+    Sets(JoinHandle<sets::History>),
+    Bank(JoinHandle<bank::History>),
+    Pairs(JoinHandle<pairs::History>),
+    Roles(JoinHandle<roles::History>),
+}
+
+/// Those whose promises hold in this mode. In available mode both sides of a split write, and what is merged later keeps every
+/// acknowledged element, but no order and no sum.
+pub fn begin(round: &Arc<Round>, rng: &mut Rng) -> Vec<Running> {
+    let mut fork = || Rng::new(rng.next());
+    let sets = Running::Sets(tokio::spawn(sets::run(round.clone(), fork())));
+    if round.arena.mode == Mode::Available {
+        return vec![sets];
+    }
+    vec![
+        sets,
+        Running::Registers(tokio::spawn(registers::run(round.clone(), fork()))),
+        Running::Bank(tokio::spawn(bank::run(round.clone(), fork()))),
+        Running::Pairs(tokio::spawn(pairs::run(round.clone(), fork()))),
+        Running::Roles(tokio::spawn(roles::run(round.clone(), fork()))),
+    ]
+}
+
+impl Running {
+    /// Waits for its clients, which have been told to stop, looks at what there is now, and judges.
+    pub async fn verdict(self, round: &Arc<Round>) -> Verdict {
+        const PANICS: &str = "a client does not panic";
+        match self {
+            Running::Registers(history) => history.await.expect(PANICS).judge(round).await,
+            Running::Sets(history) => history.await.expect(PANICS).judge(round).await,
+            Running::Bank(history) => history.await.expect(PANICS).judge(round).await,
+            Running::Pairs(history) => history.await.expect(PANICS).judge(round).await,
+            Running::Roles(history) => history.await.expect(PANICS).judge(),
+        }
+    }
+}
+
+impl Round {
+    pub fn new(arena: Arc<Arena>, number: u64) -> Arc<Round> {
+        Arc::new(Round {
+            arena,
+            number,
+            began: Instant::now(),
+            stopped: AtomicBool::new(false),
+            next_value: AtomicU64::new(1),
+            counts: Mutex::default(),
+            written: AtomicU64::new(0),
+            silence: AtomicU64::new(0),
+        })
+    }
+
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub fn goes_on(&self) -> bool {
+        !self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Nanoseconds since it began.
+    pub fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// One that nobody has had before.
+    pub fn value(&self) -> u64 {
+        self.next_value.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The beginning of the names of this round.
+    pub fn prefix(&self, workload: &str) -> String {
+        format!("{}-{workload}/", self.number)
+    }
+
+    /// A call to some node.
+    pub async fn ask(&self, rng: &mut Rng, call: Call) -> Result<Answer, Silence> {
+        let node = rng.below(u64::from(self.arena.nodes())) as u32 + 1;
+        self.arena.cluster.ask(node, &call.timeout(PATIENCE)).await
+    }
+
+    /// A write to some node. Who was refused waits a moment.
+    pub async fn write(&self, workload: &'static str, rng: &mut Rng, call: Call) -> Outcome {
+        let outcome = outcome_of(&self.ask(rng, call).await);
+        self.count(workload, outcome);
+        if outcome != Outcome::Done {
+            tokio::time::sleep(PAUSE).await;
+        }
+        outcome
+    }
+
+    pub fn count(&self, workload: &'static str, outcome: Outcome) {
+        let mut counts = self.counts.lock().expect("nobody panics with it");
+        counts.entry(workload).or_default()[outcome as usize] += 1;
+        if outcome == Outcome::Done {
+            let now = self.began.elapsed().as_millis() as u64;
+            let before = self.written.fetch_max(now, Ordering::Relaxed);
+            self.silence.fetch_max(now.saturating_sub(before), Ordering::Relaxed);
+        }
+    }
+
+    /// A linear read that succeeds in the end, when no fault is left.
+    pub async fn read(&self, rng: &mut Rng, path: &str) -> Answer {
+        loop {
+            match self.ask(rng, Call::get(path)).await {
+                Ok(answer) if answer.ok() => return answer,
+                _ => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts.lock().expect("nobody panics with it").clone()
+    }
+
+    pub fn longest_silence(&self) -> Duration {
+        Duration::from_millis(self.silence.load(Ordering::Relaxed))
+    }
+}
+
+/// Of a write. Nothing was done where the answer says that it is refused; an answer that never came says nothing.
+fn outcome_of(answer: &Result<Answer, Silence>) -> Outcome {
+    match answer {
+        Err(Silence::NotSent) => Outcome::Refused,
+        Err(Silence::Unknown) => Outcome::Unknown,
+        Ok(answer) => match answer.status {
+            200..=204 => Outcome::Done,
+            409 | 410 | 412 | 421 | 429 | 503 => Outcome::Refused,
+            504 => Outcome::Unknown,
+            _ => panic!("{}", answer.show()),
+        },
+    }
+}
+
+/// The documents of a page, as key and value.
+fn items(answer: &Answer) -> Vec<(String, Value, String)> {
+    let page = answer.json();
+    let items = page["items"].as_array().expect("items");
+    let text = |value: &Value| value.as_str().expect("a text").to_string();
+    items.iter().map(|item| (text(&item["key"]), item["value"].clone(), text(&item["rev"]))).collect()
+}
+
+/// How far the state was that answered.
+fn index(answer: &Answer) -> u64 {
+    answer.header("eldest-index").and_then(|index| index.parse().ok()).expect("an index")
+}
