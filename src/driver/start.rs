@@ -89,6 +89,11 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
     let (end, ended) = oneshot::channel();
     let (ready, started) = std::sync::mpsc::sync_channel(1);
     let life = move || {
+        // For `scripts/torture --bug`. No release has this feature.
+        #[cfg(feature = "mutants")]
+        if let Ok(name) = std::env::var("ELDEST_MUTANT") {
+            crate::protocol::mutant::set_named(name);
+        }
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return drop(ready.send(Err(StartError::Io(error)))),

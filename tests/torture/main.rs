@@ -48,6 +48,9 @@ const USAGE: &str = "usage: scripts/torture [--minutes N] [--nodes 3|5] [--mode 
 /// Faults go on for so long, then everything must come back.
 const ROUND: Duration = Duration::from_secs(60);
 
+/// Without faults, and for the longest list: to fail by.
+const JUDGED_WITHIN: Duration = Duration::from_secs(180);
+
 #[derive(Debug)]
 struct Options {
     minutes: u64,
@@ -133,7 +136,7 @@ async fn one_round(
     let calm = healed.elapsed();
     round.stop();
     for workload in running {
-        let verdict = tokio::time::timeout(harness::DEADLINE * 3, workload.verdict(round)).await;
+        let verdict = tokio::time::timeout(JUDGED_WITHIN, workload.verdict(round)).await;
         verdict.map_err(|_| "a workload does not come to its end".to_string())??;
     }
     let ids: Vec<u32> = round.arena.cluster.ids().collect();

@@ -22,6 +22,7 @@ struct Tree {
 
 #[derive(Debug, Default)]
 struct Lost {
+    /// Folders that have not got their newest names.
     names: u32,
     files: u32,
     bytes: usize,
@@ -48,7 +49,7 @@ pub fn fail(data: &Path, image: &Path, rng: &mut Rng) -> String {
     }
     fs::remove_dir_all(&limbo).expect("limbo is ours");
     let Lost { names, files, bytes } = lost;
-    format!("{names} folders without their newest names, {files} files changed, {bytes} bytes lost")
+    format!("lost: {names} names, {bytes} bytes of {files} files")
 }
 
 fn read(path: &Path) -> Vec<u8> {

@@ -39,4 +39,4 @@ pub use run::{bounded, eldest};
 pub use skip::{left_out, system};
 pub use stream::{Events, Told};
 pub use tmpfs::SmallDisk;
-pub use wait::{DEADLINE, wait_for, watch_for};
+pub use wait::{wait_for, watch_for};

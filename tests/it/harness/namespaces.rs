@@ -115,38 +115,6 @@ impl Network {
         (1..=self.nodes).map(launcher).collect()
     }
 
-    /// The one's calls are refused, as by a host without that process; the other can still call it.
-    pub fn refuse_calls(&self, from: u32, to: u32) {
-        let (name, source) = (self.name(to), self.address(from as u8).to_string());
-        let rule = ["ip", "netns", "exec", &name, "iptables", "-w", "-A", "INPUT", "-s", &source];
-        let calls = ["-p", "tcp", "--dport", "9000", "-j", "REJECT", "--reject-with", "tcp-reset"];
-        run(&[&rule[..], &calls].concat());
-    }
-
-    /// So many of a hundred packets that would arrive at this node from another one do not.
-    pub fn lose(&self, to: u32, percent: u64) {
-        for from in (1..=self.nodes).filter(|from| *from != to) {
-            let chance = format!("0.{percent:02}");
-            self.drop_packets(from, to, &["-m", "statistic", "--mode", "random", "--probability", &chance]);
-        }
-    }
-
-    /// What this node sends passes such a queue, in the words of `tc qdisc`, until `unqueue`. False if this kernel has no such queue.
-    pub fn queue(&self, from: u32, words: &str) -> bool {
-        let name = self.name(from);
-        let mut command = Command::new("tc");
-        command.args(["-n", &name, "qdisc", "replace", "dev", "eth0", "root"]).args(words.split(' '));
-        command.output().is_ok_and(|output| output.status.success())
-    }
-
-    pub fn unqueue(&self) {
-        for id in 1..=self.nodes {
-            // There may be none.
-            let name = self.name(id);
-            let _ = Command::new("tc").args(["-n", &name, "qdisc", "del", "dev", "eth0", "root"]).output();
-        }
-    }
-
     fn drop_packets(&self, from: u32, to: u32, which: &[&str]) {
         let (name, source) = (self.name(to), self.address(from as u8).to_string());
         let rule = ["ip", "netns", "exec", &name, "iptables", "-w", "-A", "INPUT", "-s", &source];

@@ -53,6 +53,10 @@ impl Kind {
         }
     }
 
+    fn ends_all(self) -> bool {
+        matches!(self, Kind::Process(kind) if kind.is_of_many())
+    }
+
     fn is_like(self, other: Kind) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
@@ -94,8 +98,8 @@ impl Nemesis {
     pub fn of(kinds: Vec<Kind>, arena: Arc<Arena>, rng: Rng) -> Nemesis {
         let mut kinds = kinds;
         kinds.retain(|kind| kind.is_in(arena.mode));
-        let delays = arena.network.queue(1, "netem delay 1ms");
-        arena.network.unqueue();
+        let delays = network::queue(&arena.network, 1, "netem delay 1ms");
+        network::unqueue(&arena.network);
         if !delays {
             println!(
                 "LEFT OUT: this kernel has no netem, so no link delays or reorders packets; a slow link is one of few bits a second"
@@ -126,7 +130,9 @@ impl Nemesis {
         for kind in kinds.clone() {
             faults.extend(self.begin_any(kind).await);
         }
-        let (from, below) = *self.rng.pick(&HOLDS);
+        // While most nodes are down nothing is asked of anybody.
+        let holds = if kinds.iter().any(|kind| kind.ends_all()) { &HOLDS[..2] } else { &HOLDS[..] };
+        let (from, below) = *self.rng.pick(holds);
         let held = Duration::from_millis(from + self.rng.below(below - from));
         tokio::time::sleep(held).await;
         let lifted = self.rng.below(7) > 0;

@@ -1,7 +1,9 @@
 //! Links that pass nothing, one way only, little, or late.
 
+use std::process::Command;
+
 use crate::arena::Arena;
-use crate::harness::Rng;
+use crate::harness::{Network, Rng, system};
 
 use super::shuffled;
 
@@ -50,21 +52,21 @@ pub fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
         // Of three nodes each is the neighbour of all.
         Kind::Ring if ids.len() < 4 => return None,
         Kind::Ring => ring(arena, &ids),
-        Kind::Refused => rest.iter().for_each(|from| network.refuse_calls(*from, *first)),
+        Kind::Refused => rest.iter().for_each(|from| refuse_calls(network, *from, *first)),
         Kind::Lossy => {
             let percent = 5 + rng.below(45);
-            ids.iter().take(1 + rng.below(2) as usize).for_each(|id| network.lose(*id, percent));
+            ids.iter().take(1 + rng.below(2) as usize).for_each(|id| lose(network, *id, percent));
             return Some(format!("{percent} % at {ids:?}, the first or two"));
         }
         Kind::Narrow => {
             let kilobits = 100 + rng.below(900);
             let words = format!("tbf rate {kilobits}kbit burst 8kb latency 500ms");
-            return network.queue(*first, &words).then(|| format!("n{first} sends {kilobits} kbit/s"));
+            return queue(network, *first, &words).then(|| format!("n{first} sends {kilobits} kbit/s"));
         }
         Kind::Delayed => {
             let (delay, varies) = (5 + rng.below(150), rng.below(50));
             let words = format!("netem delay {delay}ms {varies}ms loss {}% reorder 10% 50%", rng.below(10));
-            return network.queue(*first, &words).then(|| format!("n{first}: {words}"));
+            return queue(network, *first, &words).then(|| format!("n{first}: {words}"));
         }
     }
     Some(format!("{ids:?}"))
@@ -84,5 +86,50 @@ fn ring(arena: &Arena, ids: &[u32]) {
 
 pub fn lift(arena: &Arena) {
     arena.network.heal();
-    arena.network.unqueue();
+    unqueue(&arena.network);
+}
+
+const NEEDED: &str = "the long random test needs iptables in network namespaces";
+
+/// What runs a command in the network of this node.
+fn inside(network: &Network, id: u32) -> Vec<String> {
+    network.launchers().swap_remove(id as usize - 1)
+}
+
+/// What arrives at the one from the other, if it is like this, meets that end.
+fn rule(network: &Network, from: u32, at: u32, rest: &[&str]) {
+    let (words, source) = (inside(network, at), network.addresses()[from as usize - 1].to_string());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    system(&[&words[..], &["iptables", "-w", "-A", "INPUT", "-s", &source], rest].concat(), NEEDED);
+}
+
+/// The one's calls are refused, as by a host without that process; the other can still call it.
+fn refuse_calls(network: &Network, from: u32, to: u32) {
+    rule(network, from, to, &["-p", "tcp", "--dport", "9000", "-j", "REJECT", "--reject-with", "tcp-reset"]);
+}
+
+/// So many of a hundred packets that would arrive at this node from another one do not.
+fn lose(network: &Network, to: u32, percent: u64) {
+    let chance = format!("0.{percent:02}");
+    let some = ["-m", "statistic", "--mode", "random", "--probability", &chance, "-j", "DROP"];
+    let ids = 1..=network.addresses().len() as u32;
+    ids.filter(|from| *from != to).for_each(|from| rule(network, from, to, &some));
+}
+
+/// What this node sends passes such a queue, in the words of `tc qdisc`, until `unqueue`. False if this kernel has no such queue.
+pub fn queue(network: &Network, from: u32, words: &str) -> bool {
+    let inside = inside(network, from);
+    let mut command = Command::new(&inside[0]);
+    command.args(&inside[1..]).args(["tc", "qdisc", "replace", "dev", "eth0", "root"]).args(words.split(' '));
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+pub fn unqueue(network: &Network) {
+    for inside in network.launchers() {
+        // There may be none.
+        let _ = Command::new(&inside[0])
+            .args(&inside[1..])
+            .args(["tc", "qdisc", "del", "dev", "eth0", "root"])
+            .output();
+    }
 }

@@ -49,6 +49,12 @@ pub const ALL: [Kind; 11] = [
     Kind::PowerAll,
 ];
 
+impl Kind {
+    pub fn is_of_many(self) -> bool {
+        matches!(self, Kind::KillMajority | Kind::KillAll | Kind::PowerMajority | Kind::PowerAll)
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Processes {
     stopped: BTreeSet<u32>,

@@ -307,10 +307,11 @@ pub enum Mutant {
 #[cfg(feature = "mutants")]
 mod switch {
     use super::Mutant;
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     thread_local! {
         static ACTIVE: Cell<Option<Mutant>> = const { Cell::new(None) };
+        static NAMED: RefCell<Option<String>> = const { RefCell::new(None) };
     }
 
     /// Switches a bug on for this thread, or all off.
@@ -318,13 +319,19 @@ mod switch {
         ACTIVE.with(|active| active.set(mutant));
     }
 
+    /// Switches the bug of this name on for this thread, for as long as that lives.
+    pub fn set_named(name: String) {
+        NAMED.set(Some(name));
+    }
+
     pub fn is_on(mutant: Mutant) -> bool {
         ACTIVE.with(|active| active.get() == Some(mutant))
+            || NAMED.with_borrow(|name| name.as_ref().is_some_and(|name| *name == format!("{mutant:?}")))
     }
 }
 
 #[cfg(feature = "mutants")]
-pub use switch::{is_on, set};
+pub use switch::{is_on, set, set_named};
 
 #[cfg(not(feature = "mutants"))]
 pub const fn is_on(_: Mutant) -> bool {
