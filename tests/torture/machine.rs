@@ -21,6 +21,10 @@ const RATES: [u64; 2] = [4, 7];
 const STALLED: u64 = 10;
 const REFUSALS: u64 = 11;
 const REFUSED: u64 = 12;
+const SYNC_US: u64 = 13;
+
+/// As a good disk: what is acknowledged before its sync can be lost.
+const USUAL_US: i64 = 3_000;
 
 const PAGE: u64 = 4096;
 
@@ -59,7 +63,9 @@ impl Machine {
         let page = options.read(true).write(true).create(true).truncate(true).open(&page_path);
         let page = page.expect("the page of orders");
         page.set_len(PAGE).expect("a page");
-        Machine { page, page_path, image, data, rate: Mutex::default() }
+        let machine = Machine { page, page_path, image, data, rate: Mutex::default() };
+        machine.sync_takes(USUAL_US);
+        machine
     }
 
     /// What starts a process with the library before it.
@@ -116,6 +122,16 @@ impl Machine {
     /// The disk takes no write and ends no sync, until it is told to go on.
     pub fn stall(&self, stalls: bool) {
         self.put(STALLED, i64::from(stalls));
+    }
+
+    /// Each sync takes so long.
+    fn sync_takes(&self, us: i64) {
+        self.put(SYNC_US, us);
+    }
+
+    /// Each takes so long until the disk is as fast as usual again.
+    pub fn slow_down(&self, ms: Option<i64>) {
+        self.sync_takes(ms.map_or(USUAL_US, |ms| ms * 1_000));
     }
 
     /// The next write or sync fails.

@@ -131,8 +131,8 @@ async fn one_round(
     nemesis.lift_all().await;
     let healed = Instant::now();
     round.arena.cluster.ready().await;
-    let written = round.counts();
-    harness::wait_for("writes resume", async || (round.counts() != written).then_some(())).await;
+    let written = round.written();
+    harness::wait_for("writes resume", async || (round.written() != written).then_some(())).await;
     let calm = healed.elapsed();
     round.stop();
     for workload in running {

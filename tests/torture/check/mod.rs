@@ -7,6 +7,7 @@ pub mod bank;
 pub mod beliefs;
 pub mod channels;
 pub mod feed;
+pub mod leaders;
 pub mod pairs;
 pub mod sets;
 pub mod ttl;

@@ -12,13 +12,14 @@ use super::shuffled;
 pub enum Kind {
     FullOne,
     FullMajority,
+    SlowOne,
     StalledOne,
     StalledAll,
     Failing,
 }
 
-pub const ALL: [Kind; 5] =
-    [Kind::FullOne, Kind::FullMajority, Kind::StalledOne, Kind::StalledAll, Kind::Failing];
+pub const ALL: [Kind; 6] =
+    [Kind::FullOne, Kind::FullMajority, Kind::SlowOne, Kind::StalledOne, Kind::StalledAll, Kind::Failing];
 
 #[derive(Debug, Default)]
 pub struct Disks {
@@ -49,6 +50,7 @@ impl Disks {
                     self.full.insert(*id);
                 }
             }
+            Kind::SlowOne => arena.machine(ids[0]).slow_down(Some(20 + rng.below(400) as i64)),
             Kind::StalledOne | Kind::StalledAll => ids.iter().for_each(|id| arena.machine(*id).stall(true)),
             Kind::Failing => {
                 let machine = arena.machine(ids[0]);
@@ -64,7 +66,10 @@ impl Disks {
         for id in std::mem::take(&mut self.full) {
             arena.disk(id).make_room();
         }
-        arena.cluster.ids().for_each(|id| arena.machine(id).stall(false));
+        for id in arena.cluster.ids() {
+            arena.machine(id).stall(false);
+            arena.machine(id).slow_down(None);
+        }
         for (id, before) in std::mem::take(&mut self.failing) {
             if arena.machine(id).refuses_no_more() == before {
                 // It has met no failure, and has no reason to end.

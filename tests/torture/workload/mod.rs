@@ -2,6 +2,7 @@
 //! faults of a round are over. Its names begin with the number of the round, so no history grows for ever.
 
 mod bank;
+mod leaders;
 mod pairs;
 mod registers;
 mod roles;
@@ -50,6 +51,7 @@ pub enum Running {
     Bank(JoinHandle<bank::History>),
     Pairs(JoinHandle<pairs::History>),
     Roles(JoinHandle<roles::History>),
+    Leaders(JoinHandle<leaders::History>),
 }
 
 /// Those whose promises hold in this mode. In available mode both sides of a split write, and what is merged later keeps every
@@ -66,6 +68,7 @@ pub fn begin(round: &Arc<Round>, rng: &mut Rng) -> Vec<Running> {
         Running::Bank(tokio::spawn(bank::run(round.clone(), fork()))),
         Running::Pairs(tokio::spawn(pairs::run(round.clone(), fork()))),
         Running::Roles(tokio::spawn(roles::run(round.clone(), fork()))),
+        Running::Leaders(tokio::spawn(leaders::run(round.clone()))),
     ]
 }
 
@@ -79,6 +82,7 @@ impl Running {
             Running::Bank(history) => history.await.expect(PANICS).judge(round).await,
             Running::Pairs(history) => history.await.expect(PANICS).judge(round).await,
             Running::Roles(history) => history.await.expect(PANICS).judge(),
+            Running::Leaders(history) => history.await.expect(PANICS).judge(),
         }
     }
 }
@@ -139,7 +143,7 @@ impl Round {
     pub fn count(&self, workload: &'static str, outcome: Outcome) {
         let mut counts = self.counts.lock().expect("nobody panics with it");
         counts.entry(workload).or_default()[outcome as usize] += 1;
-        if outcome == Outcome::Done {
+        if outcome == Outcome::Done && workload != "leaders" {
             let now = self.began.elapsed().as_millis() as u64;
             let before = self.written.fetch_max(now, Ordering::Relaxed);
             self.silence.fetch_max(now.saturating_sub(before), Ordering::Relaxed);
@@ -158,6 +162,11 @@ impl Round {
 
     pub fn counts(&self) -> Counts {
         self.counts.lock().expect("nobody panics with it").clone()
+    }
+
+    /// When the newest write was acknowledged, in milliseconds.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     pub fn longest_silence(&self) -> Duration {

@@ -1,0 +1,55 @@
+//! Nodes that say that they lead: once one has said so in an epoch, nobody does in an earlier one.
+
+use super::Verdict;
+
+/// An answer `true` of `/is_leader`.
+#[derive(Clone, Copy, Debug)]
+pub struct Belief {
+    #[allow(dead_code, reason = "only the words of a violation show it")]
+    pub node: u32,
+    /// How many epochs there have been.
+    pub epoch: u64,
+    pub invoked: u64,
+    pub returned: u64,
+}
+
+/// No belief in an earlier epoch was asked for after one in a later epoch was answered.
+pub fn check(beliefs: &[Belief]) -> Verdict {
+    let mut by_end: Vec<&Belief> = beliefs.iter().collect();
+    by_end.sort_by_key(|belief| belief.returned);
+    let mut by_start = by_end.clone();
+    by_start.sort_by_key(|belief| belief.invoked);
+    let (mut answered, mut newest): (usize, Option<&Belief>) = (0, None);
+    for belief in by_start {
+        while answered < by_end.len() && by_end[answered].returned < belief.invoked {
+            let known = by_end[answered];
+            newest = newest.filter(|newest| newest.epoch >= known.epoch).or(Some(known));
+            answered += 1;
+        }
+        if let Some(newest) = newest.filter(|newest| newest.epoch > belief.epoch) {
+            return Err(format!("a leader of before still believes: {newest:?}, then {belief:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn belief(node: u32, epoch: u64, invoked: u64, returned: u64) -> Belief {
+        Belief { node, epoch, invoked, returned }
+    }
+
+    #[test]
+    fn leaders_one_after_the_other_pass() {
+        let good = [belief(1, 3, 0, 9), belief(1, 3, 10, 30), belief(2, 4, 12, 20), belief(1, 5, 40, 41)];
+        assert_eq!(check(&good), Ok(()));
+    }
+
+    #[test]
+    fn a_leader_of_before_is_found() {
+        let bad = [belief(1, 3, 0, 9), belief(2, 4, 10, 12), belief(1, 3, 13, 14)];
+        assert!(check(&bad).unwrap_err().contains("still believes"));
+    }
+}
