@@ -92,7 +92,8 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
         // For `scripts/torture --bug`. No release has this feature.
         #[cfg(feature = "mutants")]
         if let Ok(name) = std::env::var("ELDEST_MUTANT") {
-            crate::protocol::mutant::set_named(name);
+            let bug = crate::protocol::mutant::named(&name);
+            crate::protocol::mutant::set(Some(bug.expect("ELDEST_MUTANT names a known bug")));
         }
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,

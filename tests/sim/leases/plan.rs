@@ -55,7 +55,7 @@ pub fn world(seed: u64) -> (World, Plan) {
         // Who was removed while the others came to write what it cannot read stops when it is added again (P23).
         hosts
             .iter_mut()
-            .for_each(|host| host.settings.format = Format(varied.range(1, u64::from(FORMAT.0)) as _));
+            .for_each(|host| host.settings.format = Format(varied.range(1, FORMAT.0.into()) as u16));
     }
     let clients = Clients::new(0, 1, rng.fork());
     let steps = rng.range(8, 24) as usize;

@@ -2,7 +2,7 @@
 //! catches it. Without the feature `mutants` every question below is a constant `false`.
 
 /// The rule that each one leaves out stands beside it; C is the counterexample that it replays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 pub enum Mutant {
     /// P2, C1: a record of a later epoch is accepted without raising the promise.
     AppendKeepsPromise,
@@ -307,11 +307,10 @@ pub enum Mutant {
 #[cfg(feature = "mutants")]
 mod switch {
     use super::Mutant;
-    use std::cell::{Cell, RefCell};
+    use std::cell::Cell;
 
     thread_local! {
         static ACTIVE: Cell<Option<Mutant>> = const { Cell::new(None) };
-        static NAMED: RefCell<Option<String>> = const { RefCell::new(None) };
     }
 
     /// Switches a bug on for this thread, or all off.
@@ -319,19 +318,18 @@ mod switch {
         ACTIVE.with(|active| active.set(mutant));
     }
 
-    /// Switches the bug of this name on for this thread, for as long as that lives.
-    pub fn set_named(name: String) {
-        NAMED.set(Some(name));
+    /// The bug of this name.
+    pub fn named(name: &str) -> Option<Mutant> {
+        serde_json::from_value(name.into()).ok()
     }
 
     pub fn is_on(mutant: Mutant) -> bool {
         ACTIVE.with(|active| active.get() == Some(mutant))
-            || NAMED.with_borrow(|name| name.as_ref().is_some_and(|name| *name == format!("{mutant:?}")))
     }
 }
 
 #[cfg(feature = "mutants")]
-pub use switch::{is_on, set, set_named};
+pub use switch::{is_on, named, set};
 
 #[cfg(not(feature = "mutants"))]
 pub const fn is_on(_: Mutant) -> bool {
