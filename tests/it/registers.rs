@@ -31,9 +31,38 @@ impl Asker {
         now: impl Fn() -> u64,
         value: impl Fn() -> u64,
     ) -> Outcome {
-        let key = rng.below(self.seen.len() as u64);
-        let path = format!("/v1/docs/{}r{key}", self.prefix);
+        let (key, path) = self.pick(rng);
         let (call, asked) = self.choose(key, &path, rng, value());
+        self.ask(cluster, node, key, call, asked, now).await
+    }
+
+    /// One read.
+    #[allow(dead_code, reason = "the long random test alone does nothing but look")]
+    pub async fn look(
+        &mut self,
+        cluster: &Cluster,
+        node: u32,
+        rng: &mut Rng,
+        now: impl Fn() -> u64,
+    ) -> Outcome {
+        let (key, path) = self.pick(rng);
+        self.ask(cluster, node, key, Call::get(path), linear::Call::Read, now).await
+    }
+
+    fn pick(&self, rng: &mut Rng) -> (u64, String) {
+        let key = rng.below(self.seen.len() as u64);
+        (key, format!("/v1/docs/{}r{key}", self.prefix))
+    }
+
+    async fn ask(
+        &mut self,
+        cluster: &Cluster,
+        node: u32,
+        key: u64,
+        call: Call,
+        asked: linear::Call,
+        now: impl Fn() -> u64,
+    ) -> Outcome {
         let invoked = now();
         let answer = cluster.ask(node, &call.timeout(PATIENCE)).await;
         let returned = now();

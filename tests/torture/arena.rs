@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::harness::{Call, Cluster, Folder, Network, Plan, SmallDisk};
+use crate::late::Late;
 use crate::machine::{self, Machine};
 
 /// Room for what a node lays out when it starts, and for some snapshots and segments besides.
@@ -39,6 +40,7 @@ pub struct Arena {
     pub cluster: Cluster,
     pub mode: Mode,
     pub network: Network,
+    late: Vec<Late>,
     disks: Vec<SmallDisk>,
     machines: Vec<Machine>,
     _folder: Folder,
@@ -46,12 +48,12 @@ pub struct Arena {
 
 impl Arena {
     /// Formed and led when it returns.
-    pub async fn new(nodes: u32, mode: Mode) -> Arena {
+    pub async fn new(nodes: u32, mode: Mode, timings: &Timings) -> Arena {
         let folder = Folder::new();
         let network = Network::new(nodes).expect("the long random test needs network namespaces");
         let library = machine::compile(folder.path());
         let (mut disks, mut machines, mut launchers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut plan = Plan::at(network.addresses()).brisk().config(&base(mode, DEAD_AFTER_MS));
+        let mut plan = Plan::at(network.addresses()).brisk().config(&base(mode, timings));
         for (id, inside) in (1..=nodes).zip(network.launchers()) {
             let own = folder.path().join(format!("m{id}"));
             let disk =
@@ -63,9 +65,10 @@ impl Arena {
             disks.push(disk);
             machines.push(machine);
         }
+        let late = (1..=nodes).map(|id| Late::in_namespace(&network.name(id), u64::from(id))).collect();
         let cluster = plan.launchers(launchers).start().await;
         cluster.leader().await;
-        Arena { cluster, mode, network, disks, machines, _folder: folder }
+        Arena { cluster, mode, network, late, disks, machines, _folder: folder }
     }
 
     pub fn nodes(&self) -> u32 {
@@ -76,13 +79,36 @@ impl Arena {
         &self.disks[id as usize - 1]
     }
 
+    pub fn late(&self, id: u32) -> &Late {
+        &self.late[id as usize - 1]
+    }
+
     pub fn machine(&self, id: u32) -> &Machine {
         &self.machines[id as usize - 1]
     }
 
+    /// Ends every node, and keeps what their disks hold and the ends of their logs.
+    pub fn keep(&self) {
+        let kept =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("torture-{}-kept", std::process::id()));
+        std::fs::create_dir_all(&kept).expect("a folder for what is kept");
+        for id in self.cluster.ids() {
+            self.cluster.kill9(id);
+            let node = self.cluster.node(id);
+            println!("--- n{id}, the end of its log:\n{}", node.log_tail());
+            let to = kept.join(format!("n{id}"));
+            std::fs::create_dir_all(&to).expect("a folder for what is kept");
+            for from in [node.data.as_path(), self.machine(id).image(), &node.stderr_path()] {
+                let words = ["cp", "-a", &from.to_string_lossy(), &to.to_string_lossy()];
+                crate::harness::system(&words, "what the nodes held is copied by `cp`");
+            }
+        }
+        println!("--- disks and logs are kept in {}", kept.display());
+    }
+
     /// What this node runs with from its next start on.
-    pub fn configure(&self, id: u32, dead_after_ms: u32, more: &str) {
-        self.cluster.configure(id, &format!("{}{more}", base(self.mode, dead_after_ms)));
+    pub fn configure(&self, id: u32, timings: &Timings, more: &str) {
+        self.cluster.configure(id, &format!("{}{more}", base(self.mode, timings)));
     }
 }
 
@@ -91,11 +117,21 @@ pub fn order(path: &str) -> Call {
     Call::post(path).header("authorization", BEARER)
 }
 
-/// A busy machine keeps a leader for as long; a cut is noticed soon all the same.
-pub const DEAD_AFTER_MS: u32 = 1_000;
+#[derive(Debug)]
+pub struct Timings {
+    pub dead_after_ms: u32,
+    pub lease_ms: u32,
+}
 
-fn base(mode: Mode, dead_after_ms: u32) -> String {
-    format!("mode = \"{mode}\"\n{BASE}timing.dead_after_ms = {dead_after_ms}\n")
+/// A busy machine keeps a leader for as long; a cut is noticed soon all the same. By the longest lease that is allowed nothing but
+/// what is promised keeps two leaders apart; with a short one, reads are often confirmed by a majority.
+pub const TIMINGS: [Timings; 2] =
+    [Timings { dead_after_ms: 1_000, lease_ms: 1_000 }, Timings { dead_after_ms: 1_500, lease_ms: 200 }];
+
+fn base(mode: Mode, timings: &Timings) -> String {
+    let Timings { dead_after_ms, lease_ms } = timings;
+    let timings = format!("timing.dead_after_ms = {dead_after_ms}\ntiming.lease_ms = {lease_ms}\n");
+    format!("mode = \"{mode}\"\n{BASE}{timings}")
 }
 
 /// Where the disk of a node is mounted.

@@ -80,6 +80,10 @@ impl Machine {
         ["env".to_string()].into_iter().chain(paths).collect()
     }
 
+    pub fn image(&self) -> &Path {
+        &self.image
+    }
+
     fn put(&self, word: u64, value: i64) {
         self.page.write_all_at(&value.to_ne_bytes(), word * 8).expect("an order");
     }
@@ -147,6 +151,10 @@ impl Machine {
 
     /// The node has been killed: what its disk has of what it wrote.
     pub fn lose_power(&self, rng: &mut Rng) -> String {
+        // The library had not yet written down what is there, and the process has not written anything.
+        if !self.image.join("begun").exists() {
+            return "lost: nothing, it had not begun".to_string();
+        }
         let told = power::fail(&self.data, &self.image, rng);
         self.replace_disk();
         told

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  main        rounds of a minute: faults, then calm, then judgement
-//!   ├─ arena    the cluster: namespaces, small disks, and a library before each process (machine.rs, shim.c, power.rs)
+//!   ├─ arena    the cluster: namespaces, small disks, and a library before each process (machine.rs,
+//!   │           shim.c, power.rs), and packets that wait (late.rs)
 //!   ├─ nemesis  what is done to it
 //!   ├─ workload what clients do meanwhile, and write down
 //!   └─ check    what that must be; tests/it runs the checkers' own tests
@@ -26,17 +27,21 @@ mod registers;
 mod check;
 
 mod arena;
+mod late;
 mod machine;
 mod nemesis;
 mod power;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use arena::{Arena, Mode};
+use futures_util::FutureExt as _;
+
+use arena::{Arena, Mode, TIMINGS};
 use harness::Rng;
 use nemesis::{Kind, Nemesis};
 use workload::{Counts, Round};
@@ -96,24 +101,38 @@ async fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let Options { minutes, nodes, mode, seed, only } = options;
+    let Options { minutes, nodes, mode, seed, .. } = &options;
     println!("scripts/torture --minutes {minutes} --nodes {nodes} --mode {mode} --seed {seed}");
+    let arena = Arc::new(Arena::new(*nodes, *mode, &TIMINGS[timings_of(*seed)]).await);
+    // After a panic too, what the disks hold is kept before they go.
+    match AssertUnwindSafe(run(arena.clone(), options)).catch_unwind().await {
+        Ok(Ok(())) => return ExitCode::SUCCESS,
+        Ok(Err(found)) => println!("\nVIOLATION {found}"),
+        Err(_) => println!("\nENDED before it could judge"),
+    }
+    arena.keep();
+    ExitCode::FAILURE
+}
+
+/// Which of the timings it begins with.
+fn timings_of(seed: u64) -> usize {
+    (seed % 2) as usize
+}
+
+async fn run(arena: Arc<Arena>, options: Options) -> check::Verdict {
+    let Options { minutes, seed, only, .. } = options;
     let mut rng = Rng::new(seed);
-    let arena = Arc::new(Arena::new(nodes, mode).await);
     let mut kinds = Kind::all();
     kinds.retain(|kind| only.is_empty() || only.contains(&kind.name()));
-    let mut nemesis = Nemesis::of(kinds, arena.clone(), Rng::new(rng.next()));
+    let mut nemesis = Nemesis::of(kinds, arena.clone(), Rng::new(rng.next()), timings_of(seed));
     let (began, mut totals) = (Instant::now(), Totals::default());
     while began.elapsed() < Duration::from_secs(60 * minutes) {
         let round = Round::new(arena.clone(), totals.rounds);
-        if let Err(found) = one_round(&round, &mut nemesis, &mut rng, began, &mut totals).await {
-            println!("\nVIOLATION in round {} of seed {seed}: {found}", round.number);
-            // What the disks hold goes with the run, so it ends here by a panic: the harness keeps the files and prints the logs.
-            panic!("{found}");
-        }
+        let verdict = one_round(&round, &mut nemesis, &mut rng, began, &mut totals).await;
+        verdict.map_err(|found| format!("in round {} of seed {seed}: {found}", round.number))?;
     }
     report(&totals, &nemesis.counts(), began.elapsed());
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 async fn one_round(

@@ -68,6 +68,8 @@ static const char *data, *image;
 static struct file *files[BUCKETS];
 static struct held *held;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* One at a time changes the image: of two syncs at once the one that looked first must not have the last word. */
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 
 static void must(int holds, const char *what) {
     if (holds) return;
@@ -159,11 +161,14 @@ static void keep(int fd, const struct file *written) {
     int from = (int)syscall(SYS_openat, AT_FDCWD, own, O_RDONLY | O_CLOEXEC);
     image_path(path, 'b', written->inode);
     int to = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    must(from >= 0 && to >= 0 && fstat(from, &about) == 0, "open what is synced");
+    must(from >= 0 && to >= 0, "open what is synced");
+    pthread_mutex_lock(&keeping);
+    must(fstat(from, &about) == 0, "look at what is synced");
     if (written->whole) copy(from, to, 0, (size_t)about.st_size);
     for (int range = 0; range < written->count && !written->whole; range++)
         copy(from, to, written->ranges[range].at, written->ranges[range].length);
     must(syscall(SYS_ftruncate, to, about.st_size) == 0, "keep a length");
+    pthread_mutex_unlock(&keeping);
     close(from);
     close(to);
 }
@@ -172,6 +177,7 @@ static void keep(int fd, const struct file *written) {
 static void keep_names(const char *folder) {
     char path[PATH_MAX], fresh[PATH_MAX], inner[PATH_MAX];
     struct stat about;
+    pthread_mutex_lock(&keeping);
     DIR *names = opendir(folder);
     must(names != NULL && fstat(dirfd(names), &about) == 0, folder);
     snprintf(fresh, sizeof fresh, "%s/new%ld", image, (long)syscall(SYS_gettid));
@@ -188,6 +194,7 @@ static void keep_names(const char *folder) {
     image_path(path, 'd', about.st_ino);
     must(syscall(SYS_rename, fresh, path) == 0, path);
     closedir(names);
+    pthread_mutex_unlock(&keeping);
     pthread_mutex_lock(&lock);
     for (struct held **at = &held; *at;) {
         struct held *gone = *at;

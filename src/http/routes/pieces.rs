@@ -16,7 +16,7 @@ const PIECE: usize = 64 << 10;
 /// Pieces that wait for the reader; the writer waits in turn.
 const AHEAD: usize = 4;
 
-/// `write` has the place until it is done, or nobody reads any more.
+/// The place is given back once `write` has ended and the answer has been taken, or nobody reads it any more.
 pub fn streamed(
     kind: HeaderValue,
     place: Place,
@@ -24,6 +24,8 @@ pub fn streamed(
     write: impl FnOnce(&mut Pieces) -> io::Result<()> + Send + 'static,
 ) -> Response<Body> {
     let (pieces, ready) = mpsc::channel(AHEAD);
+    let place = Arc::new(place);
+    let read = Arc::clone(&place);
     tokio::task::spawn_blocking(move || {
         let mut out = Pieces { pieces, gathered: Vec::with_capacity(PIECE) };
         // It fails when nobody reads any more.
@@ -31,12 +33,12 @@ pub fn streamed(
         drop(place);
     });
     let untaken = timeouts.map(ConnectionTimeouts::answer);
-    let pieces = stream::unfold((ready, untaken), |(mut ready, untaken)| async move {
+    let pieces = stream::unfold((ready, untaken, read), |(mut ready, untaken, read)| async move {
         let piece: Bytes = ready.recv().await?;
         if let Some(untaken) = &untaken {
             untaken.goes_on();
         }
-        Some((Ok::<_, std::convert::Infallible>(piece), (ready, untaken)))
+        Some((Ok::<_, std::convert::Infallible>(piece), (ready, untaken, read)))
     });
     let mut response = Response::new(Body::from_stream(pieces));
     response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -56,9 +58,14 @@ impl Pieces {
         self.pieces.blocking_send(piece.into()).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn add(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while let Some((fits, rest)) = bytes.split_at_checked(PIECE - self.gathered.len()) {
+            self.gathered.extend_from_slice(fits);
+            self.give()?;
+            bytes = rest;
+        }
         self.gathered.extend_from_slice(bytes);
-        if self.gathered.len() >= PIECE { self.give() } else { Ok(()) }
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -105,6 +106,10 @@ async fn one_state_leaves_at_a_time_and_for_operators() {
     let unread = node.front.answer(call()).await;
     assert_eq!(unread.status(), 200);
     assert_eq!(node.send(call()).await.problem(), (429, "too_many_requests".to_string()));
+    let mut unread = unread.into_body();
+    let piece =
+        unread.frame().await.expect("there is more").expect("it is whole").into_data().expect("it is data");
+    assert_eq!(piece.len(), 64 << 10, "a long value is given in pieces too");
     drop(unread);
     let asking = async { while node.send(call()).await.status != 200 {} };
     timeout(LONG, asking).await.expect("the first one has gone");

@@ -97,7 +97,7 @@ impl Network {
         format!("elb{}", self.tag)
     }
 
-    fn name(&self, id: u32) -> String {
+    pub fn name(&self, id: u32) -> String {
         format!("eldest-{}-{id}", self.tag)
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::arena::{Arena, DEAD_AFTER_MS, order};
+use crate::arena::{Arena, TIMINGS, order};
 use crate::harness::{Call, Rng};
 
 use super::processes::{Processes, leader_now};
@@ -37,9 +37,10 @@ impl Kind {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Changes {
-    longer: bool,
+    /// Which timings they are configured to run with.
+    timings: usize,
     /// Some nodes may still run with other timings than they are configured to.
     rolled: bool,
     /// Removed, or perhaps, and not known to be a member again.
@@ -47,6 +48,10 @@ pub struct Changes {
 }
 
 impl Changes {
+    pub fn beginning_with(timings: usize) -> Changes {
+        Changes { timings, rolled: false, away: None }
+    }
+
     pub async fn begin(
         &mut self,
         kind: Kind,
@@ -57,7 +62,7 @@ impl Changes {
         match kind {
             Kind::Settings => Some(self.roll(arena, rng, processes).await),
             Kind::Timings => {
-                (self.longer, self.rolled) = (!self.longer, true);
+                (self.timings, self.rolled) = (1 - self.timings, true);
                 Some(self.roll(arena, rng, processes).await)
             }
             Kind::HandOver => {
@@ -86,17 +91,17 @@ impl Changes {
         let mut ids = shuffled(arena, rng);
         let leader = leader_now(arena, &arena.cluster.running()).await;
         ids.sort_by_key(|id| Some(*id) == leader);
-        let dead_after_ms = if self.longer { DEAD_AFTER_MS * 3 / 2 } else { DEAD_AFTER_MS };
+        let timings = &TIMINGS[self.timings];
         for id in &ids {
             let (batch, flight, every) = (1 + rng.below(64), 1 + rng.below(16), 1 + rng.below(50));
             let settings =
                 format!("limits.batch = {batch}\nlimits.inflight = {flight}\nsnapshot_every = {every}\n");
-            arena.configure(*id, dead_after_ms, &settings);
+            arena.configure(*id, timings, &settings);
             processes.term(arena, *id).await;
             processes.lift(arena);
             is_ready(arena, *id).await;
         }
-        format!("{ids:?}, dead after {dead_after_ms} ms")
+        format!("{ids:?}, {timings:?}")
     }
 
     /// All disks are let in and vote, by the word of all: only then may one of them be lost.

@@ -21,6 +21,10 @@ use processes::Processes;
 /// How long a fault is held: from, and less than, in milliseconds.
 const HOLDS: [(u64, u64); 4] = [(10, 200), (200, 2_000), (2_000, 6_000), (6_000, 15_000)];
 
+/// How long nothing is done between two faults, for as many milliseconds in the longest case: some come at once, and some meet clients
+/// that have long been served again.
+const PAUSE_MS: [u64; 3] = [1, 500, 4_000];
+
 /// Attempts to choose a fault that is possible at the moment.
 const CHOICES: u32 = 20;
 
@@ -78,7 +82,9 @@ pub struct Struck {
 impl fmt::Display for Struck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lifted = if self.lifted { "" } else { ", and it stays" };
-        write!(f, "{}, for {} ms{lifted}", self.faults.join("; "), self.held.as_millis())
+        let faults =
+            if self.faults.is_empty() { "nothing: none was possible" } else { &self.faults.join("; ") };
+        write!(f, "{faults}, for {} ms{lifted}", self.held.as_millis())
     }
 }
 
@@ -95,17 +101,9 @@ pub struct Nemesis {
 
 impl Nemesis {
     /// Of these faults alone.
-    pub fn of(kinds: Vec<Kind>, arena: Arc<Arena>, rng: Rng) -> Nemesis {
+    pub fn of(kinds: Vec<Kind>, arena: Arc<Arena>, rng: Rng, timings: usize) -> Nemesis {
         let mut kinds = kinds;
         kinds.retain(|kind| kind.is_in(arena.mode));
-        let delays = network::queue(&arena.network, 1, "netem delay 1ms");
-        network::unqueue(&arena.network);
-        if !delays {
-            println!(
-                "LEFT OUT: this kernel has no netem, so no link delays or reorders packets; a slow link is one of few bits a second"
-            );
-            kinds.retain(|kind| *kind != Kind::Network(network::Kind::Delayed));
-        }
         Nemesis {
             arena,
             rng,
@@ -113,12 +111,14 @@ impl Nemesis {
             counts: BTreeMap::new(),
             processes: Processes::default(),
             disks: Disks::default(),
-            changes: Changes::default(),
+            changes: Changes::beginning_with(timings),
         }
     }
 
     /// Chooses one fault or two, holds them for a while, and usually lifts them.
     pub async fn strike(&mut self) -> Struck {
+        let most = *self.rng.pick(&PAUSE_MS);
+        tokio::time::sleep(Duration::from_millis(self.rng.below(most))).await;
         let first = *self.rng.pick(&self.kinds);
         let mut kinds = vec![first];
         if self.rng.below(4) == 0 {
@@ -163,7 +163,7 @@ impl Nemesis {
         let (arena, rng) = (self.arena.clone(), &mut self.rng);
         match kind {
             Kind::Process(kind) => self.processes.begin(kind, &arena, rng).await,
-            Kind::Network(kind) => network::begin(kind, &arena, rng),
+            Kind::Network(kind) => network::begin(kind, &arena, rng).await,
             Kind::Clock(kind) => clocks::begin(kind, &arena, rng).await,
             Kind::Disk(kind) => self.disks.begin(kind, &arena, rng, &mut self.processes),
             Kind::Change(kind) => self.changes.begin(kind, &arena, rng, &mut self.processes).await,

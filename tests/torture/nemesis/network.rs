@@ -1,10 +1,13 @@
 //! Links that pass nothing, one way only, little, or late.
 
 use std::process::Command;
+use std::time::Duration;
 
 use crate::arena::Arena;
 use crate::harness::{Network, Rng, system};
+use crate::late::QUEUE;
 
+use super::processes::leader_now;
 use super::shuffled;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +15,9 @@ pub enum Kind {
     CutOff,
     OneWay,
     Deaf,
+    Mute,
+    MuteLeader,
+    LateAnswers,
     Split,
     Bridge,
     Ring,
@@ -21,10 +27,13 @@ pub enum Kind {
     Delayed,
 }
 
-pub const ALL: [Kind; 10] = [
+pub const ALL: [Kind; 13] = [
     Kind::CutOff,
     Kind::OneWay,
     Kind::Deaf,
+    Kind::Mute,
+    Kind::MuteLeader,
+    Kind::LateAnswers,
     Kind::Split,
     Kind::Bridge,
     Kind::Ring,
@@ -34,8 +43,12 @@ pub const ALL: [Kind; 10] = [
     Kind::Delayed,
 ];
 
-pub fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
-    let ids = shuffled(arena, rng);
+pub async fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
+    let mut ids = shuffled(arena, rng);
+    if matches!(kind, Kind::MuteLeader | Kind::LateAnswers) {
+        let leader = leader_now(arena, &arena.cluster.running()).await?;
+        ids.sort_by_key(|id| *id != leader);
+    }
     let network = &arena.network;
     let (first, rest) = ids.split_first()?;
     let (left, right) = rest.split_at(rest.len() / 2);
@@ -43,6 +56,16 @@ pub fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
         Kind::CutOff => network.split(&[*first], rest),
         Kind::OneWay => network.cut(*first, rest[0]),
         Kind::Deaf => rest.iter().for_each(|from| network.cut(*from, *first)),
+        Kind::Mute | Kind::MuteLeader => rest.iter().for_each(|to| network.cut(*first, *to)),
+        Kind::LateAnswers => {
+            // The others' answers are late; then the leader is heard no more, and those answers still come.
+            // Later ones are given up.
+            let ms = 20 + rng.below(230);
+            rest.iter().for_each(|from| delay(arena, *from, *first, ms, 0));
+            tokio::time::sleep(Duration::from_millis(500 + rng.below(3_000))).await;
+            rest.iter().for_each(|to| network.cut(*first, *to));
+            return Some(format!("n{first} leads and hears {rest:?} {ms} ms late"));
+        }
         Kind::Split => {
             let (left, right) = ids.split_at(1 + rng.below(u64::from(arena.nodes()) - 1) as usize);
             network.split(left, right);
@@ -59,14 +82,16 @@ pub fn begin(kind: Kind, arena: &Arena, rng: &mut Rng) -> Option<String> {
             return Some(format!("{percent} % at {ids:?}, the first or two"));
         }
         Kind::Narrow => {
-            let kilobits = 100 + rng.below(900);
-            let words = format!("tbf rate {kilobits}kbit burst 8kb latency 500ms");
+            let (kilobits, late) = (100 + rng.below(900), 200 + rng.below(2_000));
+            let words = format!("tbf rate {kilobits}kbit burst 8kb latency {late}ms");
             return queue(network, *first, &words).then(|| format!("n{first} sends {kilobits} kbit/s"));
         }
         Kind::Delayed => {
-            let (delay, varies) = (5 + rng.below(150), rng.below(50));
-            let words = format!("netem delay {delay}ms {varies}ms loss {}% reorder 10% 50%", rng.below(10));
-            return queue(network, *first, &words).then(|| format!("n{first}: {words}"));
+            let (ms, varies) = (1 + rng.below(200), rng.below(50));
+            for at in ids.iter().take(1 + rng.below(ids.len() as u64) as usize) {
+                ids.iter().filter(|from| *from != at).for_each(|from| delay(arena, *from, *at, ms, varies));
+            }
+            return Some(format!("{ms} ms, and up to {varies} more, to {ids:?}, the first of them or all"));
         }
     }
     Some(format!("{ids:?}"))
@@ -86,6 +111,9 @@ fn ring(arena: &Arena, ids: &[u32]) {
 
 pub fn lift(arena: &Arena) {
     arena.network.heal();
+    for id in arena.cluster.ids() {
+        arena.late(id).delay(Duration::ZERO, Duration::ZERO);
+    }
     unqueue(&arena.network);
 }
 
@@ -108,6 +136,13 @@ fn refuse_calls(network: &Network, from: u32, to: u32) {
     rule(network, from, to, &["-p", "tcp", "--dport", "9000", "-j", "REJECT", "--reject-with", "tcp-reset"]);
 }
 
+/// What arrives at the one from the other waits so long, and up to so much longer.
+fn delay(arena: &Arena, from: u32, at: u32, ms: u64, varies: u64) {
+    arena.late(at).delay(Duration::from_millis(ms), Duration::from_millis(varies));
+    let queue = QUEUE.to_string();
+    rule(&arena.network, from, at, &["-j", "NFQUEUE", "--queue-num", &queue]);
+}
+
 /// So many of a hundred packets that would arrive at this node from another one do not.
 fn lose(network: &Network, to: u32, percent: u64) {
     let chance = format!("0.{percent:02}");
@@ -116,15 +151,15 @@ fn lose(network: &Network, to: u32, percent: u64) {
     ids.filter(|from| *from != to).for_each(|from| rule(network, from, to, &some));
 }
 
-/// What this node sends passes such a queue, in the words of `tc qdisc`, until `unqueue`. False if this kernel has no such queue.
-pub fn queue(network: &Network, from: u32, words: &str) -> bool {
+/// What this node sends passes such a queue, in the words of `tc qdisc`, until `unqueue`. False if this kernel has none such.
+fn queue(network: &Network, from: u32, words: &str) -> bool {
     let inside = inside(network, from);
     let mut command = Command::new(&inside[0]);
     command.args(&inside[1..]).args(["tc", "qdisc", "replace", "dev", "eth0", "root"]).args(words.split(' '));
     command.output().is_ok_and(|output| output.status.success())
 }
 
-pub fn unqueue(network: &Network) {
+fn unqueue(network: &Network) {
     for inside in network.launchers() {
         // There may be none.
         let _ = Command::new(&inside[0])

@@ -1,6 +1,7 @@
 //! Documents as registers: written, compared and swapped, created, deleted and read at all nodes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Round;
 use crate::check::{Outcome, Verdict};
@@ -9,6 +10,8 @@ use crate::linear::{self, Op};
 use crate::registers::Asker;
 
 const CLIENTS: u32 = 4;
+/// Of a reader that stays with one node, so that none waits for another one's answer.
+const BETWEEN: Duration = Duration::from_millis(10);
 /// Few, so that they meet.
 const KEYS: u64 = 4;
 
@@ -16,8 +19,11 @@ const KEYS: u64 = 4;
 pub struct History(Vec<Op>);
 
 pub async fn run(round: Arc<Round>, mut rng: Rng) -> History {
-    let clients: Vec<_> =
+    let mut clients: Vec<_> =
         (0..CLIENTS).map(|id| tokio::spawn(client(round.clone(), id, Rng::new(rng.next())))).collect();
+    for node in round.arena.cluster.ids() {
+        clients.push(tokio::spawn(reader(round.clone(), node, Rng::new(rng.next()))));
+    }
     let mut history = Vec::new();
     for client in clients {
         history.extend(client.await.expect("a client does not panic"));
@@ -35,6 +41,16 @@ async fn client(round: Arc<Round>, id: u32, mut rng: Rng) -> Vec<Op> {
         if matches!(outcome, linear::Outcome::Refused | linear::Outcome::Unknown) {
             tokio::time::sleep(super::PAUSE).await;
         }
+    }
+    asker.history
+}
+
+async fn reader(round: Arc<Round>, node: u32, mut rng: Rng) -> Vec<Op> {
+    let mut asker = Asker::new(CLIENTS + node, &round.prefix("registers"), KEYS);
+    while round.goes_on() {
+        let outcome = asker.look(&round.arena.cluster, node, &mut rng, || round.now()).await;
+        round.count("looks", known(outcome));
+        tokio::time::sleep(BETWEEN).await;
     }
     asker.history
 }

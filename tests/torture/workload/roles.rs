@@ -84,7 +84,7 @@ async fn acquire(
 /// Until when the holder may believe, counted from when it asked.
 fn certain(invoked: u64, answer: &Value) -> u64 {
     let promised = answer["expires_in_ms"].as_u64().expect("a time").min(TTL_MS);
-    invoked + (promised - promised / 100 - 10) * MS
+    invoked + promised.saturating_sub(promised / 100 + 10) * MS
 }
 
 /// Renews for a while, and gives it back, or stops in the middle like a process that is killed.

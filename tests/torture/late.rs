@@ -1,0 +1,104 @@
+//! Packets that arrive late. Few kernels can do that by themselves (`tc qdisc add … netem`), but most hand packets to a program and
+//! wait for its word.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nfq::{Message, Queue, Verdict};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::harness::Rng;
+
+const NEEDED: &str = "the long random test needs the kernel's queue for packets (NFQUEUE)";
+
+/// The number of the queue in each namespace.
+pub const QUEUE: u16 = 9;
+
+/// More are dropped, as by a router.
+const WAITING_MOST: u32 = 20_000;
+
+/// Between two looks at the queue: while packets are due at some time, and while no rule sends any.
+const SOON: Duration = Duration::from_micros(500);
+const IDLE: Duration = Duration::from_millis(10);
+
+/// What the queue of one namespace does with its packets.
+#[derive(Debug, Default)]
+struct Orders {
+    delay_us: AtomicU64,
+    /// Each packet waits up to so much longer, drawn for each: some overtake others.
+    varies_us: AtomicU64,
+    ends: AtomicBool,
+}
+
+/// Gives the packets of one namespace back when they are due, until it is dropped.
+#[derive(Debug)]
+pub struct Late {
+    orders: Arc<Orders>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Late {
+    pub fn in_namespace(name: &str, seed: u64) -> Late {
+        let orders = Arc::new(Orders::default());
+        let (given, path) = (orders.clone(), format!("/run/netns/{name}"));
+        let thread = thread::spawn(move || {
+            // The thread alone moves there.
+            let namespace = File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            let moved = move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network));
+            moved.unwrap_or_else(|error| panic!("{path}: {error}"));
+            let queue = Queue::open().and_then(|mut queue| {
+                queue.bind(QUEUE)?;
+                queue.set_queue_max_len(QUEUE, WAITING_MOST)?;
+                queue.set_nonblocking(true);
+                Ok(queue)
+            });
+            serve(queue.unwrap_or_else(|error| panic!("{NEEDED}: {error}")), &given, Rng::new(seed));
+        });
+        Late { orders, thread: Some(thread) }
+    }
+
+    pub fn delay(&self, delay: Duration, varies: Duration) {
+        self.orders.delay_us.store(delay.as_micros() as u64, Relaxed);
+        self.orders.varies_us.store(varies.as_micros() as u64, Relaxed);
+    }
+}
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.orders.ends.store(true, Relaxed);
+        // It says itself why it has panicked.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "packets are due at some time: nothing else is waited for")]
+fn serve(mut queue: Queue, orders: &Orders, mut rng: Rng) {
+    let mut waiting: Vec<(Instant, Message)> = Vec::new();
+    while !orders.ends.load(Relaxed) {
+        loop {
+            match queue.recv() {
+                Ok(message) => {
+                    let varies = rng.below(orders.varies_us.load(Relaxed) + 1);
+                    let delay = Duration::from_micros(orders.delay_us.load(Relaxed) + varies);
+                    waiting.push((Instant::now() + delay, message));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // It was full, and some packets are lost.
+                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {}
+                Err(error) => panic!("{NEEDED}: {error}"),
+            }
+        }
+        waiting.sort_by_key(|(due, _)| *due);
+        let now = Instant::now();
+        for (_, mut message) in waiting.extract_if(.., |(due, _)| *due <= now) {
+            message.set_verdict(Verdict::Accept);
+            queue.verdict(message).unwrap_or_else(|error| panic!("{NEEDED}: {error}"));
+        }
+        thread::sleep(if waiting.is_empty() && orders.delay_us.load(Relaxed) == 0 { IDLE } else { SOON });
+    }
+}
