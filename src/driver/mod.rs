@@ -70,6 +70,8 @@ pub use numbers::Numbers;
 pub use pulse::Pulse;
 pub use remarks::Remark;
 pub use setup::{Setup, Tls};
+#[cfg(test)]
+pub use start::start_on;
 pub use start::{DiskWords, StartError, Started, start};
 pub use tokens::Tokens;
 pub use transport::{Stranger, greet};

@@ -76,15 +76,20 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
     let DiskWords { adopt_copy, trust_disk } = words;
     let options =
         Options { mode, adopt_copy, trust_disk, ..Options::new(dir, &setup.cluster.name, node, boot) };
+    start_on(setup, options)
+}
+
+/// The same, where the files need not be the machine's.
+pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartError> {
     let opened = storage::open(&options).map_err(StartError::Storage)?;
-    close_to_others(dir);
+    close_to_others(&options.dir);
     for finding in &opened.findings {
         tracing::warn!("{finding}");
     }
     let Opened { disk, recovered, lines, snapshots, .. } = opened;
     let (settings, every) = (setup.settings.clone(), setup.snapshot_every);
     let replica = starting(settings, every, recovered, &snapshots).map_err(StartError::State)?;
-    let chronicle = Chronicle::open(dir, &setup, replica.last_index());
+    let chronicle = Chronicle::open(&options.dir, &setup, replica.last_index());
     let (handle, desk) = channel(ASKS_MOST, snapshots.clone());
     let (end, ended) = oneshot::channel();
     let (ready, started) = std::sync::mpsc::sync_channel(1);

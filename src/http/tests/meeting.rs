@@ -18,7 +18,9 @@ use crate::http::Context;
 use crate::http::serve;
 use crate::http::server::Front;
 use crate::protocol::{Mode, Settings};
-use crate::types::{NodeId, Span};
+use crate::storage::Options;
+use crate::storage::files::Files;
+use crate::types::{Boot, NodeId, Span};
 use crate::wire::ClusterHead;
 
 /// More than any of this takes on a busy machine; only a hang waits for it.
@@ -44,6 +46,11 @@ async fn start(me: u32, ports: &[u16], dir: &Path) -> Node {
 }
 
 pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
+    start_on(mode, me, ports, dir, Files::default()).await
+}
+
+/// With its data in these files.
+pub async fn start_on(mode: Mode, me: u32, ports: &[u16], dir: &Path, files: Files) -> Node {
     let member = |(id, port): (u32, &u16)| Member {
         id: NodeId(id),
         name: format!("node-{id}"),
@@ -77,8 +84,9 @@ pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
     let setup = Arc::new(setup);
     let address = SocketAddr::from((host(), ports[me as usize - 1]));
     let listener = TcpListener::bind(address).await.expect("the port is free");
-    let (own, dir) = (setup.clone(), dir.to_path_buf());
-    let started = tokio::task::spawn_blocking(move || driver::start(own, &dir, Default::default())).await;
+    let own = setup.clone();
+    let options = Options { files, mode, ..Options::new(dir, "test", NodeId(me), boot()) };
+    let started = tokio::task::spawn_blocking(move || driver::start_on(own, options)).await;
     let started = started.expect("nobody panics").expect("the directory opens");
     let handle = started.handle.clone();
     let context = Context::new(started.handle, setup, limits(), guard(None, None), web());
@@ -86,6 +94,12 @@ pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(serve(listener, context.clone(), tokio::runtime::Handle::current(), stopped));
     Node { front: Front::new(context), handle, stop, serving, ended: started.ended }
+}
+
+/// No two starts of these tests have the same.
+fn boot() -> Boot {
+    static LAST: AtomicU64 = AtomicU64::new(1);
+    Boot((u64::from(std::process::id()) << 32) + LAST.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Node {
@@ -106,8 +120,16 @@ impl Node {
         items.iter().map(|item| item["key"].as_str().unwrap_or_default().to_string()).collect()
     }
 
-    async fn status(&self) -> serde_json::Value {
+    pub async fn status(&self) -> serde_json::Value {
         self.call("GET /v1/status", "").await.json()
+    }
+
+    /// Why its loop ends, which nobody has asked it to; then nothing listens at its port.
+    pub async fn falls(self) -> End {
+        let end = self.ended.await.expect("it says why");
+        drop(self.stop);
+        self.serving.await.expect("nobody panics").expect("it ends well");
+        end
     }
 
     /// Until its port and its directory are free.

@@ -19,6 +19,7 @@ pub mod setups;
 mod shares;
 mod steering;
 mod streams;
+mod synced;
 mod unread;
 mod writes;
 

@@ -47,7 +47,7 @@ pub fn complete(heard: &Heard, acknowledged: &BTreeSet<String>) -> Verdict {
 }
 
 /// `12` or `12.3`, as in safe mode.
-fn place(id: &str) -> Option<(u64, u64)> {
+pub fn place(id: &str) -> Option<(u64, u64)> {
     let (index, event) = id.split_once('.').unwrap_or((id, "0"));
     Some((index.parse().ok()?, event.parse().ok()?))
 }

@@ -2,11 +2,14 @@
 //! faults of a round are over. Its names begin with the number of the round, so no history grows for ever.
 
 mod bank;
+mod channels;
+mod feed;
 mod leaders;
 mod pairs;
 mod registers;
 mod roles;
 mod sets;
+mod ttl;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Between two calls of a client that was refused.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Those that write nothing.
-const READ_ALONE: [&str; 2] = ["leaders", "looks"];
+/// Those that write nothing to the log.
+const READ_ALONE: [&str; 3] = ["leaders", "looks", "channels"];
 
 /// Done, refused, unknown.
 pub type Counts = BTreeMap<&'static str, [u64; 3]>;
@@ -55,6 +58,9 @@ pub enum Running {
     Pairs(JoinHandle<pairs::History>),
     Roles(JoinHandle<roles::History>),
     Leaders(JoinHandle<leaders::History>),
+    Feed(JoinHandle<feed::History>),
+    Ttl(JoinHandle<ttl::History>),
+    Channels(JoinHandle<channels::History>),
 }
 
 /// Those whose promises hold in this mode. In available mode both sides of a split write, and what is merged later keeps every
@@ -62,16 +68,20 @@ pub enum Running {
 pub fn begin(round: &Arc<Round>, rng: &mut Rng) -> Vec<Running> {
     let mut fork = || Rng::new(rng.next());
     let sets = Running::Sets(tokio::spawn(sets::run(round.clone(), fork())));
+    let channels = Running::Channels(tokio::spawn(channels::run(round.clone(), fork())));
     if round.arena.mode == Mode::Available {
-        return vec![sets];
+        return vec![sets, channels];
     }
     vec![
         sets,
+        channels,
         Running::Registers(tokio::spawn(registers::run(round.clone(), fork()))),
         Running::Bank(tokio::spawn(bank::run(round.clone(), fork()))),
         Running::Pairs(tokio::spawn(pairs::run(round.clone(), fork()))),
         Running::Roles(tokio::spawn(roles::run(round.clone(), fork()))),
         Running::Leaders(tokio::spawn(leaders::run(round.clone()))),
+        Running::Feed(tokio::spawn(feed::run(round.clone(), fork()))),
+        Running::Ttl(tokio::spawn(ttl::run(round.clone(), fork()))),
     ]
 }
 
@@ -86,6 +96,9 @@ impl Running {
             Running::Pairs(history) => history.await.expect(PANICS).judge(round).await,
             Running::Roles(history) => history.await.expect(PANICS).judge(),
             Running::Leaders(history) => history.await.expect(PANICS).judge(),
+            Running::Feed(history) => history.await.expect(PANICS).judge(round).await,
+            Running::Ttl(history) => history.await.expect(PANICS).judge(round).await,
+            Running::Channels(history) => history.await.expect(PANICS).judge(),
         }
     }
 }

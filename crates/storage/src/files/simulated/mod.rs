@@ -4,6 +4,7 @@
 //!  Simulated ── files() ─► Files ─► what one start of the program does
 //!      │                            tree.rs: what it sees, and what of that is durable
 //!      ├─ schedule(after, fault)    the operation that fails, or at which the power goes
+//!      ├─ hold_syncs(), let_syncs_go()   a disk that stands still
 //!      ├─ kill()                    the process is gone; what it wrote is still there
 //!      └─ cut_power(loss)           and of what it did not sync, only some
 //! ```
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::access::Files;
 use super::system::{FileSystem, Handle, How, Lock, Look};
@@ -52,6 +53,35 @@ pub enum Operation {
 #[derive(Clone, Debug)]
 pub struct Simulated {
     machine: Arc<Mutex<Machine>>,
+    syncs: Arc<Syncs>,
+}
+
+/// Where syncs wait while they are held.
+#[derive(Debug, Default)]
+struct Syncs {
+    gate: Mutex<Gate>,
+    opened: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    is_held: bool,
+    waiting: usize,
+}
+
+impl Syncs {
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pass(&self) {
+        let mut gate = self.gate();
+        gate.waiting += 1;
+        while gate.is_held {
+            gate = self.opened.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
+        gate.waiting -= 1;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -83,20 +113,36 @@ impl Simulated {
             room: None,
             locked: Vec::new(),
         };
-        Simulated { machine: Arc::new(Mutex::new(machine)) }
+        Simulated { machine: Arc::new(Mutex::new(machine)), syncs: Arc::default() }
     }
 
     /// For the program that is started now, until it is killed or the power goes.
     pub fn files(&self) -> Files {
         let start = self.machine().start;
-        Files::new(Mounted { machine: Arc::clone(&self.machine), start })
+        let (machine, syncs) = (Arc::clone(&self.machine), Arc::clone(&self.syncs));
+        Files::new(Mounted { machine, syncs, start })
     }
 
     /// Another disk with the same on it, for what else might happen. What is open belongs to this one.
     pub fn fork(&self, seed: u64) -> Simulated {
         let mut machine = self.machine().clone();
         machine.dice = Dice::new(seed);
-        Simulated { machine: Arc::new(Mutex::new(machine)) }
+        Simulated { machine: Arc::new(Mutex::new(machine)), syncs: Arc::default() }
+    }
+
+    /// From now on no sync ends, until they are let go.
+    pub fn hold_syncs(&self) {
+        self.syncs.gate().is_held = true;
+    }
+
+    pub fn let_syncs_go(&self) {
+        self.syncs.gate().is_held = false;
+        self.syncs.opened.notify_all();
+    }
+
+    /// How many syncs have begun and not ended.
+    pub fn syncs_waiting(&self) -> usize {
+        self.syncs.gate().waiting
     }
 
     /// How many operations there have been, those that only read among them.
@@ -211,6 +257,7 @@ impl Machine {
 #[derive(Clone, Debug)]
 struct Mounted {
     machine: Arc<Mutex<Machine>>,
+    syncs: Arc<Syncs>,
     start: u64,
 }
 
@@ -232,6 +279,7 @@ impl Mounted {
 
     /// One that makes something durable: at the last moment it does nothing.
     fn run_sync(&self, operation: impl FnOnce(&mut Machine) -> io::Result<()>) -> io::Result<()> {
+        self.syncs.pass();
         self.run(Change, |machine| if machine.powered { operation(machine) } else { Ok(()) })
     }
 }

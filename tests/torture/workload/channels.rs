@@ -1,0 +1,99 @@
+//! Messages of senders who wait for each answer, and listeners who open one stream after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{PAUSE, Round};
+use crate::check::channels::{Sent, Stream, check};
+use crate::check::{Outcome, Verdict};
+use crate::harness::{Call, Rng, Silence, Told};
+
+const SENDERS: u64 = 2;
+const LISTENERS: u64 = 3;
+/// Between two messages of a sender.
+const BETWEEN: Duration = Duration::from_millis(20);
+/// Longer than any silence of a stream that is still there: its node breaks each after five seconds.
+const QUIET: Duration = Duration::from_secs(8);
+/// A listener goes to another node after so many seconds, at most.
+const STAYS: u64 = 20;
+
+#[derive(Debug)]
+pub struct History {
+    sent: Vec<Sent>,
+    streams: Vec<Stream>,
+}
+
+pub async fn run(round: Arc<Round>, mut rng: Rng) -> History {
+    const PANICS: &str = "a client does not panic";
+    let listeners: Vec<_> =
+        (0..LISTENERS).map(|_| tokio::spawn(listener(round.clone(), Rng::new(rng.next())))).collect();
+    let senders: Vec<_> =
+        (0..SENDERS).map(|sender| tokio::spawn(send(round.clone(), sender, Rng::new(rng.next())))).collect();
+    let mut history = History { sent: Vec::new(), streams: Vec::new() };
+    for sender in senders {
+        history.sent.extend(sender.await.expect(PANICS));
+    }
+    for listener in listeners {
+        history.streams.extend(listener.await.expect(PANICS));
+    }
+    history
+}
+
+fn path(round: &Round) -> String {
+    format!("/v1/channels/{}-channel", round.number)
+}
+
+async fn send(round: Arc<Round>, sender: u64, mut rng: Rng) -> Vec<Sent> {
+    let mut sent = Vec::new();
+    for number in 1.. {
+        if !round.goes_on() {
+            break;
+        }
+        let message = Call::post(path(&round)).json(&json!({"sender": sender, "number": number}));
+        // It is in no log: where there is no good answer, some may have heard it.
+        let outcome = match round.ask(&mut rng, message).await {
+            Ok(answer) if answer.ok() => Outcome::Done,
+            Err(Silence::NotSent) => Outcome::Refused,
+            _ => Outcome::Unknown,
+        };
+        round.count("channels", outcome);
+        sent.push(Sent { sender, number, outcome });
+        tokio::time::sleep(BETWEEN).await;
+    }
+    sent
+}
+
+async fn listener(round: Arc<Round>, mut rng: Rng) -> Vec<Stream> {
+    let mut streams = Vec::new();
+    while round.goes_on() {
+        let stays = Duration::from_secs(1 + rng.below(STAYS));
+        let node = rng.below(u64::from(round.arena.nodes())) as u32 + 1;
+        let mut stream = Stream::new();
+        // What has been heard when the time is over counts.
+        let _ = tokio::time::timeout(stays, listen(&round, node, &mut stream)).await;
+        streams.push(stream);
+    }
+    streams
+}
+
+/// Until the stream ends.
+async fn listen(round: &Round, node: u32, heard: &mut Stream) {
+    let Ok(mut events) = round.arena.cluster.events(node, &path(round)).await else {
+        return tokio::time::sleep(PAUSE).await;
+    };
+    while round.goes_on() {
+        let Ok(Told::Event(message)) = tokio::time::timeout(QUIET, events.next()).await else { return };
+        // The last one may be an error of the stream.
+        if let (Some(sender), Some(number)) = (message["sender"].as_u64(), message["number"].as_u64()) {
+            heard.push((sender, number));
+        }
+    }
+}
+
+impl History {
+    pub fn judge(self) -> Verdict {
+        check(&self.sent, &self.streams)
+    }
+}
