@@ -1,6 +1,7 @@
 //! Processes that end, stand still, or lose their power.
 
 use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -132,6 +133,9 @@ impl Processes {
         match ended.await {
             Ok(status) if status.code() == Some(0) || self.excused.contains(&id) => {
                 format!("ended with {status}")
+            }
+            Ok(status) if status.signal() == Some(Signal::TERM.as_raw()) => {
+                "ended before it listened to signals".to_string()
             }
             Ok(status) => panic!("n{id} ended with {status} after SIGTERM:\n{}", node.log_tail()),
             Err(_) => {
