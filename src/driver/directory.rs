@@ -117,3 +117,100 @@ impl Directory {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types;
+
+    fn member(id: u32) -> Member {
+        Member::at(NodeId(id), &format!("node-{id}"), &format!("10.0.0.{id}:9000")).expect("an address")
+    }
+
+    /// A cluster of three by its topology file.
+    fn directory() -> Directory {
+        Directory::new([1, 2, 3].map(member).to_vec())
+    }
+
+    fn logged(id: u32, address: &str, pinned: bool) -> types::Member {
+        let name = format!("node-{id}").into();
+        types::Member { id: NodeId(id), name, address: address.into(), pinned, votes: id < 3 }
+    }
+
+    fn authority(member: Option<Member>) -> Option<String> {
+        member.map(|member| member.authority())
+    }
+
+    #[test]
+    fn there_is_room_for_as_many_strangers_as_members_and_some_more() {
+        let directory = directory();
+        let ids = || (100..200).map(NodeId);
+        ids().for_each(|id| directory.meet(id, "10.0.1.1:9000"));
+        let known = ids().filter(|id| directory.stranger(*id).is_some()).count();
+        assert_eq!(known, STRANGERS_MOST + 3);
+        // A known stranger may move, although there is no room.
+        directory.meet(NodeId(100), "10.0.1.2:9000");
+        assert_eq!(authority(directory.stranger(NodeId(100))).as_deref(), Some("10.0.1.2:9000"));
+        directory.meet(NodeId(100), "no address");
+        assert_eq!(authority(directory.stranger(NodeId(100))).as_deref(), Some("10.0.1.2:9000"));
+    }
+
+    #[test]
+    fn a_member_where_it_belongs_is_no_stranger() {
+        let directory = directory();
+        directory.meet(NodeId(2), "10.0.0.2:9000");
+        assert!(directory.stranger(NodeId(2)).is_none());
+        directory.meet(NodeId(2), "10.0.9.2:9000");
+        assert!(directory.stranger(NodeId(2)).is_some());
+    }
+
+    /// The log's address, then the file's, then what the node says itself; each once.
+    #[test]
+    fn a_member_is_looked_for_where_it_may_be() {
+        let directory = directory();
+        directory.follow(ClusterId(7), &[logged(2, "10.0.5.2:9000", true)].into_iter().collect());
+        directory.meet(NodeId(2), "10.0.9.2:9000");
+        let places = |id| -> Vec<String> {
+            directory.places(NodeId(id)).iter().map(|place| place.authority()).collect()
+        };
+        assert_eq!(places(2), ["10.0.5.2:9000", "10.0.0.2:9000", "10.0.9.2:9000"]);
+        directory.meet(NodeId(3), "10.0.0.3:9000");
+        assert_eq!(places(3), ["10.0.0.3:9000"]);
+        assert_eq!(places(4), [""; 0]);
+    }
+
+    #[test]
+    fn the_file_says_where_a_member_is_unless_an_operator_has_said_it() {
+        let directory = directory();
+        let log = [
+            logged(1, "10.0.5.1:9000", false),
+            logged(2, "10.0.5.2:9000", true),
+            logged(4, "10.0.5.4:9000", false),
+            logged(5, "nowhere", false),
+        ];
+        directory.meet(NodeId(9), "10.0.9.9:9000");
+        directory.follow(ClusterId(7), &log.into_iter().collect());
+        let known = directory.known();
+        let shown = |member: &Member| (member.authority(), member.votes);
+        let shown: Vec<(String, bool)> = known.members.iter().map(shown).collect();
+        let at = |authority: &str, votes| (authority.to_string(), votes);
+        assert_eq!(shown, [at("10.0.0.1:9000", true), at("10.0.5.2:9000", true), at("10.0.5.4:9000", false)]);
+        assert_eq!(known.voters(), 2);
+        assert!(directory.stranger(NodeId(9)).is_none(), "who has called is forgotten");
+    }
+
+    #[test]
+    fn people_hear_of_a_file_that_names_other_nodes() {
+        let directory = directory();
+        let log = |ids: &[u32]| ids.iter().map(|id| logged(*id, "10.0.5.1:9000", true)).collect();
+        assert_eq!(directory.disagreement(), None);
+        directory.follow(ClusterId(7), &log(&[1, 2, 3]));
+        assert_eq!(directory.disagreement(), None);
+        directory.follow(ClusterId(7), &log(&[1, 2, 4]));
+        let told = directory.disagreement().expect("they differ");
+        assert!(told.contains("names the nodes 1, 2, 3, the cluster has 1, 2, 4"), "{told}");
+        // Before the log names a cluster the file is all there is.
+        directory.follow(ClusterId::NONE, &log(&[1, 2, 4]));
+        assert_eq!(directory.disagreement(), None);
+    }
+}
