@@ -187,6 +187,7 @@ mod tests {
         tokio::time::advance(S).await;
         belief.doubt(clock.now(), S);
         assert_eq!(belief.term().map(|term| term.until), Some(begun.plus(2 * S)));
+        assert_eq!(belief.term().map(|term| term.renew_at), Some(clock.now()), "it asks for a proof at once");
         belief.prove(Term::new(7, begun.plus(S / 2), 10 * S, 10 * S));
         assert_eq!(belief.term().map(|term| term.until), Some(begun.plus(2 * S)), "it was sent before");
         tokio::time::advance(S / 10).await;
