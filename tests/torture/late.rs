@@ -2,10 +2,11 @@
 //! wait for its word.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -46,19 +47,17 @@ impl Late {
     pub fn in_namespace(name: &str, seed: u64) -> Late {
         let orders = Arc::new(Orders::default());
         let (given, path) = (orders.clone(), format!("/run/netns/{name}"));
-        let thread = thread::spawn(move || {
-            // The thread alone moves there.
-            let namespace = File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-            let moved = move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network));
-            moved.unwrap_or_else(|error| panic!("{path}: {error}"));
-            let queue = Queue::open().and_then(|mut queue| {
-                queue.bind(QUEUE)?;
-                queue.set_queue_max_len(QUEUE, WAITING_MOST)?;
-                queue.set_nonblocking(true);
-                Ok(queue)
-            });
-            serve(queue.unwrap_or_else(|error| panic!("{NEEDED}: {error}")), &given, Rng::new(seed));
+        let (ready, opened) = sync_channel(1);
+        let thread = thread::spawn(move || match open(&path) {
+            Ok(queue) => {
+                let _ = ready.send(Ok(()));
+                serve(queue, &given, Rng::new(seed));
+            }
+            Err(error) => drop(ready.send(Err(error))),
         });
+        // Without it a packet that is sent there would be dropped, and a late link be one that is cut.
+        let opened = opened.recv().expect("the thread says how it went");
+        opened.unwrap_or_else(|error| panic!("{NEEDED}: {error}"));
         Late { orders, thread: Some(thread) }
     }
 
@@ -74,6 +73,17 @@ impl Drop for Late {
         // It says itself why it has panicked.
         let _ = self.thread.take().map(JoinHandle::join);
     }
+}
+
+/// Moves the calling thread, and it alone, to the namespace, and opens the queue there.
+fn open(namespace: &str) -> io::Result<Queue> {
+    let namespace = File::open(namespace)?;
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+    let mut queue = Queue::open()?;
+    queue.bind(QUEUE)?;
+    queue.set_queue_max_len(QUEUE, WAITING_MOST)?;
+    queue.set_nonblocking(true);
+    Ok(queue)
 }
 
 #[allow(clippy::disallowed_methods, reason = "packets are due at some time: nothing else is waited for")]

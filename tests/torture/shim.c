@@ -69,7 +69,7 @@ static struct file *files[BUCKETS];
 static struct held *held;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* One at a time changes the image: of two syncs at once the one that looked first must not have the last word. */
-static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t keeping = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static void must(int holds, const char *what) {
     if (holds) return;
@@ -314,33 +314,39 @@ OPEN(open64)
 static int synced(int fd, long call) {
     struct stat about;
     if (!data || fstat(fd, &about) != 0) return (int)syscall(call, fd);
+    struct timespec longer = {orders->sync_us / 1000000, orders->sync_us % 1000000 * 1000};
     if (S_ISDIR(about.st_mode)) {
         char own[64], path[PATH_MAX];
         snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
         ssize_t length = readlink(own, path, sizeof path - 1);
         path[length > 0 ? length : 0] = 0;
         if (!is_ours(path)) return (int)syscall(call, fd);
+        syscall(SYS_nanosleep, &longer, NULL);
         if (obeyed() || syscall(call, fd) != 0) return -1;
         keep_names(path);
         return 0;
     }
-    struct file written;
     pthread_mutex_lock(&lock);
     struct file *file = of(fd, &about);
-    if (file) {
-        written = *file;
-        file->whole = file->count = 0;
-    }
     pthread_mutex_unlock(&lock);
     if (!file) return (int)syscall(call, fd);
-    struct timespec longer = {orders->sync_us / 1000000, orders->sync_us % 1000000 * 1000};
     syscall(SYS_nanosleep, &longer, NULL);
-    if (obeyed() || syscall(call, fd) != 0) {
+    /* Who takes what was written keeps it before anybody else's sync of this file returns. */
+    pthread_mutex_lock(&keeping);
+    pthread_mutex_lock(&lock);
+    struct file written = *file;
+    file->whole = file->count = 0;
+    pthread_mutex_unlock(&lock);
+    int failed = obeyed() || syscall(call, fd) != 0;
+    if (failed) {
+        pthread_mutex_lock(&lock);
         file->whole = 1;
-        return -1;
+        pthread_mutex_unlock(&lock);
+    } else {
+        keep(fd, &written);
     }
-    keep(fd, &written);
-    return 0;
+    pthread_mutex_unlock(&keeping);
+    return failed ? -1 : 0;
 }
 
 int fsync(int fd) {

@@ -1,6 +1,6 @@
 //! Accounts between which money moves: the sum of any one state is what was paid in.
 
-use super::Verdict;
+use super::{Verdict, going_back};
 
 /// One read of all accounts.
 #[derive(Clone, Debug)]
@@ -23,22 +23,11 @@ pub fn check(statements: &[Statement], accounts: usize, sum: i64) -> Verdict {
             return Err(format!("{accounts} accounts hold {sum} together, and not: {seen:?}"));
         }
     }
-    let mut linear: Vec<&Statement> = statements.iter().filter(|seen| seen.linear).collect();
-    linear.sort_by_key(|seen| seen.returned);
-    let mut by_start = linear.clone();
-    by_start.sort_by_key(|seen| seen.invoked);
-    let (mut complete, mut newest): (usize, Option<&Statement>) = (0, None);
-    for seen in by_start {
-        while complete < linear.len() && linear[complete].returned < seen.invoked {
-            let done = linear[complete];
-            newest = newest.filter(|newest| newest.index >= done.index).or(Some(done));
-            complete += 1;
-        }
-        if let Some(newest) = newest.filter(|newest| newest.index > seen.index) {
-            return Err(format!("a linear read went back: {newest:?}, then {seen:?}"));
-        }
+    let linear = statements.iter().filter(|seen| seen.linear);
+    match going_back(linear, |seen| (seen.invoked, seen.returned), |seen| seen.index) {
+        Some((newest, seen)) => Err(format!("a linear read went back: {newest:?}, then {seen:?}")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Verdict;
+use super::{Verdict, going_back};
 
 /// A new tenure, by its answer.
 #[derive(Clone, Debug)]
@@ -39,22 +39,12 @@ pub fn tokens_differ(grants: &[Grant]) -> Verdict {
 
 /// A grant that was asked for after another was answered has the greater token, whatever the roles.
 pub fn tokens_rise(grants: &[Grant]) -> Verdict {
-    let mut by_end: Vec<&Grant> = grants.iter().collect();
-    by_end.sort_by_key(|grant| grant.returned);
-    let mut by_start = by_end.clone();
-    by_start.sort_by_key(|grant| grant.invoked);
-    let (mut complete, mut greatest): (usize, Option<&Grant>) = (0, None);
-    for grant in by_start {
-        while complete < by_end.len() && by_end[complete].returned < grant.invoked {
-            let done = by_end[complete];
-            greatest = greatest.filter(|greatest| greatest.token >= done.token).or(Some(done));
-            complete += 1;
+    match going_back(grants, |grant| (grant.invoked, grant.returned), |grant| grant.token) {
+        Some((greatest, grant)) => {
+            Err(format!("a later grant has a lesser token: {greatest:?}, then {grant:?}"))
         }
-        if let Some(greatest) = greatest.filter(|greatest| greatest.token > grant.token) {
-            return Err(format!("a later grant has a lesser token: {greatest:?}, then {grant:?}"));
-        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// No two instances are certain of one role at a time, and the later one has the greater token.

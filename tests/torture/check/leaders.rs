@@ -1,13 +1,13 @@
 //! Nodes that say that they lead: once one has said so in an epoch, nobody does in an earlier one.
 
-use super::Verdict;
+use super::{Verdict, going_back};
 
 /// An answer `true` of `/is_leader`.
 #[derive(Clone, Copy, Debug)]
 pub struct Belief {
     #[allow(dead_code, reason = "only the words of a violation show it")]
     pub node: u32,
-    /// How many epochs there have been.
+    /// Its place among all epochs.
     pub epoch: u64,
     pub invoked: u64,
     pub returned: u64,
@@ -15,22 +15,12 @@ pub struct Belief {
 
 /// No belief in an earlier epoch was asked for after one in a later epoch was answered.
 pub fn check(beliefs: &[Belief]) -> Verdict {
-    let mut by_end: Vec<&Belief> = beliefs.iter().collect();
-    by_end.sort_by_key(|belief| belief.returned);
-    let mut by_start = by_end.clone();
-    by_start.sort_by_key(|belief| belief.invoked);
-    let (mut answered, mut newest): (usize, Option<&Belief>) = (0, None);
-    for belief in by_start {
-        while answered < by_end.len() && by_end[answered].returned < belief.invoked {
-            let known = by_end[answered];
-            newest = newest.filter(|newest| newest.epoch >= known.epoch).or(Some(known));
-            answered += 1;
+    match going_back(beliefs, |belief| (belief.invoked, belief.returned), |belief| belief.epoch) {
+        Some((newest, belief)) => {
+            Err(format!("a leader of before still believes: {newest:?}, then {belief:?}"))
         }
-        if let Some(newest) = newest.filter(|newest| newest.epoch > belief.epoch) {
-            return Err(format!("a leader of before still believes: {newest:?}, then {belief:?}"));
-        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

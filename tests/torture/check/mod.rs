@@ -25,3 +25,28 @@ pub enum Outcome {
     /// It may have happened, or may yet.
     Unknown,
 }
+
+/// The first two, if any, of which the later one was asked for after the other was answered, and has a lesser number all the same.
+/// `times` says when each was asked for and answered.
+fn going_back<'a, T>(
+    all: impl IntoIterator<Item = &'a T>,
+    times: impl Fn(&T) -> (u64, u64),
+    number: impl Fn(&T) -> u64,
+) -> Option<(&'a T, &'a T)> {
+    let mut by_end: Vec<&T> = all.into_iter().collect();
+    by_end.sort_by_key(|one| times(one).1);
+    let mut by_start = by_end.clone();
+    by_start.sort_by_key(|one| times(one).0);
+    let (mut answered, mut greatest): (usize, Option<&T>) = (0, None);
+    for one in by_start {
+        while answered < by_end.len() && times(by_end[answered]).1 < times(one).0 {
+            let done = by_end[answered];
+            greatest = greatest.filter(|greatest| number(greatest) >= number(done)).or(Some(done));
+            answered += 1;
+        }
+        if let Some(greatest) = greatest.filter(|greatest| number(greatest) > number(one)) {
+            return Some((greatest, one));
+        }
+    }
+    None
+}

@@ -32,15 +32,21 @@ async fn ask_one(round: Arc<Round>, node: u32) -> Vec<Belief> {
             && answer.ok()
             && answer.text().trim() == "true"
         {
-            // `7.1`: the seventh epoch, led by node 1.
-            let epoch = answer.header("eldest-epoch").and_then(|epoch| epoch.split('.').next()?.parse().ok());
-            let epoch = epoch.expect("an epoch");
+            let epoch = answer.header("eldest-epoch").and_then(place).expect("an epoch");
             beliefs.push(Belief { node, epoch, invoked, returned: round.now() });
             round.count("leaders", Outcome::Done);
         }
         tokio::time::sleep(PAUSE).await;
     }
     beliefs
+}
+
+/// Where an epoch stands among all: by how many there have been, and of two such the one of the lower node comes later (P1). `7.1`
+/// is the seventh, led by node 1.
+fn place(epoch: &str) -> Option<u64> {
+    let (counter, leader) = epoch.split_once('.')?;
+    let (counter, leader): (u64, u32) = (counter.parse().ok()?, leader.parse().ok()?);
+    Some((counter << 32) + u64::from(u32::MAX - leader))
 }
 
 impl History {
