@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use super::channel_order::{Heard, Sent, Stamp};
+use crate::types::NodeId;
+
 /// Messages that wait for one listener.
 const QUEUE_MOST: usize = 256;
 
@@ -33,12 +36,13 @@ pub enum Over {
 pub struct Closed;
 
 /// Cheap to clone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Channels(Arc<Hub>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Hub {
     room: Mutex<Room>,
+    sent: Mutex<Sent>,
     /// Bytes that wait.
     waiting: AtomicUsize,
 }
@@ -48,6 +52,8 @@ struct Room {
     last: u64,
     listeners: usize,
     by_name: HashMap<String, BTreeMap<u64, Seat>>,
+    /// By the node that passed messages on.
+    heard: BTreeMap<NodeId, Heard>,
     closed: bool,
 }
 
@@ -64,7 +70,9 @@ struct Seat {
 pub struct Keeper(Arc<Hub>);
 
 pub fn channels() -> (Channels, Keeper) {
-    let channels = Channels::default();
+    let run = getrandom::u64().expect("the node has drawn its boot from the same source");
+    let sent = Mutex::new(Sent::new(run));
+    let channels = Channels(Arc::new(Hub { room: Mutex::default(), sent, waiting: AtomicUsize::new(0) }));
     let keeper = Keeper(channels.0.clone());
     (channels, keeper)
 }
@@ -83,7 +91,24 @@ pub struct Listener {
 impl Channels {
     /// Gives a message to all who listen now, and says how many that are.
     pub fn publish(&self, name: &str, message: &Bytes) -> usize {
+        self.hand(&mut self.0.room(), name, message)
+    }
+
+    /// Does the same with a message that a member has passed on, unless it comes too late.
+    pub fn publish_of(&self, member: NodeId, stamp: Stamp, name: &str, message: &Bytes) -> usize {
         let mut room = self.0.room();
+        match room.heard.entry(member).or_default().takes(stamp) {
+            true => self.hand(&mut room, name, message),
+            false => 0,
+        }
+    }
+
+    /// Numbers the messages that this node passes on.
+    pub fn sent(&self) -> MutexGuard<'_, Sent> {
+        self.0.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hand(&self, room: &mut Room, name: &str, message: &Bytes) -> usize {
         let part = BYTES_MOST / room.listeners.max(1);
         let Some(seats) = room.by_name.get_mut(name) else {
             return 0;
@@ -218,6 +243,21 @@ mod tests {
         assert_eq!(other.next().await, Ok(message("3")));
         drop(one);
         assert_eq!(channels.publish("a", &message("4")), 1);
+    }
+
+    #[tokio::test]
+    async fn what_a_member_has_given_up_is_handed_to_nobody() {
+        let (channels, _keeper) = channels();
+        let mut listener = channels.listen("a").expect("the node goes on");
+        let publish = |member, number, given_up, text| {
+            let stamp = Stamp { run: 7, number, given_up };
+            channels.publish_of(NodeId(member), stamp, "a", &message(text))
+        };
+        assert_eq!(publish(2, 2, 1, "newer"), 1);
+        assert_eq!(publish(2, 1, 0, "older"), 0);
+        assert_eq!(publish(3, 1, 0, "of another"), 1);
+        assert_eq!(listener.next().await, Ok(message("newer")));
+        assert_eq!(listener.next().await, Ok(message("of another")));
     }
 
     #[tokio::test]

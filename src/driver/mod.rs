@@ -17,6 +17,7 @@ mod access;
 mod answers;
 pub mod api;
 mod backups;
+pub mod channel_order;
 pub mod channels;
 mod chronicle;
 mod chunks;

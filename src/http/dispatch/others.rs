@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use crate::driver::Member;
 use crate::http::answer::JSON;
 use crate::http::request::{Context, FORWARDED, Origin, say_origin, url_safe};
+use crate::types::NodeId;
 
 #[derive(Debug)]
 pub struct Question<'a> {
@@ -28,28 +29,66 @@ pub struct Question<'a> {
     pub bytes_most: usize,
 }
 
-/// What each other node says, or why it says nothing.
-pub async fn ask_others(context: &Context, question: &Question<'_>) -> Vec<(Member, Result<Bytes, String>)> {
+/// Why a node is left out.
+#[derive(Debug)]
+pub struct Silence {
+    pub why: String,
+    /// It has been asked, and may yet do what it was asked to.
+    pub is_open: bool,
+}
+
+impl Silence {
+    fn open(why: impl Into<String>) -> Silence {
+        Silence { why: why.into(), is_open: true }
+    }
+
+    fn over(why: impl Into<String>) -> Silence {
+        Silence { why: why.into(), is_open: false }
+    }
+}
+
+/// What each other node says, or why it says nothing. `head` is what a node is told besides.
+pub async fn ask_others(
+    context: &Context,
+    question: &Question<'_>,
+    head: impl Fn(NodeId, &mut HeaderMap),
+) -> Vec<(Member, Result<Bytes, Silence>)> {
     let others = context.setup.others();
-    let calls = others.iter().map(|member| async {
-        match timeout(question.within, ask(context, member, question)).await {
-            Ok(said) => said,
-            Err(_) => Err(format!("it did not answer within {} ms", question.within.as_millis())),
+    let calls = others.iter().map(|member| {
+        let mut headers = HeaderMap::new();
+        head(member.id, &mut headers);
+        async {
+            match timeout(question.within, ask(context, member, question, headers)).await {
+                Ok(said) => said,
+                Err(_) => {
+                    let within = question.within.as_millis();
+                    Err(Silence::open(format!("it did not answer within {within} ms")))
+                }
+            }
         }
     });
     let said = join_all(calls).await;
     others.into_iter().zip(said).collect()
 }
 
-async fn ask(context: &Context, member: &Member, question: &Question<'_>) -> Result<Bytes, String> {
-    let wall = &context.setup.wall;
-    let swallowed = || "it cannot be reached".to_string();
-    wall.pass(member.id, question.within, call(context, member, question)).await.ok_or_else(swallowed)?
+async fn ask(
+    context: &Context,
+    member: &Member,
+    question: &Question<'_>,
+    headers: HeaderMap,
+) -> Result<Bytes, Silence> {
+    let call = call(context, member, question, headers);
+    let swallowed = || Silence::open("it cannot be reached");
+    context.setup.wall.pass(member.id, question.within, call).await.ok_or_else(swallowed)?
 }
 
-async fn call(context: &Context, member: &Member, question: &Question<'_>) -> Result<Bytes, String> {
-    let url = context.url(member.id).ok_or("it belongs to the cluster no more")?;
-    let mut headers = HeaderMap::new();
+async fn call(
+    context: &Context,
+    member: &Member,
+    question: &Question<'_>,
+    mut headers: HeaderMap,
+) -> Result<Bytes, Silence> {
+    let url = context.url(member.id).ok_or_else(|| Silence::over("it belongs to the cluster no more"))?;
     if let Some(shown) = question.shown.get(AUTHORIZATION) {
         headers.insert(AUTHORIZATION, shown.clone());
     }
@@ -63,18 +102,19 @@ async fn call(context: &Context, member: &Member, question: &Question<'_>) -> Re
         sending = sending.header(CONTENT_TYPE, JSON).body(body.clone());
     }
     let mut response = sending.send().await.map_err(|error| match error.is_connect() {
-        true => "it cannot be connected to".to_string(),
-        false => "its answer did not come".to_string(),
+        true => Silence::over("it cannot be connected to"),
+        false => Silence::open("its answer did not come"),
     })?;
     let status = response.status();
     if status != StatusCode::OK {
-        return Err(format!("it answers {}", status.as_u16()));
+        return Err(Silence::over(format!("it answers {}", status.as_u16())));
     }
     let mut answer = BytesMut::new();
-    while let Some(piece) = response.chunk().await.map_err(|_| "its answer broke off")? {
+    while let Some(piece) = response.chunk().await.map_err(|_| Silence::over("its answer broke off"))? {
         answer.extend_from_slice(&piece);
         if answer.len() > question.bytes_most {
-            return Err(format!("its answer has more than {} bytes", question.bytes_most));
+            let most = question.bytes_most;
+            return Err(Silence::over(format!("its answer has more than {most} bytes")));
         }
     }
     Ok(answer.freeze())

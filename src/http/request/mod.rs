@@ -36,7 +36,7 @@ pub use headers::{
     no_holder,
 };
 pub use lines::{CHUNK_LINES, Chunk, Commands};
-pub use origin::{GivesBack, origin, say_origin};
+pub use origin::{GivesBack, origin, say_origin, say_stamp, stamp};
 pub use places::{Origin, Place, Places, Sharer, Sharers, Shares};
 pub use refused::Refused;
 pub use seats::{Admitted, Class, Seat};

@@ -2,7 +2,7 @@
 //! secret its certificate proves it, and without TLS it is believed, as every node is there.
 //!
 //! It also gives back what a client of its own held by a stream, though that client's token may have been revoked. That is believed by a
-//! proof alone.
+//! proof alone. And it says where a message of a channel stands among those that it has passed on.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,6 +14,7 @@ use super::headers::FORWARDED;
 use super::places::Origin;
 use super::url::decode;
 use crate::driver::Setup;
+use crate::driver::channel_order::Stamp;
 use crate::types::NodeId;
 
 /// `10.0.0.7 <proof>`, or `10.0.0.7` where there is no secret: no blank at the end of a header arrives.
@@ -21,6 +22,9 @@ const ORIGIN: HeaderName = HeaderName::from_static("eldest-origin");
 
 /// `17 - <proof>`: the token that a role is given back under, and the tie that its holder relied on, if that has closed.
 const GIVES_BACK: HeaderName = HeaderName::from_static("eldest-gives-back");
+
+/// `7f03 12 9 <proof>`: the run, the number, and what was given up.
+const STAMP: HeaderName = HeaderName::from_static("eldest-stamp");
 
 /// This node, or another one, gives back what a client's stream has held, under this token of the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +36,7 @@ pub struct GivesBack {
 impl GivesBack {
     /// What goes along with such a call to another node.
     pub fn say(self, headers: &mut HeaderMap, setup: &Setup, to: NodeId, path: &str) {
-        let (me, about) = (setup.settings.me, self.about(path));
-        let proof = setup.secret.as_ref().map(|secret| secret.vouch(me, to, &about)).unwrap_or_default();
-        if let Ok(value) = HeaderValue::from_str(format!("{self} {proof}").trim_end()) {
-            headers.insert(GIVES_BACK, value);
-        }
+        vouch(headers, GIVES_BACK, setup, to, &self.to_string(), &self.about(path));
     }
 
     /// Whether a node has proved that it gives something back.
@@ -74,6 +74,23 @@ impl fmt::Display for GivesBack {
     }
 }
 
+/// Says something, with the proof that a node says it.
+fn vouch(headers: &mut HeaderMap, name: HeaderName, setup: &Setup, to: NodeId, told: &str, about: &str) {
+    let me = setup.settings.me;
+    let proof = setup.secret.as_ref().map(|secret| secret.vouch(me, to, about)).unwrap_or_default();
+    if let Ok(value) = HeaderValue::from_str(format!("{told} {proof}").trim_end()) {
+        headers.insert(name, value);
+    }
+}
+
+/// Whether that node says it: without a secret or a certificate whoever says it is believed.
+fn vouches(setup: &Setup, certified: Option<Certified>, from: NodeId, about: &str, proof: &str) -> bool {
+    match &setup.secret {
+        Some(secret) => secret.vouches(from, setup.settings.me, about, proof),
+        None => certified.is_none_or(|certified| certified.node == Some(from.0)),
+    }
+}
+
 /// The node that has passed a call on, by its own word.
 fn from(headers: &HeaderMap) -> Option<NodeId> {
     Some(NodeId(headers.get(FORWARDED)?.to_str().ok()?.parse().ok()?))
@@ -82,11 +99,25 @@ fn from(headers: &HeaderMap) -> Option<NodeId> {
 /// What goes along with a call that is passed on to this node.
 pub fn say_origin(headers: &mut HeaderMap, setup: &Setup, to: NodeId, origin: Origin) {
     let address = origin.address().to_string();
-    let me = setup.settings.me;
-    let proof = setup.secret.as_ref().map(|secret| secret.vouch(me, to, &address)).unwrap_or_default();
-    if let Ok(value) = HeaderValue::from_str(format!("{address} {proof}").trim_end()) {
-        headers.insert(ORIGIN, value);
-    }
+    vouch(headers, ORIGIN, setup, to, &address, &address);
+}
+
+/// What goes along with a message that is passed on to this node.
+pub fn say_stamp(headers: &mut HeaderMap, setup: &Setup, to: NodeId, stamp: Stamp) {
+    let told = format!("{:x} {} {}", stamp.run, stamp.number, stamp.given_up);
+    vouch(headers, STAMP, setup, to, &told, &format!("message {told}"));
+}
+
+/// Which member has passed a message on, and where that stands among its others. An older version says nothing of it.
+pub fn stamp(headers: &HeaderMap, setup: &Setup, certified: Option<Certified>) -> Option<(NodeId, Stamp)> {
+    let from = from(headers).filter(|from| setup.member(*from).is_some())?;
+    let told = headers.get(STAMP)?.to_str().ok()?;
+    let mut parts = told.split(' ');
+    let run = u64::from_str_radix(parts.next()?, 16).ok()?;
+    let (number, given_up) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let about = format!("message {run:x} {number} {given_up}");
+    let said = vouches(setup, certified, from, &about, parts.next().unwrap_or_default());
+    said.then_some((from, Stamp { run, number, given_up }))
 }
 
 /// Where a call came from: by a node's word, or by the address of its connection. `certified` is whose certificate that has shown.
@@ -103,10 +134,7 @@ fn passed_on(headers: &HeaderMap, setup: &Setup, certified: Option<Certified>) -
     let from = from(headers)?;
     let told = headers.get(ORIGIN)?.to_str().ok()?;
     let (address, proof) = told.split_once(' ').unwrap_or((told, ""));
-    let said = match &setup.secret {
-        Some(secret) => secret.vouches(from, setup.settings.me, address, proof),
-        None => certified.is_none_or(|certified| certified.node == Some(from.0)),
-    };
+    let said = vouches(setup, certified, from, address, proof);
     address.parse().ok().filter(|_| said)
 }
 
@@ -176,6 +204,38 @@ mod tests {
             ("another's certificate", heard(None, None, certified(Some(3)), PATH, None)),
         ] {
             assert_eq!(said, None, "{what}");
+        }
+    }
+
+    #[test]
+    fn only_a_member_says_where_its_messages_stand() {
+        const STAMPED: Stamp = Stamp { run: 0x7f03, number: 12, given_up: 9 };
+        let right = Some("right");
+        let heard = |speaker, from, hearer, shown, wrong: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(FORWARDED, HeaderValue::from(from));
+            say_stamp(&mut headers, &node(2, speaker), NodeId(1), STAMPED);
+            if let Some(begins) = wrong {
+                let told = headers[STAMP].to_str().expect("a text").replacen("7f03 12 9", begins, 1);
+                headers.insert(STAMP, told.parse().expect("a header"));
+            }
+            stamp(&headers, &node(1, hearer), shown)
+        };
+        let said = Some((NodeId(2), STAMPED));
+        assert_eq!(heard(right, 2, right, None, None), said);
+        assert_eq!(heard(None, 2, None, None, None), said);
+        assert_eq!(heard(None, 2, None, Some(Certified { node: Some(2) }), None), said);
+        for (what, heard) in [
+            ("another node", heard(right, 3, right, None, None)),
+            ("no member", heard(None, 4, None, None, None)),
+            ("another run", heard(right, 2, right, None, Some("7f04 12 9"))),
+            ("another number", heard(right, 2, right, None, Some("7f03 13 9"))),
+            ("more given up", heard(right, 2, right, None, Some("7f03 12 11"))),
+            ("nothing", heard(None, 2, None, None, Some(""))),
+            ("another secret", heard(Some("wrong"), 2, right, None, None)),
+            ("another's certificate", heard(None, 2, None, Some(Certified { node: Some(3) }), None)),
+        ] {
+            assert_eq!(heard, None, "{what}");
         }
     }
 

@@ -1,14 +1,14 @@
 //! Channels: a message goes to whoever listens now, at whichever node; at most once, and nothing of it is kept.
 //!
 //! The node that takes a message gives it to its own listeners and passes it to every other node, in one hop. A node that does not
-//! answer in time is left out: its listeners may have had the message, and are not counted.
+//! answer in time is left out: its listeners are not counted. They may have the message already, or get it before the next one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ use crate::driver::channels::{Closed, Listener, Over};
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Problem};
 use crate::http::dispatch::{Question, ask_others};
-use crate::http::request::{ClientRequest, Context, Place, name_after, raw};
+use crate::http::request::{ClientRequest, Context, Place, name_after, raw, say_stamp, stamp};
 use crate::protocol::Timing;
 use crate::store::{self, BadCommand, BadField, NAME_MOST};
 
@@ -37,10 +37,14 @@ pub async fn publish(State(context): State<Arc<Context>>, request: ClientRequest
     let name = name(&request)?;
     request.check_media_type()?;
     let message = message(&request.body)?;
-    let here = context.handle.channels().publish(&name, &message);
-    let elsewhere =
-        if request.was_forwarded() { 0 } else { publish_elsewhere(&context, &request, &message).await };
-    Ok(answer::data(&json!({ "delivered": here + elsewhere })))
+    let channels = context.handle.channels();
+    let certified = request.parts.extensions.get().copied();
+    let delivered = match stamp(&request.parts.headers, &context.setup, certified) {
+        Some((member, stamp)) => channels.publish_of(member, stamp, &name, &message),
+        None if request.was_forwarded() => channels.publish(&name, &message),
+        None => channels.publish(&name, &message) + publish_elsewhere(&context, &request, &message).await,
+    };
+    Ok(answer::data(&json!({ "delivered": delivered })))
 }
 
 pub async fn listen(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
@@ -84,9 +88,23 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
         within: timeout_of_peer(&context.setup.settings.timing),
         bytes_most: ANSWER_BYTES_MOST,
     };
-    let delivered = |said: Result<Bytes, String>| serde_json::from_slice(&said.ok()?).ok();
-    let all = ask_others(context, &question).await.into_iter();
-    all.filter_map(|(_, said)| delivered(said)).map(|Answer { delivered }| delivered).sum()
+    let channels = context.handle.channels();
+    let number = channels.sent().number();
+    let stamped = |to, headers: &mut HeaderMap| {
+        say_stamp(headers, &context.setup, to, channels.sent().stamp(number, to));
+    };
+    let mut delivered = 0;
+    for (member, said) in ask_others(context, &question, stamped).await {
+        match said {
+            Ok(said) => {
+                let answer = serde_json::from_slice(&said);
+                delivered += answer.map_or(0, |Answer { delivered }| delivered);
+            }
+            Err(silence) if silence.is_open => channels.sent().give_up(number, member.id),
+            Err(_) => {}
+        }
+    }
+    delivered
 }
 
 /// Two beats: a node that is silent for longer may be dead.

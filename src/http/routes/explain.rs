@@ -122,9 +122,9 @@ async fn ask(
         within: WITHIN,
         bytes_most: ANSWER_BYTES_MOST,
     };
-    let said = ask_others(context, &question).await;
+    let said = ask_others(context, &question, |_, _| ()).await;
     let parsed = said.into_iter().map(|(member, said)| {
-        let value = said.and_then(|bytes| {
+        let value = said.map_err(|silence| silence.why).and_then(|bytes| {
             serde_json::from_slice(&bytes).map_err(|_| "its answer is no JSON".to_string())
         });
         (member.id.0, member.name, value)

@@ -1,14 +1,14 @@
 //! Messages of senders who wait for each answer, and listeners who open one stream after the other.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::{PAUSE, Round};
 use crate::check::channels::{Sent, Stream, check};
 use crate::check::{Outcome, Verdict};
-use crate::harness::{Call, Rng, Silence, Told};
+use crate::harness::{Answer, Call, Rng, Silence, Told};
 
 const SENDERS: u64 = 2;
 const LISTENERS: u64 = 3;
@@ -16,7 +16,7 @@ const LISTENERS: u64 = 3;
 const BETWEEN: Duration = Duration::from_millis(20);
 /// Longer than any silence of a stream that is still there: its node breaks each after five seconds.
 const QUIET: Duration = Duration::from_secs(8);
-/// A listener goes to another node after so many seconds, at most.
+/// A sender or a listener goes to another node after so many seconds, at most.
 const STAYS: u64 = 20;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub async fn run(round: Arc<Round>, mut rng: Rng) -> History {
     let listeners: Vec<_> =
         (0..LISTENERS).map(|_| tokio::spawn(listener(round.clone(), Rng::new(rng.next())))).collect();
     let senders: Vec<_> =
-        (0..SENDERS).map(|sender| tokio::spawn(send(round.clone(), sender, Rng::new(rng.next())))).collect();
+        (0..SENDERS).map(|_| tokio::spawn(send(round.clone(), Rng::new(rng.next())))).collect();
     let mut history = History { sent: Vec::new(), streams: Vec::new() };
     for sender in senders {
         history.sent.extend(sender.await.expect(PANICS));
@@ -45,31 +45,48 @@ fn path(round: &Round) -> String {
     format!("/v1/channels/{}-channel", round.number)
 }
 
-async fn send(round: Arc<Round>, sender: u64, mut rng: Rng) -> Vec<Sent> {
+/// One sender after the other, each of which stays with one node: order is promised to no other.
+async fn send(round: Arc<Round>, mut rng: Rng) -> Vec<Sent> {
     let mut sent = Vec::new();
-    for number in 1.. {
-        if !round.goes_on() {
-            break;
+    while round.goes_on() {
+        let (node, stays) = (round.node(&mut rng), stay(&mut rng));
+        let sender = round.value();
+        let until = Instant::now() + stays;
+        for number in 1.. {
+            if !round.goes_on() || Instant::now() >= until {
+                break;
+            }
+            let message = Call::post(path(&round)).json(&json!({"sender": sender, "number": number}));
+            let answer = round.ask_at(node, message).await;
+            // It is in no log: where there is no good answer, some may have heard it.
+            let outcome = match &answer {
+                Ok(answer) if answer.ok() => Outcome::Done,
+                Err(Silence::NotSent) => Outcome::Refused,
+                _ => Outcome::Unknown,
+            };
+            round.count("channels", outcome);
+            let taken_by = answer.ok().filter(Answer::ok).and_then(|answer| process(&answer));
+            sent.push(Sent { sender, number, taken_by });
+            tokio::time::sleep(BETWEEN).await;
         }
-        let message = Call::post(path(&round)).json(&json!({"sender": sender, "number": number}));
-        // It is in no log: where there is no good answer, some may have heard it.
-        let outcome = match round.ask(&mut rng, message).await {
-            Ok(answer) if answer.ok() => Outcome::Done,
-            Err(Silence::NotSent) => Outcome::Refused,
-            _ => Outcome::Unknown,
-        };
-        round.count("channels", outcome);
-        sent.push(Sent { sender, number, outcome });
-        tokio::time::sleep(BETWEEN).await;
     }
     sent
+}
+
+/// Each process begins the ids that it gives to requests with a number of its own.
+fn process(answer: &Answer) -> Option<String> {
+    let (process, _) = answer.header("x-request-id")?.split_once('-')?;
+    Some(process.to_string())
+}
+
+fn stay(rng: &mut Rng) -> Duration {
+    Duration::from_secs(1 + rng.below(STAYS))
 }
 
 async fn listener(round: Arc<Round>, mut rng: Rng) -> Vec<Stream> {
     let mut streams = Vec::new();
     while round.goes_on() {
-        let stays = Duration::from_secs(1 + rng.below(STAYS));
-        let node = rng.below(u64::from(round.arena.nodes())) as u32 + 1;
+        let (node, stays) = (round.node(&mut rng), stay(&mut rng));
         let mut stream = Stream::new();
         // What has been heard when the time is over counts.
         let _ = tokio::time::timeout(stays, listen(&round, node, &mut stream)).await;

@@ -160,7 +160,7 @@ impl Reader {
     }
 
     async fn open(&self, round: &Round, rng: &mut Rng) -> Result<Events, Option<u16>> {
-        let node = rng.below(u64::from(round.arena.nodes())) as u32 + 1;
+        let node = round.node(rng);
         let path = format!("/v1/feed?kinds=change&prefix={}&since={}", prefix(round), self.last);
         let opening = round.arena.cluster.events(node, &path);
         tokio::time::timeout(QUIET, opening).await.unwrap_or(Err(None))

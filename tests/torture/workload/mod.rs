@@ -142,8 +142,15 @@ impl Round {
 
     /// A call to some node.
     pub async fn ask(&self, rng: &mut Rng, call: Call) -> Result<Answer, Silence> {
-        let node = rng.below(u64::from(self.arena.nodes())) as u32 + 1;
+        self.ask_at(self.node(rng), call).await
+    }
+
+    pub async fn ask_at(&self, node: u32, call: Call) -> Result<Answer, Silence> {
         self.arena.cluster.ask(node, &call.timeout(PATIENCE)).await
+    }
+
+    pub fn node(&self, rng: &mut Rng) -> u32 {
+        rng.below(u64::from(self.arena.nodes())) as u32 + 1
     }
 
     /// A write to some node. Who was refused waits a moment.

@@ -34,7 +34,7 @@ pub async fn run(round: Arc<Round>, mut rng: Rng) -> History {
 async fn client(round: Arc<Round>, id: u32, mut rng: Rng) -> Vec<Op> {
     let mut asker = Asker::new(id, &round.prefix("registers"), KEYS);
     while round.goes_on() {
-        let node = rng.below(u64::from(round.arena.nodes())) as u32 + 1;
+        let node = round.node(&mut rng);
         let now = || round.now();
         let outcome = asker.step(&round.arena.cluster, node, &mut rng, now, || round.value()).await;
         round.count("registers", known(outcome));
