@@ -1,10 +1,11 @@
 //! A cluster of real processes, each with a network, a disk and clocks of its own that can be made to fail.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::harness::{Call, Cluster, Folder, Network, Plan, SmallDisk};
+use crate::harness::{Call, Cluster, Folder, Network, Plan, SmallDisk, wait_for};
 use crate::late::Late;
 use crate::machine::{self, Machine};
 
@@ -85,6 +86,24 @@ impl Arena {
 
     pub fn machine(&self, id: u32) -> &Machine {
         &self.machines[id as usize - 1]
+    }
+
+    /// Waits until all nodes have the same state: in available mode until all sides have become one, too. Nobody writes meanwhile.
+    pub async fn settles(&self) {
+        let ids: Vec<u32> = self.cluster.ids().collect();
+        if self.mode == Mode::Safe {
+            return self.cluster.equal_states(&ids).await;
+        }
+        wait_for("all sides are one", async || {
+            let mut states = BTreeSet::new();
+            for id in &ids {
+                let status = self.cluster.status(*id).await?;
+                let (leader, index) = (status["leader"]["id"].as_u64()?, status["applied_index"].as_u64()?);
+                states.insert((leader, index, status["digest"].to_string()));
+            }
+            (states.len() == 1).then_some(())
+        })
+        .await;
     }
 
     /// Ends every node, and keeps what their disks hold and the ends of their logs.

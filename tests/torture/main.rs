@@ -158,8 +158,7 @@ async fn one_round(
         let verdict = tokio::time::timeout(JUDGED_WITHIN, workload.verdict(round)).await;
         verdict.map_err(|_| "a workload does not come to its end".to_string())??;
     }
-    let ids: Vec<u32> = round.arena.cluster.ids().collect();
-    round.arena.cluster.equal_states(&ids).await;
+    round.arena.settles().await;
     println!(
         "{:>6} s  round {}: calm after {} ms",
         began.elapsed().as_secs(),

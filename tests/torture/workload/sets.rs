@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Round, items};
+use crate::arena::Mode;
 use crate::check::Verdict;
 use crate::check::sets::{Add, check};
 use crate::harness::{Call, Rng};
@@ -38,6 +39,10 @@ async fn client(round: Arc<Round>, mut rng: Rng) -> Vec<Add> {
 impl History {
     pub async fn judge(self, round: &Round) -> Verdict {
         let History(adds, mut rng) = self;
+        if round.arena.mode == Mode::Available {
+            // Each side answers for itself.
+            round.arena.settles().await;
+        }
         let (mut found, prefix, mut after) = (BTreeSet::new(), round.prefix("set"), String::new());
         loop {
             let path = format!("/v1/docs?prefix={prefix}&limit={PAGE}{after}");
