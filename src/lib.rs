@@ -13,5 +13,5 @@ pub mod metrics;
 pub mod wire;
 
 pub use eldest_client as client;
-pub use eldest_core::{leases, protocol, replica, store, types};
+pub use eldest_core::{feed, leases, protocol, replica, store, types};
 pub use eldest_storage as storage;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use eldest::feed::Ring;
 use eldest::protocol::{After, Envelope, Node, Seq, Settings};
 use eldest::replica::{Call, CallId, Replica};
 use eldest::store::Store;
@@ -9,7 +10,6 @@ use eldest::types::{Epoch, Index, NodeId, Now, Position, Record, Time, WallTime}
 
 use crate::calls::Waiting;
 use crate::disk::Disk;
-use crate::readers::Kept;
 use crate::state::{State, Transfer};
 
 /// When the simulation begins, by a wall clock that is right.
@@ -85,7 +85,7 @@ pub struct Host {
     pub prepare_us: (u64, u64),
     pub prepared_from: Option<Transfer>,
     /// What the process has told the readers of its feed.
-    pub kept: Kept,
+    pub kept: Ring,
     pub tick_at: u64,
     /// So many ticks in a row have left something due.
     pub restless: u32,
@@ -129,7 +129,7 @@ impl Host {
             prepares: false,
             prepare_us: (100, 1_000),
             prepared_from: None,
-            kept: Kept::default(),
+            kept: Ring::default(),
             tick_at: u64::MAX,
             restless: 0,
             sync_us: 200,

@@ -10,7 +10,7 @@ use crate::calls::Waiting;
 use crate::checks::{Check, durable, ensure};
 use crate::disk::Refused;
 use crate::membership;
-use crate::readers::Kept;
+use crate::readers;
 use crate::world::{Event, World};
 
 impl World {
@@ -36,7 +36,8 @@ impl World {
         host.replica = Some(Replica::new(start, clock));
         let (id, life) = (host.id, host.life);
         let applied = host.state.store.applied();
-        host.kept = Kept::from(applied.index);
+        let kept = readers::begin(host, host.settings.is_available());
+        host.kept = kept;
         self.checks.told.begins(id, life, applied);
         self.note(|| format!("{id} starts"));
         self.look_after_disk(node)?;

@@ -1,39 +1,42 @@
 //! Readers of the feed: each mirrors all data by what one node tells, loses that node, and goes on at another from its
-//! cursor. What it mirrors is the state of the node that it reads from, or it was told to start over (I7).
+//! cursor. What it mirrors is the state of the node that it reads from, or it was told to start over (I7). What a node keeps, and
+//! where a reader goes on, is the product's own ring.
 
-use std::collections::VecDeque;
-
-use eldest::replica::{Draft, Fact, FeedEvent};
-use eldest::types::Index;
+use eldest::feed::{Event as Told, Refused, Ring, Since};
+use eldest::replica::{Fact, FeedEvent};
+use eldest::store::Key;
+use eldest::types::{Index, Text};
 
 use crate::checks::restored::{Content, content};
 use crate::checks::{Check, ensure};
+use crate::host::Host;
 use crate::membership;
 use crate::rng::Rng;
 use crate::world::{Event, World};
 
 const NAME: &str = "I7 what a reader mirrors is the state";
-/// Records that a node tells again. Few, so that some readers are told to start over.
-const KEPT: usize = 40;
+/// Events that a node keeps. Few, so that some readers are told to start over.
+const KEPT: usize = 60;
+const KEPT_BYTES: usize = 64 << 10;
 /// Whole states are compared once in so many records: each record's own changes always are.
 const COMPARED: Index = 20;
 
-/// What a process has told and still keeps.
-#[derive(Debug, Default)]
-pub struct Kept {
-    records: VecDeque<(Index, Vec<Draft>)>,
-    /// A reader that has got as far as this misses nothing.
-    floor: Index,
-    head: Index,
-}
-
 #[derive(Debug, Default)]
 struct Reader {
-    /// Where it reads, and from which process.
-    at: Option<(usize, u64)>,
-    /// The last record of which it has heard all, and how many events of the next one.
-    cursor: (Index, usize),
+    at: Option<Seat>,
+    /// The id of the last event that has one, as it was told.
+    cursor: Option<String>,
     mirror: Content,
+}
+
+/// Where a reader reads.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    node: usize,
+    /// Which process of it.
+    life: u64,
+    /// The number of the event that comes next.
+    next: u64,
 }
 
 #[derive(Debug)]
@@ -44,48 +47,73 @@ pub struct Readers {
     pub started_over: usize,
 }
 
-impl Kept {
-    pub fn from(at: Index) -> Kept {
-        Kept { records: VecDeque::new(), floor: at, head: at }
-    }
-
-    fn tell(&mut self, event: &FeedEvent) {
-        match event {
-            FeedEvent::Record { at, drafts, .. } => {
-                self.head = at.index;
-                self.records.push_back((at.index, drafts.clone()));
-                if self.records.len() > KEPT {
-                    self.floor = self.records.pop_front().map_or(self.floor, |(index, _)| index);
-                }
-            }
-            FeedEvent::Replaced { at, .. } => *self = Kept::from(at.index),
-            FeedEvent::Passing(_) => {}
-        }
-    }
-
-    fn behind(&self, index: Index) -> Vec<(Index, Vec<Draft>)> {
-        self.records.iter().filter(|(at, _)| *at > index).cloned().collect()
-    }
+/// What a process keeps of its feed that begins with this state.
+pub fn begin(host: &Host, is_available: bool) -> Ring {
+    let mut kept = Ring::bounded(KEPT, KEPT_BYTES);
+    let store = &host.state.store;
+    kept.open(store.applied(), is_available, store.history());
+    kept
 }
 
 impl Reader {
-    /// The record up to which a node must have told, to be of use to it.
-    fn next(&self) -> Index {
-        self.cursor.0 + u64::from(self.cursor.1 > 0)
+    /// Hears an event, and says which key it changes.
+    fn hears(&mut self, event: &Told) -> Option<Key> {
+        if let Some(id) = event.id {
+            self.cursor = Some(id.to_string());
+        }
+        let Fact::Change { key, value, .. } = event.fact() else { return None };
+        match value {
+            Some(value) => drop(self.mirror.insert(key.clone(), value.clone())),
+            None => drop(self.mirror.remove(key)),
+        }
+        Some(key.clone())
     }
 
-    /// True if it is told to read everything anew.
-    fn hears(&mut self, drafts: &[Draft]) -> bool {
-        for draft in drafts {
-            match &draft.fact {
-                Fact::Change { key, value: Some(value), .. } => {
-                    drop(self.mirror.insert(key.clone(), value.clone()))
-                }
-                Fact::Change { key, value: None, .. } => drop(self.mirror.remove(key)),
-                _ => {}
+    /// Reads everything anew at this node.
+    fn starts_over(&mut self, node: usize, host: &Host) {
+        let next = host.kept.next();
+        self.mirror = content(&host.state.store);
+        self.cursor = host.kept.place_before(next).map(|id| id.to_string());
+        self.at = Some(Seat { node, life: host.life, next });
+    }
+
+    /// Hears everything that its node keeps from its place on. `all`: also what has no id, as whoever was there hears it. `breaks`: its
+    /// connection, before the last event.
+    fn reads_on(&mut self, seat: Seat, host: &Host, all: bool, breaks: bool) -> Check {
+        let end = host.kept.next();
+        let Some(events) = host.kept.from(seat.next, usize::MAX) else {
+            // It was too slow.
+            self.at = None;
+            return Ok(());
+        };
+        let mut changed = Vec::new();
+        for (number, event) in (seat.next..).zip(events) {
+            if breaks && number > seat.next && number + 1 == end {
+                self.at = None;
+                return Ok(());
+            }
+            if all || event.id.is_some() {
+                changed.extend(self.hears(event));
+            }
+            if event.is_for_all() {
+                self.starts_over(seat.node, host);
+                return Ok(());
             }
         }
-        drafts.iter().any(|draft| draft.for_all)
+        self.at = Some(Seat { next: end, ..seat });
+        changed.into_iter().try_for_each(|key| self.mirrors(&key, host))
+    }
+
+    fn mirrors(&self, key: &Key, host: &Host) -> Check {
+        let (has, must): (Option<&Text>, Option<Text>) = (self.mirror.get(key), host.state.store.value(key));
+        ensure(has == must.as_ref(), NAME, || format!("{key:?} is {must:?}, and {has:?} there"))
+    }
+
+    fn mirrors_all(&self, host: &Host) -> Check {
+        let must = content(&host.state.store);
+        ensure(self.mirror == must, NAME, || {
+            format!("at {:?} {} has {must:?}, its reader {:?}", self.cursor, host.id, self.mirror)
+        })
     }
 }
 
@@ -94,114 +122,88 @@ impl Readers {
         let all = (0..count).map(|_| Reader::default()).collect();
         Readers { all, rng, resumed: 0, started_over: 0 }
     }
+
+    /// Another cluster is to be read from.
+    pub fn are_cut_off(&mut self) {
+        self.all.iter_mut().for_each(|reader| reader.at = None);
+    }
+
+    fn resumes(&mut self, number: usize, node: usize, host: &Host) -> Check {
+        let reader = &mut self.all[number];
+        let since = reader.cursor.as_deref().and_then(|cursor| Since::parse(cursor, host.kept.sides()));
+        match since.map(|since| host.kept.find(&since)) {
+            // It names a place that is yet to come here.
+            Some(Err(Refused::Ahead | Refused::Closed)) => return Ok(()),
+            Some(Ok(next)) => {
+                self.resumed += 1;
+                reader.reads_on(Seat { node, life: host.life, next }, host, false, false)?;
+            }
+            None | Some(Err(Refused::Compacted { .. } | Refused::OtherHistory { .. })) => {
+                self.started_over += 1;
+                reader.starts_over(node, host);
+            }
+        }
+        reader.mirrors_all(host)
+    }
 }
 
 impl World {
     /// A node tells whoever reads there.
     pub fn tell_readers(&mut self, node: usize, event: &FeedEvent) -> Check {
         let Some(mut readers) = self.readers.take() else { return Ok(()) };
-        self.hosts[node].kept.tell(event);
-        let here = Some((node, self.hosts[node].life));
+        let host = &mut self.hosts[node];
+        let whole = match event.clone() {
+            FeedEvent::Record { at, history, drafts, .. } => {
+                host.kept.record(at, history, drafts);
+                at.index.is_multiple_of(COMPARED)
+            }
+            FeedEvent::Replaced { at, history, changes, last } => {
+                host.kept.replaced(at, history, changes, last);
+                true
+            }
+            FeedEvent::Passing(draft) => {
+                host.kept.passing(draft);
+                false
+            }
+        };
+        let host = &self.hosts[node];
         let mut heard = Ok(());
-        for reader in readers.all.iter_mut().filter(|reader| reader.at == here) {
+        for reader in &mut readers.all {
+            let Some(seat) = reader.at.filter(|seat| (seat.node, seat.life) == (node, host.life)) else {
+                continue;
+            };
             // Its connection may break in the middle of a record.
             let breaks = readers.rng.chance(20);
-            heard = heard.and_then(|()| self.reader_hears(node, reader, event, breaks));
+            heard = heard.and_then(|()| reader.reads_on(seat, host, true, breaks));
+            if whole && reader.at.is_some() {
+                heard = heard.and_then(|()| reader.mirrors_all(host));
+            }
         }
         self.readers = Some(readers);
         heard
     }
 
-    fn reader_hears(&self, node: usize, reader: &mut Reader, event: &FeedEvent, breaks: bool) -> Check {
-        let anew = match event {
-            FeedEvent::Record { drafts, .. } if breaks && drafts.len() > 1 => {
-                reader.at = None;
-                reader.cursor.1 = 1;
-                if reader.hears(&drafts[..1]) {
-                    self.start_over(node, reader);
-                }
-                return Ok(());
-            }
-            FeedEvent::Record { at, drafts, .. } => {
-                reader.cursor = (at.index, 0);
-                reader.hears(drafts)
-            }
-            FeedEvent::Replaced { at, changes, last, .. } => {
-                reader.cursor = (at.index, 0);
-                reader.hears(changes) | last.for_all
-            }
-            FeedEvent::Passing(_) => return Ok(()),
-        };
-        if anew {
-            self.start_over(node, reader);
-        }
-        self.mirrors(node, reader, event)
-    }
-
-    fn start_over(&self, node: usize, reader: &mut Reader) {
-        reader.mirror = content(&self.hosts[node].state.store);
-        reader.cursor = (self.hosts[node].kept.head, 0);
-    }
-
-    fn mirrors(&self, node: usize, reader: &Reader, event: &FeedEvent) -> Check {
-        let store = &self.hosts[node].state.store;
-        let drafts = match event {
-            FeedEvent::Record { drafts, .. } => drafts.as_slice(),
-            _ => &[],
-        };
-        for draft in drafts {
-            if let Fact::Change { key, .. } = &draft.fact {
-                let (has, must) = (reader.mirror.get(key), store.value(key));
-                ensure(has == must.as_ref(), NAME, || format!("{key:?} is {must:?}, and {has:?} there"))?;
-            }
-        }
-        if reader.cursor.0.is_multiple_of(COMPARED) { self.mirrors_all(node, reader) } else { Ok(()) }
-    }
-
-    fn mirrors_all(&self, node: usize, reader: &Reader) -> Check {
-        let must = content(&self.hosts[node].state.store);
-        ensure(reader.mirror == must, NAME, || {
-            format!("at {:?} n{} has {must:?}, its reader {:?}", reader.cursor, node + 1, reader.mirror)
-        })
-    }
-
     pub fn reader_wakes(&mut self, reader: usize) -> Check {
         let Some(mut readers) = self.readers.take() else { return Ok(()) };
-        let lost = |(node, life): (usize, u64)| self.hosts[node].life != life;
-        if readers.all[reader].at.is_none_or(lost) || readers.rng.chance(150) {
-            readers.all[reader].at = None;
-            let node = readers.rng.below(self.hosts.len() as u64) as usize;
-            self.resumes_at(node, &mut readers, reader)?;
+        let is_there = |seat: Seat| self.hosts[seat.node].life == seat.life;
+        match readers.all[reader].at.filter(|seat| is_there(*seat)) {
+            Some(seat) if !readers.rng.chance(150) => {
+                // Whoever hears nothing for some time is told where it stands.
+                let place = self.hosts[seat.node].kept.place_before(seat.next);
+                readers.all[reader].cursor = place.map(|id| id.to_string());
+            }
+            _ => {
+                readers.all[reader].at = None;
+                let node = readers.rng.below(self.hosts.len() as u64) as usize;
+                if self.hosts[node].is_up() {
+                    readers.resumes(reader, node, &self.hosts[node])?;
+                }
+            }
         }
         let pause = readers.rng.range(20_000, 300_000);
         self.readers = Some(readers);
         self.after(pause, Event::ReaderWakes { reader });
         Ok(())
-    }
-
-    /// Whoever names a place that is yet to come waits; one that names what is not kept reads everything anew.
-    fn resumes_at(&self, node: usize, readers: &mut Readers, number: usize) -> Check {
-        let (host, reader) = (&self.hosts[node], &mut readers.all[number]);
-        let (index, n) = reader.cursor;
-        if !host.is_up() || host.kept.head < reader.next() {
-            return Ok(());
-        }
-        reader.at = Some((node, host.life));
-        if index < host.kept.floor || index == 0 {
-            readers.started_over += 1;
-            self.start_over(node, reader);
-            return Ok(());
-        }
-        readers.resumed += 1;
-        let mut skip = n;
-        for (at, drafts) in host.kept.behind(index) {
-            reader.cursor = (at, 0);
-            if reader.hears(&drafts[std::mem::take(&mut skip).min(drafts.len())..]) {
-                self.start_over(node, reader);
-                break;
-            }
-        }
-        self.mirrors_all(node, reader)
     }
 
     /// In the end each goes on wherever it is sent, once that node has come as far.
@@ -213,13 +215,15 @@ impl World {
             let stay: Vec<usize> = (0..self.hosts.len()).filter(stays).collect();
             let node = stay[reader % stay.len()];
             let has_come = |world: &World| {
-                let readers = world.readers.as_ref();
-                readers.is_some_and(|readers| world.hosts[node].kept.head >= readers.all[reader].next())
+                let (kept, readers) = (&world.hosts[node].kept, world.readers.as_ref());
+                let cursor = readers.and_then(|readers| readers.all[reader].cursor.as_deref());
+                let since = cursor.and_then(|cursor| Since::parse(cursor, kept.sides()));
+                since.is_none_or(|since| kept.find(&since) != Err(Refused::Ahead))
             };
             let came = self.run_until_true(until, has_come)?;
             ensure(came, NAME, || format!("n{} lets reader {reader} wait for ever", node + 1))?;
             if let Some(mut readers) = self.readers.take() {
-                self.resumes_at(node, &mut readers, reader)?;
+                readers.resumes(reader, node, &self.hosts[node])?;
                 self.readers = Some(readers);
             }
         }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::calls::Waiting;
 use crate::checks::{Check, Violation, ensure};
+use crate::readers::Readers;
 use crate::restores::is_step;
 use crate::rng::Rng;
 use crate::stage::{MS, leads, run, unstarted};
@@ -213,6 +214,35 @@ fn names_nothing(world: &World, mode: Mode) -> Check {
     })
 }
 
+/// P60: readers of the lost cluster's feed go on at the new one, where records have come to the places that they name.
+pub fn readers_cross_over() -> Check {
+    const READERS: usize = 3;
+    let mut world = cluster(1, 0, Mode::Safe, FORMAT)?;
+    write(&mut world, "CreateUser", r#"{"name":"ann"}"#)?;
+    let (backup, host) = (world.hosts[0].state.store.clone(), &world.hosts[0]);
+    let time = host.clock.now(world.now).wall;
+    world.readers = Some(Readers::new(READERS, Rng::new(1)));
+    (0..READERS).try_for_each(|reader| world.reader_wakes(reader))?;
+    let documents = |world: &mut World, count: u64| {
+        (0..count)
+            .try_for_each(|n| write(world, "PutDoc", &format!(r#"{{"key":"k{n}","value":[1,1,{count}]}}"#)))
+    };
+    documents(&mut world, 40)?;
+    let readers = world.readers.take().map(|mut readers| {
+        readers.are_cut_off();
+        readers
+    });
+    let lost = Lost { backup, time, given: BTreeSet::new(), ended: world.now };
+    let mut world = cluster(2, lost.ended as i64, Mode::Safe, FORMAT)?;
+    // Nodes keep what they tell once anybody may read.
+    world.readers = Some(Readers::new(0, Rng::new(2)));
+    let there = restore(&mut world, &lost, None, true)?;
+    ensure(there, "stage", || "the backup is refused".into())?;
+    documents(&mut world, 50)?;
+    world.readers = readers;
+    world.readers_agree()
+}
+
 fn each_seed(scenario: impl Fn(u64) -> Check) -> Check {
     (1..=SEEDS).try_for_each(scenario)
 }
@@ -254,6 +284,11 @@ fn no_token_of_a_lost_cluster_is_given_again() {
             }
         }
     }
+}
+
+#[test]
+fn readers_of_a_lost_cluster_read_its_successor() {
+    assert_eq!(crate::guarded::guarded(readers_cross_over), Ok(()));
 }
 
 #[test]

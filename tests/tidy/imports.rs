@@ -5,7 +5,7 @@ use crate::source::Source;
 use crate::tokens::inline_depths;
 
 /// Every module of the crate, lowest first, with what it may import besides itself.
-const TABLE: [(&str, &[&str]); 14] = [
+const TABLE: [(&str, &[&str]); 15] = [
     ("types", &[]),
     ("metrics", &[]),
     ("protocol", &["types"]),
@@ -13,6 +13,7 @@ const TABLE: [(&str, &[&str]); 14] = [
     ("store", &["types", "protocol"]),
     ("leases", &["types", "protocol"]),
     ("replica", &["types", "protocol", "store", "leases"]),
+    ("feed", &["types", "protocol", "store", "replica"]),
     ("wire", &["types", "protocol"]),
     // The replica and its state only where its writes become jobs, and its states files: `storage/node`.
     ("storage", &["types", "protocol", "store", "replica"]),
@@ -22,7 +23,18 @@ const TABLE: [(&str, &[&str]); 14] = [
     ("chronicle", &["types", "protocol", "store"]),
     (
         "driver",
-        &["types", "metrics", "protocol", "store", "replica", "wire", "storage", "config", "chronicle"],
+        &[
+            "types",
+            "metrics",
+            "protocol",
+            "store",
+            "replica",
+            "feed",
+            "wire",
+            "storage",
+            "config",
+            "chronicle",
+        ],
     ),
     // The client for the rule by which holders count: a stream is one.
     (

@@ -4,7 +4,7 @@ use crate::paths::{Path, paths};
 use crate::source::Source;
 use crate::tokens::text_at;
 
-const PURE: [&str; 5] = ["types", "protocol", "store", "leases", "replica"];
+const PURE: [&str; 6] = ["types", "protocol", "store", "leases", "replica", "feed"];
 
 /// The one place for test-only switches, which each test thread sets for itself.
 const SWITCHES: &str = "crates/core/src/protocol/mutant.rs";

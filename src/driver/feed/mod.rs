@@ -11,19 +11,16 @@
 //! (`Seats`, then `Ring`): no event lies between, and none comes twice. A reader whose queue is full loses its seat and
 //! goes on from the ring by itself. What it has not fetched when the ring lets it go is lost to it, and it is told so.
 
-mod event;
-mod mark;
-mod refused;
-mod ring;
+mod frame;
 mod seats;
 mod shared;
 mod subscription;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Draft, Event, Fact, Kind, Kinds, VALUE_MOST, quoted};
-pub use mark::{Id, Since};
-pub use refused::Refused;
+pub use crate::feed::{Id, Refused, Since, VALUE_MOST};
+pub use crate::replica::{Draft, Fact, Kind, Kinds, quoted};
+pub use frame::Frame;
 pub use seats::Filter;
 pub use shared::{Feed, Writer, feed};
 pub use subscription::{Next, Over, Subscription};

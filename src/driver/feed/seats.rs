@@ -7,7 +7,9 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use super::event::{Event, Kind, Kinds};
+use super::frame::Frame;
+use crate::feed::Event;
+use crate::replica::{Kind, Kinds};
 use crate::types::Text;
 
 /// What a reader wants to be told.
@@ -37,7 +39,7 @@ pub struct Seat {
     pub kinds: Kinds,
     /// The first event that is news.
     pub from: u64,
-    pub queue: mpsc::Sender<Weak<Event>>,
+    pub queue: mpsc::Sender<Weak<Frame>>,
     /// Where it goes on by itself when the queue was full; `NOWHERE` as long as it was not.
     pub fell_behind: Arc<AtomicU64>,
 }
@@ -83,7 +85,7 @@ impl Seats {
     }
 
     /// Hands out the next event.
-    pub fn hand_out(&mut self, event: &Arc<Event>) {
+    pub fn hand_out(&mut self, event: &Arc<Frame>) {
         let number = self.next;
         self.next += 1;
         let name = event.name().filter(|_| !event.is_for_all());
@@ -121,7 +123,7 @@ impl Seats {
 }
 
 /// Gives an event to those who want it, and says how many are there no more.
-fn give(seats: &mut BTreeMap<u64, Seat>, event: &Arc<Event>, number: u64) -> usize {
+fn give(seats: &mut BTreeMap<u64, Seat>, event: &Arc<Frame>, number: u64) -> usize {
     let before = seats.len();
     seats.retain(|_, seat| {
         let wanted = event.is_for_all() || seat.kinds.has(event.kind());

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::event::{Draft, Event};
-use super::ring::Ring;
+use super::frame::Frame;
 use super::seats::Seats;
+use crate::feed::Ring;
+use crate::replica::Draft;
 use crate::types::{History, Position};
 
 /// Events handed out before others have their turn at the locks.
@@ -21,7 +22,7 @@ pub struct Feed(pub(super) Arc<Shared>);
 pub struct Shared {
     /// Locked before the ring, never after it.
     seats: Mutex<Seats>,
-    ring: Mutex<Ring>,
+    ring: Mutex<Ring<Frame>>,
     /// There is something to hand out.
     news: Condvar,
     /// Whether somebody sits there: else nobody needs waking.
@@ -34,7 +35,7 @@ impl Shared {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn ring(&self) -> MutexGuard<'_, Ring> {
+    pub fn ring(&self) -> MutexGuard<'_, Ring<Frame>> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,12 +52,12 @@ impl Shared {
                 self.awaited.store(!seats.is_empty(), Ordering::Release);
                 seats.next
             };
-            let nothing = |ring: &mut Ring| ring.next() <= upto && !ring.is_closed;
+            let nothing = |ring: &mut Ring<Frame>| ring.next() <= upto && !ring.is_closed;
             drop(self.news.wait_while(self.ring(), nothing).unwrap_or_else(PoisonError::into_inner));
         }
     }
 
-    fn news(&self, seats: &mut Seats) -> (Vec<Arc<Event>>, bool) {
+    fn news(&self, seats: &mut Seats) -> (Vec<Arc<Frame>>, bool) {
         let ring = self.ring();
         if seats.is_empty() {
             seats.next = ring.next();

@@ -8,11 +8,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::event::Event;
-use super::mark::{Id, Since};
-use super::refused::Refused;
+use super::frame::Frame;
 use super::seats::{Filter, NOWHERE, Seat};
 use super::shared::{Feed, Shared};
+use crate::feed::{Id, Refused, Since};
 
 /// Events that wait for one reader. A reader that lags further reads from what is kept, and nothing waits for it.
 const QUEUE_MOST: usize = 256;
@@ -23,7 +22,7 @@ const LOOKED_AT_MOST: usize = 2048;
 /// What a reader is told next.
 #[derive(Debug)]
 pub enum Next {
-    Event(Arc<Event>),
+    Event(Arc<Frame>),
     /// Everything up to here that concerns it has been told: it may go on from here.
     Bookmark(Id),
     /// Nothing follows.
@@ -47,7 +46,7 @@ pub struct Subscription {
     place: Place,
     filter: Filter,
     /// Found in the ring, yet to be told.
-    found: VecDeque<Weak<Event>>,
+    found: VecDeque<Weak<Frame>>,
     stage: Stage,
     /// Whether it has been told where it stands.
     introduced: bool,
@@ -65,7 +64,7 @@ enum Stage {
     Seated {
         number: u64,
         from: u64,
-        queue: mpsc::Receiver<Weak<Event>>,
+        queue: mpsc::Receiver<Weak<Frame>>,
         fell_behind: Arc<AtomicU64>,
     },
     Over,
@@ -128,7 +127,7 @@ impl Subscription {
         }
     }
 
-    fn tell(&mut self, event: &Weak<Event>) -> Next {
+    fn tell(&mut self, event: &Weak<Frame>) -> Next {
         match event.upgrade() {
             Some(event) => Next::Event(event),
             None => self.end(Over::TooSlow),

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use super::event::Fact;
-use super::mark::Mark;
-use super::ring::Ring;
 use super::*;
+use crate::feed::{Event, Mark, Ring};
 use crate::store::Key;
 use crate::types::{Epoch, History, NodeId, Position, Text};
 
@@ -20,7 +18,7 @@ fn doc(key: &str) -> Draft {
     Draft::change(Key::Doc(key.into()), Some("1".into()), None)
 }
 
-fn open(ring: Ring, sides: bool) -> (Feed, Writer) {
+fn open(ring: Ring<Frame>, sides: bool) -> (Feed, Writer) {
     let (feed, writer) = feed();
     *feed.0.ring() = ring;
     writer.open(at(10), sides, History::FIRST).expect("a thread can be started");
@@ -373,8 +371,8 @@ async fn resuming_under_load_is_exact() {
 #[test]
 fn an_event_as_text() {
     let id = Id { at: at(12), n: 0, sides: false, history: History::FIRST };
-    let event = |draft| Event::new(Mark { index: 12, n: 1 }, Some(id), id, draft);
-    let text = |event: &Event| String::from_utf8(event.frame().to_vec()).expect("text");
+    let event = |draft| Frame::from(Event::new(Mark { index: 12, n: 1 }, Some(id), id, draft));
+    let text = |event: &Frame| String::from_utf8(event.frame().to_vec()).expect("text");
     let put = event(Draft::change(Key::Doc("a\"b".into()), Some("{\"x\":1}".into()), None));
     let json = "{\"id\":\"12\",\"kind\":\"change\",\"table\":\"doc\",\"key\":\"a\\\"b\",\"rev\":\"12\",\"op\":\"put\",\"value\":{\"x\":1}}";
     assert_eq!(text(&put), format!("id: 12\nevent: change\ndata: {json}\n\n"));
@@ -395,8 +393,8 @@ fn an_event_as_text() {
     let large =
         event(Draft::change(Key::Doc("a".into()), Some(Text::from("1".repeat(VALUE_MOST + 1))), None));
     assert!(text(&large).ends_with("\"op\":\"put\"}\n\n"), "{}", text(&large));
-    let passing =
-        Event::new(Mark::behind(12), None, id, Draft::rare(Kind::ServiceUp, None, ",\"x\":1".to_string()));
+    let passing = Draft::rare(Kind::ServiceUp, None, ",\"x\":1".to_string());
+    let passing = Event::new(Mark::behind(12), None, id, passing).into();
     assert_eq!(text(&passing), "event: service_up\ndata: {\"kind\":\"service_up\",\"x\":1}\n\n");
     assert!(matches!(doc("a").fact, Fact::Change { .. }));
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::driver::api::Denied;
-use crate::driver::feed::{Event, Filter, Kind, Kinds, Next, Over, Refused, Since, Subscription};
+use crate::driver::feed::{Filter, Frame, Kind, Kinds, Next, Over, Refused, Since, Subscription};
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{Answer, Code, Problem};
 use crate::http::request::{ClientRequest, Context, Place, Principal};
@@ -123,7 +123,7 @@ struct Reader {
 
 impl Reader {
     /// Each event needs a grant for what it is about; that everything has changed concerns everybody.
-    fn may_see(&self, event: &Event) -> bool {
+    fn may_see(&self, event: &Frame) -> bool {
         let principal = &self.principal;
         match (event.subject(), event.kind()) {
             _ if event.is_for_all() => true,

@@ -288,6 +288,12 @@ pub enum Mutant {
     MeetsForEver,
     /// P48: readers of the feed do not hear that a merge is called off.
     CalledOffUntold,
+    /// P60: a reader goes on at a place of another history.
+    CursorOfAnyHistory,
+    /// I7: a reader goes on at a place that is no longer kept.
+    CursorNotKept,
+    /// I7: a reader that heard some of a record's events goes on behind all of them.
+    CursorBehindRecord,
     /// P48: the journal of conflicts has no bound.
     JournalUnbounded,
     /// P49: what was prepared is taken in although the state is another one by now.

@@ -1,13 +1,10 @@
-//! One event, and its text: written when the first reader wants it, and once, however many there are.
+//! One event and its text.
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::sync::OnceLock;
-
-use bytes::Bytes;
 
 use super::mark::{Id, Mark};
-pub use crate::replica::{Draft, Fact, Kind, Kinds, quoted};
+use crate::replica::{Draft, Fact, Kind, quoted};
 use crate::store::{Area, Key};
 use crate::types::Text;
 
@@ -25,24 +22,20 @@ pub struct Event {
     draft: Draft,
     /// The revision where the draft names none.
     at: Id,
-    text: OnceLock<Written>,
-}
-
-#[derive(Debug)]
-struct Written {
-    frame: Bytes,
-    /// Where in it the JSON begins.
-    json: usize,
 }
 
 impl Event {
     /// `at` is the record's own name, with or without the event's number.
     pub fn new(mark: Mark, id: Option<Id>, at: Id, draft: Draft) -> Event {
-        Event { mark, id, draft: bounded(draft), at, text: OnceLock::new() }
+        Event { mark, id, draft: bounded(draft), at }
     }
 
     pub fn kind(&self) -> Kind {
         self.draft.kind
+    }
+
+    pub fn fact(&self) -> &Fact {
+        &self.draft.fact
     }
 
     pub fn is_for_all(&self) -> bool {
@@ -87,26 +80,8 @@ impl Event {
         OVERHEAD + 2 * said
     }
 
-    /// As a server-sent event.
-    pub fn frame(&self) -> Bytes {
-        self.written().frame.clone()
-    }
-
-    /// The JSON alone, as one line.
-    pub fn line(&self) -> Bytes {
-        let Written { frame, json } = self.written();
-        frame.slice(*json..frame.len() - 1)
-    }
-
-    fn written(&self) -> &Written {
-        self.text.get_or_init(|| {
-            let mut frame = String::with_capacity(self.size());
-            let json = self.write(&mut frame).expect("a string takes everything");
-            Written { frame: frame.into(), json }
-        })
-    }
-
-    fn write(&self, out: &mut String) -> Result<usize, std::fmt::Error> {
+    /// Writes it as a server-sent event, and returns where in that its JSON begins.
+    pub fn write(&self, out: &mut String) -> Result<usize, std::fmt::Error> {
         let kind = self.kind().name();
         if let Some(id) = self.id {
             writeln!(out, "id: {id}")?;

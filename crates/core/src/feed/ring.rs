@@ -4,12 +4,15 @@
 //! in it that a reader names is known, yet to come, or not kept; which one is told by index and epoch. What came before a
 //! replacement is kept for those who are on their way through it, and can be named no more.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::event::{Draft, Event};
+use super::event::Event;
 use super::mark::{Id, Mark, Since};
 use super::refused::Refused;
+use crate::protocol::mutant::{self, Mutant};
+use crate::replica::Draft;
 use crate::types::{Epoch, History, Index, Position};
 
 /// A few minutes of a busy cluster: what a client needs that reconnects after a failover, and not a second log.
@@ -17,13 +20,14 @@ const EVENTS_MOST: usize = 100_000;
 /// The same in memory.
 const BYTES_MOST: usize = 64 << 20;
 
+/// `E` is an event and whatever else is kept with it.
 #[derive(Debug)]
-pub struct Ring {
+pub struct Ring<E = Event> {
     events_most: usize,
     bytes_most: usize,
     sides: bool,
     history: History,
-    events: VecDeque<Arc<Event>>,
+    events: VecDeque<Arc<E>>,
     bytes: usize,
     /// The number of the first event kept. Events are numbered from the start of the process on.
     first: u64,
@@ -39,14 +43,14 @@ pub struct Ring {
     pub is_closed: bool,
 }
 
-impl Default for Ring {
-    fn default() -> Ring {
+impl<E: From<Event> + Borrow<Event>> Default for Ring<E> {
+    fn default() -> Ring<E> {
         Ring::bounded(EVENTS_MOST, BYTES_MOST)
     }
 }
 
-impl Ring {
-    pub fn bounded(events_most: usize, bytes_most: usize) -> Ring {
+impl<E: From<Event> + Borrow<Event>> Ring<E> {
+    pub fn bounded(events_most: usize, bytes_most: usize) -> Ring<E> {
         Ring {
             events_most,
             bytes_most,
@@ -130,11 +134,12 @@ impl Ring {
 
     fn push(&mut self, event: Event) {
         self.bytes += event.size();
-        self.events.push_back(Arc::new(event));
+        self.events.push_back(Arc::new(event.into()));
         while self.events.len() > self.events_most || self.bytes > self.bytes_most {
             let Some(oldest) = self.events.pop_front() else {
                 return;
             };
+            let oldest: &Event = (*oldest).borrow();
             self.bytes -= oldest.size();
             self.first += 1;
             if self.first > self.begins {
@@ -153,6 +158,11 @@ impl Ring {
 
     fn id(&self, at: Position, n: u32) -> Id {
         Id { at, n, sides: self.sides, history: self.history }
+    }
+
+    /// Whether histories may part: ids have an epoch then.
+    pub fn sides(&self) -> bool {
+        self.sides
     }
 
     /// How many events are kept, and their bytes.
@@ -175,7 +185,7 @@ impl Ring {
 
     /// The number of the first event behind a place.
     pub fn find(&self, since: &Since) -> Result<u64, Refused> {
-        if since.history != self.history {
+        if since.history != self.history && !mutant::is_on(Mutant::CursorOfAnyHistory) {
             let oldest = self.oldest();
             let before = since.history.is_first();
             return Err(if before {
@@ -188,9 +198,12 @@ impl Ring {
         if place.index > self.head.index && place.epoch >= self.head.epoch {
             return Err(Refused::Ahead);
         }
-        if since.mark < self.floor || self.epoch_at(place.index) != Some(place.epoch) && since.epoch.is_some()
-        {
+        let is_kept = since.mark >= self.floor || mutant::is_on(Mutant::CursorNotKept);
+        if !is_kept || self.epoch_at(place.index) != Some(place.epoch) && since.epoch.is_some() {
             return Err(Refused::Compacted { oldest: self.oldest() });
+        }
+        if mutant::is_on(Mutant::CursorBehindRecord) {
+            return Ok(self.first_behind(Mark::behind(place.index)));
         }
         Ok(self.first_behind(since.mark))
     }
@@ -200,7 +213,11 @@ impl Ring {
         let (mut low, mut high) = (self.begins.max(self.first), self.next());
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.events.get((middle - self.first) as usize).is_some_and(|event| event.mark <= mark) {
+            match self
+                .events
+                .get((middle - self.first) as usize)
+                .is_some_and(|event| (**event).borrow().mark <= mark)
+            {
                 true => low = middle + 1,
                 false => high = middle,
             }
@@ -221,7 +238,7 @@ impl Ring {
     }
 
     /// From an event on, so many at most. None if that is no longer kept.
-    pub fn from(&self, number: u64, most: usize) -> Option<impl Iterator<Item = &Arc<Event>>> {
+    pub fn from(&self, number: u64, most: usize) -> Option<impl Iterator<Item = &Arc<E>>> {
         let skip = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some(self.events.range(skip.min(self.events.len())..).take(most))
     }
@@ -235,6 +252,6 @@ impl Ring {
             return None;
         }
         let before = usize::try_from(number.checked_sub(self.first)?).ok()?.checked_sub(1)?;
-        self.events.get(before)?.id
+        (**self.events.get(before)?).borrow().id
     }
 }

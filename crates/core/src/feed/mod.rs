@@ -1,0 +1,13 @@
+//! Keeps the newest events of the feed, and finds where a reader goes on.
+//!
+//! The replica says what happened, as drafts. The ring makes events of them, gives each its name, and lets the oldest go.
+
+mod event;
+mod mark;
+mod refused;
+mod ring;
+
+pub use event::{Event, VALUE_MOST};
+pub use mark::{Id, Mark, Since};
+pub use refused::Refused;
+pub use ring::Ring;
