@@ -2,9 +2,11 @@
 //!
 //! A node numbers the messages that it passes on. It waits for each answer only so long, and then tells its client that the message was
 //! sent. But the message may still be on its way, and arrive after a newer one. So each message carries the highest number that its node
-//! has given up on. A node that has read this drops every message up to that number.
+//! has given up on. A node that has read this drops every message up to that number, even if another caller still waits for it. That one
+//! is told that nobody there has got it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
 use crate::types::NodeId;
 
@@ -19,6 +21,12 @@ pub struct Stamp {
     pub number: u64,
     /// The highest number that the sender has given up on, or 0.
     pub given_up: u64,
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x} {} {}", self.run, self.number, self.given_up)
+    }
 }
 
 /// Counts the messages that this process passes on.

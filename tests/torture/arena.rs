@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::harness::{Call, Cluster, Folder, Network, Plan, SmallDisk, wait_for};
+use crate::harness::{Call, Cluster, Folder, Network, Plan, SmallDisk, watch_for};
 use crate::late::Late;
 use crate::machine::{self, Machine};
 
@@ -94,14 +94,17 @@ impl Arena {
         if self.mode == Mode::Safe {
             return self.cluster.equal_states(&ids).await;
         }
-        wait_for("all sides are one", async || {
+        watch_for("all sides are one", async || {
             let mut states = BTreeSet::new();
             for id in &ids {
-                let status = self.cluster.status(*id).await?;
-                let (leader, index) = (status["leader"]["id"].as_u64()?, status["applied_index"].as_u64()?);
+                let status = self.cluster.status(*id).await.unwrap_or_default();
+                let (leader, index) = (status["leader"]["id"].as_u64(), status["applied_index"].as_u64());
                 states.insert((leader, index, status["digest"].to_string()));
             }
-            (states.len() == 1).then_some(())
+            match states.first() {
+                Some((Some(_), ..)) if states.len() == 1 => Ok(()),
+                _ => Err(format!("{states:?}")),
+            }
         })
         .await;
     }

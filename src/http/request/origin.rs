@@ -104,8 +104,7 @@ pub fn say_origin(headers: &mut HeaderMap, setup: &Setup, to: NodeId, origin: Or
 
 /// What goes along with a message that is passed on to this node.
 pub fn say_stamp(headers: &mut HeaderMap, setup: &Setup, to: NodeId, stamp: Stamp) {
-    let told = format!("{:x} {} {}", stamp.run, stamp.number, stamp.given_up);
-    vouch(headers, STAMP, setup, to, &told, &format!("message {told}"));
+    vouch(headers, STAMP, setup, to, &stamp.to_string(), &about_message(stamp));
 }
 
 /// Which member has passed a message on, and where that stands among its others. An older version says nothing of it.
@@ -115,9 +114,14 @@ pub fn stamp(headers: &HeaderMap, setup: &Setup, certified: Option<Certified>) -
     let mut parts = told.split(' ');
     let run = u64::from_str_radix(parts.next()?, 16).ok()?;
     let (number, given_up) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    let about = format!("message {run:x} {number} {given_up}");
-    let said = vouches(setup, certified, from, &about, parts.next().unwrap_or_default());
-    said.then_some((from, Stamp { run, number, given_up }))
+    let stamp = Stamp { run, number, given_up };
+    let proof = parts.next().unwrap_or_default();
+    vouches(setup, certified, from, &about_message(stamp), proof).then_some((from, stamp))
+}
+
+/// Begins with a word, so that the proof of an address is none of a stamp.
+fn about_message(stamp: Stamp) -> String {
+    format!("message {stamp}")
 }
 
 /// Where a call came from: by a node's word, or by the address of its connection. `certified` is whose certificate that has shown.

@@ -3,6 +3,7 @@
 //! The node that takes a message gives it to its own listeners and passes it to every other node, in one hop. A node that does not
 //! answer in time is left out: its listeners are not counted. They may have the message already, or get it before the next one.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +17,14 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::driver::api::Denied;
-use crate::driver::channels::{Closed, Listener, Over};
+use crate::driver::channels::{Channels, Closed, Listener, Over};
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Problem};
 use crate::http::dispatch::{Question, ask_others};
 use crate::http::request::{ClientRequest, Context, Place, name_after, raw, say_stamp, stamp};
 use crate::protocol::Timing;
 use crate::store::{self, BadCommand, BadField, NAME_MOST};
+use crate::types::NodeId;
 
 const PREFIX: &str = "/v1/channels/";
 
@@ -88,23 +90,49 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
         within: timeout_of_peer(&context.setup.settings.timing),
         bytes_most: ANSWER_BYTES_MOST,
     };
-    let channels = context.handle.channels();
-    let number = channels.sent().number();
+    let mut open = Open::to_all(context);
     let stamped = |to, headers: &mut HeaderMap| {
-        say_stamp(headers, &context.setup, to, channels.sent().stamp(number, to));
+        let stamp = open.channels.sent().stamp(open.number, to);
+        say_stamp(headers, &context.setup, to, stamp);
     };
+    let said = ask_others(context, &question, stamped).await;
     let mut delivered = 0;
-    for (member, said) in ask_others(context, &question, stamped).await {
+    for (member, said) in said {
         match said {
             Ok(said) => {
                 let answer = serde_json::from_slice(&said);
                 delivered += answer.map_or(0, |Answer { delivered }| delivered);
+                open.nodes.remove(&member.id);
             }
-            Err(silence) if silence.is_open => channels.sent().give_up(number, member.id),
-            Err(_) => {}
+            // One that has joined in this moment was not among them.
+            Err(silence) if silence.is_open => drop(open.nodes.insert(member.id)),
+            Err(_) => drop(open.nodes.remove(&member.id)),
         }
     }
     delivered
+}
+
+/// A message that these nodes have not answered yet. Dropping this gives it up there, which also happens when the caller leaves.
+struct Open {
+    channels: Channels,
+    number: u64,
+    nodes: BTreeSet<NodeId>,
+}
+
+impl Open {
+    fn to_all(context: &Context) -> Open {
+        let channels = context.handle.channels().clone();
+        let number = channels.sent().number();
+        let nodes = context.setup.others().into_iter().map(|member| member.id).collect();
+        Open { channels, number, nodes }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut sent = self.channels.sent();
+        self.nodes.iter().for_each(|node| sent.give_up(self.number, *node));
+    }
 }
 
 /// Two beats: a node that is silent for longer may be dead.

@@ -127,8 +127,17 @@ async fn stand_still(listener: TcpListener, taken: Arc<AtomicUsize>) {
     }
 }
 
+/// Why a node does not know what became of a message that it has passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unanswered {
+    StandsStill,
+    BreaksOff,
+    /// Nobody waits for the answer any more.
+    CallerLeaves,
+}
+
 /// Takes messages, answers none, and tells how each was stamped.
-async fn tell_stamps(listener: TcpListener, stamps: mpsc::UnboundedSender<String>) {
+async fn tell_stamps(listener: TcpListener, unanswered: Unanswered, stamps: mpsc::UnboundedSender<String>) {
     let mut streams = Vec::new();
     while let Ok((mut stream, _)) = listener.accept().await {
         let mut bytes = [0; 4096];
@@ -137,20 +146,26 @@ async fn tell_stamps(listener: TcpListener, stamps: mpsc::UnboundedSender<String
         for stamp in head.lines().filter_map(|line| line.strip_prefix("eldest-stamp: ")) {
             let _ = stamps.send(stamp.to_string());
         }
-        streams.push(stream);
+        if unanswered != Unanswered::BreaksOff {
+            streams.push(stream);
+        }
     }
 }
 
-/// The first of two messages is still on its way to a node when its sender is told that the node was left out.
-#[tokio::test]
-async fn a_message_comes_before_the_next_one_or_never() {
+/// The first of two messages is still on its way to a node when its sender is done with it.
+async fn a_message_comes_in_time_or_never(unanswered: Unanswered) {
     let mut nodes = Node::several(2, Options::default()).await;
     let (tell, mut told) = mpsc::unbounded_channel();
-    tokio::spawn(tell_stamps(nodes[0].take_listener(), tell));
+    tokio::spawn(tell_stamps(nodes[0].take_listener(), unanswered, tell));
     let mut stamps = Vec::new();
     // A busy machine may leave no time even for the head of a call.
     while stamps.len() < 2 {
-        assert_eq!(nodes[1].call("POST /v1/channels/a", &[], "0").await.text, "{\"delivered\":0}");
+        tokio::select! {
+            stamp = told.recv(), if unanswered == Unanswered::CallerLeaves => stamps.extend(stamp),
+            answer = nodes[1].call("POST /v1/channels/a", &[], "0") => {
+                assert_eq!(answer.text, "{\"delivered\":0}");
+            }
+        }
         stamps.extend(std::iter::from_fn(|| told.try_recv().ok()));
     }
     let number = |stamp: &String| stamp.split(' ').nth(1).and_then(|number| number.parse::<u64>().ok());
@@ -160,11 +175,18 @@ async fn a_message_comes_before_the_next_one_or_never() {
         let headers = [("eldest-forwarded", "2"), ("eldest-stamp", stamp)];
         nodes[0].call("POST /v1/channels/a", &headers, body).await.text
     };
-    assert_eq!(deliver(&stamps[1], "2").await, "{\"delivered\":1}");
-    assert_eq!(deliver(&stamps[0], "1").await, "{\"delivered\":0}");
-    assert_eq!(deliver("of another version", "3").await, "{\"delivered\":1}");
+    assert_eq!(deliver(&stamps[1], "2").await, "{\"delivered\":1}", "{unanswered:?}");
+    assert_eq!(deliver(&stamps[0], "1").await, "{\"delivered\":0}", "{unanswered:?}");
+    assert_eq!(deliver("of another version", "3").await, "{\"delivered\":1}", "{unanswered:?}");
     for message in ["2", "3"] {
-        assert_eq!(listener.next().await.as_deref(), Ok(message.as_bytes()));
+        assert_eq!(listener.next().await.as_deref(), Ok(message.as_bytes()), "{unanswered:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_comes_before_the_next_one_or_never() {
+    for unanswered in [Unanswered::StandsStill, Unanswered::BreaksOff, Unanswered::CallerLeaves] {
+        a_message_comes_in_time_or_never(unanswered).await;
     }
 }
 

@@ -65,7 +65,7 @@ async fn send(round: Arc<Round>, mut rng: Rng) -> Vec<Sent> {
                 _ => Outcome::Unknown,
             };
             round.count("channels", outcome);
-            let taken_by = answer.ok().filter(Answer::ok).and_then(|answer| process(&answer));
+            let taken_by = answer.ok().filter(Answer::ok).map(|answer| process(&answer));
             sent.push(Sent { sender, number, taken_by });
             tokio::time::sleep(BETWEEN).await;
         }
@@ -74,9 +74,10 @@ async fn send(round: Arc<Round>, mut rng: Rng) -> Vec<Sent> {
 }
 
 /// Each process begins the ids that it gives to requests with a number of its own.
-fn process(answer: &Answer) -> Option<String> {
-    let (process, _) = answer.header("x-request-id")?.split_once('-')?;
-    Some(process.to_string())
+fn process(answer: &Answer) -> String {
+    let id = answer.header("x-request-id").and_then(|id| id.split_once('-'));
+    let (process, _) = id.expect("each answer has the id of its request");
+    process.to_string()
 }
 
 fn stay(rng: &mut Rng) -> Duration {
