@@ -6,7 +6,7 @@ use eldest::feed::Ring;
 use eldest::protocol::{After, Envelope, Node, Seq, Settings};
 use eldest::replica::{Call, CallId, Replica};
 use eldest::store::Store;
-use eldest::types::{Epoch, Index, NodeId, Now, Position, Record, Time, WallTime};
+use eldest::types::{Epoch, Incarnation, Index, NodeId, Now, Position, Record, Time, WallTime};
 
 use crate::calls::Waiting;
 use crate::disk::Disk;
@@ -97,6 +97,8 @@ pub struct Host {
     pub led: Option<Epoch>,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
+    /// In this life of its disk it was, maybe by an earlier process: the leader remembers what that one said (P25).
+    pub suspect: Option<Incarnation>,
     /// It has been replaced by another node's since.
     pub replaced: bool,
     /// An older copy of its disk was put back.
@@ -136,6 +138,7 @@ impl Host {
             steady: false,
             led: None,
             flipped: false,
+            suspect: None,
             replaced: false,
             put_back: false,
             retired: false,
@@ -156,15 +159,25 @@ impl Host {
         self.state.store.applied().index
     }
 
+    /// A bit of its state flips in memory.
+    pub fn flip_a_bit(&mut self) {
+        let Some(replica) = &mut self.replica else { return };
+        replica.damage();
+        (self.flipped, self.replaced) = (true, false);
+        self.suspect = Some(self.disk.durable.incarnation);
+    }
+
     /// Its state is not what its records make of it.
     pub fn is_flipped(&self) -> bool {
         self.flipped && !self.replaced
     }
 
-    /// What a state comes to once it is written down: a bit that flips is in a row that has not changed, which is not written.
+    /// What a state comes to once it is written down: a bit that flips is in a row that has not changed, which is not written. It may
+    /// have flipped after this state was set apart.
     pub fn as_written(&self, store: &Store) -> Store {
         let mut store = store.clone();
-        if self.is_flipped() {
+        // Nothing is granted where bits flip.
+        if self.is_flipped() && store.last_token() != self.state.store.last_token() {
             store.damage();
         }
         store

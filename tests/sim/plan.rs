@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use eldest::protocol::{Ack, ServiceChange, Settings, Takeover};
 use eldest::replica::Call;
-use eldest::types::{FORMAT, Format, NodeId, Owner, Span};
+use eldest::types::{Entry, FORMAT, Format, NodeId, Owner, Span};
 
 use crate::checks::Check;
 use crate::client::Clients;
@@ -237,12 +237,23 @@ fn draw_lease(host: &mut Host, rng: &mut Rng) {
 }
 
 /// In some seeds there are readers of the feed.
-fn draw_readers(world: &mut World, seed: u64) {
+pub fn draw_readers(world: &mut World, seed: u64) {
     let mut rng = Rng::new(seed ^ READERS);
     if rng.chance(300) {
         world.readers = Some(Readers::new(READERS_COUNT, rng));
         (0..READERS_COUNT).for_each(|reader| world.at(0, Event::ReaderWakes { reader }));
     }
+}
+
+/// Whether it votes again, by records that no leader is without: others may be lost.
+fn is_let_in(world: &World, host: &Host) -> bool {
+    let survival = &world.checks.survival;
+    let lets_in = Entry::Rejoin { node: host.id, incarnation: host.disk.durable.incarnation };
+    let votes = survival.newest(|record| match &record.entry {
+        Entry::Members { members } => Some(members.iter().any(|member| member.id == host.id && member.votes)),
+        _ => None,
+    });
+    host.disk.durable.vote.admitted && survival.any(|record| record.entry == lets_in) && votes.unwrap_or(true)
 }
 
 impl Plan {
@@ -401,7 +412,7 @@ impl Plan {
     fn may_lose(&mut self, world: &World, node: usize) -> bool {
         self.lost.retain(|lost| {
             let newest = world.newest_machine(*lost);
-            newest.flipped || !newest.disk.durable.vote.admitted
+            newest.flipped || !is_let_in(world, newest)
         });
         let spare = membership::may_be_lost(world, self.changes_members);
         let formed = world.checks.survival.len() > 0;
@@ -471,9 +482,8 @@ impl Plan {
             return;
         }
         let host = &mut world.hosts[node];
-        if let Some(replica) = &mut host.replica {
-            replica.damage();
-            (host.flipped, host.replaced) = (true, false);
+        if host.is_up() {
+            host.flip_a_bit();
             self.lost.insert(host.id);
             world.features.insert("a bit flips in a state".to_string());
         }

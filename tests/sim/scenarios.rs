@@ -2,7 +2,7 @@
 //! look on. With the rule they all pass; with the rule's mutant on, a named checker objects.
 
 use eldest::protocol::{Certificate, Claim, Condition, Envelope, Limits, Message, Node, Takeover, Term};
-use eldest::replica::{Call, In, Replica};
+use eldest::replica::{Call, In};
 use eldest::types::{Boot, ClaimId, ClusterId, Epoch, Format, NodeId, Span};
 
 use crate::checks::{Check, Violation, ensure};
@@ -297,8 +297,7 @@ pub fn odd_leader() -> Check {
         write(&mut world, 1, value + 1);
         run(&mut world, 5)?;
         if value == 12 {
-            world.hosts[0].replica.as_mut().map(Replica::damage);
-            world.hosts[0].flipped = true;
+            world.hosts[0].flip_a_bit();
         }
     }
     run(&mut world, 4_000)?;
@@ -319,13 +318,13 @@ fn digests_of_two_builds_with(otherwise: usize) -> Check {
         settings.limits.keep = 1_000;
     })?;
     // This is how another computation of an equal state looks.
-    damage(&mut world, otherwise);
+    world.hosts[otherwise].flip_a_bit();
     for value in 0..70 {
         write(&mut world, 1, value + 1);
         run(&mut world, 5)?;
         if value == 35 {
             ensure(world.odd.is_empty(), SOUND_STAYS, || format!("sent away: {:?}", world.odd))?;
-            damage(&mut world, ODD);
+            world.hosts[ODD].flip_a_bit();
         }
     }
     run(&mut world, 4_000)?;
@@ -334,11 +333,6 @@ fn digests_of_two_builds_with(otherwise: usize) -> Check {
 }
 
 const SOUND_STAYS: &str = "P25 only the odd one goes";
-
-fn damage(world: &mut World, host: usize) {
-    world.hosts[host].replica.as_mut().map(Replica::damage);
-    world.hosts[host].flipped = true;
-}
 
 /// Where nobody proves who speaks: a leader's own count is no other node's word, and it serves nothing more (P51).
 pub fn odd_leader_without_proof() -> Check {
@@ -360,8 +354,7 @@ fn odd_without_proof(odd: NodeId) -> Check {
         write(&mut world, 1, value + 1);
         run(&mut world, 5)?;
         if value == 12 {
-            world.hosts[host].replica.as_mut().map(Replica::damage);
-            world.hosts[host].flipped = true;
+            world.hosts[host].flip_a_bit();
         }
     }
     run(&mut world, 4_000)?;

@@ -58,6 +58,11 @@ impl Survival {
         self.committed.iter().any(|(record, _)| is_so(record))
     }
 
+    /// What the newest committed record says that says anything of it.
+    pub fn newest<T>(&self, says: impl Fn(&Record) -> Option<T>) -> Option<T> {
+        self.committed.iter().rev().find_map(|(record, _)| says(record))
+    }
+
     pub fn len(&self) -> Index {
         self.committed.len() as Index
     }

@@ -325,15 +325,17 @@ impl Durable {
     fn differs_from(&self, recovered: &Recovered, store: &Store) -> String {
         let positions = |records: &[Record]| records.last().map(|record| record.position);
         format!(
-            "written: {} {:?} {} up to {:?}, then {:?}; found: {} {:?} {} up to {:?}",
+            "written: {} {:?} {} {:x} up to {:?}, then {:?}; found: {} {:?} {} {:x} up to {:?}",
             self.incarnation,
             self.vote,
             self.snapshot.meta.at,
+            self.snapshot.state.store.digest(),
             positions(&self.records),
             self.pending,
             recovered.incarnation,
             recovered.vote,
             store.applied(),
+            store.digest(),
             positions(&recovered.records),
         )
     }
