@@ -127,7 +127,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::AckAllByMajority, Within(200), &["P15 all have it"]),
     (Mutant::AckAllBeforeOwnDisk, Within(200), &["P15 all have it"]),
     (Mutant::AckAllWhenDeposed, Within(1_500), &["P15 all have it"]),
-    (Mutant::CursorOfAnyHistory, In(crate::successors::readers_cross_over), &["I7 what a reader"]),
+    (Mutant::CursorOfAnyHistory, In(crate::successors::readers_cross_over), &["I7 what a reader", "P60"]),
     (Mutant::CursorNotKept, Within(400), &["I7 what a reader"]),
     (Mutant::CursorBehindRecord, Within(400), &["I7 what a reader"]),
     (Mutant::TokenByCounter, In(crate::restores::tokens_after_a_restore), &["I6"]),

@@ -2,13 +2,15 @@
 //! cursor. What it mirrors is the state of the node that it reads from, or it was told to start over (I7). What a node keeps, and
 //! where a reader goes on, is the product's own ring.
 
+use std::collections::BTreeSet;
+
 use eldest::feed::{Event as Told, Refused, Ring, Since};
 use eldest::replica::{Fact, FeedEvent};
 use eldest::store::Key;
 use eldest::types::{Index, Text};
 
 use crate::checks::restored::{Content, content};
-use crate::checks::{Check, ensure};
+use crate::checks::{Check, Violation, ensure};
 use crate::host::Host;
 use crate::membership;
 use crate::rng::Rng;
@@ -24,6 +26,8 @@ const COMPARED: Index = 20;
 #[derive(Debug, Default)]
 struct Reader {
     at: Option<Seat>,
+    /// Where it has read last, whether or not it still does.
+    last: Option<Seat>,
     /// The id of the last event that has one, as it was told.
     cursor: Option<String>,
     mirror: Content,
@@ -42,6 +46,8 @@ struct Seat {
 #[derive(Debug)]
 pub struct Readers {
     all: Vec<Reader>,
+    /// Nodes that are putting another state in the place of theirs. What they tell of it is compared at their next record.
+    replaced: BTreeSet<usize>,
     rng: Rng,
     pub resumed: usize,
     pub started_over: usize,
@@ -74,34 +80,52 @@ impl Reader {
         let next = host.kept.next();
         self.mirror = content(&host.state.store);
         self.cursor = host.kept.place_before(next).map(|id| id.to_string());
-        self.at = Some(Seat { node, life: host.life, next });
+        self.sits_at(Seat { node, life: host.life, next });
     }
 
-    /// Hears everything that its node keeps from its place on. `all`: also what has no id, as whoever was there hears it. `breaks`: its
-    /// connection, before the last event.
-    fn reads_on(&mut self, seat: Seat, host: &Host, all: bool, breaks: bool) -> Check {
+    fn sits_at(&mut self, seat: Seat) {
+        (self.at, self.last) = (Some(seat), Some(seat));
+    }
+
+    /// Hears everything that its node keeps from its place on, and says which keys that has changed. `all`: also what has no id, as
+    /// whoever was there hears it. `breaks`: its connection, before the last event.
+    fn reads_on(&mut self, seat: Seat, host: &Host, all: bool, breaks: bool) -> Vec<Key> {
         let end = host.kept.next();
         let Some(events) = host.kept.from(seat.next, usize::MAX) else {
             // It was too slow.
             self.at = None;
-            return Ok(());
+            return Vec::new();
         };
         let mut changed = Vec::new();
         for (number, event) in (seat.next..).zip(events) {
             if breaks && number > seat.next && number + 1 == end {
-                self.at = None;
-                return Ok(());
+                (self.at, self.last) = (None, Some(Seat { next: number, ..seat }));
+                return Vec::new();
             }
             if all || event.id.is_some() {
                 changed.extend(self.hears(event));
             }
             if event.is_for_all() {
                 self.starts_over(seat.node, host);
-                return Ok(());
+                return Vec::new();
             }
         }
-        self.at = Some(Seat { next: end, ..seat });
-        changed.into_iter().try_for_each(|key| self.mirrors(&key, host))
+        self.sits_at(Seat { next: end, ..seat });
+        changed
+    }
+
+    /// Its cursor, which every node can read.
+    fn since(&self, kept: &Ring) -> Result<Option<Since>, Violation> {
+        let Some(cursor) = &self.cursor else { return Ok(None) };
+        let since = Since::parse(cursor, kept.sides());
+        ensure(since.is_some(), NAME, || format!("nobody can read the cursor {cursor:?}"))?;
+        Ok(since)
+    }
+
+    /// Whether this process has told it the event before its place, which one may go on from, and keeps all that follow.
+    fn has_just_read(&self, node: usize, host: &Host) -> bool {
+        let is_here = |seat: &Seat| (seat.node, seat.life) == (node, host.life);
+        self.last.filter(is_here).is_some_and(|seat| host.kept.place_before(seat.next).is_some())
     }
 
     fn mirrors(&self, key: &Key, host: &Host) -> Check {
@@ -117,26 +141,45 @@ impl Reader {
     }
 }
 
+/// Whether its readers have been told of all that its state holds.
+fn has_told(host: &Host) -> bool {
+    let told = host.kept.place_before(host.kept.next());
+    told.is_some_and(|told| told.at == host.state.store.applied())
+}
+
 impl Readers {
     pub fn new(count: usize, rng: Rng) -> Readers {
         let all = (0..count).map(|_| Reader::default()).collect();
-        Readers { all, rng, resumed: 0, started_over: 0 }
+        Readers { all, replaced: BTreeSet::new(), rng, resumed: 0, started_over: 0 }
+    }
+
+    /// All of them read here now.
+    pub fn sit_at(&mut self, node: usize, host: &Host) {
+        self.all.iter_mut().for_each(|reader| reader.starts_over(node, host));
     }
 
     /// Another cluster is to be read from.
     pub fn are_cut_off(&mut self) {
-        self.all.iter_mut().for_each(|reader| reader.at = None);
+        self.all.iter_mut().for_each(|reader| (reader.at, reader.last) = (None, None));
     }
 
     fn resumes(&mut self, number: usize, node: usize, host: &Host) -> Check {
+        if !has_told(host) {
+            return Ok(());
+        }
         let reader = &mut self.all[number];
-        let since = reader.cursor.as_deref().and_then(|cursor| Since::parse(cursor, host.kept.sides()));
-        match since.map(|since| host.kept.find(&since)) {
+        let found = reader.since(&host.kept)?.map(|since| host.kept.find(&since));
+        if reader.has_just_read(node, host) {
+            ensure(!matches!(found, Some(Err(_))), NAME, || {
+                format!("{} has just told {:?}, and answers {found:?}", host.id, reader.cursor)
+            })?;
+        }
+        match found {
             // It names a place that is yet to come here.
             Some(Err(Refused::Ahead | Refused::Closed)) => return Ok(()),
             Some(Ok(next)) => {
                 self.resumed += 1;
-                reader.reads_on(Seat { node, life: host.life, next }, host, false, false)?;
+                reader.reads_on(Seat { node, life: host.life, next }, host, false, false);
             }
             None | Some(Err(Refused::Compacted { .. } | Refused::OtherHistory { .. })) => {
                 self.started_over += 1;
@@ -155,11 +198,12 @@ impl World {
         let whole = match event.clone() {
             FeedEvent::Record { at, history, drafts, .. } => {
                 host.kept.record(at, history, drafts);
-                at.index.is_multiple_of(COMPARED)
+                readers.replaced.remove(&node) || at.index.is_multiple_of(COMPARED)
             }
             FeedEvent::Replaced { at, history, changes, last } => {
                 host.kept.replaced(at, history, changes, last);
-                true
+                readers.replaced.insert(node);
+                false
             }
             FeedEvent::Passing(draft) => {
                 host.kept.passing(draft);
@@ -172,9 +216,13 @@ impl World {
             let Some(seat) = reader.at.filter(|seat| (seat.node, seat.life) == (node, host.life)) else {
                 continue;
             };
-            // Its connection may break in the middle of a record.
-            let breaks = readers.rng.chance(20);
-            heard = heard.and_then(|()| reader.reads_on(seat, host, true, breaks));
+            // Its connection may break in the middle of a record, or of what puts another state in the place of this one.
+            let breaks = readers.rng.chance(if readers.replaced.contains(&node) { 300 } else { 20 });
+            let changed = reader.reads_on(seat, host, true, breaks);
+            if readers.replaced.contains(&node) {
+                continue;
+            }
+            heard = heard.and_then(|()| changed.iter().try_for_each(|key| reader.mirrors(key, host)));
             if whole && reader.at.is_some() {
                 heard = heard.and_then(|()| reader.mirrors_all(host));
             }
@@ -189,8 +237,9 @@ impl World {
         match readers.all[reader].at.filter(|seat| is_there(*seat)) {
             Some(seat) if !readers.rng.chance(150) => {
                 // Whoever hears nothing for some time is told where it stands.
-                let place = self.hosts[seat.node].kept.place_before(seat.next);
-                readers.all[reader].cursor = place.map(|id| id.to_string());
+                if let Some(place) = self.hosts[seat.node].kept.place_before(seat.next) {
+                    readers.all[reader].cursor = Some(place.to_string());
+                }
             }
             _ => {
                 readers.all[reader].at = None;
@@ -215,10 +264,11 @@ impl World {
             let stay: Vec<usize> = (0..self.hosts.len()).filter(stays).collect();
             let node = stay[reader % stay.len()];
             let has_come = |world: &World| {
-                let (kept, readers) = (&world.hosts[node].kept, world.readers.as_ref());
-                let cursor = readers.and_then(|readers| readers.all[reader].cursor.as_deref());
-                let since = cursor.and_then(|cursor| Since::parse(cursor, kept.sides()));
-                since.is_none_or(|since| kept.find(&since) != Err(Refused::Ahead))
+                let (host, readers) = (&world.hosts[node], world.readers.as_ref());
+                let kept = &host.kept;
+                let since = readers.map_or(Ok(None), |readers| readers.all[reader].since(kept));
+                let has_come = |since: Since| kept.find(&since) != Err(Refused::Ahead);
+                has_told(host) && since.ok().flatten().is_none_or(has_come)
             };
             let came = self.run_until_true(until, has_come)?;
             ensure(came, NAME, || format!("n{} lets reader {reader} wait for ever", node + 1))?;

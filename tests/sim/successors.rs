@@ -239,8 +239,13 @@ pub fn readers_cross_over() -> Check {
     let there = restore(&mut world, &lost, None, true)?;
     ensure(there, "stage", || "the backup is refused".into())?;
     documents(&mut world, 50)?;
+    let before = readers.as_ref().map_or(0, |readers| readers.started_over);
     world.readers = readers;
-    world.readers_agree()
+    world.readers_agree()?;
+    let started_over = world.readers.as_ref().map_or(0, |readers| readers.started_over);
+    ensure(started_over == before + READERS, "P60 places of another history", || {
+        format!("{} of {READERS} readers start over", started_over - before)
+    })
 }
 
 fn each_seed(scenario: impl Fn(u64) -> Check) -> Check {

@@ -50,8 +50,6 @@ pub struct Subscription {
     stage: Stage,
     /// Whether it has been told where it stands.
     introduced: bool,
-    /// Where the history began that it was placed in. What replaces it is told whole, without ids.
-    begins: u64,
 }
 
 #[derive(Debug)]
@@ -86,15 +84,15 @@ impl Feed {
         let shared = self.0.clone();
         shared.readers.fetch_add(1, Ordering::Relaxed);
         let place = Place(shared);
-        let (from, begins) = {
+        let from = {
             let ring = place.0.ring();
             if !ring.is_open || ring.is_closed {
                 return Err(Refused::Closed);
             }
-            (since.map_or(Ok(ring.next()), |since| ring.find(&since))?, ring.begins())
+            since.map_or(Ok(ring.next()), |since| ring.find(&since))?
         };
         let stage = Stage::Reading { from, all: false };
-        Ok(Subscription { place, filter, found: VecDeque::new(), stage, introduced: false, begins })
+        Ok(Subscription { place, filter, found: VecDeque::new(), stage, introduced: false })
     }
 }
 
@@ -150,7 +148,6 @@ impl Subscription {
             drop((ring, seats));
             return Some(self.end(Over::TooSlow));
         };
-        let all = all || ring.begins() != self.begins;
         let mut upto = from;
         for event in events {
             upto += 1;

@@ -24,6 +24,7 @@ export function feed() {
       }
       state.textContent = "The feed has ended; it is opened again.";
     } catch (error) {
+      if (error.status === 410) since = null;
       if (error.name !== "AbortError") state.textContent = `The feed broke off: ${error.message}`;
     }
     end = null;

@@ -23,6 +23,7 @@ pub fn ends_well(world: &mut World) -> Result<u64, Violation> {
     let same = world.run_until_true(world.now + within / 2, is_one_state)?;
     ensure(same, "I5 all nodes agree in the end", || states(world))?;
     nothing_is_lost(world)?;
+    world.readers_agree()?;
     world.blank_readers_get_all()?;
     let settled = world.run_until_true(world.now + within / 2, is_settled)?;
     ensure(settled, "P35 what all have had is settled", || vectors(world))?;

@@ -34,6 +34,9 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::MergeHoldInherited, In(preparing::leaders_change_meanwhile), &["P34"]),
     (Mutant::RevokedReturns, Within(400), &["C21"]),
     (Mutant::CutInAvailable, Within(100), &["C18", "no node stops"]),
+    (Mutant::CursorOfAnyEpoch, Within(800), &["I7 what a reader"]),
+    (Mutant::MergeToldAtOnce, In(stage::a_merge_is_lost_with_its_epoch), &["I7 what a reader"]),
+    (Mutant::PartHasNoId, Within(800), &["I7 what a reader"]),
 ];
 
 /// A seed in which this shows: a node, wiped, begins below the counters of its former life, and hears of them.

@@ -10,7 +10,7 @@ use crate::client::Clients;
 use crate::disk::Disk;
 use crate::host::{Clock, Host};
 use crate::pace::Pace;
-use crate::plan::{draw_no_secret, draw_rollout, members};
+use crate::plan::{draw_no_secret, draw_readers, draw_rollout, members};
 use crate::reconfigured::Rollout;
 use crate::rng::Rng;
 use crate::state::State;
@@ -158,6 +158,7 @@ pub fn world(seed: u64) -> (World, Plan) {
     let between = pace.slow(between);
     let rollout = draw_rollout(&mut world, seed, &common);
     draw_no_secret(&mut world, seed);
+    draw_readers(&mut world, seed);
     (world, Plan { steps, between, pace: pace.factor, wipes, rng, rollout })
 }
 

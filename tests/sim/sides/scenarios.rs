@@ -10,6 +10,8 @@ use super::stage::{
 };
 use crate::calm::for_all;
 use crate::checks::{Check, Violation, ensure};
+use crate::readers::Readers;
+use crate::rng::Rng;
 use crate::stage::{MS, link};
 use crate::world::World;
 
@@ -73,6 +75,41 @@ pub fn the_third_hears_only_one() -> Check {
     heal(&mut world)?;
     has(&world, "k", Some("1"))?;
     counts(&world, 2)
+}
+
+/// I7: n1 merges what n2 has, and loses power before its disk knows. It begins the same epoch again, and comes to the same place.
+pub fn a_merge_is_lost_with_its_epoch() -> Check {
+    let mut world = stage(3, 6)?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    // Its next epoch is that of the merge.
+    world.crash(0, false);
+    world.start(0)?;
+    led(&mut world, &[(1, &[])])?;
+    set(&mut world, 1, "only1", "1")?;
+    set(&mut world, 2, "only2", "2")?;
+    let mut readers = Readers::new(1, Rng::new(1));
+    readers.sit_at(0, &world.hosts[0]);
+    world.readers = Some(readers);
+    world.hosts[0].sync_us = 100 * MS;
+    link(&mut world, 1, 2, true);
+    let merged = |world: &World| {
+        let host = &world.hosts[0];
+        host.core().is_some_and(|core| core.vote().promise.epoch > host.disk.durable.vote.promise.epoch)
+            && get(world, 1, "only2").is_some()
+    };
+    let came = world.run_until_true(world.now + 20_000 * MS, merged)?;
+    ensure(came, "stage", || "n1 does not merge, or its disk is too fast".into())?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    world.crash(0, true);
+    world.hosts[0].sync_us = 200;
+    world.start(0)?;
+    led(&mut world, &[(1, &[])])?;
+    for value in 0..20 {
+        set(&mut world, 1, "only1", &value.to_string())?;
+    }
+    world.readers_agree()?;
+    heal(&mut world)
 }
 
 /// C18: n1 alone acknowledges a write and dies; n2 leads n3 on; n1 comes back.
@@ -363,6 +400,6 @@ macro_rules! tests {
 tests! {
     one_against_two three_sides_meet_in_any_order the_third_hears_only_one returning_elder
     returning_youngest data_arrives_again late_merge repeated_splits delete_against_change delete_survives
-    heard_one_way acknowledged_is_on_every_disk
+    heard_one_way acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
     a_slow_disk_is_waited_for override_of_another_history
 }

@@ -22,6 +22,7 @@ fn fixed_seeds() {
         "messages are late",
         "tokens",
         "roles",
+        "readers",
         "no secret",
         "settings change",
         "timings change",

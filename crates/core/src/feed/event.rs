@@ -25,7 +25,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// `at` is the record's own name, with or without the event's number.
+    /// `at` is the record's own name. It may have the event's number.
     pub fn new(mark: Mark, id: Option<Id>, at: Id, draft: Draft) -> Event {
         Event { mark, id, draft: bounded(draft), at }
     }
@@ -121,7 +121,7 @@ impl Event {
         }
         match rev {
             Some(rev) => write!(out, ",\"rev\":{}", quoted(rev))?,
-            None => write!(out, ",\"rev\":\"{}\"", Id { n: 0, ..self.at })?,
+            None => write!(out, ",\"rev\":\"{}\"", Id { n: None, ..self.at })?,
         }
         match value {
             None => out.push_str(",\"op\":\"delete\""),

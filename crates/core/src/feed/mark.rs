@@ -4,6 +4,7 @@
 //! 12        the only event of record 12; as a place: behind all of record 12
 //! 12.2      the second of several
 //! 7.1@12.2  the same in available mode, where two sides may have a record 12
+//! 7.1@12.0  a part of the merge that ends at 12: no place to go on from
 //! 12.2-5f3a9c01  the same where the cluster has taken in another one's data, whose readers may have heard of a record 12 there (P60)
 //! ```
 
@@ -25,12 +26,15 @@ impl Mark {
     }
 }
 
+/// The number of each part of a replacement. Events of a record count from one.
+pub const PART: u32 = 0;
+
 /// An event's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id {
     pub at: Position,
-    /// Which one of several; zero for a record's only one.
-    pub n: u32,
+    /// Which one of several: a record's only one has no number.
+    pub n: Option<u32>,
     /// Whether sides may part: then the epoch is in it.
     pub sides: bool,
     pub history: History,
@@ -42,8 +46,8 @@ impl fmt::Display for Id {
             true => write!(f, "{}", self.at)?,
             false => write!(f, "{}", self.at.index)?,
         }
-        if self.n > 0 {
-            write!(f, ".{}", self.n)?;
+        if let Some(n) = self.n {
+            write!(f, ".{n}")?;
         }
         if self.history.is_first() { Ok(()) } else { write!(f, "-{}", self.history) }
     }
@@ -71,7 +75,7 @@ impl Since {
             _ => return None,
         };
         let (index, n) = match place.split_once('.') {
-            Some((index, n)) => (index, number(n).filter(|n| *n > 0)?),
+            Some((index, n)) => (index, number(n).filter(|n| sides || *n > u64::from(PART))?),
             None => (place, u64::from(u32::MAX)),
         };
         let mark = Mark { index: number(index)?, n: u32::try_from(n).ok()? };
@@ -94,17 +98,18 @@ mod tests {
         let at = Position::new(Epoch::new(7, NodeId(1)), 12);
         let (first, later) = (History::FIRST, History::begun_by(0x5f3a_9c01));
         for (sides, n, history, text) in [
-            (false, 0, first, "12"),
-            (false, 2, first, "12.2"),
-            (true, 0, first, "7.1@12"),
-            (true, 2, first, "7.1@12.2"),
-            (false, 0, later, "12-5f3a9c01"),
-            (false, 2, later, "12.2-5f3a9c01"),
-            (true, 2, later, "7.1@12.2-5f3a9c01"),
+            (false, None, first, "12"),
+            (false, Some(2), first, "12.2"),
+            (true, None, first, "7.1@12"),
+            (true, Some(2), first, "7.1@12.2"),
+            (true, Some(PART), first, "7.1@12.0"),
+            (false, None, later, "12-5f3a9c01"),
+            (false, Some(2), later, "12.2-5f3a9c01"),
+            (true, Some(2), later, "7.1@12.2-5f3a9c01"),
         ] {
             assert_eq!(Id { at, n, sides, history }.to_string(), text);
             let since = Since::parse(text, sides).expect(text);
-            let mark = if n == 0 { Mark::behind(12) } else { Mark { index: 12, n } };
+            let mark = n.map_or(Mark::behind(12), |n| Mark { index: 12, n });
             assert_eq!((since.mark, since.epoch, since.history), (mark, sides.then_some(at.epoch), history));
             assert_eq!(Since::parse(text, !sides), None, "{text} belongs to the other mode");
         }
@@ -118,7 +123,6 @@ mod tests {
             "12-00000000",
             "12-5f3a9c01.2",
             "12.",
-            "12.0",
             "12.x",
             ".1",
             "1.2.3",
@@ -127,5 +131,6 @@ mod tests {
         ] {
             assert_eq!(Since::parse(wrong, false), None, "{wrong}");
         }
+        assert_eq!(Since::parse("12.0", false), None, "where nothing merges");
     }
 }

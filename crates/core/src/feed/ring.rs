@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::event::Event;
-use super::mark::{Id, Mark, Since};
+use super::mark::{Id, Mark, PART, Since};
 use super::refused::Refused;
 use crate::protocol::mutant::{self, Mutant};
 use crate::replica::Draft;
@@ -31,7 +31,7 @@ pub struct Ring<E = Event> {
     bytes: usize,
     /// The number of the first event kept. Events are numbered from the start of the process on.
     first: u64,
-    /// The number of the first event of the present history.
+    /// The number of the first event of the present history that a reader may go on from.
     begins: u64,
     /// Readers that have got as far as this miss nothing.
     floor: Mark,
@@ -96,39 +96,40 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
         let several = drafts.len() > 1;
         for (number, draft) in (1..).zip(drafts) {
             let mark = Mark { index: at.index, n: number };
-            let id = self.id(at, if several { number } else { 0 });
+            let id = self.id(at, several.then_some(number));
             self.push(Event::new(mark, Some(id), id, draft));
         }
     }
 
-    /// The state has become another one: by these changes, if they are known. Each node comes here on its own way, so
-    /// only the last event has an id, and it means the same everywhere.
+    /// The state has become another one: by these changes, if they are known. Each node comes here on its own way, so a reader that
+    /// has heard only some of them goes on nowhere. The last event's id means the same everywhere.
     pub fn replaced(&mut self, at: Position, history: History, changes: Vec<Draft>, last: Draft) {
         self.history = history;
         self.begin_at(at);
-        let id = self.id(at, 0);
+        let (mark, id) = (Mark::behind(at.index), self.id(at, None));
+        let part = (!mutant::is_on(Mutant::PartHasNoId)).then(|| self.id(at, Some(PART)));
         // What would be let go at once, for those that follow, is not taken in: there may be millions (P49).
         let skipped = changes.len().saturating_sub(self.events_most);
-        self.skip(skipped, Mark { index: at.index, n: skipped as u32 });
-        for (number, draft) in (1..).zip(changes).skip(skipped) {
-            self.push(Event::new(Mark { index: at.index, n: number }, None, id, draft));
+        self.skip(skipped);
+        for draft in changes.into_iter().skip(skipped) {
+            self.push(Event::new(mark, part, id, draft));
         }
-        self.push(Event::new(Mark::behind(at.index), Some(id), id, last));
+        self.begins = self.next();
+        self.push(Event::new(mark, Some(id), id, last));
     }
 
-    /// So many events have come, the last of them here, and gone with all before.
-    fn skip(&mut self, count: usize, last: Mark) {
+    /// So many events have come, and gone with all before.
+    fn skip(&mut self, count: usize) {
         if count > 0 {
             self.first = self.next() + count as u64;
             self.events.clear();
             self.bytes = 0;
-            self.raise_floor(last, false);
         }
     }
 
     /// What is in no record.
     pub fn passing(&mut self, draft: Draft) {
-        let id = self.id(self.head, 0);
+        let id = self.id(self.head, None);
         self.push(Event::new(Mark::behind(self.head.index), None, id, draft));
     }
 
@@ -143,7 +144,7 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
             self.bytes -= oldest.size();
             self.first += 1;
             if self.first > self.begins {
-                self.raise_floor(oldest.mark, oldest.id.is_some_and(|id| id.n == 0));
+                self.raise_floor(oldest.mark, oldest.id.is_some_and(|id| id.n.is_none()));
             }
         }
     }
@@ -156,7 +157,7 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
         }
     }
 
-    fn id(&self, at: Position, n: u32) -> Id {
+    fn id(&self, at: Position, n: Option<u32>) -> Id {
         Id { at, n, sides: self.sides, history: self.history }
     }
 
@@ -175,10 +176,6 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
         self.first + self.events.len() as u64
     }
 
-    pub fn begins(&self) -> u64 {
-        self.begins
-    }
-
     pub fn first(&self) -> u64 {
         self.first
     }
@@ -194,18 +191,25 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
                 Refused::OtherHistory { oldest }
             });
         }
+        if since.mark.n == PART {
+            return Err(Refused::Compacted { oldest: self.oldest() });
+        }
         let place = Position::new(since.epoch.unwrap_or(self.head.epoch), since.mark.index);
         if place.index > self.head.index && place.epoch >= self.head.epoch {
             return Err(Refused::Ahead);
         }
         let is_kept = since.mark >= self.floor || mutant::is_on(Mutant::CursorNotKept);
-        if !is_kept || self.epoch_at(place.index) != Some(place.epoch) && since.epoch.is_some() {
+        if !is_kept || !self.is_of_this_line(since) {
             return Err(Refused::Compacted { oldest: self.oldest() });
         }
-        if mutant::is_on(Mutant::CursorBehindRecord) {
-            return Ok(self.first_behind(Mark::behind(place.index)));
-        }
-        Ok(self.first_behind(since.mark))
+        let by_record = mutant::is_on(Mutant::CursorBehindRecord);
+        Ok(self.first_behind(if by_record { Mark::behind(place.index) } else { since.mark }))
+    }
+
+    /// Whether the record at this index is the one that the reader means. Where histories never part it is.
+    fn is_of_this_line(&self, since: &Since) -> bool {
+        let here = self.epoch_at(since.mark.index);
+        since.epoch.is_none_or(|epoch| here == Some(epoch) || mutant::is_on(Mutant::CursorOfAnyEpoch))
     }
 
     /// The number of the first event of the present history behind this place.
@@ -234,7 +238,7 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
     fn oldest(&self) -> Id {
         let Mark { index, n } = self.floor;
         let epoch = self.epoch_at(index).unwrap_or_default();
-        self.id(Position::new(epoch, index), if n == u32::MAX { 0 } else { n })
+        self.id(Position::new(epoch, index), (n < u32::MAX).then_some(n))
     }
 
     /// From an event on, so many at most. None if that is no longer kept.
@@ -246,7 +250,7 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
     /// The place before an event: who has got there may go on from it.
     pub fn place_before(&self, number: u64) -> Option<Id> {
         if number == self.next() {
-            return Some(self.id(self.head, 0));
+            return Some(self.id(self.head, None));
         }
         if number <= self.begins {
             return None;

@@ -290,6 +290,12 @@ pub enum Mutant {
     CalledOffUntold,
     /// P60: a reader goes on at a place of another history.
     CursorOfAnyHistory,
+    /// I7: a reader goes on at a place of another side.
+    CursorOfAnyEpoch,
+    /// I7: readers hear of a merge before the disk has its epoch.
+    MergeToldAtOnce,
+    /// I7: a reader that heard a part of a merge goes on from where it was before that.
+    PartHasNoId,
     /// I7: a reader goes on at a place that is no longer kept.
     CursorNotKept,
     /// I7: a reader that heard some of a record's events goes on behind all of them.

@@ -1,9 +1,10 @@
 //! Carrying out what the protocol says: what concerns disk and network goes on to the driver, the rest ends here.
 
 use super::answer::{Answer, Denied, Written};
-use super::feed;
+use super::feed::{self, FeedEvent};
 use super::io::{DiskWrite, End, Out};
 use super::state::{Replica, Waiting};
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Checkpoint, Event, Input, Output, Refusal, Verdict, Write};
 use crate::types::{Digest, Entry, Owner, Record, RequestId, Text};
 
@@ -25,7 +26,7 @@ impl Replica {
             // The state has been replaced when the disk was told to install it.
             Output::Restore(meta) => {
                 let history = self.committed().history();
-                self.out.push(Out::Feed(feed::of_snapshot(meta.at, history)));
+                self.tell_readers(feed::of_snapshot(meta.at, history));
             }
             Output::Verdict { request, verdict } => self.verdict(request, verdict),
             Output::Members { cluster, members } => self.out.push(Out::Members { cluster, members }),
@@ -52,6 +53,18 @@ impl Replica {
         self.out.push(Out::Event(event));
     }
 
+    /// A merge begins an epoch at once. Until the disk knows, the same node may begin it again, with another state at the same place.
+    pub(super) fn settle_untold(&mut self) {
+        if self.core.promise_is_durable() || mutant::is_on(Mutant::MergeToldAtOnce) {
+            self.out.extend(self.untold.take().map(Out::Feed));
+        }
+    }
+
+    /// What comes after a merge is committed on the disk that has its epoch.
+    fn tell_readers(&mut self, event: FeedEvent) {
+        self.out.extend(self.untold.take().into_iter().chain([event]).map(Out::Feed));
+    }
+
     fn apply(&mut self, records: &[Record]) {
         for record in records {
             if record.index() <= self.versions.meta().index() {
@@ -64,7 +77,7 @@ impl Replica {
             let effect = committed.effect;
             let (at, stamp) = (record.position, record.stamp);
             let (history, drafts) = (effect.history, effect.drafts);
-            self.out.push(Out::Feed(feed::FeedEvent::Record { at, history, stamp, drafts }));
+            self.tell_readers(FeedEvent::Record { at, history, stamp, drafts });
             if effect.applied.restored {
                 self.roles.start_over();
                 self.snapshots.start_over();

@@ -95,6 +95,7 @@ impl Replica {
             }
         }
         if !self.has_ended() {
+            self.settle_untold();
             self.settle_snapshots();
             self.note_leader();
         }

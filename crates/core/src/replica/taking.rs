@@ -160,7 +160,9 @@ impl Replica {
 
     fn become_merged(&mut self, how: &str, outcome: Outcome, meta: SnapshotMeta, origin: Index, chain: u32) {
         let Outcome { store, changes, told, .. } = outcome;
-        self.out.push(Out::Feed(feed::of_merged(how, meta.at, store.history(), told)));
+        // A merge that nobody has heard of is followed by another.
+        self.out.extend(self.untold.take().map(Out::Feed));
+        self.untold = Some(feed::of_merged(how, meta.at, store.history(), told));
         let before = self.versions.replace(store.standing_at(meta.at, meta.stamp), meta.clone(), origin);
         self.out.push(Out::Discard(Discarded::Store(before.into())));
         self.roles.start_over();

@@ -11,6 +11,7 @@ use super::taking_in::{Rebase, TakingIn};
 use super::versions::Versions;
 use crate::protocol::{Input, Node, Recovered, Roster, Settings};
 use crate::replica::answer::{Answer, Denied};
+use crate::replica::feed::FeedEvent;
 use crate::replica::io::{Brought, CallId, End, Out, Prepared};
 use crate::store::Store;
 use crate::types::{Index, NodeId, Now, Time};
@@ -64,6 +65,8 @@ pub struct Replica {
     pub(in crate::replica) prepared: Option<Prepared>,
     /// What the state has just become by a merge or an override; the disk is yet to be told.
     pub(in crate::replica) rebase: Option<Rebase>,
+    /// A merge that readers of the feed are told of once the disk has this node's promise.
+    pub(in crate::replica) untold: Option<FeedEvent>,
     /// Whether an election that the feed was told of is still under way.
     pub(in crate::replica) electing: bool,
     /// What the protocol is to be told next.
@@ -93,6 +96,7 @@ impl Replica {
             taking_in: None,
             prepared: None,
             rebase: None,
+            untold: None,
             electing: false,
             inputs: VecDeque::new(),
             out: Vec::new(),
