@@ -97,7 +97,7 @@ pub struct Host {
     pub led: Option<Epoch>,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
-    /// In this life of its disk it was, maybe by an earlier process: the leader remembers what that one said (P25).
+    /// The disk under which that was so last.
     pub suspect: Option<Incarnation>,
     /// It has been replaced by another node's since.
     pub replaced: bool,
@@ -165,6 +165,11 @@ impl Host {
         replica.damage();
         (self.flipped, self.replaced) = (true, false);
         self.suspect = Some(self.disk.durable.incarnation);
+    }
+
+    /// Its state was damaged, maybe that of an earlier process: a leader remembers what that one said (P25).
+    pub fn is_suspect(&self) -> bool {
+        self.suspect == Some(self.disk.durable.incarnation)
     }
 
     /// Its state is not what its records make of it.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use eldest::protocol::{Ack, ServiceChange, Settings, Takeover};
 use eldest::replica::Call;
-use eldest::types::{Entry, FORMAT, Format, NodeId, Owner, Span};
+use eldest::types::{Entry, FORMAT, Format, NodeId, Owner, Record, Span};
 
 use crate::checks::Check;
 use crate::client::Clients;
@@ -247,13 +247,17 @@ pub fn draw_readers(world: &mut World, seed: u64) {
 
 /// Whether it votes again, by records that no leader is without: others may be lost.
 fn is_let_in(world: &World, host: &Host) -> bool {
-    let survival = &world.checks.survival;
-    let lets_in = Entry::Rejoin { node: host.id, incarnation: host.disk.durable.incarnation };
+    let (survival, disk) = (&world.checks.survival, host.disk.durable.incarnation);
+    let lets_in = |record: &Record| match &record.entry {
+        Entry::Rejoin { node, incarnation } => (*node, *incarnation) == (host.id, disk),
+        Entry::Lead { founding: Some(founding) } => founding.founders.get(&host.id) == Some(&disk),
+        _ => false,
+    };
     let votes = survival.newest(|record| match &record.entry {
         Entry::Members { members } => Some(members.iter().any(|member| member.id == host.id && member.votes)),
         _ => None,
     });
-    host.disk.durable.vote.admitted && survival.any(|record| record.entry == lets_in) && votes.unwrap_or(true)
+    host.disk.durable.vote.admitted && survival.any(lets_in) && votes.unwrap_or(true)
 }
 
 impl Plan {
@@ -412,7 +416,7 @@ impl Plan {
     fn may_lose(&mut self, world: &World, node: usize) -> bool {
         self.lost.retain(|lost| {
             let newest = world.newest_machine(*lost);
-            newest.flipped || !is_let_in(world, newest)
+            newest.is_suspect() || !is_let_in(world, newest)
         });
         let spare = membership::may_be_lost(world, self.changes_members);
         let formed = world.checks.survival.len() > 0;

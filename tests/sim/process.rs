@@ -262,8 +262,7 @@ impl World {
         let host = &self.hosts[node];
         let id = host.id;
         let removed = matches!(&end, End::Fault(fault) if membership::was_removed(self, id, fault));
-        let odd =
-            matches!(end, End::Fault(Fault::Odd)) && host.suspect == Some(host.disk.durable.incarnation);
+        let odd = matches!(end, End::Fault(Fault::Odd)) && host.is_suspect();
         let forgot = matches!(end, End::Fault(Fault::Forgot)) && host.put_back;
         let expected = removed || odd || forgot;
         ensure(host.calls.is_empty(), "P15 each call is answered", || {

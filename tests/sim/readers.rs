@@ -236,7 +236,7 @@ impl World {
         let is_there = |seat: Seat| self.hosts[seat.node].life == seat.life;
         match readers.all[reader].at.filter(|seat| is_there(*seat)) {
             Some(seat) if !readers.rng.chance(150) => {
-                // Whoever hears nothing for some time is told where it stands.
+                // A reader that hears nothing for some time is told where it stands.
                 if let Some(place) = self.hosts[seat.node].kept.place_before(seat.next) {
                     readers.all[reader].cursor = Some(place.to_string());
                 }

@@ -58,7 +58,7 @@ impl Survival {
         self.committed.iter().any(|(record, _)| is_so(record))
     }
 
-    /// What the newest committed record says that says anything of it.
+    /// What the newest committed record says of it, among those that say anything.
     pub fn newest<T>(&self, says: impl Fn(&Record) -> Option<T>) -> Option<T> {
         self.committed.iter().rev().find_map(|(record, _)| says(record))
     }
