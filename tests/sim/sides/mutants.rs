@@ -19,6 +19,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::OverrideUncovered, In(stage::override_of_another_history), &["C18", "no node stops"]),
     (Mutant::MergeIndexLow, In(stage::one_against_two), &["C18", "I5", "P34"]),
     (Mutant::SettleWithoutAll, Within(100), &["P31"]),
+    (Mutant::SettleOverReplaced, In(stage::a_replaced_disk_hides_nothing), &["C21"]),
     (Mutant::NeverSettle, In(stage::one_against_two), &["P35"]),
     (Mutant::AdmittedKnowsItsEpochs, In(beginnings::let_in_again), &["I1 "]),
     (Mutant::LonelyCounterPlain, In(beginnings::lone_beginner), &["I1 ", "I5", "I7"]),

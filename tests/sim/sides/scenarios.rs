@@ -232,6 +232,36 @@ pub fn repeated_splits() -> Check {
     counts(&world, 0)
 }
 
+/// P35: n2 has followed n1, and then taken in what n3 had led below n1's epoch. n3 comes back to n1 with an empty disk: all three
+/// have had everything of n1's, and yet n2 has something that n1 has never heard of.
+pub fn a_replaced_disk_hides_nothing() -> Check {
+    let mut world = stage(3, 10)?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    set(&mut world, 3, "only3", "3")?;
+    world.crash(0, false);
+    led(&mut world, &[(2, &[])])?;
+    world.start(0)?;
+    world.crash(1, false);
+    led(&mut world, &[(1, &[])])?;
+    world.start(1)?;
+    led(&mut world, &[(1, &[2])])?;
+    set(&mut world, 1, "only1", "1")?;
+    split(&mut world, &[&[1], &[2, 3]]);
+    led(&mut world, &[(1, &[]), (2, &[3])])?;
+    let taken_in = get(&world, 2, "only3");
+    ensure(taken_in.as_deref() == Some("3"), "stage", || format!("n2 has {taken_in:?}"))?;
+    world.wipe(2);
+    split(&mut world, &[&[1, 3], &[2]]);
+    world.start(2)?;
+    led(&mut world, &[(1, &[3]), (2, &[])])?;
+    set(&mut world, 1, "only1", "11")?;
+    run(&mut world, 2_000)?;
+    heal(&mut world)?;
+    has(&world, "only1", Some("11"))?;
+    has(&world, "only3", Some("3"))
+}
+
 /// C22: one side deletes what the other changes, and what it does not touch.
 pub fn delete_against_change() -> Check {
     let mut world = stage(3, 8)?;
@@ -400,6 +430,6 @@ macro_rules! tests {
 tests! {
     one_against_two three_sides_meet_in_any_order the_third_hears_only_one returning_elder
     returning_youngest data_arrives_again late_merge repeated_splits delete_against_change delete_survives
-    heard_one_way acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
+    heard_one_way a_replaced_disk_hides_nothing acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
     a_slow_disk_is_waited_for override_of_another_history
 }

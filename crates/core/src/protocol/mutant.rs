@@ -186,6 +186,8 @@ pub enum Mutant {
     MergeIndexLow,
     /// P35, C20: histories are settled without asking every disk.
     SettleWithoutAll,
+    /// P35: histories are settled with a new disk, though another node has not followed since that one came.
+    SettleOverReplaced,
     /// P35: nothing is ever settled.
     NeverSettle,
     /// P36: a disk that may have forgotten its epochs counts on from what it knows.

@@ -17,6 +17,7 @@ impl Node {
         }
         if let Some(leading) = self.leading_mut().filter(|_| replaced) {
             leading.ballots.forget(node);
+            leading.new_disk_at = now;
         }
     }
 
