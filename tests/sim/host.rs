@@ -6,7 +6,7 @@ use eldest::feed::Ring;
 use eldest::protocol::{After, Envelope, Node, Seq, Settings};
 use eldest::replica::{Call, CallId, Replica};
 use eldest::store::Store;
-use eldest::types::{Epoch, Incarnation, Index, NodeId, Now, Position, Record, Time, WallTime};
+use eldest::types::{Epoch, Incarnation, Index, Members, NodeId, Now, Position, Record, Time, WallTime};
 
 use crate::calls::Waiting;
 use crate::disk::Disk;
@@ -95,6 +95,8 @@ pub struct Host {
     pub steady: bool,
     /// The epoch that it led when it was given its last input: it may answer, and then end it.
     pub led: Option<Epoch>,
+    /// Its members then, by its log: it may answer, and then give one of them a vote.
+    pub members_before: Option<Members>,
     /// Its state was damaged in memory on purpose.
     pub flipped: bool,
     /// The disk under which that was so last.
@@ -137,6 +139,7 @@ impl Host {
             sync_us: 200,
             steady: false,
             led: None,
+            members_before: None,
             flipped: false,
             suspect: None,
             replaced: false,

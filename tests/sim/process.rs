@@ -100,7 +100,9 @@ impl World {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             let now = self.hosts[node].clock.now(self.now);
-            self.hosts[node].led = self.hosts[node].core().and_then(|core| core.leads());
+            let host = &mut self.hosts[node];
+            host.led = host.core().and_then(|core| core.leads());
+            host.members_before = host.core().map(|core| core.members().clone());
             let Some(replica) = &mut self.hosts[node].replica else {
                 return Ok(());
             };

@@ -61,8 +61,12 @@ impl Answered {
                 .is_some_and(|(at, disk)| *at + patience > now && *disk == host.disk.durable.incarnation);
             (counts || std::ptr::eq(*host, leader)) && host.disk.durable.last() < index
         };
-        // Whoever only learns is nobody's follower yet (P43).
-        let votes = |host: &&Host| leader.core().is_some_and(|core| core.is_voter(host.id));
+        // Whoever only learned when the leader was given its last input was nobody's follower yet (P43).
+        let voted = |node: NodeId| {
+            let before = leader.members_before.as_deref().unwrap_or_default();
+            before.iter().any(|member| member.id == node && member.votes)
+        };
+        let votes = |host: &&Host| voted(host.id) && leader.core().is_some_and(|core| core.is_voter(host.id));
         let lacking = all.iter().filter(votes).find(lacks);
         ensure(lacking.is_none(), "P15 all have it", || {
             format!("{} acknowledges {index}, {:?} has it not", leader.id, lacking.map(|host| host.id))

@@ -72,8 +72,13 @@ impl World {
         };
         let leader = self.hosts.iter().position(|host| leads(host) && self.writes(host))?;
         let id = self.hosts[leader].id;
-        let reached = |host: &&Host| host.id == id || self.net.both_ways(id, host.id);
-        let reached = self.hosts.iter().filter(|host| self.writes(host)).filter(reached).count();
+        let hear_each_other =
+            |node: usize, host: &Host| self.net.both_ways(id, host.id) && self.are_configured_alike(id, node);
+        let reached =
+            self.hosts.iter().enumerate().filter(|(node, host)| {
+                self.writes(host) && (*node == leader || hear_each_other(*node, host))
+            });
+        let reached = reached.count();
         // Then a follower that lives and does not write holds everything up.
         let all = self.hosts[leader].settings.ack == Ack::All;
         let enough = if all { self.hosts.len() } else { majority(self.hosts.len()) };
