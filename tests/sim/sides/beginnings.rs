@@ -5,8 +5,9 @@ use eldest::replica::Call;
 use eldest::types::NodeId;
 
 use super::stage::{counts, has, heal, led, run, set, split, stage, unformed};
-use crate::checks::{Check, Checks, ensure};
+use crate::checks::{Check, Checks, Violation, ensure};
 use crate::stage::{MS, leads};
+use crate::world::World;
 
 /// A wiped node begins alone, twice, and takes writes each time; then it meets the others.
 pub fn lone_beginner() -> Check {
@@ -46,6 +47,43 @@ pub fn let_in_again() -> Check {
     world.start(0)?;
     heal(&mut world)?;
     has(&world, "k", Some("3"))
+}
+
+/// n2, wiped, begins far away, n1 goes on from there, and n2 leads alone in epochs above. Then it is wiped again, begins below all
+/// that, hears of n1's counter, and leads once more.
+pub fn begins_below_its_former_life() -> Check {
+    let mut world = stage(3, 14)?;
+    let alone = [(1, &[3][..]), (2, &[])];
+    let first = begins_anew(&mut world)?;
+    world.net.heal();
+    led(&mut world, &[(1, &[2, 3])])?;
+    split(&mut world, &[&[1, 3], &[2]]);
+    led(&mut world, &alone)?;
+    for life in 0..3 {
+        set(&mut world, 2, "k", &life.to_string())?;
+        world.crash(1, false);
+        world.start(1)?;
+        led(&mut world, &alone)?;
+    }
+    let second = begins_anew(&mut world)?;
+    ensure(second < first, "stage", || format!("it begins at {second}, above {first}"))?;
+    world.net.heal();
+    led(&mut world, &[(1, &[2, 3])])?;
+    split(&mut world, &[&[1, 3], &[2]]);
+    led(&mut world, &alone)?;
+    set(&mut world, 2, "k", "9")?;
+    heal(&mut world)?;
+    has(&world, "k", Some("9"))
+}
+
+/// n2 loses its disk, and leads alone. Says at which counter.
+fn begins_anew(world: &mut World) -> Result<u64, Violation> {
+    world.wipe(1);
+    split(world, &[&[1, 3], &[2]]);
+    world.start(1)?;
+    led(world, &[(1, &[3]), (2, &[])])?;
+    let core = world.host(NodeId(2)).core();
+    Ok(core.map_or(0, |core| core.vote().promise.epoch.counter))
 }
 
 /// Three blank nodes begin apart, and each takes writes before it has ever heard another.
@@ -110,6 +148,11 @@ mod tests {
     #[test]
     fn let_in_again() {
         passes(super::let_in_again);
+    }
+
+    #[test]
+    fn begins_below_its_former_life() {
+        passes(super::begins_below_its_former_life);
     }
 
     #[test]

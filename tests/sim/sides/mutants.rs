@@ -8,7 +8,6 @@ use super::preparing;
 use super::run::run;
 use super::scenarios as stage;
 use super::soak::FIXED;
-use crate::checks::Check;
 use crate::mutants::Caught::{self, In, Within};
 use crate::mutants::each_is_caught;
 
@@ -18,12 +17,13 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::JoinUncovered, Within(100), &["C18"]),
     (Mutant::OverrideUncovered, In(stage::override_of_another_history), &["C18", "no node stops"]),
     (Mutant::MergeIndexLow, In(stage::one_against_two), &["C18", "I5", "P34"]),
+    (Mutant::MergeOfAnyEpoch, In(stage::a_merge_outlives_its_disk), &["C21"]),
     (Mutant::SettleWithoutAll, Within(100), &["P31"]),
     (Mutant::SettleOverReplaced, In(stage::a_replaced_disk_hides_nothing), &["C21"]),
     (Mutant::NeverSettle, In(stage::one_against_two), &["P35"]),
     (Mutant::AdmittedKnowsItsEpochs, In(beginnings::let_in_again), &["I1 "]),
     (Mutant::LonelyCounterPlain, In(beginnings::lone_beginner), &["I1 ", "I5", "I7"]),
-    (Mutant::NextMayBeOwn, In(begins_below_its_former_life), &["I1 "]),
+    (Mutant::NextMayBeOwn, In(beginnings::begins_below_its_former_life), &["I1 "]),
     (Mutant::AckAlone, In(stage::acknowledged_is_on_every_disk), &["P37"]),
     (Mutant::SlowIsOutOfStep, In(stage::a_slow_disk_is_waited_for), &["P37"]),
     (Mutant::LogRulesSides, In(beginnings::formed_in_safe_mode), &["I12", "P34", "P43"]),
@@ -39,11 +39,6 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::MergeToldAtOnce, In(stage::a_merge_is_lost_with_its_epoch), &["I7 what a reader"]),
     (Mutant::PartHasNoId, Within(800), &["I7 what a reader"]),
 ];
-
-/// A seed in which this shows: a node, wiped, begins below the counters of its former life, and hears of them.
-fn begins_below_its_former_life() -> Check {
-    run(4_104_675, false).map(|_| ()).map_err(|(violation, _)| violation)
-}
 
 #[test]
 fn every_mutant_of_available_mode_is_caught() {

@@ -1,7 +1,7 @@
 //! Timelines of available mode. Each sets the stage for one rule, ends with every link mended, and the checkers look on.
 
-use eldest::protocol::Message;
-use eldest::types::NodeId;
+use eldest::protocol::{Envelope, Message, Node};
+use eldest::types::{Entry, NodeId};
 
 use super::clients::{election, one, user, vote};
 use super::end::leaders;
@@ -13,6 +13,7 @@ use crate::checks::{Check, Violation, ensure};
 use crate::readers::Readers;
 use crate::rng::Rng;
 use crate::stage::{MS, link};
+use crate::state::Transfer;
 use crate::world::World;
 
 /// The seed's own: n1 is cut off, n2 leads n3, both sides write and vote, and meet again.
@@ -262,6 +263,54 @@ pub fn a_replaced_disk_hides_nothing() -> Check {
     has(&world, "only3", Some("3"))
 }
 
+/// P34: what n3 hands in to n2 comes late. Meanwhile n3's disk is lost, n1 leads all, and settles what lies below its epoch.
+pub fn a_merge_outlives_its_disk() -> Check {
+    let mut world = stage(3, 11)?;
+    split(&mut world, &[&[1], &[2], &[3]]);
+    led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
+    set(&mut world, 3, "only3", "3")?;
+    let late = handed_in(&mut world)?;
+    split(&mut world, &[&[1], &[2], &[3]]);
+    world.wipe(2);
+    run(&mut world, 3_000)?;
+    world.start(2)?;
+    world.net.heal();
+    // n2 does not hear what n1 settles.
+    world.net.dropped = Some(|envelope| envelope.to == NodeId(2) && settles(&envelope.message));
+    led(&mut world, &[(1, &[2, 3])])?;
+    split(&mut world, &[&[1, 3], &[2]]);
+    led(&mut world, &[(1, &[3]), (2, &[])])?;
+    run(&mut world, 2_000)?;
+    world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Merge { .. }));
+    link(&mut world, 1, 2, true);
+    let holds = |world: &World| world.hosts[1].core().is_some_and(Node::is_at_rest);
+    let held = world.run_until_true(world.now + 10_000 * MS, holds)?;
+    ensure(held, "stage", || "n2 does not hold its service for n1".into())?;
+    world.deliver(late.0, late.1)?;
+    run(&mut world, 100)?;
+    heal(&mut world)
+}
+
+fn settles(message: &Message) -> bool {
+    let Message::Append { records, .. } = message else {
+        return false;
+    };
+    records.iter().any(|record| matches!(record.entry, Entry::Settled { .. }))
+}
+
+/// What n3 hands in to n2, which it does not reach.
+fn handed_in(world: &mut World) -> Result<(Envelope, Option<Transfer>), Violation> {
+    let merge = |envelope: &Envelope| matches!(envelope.message, Message::Merge { .. });
+    world.recorder = Some(merge);
+    world.net.dropped = Some(merge);
+    link(world, 2, 3, true);
+    let came = world.run_until_true(world.now + 10_000 * MS, |world| !world.recorded.is_empty())?;
+    ensure(came, "stage", || "n3 hands nothing in".into())?;
+    world.recorder = None;
+    world.net.dropped = None;
+    Ok(world.recorded.swap_remove(0))
+}
+
 /// C22: one side deletes what the other changes, and what it does not touch.
 pub fn delete_against_change() -> Check {
     let mut world = stage(3, 8)?;
@@ -430,6 +479,6 @@ macro_rules! tests {
 tests! {
     one_against_two three_sides_meet_in_any_order the_third_hears_only_one returning_elder
     returning_youngest data_arrives_again late_merge repeated_splits delete_against_change delete_survives
-    heard_one_way a_replaced_disk_hides_nothing acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
+    heard_one_way a_replaced_disk_hides_nothing a_merge_outlives_its_disk acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
     a_slow_disk_is_waited_for override_of_another_history
 }

@@ -184,9 +184,11 @@ pub enum Mutant {
     OverrideUncovered,
     /// P34, C24: a merge takes the next index of the elder's side.
     MergeIndexLow,
+    /// P34: what was handed in to an earlier epoch is taken, though the disk that it came from may be gone.
+    MergeOfAnyEpoch,
     /// P35, C20: histories are settled without asking every disk.
     SettleWithoutAll,
-    /// P35: histories are settled with a new disk, though another node has not followed since that one came.
+    /// P35: histories are settled although a node came back, perhaps with another disk, and another has not followed since.
     SettleOverReplaced,
     /// P35: nothing is ever settled.
     NeverSettle,

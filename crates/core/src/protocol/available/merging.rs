@@ -173,7 +173,7 @@ impl Node {
         }
     }
 
-    /// The younger's data has come. It fits if it was made for what is here, and nothing is on its way here.
+    /// The younger's data has come. It fits if it was made for what is here, in this epoch, and nothing is on its way here.
     pub(in crate::protocol) fn on_merge(
         &mut self,
         from: NodeId,
@@ -182,11 +182,14 @@ impl Node {
         meta: &SnapshotMeta,
     ) {
         self.seen = self.seen.max(epoch).max(meta.at.epoch);
-        let leads = self.leading().is_some_and(|leading| leading.opened && leading.handing.is_none());
-        let (Some(own), Some(theirs)) = (self.log.vector(), &meta.vector) else {
+        let (Some(leading), Some(own), Some(theirs)) = (self.leading(), self.log.vector(), &meta.vector)
+        else {
             return;
         };
-        let fits = own.includes(base) && !own.includes(theirs);
+        let leads = leading.opened && leading.handing.is_none();
+        let began = Position::new(leading.term.epoch, leading.open_index);
+        let of_this_epoch = base.covers(began) || mutant::is_on(Mutant::MergeOfAnyEpoch);
+        let fits = own.includes(base) && of_this_epoch && !own.includes(theirs);
         if leads && fits && from > self.me() && !self.full && self.is_at_rest() {
             let (own, theirs) = (own.clone(), theirs.clone());
             self.merge_sides(from, own, theirs, meta);

@@ -68,7 +68,7 @@ impl Node {
             merged: false,
             began_with: self.own_vector(),
             settled: 0,
-            new_disk_at: Time::default(),
+            lost_sight_at: Time::default(),
         }));
         // Whoever asked for a hand-over that came to nothing is still to be told (P15).
         let yielded = self.yielded.take().and_then(|yielded| yielded.request);

@@ -15,9 +15,12 @@ impl Node {
         if let Some(progress) = self.follower_mut(node) {
             *progress = if replaced { progress.replaced(next, now) } else { progress.restarted(next, now) };
         }
-        if let Some(leading) = self.leading_mut().filter(|_| replaced) {
+        let Some(leading) = self.leading_mut() else {
+            return;
+        };
+        leading.lost_sight_at = now;
+        if replaced {
             leading.ballots.forget(node);
-            leading.new_disk_at = now;
         }
     }
 

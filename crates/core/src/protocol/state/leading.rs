@@ -53,8 +53,8 @@ pub struct Leading {
     pub began_with: Vector,
     /// Up to where histories have been settled in this epoch (P35).
     pub settled: Index,
-    /// When a disk last spoke that this leader had not known in its node's place (P35).
-    pub new_disk_at: Time,
+    /// When it last turned out that a follower's process, and perhaps its disk, is not the one of before (P35).
+    pub lost_sight_at: Time,
 }
 
 impl Leading {
