@@ -10,9 +10,10 @@ use super::stage::{
 };
 use crate::calm::for_all;
 use crate::checks::{Check, Violation, ensure};
+use crate::disk::Copy;
 use crate::readers::Readers;
 use crate::rng::Rng;
-use crate::stage::{MS, link};
+use crate::stage::{MS, core, leads, link};
 use crate::state::Transfer;
 use crate::world::World;
 
@@ -236,23 +237,35 @@ pub fn repeated_splits() -> Check {
 /// P35: n2 has followed n1, and then taken in what n3 had led below n1's epoch. n3 comes back to n1 with an empty disk: all three
 /// have had everything of n1's, and yet n2 has something that n1 has never heard of.
 pub fn a_replaced_disk_hides_nothing() -> Check {
+    n3_hides_nothing(|world, _| world.wipe(2))
+}
+
+/// P35: the same, but n3 comes back with what it had before all that, under the incarnation that it has.
+pub fn an_old_copy_hides_nothing() -> Check {
+    n3_hides_nothing(|world, old| {
+        world.crash(2, false);
+        world.hosts[2].disk.put_back(old);
+    })
+}
+
+fn n3_hides_nothing(loses_its_disk: fn(&mut World, &Copy)) -> Check {
     let mut world = stage(3, 10)?;
-    split(&mut world, &[&[1, 2], &[3]]);
-    led(&mut world, &[(1, &[2]), (3, &[])])?;
+    world.crash(2, false);
+    let old = world.hosts[2].disk.copy();
+    world.start(2)?;
+    led(&mut world, &[(1, &[2, 3])])?;
+    split(&mut world, &[&[1], &[2], &[3]]);
+    led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
     set(&mut world, 3, "only3", "3")?;
-    world.crash(0, false);
-    led(&mut world, &[(2, &[])])?;
-    world.start(0)?;
-    world.crash(1, false);
-    led(&mut world, &[(1, &[])])?;
-    world.start(1)?;
+    // n1 takes n2 in, in an epoch above n3's.
+    link(&mut world, 1, 2, true);
     led(&mut world, &[(1, &[2])])?;
     set(&mut world, 1, "only1", "1")?;
     split(&mut world, &[&[1], &[2, 3]]);
     led(&mut world, &[(1, &[]), (2, &[3])])?;
     let taken_in = get(&world, 2, "only3");
     ensure(taken_in.as_deref() == Some("3"), "stage", || format!("n2 has {taken_in:?}"))?;
-    world.wipe(2);
+    loses_its_disk(&mut world, &old);
     split(&mut world, &[&[1, 3], &[2]]);
     world.start(2)?;
     led(&mut world, &[(1, &[3]), (2, &[])])?;
@@ -269,7 +282,7 @@ pub fn a_merge_outlives_its_disk() -> Check {
     split(&mut world, &[&[1], &[2], &[3]]);
     led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
     set(&mut world, 3, "only3", "3")?;
-    let late = handed_in(&mut world)?;
+    let late = handed_in(&mut world, 2)?;
     split(&mut world, &[&[1], &[2], &[3]]);
     world.wipe(2);
     run(&mut world, 3_000)?;
@@ -283,12 +296,57 @@ pub fn a_merge_outlives_its_disk() -> Check {
     run(&mut world, 2_000)?;
     world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Merge { .. }));
     link(&mut world, 1, 2, true);
-    let holds = |world: &World| world.hosts[1].core().is_some_and(Node::is_at_rest);
-    let held = world.run_until_true(world.now + 10_000 * MS, holds)?;
-    ensure(held, "stage", || "n2 does not hold its service for n1".into())?;
+    has_settled(&world, 1, &late.0, true)?;
+    has_settled(&world, 2, &late.0, false)?;
+    comes_late(&mut world, 2, late)
+}
+
+/// P34: the same within one epoch of n1. n3 has led in an epoch below that, and in one above; what it hands in to n1 comes late.
+pub fn a_merge_outlives_its_disk_within_an_epoch() -> Check {
+    let mut world = stage(3, 15)?;
+    split(&mut world, &[&[1], &[2], &[3]]);
+    led(&mut world, &[(1, &[]), (2, &[]), (3, &[])])?;
+    set(&mut world, 3, "only3", "3")?;
+    link(&mut world, 1, 2, true);
+    led(&mut world, &[(1, &[2])])?;
+    for _ in 0..2 {
+        world.crash(2, false);
+        world.start(2)?;
+        led(&mut world, &[(3, &[])])?;
+    }
+    set(&mut world, 3, "above", "3")?;
+    let late = handed_in(&mut world, 1)?;
+    split(&mut world, &[&[1, 2], &[3]]);
+    world.wipe(2);
+    run(&mut world, 3_000)?;
+    world.start(2)?;
+    world.net.heal();
+    led(&mut world, &[(1, &[2, 3])])?;
+    run(&mut world, 2_000)?;
+    split(&mut world, &[&[1, 3], &[2]]);
+    led(&mut world, &[(1, &[3]), (2, &[])])?;
+    world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Merge { .. }));
+    link(&mut world, 1, 2, true);
+    comes_late(&mut world, 1, late)
+}
+
+/// What n3 had handed in comes to that node once it leads, and waits for a merge.
+fn comes_late(world: &mut World, node: u32, late: (Envelope, Option<Transfer>)) -> Check {
+    let waits = |world: &World| leads(world, node) && core(world, node).is_some_and(Node::is_at_rest);
+    let came = world.run_until_true(world.now + 10_000 * MS, waits)?;
+    ensure(came, "stage", || format!("n{node} waits for no merge"))?;
     world.deliver(late.0, late.1)?;
-    run(&mut world, 100)?;
-    heal(&mut world)
+    run(world, 100)?;
+    heal(world)
+}
+
+fn has_settled(world: &World, node: u32, merge: &Envelope, wanted: bool) -> Check {
+    let Message::Merge { meta, .. } = &merge.message else {
+        return ensure(false, "stage", || format!("{merge} hands nothing in"));
+    };
+    let vector = core(world, node).and_then(|core| core.log().vector());
+    let settled = vector.is_some_and(|vector| vector.is_settled(meta.at));
+    ensure(settled == wanted, "stage", || format!("n{node} has {vector:?}"))
 }
 
 fn settles(message: &Message) -> bool {
@@ -298,12 +356,12 @@ fn settles(message: &Message) -> bool {
     records.iter().any(|record| matches!(record.entry, Entry::Settled { .. }))
 }
 
-/// What n3 hands in to n2, which it does not reach.
-fn handed_in(world: &mut World) -> Result<(Envelope, Option<Transfer>), Violation> {
+/// What n3 hands in to that node, which it does not reach.
+fn handed_in(world: &mut World, to: u32) -> Result<(Envelope, Option<Transfer>), Violation> {
     let merge = |envelope: &Envelope| matches!(envelope.message, Message::Merge { .. });
     world.recorder = Some(merge);
     world.net.dropped = Some(merge);
-    link(world, 2, 3, true);
+    link(world, to, 3, true);
     let came = world.run_until_true(world.now + 10_000 * MS, |world| !world.recorded.is_empty())?;
     ensure(came, "stage", || "n3 hands nothing in".into())?;
     world.recorder = None;
@@ -479,6 +537,7 @@ macro_rules! tests {
 tests! {
     one_against_two three_sides_meet_in_any_order the_third_hears_only_one returning_elder
     returning_youngest data_arrives_again late_merge repeated_splits delete_against_change delete_survives
-    heard_one_way a_replaced_disk_hides_nothing a_merge_outlives_its_disk acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
+    heard_one_way a_replaced_disk_hides_nothing an_old_copy_hides_nothing a_merge_outlives_its_disk
+    a_merge_outlives_its_disk_within_an_epoch acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
     a_slow_disk_is_waited_for override_of_another_history
 }

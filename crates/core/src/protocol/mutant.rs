@@ -186,10 +186,14 @@ pub enum Mutant {
     MergeIndexLow,
     /// P34: what was handed in to an earlier epoch is taken, though the disk that it came from may be gone.
     MergeOfAnyEpoch,
+    /// P34: what was handed in before the elder settled is taken.
+    MergeOverSettled,
     /// P35, C20: histories are settled without asking every disk.
     SettleWithoutAll,
     /// P35: histories are settled although a node came back, perhaps with another disk, and another has not followed since.
     SettleOverReplaced,
+    /// P35: only a new incarnation counts as another disk, which an older copy of a disk has not.
+    SettleOverCopies,
     /// P35: nothing is ever settled.
     NeverSettle,
     /// P36: a disk that may have forgotten its epochs counts on from what it knows.

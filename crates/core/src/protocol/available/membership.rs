@@ -183,11 +183,11 @@ impl Leader<'_> {
         alive && in_step && !mutant::is_on(Mutant::AckAlone)
     }
 
-    /// What every node of the topology, as this leader knows, has on disk. None, until each has followed since this leader last
-    /// lost sight of any: what was on their disks then, this leader has (P35).
+    /// What every node of the topology, as this leader knows, has on disk. None, until each has followed since the newest of
+    /// their processes spoke first: what was on their disks then, this leader has (P35).
     pub(in crate::protocol) fn reached_by_everybody(self) -> Option<Index> {
         let unasked = mutant::is_on(Mutant::SettleWithoutAll);
-        let since = self.leading.lost_sight_at;
+        let since = self.leading.new_process_at;
         let followed =
             |progress: &Progress| progress.answered_sent > since || mutant::is_on(Mutant::SettleOverReplaced);
         let asked = self.leading.progress.values().filter(|progress| progress.joined || !unasked);

@@ -173,7 +173,8 @@ impl Node {
         }
     }
 
-    /// The younger's data has come. It fits if it was made for what is here, in this epoch, and nothing is on its way here.
+    /// The younger's data has come. It fits if it was made for what is here, and nothing is on its way here. It must have been asked for in this
+    /// epoch, and since anything was settled: the disk that an older one comes from may be lost, and counts as known (P34).
     pub(in crate::protocol) fn on_merge(
         &mut self,
         from: NodeId,
@@ -187,9 +188,10 @@ impl Node {
             return;
         };
         let leads = leading.opened && leading.handing.is_none();
-        let began = Position::new(leading.term.epoch, leading.open_index);
-        let of_this_epoch = base.covers(began) || mutant::is_on(Mutant::MergeOfAnyEpoch);
-        let fits = own.includes(base) && of_this_epoch && !own.includes(theirs);
+        let settled_by = if mutant::is_on(Mutant::MergeOverSettled) { 0 } else { leading.settled_by };
+        let since = Position::new(leading.term.epoch, leading.open_index.max(settled_by));
+        let is_recent = base.covers(since) || mutant::is_on(Mutant::MergeOfAnyEpoch);
+        let fits = own.includes(base) && is_recent && !own.includes(theirs);
         if leads && fits && from > self.me() && !self.full && self.is_at_rest() {
             let (own, theirs) = (own.clone(), theirs.clone());
             self.merge_sides(from, own, theirs, meta);

@@ -19,6 +19,22 @@ impl Node {
         }
         if !mutant::is_on(Mutant::NeverSettle) {
             self.append_as_leader(Entry::Settled { upto });
+            let by = self.log.last().index;
+            if let Some(leading) = self.leading_mut() {
+                leading.settled_by = by;
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Another process speaks for a follower, with a disk that may have forgotten something: nothing is settled before all have
+    /// followed anew.
+    pub(in crate::protocol) fn note_new_process(&mut self, replaced: bool) {
+        let now = self.mono();
+        let counts = replaced || !mutant::is_on(Mutant::SettleOverCopies);
+        if let Some(leading) = self.leading_mut().filter(|_| counts) {
+            leading.new_process_at = now;
         }
     }
 }

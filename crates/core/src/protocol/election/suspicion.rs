@@ -22,6 +22,7 @@ impl Node {
         let life = peer.heard(envelope.boot, leads, now, timing);
         if replaced || life != Life::Known {
             self.forget_progress(from, replaced);
+            self.note_new_process(replaced);
         }
         if life == Life::New {
             let another_disk = replaced && mutant::is_on(Mutant::GrantsEndWithNewDisk);

@@ -68,7 +68,8 @@ impl Node {
             merged: false,
             began_with: self.own_vector(),
             settled: 0,
-            lost_sight_at: Time::default(),
+            settled_by: 0,
+            new_process_at: Time::default(),
         }));
         // Whoever asked for a hand-over that came to nothing is still to be told (P15).
         let yielded = self.yielded.take().and_then(|yielded| yielded.request);

@@ -15,11 +15,7 @@ impl Node {
         if let Some(progress) = self.follower_mut(node) {
             *progress = if replaced { progress.replaced(next, now) } else { progress.restarted(next, now) };
         }
-        let Some(leading) = self.leading_mut() else {
-            return;
-        };
-        leading.lost_sight_at = now;
-        if replaced {
+        if let Some(leading) = self.leading_mut().filter(|_| replaced) {
             leading.ballots.forget(node);
         }
     }

@@ -53,8 +53,10 @@ pub struct Leading {
     pub began_with: Vector,
     /// Up to where histories have been settled in this epoch (P35).
     pub settled: Index,
-    /// When it last turned out that a follower's process, and perhaps its disk, is not the one of before (P35).
-    pub lost_sight_at: Time,
+    /// The record that said so last: what is handed in must have been asked for since (P34).
+    pub settled_by: Index,
+    /// When a process last spoke that this leader had not known in its node's place (P35).
+    pub new_process_at: Time,
 }
 
 impl Leading {
