@@ -19,6 +19,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::MergeIndexLow, In(stage::one_against_two), &["C18", "I5", "P34"]),
     (Mutant::MergeOfAnyEpoch, In(stage::a_merge_outlives_its_disk), &["C21 a state"]),
     (Mutant::MergeOverSettled, In(stage::a_merge_outlives_its_disk_within_an_epoch), &["C21 a state"]),
+    (Mutant::MergesEndWithEpochs, In(stage::a_merge_outlives_an_epoch), &["P34 merges go on"]),
     (Mutant::SettleWithoutAll, Within(100), &["P31"]),
     (Mutant::SettleOverReplaced, In(stage::a_replaced_disk_hides_nothing), &["C21"]),
     (Mutant::SettleOverCopies, In(stage::an_old_copy_hides_nothing), &["C21"]),

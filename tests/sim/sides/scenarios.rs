@@ -298,7 +298,8 @@ pub fn a_merge_outlives_its_disk() -> Check {
     link(&mut world, 1, 2, true);
     has_settled(&world, 1, &late.0, true)?;
     has_settled(&world, 2, &late.0, false)?;
-    comes_late(&mut world, 2, late)
+    comes_late(&mut world, 2, late)?;
+    heal(&mut world)
 }
 
 /// P34: the same within one epoch of n1. n3 has led in an epoch below that, and in one above; what it hands in to n1 comes late.
@@ -327,7 +328,31 @@ pub fn a_merge_outlives_its_disk_within_an_epoch() -> Check {
     led(&mut world, &[(1, &[3]), (2, &[])])?;
     world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Merge { .. }));
     link(&mut world, 1, 2, true);
-    comes_late(&mut world, 1, late)
+    comes_late(&mut world, 1, late)?;
+    heal(&mut world)
+}
+
+/// P34: n3's data is on its way to n1. Meanwhile n4 loses n1 for a moment and promises n2 a greater epoch, so that n1 begins a still greater one.
+pub fn a_merge_outlives_an_epoch() -> Check {
+    let mut world = stage(4, 16)?;
+    split(&mut world, &[&[1, 2, 4], &[3]]);
+    led(&mut world, &[(1, &[2, 4]), (3, &[])])?;
+    set(&mut world, 3, "only3", "3")?;
+    let late = handed_in(&mut world, 1)?;
+    world.net.dropped = Some(|envelope| matches!(envelope.message, Message::Merge { .. }));
+    let promise = |world: &World, node| core(world, node).map(|core| core.vote().promise.epoch);
+    let epoch = promise(&world, 1);
+    split(&mut world, &[&[1, 3], &[2, 4]]);
+    let promised = world.run_until_true(world.now + 10_000 * MS, |world| promise(world, 4) > epoch)?;
+    ensure(promised, "stage", || "n4 promises nothing".into())?;
+    split(&mut world, &[&[1, 3, 4], &[2]]);
+    let goes_on = world.run_until_true(world.now + 10_000 * MS, |world| promise(world, 1) > epoch)?;
+    ensure(goes_on, "stage", || "n1 begins no greater epoch".into())?;
+    led(&mut world, &[(1, &[4]), (2, &[]), (3, &[])])?;
+    comes_late(&mut world, 1, late)?;
+    let there = get(&world, 1, "only3");
+    ensure(there.as_deref() == Some("3"), "P34 merges go on", || format!("n1 has {there:?}"))?;
+    heal(&mut world)
 }
 
 /// What n3 had handed in comes to that node once it leads, and waits for a merge.
@@ -336,8 +361,7 @@ fn comes_late(world: &mut World, node: u32, late: (Envelope, Option<Transfer>)) 
     let came = world.run_until_true(world.now + 10_000 * MS, waits)?;
     ensure(came, "stage", || format!("n{node} waits for no merge"))?;
     world.deliver(late.0, late.1)?;
-    run(world, 100)?;
-    heal(world)
+    run(world, 100)
 }
 
 fn has_settled(world: &World, node: u32, merge: &Envelope, wanted: bool) -> Check {
@@ -538,6 +562,6 @@ tests! {
     one_against_two three_sides_meet_in_any_order the_third_hears_only_one returning_elder
     returning_youngest data_arrives_again late_merge repeated_splits delete_against_change delete_survives
     heard_one_way a_replaced_disk_hides_nothing an_old_copy_hides_nothing a_merge_outlives_its_disk
-    a_merge_outlives_its_disk_within_an_epoch acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
+    a_merge_outlives_its_disk_within_an_epoch a_merge_outlives_an_epoch acknowledged_is_on_every_disk a_merge_is_lost_with_its_epoch
     a_slow_disk_is_waited_for override_of_another_history
 }

@@ -188,6 +188,8 @@ pub enum Mutant {
     MergeOfAnyEpoch,
     /// P34: what was handed in before the elder settled is taken.
     MergeOverSettled,
+    /// P34: merges do not go on when their leader has to begin a greater epoch.
+    MergesEndWithEpochs,
     /// P35, C20: histories are settled without asking every disk.
     SettleWithoutAll,
     /// P35: histories are settled although a node came back, perhaps with another disk, and another has not followed since.

@@ -42,11 +42,11 @@ impl Node {
         else {
             return;
         };
-        match &mut leading.meeting {
+        match &mut leading.merges.meeting {
             Some(meeting) if meeting.other == other => meeting.until = now + patience,
             Some(_) => {}
             None => {
-                leading.meeting =
+                leading.merges.meeting =
                     Some(Meeting { other, next_send: now, until: now + patience, comes_off_by });
                 self.event(Event::Met { other });
             }
@@ -64,12 +64,12 @@ impl Node {
             return;
         };
         if nothing_new {
-            leading.handing_in = None;
+            leading.merges.handing_in = None;
             return;
         }
-        let under_way = leading.handing_in.as_ref().filter(|handing| handing.to == from);
+        let under_way = leading.merges.handing_in.as_ref().filter(|handing| handing.to == from);
         let next_send = under_way.map_or(now, |handing| handing.next_send);
-        leading.handing_in =
+        leading.merges.handing_in =
             Some(HandingIn { to: from, base: vector.clone(), next_send, until: now + patience });
     }
 
@@ -95,15 +95,15 @@ impl Node {
     fn drop_lapsed_meetings(&mut self) {
         let now = self.mono();
         let late = |meeting: &&Meeting| now >= meeting.comes_off_by && now < meeting.until;
-        let late = self.leading().and_then(|leading| leading.meeting.as_ref()).filter(late);
+        let late = self.leading().and_then(|leading| leading.merges.meeting.as_ref()).filter(late);
         if let Some(other) = late.map(|meeting| meeting.other)
             && !mutant::is_on(Mutant::MeetsForEver)
         {
             self.call_off(other, Impasse::NothingComes);
         }
         if let Some(leading) = self.leading_mut() {
-            leading.meeting.take_if(|meeting| now >= meeting.until);
-            leading.handing_in.take_if(|handing| now >= handing.until);
+            leading.merges.meeting.take_if(|meeting| now >= meeting.until);
+            leading.merges.handing_in.take_if(|handing| now >= handing.until);
         }
     }
 
@@ -116,8 +116,8 @@ impl Node {
     pub(in crate::protocol) fn call_off(&mut self, other: NodeId, why: Impasse) {
         let (now, first) = (self.mono(), self.first_patience());
         let Some(leading) = self.leading_mut() else { return };
-        let met = leading.meeting.take_if(|meeting| meeting.other == other).is_some();
-        let handing_in = leading.handing_in.take_if(|handing| handing.to == other).is_some();
+        let met = leading.merges.meeting.take_if(|meeting| meeting.other == other).is_some();
+        let handing_in = leading.merges.handing_in.take_if(|handing| handing.to == other).is_some();
         if met || handing_in {
             self.impasses.failed(other, why, now, first);
             self.event(Event::Impasse { other, why });
@@ -156,7 +156,8 @@ impl Node {
 
     fn ask_for_data(&mut self) {
         let (now, declare, at_rest) = (self.mono(), self.settings.timing.declare, self.is_at_rest());
-        let meeting = self.leading_mut().and_then(|leading| leading.meeting.as_mut()).filter(|_| at_rest);
+        let meeting =
+            self.leading_mut().and_then(|leading| leading.merges.meeting.as_mut()).filter(|_| at_rest);
         let asked = meeting.and_then(|meeting| meeting.asks_now(now, declare).then_some(meeting.other));
         if let Some(other) = asked {
             let (term, vector) = (self.vote.promise, self.own_vector());
@@ -166,15 +167,16 @@ impl Node {
 
     fn hand_in(&mut self) {
         let (now, pause, at_rest) = (self.mono(), self.fresh(), self.is_at_rest());
-        let handing = self.leading_mut().and_then(|leading| leading.handing_in.as_mut()).filter(|_| at_rest);
+        let handing =
+            self.leading_mut().and_then(|leading| leading.merges.handing_in.as_mut()).filter(|_| at_rest);
         if let Some((to, base)) = handing.and_then(|handing| handing.sends_now(now, pause)) {
             let after = self.disk.vote_and_log();
             self.out.push(Output::SendMerge { to, base, after });
         }
     }
 
-    /// The younger's data has come. It fits if it was made for what is here, and nothing is on its way here. It must have been asked for in this
-    /// epoch, and since anything was settled: the disk that an older one comes from may be lost, and counts as known (P34).
+    /// The younger's data has come. It fits if it was made for what is here, and nothing is on its way here. It must have been asked for since
+    /// this node began to lead, and since anything was settled: the disk that an older one comes from may be lost, and counts as known (P34).
     pub(in crate::protocol) fn on_merge(
         &mut self,
         from: NodeId,
@@ -188,9 +190,7 @@ impl Node {
             return;
         };
         let leads = leading.opened && leading.handing.is_none();
-        let settled_by = if mutant::is_on(Mutant::MergeOverSettled) { 0 } else { leading.settled_by };
-        let since = Position::new(leading.term.epoch, leading.open_index.max(settled_by));
-        let is_recent = base.covers(since) || mutant::is_on(Mutant::MergeOfAnyEpoch);
+        let is_recent = base.covers(leading.merges.since) || mutant::is_on(Mutant::MergeOfAnyEpoch);
         let fits = own.includes(base) && is_recent && !own.includes(theirs);
         if leads && fits && from > self.me() && !self.full && self.is_at_rest() {
             let (own, theirs) = (own.clone(), theirs.clone());
@@ -225,7 +225,7 @@ impl Node {
     fn find_out_where_all_stand(&mut self) {
         let (now, next) = (self.mono(), self.log.last().index + 1);
         if let Some(leading) = self.leading_mut() {
-            leading.merged = true;
+            leading.merges.merged = true;
             let progress = leading.progress.values_mut();
             progress.for_each(|progress| *progress = Progress::unknown(next, now));
         }
@@ -316,13 +316,13 @@ impl Leader<'_> {
         if self.node.full || !self.node.is_at_rest() {
             return Time::NEVER;
         }
-        let handing_in = self.leading.handing_in.as_ref().map(|handing| handing.next_send);
-        let meeting = self.leading.meeting.as_ref().map(|meeting| meeting.next_send);
+        let handing_in = self.leading.merges.handing_in.as_ref().map(|handing| handing.next_send);
+        let meeting = self.leading.merges.meeting.as_ref().map(|meeting| meeting.next_send);
         handing_in.into_iter().chain(meeting).min().unwrap_or(Time::NEVER)
     }
 
     fn waits_for_merge(self) -> bool {
-        self.leading.merged || mutant::is_on(Mutant::MergeHoldInherited)
+        self.leading.merges.merged || mutant::is_on(Mutant::MergeHoldInherited)
     }
 
     /// Everybody who is heard has what was merged.

@@ -19,9 +19,9 @@ impl Node {
         }
         if !mutant::is_on(Mutant::NeverSettle) {
             self.append_as_leader(Entry::Settled { upto });
-            let by = self.log.last().index;
-            if let Some(leading) = self.leading_mut() {
-                leading.settled_by = by;
+            let by = self.log.last();
+            if let Some(leading) = self.leading_mut().filter(|_| !mutant::is_on(Mutant::MergeOverSettled)) {
+                leading.merges.since = by;
             }
         }
     }

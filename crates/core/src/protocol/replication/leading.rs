@@ -6,7 +6,9 @@ use crate::protocol::log::ClusterClock;
 use crate::protocol::messages::{Cause, Checkpoint, Event, IsLeader, Message, Refusal, Term, Verdict};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::quorum::reached_by;
-use crate::protocol::state::{Ballots, Leader, Leading, Node, Progress, Reads, Role, Seeking, relied_until};
+use crate::protocol::state::{
+    Ballots, Leader, Leading, Merges, Node, Progress, Reads, Role, Seeking, relied_until,
+};
 use crate::types::{
     ClusterId, Entry, Epoch, Founding, Incarnation, Index, NodeId, Position, Span, Time, Vector,
 };
@@ -63,12 +65,9 @@ impl Node {
             beat_wanted: false,
             tell_at: Time::NEVER,
             next_poll: now,
-            meeting: None,
-            handing_in: None,
-            merged: false,
+            merges: Merges::new(Position::new(term.epoch, open_index)),
             began_with: self.own_vector(),
             settled: 0,
-            settled_by: 0,
             new_process_at: Time::default(),
         }));
         // Whoever asked for a hand-over that came to nothing is still to be told (P15).
@@ -335,15 +334,15 @@ impl Node {
         }
         let term = self.own_term(self.next_counter());
         let followers = self.as_leader().map(Leader::joined).unwrap_or_default();
-        let merged = self.leading().is_some_and(|leading| leading.merged);
+        let merges = self.leading().map(|leading| leading.merges.clone());
+        let merges = merges.filter(|_| !mutant::is_on(Mutant::MergesEndWithEpochs));
         self.leave_leading(Cause::GreaterEpoch);
         self.raise_promise(term);
         let now = self.mono();
         self.lead(term, None, now);
         self.count_on(&followers);
-        if let Some(leading) = self.leading_mut() {
-            // Those who have yet to be brought up to the merge are waited for as before (P34).
-            leading.merged = merged;
+        if let (Some(leading), Some(merges)) = (self.leading_mut(), merges) {
+            leading.merges = merges;
         }
     }
 }

@@ -44,17 +44,11 @@ pub struct Leading {
     /// When a beat tells followers what is committed, unless an append has told them before.
     pub tell_at: Time,
     pub next_poll: Time,
-    /// Available mode: another leader that is to be taken in, or has asked for what is here (P34).
-    pub meeting: Option<Meeting>,
-    pub handing_in: Option<HandingIn>,
-    /// Available mode: this leader has merged, and the service is held until all that are heard have what came of it (P34).
-    pub merged: bool,
+    pub merges: Merges,
     /// Available mode: what the log included when this epoch began. All of it stands below the record that opens the epoch.
     pub began_with: Vector,
     /// Up to where histories have been settled in this epoch (P35).
     pub settled: Index,
-    /// The record that said so last: what is handed in must have been asked for since (P34).
-    pub settled_by: Index,
     /// When a process last spoke that this leader had not known in its node's place (P35).
     pub new_process_at: Time,
 }
@@ -78,7 +72,7 @@ impl Leading {
 
     /// Whether another side is being taken in, or this one is handed in (P34).
     pub fn is_meeting(&self) -> bool {
-        self.meeting.is_some() || self.handing_in.is_some()
+        self.merges.meeting.is_some() || self.merges.handing_in.is_some()
     }
 }
 
@@ -122,6 +116,25 @@ pub struct Yielded {
 impl Yielded {
     pub fn deadline(&self) -> Time {
         self.until.min(self.next_send)
+    }
+}
+
+/// Available mode: the merges of a node that leads. They go on when it has to begin a greater epoch, as it follows no node in between (P34).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Merges {
+    /// Another leader that is to be taken in.
+    pub meeting: Option<Meeting>,
+    /// Another leader has asked for what is here.
+    pub handing_in: Option<HandingIn>,
+    /// This node has merged, and the service is held until all that are heard have what came of it.
+    pub merged: bool,
+    /// What is handed in must have been asked for since this record. It opened the first epoch that this node led in, or settled anything later.
+    pub since: Position,
+}
+
+impl Merges {
+    pub fn new(since: Position) -> Self {
+        Self { meeting: None, handing_in: None, merged: false, since }
     }
 }
 

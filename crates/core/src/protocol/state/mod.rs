@@ -29,7 +29,7 @@ pub use ballots::{Ballots, Judgement};
 pub use following::{Following, Tentative};
 pub use grants::relied_until;
 pub use leader::Leader;
-pub use leading::{HandingIn, HandingOver, Leading, Meeting, Reads, Waiting, Yielded};
+pub use leading::{HandingIn, HandingOver, Leading, Meeting, Merges, Reads, Waiting, Yielded};
 pub use node::{Node, Role, RoleName};
 pub use peers::{Life, Peer};
 pub use progress::{Mode, Progress, Step};
