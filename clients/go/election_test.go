@@ -216,6 +216,11 @@ func TestAListenerThatIsTooSlowIsToldWhatItMissed(t *testing.T) {
 	equal(t, received(t, told).Kind, LeaderLost)
 	end()
 	end()
-	_, open := <-told
-	equal(t, open, false)
+	select {
+	case event, open := <-told:
+		equal(t, open, false)
+		equal(t, event, ElectionEvent{})
+	case <-time.After(patience):
+		t.Error("the channel of a listener that has left stays open")
+	}
 }

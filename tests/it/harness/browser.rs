@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::call::client;
 use super::wait::watch_for;
@@ -35,7 +37,9 @@ impl Browser {
             panic!("{DRIVER}: {error}; install chromium-driver, or set ELDEST_SKIP_BROWSER=1")
         });
         let stdout = BufReader::new(driver.driver.stdout.take().expect("it is piped"));
-        let port = tokio::task::spawn_blocking(move || port_in(stdout)).await.expect("it is read");
+        // A driver that is killed closes its output, which ends the thread that reads it.
+        let port = timeout(COMMAND_MOST, spawn_blocking(move || port_in(stdout))).await;
+        let port = port.expect("the driver says its port in time").expect("its output is read");
         let client = client();
         let mut browser = Browser { driver, session: format!("http://127.0.0.1:{port}/session"), client };
         let arguments = [

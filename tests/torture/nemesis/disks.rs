@@ -13,13 +13,21 @@ pub enum Kind {
     FullOne,
     FullMajority,
     SlowOne,
+    SlowAll,
     StalledOne,
     StalledAll,
     Failing,
 }
 
-pub const ALL: [Kind; 6] =
-    [Kind::FullOne, Kind::FullMajority, Kind::SlowOne, Kind::StalledOne, Kind::StalledAll, Kind::Failing];
+pub const ALL: [Kind; 7] = [
+    Kind::FullOne,
+    Kind::FullMajority,
+    Kind::SlowOne,
+    Kind::SlowAll,
+    Kind::StalledOne,
+    Kind::StalledAll,
+    Kind::Failing,
+];
 
 #[derive(Debug, Default)]
 pub struct Disks {
@@ -39,7 +47,7 @@ impl Disks {
         let mut ids = shuffled(arena, rng);
         let count = match kind {
             Kind::FullMajority => ids.len() / 2 + 1,
-            Kind::StalledAll => ids.len(),
+            Kind::SlowAll | Kind::StalledAll => ids.len(),
             _ => 1,
         };
         ids.truncate(count);
@@ -50,7 +58,12 @@ impl Disks {
                     self.full.insert(*id);
                 }
             }
-            Kind::SlowOne => arena.machine(ids[0]).slow_down(Some(20 + rng.below(400) as i64)),
+            // Each at its own pace.
+            Kind::SlowOne | Kind::SlowAll => {
+                for id in &ids {
+                    arena.machine(*id).slow_down(Some(20 + rng.below(400) as i64));
+                }
+            }
             Kind::StalledOne | Kind::StalledAll => ids.iter().for_each(|id| arena.machine(*id).stall(true)),
             Kind::Failing => {
                 let machine = arena.machine(ids[0]);
