@@ -74,8 +74,8 @@ pub fn event(setup: &Setup, event: Event) {
 pub fn in_words(why: &Impasse) -> String {
     match why {
         Impasse::NothingComes => {
-            "the other one hands in nothing that could be taken; its own log says why. Both serve their \
-             clients, and try again"
+            "what the other one has did not arrive, or was no longer what this one had asked for: look at the link \
+             between the two, and at the other one's log. Both serve their clients, and try again"
                 .to_string()
         }
         Impasse::TooLarge { bytes, most } => format!(
