@@ -38,18 +38,17 @@ impl Node {
             return;
         }
         let comes_off_by = now + self.impasses.patience(other, self.first_patience());
-        let Some(leading) = self.leading_mut().filter(|leading| leading.opened && leading.handing.is_none())
-        else {
-            return;
-        };
+        let Some(leading) = self.leading_mut() else { return };
+        let may_begin = leading.opened && leading.handing.is_none();
         match &mut leading.merges.meeting {
+            // Before its epoch opens, too: a meeting that lapsed then would begin again, with all of its patience.
             Some(meeting) if meeting.other == other => meeting.until = now + patience,
-            Some(_) => {}
-            None => {
+            None if may_begin => {
                 leading.merges.meeting =
                     Some(Meeting { other, next_send: now, until: now + patience, comes_off_by });
                 self.event(Event::Met { other });
             }
+            _ => {}
         }
     }
 
@@ -176,7 +175,7 @@ impl Node {
     }
 
     /// The younger's data has come. It fits if it was made for what is here, and nothing is on its way here. It must have been asked for since
-    /// this node began to lead, and since anything was settled: the disk that an older one comes from may be lost, and counts as known (P34).
+    /// this node last followed or merged, and since anything was settled: the disk that an older one comes from may be lost, and counts as known (P34).
     pub(in crate::protocol) fn on_merge(
         &mut self,
         from: NodeId,

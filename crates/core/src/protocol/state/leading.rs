@@ -128,7 +128,8 @@ pub struct Merges {
     pub handing_in: Option<HandingIn>,
     /// This node has merged, and the service is held until all that are heard have what came of it.
     pub merged: bool,
-    /// What is handed in must have been asked for since this record. It opened the first epoch that this node led in, or settled anything later.
+    /// What is handed in must have been asked for since this record. It opened the first epoch that this node has led in since it last
+    /// followed or merged, or settled anything later.
     pub since: Position,
 }
 
