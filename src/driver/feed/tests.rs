@@ -78,6 +78,16 @@ async fn a_reader_hears_what_follows() {
 }
 
 #[tokio::test]
+async fn a_reader_that_leaves_gives_its_place_back() {
+    let (feed, _writer) = usual();
+    let mut reader = feed.subscribe(all(), None).expect("there is room");
+    assert_eq!(next(&mut reader).await, "= 10");
+    assert!(!feed.0.seats().is_empty());
+    drop(reader);
+    assert!(feed.0.seats().is_empty());
+}
+
+#[tokio::test]
 async fn a_reader_goes_on_where_it_was() {
     let (feed, writer) = usual();
     write(&writer, 11, &["a"]);
