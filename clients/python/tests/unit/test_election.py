@@ -9,11 +9,41 @@ import unittest
 from collections.abc import AsyncIterator
 from typing import Any
 
-from eldest import EldestError, Unavailable
+from eldest import EldestError, Grant, Unavailable
 from eldest.aio import Client, Election, MemoryBackend
 from eldest.aio.election import EVENTS
 
 from .support import PATIENCE, Clock, ClusterCase, Heard
+
+
+class DistantBackend(MemoryBackend):
+    """A call that has left is granted a little later, whether its caller still waits or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[asyncio.Task[Grant]] = []
+
+    async def acquire(self, *args: Any, **options: Any) -> Grant:
+        self.calls.append(asyncio.create_task(self._later(*args, **options)))
+        return await asyncio.shield(self.calls[-1])
+
+    async def _later(self, *args: Any, **options: Any) -> Grant:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return await super().acquire(*args, **options)
+
+
+class SilentBackend(MemoryBackend):
+    """It grants the role, and does not say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.granted = asyncio.Event()
+
+    async def acquire(self, *args: Any, **options: Any) -> Grant:
+        await super().acquire(*args, **options)
+        self.granted.set()
+        return await asyncio.get_running_loop().create_future()
 
 
 class Cases:
@@ -259,6 +289,27 @@ class InMemory(Cases, unittest.IsolatedAsyncioTestCase):
             self.assertFalse(election.is_leader)
             self.assertIsNone(election.token)
             self.assertEqual(heard.names.count("leader_lost"), 0)
+
+    async def test_a_grant_that_comes_after_its_caller_has_gone_is_given_back(self) -> None:
+        for steps in range(12):
+            self.backend = backend = DistantBackend()
+            election = self.election()
+            starting = asyncio.create_task(election.start())
+            for _ in range(steps + 1):
+                await asyncio.sleep(0)
+            await election.stop()
+            await asyncio.wait_for(starting, PATIENCE)
+            await asyncio.gather(*backend.calls)
+            self.assertIsNone((await backend.role("r")).leader, f"after {steps} steps")
+
+    async def test_a_stop_does_not_wait_for_an_answer_that_never_comes(self) -> None:
+        self.backend = SilentBackend()
+        election = self.election()
+        starting = asyncio.create_task(election.start())
+        await asyncio.wait_for(self.backend.granted.wait(), PATIENCE)
+        await asyncio.wait_for(election.stop(), PATIENCE)
+        await asyncio.wait_for(starting, PATIENCE)
+        self.assertIsNone((await self.backend.role("r")).leader)
 
     async def test_defaults(self) -> None:
         given = {name: p.default for name, p in inspect.signature(Election).parameters.items()}

@@ -18,6 +18,8 @@ TTL_S = 30.0
 RENEW_EVERY_S = 10.0
 #: A `stop` does not hang on a cluster that is away: the lease lapses by its ttl then.
 RELEASE_MOST_S = 1.0
+#: Of that, the part in which a call that asks for the role may still be answered.
+ANSWER_MOST_S = RELEASE_MOST_S / 2
 #: What the cluster takes.
 TTL_LEAST_S, TTL_MOST_S, WAIT_MOST_S = 1.0, 3600.0, 60.0
 #: Renewals in the time of a lease: two may fail.
@@ -54,6 +56,7 @@ class Keeper:
         self._ties: Ties | None = None
         self._at_once = False
         self._under_way: asyncio.Timeout | None = None
+        self._taking: asyncio.Task[Grant] | None = None
         self._poke = asyncio.Event()
 
     # Read from any thread: one load of a value that never changes.
@@ -70,12 +73,24 @@ class Keeper:
         return lease.token if lease is not None and lease.believed(self.backend.now()) else None
 
     async def take(
-        self, *, wait: float = 0.0, priority: int = 0, address: str | None = None, metadata: Json = None
+        self,
+        *,
+        wait: float = 0.0,
+        priority: int = 0,
+        address: str | None = None,
+        metadata: Json = None,
+        outlives: bool = False,
     ) -> Grant:
-        """The role, or `RoleHeld`; with a lease that may be believed once this returns."""
-        grant = await self.backend.acquire(
+        """The role, or `RoleHeld`; with a lease that may be believed once this returns.
+
+        With `outlives` the call goes on when its caller is cancelled, and `give_back` waits for its answer: a node may be at work on a call
+        whose connection is closed, and grant the role after `give_back` has looked.
+        """
+        call = self.backend.acquire(
             self.role, self.instance_id, ttl=self.ttl, wait=wait, priority=priority, address=address, metadata=metadata
         )
+        self._taking = asyncio.ensure_future(call) if outlives else None
+        grant = await (call if self._taking is None else asyncio.shield(self._taking))
         if wait > 0:
             await self._confirm(grant.token)
         else:
@@ -199,6 +214,10 @@ class Keeper:
         """Releases this token, or what a call may have been granted that has no answer; or raises what kept it from that for a second."""
         try:
             async with asyncio.timeout(RELEASE_MOST_S):
+                if token is None and asked and self._taking is not None:
+                    with contextlib.suppress(EldestError, TimeoutError):
+                        async with asyncio.timeout(ANSWER_MOST_S):
+                            token = (await self._taking).token
                 if token is None and asked:
                     state = await self.backend.role(self.role)
                     is_mine = state.leader is not None and state.leader.instance_id == self.instance_id

@@ -197,6 +197,7 @@ class Election(Emitter):
         )
         if grant.token != self.token:
             self._keeper.drop()
+            self._elected.clear()  # the task that keeps the lease clears it, too, but has not run yet
             self._wake.set()
         if self._status == "started":
             await self.wait_until_leader()
@@ -296,7 +297,11 @@ class Election(Emitter):
         self._asking = True  # left so where it ends without an answer
         try:
             grant = await self._keeper.take(
-                wait=wait, priority=self.priority, address=self.address, metadata=self._metadata
+                wait=wait,
+                priority=self.priority,
+                address=self.address,
+                metadata=self._metadata,
+                outlives=not wait,
             )
         except RoleHeld as held:
             self._asking = False
