@@ -55,14 +55,23 @@ func (e *Election) campaign(outer context.Context, wait time.Duration) error {
 	defer e.setRound(nil)
 	asked := Asked{InstanceID: e.held.instanceID, TTL: e.held.ttl, Address: e.options.Address, Metadata: e.options.Metadata}
 	asked.Priority, asked.Wait = e.options.Priority, wait
-	grant, err := e.store.acquire(ctx, e.held.role, asked)
+	call := ctx
+	if wait == 0 {
+		// Who waits in line is taken out of it when the connection closes.
+		var over context.CancelFunc
+		call, over = lingering(ctx, e.clock, answerMost)
+		defer over()
+	}
+	grant, err := e.store.acquire(call, e.held.role, asked)
 	if err == nil {
 		e.perhaps(false)
 		return e.take(outer, grant)
 	}
 	if errors.Is(err, ErrHeld) {
 		e.perhaps(false)
-		e.follow(err)
+		if outer.Err() == nil {
+			e.follow(err)
+		}
 		return nil
 	}
 	if ctx.Err() != nil || errors.Is(err, ErrIndeterminate) {

@@ -126,6 +126,20 @@ func restBy(ctx context.Context, c clock, d time.Duration, early <-chan struct{}
 	}
 }
 
+// lingering is a context that ends d after ctx does.
+func lingering(ctx context.Context, c clock, d time.Duration) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		select {
+		case <-ctx.Done():
+			c.rest(later, d, nil)
+		case <-later.Done():
+		}
+	}()
+	return later, cancel
+}
+
 // Pauses between attempts: doubling from the least to the most, half of each drawn by lot.
 type backoff struct{ least, most, pause time.Duration }
 

@@ -251,7 +251,7 @@ func (e *Election) beginning(outer context.Context, wait time.Duration, watch bo
 }
 
 // Stop believes no more, then gives the role up, so that the next one leads at once: stop your work before you call it. An error says that
-// the role could not be released; it lapses then. It takes 5 s at most where the cluster is away.
+// the role could not be released; it lapses then. It takes 6 s at most where the cluster is away.
 func (e *Election) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	if e.state == stopped || e.state == stopping {

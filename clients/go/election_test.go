@@ -165,6 +165,77 @@ func TestAnAcquireWhoseAnswerIsLostIsReleasedAtTheEnd(t *testing.T) {
 	equal(t, cluster.role("job").holder, "")
 }
 
+// distantStore goes on with a call whose caller has gone.
+type distantStore struct {
+	*fakeStore
+	asked, arrives chan struct{}
+	granted        chan string
+}
+
+func newDistantStore() *distantStore {
+	return &distantStore{newFakeStore(), make(chan struct{}), make(chan struct{}), make(chan string, 1)}
+}
+
+func (s *distantStore) acquire(ctx context.Context, role string, asked Asked) (Grant, error) {
+	answered := make(chan struct{})
+	go func() {
+		<-s.arrives
+		s.granted <- asked.InstanceID
+		close(answered)
+	}()
+	close(s.asked)
+	select {
+	case <-answered:
+		return s.fakeStore.acquire(ctx, role, asked)
+	case <-ctx.Done():
+		return Grant{}, ctx.Err()
+	}
+}
+
+func (s *distantStore) holder(context.Context, string, time.Duration) (string, uint64, error) {
+	select {
+	case id := <-s.granted:
+		return id, 7, nil
+	default:
+		return "", 0, nil
+	}
+}
+
+func (s *distantStore) starting(t *testing.T) *Election {
+	t.Helper()
+	election, err := electionOf(s, "job", ElectionOptions{NoFeed: true, HeldBy: LeaseAlone})
+	must(t, err)
+	go func() { _ = election.Start(ctx) }()
+	received(t, s.asked)
+	return election
+}
+
+func stoppingOf(t *testing.T, election *Election) <-chan error {
+	t.Helper()
+	over := make(chan error, 1)
+	go func() { over <- election.Stop(ctx) }()
+	until(t, "the stop", func() bool { return election.ctx.Err() != nil })
+	return over
+}
+
+func TestAGrantThatComesAfterItsCallerHasGoneIsGivenBack(t *testing.T) {
+	store := newDistantStore()
+	over := stoppingOf(t, store.starting(t))
+	close(store.arrives)
+	must(t, received(t, over))
+	equal(t, store.released, []uint64{7})
+}
+
+func TestAStopDoesNotWaitForAnAnswerThatNeverComes(t *testing.T) {
+	store := newDistantStore()
+	over := stoppingOf(t, store.starting(t))
+	store.clock.awaits(t, answerMost)
+	store.clock.advance(answerMost)
+	must(t, received(t, over))
+	equal(t, len(store.released), 0)
+	close(store.arrives)
+}
+
 func TestWhileTheClusterIsAwayItGoesOnTrying(t *testing.T) {
 	cluster, client := fakeOf(t, 1, quick)
 	cluster.setFault(func(call) fault { return refusedBy(503, "no_leader") })

@@ -46,7 +46,10 @@ func lockOf(ctx context.Context, s store, role string, options LockOptions) (*Lo
 	if err != nil {
 		// Another lock of an instance that was named may stand under it; one that was drawn is known here alone.
 		if drawn && (ctx.Err() != nil || errors.Is(err, ErrIndeterminate)) {
-			go func() { _ = abandon(context.Background(), s, held) }()
+			go func() {
+				s.time().rest(context.Background(), answerMost, nil)
+				_ = abandon(context.Background(), s, held)
+			}()
 		}
 		return nil, err
 	}
@@ -65,6 +68,10 @@ func lockOf(ctx context.Context, s store, role string, options LockOptions) (*Lo
 
 // releasePatience: nothing hangs on a cluster that is away. The lease lapses by its ttl then.
 const releasePatience = 5 * time.Second
+
+// answerMost is how long an acquire that does not wait in line may go on after whoever asked has gone. A node may be at work on a call whose
+// connection is closed, and grant the role after abandon has looked who holds it.
+const answerMost = 500 * time.Millisecond
 
 // abandon releases what an acquire may have been granted whose answer nobody has heard. What it cannot release lapses.
 func abandon(ctx context.Context, s store, h held) error {

@@ -3,8 +3,8 @@
 import { Emitter } from './emitter.js';
 import { rest } from './clock.js';
 import { Indeterminate, LeaseLost } from './errors.js';
-import { abandon, Lease, RELEASE_MS } from './lease.js';
-import { asyncDispose, randomId } from './signals.js';
+import { abandon, ANSWER_MOST_MS, Lease, RELEASE_MS } from './lease.js';
+import { asyncDispose, lingering, randomId } from './signals.js';
 
 const HEARTBEAT_EVERY_MS = 3_000;
 const TTL_MS = 10_000;
@@ -79,13 +79,17 @@ export class Broker extends Emitter {
 
   async #acquire() {
     const { signal } = this.#stop;
+    // A node may be at work on a call whose connection is closed, and grant the role after `stop` has looked who holds it.
+    const call = lingering(this.#backend.clock, signal, ANSWER_MOST_MS);
     try {
-      const grant = await this.#backend.acquire(this.role, { ...this.#options, signal });
+      const grant = await this.#backend.acquire(this.role, { ...this.#options, signal: call.signal });
       this.#perhapsHeld = false;
       return grant;
     } catch (error) {
       this.#perhapsHeld ||= signal.aborted || error instanceof Indeterminate;
       throw error;
+    } finally {
+      call.dispose();
     }
   }
 
@@ -137,13 +141,16 @@ export class Broker extends Emitter {
 
   /** Gives the role to the next at once. Rejects with what kept it from that for a second: then the role lapses by its ttl. */
   async stop() {
+    const { clock } = this.#backend;
+    const end = clock.now() + RELEASE_MS;
     this.#stop.abort(new Error('stopped'));
     await this.#asking?.catch(() => {});
     const lease = this.#lease;
     const perhapsHeld = this.#perhapsHeld;
     this.#perhapsHeld = false;
-    if (lease) await lease.release({ deadlineMs: RELEASE_MS });
-    else if (perhapsHeld) await abandon(this.#backend, this.role, this.id);
+    const deadlineMs = end - clock.now();
+    if (lease) await lease.release({ deadlineMs });
+    else if (perhapsHeld) await abandon(this.#backend, this.role, this.id, deadlineMs);
   }
 
   [asyncDispose]() {

@@ -3,8 +3,8 @@
 import { Backoff, rest } from './clock.js';
 import { Emitter } from './emitter.js';
 import { FeedCompacted, Indeterminate, Problem } from './errors.js';
-import { abandon, Lease, RELEASE_MS, RENEW_EVERY_MS, TTL_MS } from './lease.js';
-import { asyncDispose, linked, randomId } from './signals.js';
+import { abandon, ANSWER_MOST_MS, Lease, RELEASE_MS, RENEW_EVERY_MS, TTL_MS } from './lease.js';
+import { asyncDispose, lingering, linked, randomId } from './signals.js';
 import { heldBy } from './ties.js';
 
 const CHECK_EVERY_MS = 5_000;
@@ -149,6 +149,8 @@ export class Election extends Emitter {
   }
 
   async #end() {
+    const { clock } = this.#backend;
+    const end = clock.now() + RELEASE_MS;
     const lease = this.#lease;
     // From here on nobody believes: only then does anybody hear of it, and only then may another process be granted the role.
     lease?.end(new Error('stopped'));
@@ -156,9 +158,10 @@ export class Election extends Emitter {
     this.#lost();
     await Promise.all(this.#tasks);
     this.#tasks = [];
+    const deadlineMs = end - clock.now();
     try {
-      if (lease) await lease.release({ deadlineMs: RELEASE_MS });
-      else if (this.#perhapsHeld) await abandon(this.#backend, this.role, this.id);
+      if (lease) await lease.release({ deadlineMs });
+      else if (this.#perhapsHeld) await abandon(this.#backend, this.role, this.id, deadlineMs);
     } catch (error) {
       this.#failed(error);
     }
@@ -265,16 +268,20 @@ export class Election extends Emitter {
   async #campaign(waitMs, deadlineMs) {
     const { ttlMs, priority, address } = this.#options;
     const round = (this.#round = linked(this.#stop.signal));
+    // A node may be at work on a call whose connection is closed, and grant the role after `stop` has looked who holds it: the answer is
+    // waited for. Who waits in line is taken out of it when the connection closes.
+    const call = waitMs > 0 ? round : lingering(this.#backend.clock, round.signal, ANSWER_MOST_MS);
     try {
-      const options = { instanceId: this.id, ttlMs, priority, address, metadata: this.#metadata, waitMs, deadlineMs, signal: round.signal };
+      const options = { instanceId: this.id, ttlMs, priority, address, metadata: this.#metadata, waitMs, deadlineMs, signal: call.signal };
       const grant = await this.#backend.acquire(this.role, options);
       this.#perhapsHeld = false;
       if (grant.outcome === 'elected' || grant.outcome === 'already_leader') await this.#take(grant);
-      else this.#follow(grant.leader?.instance_id ?? null);
+      else if (!this.#stop.signal.aborted) this.#follow(grant.leader?.instance_id ?? null);
     } catch (error) {
       this.#perhapsHeld ||= round.signal.aborted || error instanceof Indeterminate;
       if (!round.signal.aborted) throw error;
     } finally {
+      call.dispose();
       round.dispose();
       this.#round = null;
     }

@@ -17,6 +17,8 @@ const ATTEMPT_LEAST_MS = 100;
 
 /** A `stop` does not hang on a cluster that is away: the lease lapses by its ttl then. */
 export const RELEASE_MS = 1_000;
+/** Of that, the part in which a call that asks for the role may still be answered. */
+export const ANSWER_MOST_MS = RELEASE_MS / 2;
 
 export const TTL_MS = 30_000;
 export const RENEW_EVERY_MS = 10_000;
@@ -28,9 +30,9 @@ export function believable(ttlMs, expiresInMs) {
 }
 
 /** Gives back what an acquire may have been granted that was given up while it waited, or whose answer never came. */
-export async function abandon(backend, role, instanceId) {
-  const end = backend.clock.now() + RELEASE_MS;
-  const held = await backend.get(role, { deadlineMs: RELEASE_MS });
+export async function abandon(backend, role, instanceId, deadlineMs) {
+  const end = backend.clock.now() + deadlineMs;
+  const held = await backend.get(role, { deadlineMs });
   if (held.leader?.instance_id !== instanceId) return;
   await backend.release(role, { instanceId, token: held.token, deadlineMs: end - backend.clock.now() });
 }

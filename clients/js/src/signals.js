@@ -16,6 +16,20 @@ export function linked(...signals) {
   return { controller, signal: controller.signal, dispose };
 }
 
+/** A signal that aborts `ms` after another one; `dispose` lets go of that. */
+export function lingering(clock, signal, ms) {
+  const controller = new AbortController();
+  let cancel = () => {};
+  const begin = () => (cancel = clock.after(ms, () => controller.abort(signal.reason), { background: true }));
+  if (signal.aborted) begin();
+  else signal.addEventListener('abort', begin);
+  const dispose = () => {
+    signal.removeEventListener('abort', begin);
+    cancel();
+  };
+  return { signal: controller.signal, dispose };
+}
+
 /** `Symbol.asyncDispose`, for `await using`; a symbol of the same meaning where the engine has none yet. */
 export const asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Broker, EldestError, Indeterminate, PreconditionFailed, RoleNotHeld } from '../src/index.js';
+import { rest } from '../src/clock.js';
 import { ManualClock, MemoryBackend } from '../src/memory.js';
 import { event, fake, recorded } from './help.js';
 
@@ -105,6 +106,21 @@ test('stop gives back what was never answered', async () => {
   await assert.rejects(a.tryElect(), Indeterminate);
   assert.equal((await backend.get('broker')).leader.instance_id, a.id);
   await a.stop();
+  assert.equal((await backend.get('broker')).leader, null);
+});
+
+test('stop gives back what is granted after it was called', async () => {
+  const { clock, backend, a } = two();
+  const { acquire } = backend;
+  // A node goes on with a call whose connection is closed.
+  backend.acquire = (role, { signal, ...wanted }) => {
+    const granted = rest(clock, 100).then(() => acquire.call(backend, role, wanted));
+    return Promise.race([granted, new Promise((_, fail) => signal.addEventListener('abort', () => fail(signal.reason)))]);
+  };
+  const asking = assert.rejects(a.tryElect(), /stopped/);
+  const stopped = a.stop();
+  await clock.advance(100);
+  await Promise.all([asking, stopped]);
   assert.equal((await backend.get('broker')).leader, null);
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EldestError, Election, Problem, Unavailable } from '../src/index.js';
+import { rest } from '../src/clock.js';
 import { ManualClock, MemoryBackend } from '../src/memory.js';
 import { ELECTION_EVENTS, event, fake, recorded, until } from './help.js';
 
@@ -219,6 +220,40 @@ test('a grant that comes while it stops is given back', async (t) => {
   await clock.advance(10);
   await until(() => second.status === 'stopped', 'the end');
   assert.deepEqual(heard, []);
+  assert.equal((await backend.get('r')).leader, null);
+});
+
+test('a grant that comes after its caller has gone is given back', async (t) => {
+  const { clock, backend, stand } = stage(t);
+  const { acquire } = backend;
+  const calls = [];
+  // A node goes on with a call whose connection is closed.
+  backend.acquire = (role, { signal, ...wanted }) => {
+    const granted = rest(clock, 100).then(() => acquire.call(backend, role, wanted));
+    calls.push(granted);
+    return Promise.race([granted, new Promise((_, fail) => signal.addEventListener('abort', () => fail(signal.reason)))]);
+  };
+  const election = stand('a', { watch: false });
+  const starting = election.start();
+  await until(() => calls.length === 1, 'the call');
+  const stopped = election.stop();
+  await clock.advance(100);
+  await Promise.all([stopped, starting, ...calls]);
+  assert.equal((await backend.get('r')).leader, null);
+});
+
+test('stop does not wait for an answer that never comes', async (t) => {
+  const { clock, backend, stand } = stage(t);
+  const { acquire } = backend;
+  backend.acquire = async (role, wanted) => {
+    await acquire.call(backend, role, wanted);
+    return new Promise((_, fail) => wanted.signal.addEventListener('abort', () => fail(wanted.signal.reason)));
+  };
+  const election = stand('a', { watch: false });
+  const starting = election.start();
+  const stopped = election.stop();
+  await clock.advance(500);
+  await Promise.all([stopped, starting]);
   assert.equal((await backend.get('r')).leader, null);
 });
 

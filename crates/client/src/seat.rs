@@ -19,6 +19,9 @@ const TTL_MOST: Duration = Duration::from_secs(3_600);
 /// Giving a role back is a courtesy, and so is taking a process out: both lapse by themselves.
 pub const LEAVE_MOST: Duration = Duration::from_secs(1);
 
+/// How long a stop waits for the answer to a call that asks for the role.
+pub const ANSWER_MOST: Duration = Duration::from_millis(500);
+
 /// The role was perhaps not given back within [`LEAVE_MOST`].
 pub fn not_left() -> Error {
     not_in_time("the role was not given back")

@@ -12,7 +12,7 @@ use crate::backend::{Acquire, Backend, Watched};
 use crate::error::Error;
 use crate::lease::Term;
 use crate::pauses::Pauses;
-use crate::seat::{LEAVE_MOST, not_left};
+use crate::seat::{ANSWER_MOST, LEAVE_MOST, not_left};
 
 /// How a phase ends.
 enum Next {
@@ -52,9 +52,17 @@ async fn campaign<B: Backend>(core: &Core<B>, orders: &mut Receiver<Order>) -> N
     let mut pauses = Pauses::new();
     loop {
         let ask = core.seat.ask(wait, core.metadata());
-        let asked = match unless_ordered(core, orders, ask_once(core, &ask, lost)).await {
+        let mut asking = std::pin::pin!(ask_once(core, &ask, lost));
+        let asked = match unless_ordered(core, orders, &mut asking).await {
             Ok(asked) => asked,
-            Err(next) => return next,
+            Err(next) => {
+                // A node may be at work on a call whose connection is closed, and grant the role after `leave` has looked who holds it.
+                // Who waits in line is taken out of it when the connection closes.
+                if matches!(next, Next::Stop) && wait.is_zero() {
+                    let _ = timeout(ANSWER_MOST, asking).await;
+                }
+                return next;
+            }
         };
         match asked {
             Ok(term) => return Next::Lead(term),

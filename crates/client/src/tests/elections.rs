@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{advance, sleep};
 
-use crate::{Backend, ELECTION_WAIT, Election, ElectionEvent, ElectionEvents, Error, Memory, Role, Status};
+use crate::{
+    Acquire, Backend, Clock, ELECTION_WAIT, Election, ElectionEvent, ElectionEvents, Error, Grant, Hold,
+    Memory, Renewal, Role, RoleState, Status, Watch,
+};
 
 const S: Duration = Duration::from_secs(1);
 
@@ -189,6 +192,65 @@ async fn a_stop_during_the_start_leaves_no_leader_behind() {
         assert!(memory.holder("r").await.expect("asked").leader.is_none(), "after {steps} steps");
         a.start();
         assert!(a.wait_for_election(ELECTION_WAIT).await, "after {steps} steps");
+    }
+}
+
+/// A memory that goes on with a call whose caller has gone, and answers after `way`.
+#[derive(Clone)]
+struct Distant {
+    memory: Memory,
+    way: Duration,
+}
+
+impl Backend for Distant {
+    fn clock(&self) -> Clock {
+        self.memory.clock()
+    }
+
+    async fn acquire(&self, ask: &Acquire) -> Result<Grant, Error> {
+        let (memory, ask, way) = (self.memory.clone(), ask.clone(), self.way);
+        let granted = tokio::spawn(async move {
+            sleep(S / 10).await;
+            let grant = memory.acquire(&ask).await;
+            sleep(way).await;
+            grant
+        });
+        granted.await.expect("a grant")
+    }
+
+    async fn renew(&self, hold: &Hold) -> Result<Renewal, Error> {
+        self.memory.renew(hold).await
+    }
+
+    async fn release(&self, hold: &Hold) -> Result<(), Error> {
+        self.memory.release(hold).await
+    }
+
+    async fn elect(&self, ask: &Acquire) -> Result<Grant, Error> {
+        self.memory.elect(ask).await
+    }
+
+    async fn holder(&self, role: &str) -> Result<RoleState, Error> {
+        self.memory.holder(role).await
+    }
+
+    async fn watch(&self, role: &str) -> Result<Watch, Error> {
+        self.memory.watch(role).await
+    }
+}
+
+/// The answer comes in time, or never: stop returns, and the role is free.
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_comes_after_its_caller_has_gone_is_given_back() {
+    for way in [Duration::ZERO, 100 * S] {
+        let memory = Memory::new();
+        let distant = Distant { memory: memory.clone(), way };
+        let a = Election::builder(distant, "r").instance_id("a").build().expect("good options");
+        a.start();
+        sleep(S / 20).await;
+        a.stop().await;
+        sleep(S).await;
+        assert!(memory.holder("r").await.expect("asked").leader.is_none(), "{way:?}");
     }
 }
 
