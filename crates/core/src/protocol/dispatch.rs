@@ -2,8 +2,9 @@
 
 use super::messages::{Envelope, Input, Message, Output};
 use super::mutant::{self, Mutant};
-use super::state::{Leader, Node, Opinion, Role, Yielded};
-use crate::types::{NodeId, Now, Time};
+use super::node::{Leader, Node, Role};
+use super::roles::{Opinion, Yielded};
+use crate::types::{INDEX_MOST, NodeId, Now, Time};
 
 impl Node {
     /// Takes in one input and says what to do about it.
@@ -36,8 +37,8 @@ impl Node {
         match input {
             Input::Tick => {}
             Input::Message(envelope) => self.on_message(envelope),
-            Input::Durable(seq) => self.disk.done(seq),
-            Input::Promised(seq) => self.disk.promised(seq),
+            Input::Durable(seq) => self.journal.done(seq),
+            Input::Promised(seq) => self.journal.promised(seq),
             Input::PeerRefused(peer) => self.on_peer_refused(peer),
             Input::Propose(entries) => self.on_propose(entries),
             Input::Read { request, at_least } => self.on_read(request, at_least),
@@ -47,7 +48,7 @@ impl Node {
             Input::Form { without } => self.forming_without = Some(without),
             Input::SnapshotTaken(index) => self.on_snapshot_taken(index),
             Input::Digest(checkpoint) => self.on_digest(checkpoint),
-            Input::DiskFull(full) => self.full = full,
+            Input::DiskFull(full) => self.journal.set_full(full),
             Input::MergeFails { other, why } => self.call_off(other, why),
         }
     }
@@ -69,7 +70,8 @@ impl Node {
         if envelope.message.is_of_sides() && !self.settings.is_available() {
             return;
         }
-        if !self.is_within_reach(&envelope.message) {
+        let (epoch, index) = (envelope.message.newest_epoch(), envelope.message.greatest_index());
+        if !self.epochs.reach(epoch, self.settings.is_available()) || index > INDEX_MOST {
             return;
         }
         self.meet(&envelope);

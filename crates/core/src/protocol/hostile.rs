@@ -1,7 +1,7 @@
 //! Whatever number stands in a message: no node panics, spins, stops, or believes it (P50, P51).
 
-use super::log::SnapshotMeta;
 use super::messages::*;
+use super::meta::SnapshotMeta;
 use super::settings::LEASE_MOST;
 use super::{Node, Settings};
 use crate::protocol::Mode;
@@ -472,7 +472,7 @@ fn the_bugs_put_back_are_seen() {
     let mut subject = Subject::new(Mode::Safe);
     let promise = Term { epoch: Epoch::new(NUMBER_MOST, NodeId(1)), claim: ClaimId(1) };
     subject.hear(NodeId(1), Message::Stale { promise });
-    assert!(!subject.node.has_epochs_left());
+    assert!(!subject.node.epochs.has_more());
     mutant::set(Some(Mutant::BeatsAreGuessed));
     let mut subject = Subject::leading(Mode::Safe);
     let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());

@@ -2,9 +2,8 @@
 
 use super::log::Log;
 use super::messages::{Condition, Vote};
-use super::mutant::{self, Mutant};
+use super::node::{Leader, Node, Role, RoleName};
 use super::settings::Settings;
-use super::state::{Leader, Node, Role, RoleName};
 use crate::types::{Boot, Epoch, Incarnation, Index, NodeId, Now, Position, Stamp, Time};
 
 impl Node {
@@ -13,15 +12,15 @@ impl Node {
     }
 
     pub fn log(&self) -> &Log {
-        &self.log
+        self.journal.log()
     }
 
     pub fn commit_index(&self) -> Index {
-        self.commit
+        self.journal.commit()
     }
 
     pub fn last(&self) -> Position {
-        self.log.last()
+        self.journal.log().last()
     }
 
     /// What a leader has appended and not committed yet, in bytes.
@@ -30,7 +29,7 @@ impl Node {
     }
 
     pub fn vote(&self) -> Vote {
-        self.vote
+        self.journal.vote()
     }
 
     pub fn incarnation(&self) -> Incarnation {
@@ -79,12 +78,12 @@ impl Node {
 
     /// Whether a snapshot is on its way to the disk that is to take the place of log and state (P26).
     pub fn is_installing(&self) -> bool {
-        self.disk.is_installing()
+        self.journal.disk().is_installing()
     }
 
     /// Whether the disk has what this node has promised last.
     pub fn promise_is_durable(&self) -> bool {
-        self.disk.is_met(self.disk.vote())
+        self.journal.disk().is_met(self.journal.disk().vote())
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -92,7 +91,7 @@ impl Node {
     }
 
     pub fn service_is_down(&self) -> bool {
-        self.log.holds_of_service().any()
+        self.journal.log().holds_of_service().any()
     }
 
     /// It leads, and has to wait: a leader before may still be relied on (P11).
@@ -136,7 +135,7 @@ impl Node {
     pub fn matched_by(&self, node: NodeId) -> Option<Index> {
         let leading = self.leading()?;
         match node == self.me() {
-            true => Some(self.disk.upto()),
+            true => Some(self.journal.disk().upto()),
             false => leading.progress.get(&node).map(|progress| progress.matched),
         }
     }
@@ -165,17 +164,11 @@ impl Node {
 
     /// What the current state must satisfy at all times. A broken one is a bug, not an error (I11).
     pub fn validate(&self) {
-        let last = self.log.last();
-        assert!(self.commit <= last.index, "commit beyond the log");
-        assert!(self.log.base().index <= self.commit, "trimmed what is not committed");
-        assert!(self.disk.upto() <= last.index, "durable beyond the log");
-        assert!(
-            last.epoch <= self.promise() || mutant::is_on(Mutant::AppendKeepsPromise),
-            "a record above the promise (I11)"
-        );
+        self.journal.validate();
+        let last = self.last();
         if let Role::Leading(leading) = &self.role {
-            assert_eq!(leading.term, self.vote.promise, "leads below its promise");
-            assert!(leading.opened == (self.commit >= leading.open_index));
+            assert_eq!(leading.term, self.journal.promise(), "leads below its promise");
+            assert!(leading.opened == (self.journal.commit() >= leading.open_index));
             assert!(self.has_seat(), "leads without a seat (P10)");
         }
         if let Role::Following(following) = &self.role {

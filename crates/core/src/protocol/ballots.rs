@@ -1,0 +1,121 @@
+//! The digests that a node keeps, and how a leader compares those of all (P25).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::messages::Checkpoint;
+use super::mutant::{self, Mutant};
+use crate::types::{Digest, Index, NodeId};
+
+/// Boundaries whose digests a node keeps: enough for a beat's worth of boundaries at full speed.
+const KEPT: usize = 1024;
+
+/// Boundaries that a leader compares at a time.
+const COMPARED: usize = 16;
+
+/// This node's own digests at the newest boundaries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Checkpoints {
+    pub digests: BTreeMap<Index, Digest>,
+}
+
+/// What each node's state was at the boundaries that the leader asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ballots {
+    pub by_index: BTreeMap<Index, BTreeMap<NodeId, Digest>>,
+    pub told: BTreeSet<Index>,
+}
+
+pub enum Judgement {
+    Pending,
+    Odd(Vec<NodeId>),
+    /// States differ, and even with those that have yet to speak no majority can agree.
+    Undecidable,
+}
+
+impl Checkpoints {
+    pub fn add(&mut self, checkpoint: Checkpoint) {
+        self.digests.insert(checkpoint.index, checkpoint.digest);
+        while self.digests.len() > KEPT {
+            self.digests.pop_first();
+        }
+    }
+
+    pub fn at(&self, index: Index) -> Option<Checkpoint> {
+        let digest = *self.digests.get(&index)?;
+        Some(Checkpoint { index, digest })
+    }
+
+    pub fn newest(&self) -> Index {
+        self.digests.last_key_value().map_or(0, |(index, _)| *index)
+    }
+}
+
+impl Ballots {
+    /// Another disk answers in this node's name.
+    pub fn forget(&mut self, node: NodeId) {
+        for ballots in self.by_index.values_mut() {
+            ballots.remove(&node);
+        }
+    }
+
+    pub fn add(&mut self, node: NodeId, checkpoint: Checkpoint) {
+        self.by_index.entry(checkpoint.index).or_default().insert(node, checkpoint.digest);
+        while self.by_index.len() > COMPARED {
+            self.by_index.pop_first();
+        }
+    }
+
+    /// Whether that node has differed from a majority at a boundary that is still compared.
+    pub fn is_odd(&self, node: NodeId, quorum: usize) -> bool {
+        self.by_index.values().any(|ballots| {
+            let winner = winner(ballots, quorum);
+            winner.is_some_and(|winner| ballots.get(&node).is_some_and(|theirs| differ(winner, *theirs)))
+        })
+    }
+
+    /// Odd is whoever differs from a majority of the topology, the leader not excepted.
+    pub fn judge(&self, index: Index, quorum: usize, me: NodeId, expected: &[NodeId]) -> Judgement {
+        let Some(ballots) = self.by_index.get(&index) else {
+            return Judgement::Pending;
+        };
+        let counts = counts(ballots);
+        let most = counts.values().copied().max().unwrap_or(0);
+        let expected = expected.iter().filter(|node| !ballots.contains_key(node)).count();
+        let winner = match mutant::is_on(Mutant::LeaderIsNeverOdd) {
+            true => ballots.get(&me).copied(),
+            false => winner(ballots, quorum),
+        };
+        match winner {
+            Some(digest) => {
+                let odd = ballots.iter().filter(|(_, theirs)| differ(digest, **theirs));
+                Judgement::Odd(odd.map(|(node, _)| *node).collect())
+            }
+            None if disagree(&counts) && most + expected < quorum => Judgement::Undecidable,
+            None => Judgement::Pending,
+        }
+    }
+}
+
+/// What a majority of the topology says.
+fn winner(ballots: &BTreeMap<NodeId, Digest>, quorum: usize) -> Option<Digest> {
+    counts(ballots).into_iter().find(|(_, count)| *count >= quorum).map(|(digest, _)| digest)
+}
+
+fn counts(ballots: &BTreeMap<NodeId, Digest>) -> BTreeMap<Digest, usize> {
+    let mut counts = BTreeMap::new();
+    for digest in ballots.values() {
+        *counts.entry(*digest).or_default() += 1;
+    }
+    counts
+}
+
+/// Whether any two of them say that their states differ.
+fn disagree(counts: &BTreeMap<Digest, usize>) -> bool {
+    // In order: those of one version stand side by side.
+    counts.keys().zip(counts.keys().skip(1)).any(|(one, next)| differ(*one, *next))
+}
+
+/// A build that computes digests otherwise may have the same state (P25).
+fn differ(one: Digest, other: Digest) -> bool {
+    one.contradicts(other) || (one.value != other.value && mutant::is_on(Mutant::DigestsOfAnyVersion))
+}

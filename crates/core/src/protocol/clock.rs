@@ -1,0 +1,122 @@
+//! Records are stamped with wall time for people, and with cluster time for every ttl (P17).
+
+use super::mutant::{self, Mutant};
+use crate::types::{Now, Span, Stamp, Time, WallTime};
+
+/// How far a wall clock may be from what the monotonic clock makes of the newest stamp. One that is set right is not off by more;
+/// one that is has been set wrong, and is not believed.
+const STEP_MOST: Span = Span::millis(24 * 3_600 * 1_000);
+
+/// The same where nothing tells how old the newest stamp is, after a start: the cluster may have been down for so long.
+const REST_MOST: Span = Span::millis(10 * 365 * 24 * 3_600 * 1_000);
+
+/// A clock that shows less has never been set. From there every way is open.
+const EVER_SET: WallTime = WallTime(1_735_689_600_000_000);
+
+/// Cluster time as a leader keeps it: it goes on from the newest record by its monotonic clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ClusterClock {
+    newest: Stamp,
+    newest_at: Time,
+    /// When this process took that record in. None: it was there when it started.
+    taken_at: Option<Time>,
+}
+
+impl ClusterClock {
+    pub fn continue_from(newest: Stamp, taken_at: Option<Time>, now: Time) -> ClusterClock {
+        let newest = match mutant::is_on(Mutant::ClusterTimeRestarts) {
+            true => Stamp { cluster: Span::ZERO, ..newest },
+            false => newest,
+        };
+        ClusterClock { newest, newest_at: now, taken_at }
+    }
+
+    pub fn now(&self, now: Time) -> Span {
+        self.newest.cluster + now.since(self.newest_at)
+    }
+
+    /// The next record's stamp. A wall clock that was set back a little waits until it has caught up; one that has leapt, either
+    /// way, is left alone, and time goes on by the monotonic clock.
+    pub fn stamp(&self, now: Now) -> Stamp {
+        let wall = match () {
+            () if mutant::is_on(Mutant::WallTimeGoesBack) => now.wall,
+            () if mutant::is_on(Mutant::WallTimeLeaps) => now.wall.max(self.newest.wall),
+            () => self.wall(now).min(WallTime::MOST).max(self.newest.wall),
+        };
+        let cluster = self.now(now.mono);
+        Stamp { wall, cluster }
+    }
+
+    fn wall(&self, now: Now) -> WallTime {
+        let newest = self.newest.wall;
+        let due = newest + self.taken_at.map_or(Span::ZERO, |at| now.mono.since(at));
+        let ahead = match self.taken_at {
+            _ if newest < EVER_SET => Span(WallTime::MOST.0),
+            Some(_) => STEP_MOST,
+            None => REST_MOST,
+        };
+        let is_believed =
+            now.wall <= WallTime::MOST && now.wall <= due + ahead && now.wall + STEP_MOST >= due;
+        if is_believed { now.wall } else { due }
+    }
+
+    pub fn stamped(&mut self, stamp: Stamp, now: Time) {
+        *self = ClusterClock { newest: stamp, newest_at: now, taken_at: Some(now) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YEAR_US: u64 = 365 * 24 * 3_600 * 1_000_000;
+    const HOUR_US: u64 = 3_600 * 1_000_000;
+    const NEW: WallTime = WallTime(1_800_000_000_000_000);
+
+    /// What a leader stamps `passed` after a record of `newest`, if its wall clock shows that.
+    fn stamped(newest: WallTime, passed: u64, shown: u64) -> u64 {
+        let stamp = Stamp { wall: newest, cluster: Span(70) };
+        let clock = ClusterClock::continue_from(stamp, Some(Time(1_000)), Time(1_000));
+        let stamp = clock.stamp(Now { mono: Time(1_000 + passed), wall: WallTime(shown) });
+        assert_eq!(stamp.cluster, Span(70 + passed));
+        stamp.wall.0
+    }
+
+    #[test]
+    fn a_clock_set_back_stamps_nothing_earlier() {
+        assert_eq!(stamped(NEW, 30, NEW.0 - HOUR_US), NEW.0);
+        assert_eq!(stamped(NEW, 2 * HOUR_US, NEW.0 + HOUR_US), NEW.0 + HOUR_US);
+    }
+
+    #[test]
+    fn a_clock_that_has_leapt_is_not_believed() {
+        let year_9999 = 253_402_300_799_000_000;
+        for shown in [0, NEW.0 - YEAR_US, NEW.0 + YEAR_US, year_9999, 1 << 53, u64::MAX] {
+            assert_eq!(stamped(NEW, 30, shown), NEW.0 + 30, "{shown}");
+        }
+        assert_eq!(stamped(NEW, 30, NEW.0 + HOUR_US), NEW.0 + HOUR_US);
+    }
+
+    #[test]
+    fn a_clock_that_was_never_set_is_set_at_once() {
+        assert_eq!(stamped(WallTime(HOUR_US), 30, NEW.0), NEW.0);
+        assert_eq!(stamped(WallTime(HOUR_US), 30, u64::MAX), HOUR_US + 30);
+    }
+
+    #[test]
+    fn after_a_start_the_newest_record_may_be_years_old() {
+        let stamp = |shown| {
+            let clock = ClusterClock::continue_from(Stamp { wall: NEW, cluster: Span(70) }, None, Time(5));
+            clock.stamp(Now { mono: Time(9), wall: WallTime(shown) }).wall.0
+        };
+        assert_eq!(stamp(NEW.0 + 9 * YEAR_US), NEW.0 + 9 * YEAR_US);
+        assert_eq!(stamp(NEW.0 + 11 * YEAR_US), NEW.0);
+        assert_eq!(stamp(NEW.0 - 9 * YEAR_US), NEW.0);
+    }
+
+    #[test]
+    fn no_stamp_reaches_the_end_of_numbers() {
+        assert_eq!(stamped(WallTime::MOST, HOUR_US, WallTime::MOST.0 + HOUR_US), WallTime::MOST.0);
+        assert_eq!(stamped(WallTime(u64::MAX), 30, NEW.0), u64::MAX, "never back, whatever stands there");
+    }
+}

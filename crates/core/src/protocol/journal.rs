@@ -1,0 +1,225 @@
+//! What a node must not forget: its promise and its log, how much of that is on its disk, and how much is committed. Each change is given
+//! out as the write that makes it last, and is made nowhere else.
+
+use std::collections::BTreeMap;
+
+use super::durability::{After, Durability, Seq};
+use super::log::Log;
+use super::messages::{Fault, Output, Recovered, Term, Vote, Write};
+use super::meta::{Records, SnapshotMeta};
+use super::mutant::{self, Mutant};
+use super::settings::{Limits, Settings};
+use crate::types::{ClaimId, Epoch, Index, Position, Record, RequestId, Span, Time, Vector};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Journal {
+    vote: Vote,
+    log: Log,
+    disk: Durability,
+    commit: Index,
+    /// The disk has no room for records (P24).
+    full: bool,
+    /// When this process took in the newest record. None: it was there when it started.
+    stamped_at: Option<Time>,
+}
+
+impl Journal {
+    pub fn new(settings: &Settings, recovered: Recovered) -> Journal {
+        let Recovered { mut base, records, mut vote, .. } = recovered;
+        // Without one it was written in safe mode, or is new: one history, up to here (P31).
+        base.vector = settings.is_available().then(|| base.vector.unwrap_or(Vector::linear(base.at)));
+        let log = Log::new(base, records);
+        // What it may have been asked for before; a disk that says nothing of leases was written by an earlier version.
+        vote.lease = vote.lease.max(settings.timing.lease);
+        vote.formed |= !log.is_empty();
+        if vote.promise.epoch < log.last().epoch {
+            // The promise file is lost: the log tells the least that it must have said (P27).
+            vote.promise = Term { epoch: log.last().epoch, claim: ClaimId::default() };
+        }
+        let (disk, commit) = (Durability::starting_at(log.last().index), log.base().index);
+        Journal { vote, log, disk, commit, full: false, stamped_at: None }
+    }
+
+    pub fn vote(&self) -> Vote {
+        self.vote
+    }
+
+    pub fn promise(&self) -> Term {
+        self.vote.promise
+    }
+
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub fn disk(&self) -> &Durability {
+        &self.disk
+    }
+
+    pub fn commit(&self) -> Index {
+        self.commit
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    pub fn stamped_at(&self) -> Option<Time> {
+        self.stamped_at
+    }
+
+    /// The end of the log that a promise or the answer to a beat may name, and what must be on disk for that. Where records
+    /// wait for room only the promise is waited for, and they are not named (P24). In available mode they are: what goes with
+    /// such a message says what the whole log includes.
+    pub fn told_end(&self, settings: &Settings) -> (Position, After) {
+        let stuck = self.full && self.disk.lacks_records_only() && !settings.is_available();
+        if !stuck || mutant::is_on(Mutant::FullWaitsForRoom) {
+            return (self.log.last(), self.disk.vote_and_log());
+        }
+        // What lies below the base is in a snapshot, which is durable.
+        let there = self.log.position(self.disk.upto()).unwrap_or(self.log.base());
+        let named = if mutant::is_on(Mutant::FullTellsAll) { self.log.last() } else { there };
+        (named, self.disk.vote())
+    }
+
+    /// Every write up to this one is on disk.
+    pub fn done(&mut self, seq: Seq) {
+        self.disk.done(seq);
+    }
+
+    /// The promise of every vote up to this one is on disk, ahead of what finds no room.
+    pub fn promised(&mut self, seq: Seq) {
+        self.disk.promised(seq);
+    }
+
+    pub fn set_full(&mut self, full: bool) {
+        self.full = full;
+    }
+
+    /// The vote as it stands, for the disk.
+    pub fn write_vote(&mut self) -> Output {
+        Output::Write { seq: self.disk.vote_written(), write: Write::Vote(self.vote) }
+    }
+
+    /// From now on nothing below it is accepted (P2).
+    pub fn raise_promise(&mut self, term: Term) -> Output {
+        debug_assert!(
+            term.epoch > self.vote.promise.epoch || mutant::is_on(Mutant::SameEpochTwice),
+            "a promise only rises (P2)"
+        );
+        self.vote.promise = term;
+        self.write_vote()
+    }
+
+    /// A disk that lost its promise file knows the epoch from its log, but not for which claim (P27).
+    pub fn learn_claim(&mut self, term: Term) -> Option<Output> {
+        let promise = self.vote.promise;
+        let is_news = promise.epoch == term.epoch && promise.claim == ClaimId::default();
+        self.vote.promise.claim = if is_news { term.claim } else { promise.claim };
+        is_news.then(|| self.write_vote())
+    }
+
+    /// For how long a leader may rely on this node: its next process must know (P11).
+    pub fn note_lease(&mut self, lease: Span) -> Output {
+        self.vote.lease = lease;
+        self.write_vote()
+    }
+
+    /// This disk belongs to a cluster from now on, and is `admitted` if its log has counted it.
+    pub fn note_formed(&mut self, admitted: bool) -> Option<Output> {
+        let admitted = self.vote.admitted || admitted;
+        if self.vote.formed && admitted == self.vote.admitted {
+            return None;
+        }
+        (self.vote.formed, self.vote.admitted) = (true, admitted);
+        Some(self.write_vote())
+    }
+
+    /// Stored with the next promise.
+    pub fn note_admitted(&mut self) {
+        self.vote.admitted = true;
+    }
+
+    /// The one place where records enter the log.
+    pub fn append(&mut self, records: Records, now: Time) -> Output {
+        debug_assert!(!self.full || mutant::is_on(Mutant::AckWhenFull), "wrote to a full disk (P24)");
+        for record in records.iter() {
+            self.log.push(record.clone());
+        }
+        self.stamped_at = Some(now);
+        Output::Write { seq: self.disk.appended(self.log.last().index), write: Write::Append(records) }
+    }
+
+    /// The one place where records leave the log at its end. What is committed does not.
+    pub fn cut_above(&mut self, index: Index) -> Result<Output, Fault> {
+        if index < self.commit {
+            return Err(Fault::CommittedConflict { index: index + 1 });
+        }
+        self.log.truncate(index);
+        Ok(Output::Write { seq: self.disk.truncated(index), write: Write::Truncate { above: index } })
+    }
+
+    /// Log and state are replaced by a state that includes them.
+    pub fn go_on_from(&mut self, meta: SnapshotMeta, write: fn(SnapshotMeta) -> Write, now: Time) -> Output {
+        let index = meta.index();
+        self.log.reset(meta.clone());
+        self.commit = index;
+        self.stamped_at = Some(now);
+        Output::Write { seq: self.disk.installed(index), write: write(meta) }
+    }
+
+    /// The snapshot is safe: the records below it go, but for what lagging followers may need (P26).
+    pub fn trim(&mut self, index: Index, limits: &Limits) -> Option<Output> {
+        let upto = index.min(self.commit).min(self.log.kept_above(limits));
+        (upto > self.log.base().index).then(|| {
+            self.log.trim(upto);
+            Output::Write { seq: self.disk.trimmed(), write: Write::Trim { upto } }
+        })
+    }
+
+    /// The one place where the commit index rises. Gives out what it has come to cover.
+    pub fn commit_to(&mut self, index: Index) -> Vec<Record> {
+        let index = index.min(self.log.last().index);
+        if index <= self.commit {
+            return Vec::new();
+        }
+        let records = self.log.range(self.commit, index);
+        self.commit = index;
+        records
+    }
+
+    /// What must be true at all times (I11).
+    pub fn validate(&self) {
+        let last = self.log.last();
+        assert!(self.commit <= last.index, "commit beyond the log");
+        assert!(self.log.base().index <= self.commit, "trimmed what is not committed");
+        assert!(self.disk.upto() <= last.index, "durable beyond the log");
+        assert!(
+            last.epoch <= self.vote.promise.epoch || mutant::is_on(Mutant::AppendKeepsPromise),
+            "a record above the promise (I11)"
+        );
+    }
+}
+
+/// Writes that reached this node's log, by the index that will decide them: refused must mean never applied (P15, I8).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    writes: BTreeMap<Index, (Epoch, RequestId)>,
+}
+
+impl Waiting {
+    pub fn add(&mut self, index: Index, epoch: Epoch, request: RequestId) -> Option<RequestId> {
+        self.writes.insert(index, (epoch, request)).map(|(_, before)| before)
+    }
+
+    /// The first write at or below `upto`, with the epoch it was written in.
+    pub fn take(&mut self, upto: Index) -> Option<(Index, Epoch, RequestId)> {
+        let entry = self.writes.first_entry().filter(|entry| *entry.key() <= upto)?;
+        let (index, (epoch, request)) = entry.remove_entry();
+        Some((index, epoch, request))
+    }
+
+    pub fn drain(&mut self) -> impl Iterator<Item = RequestId> {
+        std::mem::take(&mut self.writes).into_values().map(|(_, request)| request)
+    }
+}

@@ -1,0 +1,826 @@
+//! What goes in and out: the inputs and outputs of a node, the messages between nodes, why something happens or does not, and how people
+//! read it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::durability::{After, Seq};
+use super::meta::{Records, SnapshotMeta};
+use crate::types::{
+    Boot, ClaimId, ClusterId, Digest, Entry, Epoch, Format, Incarnation, Index, Members, NodeId, Owner,
+    Position, Record, RequestId, Span, Text, Vector,
+};
+
+/// What happened. The driver gives one at a time, with what the clocks showed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::large_enum_variant, reason = "most inputs are messages")]
+pub enum Input {
+    /// The deadline has come.
+    Tick,
+    Message(Envelope),
+    /// Every write up to this one is on disk.
+    Durable(Seq),
+    /// The promise of every vote up to this one is on disk, though writes before it still wait for room (P24).
+    Promised(Seq),
+    /// The peer's connection broke and its port refuses: that process is dead (P3).
+    PeerRefused(NodeId),
+    /// Client commands, in this order; each gets a verdict of its own.
+    Propose(Vec<Proposal>),
+    /// May a read be answered? `at_least` names a record that it was judged against (P14).
+    Read {
+        request: RequestId,
+        at_least: Index,
+    },
+    /// Hand leadership to this node, or to the best heir (P18).
+    HandOver {
+        request: RequestId,
+        to: Option<NodeId>,
+    },
+    Service {
+        request: RequestId,
+        change: ServiceChange,
+    },
+    /// The operator adds a node, removes one, or gives one another address (P43).
+    ChangeMembers {
+        request: RequestId,
+        change: MemberChange,
+    },
+    /// The operator forms the cluster without these nodes (P9).
+    Form {
+        without: BTreeSet<NodeId>,
+    },
+    /// A snapshot up to this index is durable: records below it may go (P26).
+    SnapshotTaken(Index),
+    /// The state's digest at a boundary (P25).
+    Digest(Checkpoint),
+    /// The disk has no room for another segment, or has room again (P24).
+    DiskFull(bool),
+    /// What this side or that one has cannot be merged as things are (P48).
+    MergeFails {
+        other: NodeId,
+        why: Impasse,
+    },
+}
+
+/// A record that somebody waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Proposal {
+    pub request: RequestId,
+    pub entry: Entry,
+    /// It takes back what was left half-way. No hold of the service refuses that, nor any bound on what clients may ask for:
+    /// whatever refused the rest would keep what is half-way there.
+    pub clears_up: bool,
+}
+
+impl Proposal {
+    pub fn new(request: RequestId, entry: Entry) -> Proposal {
+        Proposal { request, entry, clears_up: false }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ServiceChange {
+    Down { owner: Owner, ttl: Span, reason: Text },
+    Up { owner: Owner },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum MemberChange {
+    Add { id: NodeId, name: Text, address: Text },
+    Remove(NodeId),
+    Move { id: NodeId, address: Text },
+}
+
+/// What to do. Carried out in order; `after` is the durability that a message needs (P29).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    Write {
+        seq: Seq,
+        write: Write,
+    },
+    /// Give this to the transport once what `after` names is durable, never before.
+    Send {
+        envelope: Envelope,
+        after: After,
+    },
+    /// The same, with the newest snapshot as the message: one that reaches at least the log's base, so an
+    /// installed one counts as soon as it is durable.
+    SendSnapshot {
+        to: NodeId,
+        term: Term,
+        after: After,
+    },
+    /// Give this node everything that the committed state has and `base` does not include, as a message: what
+    /// it is at the moment of this output.
+    SendMerge {
+        to: NodeId,
+        base: Vector,
+        after: After,
+    },
+    /// The same to one that is brought up to this state. Where the difference cannot be told, the newest snapshot will do.
+    SendOverride {
+        to: NodeId,
+        term: Term,
+        base: Vector,
+        after: After,
+    },
+    /// The state becomes its merge with the data that came with this message, as of `meta` (P34).
+    Merge {
+        own: Vector,
+        theirs: Vector,
+        meta: SnapshotMeta,
+    },
+    /// The state is brought up to `meta` by the data that came with this message (P33).
+    Override(SnapshotMeta),
+    /// These are committed: apply them.
+    Apply(Vec<Record>),
+    /// The state is replaced by the snapshot that came with this.
+    Restore(SnapshotMeta),
+    Verdict {
+        request: RequestId,
+        verdict: Verdict,
+    },
+    /// These belong to the cluster from now on, as far as this node knows, and this is which one it is.
+    Members {
+        cluster: ClusterId,
+        members: Members,
+    },
+    /// Find out now whether this peer's process lives.
+    Probe(NodeId),
+    Event(Event),
+    /// This node cannot go on, for a reason that no message repairs.
+    Stop(Fault),
+}
+
+/// What a node does with a state that has come, if it takes it (P33, P34): what `Output` then says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taking {
+    Merge { own: Vector, theirs: Vector, meta: SnapshotMeta },
+    Override(SnapshotMeta),
+}
+
+/// A change of what is on disk. Order is kept; durability is reported by `Input::Durable`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Write {
+    Vote(Vote),
+    Append(Records),
+    /// Every record above this index goes. Durable before anything is appended after it.
+    Truncate {
+        above: Index,
+    },
+    /// The snapshot replaces log and state.
+    Install(SnapshotMeta),
+    /// The state as it has just become replaces log and snapshot: only what has changed needs to be written.
+    Rebase(SnapshotMeta),
+    /// Records up to this index may go: a snapshot holds them.
+    Trim {
+        upto: Index,
+    },
+}
+
+/// What a node must never forget (P2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Vote {
+    /// The highest epoch approved, or of which a record was accepted, and for which claim.
+    pub promise: Term,
+    /// This disk has been part of a cluster (P9).
+    pub formed: bool,
+    /// The log has counted this disk (P10).
+    pub admitted: bool,
+    /// Nobody relies on what was granted from this disk for longer than that, whenever its process ends (P11).
+    pub lease: Span,
+}
+
+impl Vote {
+    /// With what that one binds this node to, whatever becomes of its log: a promise and a grant do no harm on disk before records that
+    /// came first (P24).
+    pub fn bound_by(self, ahead: Vote) -> Vote {
+        Vote { promise: ahead.promise, lease: ahead.lease, ..self }
+    }
+}
+
+/// What a node finds on its disk when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    pub boot: Boot,
+    pub incarnation: Incarnation,
+    pub vote: Vote,
+    pub base: SnapshotMeta,
+    pub records: Vec<Record>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Durable on a majority; `acks` nodes had it when this was said.
+    Written {
+        position: Position,
+        acks: usize,
+    },
+    /// A read may be answered from a state that has applied this index.
+    Readable {
+        index: Index,
+    },
+    Done,
+    /// Surely not applied, now or later (P15).
+    Refused(Refusal),
+    /// May or may not have been applied.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    NotLeader {
+        leader: Option<NodeId>,
+    },
+    /// A hand-over is under way: try again in a moment.
+    HandingOver,
+    ServiceDown,
+    DiskFull,
+    TooMany,
+    TooManyReads,
+    /// A node of the topology cannot read this yet (P23).
+    FormatNotShared,
+    /// The heir named cannot lead.
+    NotAnHeir,
+    /// Another leader's record stands in this one's place.
+    Superseded,
+    Members(MembersRefusal),
+}
+
+/// Why the members do not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MembersRefusal {
+    /// The log does not say who belongs here: in available mode the topology file does.
+    ByFile,
+    /// The change before is not committed yet, or the leader before may still be relied on: try again in a moment.
+    UnderWay,
+    IsMember,
+    NotMember,
+    NameTaken,
+    AddressTaken,
+    TooMany,
+    /// A leader does not remove itself: it hands over first.
+    IsLeader,
+    /// Of those that would be left no majority answers.
+    WouldStall,
+}
+
+/// What a node may say of itself at this moment (P11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IsLeader {
+    Yes,
+    /// It leads, and its lease has lapsed since the last beat: a read that is confirmed proves it anew.
+    Unproven,
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    Suspected {
+        leader: NodeId,
+        cause: Cause,
+    },
+    Claimed {
+        epoch: Epoch,
+    },
+    /// This node leads, and its epoch is open.
+    Opened {
+        epoch: Epoch,
+    },
+    Following {
+        epoch: Epoch,
+    },
+    SteppedDown {
+        epoch: Epoch,
+        cause: Cause,
+    },
+    Admitted {
+        incarnation: Incarnation,
+    },
+    /// Another disk has this node's seat: this one neither votes nor leads (P10).
+    Replaced {
+        by: Incarnation,
+    },
+    /// This node, the elder of two leaders, asks the other for what it has written (P34).
+    Met {
+        other: NodeId,
+    },
+    /// Two sides are one: what the other had is merged, as of this index.
+    Merged {
+        with: NodeId,
+        index: Index,
+    },
+    /// They do not become one, and both go on as before for a while (P48).
+    Impasse {
+        other: NodeId,
+        why: Impasse,
+    },
+    /// The state was brought up to that of a side that includes it, as of this index.
+    Overridden {
+        index: Index,
+    },
+    /// A message without proof says what would end this node (P51).
+    Accused {
+        fault: Fault,
+    },
+    /// A node's log ends below what its disk has acknowledged (P27).
+    Forgot {
+        node: NodeId,
+        kept: Index,
+        end: Index,
+    },
+    /// States differ, and which one is odd cannot be told (P25).
+    Diverged {
+        index: Index,
+    },
+    /// This node would not approve that one now, and has told it so (P4).
+    Declined {
+        candidate: NodeId,
+        why: Objection,
+    },
+    /// This node promises itself to the claim of an epoch (P8).
+    Approved {
+        epoch: Epoch,
+    },
+    /// It may yet: the claim is kept until its turn comes.
+    Deferred {
+        epoch: Epoch,
+        why: Objection,
+    },
+    Refused {
+        epoch: Epoch,
+        why: Objection,
+    },
+    /// That node has promised itself to this node's claim.
+    Backed {
+        epoch: Epoch,
+        by: NodeId,
+    },
+    TurnedDown {
+        epoch: Epoch,
+        by: NodeId,
+    },
+}
+
+/// Why a node does not approve a candidate, or not yet (P58).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Objection {
+    /// Its disk does not count, or another one has its seat (P10).
+    MayNotVote,
+    /// It has nothing, and knows better than to found a cluster with that one now (P9).
+    MayNotFound,
+    /// What the candidate has is no part of its history (P34).
+    OtherHistory,
+    Leads,
+    /// It hears that leader.
+    Follows {
+        leader: NodeId,
+    },
+    /// It has promised itself to that candidate, whose epoch is not open.
+    Awaits {
+        candidate: NodeId,
+    },
+    /// It claims itself, and comes first.
+    ClaimsItself,
+    /// It has just failed or handed over, and keeps quiet for a moment.
+    Quiet,
+    /// So many others come before the candidate, and have a moment each.
+    NotItsTurn {
+        before: u64,
+    },
+    /// It has promised itself to that epoch, or to a greater one (P2).
+    Promised {
+        epoch: Epoch,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    Started,
+    Silence,
+    Refused,
+    NewProcess,
+    Resigned,
+    NoMajority,
+    Stuck,
+    HandedOver,
+    GreaterEpoch,
+    NoDecision,
+    /// It goes on in a new epoch that begins with two sides merged (P34).
+    Merged,
+    Odd,
+    /// Another disk has its seat (P10).
+    Replaced,
+}
+
+/// Why two sides do not become one (P48).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Impasse {
+    /// The other side was heard, and handed in nothing that could be taken.
+    NothingComes,
+    /// What this side has to hand in is more than a node takes.
+    TooLarge { bytes: u64, most: u64 },
+    /// The journal of conflicts would have more entries than it may, or more text.
+    JournalFull { entries: usize, bytes: usize },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// A record that this binary cannot read (P23).
+    UnknownFormat { index: Index },
+    /// This state differs from the majority's: start again with a new incarnation (P25).
+    Odd,
+    /// This disk ends below what it has acknowledged to its leader: start again with a new incarnation (P27).
+    Forgot,
+    /// This node has been removed from the cluster, by a record up to this one (P43).
+    Removed { as_of: Index },
+    /// A leader asked to truncate what is committed: no history of this protocol does (I2).
+    CommittedConflict { index: Index },
+}
+
+/// A message with what every message carries about its sender.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Envelope {
+    pub from: NodeId,
+    pub to: NodeId,
+    pub boot: Boot,
+    pub incarnation: Incarnation,
+    /// The sender's log has counted its disk: it is not let in a second time (P10).
+    pub admitted: bool,
+    /// Which cluster the sender's log is of, if it says so (P44).
+    pub cluster: ClusterId,
+    pub format: Format,
+    pub message: Message,
+}
+
+/// An epoch together with the claim that it was approved for (P2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term {
+    pub epoch: Epoch,
+    pub claim: ClaimId,
+}
+
+/// What nodes say to each other. Every message is one-way; the transport may drop, repeat, reorder and delay it. An answer is a message like
+/// any other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// Leader to all: I lead; grant me a lease (P11); this is committed; this is who comes next.
+    Heartbeat {
+        term: Term,
+        round: u64,
+        lease: Span,
+        commit: Index,
+        heir: Option<NodeId>,
+        /// The boundary whose digest it would like to see (P25).
+        boundary: Index,
+        /// Available mode: what the leader's log includes, for one who does not follow yet (P32).
+        vector: Option<Vector>,
+    },
+    HeartbeatReply {
+        epoch: Epoch,
+        round: u64,
+        /// The last position known to match this epoch's leader (P5).
+        matched: Index,
+        last: Position,
+        full: bool,
+        digest: Option<Checkpoint>,
+        /// Available mode: what this log includes, for a leader who does not know yet where it stands (P33).
+        vector: Option<Vector>,
+    },
+    /// Leader to one: these records follow `prev` (P5).
+    Append {
+        term: Term,
+        prev: Position,
+        records: Records,
+        commit: Index,
+    },
+    Appended {
+        epoch: Epoch,
+        matched: Index,
+    },
+    /// I do not have `prev`; `hint` is my greatest position that could be yours.
+    Gap {
+        epoch: Epoch,
+        prev: Position,
+        hint: Position,
+    },
+    /// Leader to one that lags too far: a whole state (P26).
+    Snapshot {
+        term: Term,
+        meta: SnapshotMeta,
+    },
+    /// You speak for an epoch below my promise (P2).
+    Stale {
+        promise: Term,
+    },
+    /// The answer to `Willing`: you do not belong to the cluster, by a committed record up to this one, and my log goes as far as
+    /// this (P43).
+    NotMember {
+        /// The number of the question, which nobody knows but whoever was asked (P51).
+        ask: u64,
+        as_of: Index,
+        last: Position,
+    },
+    /// I do not lead in this epoch, now or ever again (P16).
+    Resigned {
+        epoch: Epoch,
+    },
+    /// A leaderless node to all: would you have me? The dry run (P4).
+    Willing {
+        ask: u64,
+        standing: Standing,
+    },
+    Opinion {
+        ask: u64,
+        yes: bool,
+        /// The asker keeps dying and is passed over for a while (P20).
+        held: bool,
+        standing: Standing,
+    },
+    /// A candidate to all: promise me this epoch (P8).
+    Claim(Claim),
+    Approve {
+        term: Term,
+        last: Position,
+        /// The longest that an older leader may still rely on me (P11).
+        lease_left: Span,
+    },
+    Refuse {
+        term: Term,
+        promise: Epoch,
+    },
+    /// A candidate to one that approved it: send what follows this (P6).
+    Pull {
+        term: Term,
+        after: Position,
+    },
+    Pulled {
+        term: Term,
+        prev: Position,
+        records: Records,
+    },
+    /// The leader to its heir: my epoch has ended, at this position (P18).
+    HandOver(Certificate),
+    /// Available mode, a leader to every node outside its side: do you lead, or whom do you follow (P32)?
+    Poll {
+        term: Term,
+        vector: Vector,
+    },
+    /// I am on another side: led by this one, or by nobody.
+    Side {
+        epoch: Epoch,
+        leader: Option<NodeId>,
+        vector: Vector,
+    },
+    /// The elder of two leaders to the younger: stop the service, and hand in what this does not include (P34).
+    Meet {
+        term: Term,
+        vector: Vector,
+    },
+    /// The younger to the elder: everything of mine that `base` does not include (P34).
+    Merge {
+        epoch: Epoch,
+        base: Vector,
+        meta: SnapshotMeta,
+    },
+    /// The leader to one whose log it includes: everything that `base` does not include (P33).
+    Override {
+        term: Term,
+        base: Vector,
+        meta: SnapshotMeta,
+    },
+    /// The leader to a node whose state differs from the majority's (P25), or whose disk has forgotten something (P27).
+    Odd {
+        epoch: Epoch,
+        incarnation: Incarnation,
+        forgot: bool,
+        /// The number of that node's own question, where it has asked (P51).
+        ask: Option<u64>,
+    },
+}
+
+/// What a node says of itself while leaders are made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Standing {
+    pub promise: Epoch,
+    /// The greatest epoch that it has heard of: the next claim must beat it.
+    pub seen: Epoch,
+    pub last: Position,
+    /// Who answered it lately (P4).
+    pub hears: BTreeSet<NodeId>,
+    /// How long it has been leaderless; zero if it follows or leads.
+    pub seeking: Span,
+    pub condition: Condition,
+    /// Available mode: what its log includes (P31).
+    pub vector: Option<Vector>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Condition {
+    /// Never part of a cluster (P9).
+    Blank,
+    /// The same, and an operator has ordered that it forms one.
+    Ordered,
+    /// Its disk forgot something: neither votes nor counts (P10).
+    Recovering,
+    /// Fit, but passed over for a while (P20), or without room on its disk (P24).
+    Held,
+    Fit,
+}
+
+impl Condition {
+    pub fn is_blank(self) -> bool {
+        matches!(self, Condition::Blank | Condition::Ordered)
+    }
+}
+
+/// A request for a promise (P8).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Claim {
+    pub term: Term,
+    /// Grows while the candidate pulls: a claim that makes progress is given more time.
+    pub last: Position,
+    pub condition: Condition,
+    pub certificate: Option<Certificate>,
+    /// Available mode: what the candidate's log includes (P31).
+    pub vector: Option<Vector>,
+}
+
+/// The end of an epoch by its own leader's word (P18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Certificate {
+    pub epoch: Epoch,
+    pub heir: NodeId,
+    pub last: Position,
+}
+
+impl Certificate {
+    fn newest_epoch(self) -> Epoch {
+        self.epoch.max(self.last.epoch)
+    }
+}
+
+/// The digest of the applied state at a boundary (P25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Checkpoint {
+    pub index: Index,
+    pub digest: Digest,
+}
+
+impl Message {
+    /// What sides say to each other: nobody has anything of the kind to say in safe mode.
+    pub fn is_of_sides(&self) -> bool {
+        matches!(
+            self,
+            Message::Poll { .. }
+                | Message::Side { .. }
+                | Message::Meet { .. }
+                | Message::Merge { .. }
+                | Message::Override { .. }
+        )
+    }
+
+    /// The greatest epoch that is named anywhere in it.
+    pub fn newest_epoch(&self) -> Epoch {
+        let of_vector = |vector: &Option<Vector>| vector.as_ref().map(Vector::newest).unwrap_or_default();
+        match self {
+            Message::Heartbeat { term, vector, .. } => term.epoch.max(of_vector(vector)),
+            Message::HeartbeatReply { epoch, last, vector, .. } => {
+                (*epoch).max(last.epoch).max(of_vector(vector))
+            }
+            Message::Append { term, prev, .. } | Message::Pulled { term, prev, .. } => {
+                term.epoch.max(prev.epoch)
+            }
+            Message::Appended { epoch, .. } | Message::Resigned { epoch } | Message::Odd { epoch, .. } => {
+                *epoch
+            }
+            Message::Gap { epoch, prev, hint } => (*epoch).max(prev.epoch).max(hint.epoch),
+            Message::Snapshot { term, meta } => term.epoch.max(meta.newest_epoch()),
+            Message::Stale { promise } => promise.epoch,
+            Message::NotMember { last, .. } => last.epoch,
+            Message::Willing { standing, .. } | Message::Opinion { standing, .. } => {
+                let Standing { promise, seen, last, vector, .. } = standing;
+                (*promise).max(*seen).max(last.epoch).max(of_vector(vector))
+            }
+            Message::Claim(claim) => {
+                let certified = claim.certificate.map(Certificate::newest_epoch).unwrap_or_default();
+                claim.term.epoch.max(claim.last.epoch).max(certified).max(of_vector(&claim.vector))
+            }
+            Message::Approve { term, last, .. } => term.epoch.max(last.epoch),
+            Message::Refuse { term, promise } => term.epoch.max(*promise),
+            Message::Pull { term, after } => term.epoch.max(after.epoch),
+            Message::HandOver(certificate) => certificate.newest_epoch(),
+            Message::Poll { term, vector } | Message::Meet { term, vector } => {
+                term.epoch.max(vector.newest())
+            }
+            Message::Side { epoch, vector, .. } => (*epoch).max(vector.newest()),
+            Message::Merge { epoch, base, meta } => (*epoch).max(base.newest()).max(meta.newest_epoch()),
+            Message::Override { term, base, meta } => term.epoch.max(base.newest()).max(meta.newest_epoch()),
+        }
+    }
+
+    /// The greatest index of a record that a log here may come to hold because of it.
+    pub fn greatest_index(&self) -> Index {
+        let of_meta = |meta: &SnapshotMeta| {
+            let noted = meta.vector.as_ref().map_or(0, Vector::highest);
+            meta.index().max(noted)
+        };
+        match self {
+            Message::Append { prev, records, .. } | Message::Pulled { prev, records, .. } => {
+                records.last().map_or(prev.index, |record| prev.index.max(record.index()))
+            }
+            Message::Snapshot { meta, .. } | Message::Merge { meta, .. } | Message::Override { meta, .. } => {
+                of_meta(meta)
+            }
+            _ => 0,
+        }
+    }
+
+    /// The epoch that the sender speaks for, where the message binds one.
+    pub fn epoch(&self) -> Option<Epoch> {
+        match self {
+            Message::Heartbeat { term, .. }
+            | Message::Append { term, .. }
+            | Message::Snapshot { term, .. }
+            | Message::Override { term, .. }
+            | Message::Approve { term, .. }
+            | Message::Pull { term, .. }
+            | Message::Pulled { term, .. } => Some(term.epoch),
+            Message::HeartbeatReply { epoch, .. } | Message::Appended { epoch, .. } => Some(*epoch),
+            Message::Claim(claim) => Some(claim.term.epoch),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Message::Heartbeat { term, round, commit, heir, .. } => {
+                write!(f, "heartbeat {} round {round} commit {commit}", term.epoch)?;
+                heir.map_or(Ok(()), |heir| write!(f, " heir {heir}"))
+            }
+            Message::HeartbeatReply { epoch, round, matched, last, .. } => {
+                write!(f, "heard {epoch} round {round} matched {matched} last {last}")
+            }
+            Message::Append { term, prev, records, commit } => {
+                let count = records.len();
+                write!(f, "append {} after {prev} +{count} commit {commit}", term.epoch)
+            }
+            Message::Appended { epoch, matched } => write!(f, "appended {epoch} matched {matched}"),
+            Message::Gap { epoch, prev, hint } => write!(f, "gap {epoch} at {prev} hint {hint}"),
+            Message::Snapshot { term, meta } => write!(f, "snapshot {} at {}", term.epoch, meta.at),
+            Message::Stale { promise } => write!(f, "stale promise {}", promise.epoch),
+            Message::NotMember { as_of, .. } => write!(f, "no member as of {as_of}"),
+            Message::Resigned { epoch } => write!(f, "resigned {epoch}"),
+            Message::Willing { standing, .. } => write!(f, "willing {standing}"),
+            Message::Opinion { yes, standing, .. } => {
+                write!(f, "opinion {} {standing}", if *yes { "yes" } else { "no" })
+            }
+            Message::Claim(claim) => write!(f, "{claim}"),
+            Message::Approve { term, last, lease_left } => {
+                write!(f, "approve {} last {last} lease_left {lease_left}", term.epoch)
+            }
+            Message::Refuse { term, promise } => {
+                write!(f, "refuse {} promise {promise}", term.epoch)
+            }
+            Message::Pull { term, after } => write!(f, "pull {} after {after}", term.epoch),
+            Message::Pulled { term, prev, records } => {
+                write!(f, "pulled {} after {prev} +{}", term.epoch, records.len())
+            }
+            Message::HandOver(c) => write!(f, "hand-over {} to {} at {}", c.epoch, c.heir, c.last),
+            Message::Poll { term, vector } => write!(f, "poll {} has {vector}", term.epoch),
+            Message::Side { epoch, leader, vector } => {
+                write!(f, "side {epoch} led by {} has {vector}", leader.unwrap_or_default())
+            }
+            Message::Meet { term, vector } => write!(f, "meet {} has {vector}", term.epoch),
+            Message::Merge { epoch, base, meta } => write!(f, "merge {epoch} at {} beyond {base}", meta.at),
+            Message::Override { term, base, meta } => {
+                write!(f, "override {} at {} beyond {base}", term.epoch, meta.at)
+            }
+            Message::Odd { epoch, .. } => write!(f, "odd {epoch}"),
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "last {} promise {} {:?}", self.last, self.promise, self.condition)
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "claim {} last {}", self.term.epoch, self.last)?;
+        match self.certificate {
+            Some(certificate) => write!(f, " after {}", certificate.epoch),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Envelope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} → {} {}", self.from, self.to, self.message)
+    }
+}

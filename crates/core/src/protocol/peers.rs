@@ -1,0 +1,202 @@
+//! What this node knows of each other one: its process, its disk, and how steadily it lives.
+
+use std::collections::BTreeMap;
+
+use super::mutant::{self, Mutant};
+use super::settings::Timing;
+use crate::types::{Boot, Format, Incarnation, NodeId, Span, Time};
+
+/// A whole cluster, and another one that has taken its place.
+const KNOWN_MOST: usize = 256;
+
+/// A leader that falters is waited for up to so many times `dead_after`.
+const PATIENCE_MOST: u64 = 4;
+
+/// Passes over an index that keeps dying, for a time that doubles (P20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hold {
+    deaths: u32,
+    last_death: Time,
+    until: Time,
+}
+
+impl Hold {
+    pub fn died(&mut self, now: Time, timing: &Timing) {
+        if mutant::is_on(Mutant::NoHold) {
+            return;
+        }
+        if now.since(self.last_death) > timing.hold_most {
+            self.deaths = 0;
+        }
+        self.deaths += 1;
+        self.last_death = now;
+        // The first death is an accident; from the second on it is a habit.
+        if self.deaths >= 2 {
+            let doubled = timing.hold.times(1 << (self.deaths - 2).min(20));
+            self.until = now + doubled.min(timing.hold_most);
+        }
+    }
+
+    /// It had its chance and could not use it: others come first at once.
+    pub fn failed(&mut self, now: Time, timing: &Timing) {
+        self.deaths = self.deaths.max(1);
+        self.last_death = self.last_death.max(now);
+        self.died(now, timing);
+    }
+
+    pub fn lasts(&self, now: Time) -> bool {
+        now < self.until
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Peer {
+    pub boot: Boot,
+    /// A late message of the life before is not a new process.
+    boot_before: Boot,
+    pub incarnation: Incarnation,
+    /// That disk has told us that its log has counted it (P10).
+    pub admitted: bool,
+    pub format: Format,
+    /// Its port refused, and nothing came from it since.
+    pub refused: bool,
+    refused_at: Time,
+    /// When the life that we know of began, or when it last went silent.
+    pub up_since: Time,
+    pub last_message: Time,
+    /// Its last message, if this node followed it then.
+    beat_at: Option<Time>,
+    /// The longest silence as this node's leader that it has broken lately, and when.
+    faltered: (Span, Time),
+    pub hold: Hold,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Peers {
+    peers: BTreeMap<NodeId, Peer>,
+}
+
+/// What a message tells of its sender's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    Known,
+    /// The first that we hear of it.
+    First,
+    /// Another process than before: the one before is dead (P3).
+    New,
+}
+
+impl Peers {
+    pub fn new(others: impl Iterator<Item = NodeId>) -> Peers {
+        Peers { peers: others.map(|node| (node, Peer::default())).collect() }
+    }
+
+    /// Forgets all but these, and begins to know those of them that are new.
+    pub fn keep(&mut self, nodes: &[NodeId]) {
+        self.peers.retain(|node, _| nodes.contains(node));
+        for node in nodes {
+            self.peers.entry(*node).or_default();
+        }
+    }
+
+    /// Whoever speaks is known from then on, as far as there is room: who belongs here may have changed without this node.
+    pub fn know(&mut self, node: NodeId) -> bool {
+        let room = self.peers.len() < KNOWN_MOST || self.peers.contains_key(&node);
+        if room {
+            self.peers.entry(node).or_default();
+        }
+        room
+    }
+
+    pub fn get(&self, node: NodeId) -> Option<&Peer> {
+        self.peers.get(&node)
+    }
+
+    pub fn get_mut(&mut self, node: NodeId) -> Option<&mut Peer> {
+        self.peers.get_mut(&node)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Peer)> {
+        self.peers.iter().map(|(node, peer)| (*node, peer))
+    }
+
+    pub fn is_on_hold(&self, node: NodeId, now: Time) -> bool {
+        self.get(node).is_some_and(|peer| peer.hold.lasts(now))
+    }
+
+    pub fn is_refused(&self, node: NodeId) -> bool {
+        self.get(node).is_some_and(|peer| peer.refused)
+    }
+}
+
+impl Peer {
+    /// A silence that no patience would have outlasted was a failure, and teaches nothing.
+    fn broke_silence(&mut self, silence: Span, now: Time, timing: &Timing) {
+        let ridden_out = silence <= timing.dead_after.times(PATIENCE_MOST);
+        if ridden_out && silence >= self.faltered(now, timing) {
+            self.faltered = (silence, now);
+        }
+    }
+
+    fn faltered(&self, now: Time, timing: &Timing) -> Span {
+        let (silence, at) = self.faltered;
+        if now.since(at) > timing.falters_for() { Span::ZERO } else { silence }
+    }
+
+    /// How long this node waits for it as its leader: twice as long as it has been seen to falter (P3).
+    pub fn patience(&self, now: Time, timing: &Timing) -> Span {
+        let most = timing.dead_after.times(PATIENCE_MOST);
+        if mutant::is_on(Mutant::FaltersForgotten) {
+            return timing.dead_after;
+        }
+        self.faltered(now, timing).times(2).clamp(timing.dead_after, most)
+    }
+
+    /// Takes note of the process that a message came from; `leads`, as far as this node knows.
+    pub fn heard(&mut self, boot: Boot, leads: bool, now: Time, timing: &Timing) -> Life {
+        if now.since(self.last_message) > timing.dead_after {
+            self.up_since = now;
+        }
+        self.last_message = now;
+        let beat_at = std::mem::replace(&mut self.beat_at, leads.then_some(now));
+        if boot == self.boot
+            && let Some(before) = beat_at
+        {
+            self.broke_silence(now.since(before), now, timing);
+        }
+        if boot == self.boot || boot == self.boot_before {
+            self.refused &= boot != self.boot;
+            return Life::Known;
+        }
+        let first = self.boot == Boot::default();
+        let unnoticed = !first && !self.refused;
+        self.boot_before = self.boot;
+        self.boot = boot;
+        self.refused = false;
+        self.up_since = now;
+        match (first, unnoticed) {
+            (true, _) => Life::First,
+            (false, true) => {
+                self.hold.died(now, timing);
+                Life::New
+            }
+            (false, false) => Life::New,
+        }
+    }
+
+    /// Its port refuses: that process is dead.
+    pub fn refuses(&mut self, now: Time, timing: &Timing) {
+        if !self.refused && self.boot != Boot::default() {
+            self.hold.died(now, timing);
+        }
+        self.refused = true;
+        self.refused_at = now;
+        self.up_since = now;
+    }
+
+    /// It has answered what left at `sent`. After a refusal that proves that a process listens there, also where a late
+    /// message of an older life has hidden which one it is.
+    pub fn answered(&mut self, sent: Time) {
+        self.refused &= sent <= self.refused_at || mutant::is_on(Mutant::RefusedUntilNamed);
+    }
+}

@@ -1,0 +1,236 @@
+//! How far one follower is, as far as its leader knows, and what it may be sent next (P5).
+
+use std::collections::VecDeque;
+
+use super::mutant::{self, Mutant};
+use super::settings::Settings;
+use crate::types::{Index, Span, Time, Vector};
+
+/// How far one follower is, as far as the leader knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Progress {
+    /// Known to match, and durable there.
+    pub matched: Index,
+    /// The next index to send.
+    pub next: Index,
+    pub mode: Sending,
+    /// The last index of each append on its way.
+    pub inflight: VecDeque<Index>,
+    pub last_sent: Time,
+    pub answered_round: u64,
+    /// When the newest round that it answered was sent: leases count from there (P11).
+    pub answered_sent: Time,
+    pub answered_at: Time,
+    /// The commit index that it was last sent.
+    pub told: Index,
+    /// What it last said that it knows to match: less than `matched` if it has started anew since.
+    pub reported: Index,
+    pub full: bool,
+    /// Safe mode: what this disk has said to hold durably, in this epoch, and the newest round when it was heard to say so. In answer
+    /// to a later round it says where its log ends, and that is not below (P27).
+    kept: (Index, u64),
+    /// Available mode: it is of this side, as far as is known (P32).
+    pub joined: bool,
+    /// Available mode: it has kept up, and however slow its answers are now, writes wait for it (P37).
+    pub kept_up: bool,
+    /// What its log included when it joined.
+    pub vector: Option<Vector>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sending {
+    /// Nothing is known: its next answer to a beat will say where it stands.
+    Unknown,
+    /// Looking for the common position: one append at a time.
+    Probe,
+    /// Appends follow each other without waiting.
+    Stream,
+    /// A snapshot is on its way.
+    Snapshot,
+}
+
+/// What to do next for one follower.
+pub enum Step {
+    Wait,
+    Append(Index),
+    Snapshot,
+}
+
+impl Progress {
+    pub fn new(next: Index, now: Time) -> Progress {
+        Progress {
+            matched: 0,
+            next,
+            mode: Sending::Stream,
+            inflight: VecDeque::new(),
+            last_sent: now,
+            answered_round: 0,
+            answered_sent: Time::default(),
+            answered_at: Time::default(),
+            told: 0,
+            reported: 0,
+            full: false,
+            kept: (0, 0),
+            joined: false,
+            kept_up: false,
+            vector: None,
+        }
+    }
+
+    /// Nothing is known of it, and nothing is sent until it answers.
+    pub fn unknown(next: Index, now: Time) -> Progress {
+        Progress { mode: Sending::Unknown, ..Progress::new(next, now) }
+    }
+
+    pub fn answered(&mut self, round: u64, sent: Time, now: Time) {
+        if round >= self.answered_round {
+            self.answered_round = round;
+            self.answered_sent = self.answered_sent.max(sent);
+        }
+        self.answered_at = now;
+    }
+
+    /// Another process on the same disk, which keeps its promises: that it answered remains true.
+    pub fn restarted(&self, next: Index, now: Time) -> Progress {
+        Progress {
+            answered_round: self.answered_round,
+            answered_sent: self.answered_sent,
+            answered_at: self.answered_at,
+            kept: self.kept,
+            ..Progress::unknown(next, now)
+        }
+    }
+
+    pub fn keeps(&mut self, matched: Index, round: u64) {
+        if matched > self.kept.0 {
+            self.kept = (matched, round);
+        }
+    }
+
+    /// What it had said to hold before it can have heard of that round.
+    pub fn kept_before(&self, round: u64) -> Index {
+        let (kept, heard_in) = self.kept;
+        if heard_in < round { kept } else { 0 }
+    }
+
+    /// Another disk, on which nothing of what the one before acknowledged may be. Somebody is there all the same, or was until
+    /// now: under `ack = all` writes wait for it, also where what came is a late message of the disk before (P15).
+    pub fn replaced(&self, next: Index, now: Time) -> Progress {
+        let silent = mutant::is_on(Mutant::ReplacedIsSilent);
+        let answered_at = if silent { Time::default() } else { self.answered_at };
+        Progress { answered_at, ..Progress::unknown(next, now) }
+    }
+
+    /// An append up to `end` is on its way.
+    pub fn sent(&mut self, end: Index, now: Time) {
+        self.last_sent = now;
+        match self.mode {
+            Sending::Stream => self.next = end + 1,
+            _ => self.inflight.clear(),
+        }
+        self.inflight.push_back(end);
+    }
+
+    /// It has all that is committed and does not know it: no append will bring it the news.
+    pub fn lacks_the_news_only(&self, commit: Index) -> bool {
+        self.told < commit && self.matched >= commit
+    }
+
+    /// It is on another side.
+    pub fn leave(&mut self) {
+        self.joined = false;
+        self.kept_up = false;
+        self.mode = Sending::Unknown;
+        self.inflight.clear();
+        self.matched = 0;
+    }
+
+    pub fn acknowledged(&mut self, matched: Index) {
+        self.joined = true;
+        self.kept_up |= self.mode == Sending::Stream;
+        self.matched = self.matched.max(matched);
+        self.next = self.next.max(matched + 1);
+        self.inflight.retain(|index| *index > matched);
+    }
+
+    pub fn streams_again(&mut self, base: Index) {
+        let found = match self.mode {
+            // Where it stands must be known to match: that it answers does not say so.
+            Sending::Probe => self.inflight.is_empty() && self.next == self.matched + 1,
+            Sending::Snapshot => self.next > base,
+            Sending::Unknown | Sending::Stream => false,
+        };
+        if found {
+            self.mode = Sending::Stream;
+        }
+    }
+
+    /// It has said where it stands: what follows `common` is tried next. If it ends below what it has said before, this is an old
+    /// answer, or an old copy of the disk: the next one tells (P27).
+    pub fn located(&mut self, common: Index, end: Index) {
+        if self.mode == Sending::Unknown && end >= self.kept.0 {
+            self.rewind(common.max(self.matched));
+        }
+    }
+
+    pub fn step(&mut self, now: Time, base: Index, last: Index, settings: &Settings) -> Step {
+        let quiet = now.since(self.last_sent);
+        let lost = !self.inflight.is_empty() && quiet > settings.timing.fresh();
+        if lost || (self.mode == Sending::Snapshot && quiet > settings.timing.window) {
+            self.inflight.clear();
+            self.mode = Sending::Unknown;
+        }
+        match self.mode {
+            _ if self.full => Step::Wait,
+            Sending::Unknown | Sending::Snapshot => Step::Wait,
+            _ if self.next <= base => {
+                self.mode = Sending::Snapshot;
+                self.kept_up = false;
+                self.last_sent = now;
+                Step::Snapshot
+            }
+            Sending::Probe if self.inflight.is_empty() => Step::Append(self.next),
+            Sending::Stream if self.may_stream(quiet, last, settings) => Step::Append(self.next),
+            _ => Step::Wait,
+        }
+    }
+
+    pub fn may_stream(&self, quiet: Span, last: Index, settings: &Settings) -> bool {
+        match self.next > last {
+            // Nothing to send, but a follower that began to follow anew must learn how far it matches.
+            true => self.reported < self.matched && quiet > settings.timing.fresh(),
+            false => self.inflight.len() < settings.limits.inflight,
+        }
+    }
+
+    /// Starts over after `index`.
+    pub fn rewind(&mut self, index: Index) {
+        self.next = index + 1;
+        self.inflight.clear();
+        self.mode = Sending::Probe;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Limits;
+    use crate::types::NodeId;
+
+    /// Its log ends where the leader's does, but it knows only a part of it to match: the rest is asked for, also when nothing
+    /// is written any more.
+    #[test]
+    fn an_answer_is_no_match() {
+        let settings = Settings { limits: Limits::default(), ..Settings::lan(NodeId(1), Vec::new()) };
+        let mut progress = Progress::unknown(192, Time(0));
+        progress.located(191, 191);
+        progress.acknowledged(180);
+        progress.streams_again(0);
+        assert_eq!(progress.mode, Sending::Probe);
+        assert!(matches!(progress.step(Time(1), 0, 191, &settings), Step::Append(192)));
+        progress.sent(191, Time(1));
+        progress.acknowledged(191);
+        progress.streams_again(0);
+        assert_eq!(progress.mode, Sending::Stream);
+    }
+}
