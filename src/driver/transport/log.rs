@@ -107,3 +107,53 @@ impl LogPacket {
         Packet { route: Route::WriteSync, sender: self.sender, message, body: self.lines }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Boot, ClaimId, ClusterId, Epoch, Format, Incarnation, NodeId};
+
+    /// An append of one line in that epoch, after the line at `prev`.
+    fn packet(counter: u64, prev: Index) -> LogPacket {
+        let epoch = Epoch::new(counter, NodeId(1));
+        let sender = Sender {
+            from: NodeId(1),
+            to: NodeId(2),
+            boot: Boot(1),
+            incarnation: Incarnation(1),
+            admitted: true,
+            cluster: ClusterId::NONE,
+            format: Format(1),
+        };
+        LogPacket {
+            sender,
+            term: Term { epoch, claim: ClaimId(1) },
+            prev: Position::new(epoch, prev),
+            chain: 0,
+            count: 1,
+            last: Position::new(epoch, prev + 1),
+            commit: prev,
+            lines: Bytes::from_static(b"line\n"),
+        }
+    }
+
+    /// How many lines each call carries.
+    fn calls(packets: Vec<LogPacket>, most: usize) -> Vec<usize> {
+        let log = LogBox::new(most);
+        packets.into_iter().for_each(|packet| log.push(packet));
+        std::iter::from_fn(|| log.take_joined()).map(|packet| packet.count).collect()
+    }
+
+    #[test]
+    fn what_follows_on_travels_together_and_nothing_else_does() {
+        assert_eq!(calls(vec![packet(7, 4), packet(7, 5), packet(7, 6)], 100), [3]);
+        assert_eq!(
+            calls(vec![packet(7, 4), packet(7, 5), packet(7, 6)], 10),
+            [2, 1],
+            "no more bytes than a call may have"
+        );
+        assert_eq!(calls(vec![packet(7, 4), packet(7, 6)], 100), [1, 1], "a gap");
+        let same_place = LogPacket { prev: Position::new(Epoch::new(7, NodeId(1)), 5), ..packet(8, 5) };
+        assert_eq!(calls(vec![packet(7, 4), same_place], 100), [1, 1], "another term");
+    }
+}

@@ -274,6 +274,15 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_that_cannot_be_read_is_named() {
+        for name in [IF_MATCH, IF_NONE_MATCH] {
+            let problem = condition(&Method::PUT, &headers(&[(name.clone(), "12")])).expect_err("no tag");
+            let shown = format!("{problem:?}").to_lowercase();
+            assert!(shown.contains(&format!("(\"field\", string(\"{name}\"))")), "{shown}");
+        }
+    }
+
+    #[test]
     fn conditions_of_writes() {
         let rev = |text: &str| Some(Condition::Rev(text.into()));
         let put = |pairs: &[_]| condition(&Method::PUT, &headers(pairs)).ok();

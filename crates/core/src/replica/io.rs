@@ -245,18 +245,18 @@ pub struct Preparation {
 /// What a preparation came to.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    pub(super) outcome: Result<Outcome, Unreadable>,
+    pub(super) outcome: Result<NewState, Unreadable>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(super) struct NewState {
     pub store: Store,
     /// Each entry that is not as it was, for the next snapshot, and what readers are told of them.
     pub changes: Vec<Key>,
     pub told: Vec<Draft>,
     /// How many values a merge overrode that nobody had seen together before, and what the journal then has.
     pub conflicts: usize,
-    pub journal: Journal,
+    pub journal: ConflictSizes,
     /// Where the sender's snapshots are numbered from, the checksum that its log goes on from, and its state's digest.
     pub origin: Index,
     pub chain: u32,
@@ -264,7 +264,7 @@ pub(super) struct Outcome {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Journal {
+pub(super) struct ConflictSizes {
     pub entries: usize,
     pub bytes: usize,
 }

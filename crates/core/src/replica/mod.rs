@@ -14,37 +14,31 @@
 //! There is no clock, socket, file or thread here: `now` is an argument, a caller is a number, and a caller that has gone is
 //! an input. So the simulator, the golden scripts and the model run what a node runs.
 //!
-//! - `io` is all that goes in and comes out, `answer` what callers learn.
-//! - `state` is what a replica holds: the versions of the state (the committed one and, on a leader, those ahead of it), who
-//!   waits for which verdict, the plan of snapshots, what is remembered of roles.
-//! - `dispatch` takes inputs in; `core_outputs` carries out what the protocol says; `view` is what can be seen.
-//! - `calls` judges writes and reads, `round` proposes them.
-//! - `roles`, `acquire`, `renew`, `ends` grant roles and keep leases; `restore` replaces all data, step by step.
-//! - `snapshots` says when a snapshot is due and what it must hold; `transfer` sends states to other nodes, `taking` takes in those
-//!   that come, and `preparation` works out what they come to.
-//! - `feed` says what readers of the feed are told; `fingerprint` which replicas go on alike.
+//! Lowest first; each file imports only from those before it:
+//!
+//! - `answer` is what callers learn, `feed` what its readers are told, `io` all that goes in and comes out.
+//! - `preparation` works out what a state comes to with what another node has sent.
+//! - `versions` are the states: the committed one and, on a leader, those ahead of it. `pending` is who waits for which verdict, `roles` what
+//!   is remembered of roles and of who wants them, `snapshots` the plan of snapshots.
+//! - `state` is the replica itself: it holds all of that, takes inputs in, and carries out what the protocol says.
+//! - The rules stand side by side, as methods of `Replica`: `calls` judges writes and reads and proposes them, `granting` gives roles and keeps
+//!   leases, `restore` replaces all data step by step, `state_transfer` sends states to other nodes and takes in those that come.
 
-mod acquire;
 mod answer;
 mod calls;
-mod core_outputs;
-mod dispatch;
-mod ends;
 mod feed;
-mod fingerprint;
+mod granting;
 mod io;
+mod pending;
 mod preparation;
-mod renew;
 mod restore;
 mod roles;
-mod round;
 mod snapshots;
 mod state;
-mod taking;
+mod state_transfer;
 #[cfg(test)]
 mod tests;
-mod transfer;
-mod view;
+mod versions;
 
 pub use answer::{
     Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Opinion, Unheard, View, Whole, Written,

@@ -1,7 +1,7 @@
 //! What a state comes to with what another node has sent for it: pure, and as long as there is much of it (P49).
 
 use super::feed;
-use super::io::{Journal, Outcome, Preparation, Prepared, StateTransfer};
+use super::io::{ConflictSizes, NewState, Preparation, Prepared, StateTransfer};
 use crate::protocol::Taking;
 use crate::store::{Merged, Store, Unreadable};
 use crate::types::{Digest, Position, Record};
@@ -12,10 +12,10 @@ impl Preparation {
         let outcome = match taking {
             Taking::Merge { own, theirs, meta } => state
                 .merged(&own, &transfer.difference, &theirs, meta.at, meta.stamp)
-                .map(|merged| Outcome::of(&state, merged, &transfer)),
+                .map(|merged| NewState::of(&state, merged, &transfer)),
             Taking::Override(meta) => after(&state, &records).and_then(|before| {
                 let (store, changes) = before.overridden(&transfer.difference, meta.at, meta.stamp)?;
-                Ok(Outcome::of(
+                Ok(NewState::of(
                     &before,
                     Merged { store, changes, conflicts: 0, ended: Vec::new() },
                     &transfer,
@@ -36,7 +36,7 @@ impl Preparation {
 impl Prepared {
     /// Whether it can be read, and has become what its sender says of it. A merge is nobody's state yet, and says nothing.
     pub(super) fn is_sound(&self, overrides: bool) -> bool {
-        let as_told = |outcome: &Outcome| !outcome.digest.contradicts(Digest::new(outcome.store.digest()));
+        let as_told = |outcome: &NewState| !outcome.digest.contradicts(Digest::new(outcome.store.digest()));
         self.outcome.as_ref().is_ok_and(|outcome| !overrides || as_told(outcome))
     }
 }
@@ -49,12 +49,12 @@ fn after(state: &Store, records: &[Record]) -> Result<Store, Unreadable> {
     Ok(state)
 }
 
-impl Outcome {
-    fn of(before: &Store, merged: Merged, transfer: &StateTransfer) -> Outcome {
+impl NewState {
+    fn of(before: &Store, merged: Merged, transfer: &StateTransfer) -> NewState {
         let Merged { store, changes, conflicts, ended } = merged;
         let told = feed::of_merge(&store, before, &changes, &ended);
-        let journal = Journal { entries: store.conflict_count(), bytes: store.conflict_bytes() };
+        let journal = ConflictSizes { entries: store.conflict_count(), bytes: store.conflict_bytes() };
         let StateTransfer { origin, chain, digest, .. } = *transfer;
-        Outcome { store, changes, told, conflicts, journal, origin, chain, digest }
+        NewState { store, changes, told, conflicts, journal, origin, chain, digest }
     }
 }

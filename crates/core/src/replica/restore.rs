@@ -13,7 +13,8 @@
 
 use super::answer::{Answer, Denied, Written};
 use super::io::CallId;
-use super::state::{Outcome, Replica, Restoring, Waiting};
+use super::pending::{Judgement, Restoring, Waiting};
+use super::state::Replica;
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Refusal, Verdict};
 use crate::store::{Guard, Reason, Reply, Rule, Steps, ending, give_up_restore};
@@ -164,7 +165,7 @@ impl Replica {
         (used > most && used > state.bytes()).then_some(Reason::StateFull { area: None, used, most })
     }
 
-    pub(super) fn restore_verdict(&mut self, call: CallId, outcome: Outcome, verdict: Verdict) {
+    pub(super) fn restore_verdict(&mut self, call: CallId, outcome: Judgement, verdict: Verdict) {
         let Some(restoring) = self.restoring.as_mut().filter(|restoring| restoring.call == call) else {
             // It has been given up, and its caller been told.
             return;

@@ -1,17 +1,17 @@
-//! Calls that wait for a verdict of the protocol.
+//! Calls that wait for a verdict of the protocol: the round that is gathered, a restore on its way, and all that have been proposed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::mem;
 
-use super::acquiring::Acquiring;
-use super::renewing::Renewing;
-use crate::replica::answer::{Denied, Written};
-use crate::replica::io::CallId;
-use crate::store::{self, Rejection};
-use crate::types::RequestId;
+use super::answer::{Denied, Written};
+use super::io::CallId;
+use super::roles::{Acquiring, Renewing};
+use crate::protocol::Proposal;
+use crate::store::{self, Guard, Rejection};
+use crate::types::{Epoch, Index, Payload, RequestId, Time};
 
-pub(in crate::replica) type Outcome = Result<store::Reply, Rejection>;
+pub(in crate::replica) type Judgement = Result<store::Reply, Rejection>;
 
 /// Bounded by what the core lets wait: `limits.uncommitted` writes and `limits.reads` reads.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub(in crate::replica) enum Waiting {
     /// A write that has reached the log, with what it brings about there.
     Write {
         call: CallId,
-        outcome: Outcome,
+        outcome: Judgement,
     },
     /// An answer that changes nothing: it leaves once what it was judged by is committed (P14).
     Judged {
@@ -40,7 +40,7 @@ pub(in crate::replica) enum Waiting {
     /// A step of a restore, with what it comes to.
     Restore {
         call: CallId,
-        outcome: Outcome,
+        outcome: Judgement,
     },
     /// The replica's own record about leases; nobody waits for it.
     Leases(u64),
@@ -97,11 +97,47 @@ impl Waiting {
     }
 
     /// The same, with what its record comes to.
-    pub fn with_outcome(self, known: Outcome) -> Waiting {
+    pub fn with_outcome(self, known: Judgement) -> Waiting {
         match self {
             Waiting::Write { call, .. } => Waiting::Write { call, outcome: known },
             Waiting::Restore { call, .. } => Waiting::Restore { call, outcome: known },
             other => other,
         }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(in crate::replica) struct Round {
+    pub entries: Vec<Proposal>,
+    pub bytes: usize,
+    /// Reads, each with the record that its answer was judged by.
+    pub reads: Vec<(RequestId, Index)>,
+}
+
+impl Round {
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.reads.is_empty()
+    }
+}
+
+/// One attempt: all of its steps belong to one epoch of this node, or nothing comes of them.
+#[derive(Clone, Debug)]
+pub(in crate::replica) struct Restoring {
+    pub call: CallId,
+    /// What has yet to be proposed.
+    pub steps: VecDeque<Payload>,
+    /// Asked before the first step, and again before the last.
+    pub guard: Guard,
+    pub epoch: Epoch,
+    /// It is given up then.
+    pub until: Time,
+    /// A step waits for its verdict.
+    pub waits: bool,
+}
+
+impl Restoring {
+    /// Its last step may be in a log: only the verdict says what becomes of it.
+    pub fn is_in_doubt(&self) -> bool {
+        self.waits && self.steps.is_empty()
     }
 }

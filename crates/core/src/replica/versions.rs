@@ -8,8 +8,9 @@
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
+use super::feed::Draft;
 use crate::protocol::{Log, SnapshotMeta};
-use crate::replica::feed::{self, Draft};
+use crate::replica::feed;
 use crate::store::{Applied, Command, Key, Store, Unreadable};
 use crate::types::{History, Index, Lease, LeaseName, Position, Record};
 
