@@ -25,7 +25,7 @@ use crate::storage::Encoded;
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
 use crate::store::{Command, Role, Steps, Store};
-use crate::types::{self, Epoch, Index, LeaseName, NodeId, Text};
+use crate::types::{Epoch, Index, KeyedCall, LeaseName, NodeId, Text};
 use crate::wire::Packet;
 
 /// Callers that have gone and of whom the loop has not heard yet. Beyond it the loop learns of it when it answers.
@@ -175,7 +175,7 @@ pub enum Ask {
     IsLeader(oneshot::Sender<IsLeader>),
     /// Whether an earlier attempt of a call stands in the log, or was carried out.
     MayHaveBeen {
-        call: types::Call,
+        call: KeyedCall,
         reply: oneshot::Sender<bool>,
     },
     Opinion {
@@ -210,7 +210,7 @@ pub struct PeerAsk {
 
 impl Handle {
     /// Proposes a command and waits for a majority.
-    pub async fn write(&self, command: Command, key: Option<types::Call>) -> Result<Written, Denied> {
+    pub async fn write(&self, command: Command, key: Option<KeyedCall>) -> Result<Written, Denied> {
         let began = Instant::now();
         let written = self.call(Call::Write { command: Box::new(command), key }, To::Written).await?;
         self.numbers.commits.observe(began.elapsed());
@@ -272,7 +272,7 @@ impl Handle {
     }
 
     /// Whether an earlier attempt of this call may have been carried out, or may yet be. If nobody can say, it may.
-    pub async fn may_have_been(&self, call: types::Call) -> bool {
+    pub async fn may_have_been(&self, call: KeyedCall) -> bool {
         self.tell(|reply| Ask::MayHaveBeen { call, reply }).await.unwrap_or(true)
     }
 

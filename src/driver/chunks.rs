@@ -9,14 +9,14 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::numbers::Numbers;
 use crate::replica::{Answer, Call, CallId, Denied, Written};
 use crate::store::Command;
-use crate::types;
+use crate::types::KeyedCall;
 
 /// Chunks that the loop has and that are not decided, of all streams, of 1,024 lines or 1 MiB each: fewer records than a log keeps
 /// for those who are late, so that a follower that lacks all of them needs no snapshot. Beyond it streams wait for each other, in turn.
 pub const CHUNKS_MOST: usize = 8;
 
 /// A write, and its idempotency key.
-pub type Keyed = (Command, Option<types::Call>);
+pub type Keyed = (Command, Option<KeyedCall>);
 
 pub type Verdict = Result<Written, Denied>;
 

@@ -6,19 +6,21 @@ use super::api::{Ask, Denied, Handle};
 use super::clock;
 use super::replies::To;
 use crate::replica::{Acquire, Call, Granted, LeaseTimes, Registration, Renewal, Untie};
-use crate::store::{Claim, Condition, DocView, NewProcess, Process, Role, SecretHash, Tenure, TokenId};
-use crate::types::{self, LeaseName, Span, Text};
+use crate::store::{
+    DocCondition, DocView, NewProcess, Process, Role, RoleClaim, SecretHash, Tenure, TokenId,
+};
+use crate::types::{KeyedCall, LeaseName, Span, Text};
 
 impl Handle {
     /// Wants a role, and waits for it as long as it says, if somebody has it.
     pub async fn acquire(
         &self,
         role: Text,
-        claim: Arc<Claim>,
+        claim: Arc<RoleClaim>,
         priority: i64,
         wait: Span,
         by: Option<TokenId>,
-        key: Option<types::Call>,
+        key: Option<KeyedCall>,
     ) -> Result<Granted<Role>, Denied> {
         let until = clock::now().mono + wait;
         self.wait(Acquire { role, claim, elect: false, priority, until, by, key }).await
@@ -28,8 +30,8 @@ impl Handle {
     pub async fn name_holder(
         &self,
         role: Text,
-        claim: Arc<Claim>,
-        key: Option<types::Call>,
+        claim: Arc<RoleClaim>,
+        key: Option<KeyedCall>,
     ) -> Result<Granted<Role>, Denied> {
         let until = clock::now().mono;
         let acquire = Acquire { role, claim, elect: true, priority: 0, until, by: None, key };
@@ -54,7 +56,7 @@ impl Handle {
     }
 
     /// A document with a ttl goes on.
-    pub async fn renew_doc(&self, key: Text, condition: Condition) -> Result<Granted<DocView>, Denied> {
+    pub async fn renew_doc(&self, key: Text, condition: DocCondition) -> Result<Granted<DocView>, Denied> {
         self.call(Call::Renew(Renewal::Doc { key, condition }), To::Doc).await
     }
 
@@ -62,7 +64,7 @@ impl Handle {
         &self,
         id: Text,
         process: Arc<NewProcess>,
-        key: Option<types::Call>,
+        key: Option<KeyedCall>,
     ) -> Result<Granted<Process>, Denied> {
         self.call(Call::Register(Registration { id, process, key }), To::Process).await
     }

@@ -166,7 +166,7 @@ impl Drop for Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Claim;
+    use crate::store::RoleClaim;
     use crate::types::{LeaseName, Position, Span, WallTime};
 
     fn unheard() -> Unheard {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn granted() -> Result<Answer, Denied> {
-        let claim = Claim {
+        let claim = RoleClaim {
             instance: "a".into(),
             ttl: Span::millis(1_000),
             address: None,

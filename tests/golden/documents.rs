@@ -1,7 +1,7 @@
 //! What scripts say of documents that end by themselves, and of the roles that some of them end with.
 
 use eldest::replica::{Acquire, Call, Renewal};
-use eldest::store::{Claim, Command, Condition, Ending, LeaseOperation, Operation, Store, Tether};
+use eldest::store::{Command, DocCondition, Ending, LeaseOperation, Operation, RoleClaim, Store, Tether};
 use eldest::types::{LeaseName, NodeId, Span, Text};
 
 use crate::commands::{micros, parse};
@@ -12,13 +12,13 @@ pub fn call(stage: &Stage, at: NodeId, words: &[&str]) -> Result<Option<Call>, S
     let key = |key: &str| Text::from(key);
     Ok(Some(match words {
         ["put", name, options @ ..] => put(stage, at, key(name), options)?,
-        ["renew", name] => Call::Renew(Renewal::Doc { key: key(name), condition: Condition::None }),
+        ["renew", name] => Call::Renew(Renewal::Doc { key: key(name), condition: DocCondition::None }),
         ["delete", name] => {
-            write(Operation::DeleteDoc { key: key(name), condition: Condition::None, holder: None })
+            write(Operation::DeleteDoc { key: key(name), condition: DocCondition::None, holder: None })
         }
         ["acquire", role, "by", instance, "ttl", ttl] => {
             let (instance, ttl) = (key(instance), Span(micros(ttl)?));
-            let claim = Claim { instance, ttl, address: None, metadata: None, secret: None }.into();
+            let claim = RoleClaim { instance, ttl, address: None, metadata: None, secret: None }.into();
             let (until, priority) = (Default::default(), 0);
             Call::Acquire(
                 Acquire { role: key(role), claim, elect: false, priority, until, by: None, key: None }.into(),
@@ -47,7 +47,7 @@ fn put(stage: &Stage, at: NodeId, key: Text, options: &[&str]) -> Result<Call, S
         }
     }
     let value = "7".repeat(bytes).into();
-    Ok(write(Operation::PutDoc { key, value, condition: Condition::None, holder: None, ending }))
+    Ok(write(Operation::PutDoc { key, value, condition: DocCondition::None, holder: None, ending }))
 }
 
 fn write(operation: Operation) -> Call {

@@ -1,8 +1,8 @@
 //! What the simulated clients of safe mode ask for, as calls to the product: registers and pairs are its documents.
 
 use eldest::replica;
-use eldest::store::{Command as Order, Condition, Ending, Key as Name, Operation, Store};
-use eldest::types::{Call as Key, Entry, Format, Payload, Record, Text};
+use eldest::store::{Command as Order, DocCondition, Ending, Key as Name, Operation, Store};
+use eldest::types::{Entry, Format, KeyedCall as Key, Payload, Record, Text};
 
 use serde_json::value::RawValue;
 
@@ -120,19 +120,19 @@ impl Command {
             Operation::PutDoc { key, value, condition, holder: None, ending: Ending::default() }
         };
         match self {
-            Command::Write { key, value } => Order::Single(put(register(key), value, Condition::None)),
-            Command::Create { key, value } => Order::Single(put(register(key), value, Condition::Absent)),
+            Command::Write { key, value } => Order::Single(put(register(key), value, DocCondition::None)),
+            Command::Create { key, value } => Order::Single(put(register(key), value, DocCondition::Absent)),
             Command::Cas { key, rev, new, .. } => {
-                let condition = Condition::Rev(rev.to_string().into());
+                let condition = DocCondition::Rev(rev.to_string().into());
                 Order::Single(put(register(key), new, condition))
             }
             Command::Delete { key } => {
-                let condition = Condition::None;
+                let condition = DocCondition::None;
                 Order::Single(Operation::DeleteDoc { key: register(key), condition, holder: None })
             }
             Command::Pair { key, value } => {
                 let [first, second] = halves(key);
-                let none = Condition::None;
+                let none = DocCondition::None;
                 Order::Batch(vec![put(first, value, none.clone()), put(second, value, none)])
             }
             Command::AddUser { key, value } => {

@@ -1,11 +1,11 @@
 //! What is remembered of idempotency keys, when one client wants all of it (P52).
 
-use eldest::store::{CALLS_MOST, Command, Condition, Ending, Loader};
-use eldest::types::{Call, Entry, Epoch, NodeId, Position, Record, Stamp};
+use eldest::store::{CALLS_MOST, Command, DocCondition, Ending, Loader};
+use eldest::types::{Entry, Epoch, KeyedCall, NodeId, Position, Record, Stamp};
 
 use crate::checks::{Check, ensure};
 
-const QUIET: Call = Call { key: 0, body: 1, who: 7 };
+const QUIET: KeyedCall = KeyedCall { key: 0, body: 1, who: 7 };
 
 /// A quiet client's call is the oldest of a million; all others are another's, which goes on.
 pub fn one_client_fills_them() -> Check {
@@ -21,13 +21,13 @@ pub fn one_client_fills_them() -> Check {
     let put = Command::put_doc(
         "k",
         serde_json::from_str("1").expect("JSON"),
-        Condition::None,
+        DocCondition::None,
         None,
         Ending::default(),
     )
     .expect("a command");
     for number in 1..=100 {
-        let call = Call { key: u128::from(number) << 64, body: 1, who: 1 };
+        let call = KeyedCall { key: u128::from(number) << 64, body: 1, who: 1 };
         let position = Position::new(epoch, CALLS_MOST as u64 + number);
         let entry = Entry::Client(put.to_payload(Some(call)));
         store.apply(&Record { position, stamp: Stamp::default(), entry }).expect("readable");

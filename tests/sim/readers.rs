@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use eldest::feed::{Event as Told, Refused, Ring, Since};
+use eldest::feed::{Refused, Ring, RingEvent as Told, Since};
 use eldest::replica::{Fact, FeedEvent};
 use eldest::store::Key;
 use eldest::types::{Index, Text};

@@ -253,7 +253,7 @@ pub fn tokens_after_a_restore() -> Check {
 /// The role goes to somebody else, at this second by the wall.
 fn grant(store: &mut Store, second: u64) {
     let (instance, ttl) = (format!("i{second}").into(), Span::millis(1_000));
-    let claim = store::Claim { instance, ttl, address: None, metadata: None, secret: None };
+    let claim = store::RoleClaim { instance, ttl, address: None, metadata: None, secret: None };
     let operation = LeaseOperation::Acquire { role: "r".into(), claim: claim.into(), elect: true };
     let command = store::Command::Single(Operation::Lease(operation.into()));
     let position = Position::new(Epoch::new(1, NodeId(1)), store.applied().index + 1);

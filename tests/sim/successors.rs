@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use eldest::protocol::Mode;
 use eldest::replica::{Acquire, Call};
-use eldest::store::{Claim, Command, Guard, Key, RowSteps, Steps, Store};
+use eldest::store::{Command, Guard, Key, RoleClaim, RowSteps, Steps, Store};
 use eldest::types::{FORMAT, Format, NodeId, Span, Time, WallTime};
 
 use serde_json::value::RawValue;
@@ -72,7 +72,8 @@ fn leads_all(world: &mut World, leader: u32) -> Check {
 /// The role goes to somebody else. Says under which token.
 fn grant(world: &mut World, leader: u32, who: u64) -> Result<u64, Violation> {
     let instance = format!("i{who}").into();
-    let claim = Claim { instance, ttl: Span::millis(60_000), address: None, metadata: None, secret: None };
+    let claim =
+        RoleClaim { instance, ttl: Span::millis(60_000), address: None, metadata: None, secret: None };
     let acquire = Acquire {
         role: "r".into(),
         claim: claim.into(),

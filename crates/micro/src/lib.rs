@@ -2,7 +2,7 @@
 
 use eldest_core::protocol::{Recovered, Seq, Settings, SnapshotMeta, Vote};
 use eldest_core::replica::{Call, CallId, In, Out, Replica, Start};
-use eldest_core::store::{Command, Condition, Ending, Operation, Store};
+use eldest_core::store::{Command, DocCondition, Ending, Operation, Store};
 use eldest_core::types::{
     Boot, Entry, Epoch, Incarnation, NodeId, Now, Position, Record, Span, Stamp, Time, WallTime,
 };
@@ -15,7 +15,7 @@ pub fn put(number: u64) -> Command {
     let operation = Operation::PutDoc {
         key: key(number).into(),
         value: value.into(),
-        condition: Condition::None,
+        condition: DocCondition::None,
         holder: None,
         ending: Ending::default(),
     };

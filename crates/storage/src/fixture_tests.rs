@@ -8,7 +8,7 @@ use super::recover::{Opened, Options, open};
 use super::snapshot::SnapshotError;
 use super::testing::{TempDir, image, record, restore, vote};
 use crate::types::{
-    Boot, Call, Entry, Format, Founding, Incarnation, Index, NodeId, Owner, Payload, Record, Span, Text,
+    Boot, Entry, Format, Founding, Incarnation, Index, KeyedCall, NodeId, Owner, Payload, Record, Span, Text,
 };
 
 const CLUSTER: &str = "fixture";
@@ -31,7 +31,7 @@ fn records() -> Vec<Record> {
     let payload = |kind, format, call, text: &str| {
         Entry::Client(Payload { kind, format: Format(format), call, text: Text::from(text) })
     };
-    let call = Some(Call { key: u128::MAX - 1, body: 7, who: 0 });
+    let call = Some(KeyedCall { key: u128::MAX - 1, body: 7, who: 0 });
     let round = [
         Entry::Lead { founding: Some(Box::new(Founding { founders, ..Founding::default() })) },
         payload(1, 1, None, "{\"name\":\"ann\",\"group\":\"ä\\n\"}"),

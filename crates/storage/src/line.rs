@@ -13,7 +13,7 @@ use std::fmt;
 use super::digits::{Cursor, hex8, push_decimal, push_hex};
 use super::own;
 use crate::types::{
-    Call, Entry, Epoch, Format, NodeId, Payload, Position, Record, Span, Stamp, Text, WallTime,
+    Entry, Epoch, Format, KeyedCall, NodeId, Payload, Position, Record, Span, Stamp, Text, WallTime,
 };
 
 /// The checksum field and the blank after it.
@@ -192,7 +192,7 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Entry, LineError> {
     Ok(Entry::Client(Payload { kind, format, call, text: Text::from(text) }))
 }
 
-fn call(cursor: &mut Cursor<'_>) -> Result<Option<Call>, LineError> {
+fn call(cursor: &mut Cursor<'_>) -> Result<Option<KeyedCall>, LineError> {
     if cursor.take(b"key=").is_none() {
         return Ok(None);
     }
@@ -205,7 +205,7 @@ fn call(cursor: &mut Cursor<'_>) -> Result<Option<Call>, LineError> {
             None => 0,
         };
         cursor.take(b" ")?;
-        Some(Call { key, body, who })
+        Some(KeyedCall { key, body, who })
     };
     call().map(Some).ok_or(LineError::Field("key"))
 }

@@ -15,7 +15,7 @@ fn encoded(record: &Record) -> Vec<u8> {
 
 #[test]
 fn the_lines_are_these() {
-    let call = Some(Call { key: 0xab, body: 0xcd, who: 0 });
+    let call = Some(KeyedCall { key: 0xab, body: 0xcd, who: 0 });
     let client = Payload { kind: 3, format: Format(2), call, text: Text::from("{\"a\":1}") };
     let founders = [(NodeId(1), crate::types::Incarnation(0xfe))].into_iter().collect();
     let lines = [
@@ -59,12 +59,12 @@ fn the_lines_are_these() {
 /// Each type of a record has one meaning: no command and no step of a document is taken for one of the protocol's own.
 #[test]
 fn what_clients_write_has_types_of_its_own() {
-    use crate::store::{Kind, give_up_restore, merge_steps, restore_steps};
+    use crate::store::{CommandKind, give_up_restore, merge_steps, restore_steps};
     let document = r#"{"users":[{"name":"u"}]}"#;
     let steps = [restore_steps(document, 1), merge_steps(document, 1)].map(|cut| cut.unwrap().steps);
     let steps: Vec<Payload> = steps.concat().into_iter().chain([give_up_restore(1)]).collect();
-    assert!(Kind::ALL.iter().all(|kind| !steps.iter().any(|step| step.kind == kind.number())));
-    let commands = Kind::ALL.map(|kind| Payload { kind: kind.number(), ..steps[0].clone() });
+    assert!(CommandKind::ALL.iter().all(|kind| !steps.iter().any(|step| step.kind == kind.number())));
+    let commands = CommandKind::ALL.map(|kind| Payload { kind: kind.number(), ..steps[0].clone() });
     for payload in commands.into_iter().chain(steps) {
         assert!(!own::is_own(payload.kind), "{}", payload.kind);
         let record = record(7, 12, Entry::Client(payload));

@@ -19,7 +19,7 @@ use super::step::DiskWriter;
 use super::writer::{Job, Report};
 use crate::protocol::{Seq, Term, Vote};
 use crate::types::{
-    Boot, Call, ClaimId, ClusterId, Entry, Epoch, Format, Founding, Incarnation, Index, Member, NodeId,
+    Boot, ClaimId, ClusterId, Entry, Epoch, Format, Founding, Incarnation, Index, KeyedCall, Member, NodeId,
     Owner, Payload, Position, Record, Span, Stamp, Text, WallTime,
 };
 
@@ -127,7 +127,7 @@ pub fn any_entry(rng: &mut Dice) -> Entry {
 fn any_payload(rng: &mut Dice) -> Entry {
     let format = Format(if rng.one_in(5) { 2 + rng.below(9) as u16 } else { 1 });
     let key = u128::from(rng.roll()) << 64 | u128::from(rng.roll());
-    let call = rng.one_in(3).then(|| Call { key, body: rng.roll(), who: rng.roll() as u32 });
+    let call = rng.one_in(3).then(|| KeyedCall { key, body: rng.roll(), who: rng.roll() as u32 });
     let kind = if rng.one_in(4) { 100 } else { 1 + rng.below(5) as u16 };
     let text = format!("{{\"n\":{},\"s\":\"{}\"}}", rng.roll(), "äß|= 1 x".repeat(rng.below(6) as usize));
     Entry::Client(Payload { kind, format, call, text: Text::from(text) })

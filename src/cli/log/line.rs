@@ -65,9 +65,9 @@ fn date(days: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
     use crate::storage::line::encode;
-    use crate::types::{Call, Epoch, Format, NodeId, Payload, Position, Span, Stamp};
+    use crate::types::{Epoch, Format, KeyedCall, NodeId, Payload, Position, Span, Stamp};
 
-    fn record(call: Option<Call>, format: u16) -> Record {
+    fn record(call: Option<KeyedCall>, format: u16) -> Record {
         let text = r#"{"name":"key=a b|c"}"#.into();
         Record {
             position: Position::new(Epoch::new(7, NodeId(1)), 12),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_seed_form_is_what_follows_the_prefix() {
-        let call = Call { key: 0xab, body: 1, who: 0 };
+        let call = KeyedCall { key: 0xab, body: 1, who: 0 };
         for record in [record(None, 1), record(Some(call), 1), record(None, 2), record(Some(call), 2)] {
             let form = seed_form(&line(&record)).to_vec();
             assert_eq!(String::from_utf8_lossy(&form), r#"1|{"name":"key=a b|c"}"#);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_long_form() {
-        let record = record(Some(Call { key: 0xab, body: 1, who: 0 }), 1);
+        let record = record(Some(KeyedCall { key: 0xab, body: 1, who: 0 }), 1);
         let text = String::from_utf8(long_form(&record, &line(&record))).expect("text");
         let expected =
             r#"7.1@12 2025-11-21T14:59:21.123456Z 000000000000000000000000000000ab 1|{"name":"key=a b|c"}"#;

@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use crate::feed::Event;
+use crate::feed::RingEvent;
 
 #[derive(Debug)]
 pub struct Frame {
-    event: Event,
+    event: RingEvent,
     text: OnceLock<Written>,
 }
 
@@ -42,22 +42,22 @@ impl Frame {
     }
 }
 
-impl From<Event> for Frame {
-    fn from(event: Event) -> Frame {
+impl From<RingEvent> for Frame {
+    fn from(event: RingEvent) -> Frame {
         Frame { event, text: OnceLock::new() }
     }
 }
 
-impl Borrow<Event> for Frame {
-    fn borrow(&self) -> &Event {
+impl Borrow<RingEvent> for Frame {
+    fn borrow(&self) -> &RingEvent {
         &self.event
     }
 }
 
 impl Deref for Frame {
-    type Target = Event;
+    type Target = RingEvent;
 
-    fn deref(&self) -> &Event {
+    fn deref(&self) -> &RingEvent {
         &self.event
     }
 }

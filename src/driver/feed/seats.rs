@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
 use super::frame::Frame;
-use crate::feed::Event;
+use crate::feed::RingEvent;
 use crate::replica::{Kind, Kinds};
 use crate::types::Text;
 
@@ -26,7 +26,7 @@ impl Filter {
         Filter { kinds: kinds.unwrap_or_else(|| Kinds::of(usual)), prefix: prefix.into() }
     }
 
-    pub fn wants(&self, event: &Event) -> bool {
+    pub fn wants(&self, event: &RingEvent) -> bool {
         let named_so = || event.name().is_none_or(|name| name.starts_with(&*self.prefix));
         event.is_for_all() || (self.kinds.has(event.kind()) && named_so())
     }

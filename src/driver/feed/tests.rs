@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::feed::{Event, Mark, Ring};
+use crate::feed::{Mark, Ring, RingEvent};
 use crate::store::Key;
 use crate::types::{Epoch, History, NodeId, Position, Text};
 
@@ -381,7 +381,7 @@ async fn resuming_under_load_is_exact() {
 #[test]
 fn an_event_as_text() {
     let id = Id { at: at(12), n: None, sides: false, history: History::FIRST };
-    let event = |draft| Frame::from(Event::new(Mark { index: 12, n: 1 }, Some(id), id, draft));
+    let event = |draft| Frame::from(RingEvent::new(Mark { index: 12, n: 1 }, Some(id), id, draft));
     let text = |event: &Frame| String::from_utf8(event.frame().to_vec()).expect("text");
     let put = event(Draft::change(Key::Doc("a\"b".into()), Some("{\"x\":1}".into()), None));
     let json = "{\"id\":\"12\",\"kind\":\"change\",\"table\":\"doc\",\"key\":\"a\\\"b\",\"rev\":\"12\",\"op\":\"put\",\"value\":{\"x\":1}}";
@@ -404,7 +404,7 @@ fn an_event_as_text() {
         event(Draft::change(Key::Doc("a".into()), Some(Text::from("1".repeat(VALUE_MOST + 1))), None));
     assert!(text(&large).ends_with("\"op\":\"put\"}\n\n"), "{}", text(&large));
     let passing = Draft::rare(Kind::ServiceUp, None, ",\"x\":1".to_string());
-    let passing = Event::new(Mark::behind(12), None, id, passing).into();
+    let passing = RingEvent::new(Mark::behind(12), None, id, passing).into();
     assert_eq!(text(&passing), "event: service_up\ndata: {\"kind\":\"service_up\",\"x\":1}\n\n");
     assert!(matches!(doc("a").fact, Fact::Change { .. }));
 }

@@ -19,7 +19,7 @@ use super::{body, headers};
 use crate::http::answer::{Code, Problem, outcome_unknown};
 use crate::protocol::Mode;
 use crate::store::SecretHash;
-use crate::types::Call;
+use crate::types::KeyedCall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -111,7 +111,7 @@ impl ClientRequest {
     }
 
     /// What its `Idempotency-Key` makes of it, if there is one.
-    pub fn idempotent_call(&self) -> Result<Option<Call>, Problem> {
+    pub fn idempotent_call(&self) -> Result<Option<KeyedCall>, Problem> {
         headers::idempotent_call(&self.parts, &self.body)
     }
 

@@ -9,7 +9,7 @@ use super::body::{object, raw};
 use super::headers::{KeyOwner, call_of_line};
 use crate::http::answer::Problem;
 use crate::store::{BadCommand, Command};
-use crate::types::Call;
+use crate::types::KeyedCall;
 
 /// `{"storage_cmd", "payload"}`, borrowed from the body.
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ pub fn command(body: &[u8]) -> Result<Command, Problem> {
 }
 
 /// The same with the key that the line names. A line that is told from another by its key is the same text each time.
-pub fn line(text: &[u8], owner: &KeyOwner) -> Result<(Command, Option<Call>), Problem> {
+pub fn line(text: &[u8], owner: &KeyOwner) -> Result<(Command, Option<KeyedCall>), Problem> {
     let text = text.trim_ascii();
     if text.first() == Some(&b'[') {
         return Ok((named(Command::parse_batch(raw(text)?)?)?, None));

@@ -12,8 +12,8 @@ use super::auth::{Principal, Who};
 use super::seats::Admitted;
 use super::url::decode;
 use crate::http::answer::{Code, Problem};
-use crate::store::{Condition, Holding, SecretHash};
-use crate::types::Call;
+use crate::store::{DocCondition, Holding, SecretHash};
+use crate::types::KeyedCall;
 
 /// The node that passed a client's call on; it is never passed on again.
 pub const FORWARDED: HeaderName = HeaderName::from_static("eldest-forwarded");
@@ -62,18 +62,18 @@ pub enum Fresh {
 }
 
 /// The condition that a write asks for. One revision can be asked for, or that there is one, or that there is none.
-pub fn condition(method: &Method, headers: &HeaderMap) -> Result<Condition, Problem> {
+pub fn condition(method: &Method, headers: &HeaderMap) -> Result<DocCondition, Problem> {
     let (matching, none) = (tags(headers, IF_MATCH)?, tags(headers, IF_NONE_MATCH)?);
     match (matching, none) {
-        (None, None) => Ok(Condition::None),
+        (None, None) => Ok(DocCondition::None),
         (Some(_), Some(_)) => Err(wrong(IF_NONE_MATCH, "it contradicts If-Match; send one of the two")),
-        (Some(Tags::Any), None) => Ok(Condition::Present),
+        (Some(Tags::Any), None) => Ok(DocCondition::Present),
         (Some(Tags::Listed(tags)), None) => match tags.as_slice() {
-            [Tag { weak: false, text }] => Ok(Condition::Rev((*text).into())),
+            [Tag { weak: false, text }] => Ok(DocCondition::Rev((*text).into())),
             [_] => Err(wrong(IF_MATCH, "a weak tag never matches; send the ETag as it was given, \"rev\"")),
             _ => Err(wrong(IF_MATCH, "a write can depend on one revision; send a single tag")),
         },
-        (None, Some(Tags::Any)) if method == Method::PUT => Ok(Condition::Absent),
+        (None, Some(Tags::Any)) if method == Method::PUT => Ok(DocCondition::Absent),
         (None, Some(Tags::Any)) => Err(wrong(IF_NONE_MATCH, "what is absent cannot be deleted")),
         (None, Some(Tags::Listed(_))) => {
             Err(wrong(IF_NONE_MATCH, "on a write it takes * only: not to exist yet"))
@@ -171,7 +171,7 @@ fn wrong(name: HeaderName, detail: &'static str) -> Problem {
 }
 
 /// None without the header. The same key with another method, path, query or body is another call under a used name.
-pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<Call>, Problem> {
+pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<KeyedCall>, Problem> {
     let mut keys = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(key) = keys.next() else {
         return Ok(None);
@@ -202,13 +202,13 @@ impl KeyOwner {
         KeyOwner { address: address.unwrap_or_default(), principal }
     }
 
-    fn call(&self, key: &[u8], body: u64) -> Call {
+    fn call(&self, key: &[u8], body: u64) -> KeyedCall {
         let key = match &self.principal {
             Who::Anonymous | Who::Unknown => hash(&[key]),
             Who::Admin => hash(&[key, b"admin"]),
             Who::Token { id, .. } => hash(&[key, b"token", &id.0.to_le_bytes()]),
         };
-        Call { key, body, who: self.address }
+        KeyedCall { key, body, who: self.address }
     }
 }
 
@@ -218,7 +218,7 @@ fn is_key(key: &[u8]) -> bool {
 }
 
 /// A line of a stream of commands names its key itself, and is known again by its text.
-pub fn call_of_line(key: &str, text: &[u8], owner: &KeyOwner) -> Result<Call, Problem> {
+pub fn call_of_line(key: &str, text: &[u8], owner: &KeyOwner) -> Result<KeyedCall, Problem> {
     if !is_key(key.as_bytes()) {
         let detail = format!("write 1 to {KEY_MOST} printable ASCII characters");
         return Err(Problem::field("idempotency_key", detail));
@@ -284,13 +284,13 @@ mod tests {
 
     #[test]
     fn conditions_of_writes() {
-        let rev = |text: &str| Some(Condition::Rev(text.into()));
+        let rev = |text: &str| Some(DocCondition::Rev(text.into()));
         let put = |pairs: &[_]| condition(&Method::PUT, &headers(pairs)).ok();
-        assert_eq!(put(&[]), Some(Condition::None));
+        assert_eq!(put(&[]), Some(DocCondition::None));
         assert_eq!(put(&[(IF_MATCH, "\"12\"")]), rev("12"));
         assert_eq!(put(&[(IF_MATCH, " \"7.1@12\" ")]), rev("7.1@12"));
-        assert_eq!(put(&[(IF_MATCH, "*")]), Some(Condition::Present));
-        assert_eq!(put(&[(IF_NONE_MATCH, "*")]), Some(Condition::Absent));
+        assert_eq!(put(&[(IF_MATCH, "*")]), Some(DocCondition::Present));
+        assert_eq!(put(&[(IF_NONE_MATCH, "*")]), Some(DocCondition::Absent));
         assert_eq!(condition(&Method::DELETE, &headers(&[(IF_NONE_MATCH, "*")])).ok(), None);
         for wrong in [
             "12",
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(get(&[(IF_NONE_MATCH, "12")]), Err(Code::BadField));
     }
 
-    fn parsed(path: &str, key: &[u8], body: &str) -> Result<Option<Call>, Problem> {
+    fn parsed(path: &str, key: &[u8], body: &str) -> Result<Option<KeyedCall>, Problem> {
         let request = Request::put(path).header(IDEMPOTENCY_KEY, key).body(());
         let (parts, ()) = request.expect("it is well formed").into_parts();
         idempotent_call(&parts, body.as_bytes())

@@ -14,7 +14,7 @@ use crate::http::answer::lease::{self, Known, holder, millis, role_shown};
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page, Settled};
 use crate::http::request::{ClientRequest, Context, GivesBack, Kind, Query, name_after, new_name_after};
-use crate::store::{self, Acquisition, Claim, Command, Role, Store, Tenure};
+use crate::store::{self, Acquisition, Command, Role, RoleClaim, Store, Tenure};
 use crate::types::{LeaseName, Span, Text};
 
 pub const PREFIX: &str = "/v1/roles/";
@@ -131,7 +131,7 @@ pub async fn acquired(
 async fn elect(context: &Arc<Context>, request: &ClientRequest, role: Text) -> Answer {
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
-    let claim = Arc::new(Claim::of_body(request.raw()?)?);
+    let claim = Arc::new(RoleClaim::of_body(request.raw()?)?);
     dispatch::at_leader(context, request, Kind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
         let granted = context.handle.name_holder(role.clone(), claim.clone(), call).await?;

@@ -24,7 +24,7 @@ use crate::http::server::Front;
 use crate::protocol::{IsLeader, Mode, ServiceChange};
 use crate::replica::{Answer as ReplicaAnswer, Call};
 use crate::store::{Command, Judged, Store};
-use crate::types::{self, Entry, Epoch, Format, NodeId, Payload, Position, Record, Span, Stamp};
+use crate::types::{Entry, Epoch, Format, KeyedCall, NodeId, Payload, Position, Record, Span, Stamp};
 
 pub const TOKEN: &str = "correct horse battery staple";
 
@@ -312,7 +312,7 @@ impl Loop {
         &mut self,
         command: Command,
         payload: Payload,
-        key: Option<types::Call>,
+        key: Option<KeyedCall>,
     ) -> Result<Written, Denied> {
         let stamp = Stamp { cluster: Span::millis(self.store.applied().index), ..self.store.stamp() };
         match self.store.judge(&command, key, stamp) {

@@ -6,9 +6,9 @@ use eldest::replica::{
     self, Acquire, Answer, CallId, Denied, DiskWrite, Granted, In, Registration, Renewal, Unheard, Untie,
 };
 use eldest::store::{
-    Claim, Command, LeaseOperation, NewProcess, Operation, Reason, SecretHash, Tenure, TokenId,
+    Command, LeaseOperation, NewProcess, Operation, Reason, RoleClaim, SecretHash, Tenure, TokenId,
 };
-use eldest::types::{Call, Entry, NodeId, Span, Text, Time};
+use eldest::types::{Entry, KeyedCall, NodeId, Span, Text, Time};
 
 use super::documents;
 use super::ties::Line;
@@ -23,12 +23,12 @@ const UNHEARD_LATE: u64 = 100_000;
 pub enum Wish {
     Acquire {
         role: Text,
-        claim: Arc<Claim>,
+        claim: Arc<RoleClaim>,
         wait: Span,
         priority: i64,
         elect: bool,
         by: Option<TokenId>,
-        call: Option<Call>,
+        call: Option<KeyedCall>,
     },
     Renew {
         role: Text,
@@ -52,7 +52,7 @@ pub enum Wish {
     Register {
         id: Text,
         process: Arc<NewProcess>,
-        call: Option<Call>,
+        call: Option<KeyedCall>,
     },
     Heartbeat {
         id: Text,

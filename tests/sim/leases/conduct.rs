@@ -1,7 +1,7 @@
 //! What contenders do of their own accord: ask, renew in time or late, release, freeze, die.
 
-use eldest::store::Claim;
-use eldest::types::{Call, Span, Text};
+use eldest::store::RoleClaim;
+use eldest::types::{KeyedCall, Span, Text};
 
 use super::contenders::Wants;
 use super::{Asked, Event, Told, Wish};
@@ -135,15 +135,15 @@ impl World {
 
     pub fn acquisition(&mut self, who: usize, role: Text, wait: Span, priority: i64, elect: bool) -> Wish {
         let contender = self.contender(who);
-        let call = contender.key.map(|key| Call { key, body: 1, who: 0 });
+        let call = contender.key.map(|key| KeyedCall { key, body: 1, who: 0 });
         let (instance, ttl) = (contender.instance.clone(), contender.ttl);
-        let claim = Claim { instance, ttl, address: None, metadata: None, secret: None };
+        let claim = RoleClaim { instance, ttl, address: None, metadata: None, secret: None };
         Wish::Acquire { role, claim: claim.into(), wait, priority, elect, by: None, call }
     }
 
     fn registration(&mut self, who: usize) -> Wish {
         let contender = self.contender(who);
-        let call = contender.key.map(|key| Call { key, body: 1, who: 0 });
+        let call = contender.key.map(|key| KeyedCall { key, body: 1, who: 0 });
         let Wants::Process(process) = contender.wants.clone() else {
             unreachable!("only processes register")
         };
@@ -160,7 +160,7 @@ impl World {
         let wish = match contender.wants.clone() {
             Wants::Role(role) if changes && !half => {
                 let metadata = Some(metadata.to_string().into());
-                let claim = Claim { instance, ttl, address: None, metadata, secret: None };
+                let claim = RoleClaim { instance, ttl, address: None, metadata, secret: None };
                 let (wait, by, call) = (Span::ZERO, None, None);
                 Wish::Acquire { role, claim: claim.into(), wait, priority: 0, elect: false, by, call }
             }

@@ -3,7 +3,7 @@
 
 use eldest::replica::{self, Answer, Denied, Renewal};
 use eldest::store::{
-    Applied, Command, Condition, DocEnded, Ending, Holding, NewProcess, Operation, Reason, Store, Tether,
+    Applied, Command, DocCondition, DocEnded, Ending, Holding, NewProcess, Operation, Reason, Store, Tether,
 };
 use eldest::types::{Entry, LeaseName, Record, Span, Text};
 
@@ -39,8 +39,8 @@ pub struct Writers {
 
 #[derive(Clone, Debug)]
 pub enum Wish {
-    Put { number: u64, ending: Ending, length: usize, holder: Option<Holding>, condition: Condition },
-    Renew { number: u64, condition: Condition },
+    Put { number: u64, ending: Ending, length: usize, holder: Option<Holding>, condition: DocCondition },
+    Renew { number: u64, condition: DocCondition },
     Delete { number: u64, holder: Option<Holding> },
 }
 
@@ -94,7 +94,7 @@ impl Wish {
             }
             Wish::Renew { condition, .. } => replica::Call::Renew(Renewal::Doc { key, condition }),
             Wish::Delete { holder, .. } => {
-                write(Operation::DeleteDoc { key, condition: Condition::None, holder })
+                write(Operation::DeleteDoc { key, condition: DocCondition::None, holder })
             }
         }
     }
@@ -154,11 +154,11 @@ impl World {
     }
 
     /// The revision that somebody has seen lately, or that there is none.
-    fn some_condition(&self, rng: &mut Rng, number: u64) -> Condition {
+    fn some_condition(&self, rng: &mut Rng, number: u64) -> DocCondition {
         match (rng.below(10), self.witness().store.doc(&key(number))) {
-            (0..3, Some(doc)) => Condition::Rev(doc.rev().into()),
-            (0..2, None) => Condition::Absent,
-            _ => Condition::None,
+            (0..3, Some(doc)) => DocCondition::Rev(doc.rev().into()),
+            (0..2, None) => DocCondition::Absent,
+            _ => DocCondition::None,
         }
     }
 
@@ -224,7 +224,7 @@ impl World {
             }
             (Ok(Answer::Doc(granted)), Wish::Renew { number, condition }) => {
                 let rev = granted.what.rev();
-                let meets = !matches!(condition, Condition::Rev(wanted) if **wanted != *rev);
+                let meets = !matches!(condition, DocCondition::Rev(wanted) if **wanted != *rev);
                 ensure(meets, CONDITION, || format!("{condition:?} is told that {rev} is renewed"))?;
                 let index = granted.what.rev().split('-').next().and_then(|index| index.parse().ok());
                 let index = index.expect("in safe mode a revision begins with an index");
@@ -263,10 +263,10 @@ impl World {
         };
         let there = before.doc(&key);
         let meets = match &condition {
-            Condition::None => return Ok(()),
-            Condition::Absent => there.is_none(),
-            Condition::Rev(rev) => there.is_some_and(|doc| doc.rev() == &**rev),
-            Condition::Present => there.is_some(),
+            DocCondition::None => return Ok(()),
+            DocCondition::Absent => there.is_none(),
+            DocCondition::Rev(rev) => there.is_some_and(|doc| doc.rev() == &**rev),
+            DocCondition::Present => there.is_some(),
         };
         self.lessees_mut().witness.conditions += 1;
         ensure(meets || applied.outcome.is_err(), CONDITION, || {

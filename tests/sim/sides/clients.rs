@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use eldest::replica::{self, Answer, Denied};
-use eldest::store::{Command, Condition, Ending, NewElection, NewUser, Operation};
-use eldest::types::{Call, NodeId, Position, Text};
+use eldest::store::{Command, DocCondition, Ending, NewElection, NewUser, Operation};
+use eldest::types::{KeyedCall, NodeId, Position, Text};
 
 use crate::calls::{Waiting, hint};
 use crate::checks::{Check, ensure};
@@ -96,10 +96,10 @@ impl Sides {
         let key: Text = format!("k{}", self.rng.below(KEYS)).into();
         let value: Text = format!("{op}").into();
         match self.rng.below(100) {
-            0..35 => one(put(key, value, Condition::None)),
+            0..35 => one(put(key, value, DocCondition::None)),
             35..50 => Wish::Replace { key, value },
-            50..55 => one(put(key, value, Condition::Absent)),
-            55..70 => one(Operation::DeleteDoc { key, condition: Condition::None, holder: None }),
+            50..55 => one(put(key, value, DocCondition::Absent)),
+            55..70 => one(Operation::DeleteDoc { key, condition: DocCondition::None, holder: None }),
             70..76 => self.batch(&key, &value),
             76..82 => one(self.user(op)),
             82..84 => one(Operation::RemoveUser { name: self.voter() }),
@@ -112,8 +112,8 @@ impl Sides {
     fn batch(&mut self, key: &Text, value: &Text) -> Wish {
         let other: Text = format!("k{}", self.rng.below(KEYS)).into();
         let operations = vec![
-            put(key.clone(), value.clone(), Condition::None),
-            put(other, value.clone(), Condition::None),
+            put(key.clone(), value.clone(), DocCondition::None),
+            put(other, value.clone(), DocCondition::None),
         ];
         Wish::Command(Arc::new(Command::Batch(operations)))
     }
@@ -136,12 +136,12 @@ pub fn one(operation: Operation) -> Wish {
     Wish::Command(Arc::new(Command::Single(operation)))
 }
 
-pub fn put(key: Text, value: Text, condition: Condition) -> Operation {
+pub fn put(key: Text, value: Text, condition: DocCondition) -> Operation {
     Operation::PutDoc { key, value, condition, holder: None, ending: Ending::default() }
 }
 
 pub fn delete(key: &str) -> Operation {
-    Operation::DeleteDoc { key: key.into(), condition: Condition::None, holder: None }
+    Operation::DeleteDoc { key: key.into(), condition: DocCondition::None, holder: None }
 }
 
 pub fn user(name: &str, mark: u64) -> Operation {
@@ -228,7 +228,7 @@ impl World {
             self.done(&asked, None);
             return Ok(());
         };
-        let key = Some(Call { key: u128::from(asked.op), body: asked.op, who: 0 });
+        let key = Some(KeyedCall { key: u128::from(asked.op), body: asked.op, who: 0 });
         let command = Box::new((*command).clone());
         self.arrives(node, Waiting::Side(asked), replica::Call::Write { command, key })
     }
@@ -238,7 +238,7 @@ impl World {
         match wish {
             Wish::Command(command) => Some(command.clone()),
             Wish::Replace { key, value } => {
-                let condition = Condition::Rev(store.doc(key)?.rev().into());
+                let condition = DocCondition::Rev(store.doc(key)?.rev().into());
                 Some(Arc::new(Command::Single(put(key.clone(), value.clone(), condition))))
             }
             Wish::Settle { back } => {

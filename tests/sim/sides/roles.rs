@@ -2,7 +2,7 @@
 //! die; nodes hear them whatever links are cut.
 
 use eldest::replica::{self, Acquire, Answer, Denied, Renewal};
-use eldest::store::{Applied, Claim, Command, LeaseEvent, LeaseOperation, Operation, Tenure};
+use eldest::store::{Applied, Command, LeaseEvent, LeaseOperation, Operation, RoleClaim, Tenure};
 use eldest::types::{Epoch, Position, Span, Text};
 
 use super::clients::Event as Side;
@@ -164,7 +164,8 @@ impl World {
         let (role, instance) = (holder.role.clone(), holder.instance.clone());
         let call = match asked.wish {
             Wish::Acquire => {
-                let claim = Claim { instance, ttl: TTL, address: None, metadata: None, secret: None }.into();
+                let claim =
+                    RoleClaim { instance, ttl: TTL, address: None, metadata: None, secret: None }.into();
                 let until = now + if asked.waits { TTL } else { Span::ZERO };
                 let acquire = Acquire { role, claim, elect: false, priority: 0, until, by: None, key: None };
                 replica::Call::Acquire(acquire.into())

@@ -1,7 +1,7 @@
 //! A stage for available mode: a formed, calm cluster, and the words that its scenarios are told in.
 
 use eldest::protocol::{Mode, Settings};
-use eldest::store::{Condition, Key};
+use eldest::store::{DocCondition, Key};
 use eldest::types::NodeId;
 
 use super::clients::{Sides, Wish, delete, one, put};
@@ -85,7 +85,7 @@ pub fn ask(world: &mut World, node: u32, wish: Wish) -> Check {
 }
 
 pub fn set(world: &mut World, node: u32, key: &str, value: &str) -> Check {
-    ask(world, node, one(put(key.into(), value.into(), Condition::None)))
+    ask(world, node, one(put(key.into(), value.into(), DocCondition::None)))
 }
 
 /// If it still is what the node has.

@@ -15,7 +15,7 @@ pub const VALUE_MOST: usize = 64 << 10;
 const OVERHEAD: usize = 256;
 
 #[derive(Debug)]
-pub struct Event {
+pub struct RingEvent {
     pub mark: Mark,
     /// None for what is in no record.
     pub id: Option<Id>,
@@ -24,10 +24,10 @@ pub struct Event {
     at: Id,
 }
 
-impl Event {
+impl RingEvent {
     /// `at` is the record's own name. It may have the event's number.
-    pub fn new(mark: Mark, id: Option<Id>, at: Id, draft: Draft) -> Event {
-        Event { mark, id, draft: bounded(draft), at }
+    pub fn new(mark: Mark, id: Option<Id>, at: Id, draft: Draft) -> RingEvent {
+        RingEvent { mark, id, draft: bounded(draft), at }
     }
 
     pub fn kind(&self) -> Kind {

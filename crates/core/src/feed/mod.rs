@@ -7,7 +7,7 @@ mod mark;
 mod refused;
 mod ring;
 
-pub use event::{Event, VALUE_MOST};
+pub use event::{RingEvent, VALUE_MOST};
 pub use mark::{Id, Mark, Since};
 pub use refused::Refused;
 pub use ring::Ring;

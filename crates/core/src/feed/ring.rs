@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::event::Event;
+use super::event::RingEvent;
 use super::mark::{Id, Mark, PART, Since};
 use super::refused::Refused;
 use crate::protocol::mutant::{self, Mutant};
@@ -22,7 +22,7 @@ const BYTES_MOST: usize = 64 << 20;
 
 /// `E` is an event and whatever else is kept with it.
 #[derive(Debug)]
-pub struct Ring<E = Event> {
+pub struct Ring<E = RingEvent> {
     events_most: usize,
     bytes_most: usize,
     sides: bool,
@@ -43,13 +43,13 @@ pub struct Ring<E = Event> {
     pub is_closed: bool,
 }
 
-impl<E: From<Event> + Borrow<Event>> Default for Ring<E> {
+impl<E: From<RingEvent> + Borrow<RingEvent>> Default for Ring<E> {
     fn default() -> Ring<E> {
         Ring::bounded(EVENTS_MOST, BYTES_MOST)
     }
 }
 
-impl<E: From<Event> + Borrow<Event>> Ring<E> {
+impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
     pub fn bounded(events_most: usize, bytes_most: usize) -> Ring<E> {
         Ring {
             events_most,
@@ -97,7 +97,7 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
         for (number, draft) in (1..).zip(drafts) {
             let mark = Mark { index: at.index, n: number };
             let id = self.id(at, several.then_some(number));
-            self.push(Event::new(mark, Some(id), id, draft));
+            self.push(RingEvent::new(mark, Some(id), id, draft));
         }
     }
 
@@ -112,10 +112,10 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
         let skipped = changes.len().saturating_sub(self.events_most);
         self.skip(skipped);
         for draft in changes.into_iter().skip(skipped) {
-            self.push(Event::new(mark, part, id, draft));
+            self.push(RingEvent::new(mark, part, id, draft));
         }
         self.begins = self.next();
-        self.push(Event::new(mark, Some(id), id, last));
+        self.push(RingEvent::new(mark, Some(id), id, last));
     }
 
     /// So many events have come, and gone with all before.
@@ -130,17 +130,17 @@ impl<E: From<Event> + Borrow<Event>> Ring<E> {
     /// What is in no record.
     pub fn passing(&mut self, draft: Draft) {
         let id = self.id(self.head, None);
-        self.push(Event::new(Mark::behind(self.head.index), None, id, draft));
+        self.push(RingEvent::new(Mark::behind(self.head.index), None, id, draft));
     }
 
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: RingEvent) {
         self.bytes += event.size();
         self.events.push_back(Arc::new(event.into()));
         while self.events.len() > self.events_most || self.bytes > self.bytes_most {
             let Some(oldest) = self.events.pop_front() else {
                 return;
             };
-            let oldest: &Event = (*oldest).borrow();
+            let oldest: &RingEvent = (*oldest).borrow();
             self.bytes -= oldest.size();
             self.first += 1;
             if self.first > self.begins {

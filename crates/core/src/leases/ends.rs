@@ -27,7 +27,7 @@ pub struct Leases {
 
 /// What to make of a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum RenewalVerdict {
     Renewable,
     /// Nobody holds it, or another token does.
     Lost,
@@ -92,20 +92,20 @@ impl Leases {
     }
 
     /// Asked when a renewal arrives, and again after a round that started after it arrived.
-    pub fn renewal(&self, name: &LeaseName, token: u64) -> Judged {
+    pub fn renewal(&self, name: &LeaseName, token: u64) -> RenewalVerdict {
         match self.counted.get(name) {
             Some(counted) if counted.lease.token == token => match counted.proposed {
-                Some(Act::End) if !mutant::is_on(Mutant::RenewWhileEnding) => Judged::Ending,
-                _ => Judged::Renewable,
+                Some(Act::End) if !mutant::is_on(Mutant::RenewWhileEnding) => RenewalVerdict::Ending,
+                _ => RenewalVerdict::Renewable,
             },
-            _ => Judged::Lost,
+            _ => RenewalVerdict::Lost,
         }
     }
 
     /// After that round: the lease goes on, even if its end has come due meanwhile and was not proposed yet. None if it
     /// is not renewable; `renewal` says why. `ttl` is what the holder asks for, if not for all that it was granted.
     pub fn renew(&mut self, now: Time, name: &LeaseName, token: u64, ttl: Option<Span>) -> Option<Renewed> {
-        if self.renewal(name, token) != Judged::Renewable {
+        if self.renewal(name, token) != RenewalVerdict::Renewable {
             return None;
         }
         let expires_in = self.update(name, |counted| counted.renew(now, ttl))?;
@@ -114,28 +114,28 @@ impl Leases {
 
     /// What was granted to a caller who has gone since: its end is due, unless its holder has renewed it.
     pub fn give_up(&mut self, now: Time, name: &LeaseName, token: u64) {
-        if self.renewal(name, token) == Judged::Renewable {
+        if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.give_up(now));
         }
     }
 
     /// A promise to whoever asked for it anew, and has gone since.
     pub fn take_back(&mut self, now: Time, name: &LeaseName, token: u64) {
-        if self.renewal(name, token) == Judged::Renewable {
+        if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.take_back(now));
         }
     }
 
     /// What a renewal said of the connection that the lease is to end with.
     pub fn name_tie(&mut self, name: &LeaseName, token: u64, tie: Option<u64>) {
-        if self.renewal(name, token) == Judged::Renewable {
+        if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.name_tie(tie));
         }
     }
 
     /// Its holder has asked for it anew, and has been told that it has it.
     pub fn forget_tie(&mut self, name: &LeaseName, token: u64) {
-        if self.renewal(name, token) == Judged::Renewable {
+        if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, CountedLease::forget_tie);
         }
     }
@@ -143,9 +143,11 @@ impl Leases {
     /// The holder's connection of this number has closed: the lease's end is due, unless its holder has named another one since.
     pub fn untie(&mut self, now: Time, name: &LeaseName, token: u64, tie: u64) -> bool {
         match self.renewal(name, token) {
-            Judged::Renewable => self.update(name, |counted| counted.untie(now, tie)).unwrap_or_default(),
-            Judged::Ending => true,
-            Judged::Lost => false,
+            RenewalVerdict::Renewable => {
+                self.update(name, |counted| counted.untie(now, tie)).unwrap_or_default()
+            }
+            RenewalVerdict::Ending => true,
+            RenewalVerdict::Lost => false,
         }
     }
 

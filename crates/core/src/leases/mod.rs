@@ -24,5 +24,5 @@ mod tests;
 mod waiters;
 
 pub use agenda::Due;
-pub use ends::{Judged, Leases, Outcome, Renewed};
-pub use waiters::{Full, Next, Refused, Waiter, Waiters};
+pub use ends::{Leases, Outcome, RenewalVerdict, Renewed};
+pub use waiters::{Full, Next, TurnedAway, Waiter, Waiters};

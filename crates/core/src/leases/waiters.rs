@@ -34,7 +34,7 @@ pub enum Full {
 
 /// Comes back, since it wants an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused<T> {
+pub struct TurnedAway<T> {
     pub waiter: Waiter<T>,
     pub full: Full,
 }
@@ -67,10 +67,10 @@ impl<T> Default for Waiters<T> {
 impl<T> Waiters<T> {
     /// Returns the earlier wait of the same instance for the same role, which this one replaces. It keeps its turn:
     /// whoever lost a connection and asks again is not sent to the back.
-    pub fn join(&mut self, waiter: Waiter<T>) -> Result<Option<Waiter<T>>, Refused<T>> {
+    pub fn join(&mut self, waiter: Waiter<T>) -> Result<Option<Waiter<T>>, TurnedAway<T>> {
         let earlier = self.place(&waiter.role, &waiter.instance);
         if let (None, Some(full)) = (earlier, self.full(&waiter.role)) {
-            return Err(Refused { waiter, full });
+            return Err(TurnedAway { waiter, full });
         }
         let arrival = earlier.map_or(self.arrivals, |(_, arrival)| arrival);
         self.arrivals += 1;

@@ -2,8 +2,8 @@
 
 use super::messages::{Cause, Claim, Condition, Event, Message, Objection};
 use super::mutant::{self, Mutant};
-use super::node::{Node, Role};
-use super::roles::{Following, Pending, Seeking, Tentative};
+use super::node::{Node, RoleState};
+use super::roles::{Following, PendingClaim, Seeking, Tentative};
 use crate::types::{NodeId, Time};
 
 enum Consent {
@@ -32,16 +32,16 @@ impl Node {
             return Some(Objection::MayNotFound);
         }
         match &self.role {
-            Role::Leading(_) => Some(Objection::Leads),
-            Role::Following(following) => {
+            RoleState::Leading(_) => Some(Objection::Leads),
+            RoleState::Following(following) => {
                 let leaves = self.would_leave(following, candidate, condition);
                 (!leaves).then(|| following.objection())
             }
-            Role::Seeking(seeking) if seeking.claim.is_some() => {
+            RoleState::Seeking(seeking) if seeking.claim.is_some() => {
                 let gives_way = self.gives_way_to(candidate, condition);
                 (!gives_way).then_some(Objection::ClaimsItself)
             }
-            Role::Seeking(seeking) => (self.mono() < seeking.quiet_until).then_some(Objection::Quiet),
+            RoleState::Seeking(seeking) => (self.mono() < seeking.quiet_until).then_some(Objection::Quiet),
         }
     }
 
@@ -106,13 +106,15 @@ impl Node {
             return Consent::Yes;
         }
         match &self.role {
-            Role::Leading(_) => Consent::No(Objection::Leads),
-            Role::Following(following) if self.would_leave(following, from, claim.condition) => Consent::Yes,
-            Role::Following(following) if following.tentative.is_none() => {
+            RoleState::Leading(_) => Consent::No(Objection::Leads),
+            RoleState::Following(following) if self.would_leave(following, from, claim.condition) => {
+                Consent::Yes
+            }
+            RoleState::Following(following) if following.tentative.is_none() => {
                 Consent::NotYet(following.objection())
             }
-            Role::Following(following) => Consent::No(following.objection()),
-            Role::Seeking(seeking) => self.consent_seeking(seeking, from, claim),
+            RoleState::Following(following) => Consent::No(following.objection()),
+            RoleState::Seeking(seeking) => self.consent_seeking(seeking, from, claim),
         }
     }
 
@@ -153,7 +155,7 @@ impl Node {
         let until = self.mono() + self.settings.timing.window;
         let tentative = Tentative { until, progress: claim.last };
         self.leave_leading(Cause::GreaterEpoch);
-        self.role = Role::Following(Following::new(claim.term.epoch, self.mono(), Some(tentative)));
+        self.role = RoleState::Following(Following::new(claim.term.epoch, self.mono(), Some(tentative)));
         self.pending = None;
         self.event(Event::Approved { epoch: claim.term.epoch });
         self.send_approval(from, claim);
@@ -175,7 +177,7 @@ impl Node {
     /// The claim was repeated: the approval may be lost, or the candidate shows its progress (C27).
     fn approve_again(&mut self, from: NodeId, claim: &Claim) {
         let until = self.mono() + self.settings.timing.window;
-        let Role::Following(following) = &mut self.role else {
+        let RoleState::Following(following) = &mut self.role else {
             return;
         };
         let Some(tentative) = &mut following.tentative else {
@@ -200,14 +202,14 @@ impl Node {
         let kept = self.pending.as_ref().filter(|pending| self.still_wanted(pending));
         if kept.is_none_or(|pending| from <= pending.from) {
             let at = self.mono();
-            self.pending = Some(Pending { from, claim, at });
+            self.pending = Some(PendingClaim { from, claim, at });
         }
-        if let Role::Following(following) = &self.role {
+        if let RoleState::Following(following) = &self.role {
             self.probe(following.leader);
         }
     }
 
-    fn still_wanted(&self, pending: &Pending) -> bool {
+    fn still_wanted(&self, pending: &PendingClaim) -> bool {
         let patience = self.settings.timing.declare.times(3);
         pending.at + patience >= self.mono() && pending.claim.term.epoch > self.promise()
     }

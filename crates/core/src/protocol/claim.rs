@@ -7,7 +7,7 @@ use super::log::may_follow;
 use super::messages::{Cause, Certificate, Claim, Event, Message, Term};
 use super::meta::Records;
 use super::mutant::{self, Mutant};
-use super::node::{Node, Role};
+use super::node::{Node, RoleState};
 use super::quorum::{Tally, tally};
 use super::roles::{Approval, Claiming, Seeking};
 use super::settings::LEASE_MOST;
@@ -26,7 +26,7 @@ impl Node {
     /// promise is stored: it promises nothing, it asks.
     pub(in crate::protocol) fn claim(&mut self, certificate: Option<Certificate>) {
         let expected = match &self.role {
-            Role::Seeking(seeking) => self.expected_voters(seeking, certificate.is_some()),
+            RoleState::Seeking(seeking) => self.expected_voters(seeking, certificate.is_some()),
             _ => BTreeSet::new(),
         };
         let counter = match mutant::is_on(Mutant::SameEpochTwice) {
@@ -52,7 +52,7 @@ impl Node {
             expected,
             gathers_until: now + self.fresh(),
         };
-        if let Role::Seeking(seeking) = &mut self.role {
+        if let RoleState::Seeking(seeking) = &mut self.role {
             if seeking.as_heir {
                 self.claimed_as_heir = Some(now);
                 seeking.as_heir = false;
@@ -65,14 +65,14 @@ impl Node {
 
     pub(in crate::protocol) fn claiming(&self) -> Option<&Claiming> {
         match &self.role {
-            Role::Seeking(seeking) => seeking.claim.as_ref(),
+            RoleState::Seeking(seeking) => seeking.claim.as_ref(),
             _ => None,
         }
     }
 
     fn claiming_mut(&mut self) -> Option<&mut Claiming> {
         match &mut self.role {
-            Role::Seeking(seeking) => seeking.claim.as_mut(),
+            RoleState::Seeking(seeking) => seeking.claim.as_mut(),
             _ => None,
         }
     }
@@ -104,12 +104,12 @@ impl Node {
 
     fn abandon_claim(&mut self) {
         let suspected = match &self.role {
-            Role::Seeking(seeking) => seeking.suspected,
+            RoleState::Seeking(seeking) => seeking.suspected,
             _ => None,
         };
         let mut seeking = Seeking::new(self.mono(), Cause::NoDecision);
         seeking.suspected = suspected;
-        self.role = Role::Seeking(seeking);
+        self.role = RoleState::Seeking(seeking);
     }
 
     fn repeat_claim(&mut self) {

@@ -2,8 +2,8 @@
 
 use super::messages::{Envelope, Input, Message, Output};
 use super::mutant::{self, Mutant};
-use super::node::{Leader, Node, Role};
-use super::roles::{Opinion, Yielded};
+use super::node::{Leader, Node, RoleState};
+use super::roles::{Assent, Yielded};
 use crate::types::{INDEX_MOST, NodeId, Now, Time};
 
 impl Node {
@@ -93,7 +93,7 @@ impl Node {
             Message::Resigned { epoch } => self.on_resigned(from, epoch),
             Message::Willing { ask, standing } => self.on_willing(from, ask, standing),
             Message::Opinion { ask, yes, held, standing } => {
-                self.on_opinion(from, ask, Opinion { yes, held }, standing);
+                self.on_opinion(from, ask, Assent { yes, held }, standing);
             }
             Message::Claim(claim) => self.on_claim(from, claim),
             Message::Approve { term, last, lease_left } => {
@@ -139,9 +139,9 @@ impl Node {
             return Time::NEVER;
         }
         let role = match &self.role {
-            Role::Following(following) => self.following_deadline(following),
-            Role::Seeking(seeking) => self.seeking_deadline(seeking),
-            Role::Leading(leading) => Leader { node: self, leading }.deadline(),
+            RoleState::Following(following) => self.following_deadline(following),
+            RoleState::Seeking(seeking) => self.seeking_deadline(seeking),
+            RoleState::Leading(leading) => Leader { node: self, leading }.deadline(),
         };
         let yielded = self.yielded.as_ref().map_or(Time::NEVER, Yielded::deadline);
         role.min(yielded)

@@ -5,14 +5,14 @@ use super::log::may_follow;
 use super::messages::{Cause, Event, Fault, Message, Output, Term, Write};
 use super::meta::{Records, SnapshotMeta};
 use super::mutant::{self, Mutant};
-use super::node::{Node, Role};
+use super::node::{Node, RoleState};
 use super::roles::Following;
 use super::settings::LEASE_MOST;
 use crate::types::{Epoch, Index, NodeId, Position, Record, Span, Vector};
 
 impl Node {
     pub(in crate::protocol) fn settle_following(&mut self) {
-        let Role::Following(following) = &self.role else {
+        let RoleState::Following(following) = &self.role else {
             return;
         };
         if self.mono() >= self.following_deadline(following) {
@@ -60,17 +60,19 @@ impl Node {
     fn listen_to(&mut self, term: Term) {
         let now = self.mono();
         match &mut self.role {
-            Role::Following(following) if following.epoch == term.epoch && following.tentative.is_none() => {
+            RoleState::Following(following)
+                if following.epoch == term.epoch && following.tentative.is_none() =>
+            {
                 following.heard = now;
             }
-            Role::Following(following) if following.epoch == term.epoch => {
+            RoleState::Following(following) if following.epoch == term.epoch => {
                 following.heard = now;
                 following.tentative = None;
                 self.event(Event::Following { epoch: term.epoch });
             }
             _ => {
                 self.leave_leading(Cause::GreaterEpoch);
-                self.role = Role::Following(Following::new(term.epoch, now, None));
+                self.role = RoleState::Following(Following::new(term.epoch, now, None));
                 self.event(Event::Following { epoch: term.epoch });
             }
         }
@@ -92,7 +94,7 @@ impl Node {
             return;
         }
         self.grant(from, term.epoch, lease);
-        if let Role::Following(following) = &mut self.role {
+        if let RoleState::Following(following) = &mut self.role {
             following.heir = heir;
         }
         self.commit_as_follower(commit);
@@ -146,7 +148,7 @@ impl Node {
 
     fn matched(&self) -> Index {
         match &self.role {
-            Role::Following(following) => following.matched,
+            RoleState::Following(following) => following.matched,
             _ => 0,
         }
     }
@@ -191,7 +193,7 @@ impl Node {
             true => self.last().index,
             false => matched.index,
         };
-        if let Role::Following(following) = &mut self.role {
+        if let RoleState::Following(following) = &mut self.role {
             following.matched = following.matched.max(matched);
         }
         self.commit_as_follower(commit);
@@ -330,7 +332,7 @@ impl Node {
 
     /// This log holds everything up to there now, as the leader's does.
     pub(in crate::protocol) fn note_brought_up_to(&mut self, leader: NodeId, epoch: Epoch, index: Index) {
-        if let Role::Following(following) = &mut self.role {
+        if let RoleState::Following(following) = &mut self.role {
             following.matched = following.matched.max(index);
         }
         self.send_acknowledgement(leader, Message::Appended { epoch, matched: index });

@@ -9,7 +9,7 @@ use crate::types::{Epoch, Incarnation, NodeId, Span, Time};
 
 /// What this node has granted. Until a grant ends its leader may answer `/is_leader` with `true`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Grants {
+pub struct GivenLeases {
     /// By the epoch of the leader, which one process leads.
     given: BTreeMap<Epoch, Grant>,
     /// Grants that this process knows nothing of last no longer: those of the process before.
@@ -22,14 +22,14 @@ struct Grant {
     until: Time,
 }
 
-impl Grants {
+impl GivenLeases {
     /// `granted`: whether this disk has ever promised anything. One that has not has granted nothing, any other as much as it says.
-    pub fn after_start(now: Time, granted: bool, lease: Span) -> Grants {
+    pub fn after_start(now: Time, granted: bool, lease: Span) -> GivenLeases {
         let forgotten = match granted && !mutant::is_on(Mutant::RestartForgetsGrants) {
             true => lease,
             false => Span::ZERO,
         };
-        Grants { given: BTreeMap::new(), unknown_until: now + forgotten }
+        GivenLeases { given: BTreeMap::new(), unknown_until: now + forgotten }
     }
 
     pub fn grant(&mut self, epoch: Epoch, to: Incarnation, now: Time, lease: Span) {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_grant_to_the_candidate_itself_does_not_bind() {
-        let mut grants = Grants::after_start(Time(0), true, LEASE);
+        let mut grants = GivenLeases::after_start(Time(0), true, LEASE);
         let late = Time(10_000_000);
         grants.grant(Epoch::new(4, NodeId(1)), DISK, late, Span::millis(200));
         assert_eq!(grants.left(NodeId(2), OTHER, late), Span::millis(200));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn another_disk_of_the_candidate_is_another_leader() {
-        let mut grants = Grants::after_start(Time(0), false, LEASE);
+        let mut grants = GivenLeases::after_start(Time(0), false, LEASE);
         let (epoch, now) = (Epoch::new(4, NodeId(1)), Time(5));
         grants.grant(epoch, DISK, now, Span::millis(200));
         assert_eq!(grants.left(NodeId(1), OTHER, now), Span::millis(200));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_restarted_node_answers_with_the_greatest_lease() {
-        let grants = Grants::after_start(Time(5), true, LEASE);
+        let grants = GivenLeases::after_start(Time(5), true, LEASE);
         assert_eq!(grants.left(NodeId(2), DISK, Time(5)), LEASE);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::messages::{Cause, Certificate, Message, Refusal, Verdict};
 use super::mutant::{self, Mutant};
-use super::node::{Leader, Node, Role};
+use super::node::{Leader, Node, RoleState};
 use super::roles::{HandingOver, Seeking, Yielded};
 use super::settings::Takeover;
 use crate::types::{NodeId, RequestId};
@@ -90,7 +90,7 @@ impl Node {
         self.epochs.end(certificate.epoch);
         let mut seeking = Seeking::new(now, Cause::HandedOver);
         seeking.quiet_until = until;
-        self.role = Role::Seeking(seeking);
+        self.role = RoleState::Seeking(seeking);
     }
 
     /// Repeats the certificate until the heir leads or the window closes.
@@ -101,7 +101,8 @@ impl Node {
         let heir = yielded.certificate.heir;
         let request = yielded.request;
         let now = self.now.mono;
-        let follows = matches!(&self.role, Role::Following(f) if f.leader == heir && f.tentative.is_none());
+        let follows =
+            matches!(&self.role, RoleState::Following(f) if f.leader == heir && f.tentative.is_none());
         if follows || now >= yielded.until {
             self.yielded = None;
             if let Some(request) = request {
@@ -133,10 +134,10 @@ impl Node {
         }
         self.epochs.end(certificate.epoch);
         self.grants.void_epoch(certificate.epoch);
-        if matches!(self.role, Role::Following(_)) {
-            self.role = Role::Seeking(Seeking::new(self.mono(), Cause::HandedOver));
+        if matches!(self.role, RoleState::Following(_)) {
+            self.role = RoleState::Seeking(Seeking::new(self.mono(), Cause::HandedOver));
         }
-        if matches!(self.role, Role::Seeking(_)) && self.claiming().is_none() {
+        if matches!(self.role, RoleState::Seeking(_)) && self.claiming().is_none() {
             self.claim(Some(certificate));
         }
     }

@@ -203,11 +203,11 @@ impl Journal {
 
 /// Writes that reached this node's log, by the index that will decide them: refused must mean never applied (P15, I8).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Waiting {
+pub struct Undecided {
     writes: BTreeMap<Index, (Epoch, RequestId)>,
 }
 
-impl Waiting {
+impl Undecided {
     pub fn add(&mut self, index: Index, epoch: Epoch, request: RequestId) -> Option<RequestId> {
         self.writes.insert(index, (epoch, request)).map(|(_, before)| before)
     }

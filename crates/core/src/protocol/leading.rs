@@ -9,7 +9,7 @@ use super::grants::relied_until;
 use super::messages::{Cause, Checkpoint, Event, IsLeader, Message, Output, Refusal, Term, Verdict};
 use super::meta::Records;
 use super::mutant::{self, Mutant};
-use super::node::{Leader, Node, Role};
+use super::node::{Leader, Node, RoleState};
 use super::progress::{Progress, Sending, Step};
 use super::quorum::reached_by;
 use super::roles::{Leading, Merges, Reads, Seeking};
@@ -45,7 +45,7 @@ impl Node {
             (node, known)
         });
         let progress = progress.collect();
-        self.role = Role::Leading(Box::new(Leading {
+        self.role = RoleState::Leading(Box::new(Leading {
             term,
             since: now,
             open_index,
@@ -286,7 +286,7 @@ impl Node {
         }
         self.leave_leading(cause);
         self.note_over(epoch);
-        self.role = Role::Seeking(Seeking::new(self.mono(), cause));
+        self.role = RoleState::Seeking(Seeking::new(self.mono(), cause));
     }
 
     /// The end of leading, whatever comes next. Writes that reached the log keep waiting for the
@@ -327,7 +327,7 @@ impl Node {
         }
         if outdated && !mutant::is_on(Mutant::IgnoreGreaterPromise) {
             self.leave_leading(Cause::GreaterEpoch);
-            self.role = Role::Seeking(Seeking::new(self.mono(), Cause::GreaterEpoch));
+            self.role = RoleState::Seeking(Seeking::new(self.mono(), Cause::GreaterEpoch));
         }
     }
 
@@ -469,7 +469,7 @@ impl Node {
     fn next_step(&mut self, to: NodeId) -> Step {
         let (now, last, base) = (self.mono(), self.last().index, self.log().base().index);
         let settings = &self.settings;
-        let Role::Leading(leading) = &mut self.role else {
+        let RoleState::Leading(leading) = &mut self.role else {
             return Step::Wait;
         };
         match leading.progress.get_mut(&to) {

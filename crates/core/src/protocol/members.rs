@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::messages::{Event, Fault, Message, Output};
 use super::mutant::{self, Mutant};
-use super::node::{Node, Role};
+use super::node::{Node, RoleState};
 use super::progress::Progress;
 use super::quorum::majority;
 use crate::types::{ClusterId, Incarnation, Index, Members, NodeId, Position};
@@ -97,7 +97,7 @@ impl Node {
         let asked = self.has_asked(from, ask) || mutant::is_on(Mutant::TurnedAwayUnasked);
         let news = belonged && asked && theirs >= self.last();
         let now = self.mono();
-        if let Role::Seeking(seeking) = &mut self.role
+        if let RoleState::Seeking(seeking) = &mut self.role
             && news
         {
             seeking.removed.get_or_insert((now, as_of)).1 = as_of;
@@ -105,7 +105,7 @@ impl Node {
     }
 
     pub(in crate::protocol) fn settle_removed(&mut self) {
-        let Role::Seeking(seeking) = &self.role else {
+        let RoleState::Seeking(seeking) = &self.role else {
             return;
         };
         if let Some((since, as_of)) = seeking.removed
@@ -129,7 +129,7 @@ impl Node {
         self.peers.keep(&others);
         let (now, next) = (self.mono(), self.last().index + 1);
         match &mut self.role {
-            Role::Leading(leading) => {
+            RoleState::Leading(leading) => {
                 for gone in leading.progress.keys().filter(|node| !others.contains(node)) {
                     leading.ballots.forget(*gone);
                 }
@@ -138,8 +138,8 @@ impl Node {
                     leading.progress.entry(*node).or_insert_with(|| Progress::new(next, now));
                 }
             }
-            Role::Seeking(seeking) => seeking.known.retain(|node, _| others.contains(node)),
-            Role::Following(_) => {}
+            RoleState::Seeking(seeking) => seeking.known.retain(|node, _| others.contains(node)),
+            RoleState::Following(_) => {}
         }
         self.out.push(Output::Members { cluster, members });
     }

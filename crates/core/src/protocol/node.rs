@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use super::ballots::Checkpoints;
 use super::durability::After;
 use super::epochs::Epochs;
-use super::grants::Grants;
+use super::grants::GivenLeases;
 use super::impasses::Impasses;
-use super::journal::{Journal, Waiting};
+use super::journal::{Journal, Undecided};
 use super::messages::{Cause, Envelope, Event, Fault, Message, Output, Recovered, Term, Verdict};
 use super::mutant::{self, Mutant};
 use super::peers::{Hold, Peers};
 use super::progress::Progress;
-use super::roles::{Following, Leading, Pending, Seeking, Yielded};
+use super::roles::{Following, Leading, PendingClaim, Seeking, Yielded};
 use super::settings::Settings;
 use crate::types::{
     Boot, ClaimId, ClusterId, Epoch, Incarnation, Index, Members, NodeId, Now, RequestId, Span, Time,
@@ -21,7 +21,7 @@ use crate::types::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "a node has one role at a time")]
-pub enum Role {
+pub enum RoleState {
     Seeking(Seeking),
     Following(Following),
     Leading(Box<Leading>),
@@ -47,16 +47,16 @@ pub struct Node {
     pub(in crate::protocol) woke_at: Time,
     pub(in crate::protocol) out: Vec<Output>,
     pub(in crate::protocol) journal: Journal,
-    pub(in crate::protocol) role: Role,
+    pub(in crate::protocol) role: RoleState,
     pub(in crate::protocol) peers: Peers,
     /// Whom `peers` and the role know of.
     pub(in crate::protocol) known_members: Members,
     /// Which cluster others have been told that this is.
     pub(in crate::protocol) known_cluster: ClusterId,
-    pub(in crate::protocol) grants: Grants,
+    pub(in crate::protocol) grants: GivenLeases,
     pub(in crate::protocol) epochs: Epochs,
-    pub(in crate::protocol) pending: Option<Pending>,
-    pub(in crate::protocol) waiting: Waiting,
+    pub(in crate::protocol) pending: Option<PendingClaim>,
+    pub(in crate::protocol) waiting: Undecided,
     pub(in crate::protocol) yielded: Option<Yielded>,
     pub(in crate::protocol) forming_without: Option<BTreeSet<NodeId>>,
     /// Until then a blank node listens for a cluster that has it already (P9).
@@ -88,7 +88,7 @@ impl Node {
             true => settings.timing.lease,
             false => promised,
         };
-        let grants = Grants::after_start(now.mono, granted, lease);
+        let grants = GivenLeases::after_start(now.mono, granted, lease);
         // In available mode the topology file says who belongs together, whatever the log says from before (P43).
         let by_log = log.roster().members().filter(|_| !settings.is_available());
         let members = by_log.unwrap_or(&settings.members).clone();
@@ -107,14 +107,14 @@ impl Node {
             woke_at: Time::default(),
             out: Vec::new(),
             journal,
-            role: Role::Seeking(Seeking::new(now.mono, Cause::Started)),
+            role: RoleState::Seeking(Seeking::new(now.mono, Cause::Started)),
             peers: Peers::new(others),
             known_members: members.clone(),
             known_cluster,
             grants,
             epochs: Epochs::after_start(promise, settings.me),
             pending: None,
-            waiting: Waiting::default(),
+            waiting: Undecided::default(),
             yielded: None,
             forming_without: None,
             listens_until: now.mono + settings.timing.fresh(),
@@ -156,14 +156,14 @@ impl Node {
 
     pub(in crate::protocol) fn leading(&self) -> Option<&Leading> {
         match &self.role {
-            Role::Leading(leading) => Some(leading),
+            RoleState::Leading(leading) => Some(leading),
             _ => None,
         }
     }
 
     pub(in crate::protocol) fn leading_mut(&mut self) -> Option<&mut Leading> {
         match &mut self.role {
-            Role::Leading(leading) => Some(leading),
+            RoleState::Leading(leading) => Some(leading),
             _ => None,
         }
     }
@@ -285,7 +285,7 @@ impl Node {
             leading.uncommitted_bytes = leading.uncommitted_bytes.saturating_sub(bytes);
         }
         self.out.push(Output::Apply(records));
-        if !matches!(self.role, Role::Leading(_)) {
+        if !matches!(self.role, RoleState::Leading(_)) {
             self.decide_waiting(self.journal.commit());
         }
     }

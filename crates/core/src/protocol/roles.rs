@@ -50,7 +50,7 @@ pub struct Known {
 
 /// What a node thinks of this one as a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Opinion {
+pub struct Assent {
     pub yes: bool,
     pub held: bool,
 }
@@ -89,13 +89,13 @@ impl Seeking {
 }
 
 impl Seeking {
-    pub fn note(&mut self, from: NodeId, standing: Standing, answer: Option<(Time, Opinion)>) {
+    pub fn note(&mut self, from: NodeId, standing: Standing, answer: Option<(Time, Assent)>) {
         let before = self.known.get(&from);
-        let (answered, Opinion { yes, held }) = match answer {
+        let (answered, Assent { yes, held }) = match answer {
             Some((at, opinion)) => (Some(at), opinion),
-            None => before.map_or((None, Opinion::default()), |known| {
+            None => before.map_or((None, Assent::default()), |known| {
                 let Known { yes, held, .. } = *known;
-                (known.answered, Opinion { yes, held })
+                (known.answered, Assent { yes, held })
             }),
         };
         let known = Known { standing, answered, yes, held };
@@ -140,7 +140,7 @@ impl Claiming {
 /// A claim that this node may come to approve: once it suspects its leader too, or once those before
 /// the candidate have had their turn (C28). Forgotten unless the candidate repeats it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pending {
+pub struct PendingClaim {
     pub from: NodeId,
     pub claim: Claim,
     pub at: Time,

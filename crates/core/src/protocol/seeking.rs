@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::durability::After;
 use super::messages::{Cause, Condition, Envelope, Event, Message, Objection, Output, Standing, Term};
 use super::mutant::{self, Mutant};
-use super::node::{Node, Role};
+use super::node::{Node, RoleState};
 use super::peers::Life;
-use super::roles::{Following, Known, Opinion, Seeking};
+use super::roles::{Assent, Following, Known, Seeking};
 use crate::types::{Epoch, Index, NodeId, Span, Time};
 
 // When a leader is given up (P3): silence, a dead process, or its own word. Each node decides for
@@ -24,7 +24,7 @@ impl Node {
         peer.incarnation = envelope.incarnation;
         peer.admitted = envelope.admitted || (peer.admitted && !replaced);
         peer.format = peer.format.max(envelope.format);
-        let leads = matches!(&self.role, Role::Following(following) if following.leader == from);
+        let leads = matches!(&self.role, RoleState::Following(following) if following.leader == from);
         let life = peer.heard(envelope.boot, leads, now, timing);
         if replaced || life != Life::Known {
             self.forget_progress(from, replaced);
@@ -74,13 +74,13 @@ impl Node {
     }
 
     fn suspect_if_leader(&mut self, peer: NodeId, cause: Cause) {
-        if matches!(&self.role, Role::Following(following) if following.leader == peer) {
+        if matches!(&self.role, RoleState::Following(following) if following.leader == peer) {
             self.suspect(cause);
         }
     }
 
     pub(in crate::protocol) fn suspect(&mut self, cause: Cause) {
-        let Role::Following(following) = &self.role else {
+        let RoleState::Following(following) = &self.role else {
             return;
         };
         let leader = following.leader;
@@ -89,7 +89,7 @@ impl Node {
         seeking.as_heir = following.heir == Some(self.me()) && self.may_claim_as_heir(cause);
         let heir = following.heir;
         self.event(Event::Suspected { leader, cause });
-        self.role = Role::Seeking(seeking);
+        self.role = RoleState::Seeking(seeking);
         if let Some(heir) = heir.filter(|heir| *heir < self.me() && !self.peers.is_refused(*heir)) {
             self.ask_heir_first(heir);
         }
@@ -140,10 +140,10 @@ impl Node {
     fn note_whether_winnable(&mut self) {
         let now = self.mono();
         let won = match &self.role {
-            Role::Seeking(seeking) => self.dry_run_won(seeking),
+            RoleState::Seeking(seeking) => self.dry_run_won(seeking),
             _ => false,
         };
-        if let Role::Seeking(seeking) = &mut self.role {
+        if let RoleState::Seeking(seeking) = &mut self.role {
             seeking.winnable_since = won.then(|| seeking.winnable_since.unwrap_or(now));
         }
     }
@@ -153,7 +153,7 @@ impl Node {
     /// its square.
     fn ask_heir_first(&mut self, heir: NodeId) {
         let (now, stagger) = (self.mono(), self.settings.timing.stagger);
-        let Role::Seeking(seeking) = &mut self.role else {
+        let RoleState::Seeking(seeking) = &mut self.role else {
             return;
         };
         seeking.ask += 1;
@@ -186,7 +186,7 @@ impl Node {
     /// Whether this node has lately asked that one the question of that number.
     pub(in crate::protocol) fn has_asked(&self, node: NodeId, ask: u64) -> bool {
         let (now, fresh) = (self.mono(), self.fresh());
-        let Role::Seeking(seeking) = &self.role else {
+        let RoleState::Seeking(seeking) = &self.role else {
             return false;
         };
         let own = ask.checked_sub(self.settings.numbers_from(node));
@@ -195,7 +195,7 @@ impl Node {
 
     fn ask_if_due(&mut self) {
         let (now, fresh, declare) = (self.mono(), self.fresh(), self.settings.timing.declare);
-        let Role::Seeking(seeking) = &mut self.role else {
+        let RoleState::Seeking(seeking) = &mut self.role else {
             return;
         };
         if now < seeking.next_ask || now < seeking.quiet_until || seeking.claim.is_some() {
@@ -216,7 +216,7 @@ impl Node {
     pub(in crate::protocol) fn standing(&self) -> Standing {
         let (now, fresh) = (self.mono(), self.fresh());
         let (hears, seeking) = match &self.role {
-            Role::Seeking(seeking) => (seeking.hears(now, fresh), now.since(seeking.since)),
+            RoleState::Seeking(seeking) => (seeking.hears(now, fresh), now.since(seeking.since)),
             _ => (BTreeSet::new(), Span::ZERO),
         };
         Standing {
@@ -248,7 +248,7 @@ impl Node {
     /// A process that has just started does not remember its deaths; the others do (P20).
     fn is_on_hold_for_others(&self) -> bool {
         let (now, fresh) = (self.mono(), self.fresh());
-        let Role::Seeking(seeking) = &self.role else {
+        let RoleState::Seeking(seeking) = &self.role else {
             return false;
         };
         let mut others = seeking.known.keys();
@@ -278,15 +278,15 @@ impl Node {
         // A stranger has named its address itself: no number of a question or of a beat goes there (P51).
         let told = self.is_member(from) || mutant::is_on(Mutant::StrangersAreAsked);
         match &mut self.role {
-            Role::Seeking(seeking) => {
+            RoleState::Seeking(seeking) => {
                 let seeking_for = standing.seeking;
                 seeking.note(from, standing, None);
                 if told {
                     self.ask_again(from, seeking_for);
                 }
             }
-            Role::Leading(_) if told => self.beat_to(from),
-            Role::Leading(_) | Role::Following(_) => {}
+            RoleState::Leading(_) if told => self.beat_to(from),
+            RoleState::Leading(_) | RoleState::Following(_) => {}
         }
     }
 
@@ -296,7 +296,7 @@ impl Node {
     fn ask_again(&mut self, node: NodeId, seeking_for: Span) {
         let (now, fresh, useful) = (self.mono(), self.fresh(), self.may_vote());
         let (declare, patience) = (self.settings.timing.declare, self.settings.timing.stagger.0 / 4);
-        let Role::Seeking(seeking) = &mut self.role else {
+        let RoleState::Seeking(seeking) = &mut self.role else {
             return;
         };
         let known = seeking.answered_lately(node, now, fresh);
@@ -323,12 +323,12 @@ impl Node {
         &mut self,
         from: NodeId,
         ask: u64,
-        opinion: Opinion,
+        opinion: Assent,
         standing: Standing,
     ) {
         self.epochs.hear_of(standing.seen);
         let (now, answered) = (self.mono(), self.has_asked(from, ask));
-        let Role::Seeking(seeking) = &mut self.role else {
+        let RoleState::Seeking(seeking) = &mut self.role else {
             return;
         };
         seeking.note(from, standing, answered.then_some((now, opinion)));
@@ -336,13 +336,13 @@ impl Node {
 
     /// Its port refused: what it said before does not count any more.
     fn forget_answer(&mut self, peer: NodeId) {
-        if let Role::Seeking(seeking) = &mut self.role {
+        if let RoleState::Seeking(seeking) = &mut self.role {
             seeking.known.remove(&peer);
         }
     }
 
     fn may_claim_now(&self) -> bool {
-        let Role::Seeking(seeking) = &self.role else {
+        let RoleState::Seeking(seeking) = &self.role else {
             return false;
         };
         let now = self.mono();
@@ -540,7 +540,7 @@ pub struct Waits {
 impl Node {
     /// None where a leader is known, an election is under way, or no majority is needed.
     pub fn waits_for(&self, now: Time) -> Option<Waits> {
-        let Role::Seeking(seeking) = &self.role else {
+        let RoleState::Seeking(seeking) = &self.role else {
             return None;
         };
         let doubted = self.doubted_majority(now);
@@ -558,7 +558,7 @@ impl Node {
 
     /// The voters that wait to be let in, where all others together are no majority. Empty where they are one.
     fn doubted_majority(&self, now: Time) -> Vec<NodeId> {
-        let Role::Seeking(seeking) = &self.role else {
+        let RoleState::Seeking(seeking) = &self.role else {
             return Vec::new();
         };
         let fresh = self.fresh();
@@ -574,7 +574,7 @@ impl Node {
     }
 
     fn reaches_enough(&self, now: Time) -> bool {
-        let Role::Seeking(seeking) = &self.role else {
+        let RoleState::Seeking(seeking) = &self.role else {
             return true;
         };
         if self.is_blank() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::messages::{Message, Term};
 use super::mutant::{self, Mutant};
-use super::node::{Leader, Node, Role};
+use super::node::{Leader, Node, RoleState};
 use super::progress::{Progress, Sending};
 use super::roles::{Following, Known, Seeking};
 use crate::types::{BEGINNING, Entry, Epoch, Index, NodeId, Position, Vector};
@@ -138,7 +138,7 @@ impl Node {
     /// One that has approved a claim does not follow yet: the candidate may have opened without what is here.
     fn follows(&self, term: Term) -> bool {
         let epoch = |following: &Following| following.tentative.is_none().then_some(following.epoch);
-        matches!(&self.role, Role::Following(following) if epoch(following) == Some(term.epoch))
+        matches!(&self.role, RoleState::Following(following) if epoch(following) == Some(term.epoch))
             && self.journal.promise() == term
     }
 
@@ -148,7 +148,7 @@ impl Node {
             return true;
         }
         let included = self.is_included_in(has);
-        if let (Role::Seeking(seeking), Some(_), false) = (&mut self.role, has, included) {
+        if let (RoleState::Seeking(seeking), Some(_), false) = (&mut self.role, has, included) {
             // There is a leader, and it lacks something that is here: this node is a side of its own.
             seeking.stands_apart = true;
         }
@@ -162,9 +162,9 @@ impl Node {
     /// One goes from a younger leader to an elder, never back: so two sides do not exchange their nodes.
     fn would_change_over(&self, leader: NodeId) -> bool {
         match &self.role {
-            Role::Seeking(seeking) => seeking.claim.is_none() || leader < self.me(),
-            Role::Following(following) => following.tentative.is_some() || leader <= following.leader,
-            Role::Leading(_) => leader < self.me(),
+            RoleState::Seeking(seeking) => seeking.claim.is_none() || leader < self.me(),
+            RoleState::Following(following) => following.tentative.is_some() || leader <= following.leader,
+            RoleState::Leading(_) => leader < self.me(),
         }
     }
 
@@ -175,9 +175,9 @@ impl Node {
             return;
         }
         let leader = match &self.role {
-            Role::Following(following) if following.tentative.is_none() => Some(following.leader),
-            Role::Leading(_) => Some(self.me()),
-            Role::Following(_) | Role::Seeking(_) => None,
+            RoleState::Following(following) if following.tentative.is_none() => Some(following.leader),
+            RoleState::Leading(_) => Some(self.me()),
+            RoleState::Following(_) | RoleState::Seeking(_) => None,
         };
         let side = Message::Side { epoch: self.promise(), leader, vector: self.own_vector() };
         self.send(to, side);

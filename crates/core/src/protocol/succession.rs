@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::node::{Leader, Node, Role};
+use super::node::{Leader, Node, RoleState};
 use crate::types::{NodeId, Time};
 
 /// A node as the leader sees it: could it lead?
@@ -70,7 +70,7 @@ pub fn succession(leader: NodeId, contenders: &[Contender], quorum: usize) -> Ve
 impl Node {
     /// Empty where this node does not lead: nobody else knows how far the others are.
     pub fn contenders(&self, now: Time) -> Vec<Contender> {
-        let Role::Leading(leading) = &self.role else {
+        let RoleState::Leading(leading) = &self.role else {
             return Vec::new();
         };
         let leader = Leader { node: self, leading };

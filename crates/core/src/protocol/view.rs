@@ -2,7 +2,7 @@
 
 use super::log::Log;
 use super::messages::{Condition, Vote};
-use super::node::{Leader, Node, Role, RoleName};
+use super::node::{Leader, Node, RoleName, RoleState};
 use super::settings::Settings;
 use crate::types::{Boot, Epoch, Incarnation, Index, NodeId, Now, Position, Stamp, Time};
 
@@ -43,17 +43,17 @@ impl Node {
     pub fn role_name(&self) -> RoleName {
         match &self.role {
             _ if self.stopped => RoleName::Stopped,
-            Role::Seeking(_) => RoleName::Candidate,
-            Role::Following(_) => RoleName::Follower,
-            Role::Leading(_) => RoleName::Leader,
+            RoleState::Seeking(_) => RoleName::Candidate,
+            RoleState::Following(_) => RoleName::Follower,
+            RoleState::Leading(_) => RoleName::Leader,
         }
     }
 
     /// The leader that this node follows, or itself if its epoch is open.
     pub fn leader(&self) -> Option<NodeId> {
         match &self.role {
-            Role::Following(following) if following.tentative.is_none() => Some(following.leader),
-            Role::Leading(leading) if leading.opened => Some(self.me()),
+            RoleState::Following(following) if following.tentative.is_none() => Some(following.leader),
+            RoleState::Leading(leading) if leading.opened => Some(self.me()),
             _ => None,
         }
     }
@@ -61,14 +61,14 @@ impl Node {
     /// The epoch that this node leads in, open or not.
     pub fn leads(&self) -> Option<Epoch> {
         match &self.role {
-            Role::Leading(leading) => Some(leading.term.epoch),
+            RoleState::Leading(leading) => Some(leading.term.epoch),
             _ => None,
         }
     }
 
     /// Whether this node's epoch is open: it takes writes and linear reads.
     pub fn is_open(&self) -> bool {
-        matches!(&self.role, Role::Leading(leading) if leading.opened)
+        matches!(&self.role, RoleState::Leading(leading) if leading.opened)
     }
 
     /// Whether this disk counts, by its own log. In available mode nothing is decided by counting disks.
@@ -112,13 +112,13 @@ impl Node {
         }
         let fresh = self.fresh();
         match &self.role {
-            Role::Following(_) => true,
-            Role::Leading(leading) => {
+            RoleState::Following(_) => true,
+            RoleState::Leading(leading) => {
                 let answers = leading.progress.iter().filter(|(_, p)| p.answered_at + fresh >= now);
                 let voters = answers.filter(|(node, _)| self.is_voter(**node)).count();
                 voters + self.own_vote() >= self.quorum()
             }
-            Role::Seeking(seeking) => {
+            RoleState::Seeking(seeking) => {
                 let heard = seeking.hears(now, fresh).into_iter().filter(|node| self.is_voter(*node)).count();
                 heard + self.own_vote() >= self.quorum()
             }
@@ -156,9 +156,9 @@ impl Node {
     /// Who would lead next by the leader's last word (P4).
     pub fn heir(&self) -> Option<NodeId> {
         match &self.role {
-            Role::Following(following) => following.heir,
-            Role::Leading(leading) => Leader { node: self, leading }.best_heir(),
-            Role::Seeking(_) => None,
+            RoleState::Following(following) => following.heir,
+            RoleState::Leading(leading) => Leader { node: self, leading }.best_heir(),
+            RoleState::Seeking(_) => None,
         }
     }
 
@@ -166,12 +166,12 @@ impl Node {
     pub fn validate(&self) {
         self.journal.validate();
         let last = self.last();
-        if let Role::Leading(leading) = &self.role {
+        if let RoleState::Leading(leading) = &self.role {
             assert_eq!(leading.term, self.journal.promise(), "leads below its promise");
             assert!(leading.opened == (self.journal.commit() >= leading.open_index));
             assert!(self.has_seat(), "leads without a seat (P10)");
         }
-        if let Role::Following(following) = &self.role {
+        if let RoleState::Following(following) = &self.role {
             assert!(following.matched <= last.index, "matched beyond the log");
         }
     }

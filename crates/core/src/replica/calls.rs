@@ -9,10 +9,10 @@ use super::state::Replica;
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Input, IsLeader, MemberChange, Proposal, ServiceChange, Verdict};
 use crate::store::{Command, Judged, Quota, Reason};
-use crate::types::{Call, Entry, Index, NodeId, Payload, Position, Record, Stamp};
+use crate::types::{Entry, Index, KeyedCall, NodeId, Payload, Position, Record, Stamp};
 
 impl Replica {
-    pub(super) fn on_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
+    pub(super) fn on_write(&mut self, id: CallId, command: &Command, key: Option<KeyedCall>) {
         if !self.core.is_open() {
             let denied = self.not_leading();
             return self.deny(id, denied);
@@ -31,7 +31,7 @@ impl Replica {
     }
 
     /// By the newest version, as of now.
-    pub(super) fn judge(&self, command: &Command, key: Option<Call>) -> Judged {
+    pub(super) fn judge(&self, command: &Command, key: Option<KeyedCall>) -> Judged {
         let stamp = self.core.stamp(self.now).unwrap_or_default();
         let state = self.versions.newest();
         match state.judge(command, key, stamp) {
@@ -61,7 +61,7 @@ impl Replica {
         Quota { most: limits.state_bytes, areas: &limits.area_bytes }
     }
 
-    fn propose_write(&mut self, id: CallId, command: &Command, key: Option<Call>) {
+    fn propose_write(&mut self, id: CallId, command: &Command, key: Option<KeyedCall>) {
         let command = &*command.as_recorded();
         let waiting = |call| Waiting::Write { call, outcome: Ok(crate::store::Reply::none()) };
         if let Command::Batch(operations) = command
@@ -157,7 +157,7 @@ impl Replica {
 
     /// Whether an earlier attempt of this call has been carried out, or may yet be: it stands in this node's log. Whoever asks again is
     /// not to hear then that it surely is not applied (P15).
-    pub fn may_have_been(&self, call: Call) -> bool {
+    pub fn may_have_been(&self, call: KeyedCall) -> bool {
         let committed = self.committed();
         let above = committed.applied().index + 1..=self.core.last().index;
         let is_it = |record: &Record| match &record.entry {
@@ -181,7 +181,7 @@ impl Replica {
     }
 
     /// Adds a command that the newest version accepts. What the protocol would refuse never enters the round.
-    pub(super) fn propose(&mut self, command: &Command, key: Option<Call>, waiting: Waiting) {
+    pub(super) fn propose(&mut self, command: &Command, key: Option<KeyedCall>, waiting: Waiting) {
         self.add_to_round(command.to_payload(key), Some(command), false, waiting);
     }
 

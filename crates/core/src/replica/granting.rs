@@ -17,7 +17,7 @@ use super::io::{Acquire, CallId, Registration, Renewal, Untie};
 use super::pending::Waiting;
 use super::roles::{Acquiring, Renewing, Turn, What};
 use super::state::Replica;
-use crate::leases::{Due, Judged as Standing, Outcome, Waiter};
+use crate::leases::{Due, Outcome, RenewalVerdict as Standing, Waiter};
 use crate::protocol::Verdict;
 use crate::protocol::mutant::{self, Mutant};
 use crate::store::{

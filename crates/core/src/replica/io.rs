@@ -10,10 +10,10 @@ use crate::protocol::{
     Term, Vote,
 };
 use crate::store::{
-    Claim, Command, Condition, Difference, Key, NewProcess, SecretHash, Steps, Store, Tenure, TokenId,
+    Command, Difference, DocCondition, Key, NewProcess, RoleClaim, SecretHash, Steps, Store, Tenure, TokenId,
     Unreadable,
 };
-use crate::types::{self, ClusterId, Digest, Index, Members, NodeId, Record, Text, Time};
+use crate::types::{ClusterId, Digest, Index, KeyedCall, Members, NodeId, Record, Text, Time, Vector};
 
 /// A caller, for as long as it waits for its answer. The driver numbers them and never uses a number twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,7 +78,7 @@ pub enum Call {
     Write {
         command: Box<Command>,
         /// Its idempotency key.
-        key: Option<types::Call>,
+        key: Option<KeyedCall>,
     },
     /// All data is replaced by these records, or a document is merged in.
     Restore(Steps),
@@ -113,7 +113,7 @@ impl Call {
 #[derive(Clone, Debug)]
 pub struct Acquire {
     pub role: Text,
-    pub claim: Arc<Claim>,
+    pub claim: Arc<RoleClaim>,
     /// An operator names the holder: whoever has it loses it.
     pub elect: bool,
     /// Among those who wait: higher first.
@@ -122,7 +122,7 @@ pub struct Acquire {
     pub until: Time,
     /// The token of whoever asks: it is judged again when the wait ends (P56).
     pub by: Option<TokenId>,
-    pub key: Option<types::Call>,
+    pub key: Option<KeyedCall>,
 }
 
 /// A holder goes on.
@@ -139,7 +139,7 @@ pub enum Renewal {
     /// A document with a ttl goes on, if it is the one that is meant.
     Doc {
         key: Text,
-        condition: Condition,
+        condition: DocCondition,
     },
 }
 
@@ -156,7 +156,7 @@ pub struct Untie {
 pub struct Registration {
     pub id: Text,
     pub process: Arc<NewProcess>,
-    pub key: Option<types::Call>,
+    pub key: Option<KeyedCall>,
 }
 
 /// What to do. Carried out in order; `after` is the durability that a message needs (P29).
@@ -304,10 +304,10 @@ pub enum End {
 
 impl Outgoing {
     /// What the receiver has already.
-    pub fn base(&self) -> types::Vector {
+    pub fn base(&self) -> Vector {
         match &self.envelope.message {
             Message::Merge { base, .. } | Message::Override { base, .. } => base.clone(),
-            _ => types::Vector::default(),
+            _ => Vector::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::protocol::Proposal;
 use crate::store::{self, Guard, Rejection};
 use crate::types::{Epoch, Index, Payload, RequestId, Time};
 
-pub(in crate::replica) type Judgement = Result<store::Reply, Rejection>;
+pub(in crate::replica) type WriteOutcome = Result<store::Reply, Rejection>;
 
 /// Bounded by what the core lets wait: `limits.uncommitted` writes and `limits.reads` reads.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub(in crate::replica) enum Waiting {
     /// A write that has reached the log, with what it brings about there.
     Write {
         call: CallId,
-        outcome: Judgement,
+        outcome: WriteOutcome,
     },
     /// An answer that changes nothing: it leaves once what it was judged by is committed (P14).
     Judged {
@@ -40,7 +40,7 @@ pub(in crate::replica) enum Waiting {
     /// A step of a restore, with what it comes to.
     Restore {
         call: CallId,
-        outcome: Judgement,
+        outcome: WriteOutcome,
     },
     /// The replica's own record about leases; nobody waits for it.
     Leases(u64),
@@ -97,7 +97,7 @@ impl Waiting {
     }
 
     /// The same, with what its record comes to.
-    pub fn with_outcome(self, known: Judgement) -> Waiting {
+    pub fn with_outcome(self, known: WriteOutcome) -> Waiting {
         match self {
             Waiting::Write { call, .. } => Waiting::Write { call, outcome: known },
             Waiting::Restore { call, .. } => Waiting::Restore { call, outcome: known },

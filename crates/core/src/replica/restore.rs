@@ -13,7 +13,7 @@
 
 use super::answer::{Answer, Denied, Written};
 use super::io::CallId;
-use super::pending::{Judgement, Restoring, Waiting};
+use super::pending::{Restoring, Waiting, WriteOutcome};
 use super::state::Replica;
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Refusal, Verdict};
@@ -165,7 +165,7 @@ impl Replica {
         (used > most && used > state.bytes()).then_some(Reason::StateFull { area: None, used, most })
     }
 
-    pub(super) fn restore_verdict(&mut self, call: CallId, outcome: Judgement, verdict: Verdict) {
+    pub(super) fn restore_verdict(&mut self, call: CallId, outcome: WriteOutcome, verdict: Verdict) {
         let Some(restoring) = self.restoring.as_mut().filter(|restoring| restoring.call == call) else {
             // It has been given up, and its caller been told.
             return;

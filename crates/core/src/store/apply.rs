@@ -9,7 +9,7 @@ use super::encoding::CALLS_MOST;
 use super::leases::{DocEnded, Effects, LeaseEvent};
 use super::state::Store;
 use super::tables::Key;
-use crate::types::{Call, Entry, Payload, Position, Record, Stamp, Text, WallTime};
+use crate::types::{Entry, KeyedCall, Payload, Position, Record, Stamp, Text, WallTime};
 
 /// What a record came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,14 +118,14 @@ impl Store {
     }
 
     /// What a command would come to if its record were written now, with the stamp `now`.
-    pub fn judge(&self, command: &Command, call: Option<Call>, now: Stamp) -> Judged {
+    pub fn judge(&self, command: &Command, call: Option<KeyedCall>, now: Stamp) -> Judged {
         if let Some((at, first)) = self.first_answer(command, call) {
             return match first {
                 Ok(reply) => Judged::Replay { at, reply },
                 Err(rejection) => Judged::Rejected(rejection),
             };
         }
-        let full = |call: Call| self.idempotency_keys.are_full_for(call.who, now.cluster);
+        let full = |call: KeyedCall| self.idempotency_keys.are_full_for(call.who, now.cluster);
         if self.is_mergeable() && call.is_some_and(full) {
             return Judged::TooManyKeys;
         }
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Whether this very call has been carried out, as far as that is still known.
-    pub fn remembers(&self, call: Call) -> bool {
+    pub fn remembers(&self, call: KeyedCall) -> bool {
         self.idempotency_keys.get(call.key).is_some_and(|first| first.body == call.body)
     }
 
@@ -154,7 +154,7 @@ impl Store {
     fn first_answer(
         &self,
         command: &Command,
-        call: Option<Call>,
+        call: Option<KeyedCall>,
     ) -> Option<(Position, Result<Reply, Rejection>)> {
         if let Some(at) = self.made_before(command) {
             return Some((at, Ok(Reply::new(command, &self.rev(at), &None))));
@@ -168,7 +168,12 @@ impl Store {
         Some((first.at, answer))
     }
 
-    fn run(&mut self, command: &Command, call: Option<Call>, all: &mut Changes) -> Result<Reply, Rejection> {
+    fn run(
+        &mut self,
+        command: &Command,
+        call: Option<KeyedCall>,
+        all: &mut Changes,
+    ) -> Result<Reply, Rejection> {
         if let Some((_, answer)) = self.first_answer(command, call) {
             return answer;
         }

@@ -39,9 +39,10 @@ mod tests;
 pub use access::{Area, BadGrant, Grant, Grants, TokenHash, TokenId, Verb};
 pub use apply::{Applied, Judged};
 pub use command::{
-    Acquisition, BadCommand, COMMANDS, Claim, Command, Condition, Ending, Holding, Kind, LeaseOperation,
-    Leases, NewElection, NewProcess, NewToken, NewUser, Operation, Reason, Rejection, Reply, Rule,
-    SecretHash, Tenure, Tether, Thing, TokenOperation, Unreadable, is_blank, lease_name, lease_path,
+    Acquisition, BadCommand, COMMANDS, Command, CommandKind, DocCondition, Ending, HeldLeases, Holding,
+    LeaseOperation, NewElection, NewProcess, NewToken, NewUser, Operation, Reason, Rejection, Reply,
+    RoleClaim, Rule, SecretHash, Tenure, Tether, Thing, TokenOperation, Unreadable, is_blank, lease_name,
+    lease_path,
 };
 pub use data::{DocItem, DocView, ElectionView, Gone, TokenEvent, TokenView, UserView};
 pub use documents::{

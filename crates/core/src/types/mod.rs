@@ -23,7 +23,7 @@ pub use lease::{LEASES_MOST, Lease, LeaseName, WAITERS_MOST, WAITERS_PER_ROLE_MO
 pub use member::{ClusterId, Member, Members};
 pub use number::{INDEX_MOST, NUMBER_MOST, number};
 pub use position::{Index, Position};
-pub use record::{Call, Entry, FORMAT, Format, Founding, Owner, Payload, Record, Stamp};
+pub use record::{Entry, FORMAT, Format, Founding, KeyedCall, Owner, Payload, Record, Stamp};
 pub use text::Text;
 pub use time::{Now, Span, Time, WallTime};
 pub use vector::{BEGINNING, Vector};

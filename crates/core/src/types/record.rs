@@ -19,22 +19,22 @@ pub struct Payload {
     pub kind: u16,
     pub format: Format,
     /// Which call this answers, so that a retry of it is known again.
-    pub call: Option<Call>,
+    pub call: Option<KeyedCall>,
     pub text: Text,
 }
 
 /// A client's `Idempotency-Key` and what was asked under it, as hashes; and who asked, as a short one: room is made for those who have
 /// few (P52). Zero where that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Call {
+pub struct KeyedCall {
     pub key: u128,
     pub body: u64,
     pub who: u32,
 }
 
-impl Call {
+impl KeyedCall {
     /// Whether another call is an attempt of this one, from wherever it comes.
-    pub fn is_attempt_of(&self, other: &Call) -> bool {
+    pub fn is_attempt_of(&self, other: &KeyedCall) -> bool {
         (self.key, self.body) == (other.key, other.body)
     }
 }

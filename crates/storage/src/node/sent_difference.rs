@@ -219,7 +219,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use crate::store::{Command, Store};
-    use crate::types::{Call, Entry, Epoch, NodeId, Position, Record, Stamp, Vector};
+    use crate::types::{Entry, Epoch, KeyedCall, NodeId, Position, Record, Stamp, Vector};
 
     fn handed() -> SentDifference {
         let mut store = Store::mergeable();
@@ -234,7 +234,7 @@ mod tests {
         ];
         for (index, (name, payload)) in (1..).zip(commands) {
             let payload = RawValue::from_string(payload.to_string()).unwrap();
-            let call = Some(Call { key: index.into(), body: 1, who: 0 });
+            let call = Some(KeyedCall { key: index.into(), body: 1, who: 0 });
             let entry = Entry::Client(Command::parse(name, &payload).unwrap().to_payload(call));
             let position = Position::new(Epoch::new(7, NodeId(1)), index);
             store.apply(&Record { position, stamp: Stamp::default(), entry }).unwrap().outcome.unwrap();

@@ -1,6 +1,6 @@
 //! When a lease ends, and what a renewal is worth.
 
-use super::super::{Judged, Leases, Outcome};
+use super::super::{Leases, Outcome, RenewalVerdict};
 use super::{TTL, aged, ages, at, ends, fresh, leader_of, renewed, role};
 use crate::types::{Lease, LeaseName, Span, Text, Time};
 
@@ -62,10 +62,10 @@ fn a_renewal_for_more_is_promised_what_the_log_says() {
 #[test]
 fn another_token_and_an_unknown_name_are_lost() {
     let mut leases = leader_of(fresh(7));
-    assert_eq!(leases.renewal(&role("a"), 7), Judged::Renewable);
-    assert_eq!(leases.renewal(&role("a"), 6), Judged::Lost);
-    assert_eq!(leases.renewal(&role("b"), 7), Judged::Lost);
-    assert_eq!(leases.renewal(&LeaseName::Process(Text::from("a")), 7), Judged::Lost);
+    assert_eq!(leases.renewal(&role("a"), 7), RenewalVerdict::Renewable);
+    assert_eq!(leases.renewal(&role("a"), 6), RenewalVerdict::Lost);
+    assert_eq!(leases.renewal(&role("b"), 7), RenewalVerdict::Lost);
+    assert_eq!(leases.renewal(&LeaseName::Process(Text::from("a")), 7), RenewalVerdict::Lost);
     assert_eq!(leases.renew(at(1), &role("a"), 6, None), None);
 }
 
@@ -81,9 +81,9 @@ fn a_renewal_after_the_end_came_due_and_before_it_was_proposed_wins() {
 fn a_proposed_end_makes_renewals_wait() {
     let mut leases = leader_of(aged(1));
     assert_eq!(leases.due(at(15_000)), ends(&[("a", 1)]));
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Ending);
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Ending);
     assert_eq!(leases.renew(at(15_001), &role("a"), 1, None), None);
-    assert_eq!(leases.renewal(&role("a"), 2), Judged::Lost, "only those of this token");
+    assert_eq!(leases.renewal(&role("a"), 2), RenewalVerdict::Lost, "only those of this token");
 
     leases.settled(at(15_002), Outcome::Refused);
     assert_eq!(leases.renew(at(15_003), &role("a"), 1, None), renewed(15_000));
@@ -94,7 +94,7 @@ fn a_new_token_is_a_new_lease() {
     let mut leases = leader_of(aged(1));
     leases.changed(at(10_000), role("a"), Some(fresh(2)));
     assert_eq!(leases.left(&role("a"), at(10_000)), Some(TTL));
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Lost);
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Lost);
     assert_eq!(leases.renew(at(10_001), &role("a"), 2, None), renewed(30_000));
 }
 
@@ -103,7 +103,7 @@ fn a_token_that_replaces_one_about_to_end_is_not_ending() {
     let mut leases = leader_of(aged(1));
     assert_eq!(leases.due(at(15_000)), ends(&[("a", 1)]));
     leases.changed(at(15_001), role("a"), Some(fresh(2)));
-    assert_eq!(leases.renewal(&role("a"), 2), Judged::Renewable);
+    assert_eq!(leases.renewal(&role("a"), 2), RenewalVerdict::Renewable);
     leases.settled(at(15_002), Outcome::Applied);
     assert_eq!(leases.left(&role("a"), at(15_002)), Some(Span::millis(29_999)));
     assert_eq!(leases.deadline(), at(30_001), "no pause: nothing was left over");
@@ -134,7 +134,7 @@ fn a_record_of_the_holders_own_before_a_proposed_end_saves_nothing() {
     assert_eq!(leases.due(at(15_000)), ends(&[("a", 1)]));
     leases.changed(at(15_001), role("a"), Some(fresh(1)));
     assert_eq!(leases.left(&role("a"), at(15_001)), Some(Span::ZERO));
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Ending);
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Ending);
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn who_resigns_forgets_everything() {
     let mut leases = leader_of(aged(1));
     leases.due(at(15_000));
     leases.resign();
-    assert_eq!((leases.renewal(&role("a"), 1), leases.deadline()), (Judged::Lost, Time::NEVER));
+    assert_eq!((leases.renewal(&role("a"), 1), leases.deadline()), (RenewalVerdict::Lost, Time::NEVER));
     leases.lead(at(20_000), [(role("a"), fresh(1))].into_iter());
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Renewable);
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Renewable);
     assert_eq!(leases.deadline(), at(35_000));
 }
 
@@ -166,10 +166,10 @@ fn a_state_that_is_replaced_leaves_the_record_under_way() {
     let mut leases = leader_of(aged(1));
     assert_eq!(leases.due(at(15_000)), ends(&[("a", 1)]));
     leases.lead(at(15_001), [(role("a"), aged(1))].into_iter());
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Ending);
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Ending);
     assert_eq!(leases.deadline(), Time::NEVER);
     leases.settled(at(15_002), Outcome::Refused);
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Renewable);
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Renewable);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One record at a time, and what is in it.
 
-use super::super::{Judged, Leases, Outcome};
+use super::super::{Leases, Outcome, RenewalVerdict};
 use super::{TTL, aged, ages, at, carry_out, ends, fresh, leader_of, role};
 use crate::types::{Lease, LeaseName, Span, Time};
 
@@ -38,7 +38,7 @@ fn a_record_of_unknown_outcome_stays_under_way() {
     let mut leases = leader_of(aged(1));
     leases.due(at(15_000));
     leases.settled(at(15_010), Outcome::Unknown);
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Ending);
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Ending);
     assert_eq!(leases.deadline(), Time::NEVER);
 }
 
@@ -56,7 +56,7 @@ fn a_lease_may_end_by_itself_while_its_record_is_under_way() {
     let mut leases = leader_of(aged(1));
     leases.due(at(15_000));
     leases.changed(at(15_001), role("a"), None);
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Lost);
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Lost);
     leases.settled(at(15_002), Outcome::Applied);
     leases.changed(at(15_003), role("a"), Some(fresh(2)));
     assert_eq!(leases.deadline(), at(30_003));

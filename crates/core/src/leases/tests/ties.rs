@@ -1,6 +1,6 @@
 //! Leases that end with a connection (P45).
 
-use super::super::{Judged, Leases, Outcome};
+use super::super::{Leases, Outcome, RenewalVerdict};
 use super::{TTL, at, ends, fresh, leader_of, renewed, role};
 use crate::types::{Lease, Span};
 
@@ -17,7 +17,7 @@ fn it_ends_with_the_connection_that_was_named() {
     let mut leases = tied();
     assert!(leases.untie(at(1000), &role("a"), 1, 7));
     assert_eq!(leases.due(at(1000)), ends(&[("a", 1)]));
-    assert_eq!(leases.renewal(&role("a"), 1), Judged::Ending, "a renewal waits for that record");
+    assert_eq!(leases.renewal(&role("a"), 1), RenewalVerdict::Ending, "a renewal waits for that record");
     assert!(leases.untie(at(1001), &role("a"), 1, 7), "it is under way");
 }
 

@@ -11,7 +11,7 @@ fn lasting(ttl: Span) -> Ending {
     Ending { ttl: Some(ttl), with: None }
 }
 
-fn renew(key: &str, condition: Condition) -> Call {
+fn renew(key: &str, condition: DocCondition) -> Call {
     Call::Renew(Renewal::Doc { key: key.into(), condition })
 }
 
@@ -37,14 +37,14 @@ impl Solo {
 #[test]
 fn a_document_ends_when_nobody_has_written_or_renewed_it_for_its_ttl() {
     let mut solo = Solo::open();
-    solo.settled(put_until("k", "1", Condition::None, lasting(TTL))).expect("written");
+    solo.settled(put_until("k", "1", DocCondition::None, lasting(TTL))).expect("written");
     solo.pass(Span(TTL.0 - 1_000));
     assert!(solo.has_doc("k"));
-    let Ok(Answer::Doc(renewed)) = solo.settled(renew("k", Condition::None)) else { panic!("renewed") };
+    let Ok(Answer::Doc(renewed)) = solo.settled(renew("k", DocCondition::None)) else { panic!("renewed") };
     assert_eq!((renewed.expires_in, renewed.what.ttl()), (TTL, Some(TTL)));
     solo.pass(Span(TTL.0 - 1_000));
     assert!(solo.has_doc("k"), "it was renewed");
-    solo.settled(put_until("k", "2", Condition::None, lasting(TTL))).expect("written");
+    solo.settled(put_until("k", "2", DocCondition::None, lasting(TTL))).expect("written");
     solo.pass(Span(TTL.0 - 1_000));
     assert!(solo.has_doc("k"), "it was written");
     let before = solo.replica.committed().applied().index;
@@ -56,13 +56,13 @@ fn a_document_ends_when_nobody_has_written_or_renewed_it_for_its_ttl() {
 #[test]
 fn who_renews_says_which_document_is_meant() {
     let mut solo = Solo::open();
-    assert!(matches!(solo.reason(renew("k", Condition::None)), Reason::NotFound { .. }));
-    solo.settled(put("k", "1", Condition::None)).expect("written");
-    assert!(matches!(solo.reason(renew("k", Condition::None)), Reason::NoTtl { .. }));
-    solo.settled(put_until("k", "1", Condition::None, lasting(TTL))).expect("written");
+    assert!(matches!(solo.reason(renew("k", DocCondition::None)), Reason::NotFound { .. }));
+    solo.settled(put("k", "1", DocCondition::None)).expect("written");
+    assert!(matches!(solo.reason(renew("k", DocCondition::None)), Reason::NoTtl { .. }));
+    solo.settled(put_until("k", "1", DocCondition::None, lasting(TTL))).expect("written");
     let rev = solo.replica.committed().doc("k").map(|doc| doc.rev().to_string()).expect("it is there");
-    assert!(solo.settled(renew("k", Condition::Rev(rev.as_str().into()))).is_ok());
-    let other = solo.reason(renew("k", Condition::Rev("1".into())));
+    assert!(solo.settled(renew("k", DocCondition::Rev(rev.as_str().into()))).is_ok());
+    let other = solo.reason(renew("k", DocCondition::Rev("1".into())));
     assert!(matches!(other, Reason::PreconditionFailed { .. }), "{other:?}");
 }
 
@@ -70,10 +70,10 @@ fn who_renews_says_which_document_is_meant() {
 #[test]
 fn a_renewal_waits_for_an_end_that_is_on_its_way() {
     let mut solo = Solo::open();
-    solo.settled(put_until("k", "1", Condition::None, lasting(TTL))).expect("written");
+    solo.settled(put_until("k", "1", DocCondition::None, lasting(TTL))).expect("written");
     solo.now += TTL.0;
     solo.feed(In::Tick);
-    let call = solo.call(renew("k", Condition::None));
+    let call = solo.call(renew("k", DocCondition::None));
     assert!(solo.answer(call).is_none(), "the record that ends it is not safe yet");
     solo.sync();
     let Some(Err(Denied::Rejected(rejection))) = solo.answer(call) else { panic!("it is gone") };
@@ -113,15 +113,16 @@ fn what_has_much_to_it_ends_alone() {
 fn a_full_state_refuses_what_makes_it_larger() {
     let mut solo = Solo::open_with(|settings| settings.limits.state_bytes = 2_000);
     let long = format!("\"{}\"", "x".repeat(1_500));
-    solo.settled(put("k", &long, Condition::None)).expect("there is room");
+    solo.settled(put("k", &long, DocCondition::None)).expect("there is room");
     let longer = format!("\"{}\"", "x".repeat(1_990));
-    let Reason::StateFull { area: None, used, most: 2_000 } = solo.reason(put("l", &longer, Condition::None))
+    let Reason::StateFull { area: None, used, most: 2_000 } =
+        solo.reason(put("l", &longer, DocCondition::None))
     else {
         panic!("it is full")
     };
     assert_eq!(used, solo.replica.committed().bytes());
     // A role takes room, too; giving it back, deleting and writing less do not.
-    let claim = Claim {
+    let claim = RoleClaim {
         instance: "i".into(),
         ttl: TTL,
         address: None,
@@ -138,8 +139,8 @@ fn a_full_state_refuses_what_makes_it_larger() {
         key: None,
     };
     assert!(matches!(solo.reason(Call::Acquire(wanted.into())), Reason::StateFull { .. }));
-    solo.settled(put("k", "1", Condition::None)).expect("it is smaller");
-    solo.settled(put("l", &long, Condition::None)).expect("there is room again");
+    solo.settled(put("k", "1", DocCondition::None)).expect("it is smaller");
+    solo.settled(put("l", &long, DocCondition::None)).expect("there is room again");
     let document = format!(r#"{{"docs":[{{"key":"k","value":{longer}}}]}}"#);
     let restored = solo.reason(Call::Restore(restore_steps(&document, 7).expect("a good document")));
     assert!(matches!(restored, Reason::StateFull { most: 2_000, .. }), "before its first step");
@@ -153,7 +154,7 @@ fn a_bound_document_goes_with_its_role() {
     solo.settled(acquire("a", TTL, Time(0))).expect("free");
     let token = solo.replica.committed().role("r").map(|role| role.token);
     let with = Some(Tether { lease: LeaseName::Role("r".into()), token, secret: None });
-    solo.settled(put_until("k", "1", Condition::None, Ending { ttl: None, with })).expect("bound");
+    solo.settled(put_until("k", "1", DocCondition::None, Ending { ttl: None, with })).expect("bound");
     solo.pass(Span(TTL.0 + 1_000));
     assert!(solo.has("r").is_none() && !solo.has_doc("k"));
     assert!(solo.replica.committed().loose_docs().is_empty());

@@ -6,7 +6,7 @@ use crate::replica::End;
 #[test]
 fn a_bound_counts_what_is_in_the_same_round() {
     let mut solo = Solo::open_with(|settings| settings.limits.uncommitted = 2);
-    let calls = solo.round((0..4).map(|key| put(&format!("k{key}"), "1", Condition::None)).collect());
+    let calls = solo.round((0..4).map(|key| put(&format!("k{key}"), "1", DocCondition::None)).collect());
     let too_many = |answer: Option<_>| matches!(answer, Some(Err(Denied::TooMany { .. })));
     assert_eq!(calls[2..].iter().filter(|call| too_many(solo.answer(**call))).count(), 2);
     solo.sync();
@@ -17,7 +17,7 @@ fn a_bound_counts_what_is_in_the_same_round() {
 #[test]
 fn whoever_calls_behind_a_stop_has_an_answer_before_the_end() {
     let mut solo = Solo::open();
-    let write = || put("k", "1", Condition::None);
+    let write = || put("k", "1", DocCondition::None);
     let read = Call::Read(Level::Linear);
     let acquire = acquire("a", Span::millis(1_000), Time(0));
     let calls = solo.round(vec![write(), acquire, Call::Stop, write(), read]);

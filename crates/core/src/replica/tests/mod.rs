@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::{Acquire, Answer, Call, CallId, Denied, DiskWrite, In, Level, Out, Replica, Start, Unheard};
 use crate::protocol::{Recovered, Seq, Settings, SnapshotMeta, Vote};
-use crate::store::{Claim, Command, Condition, Ending, LeaseOperation, Operation, Store};
+use crate::store::{Command, DocCondition, Ending, LeaseOperation, Operation, RoleClaim, Store};
 use crate::types::{Boot, Incarnation, NodeId, Now, Span, Text, Time, WallTime};
 
 /// A node whose cluster is itself.
@@ -120,11 +120,11 @@ fn at(us: u64) -> Now {
     Now { mono: Time(us), wall: WallTime(1_700_000_000_000_000 + us) }
 }
 
-fn put(key: &str, value: &str, condition: Condition) -> Call {
+fn put(key: &str, value: &str, condition: DocCondition) -> Call {
     put_until(key, value, condition, Ending::default())
 }
 
-fn put_until(key: &str, value: &str, condition: Condition, ending: Ending) -> Call {
+fn put_until(key: &str, value: &str, condition: DocCondition, ending: Ending) -> Call {
     let operation =
         Operation::PutDoc { key: key.into(), value: value.into(), condition, holder: None, ending };
     Call::Write { command: Command::Single(operation).into(), key: None }
@@ -132,7 +132,7 @@ fn put_until(key: &str, value: &str, condition: Condition, ending: Ending) -> Ca
 
 /// `by` wants the role, and waits for it so long.
 fn acquire(by: &str, ttl: Span, until: Time) -> Call {
-    let claim = Arc::new(Claim { instance: by.into(), ttl, address: None, metadata: None, secret: None });
+    let claim = Arc::new(RoleClaim { instance: by.into(), ttl, address: None, metadata: None, secret: None });
     Call::Acquire(
         Acquire { role: "r".into(), claim, elect: false, priority: 0, until, by: None, key: None }.into(),
     )

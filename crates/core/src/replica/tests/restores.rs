@@ -87,7 +87,7 @@ fn a_hold_breaks_it_off_and_nothing_is_left() {
 #[test]
 fn a_bound_that_is_reached_breaks_it_off_and_nothing_is_left() {
     let mut solo = Solo::open_with(|settings| settings.limits.uncommitted = 2);
-    let write = |key: &str| put(key, "1", Condition::None);
+    let write = |key: &str| put(key, "1", DocCondition::None);
     let call = solo.call(restore(steps()));
     // As the part is committed, two more are under way.
     let others = [solo.call(write("a")), solo.call(write("b"))];
@@ -199,7 +199,7 @@ fn an_end_raises_tokens_only_where_it_has_to() {
 fn a_backup_from_elsewhere_replaces_nothing() {
     let elsewhere = Guard { only_if_empty: true, ..Guard::default() };
     let mut solo = Solo::open();
-    let calls = solo.round(vec![guarded(elsewhere), put("a", "1", Condition::None)]);
+    let calls = solo.round(vec![guarded(elsewhere), put("a", "1", DocCondition::None)]);
     solo.rest();
     assert_eq!(broken(solo.answer(calls[0])), Some(Rule::OtherCluster));
     assert!(!solo.is_restored() && !solo.replica.committed().is_restoring());

@@ -13,7 +13,7 @@ fn appended(solo: &Solo) -> Vec<usize> {
 #[test]
 fn the_calls_of_a_round_are_one_batch() {
     let mut solo = Solo::open();
-    let calls = solo.round(["a", "b", "c"].map(|key| put(key, "1", Condition::None)).into());
+    let calls = solo.round(["a", "b", "c"].map(|key| put(key, "1", DocCondition::None)).into());
     assert_eq!(appended(&solo), [3]);
     assert!(solo.answers.is_empty(), "nothing is durable yet (I9)");
     solo.sync();
@@ -25,7 +25,7 @@ fn the_calls_of_a_round_are_one_batch() {
 #[test]
 fn each_is_judged_by_those_before_it() {
     let mut solo = Solo::open();
-    let calls = solo.round(vec![put("a", "1", Condition::Absent), put("a", "2", Condition::Absent)]);
+    let calls = solo.round(vec![put("a", "1", DocCondition::Absent), put("a", "2", DocCondition::Absent)]);
     assert!(solo.answers.is_empty(), "a refusal waits for what it was judged by (P14)");
     solo.sync();
     assert!(matches!(solo.answer(calls[0]), Some(Ok(Answer::Written(_)))));
@@ -37,14 +37,14 @@ fn each_is_judged_by_those_before_it() {
 fn a_round_of_large_values_is_cut_into_batches() {
     let mut solo = Solo::open();
     let large = format!("\"{}\"", "x".repeat(700 << 10));
-    solo.round(["a", "b", "c"].map(|key| put(key, &large, Condition::None)).into());
+    solo.round(["a", "b", "c"].map(|key| put(key, &large, DocCondition::None)).into());
     assert_eq!(appended(&solo), [2, 1]);
 }
 
 #[test]
 fn the_feed_tells_each_record_as_it_was() {
     let mut solo = Solo::open();
-    solo.round(vec![put("a", "1", Condition::None), put("a", "2", Condition::None)]);
+    solo.round(vec![put("a", "1", DocCondition::None), put("a", "2", DocCondition::None)]);
     solo.sync();
     let values = solo.outs.iter().filter_map(|out| match out {
         Out::Feed(super::super::FeedEvent::Record { drafts, .. }) => Some(format!("{drafts:?}")),
@@ -70,7 +70,7 @@ fn a_snapshot_that_failed_is_made_up_for_by_the_next() {
     // The record that opened the epoch was the first, and others may have let the disk in.
     let first = solo.replica.core().last().index;
     for number in first + 1..=10 {
-        solo.call(put(&format!("k{number}"), "1", Condition::None));
+        solo.call(put(&format!("k{number}"), "1", DocCondition::None));
         solo.sync();
     }
     solo.pass(Span::millis(200));
@@ -78,7 +78,7 @@ fn a_snapshot_that_failed_is_made_up_for_by_the_next() {
     assert_eq!(orders(&mut solo), [(10, written, false)]);
     solo.feed(In::SnapshotEnded(None));
     for number in 11..=20 {
-        solo.call(put(&format!("k{number}"), "1", Condition::None));
+        solo.call(put(&format!("k{number}"), "1", DocCondition::None));
         solo.sync();
     }
     solo.pass(Span::millis(200));

@@ -15,7 +15,7 @@ pub const HOLDINGS: Format = Format(3);
 pub const FOREIGN: Format = Format(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum CommandKind {
     CreateUser = 1,
     RemoveUser = 2,
     CreateElection = 3,
@@ -35,67 +35,67 @@ pub enum Kind {
     RevokeToken = 122,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 17] = [
-        Kind::CreateUser,
-        Kind::RemoveUser,
-        Kind::CreateElection,
-        Kind::VoteElection,
-        Kind::Batch,
-        Kind::PutDoc,
-        Kind::DeleteDoc,
-        Kind::ApplyConflict,
-        Kind::DropConflict,
-        Kind::AcquireRole,
-        Kind::ReleaseRole,
-        Kind::EndLeases,
-        Kind::AgeLeases,
-        Kind::PutProcess,
-        Kind::RemoveProcess,
-        Kind::CreateToken,
-        Kind::RevokeToken,
+impl CommandKind {
+    pub const ALL: [CommandKind; 17] = [
+        CommandKind::CreateUser,
+        CommandKind::RemoveUser,
+        CommandKind::CreateElection,
+        CommandKind::VoteElection,
+        CommandKind::Batch,
+        CommandKind::PutDoc,
+        CommandKind::DeleteDoc,
+        CommandKind::ApplyConflict,
+        CommandKind::DropConflict,
+        CommandKind::AcquireRole,
+        CommandKind::ReleaseRole,
+        CommandKind::EndLeases,
+        CommandKind::AgeLeases,
+        CommandKind::PutProcess,
+        CommandKind::RemoveProcess,
+        CommandKind::CreateToken,
+        CommandKind::RevokeToken,
     ];
 
     pub fn number(self) -> u16 {
         self as u16
     }
 
-    pub fn numbered(number: u16) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.number() == number)
+    pub fn numbered(number: u16) -> Option<CommandKind> {
+        CommandKind::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
     /// What clients call it: `storage_cmd`.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::CreateUser => "CreateUser",
-            Kind::RemoveUser => "RemoveUser",
-            Kind::CreateElection => "CreateElection",
-            Kind::VoteElection => "VoteElection",
-            Kind::Batch => "Batch",
-            Kind::PutDoc => "PutDoc",
-            Kind::DeleteDoc => "DeleteDoc",
-            Kind::ApplyConflict => "ApplyConflict",
-            Kind::DropConflict => "DropConflict",
-            Kind::AcquireRole => "AcquireRole",
-            Kind::ReleaseRole => "ReleaseRole",
-            Kind::EndLeases => "EndLeases",
-            Kind::AgeLeases => "AgeLeases",
-            Kind::PutProcess => "PutProcess",
-            Kind::RemoveProcess => "RemoveProcess",
-            Kind::CreateToken => "CreateToken",
-            Kind::RevokeToken => "RevokeToken",
+            CommandKind::CreateUser => "CreateUser",
+            CommandKind::RemoveUser => "RemoveUser",
+            CommandKind::CreateElection => "CreateElection",
+            CommandKind::VoteElection => "VoteElection",
+            CommandKind::Batch => "Batch",
+            CommandKind::PutDoc => "PutDoc",
+            CommandKind::DeleteDoc => "DeleteDoc",
+            CommandKind::ApplyConflict => "ApplyConflict",
+            CommandKind::DropConflict => "DropConflict",
+            CommandKind::AcquireRole => "AcquireRole",
+            CommandKind::ReleaseRole => "ReleaseRole",
+            CommandKind::EndLeases => "EndLeases",
+            CommandKind::AgeLeases => "AgeLeases",
+            CommandKind::PutProcess => "PutProcess",
+            CommandKind::RemoveProcess => "RemoveProcess",
+            CommandKind::CreateToken => "CreateToken",
+            CommandKind::RevokeToken => "RevokeToken",
         }
     }
 
     /// Leases have routes of their own, because more than a record belongs to them.
     pub fn is_of_leases(self) -> bool {
-        use Kind::{AcquireRole, AgeLeases, EndLeases, PutProcess, ReleaseRole, RemoveProcess};
+        use CommandKind::{AcquireRole, AgeLeases, EndLeases, PutProcess, ReleaseRole, RemoveProcess};
         matches!(self, AcquireRole | ReleaseRole | EndLeases | AgeLeases | PutProcess | RemoveProcess)
     }
 
     /// Tokens do, too: they are orders.
     fn is_of_tokens(self) -> bool {
-        matches!(self, Kind::CreateToken | Kind::RevokeToken)
+        matches!(self, CommandKind::CreateToken | CommandKind::RevokeToken)
     }
 
     /// Whether it is a record of its own: no batch holds it, and no client sends it as a command.
@@ -104,7 +104,7 @@ impl Kind {
     }
 
     /// What clients may send as a command.
-    pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name && !kind.stands_alone())
+    pub fn named(name: &str) -> Option<CommandKind> {
+        CommandKind::ALL.into_iter().find(|kind| kind.name() == name && !kind.stands_alone())
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::leases::{Claim, LeaseOperation, NewProcess, ttl};
+use super::leases::{LeaseOperation, NewProcess, RoleClaim, ttl};
 use super::operations::{Command, Operation};
 use super::parse::BadCommand;
 use super::secret::SecretHash;
@@ -12,7 +12,7 @@ use crate::types::{Payload, Span, Text};
 /// `{"instance_id", "ttl_ms"?, "address"?, "metadata"?, "priority"?, "wait_ms"?, "secret"?}`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acquisition {
-    pub claim: Claim,
+    pub claim: RoleClaim,
     pub priority: i64,
     pub wait: Span,
 }
@@ -34,17 +34,17 @@ impl Acquisition {
         fields.only(&["instance_id", "ttl_ms", "address", "metadata", "priority", "wait_ms", "secret"])?;
         let priority = fields.number("priority", -PRIORITY_MOST, PRIORITY_MOST)?.unwrap_or(0);
         let wait = fields.number("wait_ms", 0, WAIT_MOST.0 / 1000)?.map_or(Span::ZERO, Span::millis);
-        let claim = Claim { secret: SecretHash::of_field(&fields)?, ..Claim::read(&fields)? };
+        let claim = RoleClaim { secret: SecretHash::of_field(&fields)?, ..RoleClaim::read(&fields)? };
         Ok(Acquisition { claim, priority, wait })
     }
 }
 
-impl Claim {
+impl RoleClaim {
     /// The body of an order that names the holder.
-    pub fn of_body(body: &RawValue) -> Result<Claim, BadCommand> {
+    pub fn of_body(body: &RawValue) -> Result<RoleClaim, BadCommand> {
         let fields = Fields::of_client(body)?;
         fields.only(&["instance_id", "ttl_ms", "address", "metadata"])?;
-        Ok(Claim::read(&fields)?)
+        Ok(RoleClaim::read(&fields)?)
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::kind::Kind;
+use super::kind::CommandKind;
 use super::secret::SecretHash;
 use crate::store::encoding::{
     BadField, Fields, KEY_MOST, METADATA_MOST, NAME_MOST, PROCESS_TTL, Problem, ROLE_TTL, TTL_LEAST,
@@ -25,21 +25,21 @@ use crate::store::encoding::{
 use crate::types::{LEASES_MOST, LeaseName, Span, Text};
 
 /// Each with its token.
-pub type Leases = Vec<(LeaseName, u64)>;
+pub type HeldLeases = Vec<(LeaseName, u64)>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseOperation {
-    Acquire { role: Text, claim: Arc<Claim>, elect: bool },
+    Acquire { role: Text, claim: Arc<RoleClaim>, elect: bool },
     Release { role: Text, instance: Text, token: u64, secret: Option<SecretHash> },
-    End { leases: Leases },
-    Age { aged: Leases, renewed: Leases },
+    End { leases: HeldLeases },
+    Age { aged: HeldLeases, renewed: HeldLeases },
     Register { id: Text, process: Arc<NewProcess> },
     Remove { id: Text, secret: Option<SecretHash> },
 }
 
 /// Who wants a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct RoleClaim {
     pub instance: Text,
     pub ttl: Span,
     pub address: Option<Text>,
@@ -62,10 +62,10 @@ pub struct NewProcess {
     pub secret: Option<SecretHash>,
 }
 
-impl Claim {
+impl RoleClaim {
     /// From the members of an object that may have others.
-    pub fn read(fields: &Fields) -> Result<Claim, BadField> {
-        Ok(Claim {
+    pub fn read(fields: &Fields) -> Result<RoleClaim, BadField> {
+        Ok(RoleClaim {
             instance: fields.name("instance_id")?,
             ttl: ttl(fields, ROLE_TTL)?,
             address: fields.name_if_given("address")?,
@@ -110,11 +110,11 @@ fn described(fields: &Fields, field: &str) -> Result<Option<Text>, BadField> {
 }
 
 impl LeaseOperation {
-    pub fn end(leases: Leases) -> LeaseOperation {
+    pub fn end(leases: HeldLeases) -> LeaseOperation {
         LeaseOperation::End { leases: as_recorded(leases) }
     }
 
-    pub fn age(aged: Leases, renewed: Leases) -> LeaseOperation {
+    pub fn age(aged: HeldLeases, renewed: HeldLeases) -> LeaseOperation {
         LeaseOperation::Age { aged: as_recorded(aged), renewed: as_recorded(renewed) }
     }
 
@@ -129,14 +129,14 @@ impl LeaseOperation {
         self
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CommandKind {
         match self {
-            LeaseOperation::Acquire { .. } => Kind::AcquireRole,
-            LeaseOperation::Release { .. } => Kind::ReleaseRole,
-            LeaseOperation::End { .. } => Kind::EndLeases,
-            LeaseOperation::Age { .. } => Kind::AgeLeases,
-            LeaseOperation::Register { .. } => Kind::PutProcess,
-            LeaseOperation::Remove { .. } => Kind::RemoveProcess,
+            LeaseOperation::Acquire { .. } => CommandKind::AcquireRole,
+            LeaseOperation::Release { .. } => CommandKind::ReleaseRole,
+            LeaseOperation::End { .. } => CommandKind::EndLeases,
+            LeaseOperation::Age { .. } => CommandKind::AgeLeases,
+            LeaseOperation::Register { .. } => CommandKind::PutProcess,
+            LeaseOperation::Remove { .. } => CommandKind::RemoveProcess,
         }
     }
 
@@ -146,14 +146,17 @@ impl LeaseOperation {
     }
 
     /// None for a kind that is not of leases.
-    pub(in crate::store) fn read(kind: Kind, fields: &Fields) -> Option<Result<LeaseOperation, BadField>> {
+    pub(in crate::store) fn read(
+        kind: CommandKind,
+        fields: &Fields,
+    ) -> Option<Result<LeaseOperation, BadField>> {
         Some(match kind {
-            Kind::AcquireRole => read_acquire(fields),
-            Kind::ReleaseRole => read_release(fields),
-            Kind::EndLeases => read_leases(fields).map(|leases| LeaseOperation::End { leases }),
-            Kind::AgeLeases => read_age(fields),
-            Kind::PutProcess => read_register(fields),
-            Kind::RemoveProcess => read_remove(fields),
+            CommandKind::AcquireRole => read_acquire(fields),
+            CommandKind::ReleaseRole => read_release(fields),
+            CommandKind::EndLeases => read_leases(fields).map(|leases| LeaseOperation::End { leases }),
+            CommandKind::AgeLeases => read_age(fields),
+            CommandKind::PutProcess => read_register(fields),
+            CommandKind::RemoveProcess => read_remove(fields),
             _ => return None,
         })
     }
@@ -211,7 +214,7 @@ impl LeaseOperation {
     }
 }
 
-impl Claim {
+impl RoleClaim {
     /// Its members, each with its comma before it.
     pub(in crate::store) fn write(&self, out: &mut dyn Write) -> fmt::Result {
         write_member(out, ",", "instance_id", &self.instance)?;
@@ -222,7 +225,7 @@ impl Claim {
     }
 
     /// Whether this other claim is of the same instance.
-    pub fn admits(&self, other: &Claim) -> bool {
+    pub fn admits(&self, other: &RoleClaim) -> bool {
         self.instance == other.instance && SecretHash::admits(self.secret, other.secret)
     }
 }
@@ -248,11 +251,11 @@ fn write_json(out: &mut dyn Write, name: &str, json: &Option<Text>) -> fmt::Resu
     json.iter().try_for_each(|json| write!(out, ",\"{name}\":{json}"))
 }
 
-fn size_of(leases: &Leases) -> usize {
+fn size_of(leases: &HeldLeases) -> usize {
     leases.iter().map(|(name, _)| name.text().len() + 24).sum()
 }
 
-fn write_leases(out: &mut dyn Write, leases: &Leases) -> fmt::Result {
+fn write_leases(out: &mut dyn Write, leases: &HeldLeases) -> fmt::Result {
     let pair = |out: &mut dyn Write, (name, token): &(LeaseName, u64)| {
         out.write_char('[')?;
         write_text(out, name.text())?;
@@ -270,13 +273,13 @@ fn write_leases(out: &mut dyn Write, leases: &Leases) -> fmt::Result {
     out.write_char('}')
 }
 
-fn has_docs(leases: &Leases) -> bool {
+fn has_docs(leases: &HeldLeases) -> bool {
     leases.iter().any(|(name, _)| matches!(name, LeaseName::Doc(_)))
 }
 
 fn read_acquire(fields: &Fields) -> Result<LeaseOperation, BadField> {
     fields.only(&["role", "instance_id", "ttl_ms", "address", "metadata", "elect", "secret_hash"])?;
-    let claim = Claim::read(fields)?.into();
+    let claim = RoleClaim::read(fields)?.into();
     Ok(LeaseOperation::Acquire { role: fields.name("role")?, claim, elect: fields.flag("elect")? })
 }
 
@@ -307,7 +310,7 @@ fn read_register(fields: &Fields) -> Result<LeaseOperation, BadField> {
 }
 
 /// A record lists roles, then processes, then documents, and who reads it goes by that order.
-fn as_recorded(mut leases: Leases) -> Leases {
+fn as_recorded(mut leases: HeldLeases) -> HeldLeases {
     leases.sort_by_key(|(name, _)| match name {
         LeaseName::Role(_) => 0,
         LeaseName::Process(_) => 1,
@@ -316,7 +319,7 @@ fn as_recorded(mut leases: Leases) -> Leases {
     leases
 }
 
-fn read_leases(fields: &Fields) -> Result<Leases, BadField> {
+fn read_leases(fields: &Fields) -> Result<HeldLeases, BadField> {
     fields.only(&["roles", "processes", "docs"])?;
     let mut all = list(fields, "roles", NAME_MOST, LeaseName::Role)?;
     all.append(&mut list(fields, "processes", NAME_MOST, LeaseName::Process)?);
@@ -329,7 +332,12 @@ fn read_leases(fields: &Fields) -> Result<Leases, BadField> {
     }
 }
 
-fn list(fields: &Fields, field: &str, most: usize, name: fn(Text) -> LeaseName) -> Result<Leases, BadField> {
+fn list(
+    fields: &Fields,
+    field: &str,
+    most: usize,
+    name: fn(Text) -> LeaseName,
+) -> Result<HeldLeases, BadField> {
     let pair = |item: &RawValue| -> Result<(LeaseName, u64), BadField> {
         let [text, token] = fields::array(item)?[..] else {
             return Err(BadField::new("", Problem::NotAnArray));
@@ -353,9 +361,9 @@ mod tests {
         payload.text.to_string()
     }
 
-    fn claim() -> Arc<Claim> {
+    fn claim() -> Arc<RoleClaim> {
         let (metadata, secret) = (Some("{\"a\":1}".into()), Some(SecretHash::of("s")));
-        Claim {
+        RoleClaim {
             instance: "i".into(),
             ttl: Span::millis(30_000),
             address: Some("h:1".into()),
@@ -396,8 +404,10 @@ mod tests {
 
     #[test]
     fn clients_cannot_send_them_as_commands() {
-        for kind in Kind::ALL.into_iter().filter(|kind| kind.number() > 104 && *kind != Kind::Batch) {
-            assert_eq!(Kind::named(kind.name()), None, "{}", kind.name());
+        for kind in
+            CommandKind::ALL.into_iter().filter(|kind| kind.number() > 104 && *kind != CommandKind::Batch)
+        {
+            assert_eq!(CommandKind::named(kind.name()), None, "{}", kind.name());
         }
     }
 }

@@ -21,11 +21,11 @@ mod tokens;
 
 pub use blank::is_blank;
 pub use holding::Holding;
-pub use kind::{COMMANDS, ENDINGS, FOREIGN, Kind};
+pub use kind::{COMMANDS, CommandKind, ENDINGS, FOREIGN};
 pub use lease_body::{Acquisition, Tenure, lease_name};
-pub use leases::{Claim, LeaseOperation, Leases, NewProcess};
+pub use leases::{HeldLeases, LeaseOperation, NewProcess, RoleClaim};
 pub use lifetime::{Ending, Tether, lease_path};
-pub use operations::{Command, Condition, NewElection, NewUser, Operation};
+pub use operations::{Command, DocCondition, NewElection, NewUser, Operation};
 pub use outcome::{Created, Reason, Rejection, Reply, Rule, Thing};
 pub use parse::{BadCommand, Unreadable, check_key, new_election, new_user, value_text, value_text_of};
 pub use secret::SecretHash;

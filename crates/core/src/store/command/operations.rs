@@ -23,13 +23,13 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::holding::Holding;
-use super::kind::{ENDINGS, HOLDINGS, Kind};
+use super::kind::{CommandKind, ENDINGS, HOLDINGS};
 use super::leases::LeaseOperation;
 use super::lifetime::Ending;
 use super::tokens::{NewToken, TokenOperation};
 use crate::store::access::TokenId;
 use crate::store::encoding::{write_list, write_text};
-use crate::types::{Call, Format, Payload, Text};
+use crate::types::{Format, KeyedCall, Payload, Text};
 
 /// One record's worth: all of it is applied or nothing (P12).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,13 +54,13 @@ pub enum Operation {
     PutDoc {
         key: Text,
         value: Text,
-        condition: Condition,
+        condition: DocCondition,
         holder: Option<Holding>,
         ending: Ending,
     },
     DeleteDoc {
         key: Text,
-        condition: Condition,
+        condition: DocCondition,
         holder: Option<Holding>,
     },
     ApplyConflict {
@@ -97,7 +97,7 @@ pub struct NewElection {
 
 /// What must hold of a document for a change to go through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Condition {
+pub enum DocCondition {
     #[default]
     None,
     /// `"if_rev": "12"`, HTTP's `If-Match: "12"`: it was last changed by that revision. Opaque text: one that was never
@@ -144,15 +144,15 @@ impl Command {
         Cow::Owned(recorded)
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CommandKind {
         match self {
             Command::Single(operation) => operation.kind(),
-            Command::Batch(_) => Kind::Batch,
+            Command::Batch(_) => CommandKind::Batch,
         }
     }
 
     /// As it stands in the log: one line, without any control character.
-    pub fn to_payload(&self, call: Option<Call>) -> Payload {
+    pub fn to_payload(&self, call: Option<KeyedCall>) -> Payload {
         let text = match self {
             Command::Single(operation) => operation.text(),
             Command::Batch(operations) => batch_text(operations).into(),
@@ -176,16 +176,16 @@ impl Command {
 }
 
 impl Operation {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CommandKind {
         match self {
-            Operation::CreateUser(_) => Kind::CreateUser,
-            Operation::RemoveUser { .. } => Kind::RemoveUser,
-            Operation::CreateElection(_) => Kind::CreateElection,
-            Operation::VoteElection { .. } => Kind::VoteElection,
-            Operation::PutDoc { .. } => Kind::PutDoc,
-            Operation::DeleteDoc { .. } => Kind::DeleteDoc,
-            Operation::ApplyConflict { .. } => Kind::ApplyConflict,
-            Operation::DropConflict { .. } => Kind::DropConflict,
+            Operation::CreateUser(_) => CommandKind::CreateUser,
+            Operation::RemoveUser { .. } => CommandKind::RemoveUser,
+            Operation::CreateElection(_) => CommandKind::CreateElection,
+            Operation::VoteElection { .. } => CommandKind::VoteElection,
+            Operation::PutDoc { .. } => CommandKind::PutDoc,
+            Operation::DeleteDoc { .. } => CommandKind::DeleteDoc,
+            Operation::ApplyConflict { .. } => CommandKind::ApplyConflict,
+            Operation::DropConflict { .. } => CommandKind::DropConflict,
             Operation::Lease(operation) => operation.kind(),
             Operation::Token(operation) => operation.kind(),
         }
@@ -261,14 +261,14 @@ impl Operation {
     }
 }
 
-fn write_key(out: &mut dyn Write, key: &str, condition: &Condition) -> fmt::Result {
+fn write_key(out: &mut dyn Write, key: &str, condition: &DocCondition) -> fmt::Result {
     out.write_str("{\"key\":")?;
     write_text(out, key)?;
     match condition {
-        Condition::None => Ok(()),
-        Condition::Present => out.write_str(",\"if_rev\":\"*\""),
-        Condition::Absent => out.write_str(",\"if_absent\":true"),
-        Condition::Rev(rev) => {
+        DocCondition::None => Ok(()),
+        DocCondition::Present => out.write_str(",\"if_rev\":\"*\""),
+        DocCondition::Absent => out.write_str(",\"if_absent\":true"),
+        DocCondition::Rev(rev) => {
             out.write_str(",\"if_rev\":")?;
             write_text(out, rev)
         }

@@ -7,10 +7,10 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::holding::Holding;
-use super::kind::{COMMANDS, Kind};
+use super::kind::{COMMANDS, CommandKind};
 use super::leases::LeaseOperation;
 use super::lifetime::Ending;
-use super::operations::{Command, Condition, NewElection, NewUser, Operation};
+use super::operations::{Command, DocCondition, NewElection, NewUser, Operation};
 use super::secret::SecretHash;
 use super::tokens::TokenOperation;
 use crate::store::encoding::{
@@ -52,8 +52,8 @@ pub enum Unreadable {
 impl Command {
     /// One command of `POST /v1/commands` or `/writesync`. The payload may be a string that holds the JSON.
     pub fn parse(storage_cmd: &str, payload: &RawValue) -> Result<Command, BadCommand> {
-        match Kind::named(storage_cmd) {
-            Some(Kind::Batch) => unwrapped(payload, "payload", |list| {
+        match CommandKind::named(storage_cmd) {
+            Some(CommandKind::Batch) => unwrapped(payload, "payload", |list| {
                 Command::parse_batch(list).map_err(|error| error.within("payload"))
             }),
             Some(kind) => unwrapped(payload, "payload", |object| {
@@ -79,7 +79,7 @@ impl Command {
     pub fn put_doc(
         key: &str,
         value: &RawValue,
-        condition: Condition,
+        condition: DocCondition,
         holder: Option<Holding>,
         ending: Ending,
     ) -> Result<Command, BadCommand> {
@@ -91,7 +91,7 @@ impl Command {
     /// `DELETE /v1/docs/{key}`.
     pub fn delete_doc(
         key: &str,
-        condition: Condition,
+        condition: DocCondition,
         holder: Option<Holding>,
     ) -> Result<Command, BadCommand> {
         let (key, condition) = (checked_key(key)?, checked(condition)?);
@@ -103,9 +103,9 @@ impl Command {
         if payload.format > COMMANDS {
             return Err(Unreadable::Format(payload.format));
         }
-        let kind = Kind::numbered(payload.kind).ok_or(Unreadable::Kind(payload.kind))?;
+        let kind = CommandKind::numbered(payload.kind).ok_or(Unreadable::Kind(payload.kind))?;
         let command = match serde_json::from_str::<&RawValue>(&payload.text) {
-            Ok(list) if kind == Kind::Batch => logged_batch(list),
+            Ok(list) if kind == CommandKind::Batch => logged_batch(list),
             Ok(object) => logged(kind, object).map(Command::Single),
             Err(_) => Err(BadField::new("", Problem::NotJson)),
         };
@@ -154,7 +154,7 @@ fn batch_item(item: &RawValue) -> Result<Operation, BadCommand> {
     fields.only(&["storage_cmd", "payload"])?;
     let storage_cmd = fields::text(fields.needed("storage_cmd")?);
     let storage_cmd = storage_cmd.map_err(|error| error.within("storage_cmd"))?;
-    if storage_cmd == Kind::Batch.name() {
+    if storage_cmd == CommandKind::Batch.name() {
         return Err(BadField::new("storage_cmd", Problem::Nested).into());
     }
     match Command::parse(&storage_cmd, fields.needed("payload")?)? {
@@ -175,7 +175,8 @@ fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
     let fields = Fields::read(item)?;
     fields.only(&["type", "payload"])?;
     let number = fields.needed("type")?.get().parse().ok();
-    let kind = number.and_then(Kind::numbered).ok_or_else(|| BadField::new("type", Problem::Unknown))?;
+    let kind =
+        number.and_then(CommandKind::numbered).ok_or_else(|| BadField::new("type", Problem::Unknown))?;
     if kind.stands_alone() {
         return Err(BadField::new("type", Problem::Unknown));
     }
@@ -183,11 +184,11 @@ fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
 }
 
 /// Whatever its values are: they were taken.
-fn logged(kind: Kind, object: &RawValue) -> Result<Operation, BadField> {
+fn logged(kind: CommandKind, object: &RawValue) -> Result<Operation, BadField> {
     operation(kind, object, &Fields::read(object)?)
 }
 
-fn operation(kind: Kind, object: &RawValue, fields: &Fields) -> Result<Operation, BadField> {
+fn operation(kind: CommandKind, object: &RawValue, fields: &Fields) -> Result<Operation, BadField> {
     if let Some(lease) = LeaseOperation::read(kind, fields) {
         return lease.map(|lease| Operation::Lease(lease.into()));
     }
@@ -195,19 +196,19 @@ fn operation(kind: Kind, object: &RawValue, fields: &Fields) -> Result<Operation
         return token.map(Operation::Token);
     }
     match kind {
-        Kind::CreateUser => new_user(object, fields).map(|user| Operation::CreateUser(user.into())),
-        Kind::RemoveUser => Ok(Operation::RemoveUser { name: fields.name("name")? }),
-        Kind::CreateElection => {
+        CommandKind::CreateUser => new_user(object, fields).map(|user| Operation::CreateUser(user.into())),
+        CommandKind::RemoveUser => Ok(Operation::RemoveUser { name: fields.name("name")? }),
+        CommandKind::CreateElection => {
             fields.without(&RESERVED)?;
             new_election(value_text_of(object)?, fields)
                 .map(|election| Operation::CreateElection(election.into()))
         }
-        Kind::VoteElection => Ok(Operation::VoteElection {
+        CommandKind::VoteElection => Ok(Operation::VoteElection {
             election: fields.name("election_name")?,
             voter: fields.name("voter_name")?,
             choice: fields.name("choice")?,
         }),
-        Kind::PutDoc => {
+        CommandKind::PutDoc => {
             let own = ["key", "value", "if_rev", "if_absent", "secret"];
             fields.only(&[&own[..], &Holding::MEMBERS, &Ending::MEMBERS].concat())?;
             let (value, mut ending) = (value_text(fields.needed("value")?)?, Ending::read(fields)?);
@@ -215,13 +216,13 @@ fn operation(kind: Kind, object: &RawValue, fields: &Fields) -> Result<Operation
             let (condition, holder) = (condition(fields)?, Holding::read(fields)?);
             Ok(Operation::PutDoc { key: key(fields)?, value, condition, holder, ending })
         }
-        Kind::DeleteDoc => {
+        CommandKind::DeleteDoc => {
             fields.only(&[&["key", "if_rev"][..], &Holding::MEMBERS].concat())?;
             let (condition, holder) = (condition(fields)?, Holding::read(fields)?);
             Ok(Operation::DeleteDoc { key: key(fields)?, condition, holder })
         }
-        Kind::ApplyConflict => conflict_id(fields).map(|id| Operation::ApplyConflict { id }),
-        Kind::DropConflict => conflict_id(fields).map(|id| Operation::DropConflict { id }),
+        CommandKind::ApplyConflict => conflict_id(fields).map(|id| Operation::ApplyConflict { id }),
+        CommandKind::DropConflict => conflict_id(fields).map(|id| Operation::DropConflict { id }),
         _ => Err(BadField::new("", Problem::Nested)),
     }
 }
@@ -260,26 +261,26 @@ fn key(fields: &Fields) -> Result<Text, BadField> {
     fields::text_of(fields.needed("key")?, KEY_MOST).map_err(|error| error.within("key"))
 }
 
-fn condition(fields: &Fields) -> Result<Condition, BadField> {
+fn condition(fields: &Fields) -> Result<DocCondition, BadField> {
     let rev = fields.given("if_rev").map(fields::text).transpose();
     let rev: Option<Cow<'_, str>> = rev.map_err(|error| error.within("if_rev"))?;
     let condition = match (rev.as_deref(), fields.flag("if_absent")?) {
-        (None, false) => Condition::None,
-        (None, true) => Condition::Absent,
+        (None, false) => DocCondition::None,
+        (None, true) => DocCondition::Absent,
         (Some(_), true) => return Err(BadField::new("if_absent", Problem::Contradicts)),
-        (Some("*"), false) => Condition::Present,
-        (Some(rev), false) => Condition::Rev(rev.into()),
+        (Some("*"), false) => DocCondition::Present,
+        (Some(rev), false) => DocCondition::Rev(rev.into()),
     };
     checked(condition)
 }
 
 /// A revision of `*` would come back from the log as another condition.
-fn checked(condition: Condition) -> Result<Condition, BadField> {
+fn checked(condition: DocCondition) -> Result<DocCondition, BadField> {
     match condition {
-        Condition::Rev(rev) if &*rev == "*" => Ok(Condition::Present),
-        Condition::Rev(rev) => {
+        DocCondition::Rev(rev) if &*rev == "*" => Ok(DocCondition::Present),
+        DocCondition::Rev(rev) => {
             fields::check_text(&rev, REV_MOST).map_err(|error| error.within("if_rev"))?;
-            Ok(Condition::Rev(rev))
+            Ok(DocCondition::Rev(rev))
         }
         other => Ok(other),
     }

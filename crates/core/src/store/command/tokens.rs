@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::kind::Kind;
+use super::kind::CommandKind;
 use super::leases::span_of;
 use crate::store::access::{Grant, Grants, TokenHash, TokenId};
 use crate::store::encoding::{
@@ -88,10 +88,10 @@ impl NewToken {
 }
 
 impl TokenOperation {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CommandKind {
         match self {
-            TokenOperation::Create(_) => Kind::CreateToken,
-            TokenOperation::Revoke { .. } => Kind::RevokeToken,
+            TokenOperation::Create(_) => CommandKind::CreateToken,
+            TokenOperation::Revoke { .. } => CommandKind::RevokeToken,
         }
     }
 
@@ -103,12 +103,15 @@ impl TokenOperation {
     }
 
     /// None for a kind that is not of tokens.
-    pub(in crate::store) fn read(kind: Kind, fields: &Fields) -> Option<Result<TokenOperation, BadField>> {
+    pub(in crate::store) fn read(
+        kind: CommandKind,
+        fields: &Fields,
+    ) -> Option<Result<TokenOperation, BadField>> {
         Some(match kind {
-            Kind::CreateToken => id_in(fields)
+            CommandKind::CreateToken => id_in(fields)
                 .and_then(|id| NewToken::recorded(id, fields, "id"))
                 .map(|new| TokenOperation::Create(new.into())),
-            Kind::RevokeToken => {
+            CommandKind::RevokeToken => {
                 fields.only(&["id"]).and_then(|()| id_in(fields)).map(|id| TokenOperation::Revoke { id })
             }
             _ => return None,

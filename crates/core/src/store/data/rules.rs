@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::store::command::{Condition, Operation, Reason, Rule, Thing};
+use crate::store::command::{DocCondition, Operation, Reason, Rule, Thing};
 use crate::store::state::Store;
-use crate::store::tables::{Doc, Election, Key, User, Vote, Written, ballot};
+use crate::store::tables::{CastVote, Doc, Election, Key, KeyChange, User, ballot};
 use crate::types::{Position, Text, WallTime};
 
 impl Store {
@@ -65,16 +65,20 @@ impl Store {
         Err(Reason::RuleViolated(broken))
     }
 
-    pub(in crate::store) fn check_condition(&self, key: &Text, condition: &Condition) -> Result<(), Reason> {
-        if *condition == Condition::None {
+    pub(in crate::store) fn check_condition(
+        &self,
+        key: &Text,
+        condition: &DocCondition,
+    ) -> Result<(), Reason> {
+        if *condition == DocCondition::None {
             return Ok(());
         }
         let current = self.docs.get(key).map(|doc| self.rev(doc.at));
         let holds = match condition {
-            Condition::None => true,
-            Condition::Rev(rev) => current.as_deref() == Some(rev),
-            Condition::Present => current.is_some(),
-            Condition::Absent => current.is_none(),
+            DocCondition::None => true,
+            DocCondition::Rev(rev) => current.as_deref() == Some(rev),
+            DocCondition::Present => current.is_some(),
+            DocCondition::Absent => current.is_none(),
         };
         refuse_if(!holds, || Reason::PreconditionFailed { key: key.clone(), current })
     }
@@ -101,7 +105,7 @@ impl Store {
             }
             Operation::VoteElection { election, voter, choice } => {
                 let name = ballot(election, voter);
-                let before = self.votes.put(election, name.clone(), Vote::new(at, choice.clone()));
+                let before = self.votes.put(election, name.clone(), CastVote::new(at, choice.clone()));
                 (Key::Vote(name), before.map(|vote| vote.at))
             }
             Operation::PutDoc { key, value, ending, .. } => {
@@ -120,7 +124,7 @@ impl Store {
         changes.push(changed.clone());
         if let Some(merging) = self.merging_mut() {
             let gone = matches!(operation, Operation::RemoveUser { .. } | Operation::DeleteDoc { .. });
-            let now = if gone { Written::deleted(at) } else { Written::Row(at) };
+            let now = if gone { KeyChange::deleted(at) } else { KeyChange::Row(at) };
             merging.wrote(&changed, before, now, changes);
         }
         matches!(operation, Operation::PutDoc { .. }) && before.is_none()

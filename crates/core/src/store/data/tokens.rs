@@ -7,7 +7,7 @@ use crate::store::access::{Grants, TokenId};
 use crate::store::command::{Command, NewToken, Operation, Reason, Rule, Thing, TokenOperation};
 use crate::store::encoding::{Json, TOKENS_MOST, date, write_list, write_text};
 use crate::store::state::Store;
-use crate::store::tables::{Key, Page, Token, Version, Written};
+use crate::store::tables::{Key, KeyChange, Page, Token, Version};
 use crate::types::{Position, Text, WallTime};
 
 /// What became of a token, for those who are told one by one.
@@ -116,13 +116,13 @@ impl Store {
         }
         let token = Token { at: effects.at, made_at: effects.wall, new: new.clone() };
         self.access.insert(new.id, token.clone());
-        self.token_wrote(new.id, None, Written::Row(effects.at), effects);
+        self.token_wrote(new.id, None, KeyChange::Row(effects.at), effects);
         effects.events.push(TokenEvent::Created { id: new.id, token });
     }
 
     fn drop_token(&mut self, id: TokenId, why: Gone, effects: &mut TokenEffects) {
         let Some(token) = self.access.take(&id) else { return };
-        self.token_wrote(id, Some(token.at), Written::deleted(effects.at), effects);
+        self.token_wrote(id, Some(token.at), KeyChange::deleted(effects.at), effects);
         effects.events.push(TokenEvent::Revoked { id, name: token.new.name.clone(), why });
     }
 
@@ -130,7 +130,7 @@ impl Store {
         &mut self,
         id: TokenId,
         before: Option<Position>,
-        now: Written,
+        now: KeyChange,
         effects: &mut TokenEffects,
     ) {
         effects.changes.push(Key::Access(id));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::store::command::lease_path;
 use crate::store::encoding::{Json, open, write_text};
 use crate::store::state::Store;
-use crate::store::tables::{Doc, Election, Key, Lifetime, Page, Tally};
+use crate::store::tables::{Doc, Election, Key, Lifetime, Page, VoteCounts};
 use crate::types::{Span, Text};
 
 /// The object that the user was created with.
@@ -19,7 +19,7 @@ pub struct UserView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElectionView {
     election: Election,
-    tally: Tally,
+    tally: VoteCounts,
 }
 
 /// A document's value, and its revision.

@@ -16,7 +16,7 @@ use crate::store::encoding::{
     BadField, Fields, Json, KEY_MOST, Problem, fields, open, write_list, write_text,
 };
 use crate::store::state::Store;
-use crate::store::tables::{Doc, Election, Lifetime, User, Vote, ballot_parts};
+use crate::store::tables::{CastVote, Doc, Election, Lifetime, User, ballot_parts};
 use crate::types::{Position, Stamp, Text};
 
 /// What is wrong with a document, and where: `elections[2].votes[0].choice`.
@@ -84,7 +84,7 @@ impl Store {
         if !election.choices.contains(&choice) {
             return Err(BadField::new("choice", Problem::NoSuchChoice));
         }
-        let cast = self.votes.cast(&election.name, &voter, Vote::new(self.applied, choice));
+        let cast = self.votes.cast(&election.name, &voter, CastVote::new(self.applied, choice));
         once(cast.is_some(), "voter_name")
     }
 
@@ -130,7 +130,7 @@ fn object(fields: &Fields) -> Result<Text, BadField> {
     value_text_of(object)
 }
 
-fn write_vote(out: &mut dyn Write, ballot: &str, vote: &Vote) -> fmt::Result {
+fn write_vote(out: &mut dyn Write, ballot: &str, vote: &CastVote) -> fmt::Result {
     let (_, voter) = ballot_parts(ballot).unwrap_or_default();
     out.write_str("{\"voter_name\":")?;
     write_text(out, &voter)?;

@@ -19,7 +19,7 @@ use super::restore::{Guard, ITEM_BYTES_MOST, Parts, Steps};
 use crate::store::command::Unreadable;
 use crate::store::encoding::{Problem, TOKENS_END, write_text};
 use crate::store::state::Store;
-use crate::store::tables::{Doc, Election, Key, LAST, TABLES, User, Vote, ballot_parts};
+use crate::store::tables::{CastVote, Doc, Election, Key, LAST, TABLES, User, ballot_parts};
 use crate::types::{Position, Stamp};
 
 /// Why a backup's rows are not taken in.
@@ -210,7 +210,7 @@ impl RowSteps {
     }
 
     fn vote(&mut self, key: &str, value: &str) -> Result<Option<()>, BadRow> {
-        let (Some((election, voter)), Some(vote)) = (ballot_parts(key), Vote::from_entry(value)) else {
+        let (Some((election, voter)), Some(vote)) = (ballot_parts(key), CastVote::from_entry(value)) else {
             return Ok(None);
         };
         let Some(ballots) = self.elections.get_mut(&election) else { return Ok(None) };

@@ -7,11 +7,11 @@ use super::events::DocEnded;
 use super::rules::Effects;
 use crate::protocol::mutant::{self, Mutant};
 use crate::store::command::{
-    Command, Condition, Ending, Holding, Operation, Reason, Rejection, SecretHash, Tether, Thing,
+    Command, DocCondition, Ending, Holding, Operation, Reason, Rejection, SecretHash, Tether, Thing,
 };
 use crate::store::encoding::TETHERED_MOST;
 use crate::store::state::Store;
-use crate::store::tables::{Bond, Key, Lifetime, Tombstone, Written};
+use crate::store::tables::{Bond, Key, KeyChange, Lifetime, Tombstone};
 use crate::types::{LeaseName, Position, Text};
 
 impl Store {
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// Whether whoever renews a document means the one that is there.
-    pub fn check_renewal(&self, key: &Text, condition: &Condition) -> Result<(), Reason> {
+    pub fn check_renewal(&self, key: &Text, condition: &DocCondition) -> Result<(), Reason> {
         let Some(doc) = self.docs.get(key) else {
             return Err(Reason::NotFound { thing: Thing::Document, name: key.clone() });
         };
@@ -116,7 +116,7 @@ impl Store {
     pub(super) fn end_doc(&mut self, key: &Text, why: DocEnded, effects: &mut Effects) {
         let Some(doc) = self.docs.remove(key) else { return };
         effects.ended.push((key.clone(), why));
-        let gone = Written::Gone(Tombstone { at: effects.at, ended: true });
+        let gone = KeyChange::Gone(Tombstone { at: effects.at, ended: true });
         self.note_lease(Key::Doc(key.clone()), Some(doc.at), gone, effects);
     }
 

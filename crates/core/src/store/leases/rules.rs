@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::events::{DocEnded, Ended, LeaseEvent, changed};
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::command::{Claim, LeaseOperation, NewProcess, Reason, SecretHash, Thing};
+use crate::store::command::{LeaseOperation, NewProcess, Reason, RoleClaim, SecretHash, Thing};
 use crate::store::encoding::TOKENS_END;
 use crate::store::state::Store;
-use crate::store::tables::{Key, Process, Role, Written};
+use crate::store::tables::{Key, KeyChange, Process, Role};
 use crate::types::{LeaseName, Position, Text, WallTime};
 
 /// What an operation brought about besides its entries.
@@ -44,7 +44,7 @@ impl Store {
     }
 
     /// A holder may say something else about itself; its token stays.
-    fn check_acquire(&self, role: &Text, claim: &Arc<Claim>, elect: bool) -> Result<(), Reason> {
+    fn check_acquire(&self, role: &Text, claim: &Arc<RoleClaim>, elect: bool) -> Result<(), Reason> {
         let Some(current) = self.roles.get(role) else { return Ok(()) };
         let same = current.claim.instance == claim.instance;
         if !elect {
@@ -90,7 +90,7 @@ impl Store {
         }
     }
 
-    fn grant(&mut self, role: &Text, claim: &Arc<Claim>, effects: &mut Effects) {
+    fn grant(&mut self, role: &Text, claim: &Arc<RoleClaim>, effects: &mut Effects) {
         let current = self.roles.get(role).filter(|current| current.claim.instance == claim.instance);
         let (token, since, claim) = match current {
             Some(current) => (current.token, current.since, claim_after(&current.claim, claim)),
@@ -104,7 +104,7 @@ impl Store {
         };
         let row = Role { at: effects.at, claim, token, since, aged: false };
         let before = self.roles.insert(role.clone(), row).map(|before| before.at);
-        self.note_lease(Key::Role(role.clone()), before, Written::Row(effects.at), effects);
+        self.note_lease(Key::Role(role.clone()), before, KeyChange::Row(effects.at), effects);
     }
 
     fn take_token(&mut self, effects: &mut Effects) -> u64 {
@@ -147,7 +147,7 @@ impl Store {
         };
         let row = Process { at: effects.at, new, token, since, aged: false };
         let before = self.processes.insert(id.clone(), row).map(|before| before.at);
-        self.note_lease(Key::Process(id.clone()), before, Written::Row(effects.at), effects);
+        self.note_lease(Key::Process(id.clone()), before, KeyChange::Row(effects.at), effects);
     }
 
     fn end_all(&mut self, leases: &[(LeaseName, u64)], effects: &mut Effects) {
@@ -167,14 +167,14 @@ impl Store {
         let Some(Role { at: before, claim, token, .. }) = self.roles.remove(role) else { return };
         let instance = claim.instance.clone();
         effects.events.push(LeaseEvent::RoleLost { role: role.clone(), instance, token, why });
-        self.note_lease(Key::Role(role.clone()), Some(before), Written::deleted(effects.at), effects);
+        self.note_lease(Key::Role(role.clone()), Some(before), KeyChange::deleted(effects.at), effects);
         self.end_bound(&LeaseName::Role(role.clone()), effects);
     }
 
     fn end_process(&mut self, id: &Text, why: Ended, effects: &mut Effects) {
         let Some(Process { at: before, new: process, .. }) = self.processes.remove(id) else { return };
         effects.events.push(LeaseEvent::ProcessRemoved { id: id.clone(), process, why });
-        self.note_lease(Key::Process(id.clone()), Some(before), Written::deleted(effects.at), effects);
+        self.note_lease(Key::Process(id.clone()), Some(before), KeyChange::deleted(effects.at), effects);
         self.end_bound(&LeaseName::Process(id.clone()), effects);
     }
 
@@ -195,7 +195,7 @@ impl Store {
                 }
                 LeaseName::Doc(_) => continue,
             };
-            self.note_lease(Key::from(name), before, Written::Row(at), effects);
+            self.note_lease(Key::from(name), before, KeyChange::Row(at), effects);
         }
     }
 
@@ -203,7 +203,7 @@ impl Store {
         &mut self,
         key: Key,
         before: Option<Position>,
-        now: Written,
+        now: KeyChange,
         effects: &mut Effects,
     ) {
         effects.changes.push(key.clone());
@@ -223,9 +223,11 @@ fn shown(granted: Option<SecretHash>, shown: Option<SecretHash>) -> Result<(), R
 
 /// What a holder says of itself now. A token's ttl may become longer and never shorter: the next leader would give less
 /// than this one has promised (C14). Its secret stays: whoever can read that there is none must not set one.
-fn claim_after(before: &Arc<Claim>, now: &Arc<Claim>) -> Arc<Claim> {
+fn claim_after(before: &Arc<RoleClaim>, now: &Arc<RoleClaim>) -> Arc<RoleClaim> {
     match before.instance == now.instance {
-        true => Claim { ttl: before.ttl.max(now.ttl), secret: before.secret, ..Claim::clone(now) }.into(),
+        true => {
+            RoleClaim { ttl: before.ttl.max(now.ttl), secret: before.secret, ..RoleClaim::clone(now) }.into()
+        }
         false => now.clone(),
     }
 }

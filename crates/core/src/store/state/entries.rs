@@ -4,7 +4,8 @@ use serde_json::value::RawValue;
 
 use super::store::Store;
 use crate::store::tables::{
-    Conflict, Doc, Election, Key, Process, Role, Token, Tombstone, User, Version, Vote, Written, ballot_parts,
+    CastVote, Conflict, Doc, Election, Key, KeyChange, Process, Role, Token, Tombstone, User, Version,
+    ballot_parts,
 };
 
 impl Store {
@@ -108,7 +109,7 @@ impl Store {
         debug_assert!(put.is_some(), "{version:?} was checked for {key:?}");
         changes.push(key.clone());
         if let Some(merging) = self.merging_mut() {
-            merging.wrote(key, before, Written::Row(version.at), changes);
+            merging.wrote(key, before, KeyChange::Row(version.at), changes);
         }
     }
 
@@ -124,7 +125,7 @@ impl Store {
         changes.push(key.clone());
         if let Some(merging) = self.merging_mut() {
             match tombstone {
-                Some(tombstone) => merging.wrote(key, before, Written::Gone(tombstone), changes),
+                Some(tombstone) => merging.wrote(key, before, KeyChange::Gone(tombstone), changes),
                 None => merging.lose(key, before, changes),
             }
         }
@@ -162,7 +163,7 @@ impl Store {
             }
             Key::Vote(name) => {
                 let (election, _) = ballot_parts(name)?;
-                self.votes.put(&election, name.clone(), Vote::read(at, raw()?)?);
+                self.votes.put(&election, name.clone(), CastVote::read(at, raw()?)?);
             }
             Key::Call(_) | Key::History | Key::Rival(_) | Key::Side | Key::Token | Key::Tombstone(_) => {
                 return None;

@@ -5,8 +5,8 @@ use super::store::Store;
 use crate::store::command::{Unreadable, check_key};
 use crate::store::encoding::{CONFLICT_ID_MOST, NAME_MOST, TOKENS_END, check_text};
 use crate::store::tables::{
-    Bounds, Conflict, Doc, Election, Key, LAST, MARK, MergeMetadata, Process, Remembered, Role, SIDE, TABLES,
-    Token, Tombstone, User, Version, Vote, ballot_parts, call_named, lost_parts, parts,
+    Bounds, CastVote, Conflict, Doc, Election, Key, LAST, MARK, MergeMetadata, Process, Remembered, Role,
+    SIDE, TABLES, Token, Tombstone, User, Version, ballot_parts, call_named, lost_parts, parts,
 };
 use crate::types::{Position, Stamp, Vector};
 
@@ -139,7 +139,7 @@ impl Loader {
 
     fn vote(&mut self, key: &str, value: &str) -> Option<()> {
         let (election, voter) = ballot_parts(key)?;
-        let vote = Vote::from_entry(value)?;
+        let vote = CastVote::from_entry(value)?;
         if !self.store.is_mergeable() {
             return self.store.votes.cast(&election, &voter, vote).map(|_| ());
         }

@@ -27,7 +27,7 @@ pub struct Election {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vote {
+pub struct CastVote {
     pub at: Position,
     pub choice: Text,
 }
@@ -73,7 +73,7 @@ impl Election {
     }
 }
 
-impl Vote {
+impl CastVote {
     pub fn entry(&self) -> String {
         written(self.at, &self.value())
     }
@@ -85,13 +85,13 @@ impl Vote {
         choice
     }
 
-    pub fn from_entry(json: &str) -> Option<Vote> {
+    pub fn from_entry(json: &str) -> Option<CastVote> {
         let (at, value) = parts(json)?;
-        Vote::read(at, value)
+        CastVote::read(at, value)
     }
 
-    pub fn read(at: Position, value: &RawValue) -> Option<Vote> {
-        Some(Vote { at, choice: serde_json::from_str::<String>(value.get()).ok()?.into() })
+    pub fn read(at: Position, value: &RawValue) -> Option<CastVote> {
+        Some(CastVote { at, choice: serde_json::from_str::<String>(value.get()).ok()?.into() })
     }
 }
 
@@ -156,7 +156,7 @@ impl Row for Election {
     }
 }
 
-impl Row for Vote {
+impl Row for CastVote {
     const TABLE: &'static str = "vote";
 
     fn weight(&self) -> usize {
@@ -186,7 +186,7 @@ impl Mix for Election {
     }
 }
 
-impl Mix for Vote {
+impl Mix for CastVote {
     fn mix(&self, hash: &mut Hash) {
         self.at.mix(hash);
         self.choice.mix(hash);

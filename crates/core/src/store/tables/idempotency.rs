@@ -12,7 +12,7 @@ use super::table::{Row, Table};
 use crate::protocol::mutant::{self, Mutant};
 use crate::store::command::Created;
 use crate::store::encoding::{CALLS_KEPT, CALLS_MOST, FORGOTTEN_MOST, Hash, Mix};
-use crate::types::{Call, Position, Span};
+use crate::types::{KeyedCall, Position, Span};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
@@ -52,7 +52,7 @@ impl IdempotencyKeys {
         self.table.get(key)
     }
 
-    pub fn remember(&mut self, call: Call, at: Position, since: Span, created: Created) {
+    pub fn remember(&mut self, call: KeyedCall, at: Position, since: Span, created: Created) {
         self.add(call.key, Remembered { at, body: call.body, created, who: call.who, since });
     }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::data::parts;
 use super::key::written;
 use super::table::Row;
-use crate::store::command::{Claim, NewProcess};
+use crate::store::command::{NewProcess, RoleClaim};
 use crate::store::encoding::{Fields, Hash, Mix};
 use crate::types::{Lease, Position, Text, WallTime};
 
@@ -18,7 +18,7 @@ use crate::types::{Lease, Position, Text, WallTime};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     pub at: Position,
-    pub claim: Arc<Claim>,
+    pub claim: Arc<RoleClaim>,
     pub token: u64,
     pub since: WallTime,
     pub aged: bool,
@@ -70,7 +70,7 @@ impl Role {
             ])
             .ok()?;
         let (token, since, aged) = rest(&fields)?;
-        Some(Role { at, claim: Claim::read(&fields).ok()?.into(), token, since, aged })
+        Some(Role { at, claim: RoleClaim::read(&fields).ok()?.into(), token, since, aged })
     }
 }
 
@@ -134,7 +134,7 @@ impl Row for Role {
 
     /// Not of what says that it has aged: the replica's own records make nothing larger.
     fn weight(&self) -> usize {
-        let Claim { instance, address, metadata, .. } = &*self.claim;
+        let RoleClaim { instance, address, metadata, .. } = &*self.claim;
         instance.len() + length(address) + length(metadata)
     }
 }

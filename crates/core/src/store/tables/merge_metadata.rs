@@ -47,15 +47,15 @@ pub struct Bounds {
 
 impl MergeMetadata {
     /// Something was written under `key`, or deleted, where `before` stood: all that it had to say before is known to the writer.
-    pub fn wrote(&mut self, key: &Key, before: Option<Position>, now: Written, changes: &mut Vec<Key>) {
+    pub fn wrote(&mut self, key: &Key, before: Option<Position>, now: KeyChange, changes: &mut Vec<Key>) {
         self.forget(key, before);
         if self.take_tombstone(key) {
             changes.push(Key::Tombstone(key.clone().into()));
         }
         self.remove_rivals(key, changes);
         match now {
-            Written::Row(at) => self.note(key.clone(), at),
-            Written::Gone(tombstone) => {
+            KeyChange::Row(at) => self.note(key.clone(), at),
+            KeyChange::Gone(tombstone) => {
                 self.add_tombstone(key.clone(), tombstone);
                 changes.push(Key::Tombstone(key.clone().into()));
                 self.bound_tombstones(changes);
@@ -252,15 +252,15 @@ impl MergeMetadata {
 
 /// What a record did to a key.
 #[derive(Clone, Copy, Debug)]
-pub enum Written {
+pub enum KeyChange {
     Row(Position),
     Gone(Tombstone),
 }
 
-impl Written {
+impl KeyChange {
     /// By somebody's word.
-    pub fn deleted(at: Position) -> Written {
-        Written::Gone(Tombstone::deleted(at))
+    pub fn deleted(at: Position) -> KeyChange {
+        KeyChange::Gone(Tombstone::deleted(at))
     }
 }
 

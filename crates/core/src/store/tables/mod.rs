@@ -21,7 +21,7 @@ mod version;
 mod votes;
 
 pub use access::Token;
-pub use data::{Doc, Election, User, Vote, parts};
+pub use data::{CastVote, Doc, Election, User, parts};
 pub use docs::{Docs, area};
 pub use idempotency::{Age, IdempotencyKeys, Remembered};
 pub use key::{
@@ -29,7 +29,7 @@ pub use key::{
 };
 pub use leases::{Process, Role};
 pub use lifetime::{Bond, Lifetime};
-pub use merge_metadata::{Bounds, MergeMetadata, Written};
+pub use merge_metadata::{Bounds, KeyChange, MergeMetadata};
 pub use table::{Page, Row, Table, Weight};
 pub use version::{Conflict, Tombstone, Version, in_order_of_merit};
-pub use votes::{Tally, Votes};
+pub use votes::{VoteCounts, Votes};

@@ -8,7 +8,7 @@
 
 use imbl::OrdMap;
 
-use super::data::Vote;
+use super::data::CastVote;
 use super::key::{ballot, ballots_of};
 use super::table::Table;
 use crate::store::command::NewElection;
@@ -16,19 +16,19 @@ use crate::types::{Position, Text};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Votes {
-    table: Table<Text, Vote>,
+    table: Table<Text, CastVote>,
     /// By election. Follows from the table and the elections, and so is in no digest and no snapshot.
-    tallies: OrdMap<Text, Tally>,
+    tallies: OrdMap<Text, VoteCounts>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct VoteCounts {
     /// By choice, those without a vote too.
     counts: OrdMap<Text, u64>,
     pub votes: u64,
 }
 
-impl Tally {
+impl VoteCounts {
     /// None for what is no choice of this election.
     pub fn count(&self, choice: &str) -> Option<u64> {
         self.counts.get(choice).copied()
@@ -50,18 +50,18 @@ impl Tally {
 }
 
 impl Votes {
-    pub fn table(&self) -> &Table<Text, Vote> {
+    pub fn table(&self) -> &Table<Text, CastVote> {
         &self.table
     }
 
-    pub fn table_mut(&mut self) -> &mut Table<Text, Vote> {
+    pub fn table_mut(&mut self) -> &mut Table<Text, CastVote> {
         &mut self.table
     }
 
     /// Starts the count of a new election, and counts what is there.
     pub fn open(&mut self, election: &NewElection) {
         let counts = election.choices.iter().map(|choice| (choice.clone(), 0_u64)).collect();
-        let mut tally = Tally { counts, votes: 0 };
+        let mut tally = VoteCounts { counts, votes: 0 };
         for (_, vote) in self.table.starting_with(&ballots_of(&election.name)) {
             tally.count_in(&vote.choice);
         }
@@ -73,7 +73,7 @@ impl Votes {
         self.tallies.remove(election);
     }
 
-    pub fn tally(&self, election: &str) -> Option<&Tally> {
+    pub fn tally(&self, election: &str) -> Option<&VoteCounts> {
         self.tallies.get(election)
     }
 
@@ -90,7 +90,7 @@ impl Votes {
     }
 
     /// The name of the vote's entry; none if there is no such election or choice, or that voter has voted.
-    pub fn cast(&mut self, election: &str, voter: &str, vote: Vote) -> Option<Text> {
+    pub fn cast(&mut self, election: &str, voter: &str, vote: CastVote) -> Option<Text> {
         let name = ballot(election, voter);
         if self.is_cast(election, &name) || !self.counts(election, &vote.choice) {
             return None;
@@ -100,7 +100,7 @@ impl Votes {
     }
 
     /// Puts a vote in the place of whatever the voter has said before, counted if there is such a choice.
-    pub fn put(&mut self, election: &str, name: Text, vote: Vote) -> Option<Vote> {
+    pub fn put(&mut self, election: &str, name: Text, vote: CastVote) -> Option<CastVote> {
         if let Some(tally) = self.tallies.get_mut(election) {
             tally.count_in(&vote.choice);
         }
@@ -109,27 +109,27 @@ impl Votes {
         before
     }
 
-    pub fn remove(&mut self, election: &str, name: &str) -> Option<Vote> {
+    pub fn remove(&mut self, election: &str, name: &str) -> Option<CastVote> {
         let before = self.table.remove(name);
         self.count_out(election, before.as_ref());
         before
     }
 
-    fn count_out(&mut self, election: &str, vote: Option<&Vote>) {
+    fn count_out(&mut self, election: &str, vote: Option<&CastVote>) {
         if let (Some(vote), Some(tally)) = (vote, self.tallies.get_mut(election)) {
             tally.count_out(&vote.choice);
         }
     }
 
     /// The names and the votes of an election that count, in the order of the voters.
-    pub fn of(&self, election: &str) -> Vec<(&Text, &Vote)> {
+    pub fn of(&self, election: &str) -> Vec<(&Text, &CastVote)> {
         let votes = self.table.starting_with(&ballots_of(election)).collect::<Vec<_>>();
         votes.into_iter().filter(|(_, vote)| self.counts(election, &vote.choice)).collect()
     }
 }
 
-impl Vote {
-    pub fn new(at: Position, choice: Text) -> Vote {
-        Vote { at, choice }
+impl CastVote {
+    pub fn new(at: Position, choice: Text) -> CastVote {
+        CastVote { at, choice }
     }
 }

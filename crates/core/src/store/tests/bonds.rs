@@ -78,7 +78,7 @@ fn a_document_is_bound_to_what_stands_and_to_nothing_else() {
 fn only_who_may_speak_for_a_lease_binds_documents_to_it() {
     let mut bench = Bench::new();
     let secret = Some(SecretHash::of("s"));
-    let claim = Claim { secret, ..Claim::clone(&claim("a", 30_000)) }.into();
+    let claim = RoleClaim { secret, ..RoleClaim::clone(&claim("a", 30_000)) }.into();
     let wanted = LeaseOperation::Acquire { role: text("r"), claim, elect: false };
     bench.lease(&lease_command(wanted)).expect("free");
     let with_role = with_role("r", bench.token("r"));

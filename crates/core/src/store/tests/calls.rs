@@ -117,7 +117,7 @@ fn at_the_bound_the_oldest_go_of_whoever_has_most() {
     let put = command("PutDoc", PUT);
     bench.store.idempotency_keys = full();
     for (number, who) in [(0, 7), (1, 9), (2, 1)] {
-        let key = Some(Call { key: u128::MAX - number, body: 1, who });
+        let key = Some(KeyedCall { key: u128::MAX - number, body: 1, who });
         assert_eq!(bench.store.judge(&put, key, bench.now), Judged::Accept);
         let changes = bench.apply(&put, key).changes;
         assert!(changes.contains(&Key::Call(1 + number)), "the oldest of the client that has most goes");
@@ -137,7 +137,7 @@ fn at_the_bound_of_sides_writes_with_a_key_wait() {
     let put = command("PutDoc", PUT);
     bench.store.merging = Store::mergeable().merging;
     bench.store.idempotency_keys = full();
-    let key = |who| Some(Call { key: u128::MAX, body: 1, who });
+    let key = |who| Some(KeyedCall { key: u128::MAX, body: 1, who });
     assert_eq!(bench.store.judge(&put, key(9), bench.now), Judged::TooManyKeys);
     assert!(matches!(bench.store.judge(&put, call(5, 1), bench.now), Judged::Replay { .. }));
     assert_eq!(bench.store.judge(&put, None, bench.now), Judged::Accept);

@@ -116,7 +116,7 @@ fn mutated_bodies() {
                 }
             }
         }
-        let kind = Kind::named(storage_cmd).expect("known").number();
+        let kind = CommandKind::named(storage_cmd).expect("known").number();
         let kind = if rng.one_in(50) { rng.below(200) as u16 } else { kind };
         let payload = Payload { kind, format: Format(1), call: None, text: body.clone().into() };
         if let Ok(command) = Command::from_payload(&payload) {

@@ -16,9 +16,15 @@ pub fn lease_command(operation: LeaseOperation) -> Command {
     Command::Single(Operation::Lease(operation.into()))
 }
 
-pub fn claim(instance: &str, ttl_ms: u64) -> Arc<Claim> {
-    Claim { instance: text(instance), ttl: Span::millis(ttl_ms), address: None, metadata: None, secret: None }
-        .into()
+pub fn claim(instance: &str, ttl_ms: u64) -> Arc<RoleClaim> {
+    RoleClaim {
+        instance: text(instance),
+        ttl: Span::millis(ttl_ms),
+        address: None,
+        metadata: None,
+        secret: None,
+    }
+    .into()
 }
 
 pub fn acquire(role: &str, instance: &str) -> Command {
@@ -96,7 +102,7 @@ fn what_a_holder_says_of_itself_may_change_and_its_ttl_only_grow() {
     let mut bench = Bench::new();
     bench.lease(&acquire("r", "a")).expect("free");
     let again = |ttl_ms, metadata: &str| {
-        let claim = Claim { metadata: Some(text(metadata)), ..Claim::clone(&claim("a", ttl_ms)) };
+        let claim = RoleClaim { metadata: Some(text(metadata)), ..RoleClaim::clone(&claim("a", ttl_ms)) };
         lease_command(LeaseOperation::Acquire { role: text("r"), claim: claim.into(), elect: false })
     };
     let token = bench.token("r");
@@ -130,10 +136,10 @@ fn a_lease_ages_and_grows_young_again() {
     let mut bench = Bench::new();
     bench.lease(&acquire("r", "a")).expect("free");
     let leases = vec![(role("r"), bench.token("r"))];
-    let age = |aged: &Leases, renewed: &Leases| {
+    let age = |aged: &HeldLeases, renewed: &HeldLeases| {
         lease_command(LeaseOperation::Age { aged: aged.clone(), renewed: renewed.clone() })
     };
-    let none = Leases::new();
+    let none = HeldLeases::new();
     assert_eq!(bench.lease(&age(&none, &leases)), Err(Reason::Unchanged));
     bench.lease(&age(&leases, &none)).expect("young");
     assert!(bench.store.lease(&role("r")).is_some_and(|lease| lease.aged));
@@ -345,7 +351,7 @@ fn any_doc(rng: &mut Rng, store: &Store) -> Command {
 
 fn any_lease(rng: &mut Rng, store: &Store) -> Command {
     let (name, instance) = (rng.pick(&["r", "s", "t"]), rng.pick(&["a", "b", "c"]));
-    let leases: Leases = store.leases().map(|(name, lease)| (name, lease.token)).collect();
+    let leases: HeldLeases = store.leases().map(|(name, lease)| (name, lease.token)).collect();
     match rng.below(12) {
         8.. => any_doc(rng, store),
         0..3 => acquire(name, instance),
@@ -354,8 +360,8 @@ fn any_lease(rng: &mut Rng, store: &Store) -> Command {
         5 => register(instance, name),
         6 => lease_command(LeaseOperation::End { leases: leases.into_iter().take(rng.below(3)).collect() }),
         _ => lease_command(match rng.one_in(2) {
-            true => LeaseOperation::Age { aged: leases, renewed: Leases::new() },
-            false => LeaseOperation::Age { aged: Leases::new(), renewed: leases },
+            true => LeaseOperation::Age { aged: leases, renewed: HeldLeases::new() },
+            false => LeaseOperation::Age { aged: HeldLeases::new(), renewed: leases },
         }),
     }
 }

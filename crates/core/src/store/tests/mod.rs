@@ -28,7 +28,7 @@ mod views;
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::types::{Call, Entry, Epoch, NodeId, Position, Record, Span, Stamp, WallTime};
+use crate::types::{Entry, Epoch, KeyedCall, NodeId, Position, Record, Span, Stamp, WallTime};
 
 /// A store with a clock, and the log that it is fed.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,7 @@ impl Bench {
         Record { position, stamp: self.now, entry }
     }
 
-    fn apply(&mut self, command: &Command, call: Option<Call>) -> Applied {
+    fn apply(&mut self, command: &Command, call: Option<KeyedCall>) -> Applied {
         let record = self.record(Entry::Client(command.to_payload(call)));
         self.store.apply(&record).expect("readable")
     }
@@ -95,8 +95,8 @@ fn command(storage_cmd: &str, payload: &str) -> Command {
     Command::parse(storage_cmd, raw(payload)).expect("a command")
 }
 
-fn call(key: u128, body: u64) -> Option<Call> {
-    Some(Call { key, body, who: 0 })
+fn call(key: u128, body: u64) -> Option<KeyedCall> {
+    Some(KeyedCall { key, body, who: 0 })
 }
 
 /// Some users, an election with a vote, and some documents.

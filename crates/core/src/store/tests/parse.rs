@@ -60,13 +60,14 @@ fn commands_for_documents_need_no_json_around_them() {
     let put =
         |condition| Command::put_doc("a/b", raw("[ 1 ]"), condition, None, Ending::default()).expect("sound");
     let same = |payload: &str| command("PutDoc", payload);
-    assert_eq!(put(Condition::None), same(r#"{"key":"a/b","value":[1]}"#));
-    assert_eq!(put(Condition::Rev("7".into())), same(r#"{"key":"a/b","value":[1],"if_rev":"7"}"#));
-    assert_eq!(put(Condition::Rev("*".into())), same(r#"{"key":"a/b","value":[1],"if_rev":"*"}"#));
-    let delete = Command::delete_doc("a/b", Condition::Present, None).expect("sound");
+    assert_eq!(put(DocCondition::None), same(r#"{"key":"a/b","value":[1]}"#));
+    assert_eq!(put(DocCondition::Rev("7".into())), same(r#"{"key":"a/b","value":[1],"if_rev":"7"}"#));
+    assert_eq!(put(DocCondition::Rev("*".into())), same(r#"{"key":"a/b","value":[1],"if_rev":"*"}"#));
+    let delete = Command::delete_doc("a/b", DocCondition::Present, None).expect("sound");
     assert_eq!(delete, command("DeleteDoc", r#"{"key":"a/b","if_rev":"*"}"#));
-    let bad =
-        |key: &str, rev: &str| Command::delete_doc(key, Condition::Rev(rev.into()), None).expect_err("bad");
+    let bad = |key: &str, rev: &str| {
+        Command::delete_doc(key, DocCondition::Rev(rev.into()), None).expect_err("bad")
+    };
     assert_eq!(bad("", "1").to_string(), "key is empty");
     assert_eq!(bad("k", "").to_string(), "if_rev is empty");
 }
@@ -217,7 +218,7 @@ fn values_that_clients_cannot_read_are_not_taken() {
     let long = (digits.as_str(), "has a number of more than 1000 bytes");
     for (value, says) in UNREADABLE.into_iter().chain([long]) {
         let of_body = |read: Result<(), BadCommand>| read.expect_err(value).to_string();
-        let put = Command::put_doc("k", raw(value), Condition::None, None, Ending::default());
+        let put = Command::put_doc("k", raw(value), DocCondition::None, None, Ending::default());
         assert_eq!(of_body(put.map(drop)), format!("value {says}"));
         let doc = format!(r#"{{"key":"k","value":{value}}}"#);
         assert_eq!(bad("PutDoc", &doc), format!("bad_field: payload.value {says}"));
@@ -232,7 +233,7 @@ fn values_that_clients_cannot_read_are_not_taken() {
         assert_eq!(of_body(batch.map(drop)), format!("[0].payload.value {says}"));
         let held = format!(r#"{{"instance_id":"a","metadata":{value}}}"#);
         assert_eq!(of_body(Acquisition::read(raw(&held)).map(drop)), format!("metadata {says}"));
-        assert_eq!(of_body(Claim::of_body(raw(&held)).map(drop)), format!("metadata {says}"));
+        assert_eq!(of_body(RoleClaim::of_body(raw(&held)).map(drop)), format!("metadata {says}"));
         let process = format!(r#"{{"identifier":"a","capabilities":{value}}}"#);
         assert_eq!(of_body(NewProcess::of_body(raw(&process)).map(drop)), format!("capabilities {says}"));
     }

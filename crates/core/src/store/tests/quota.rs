@@ -100,7 +100,7 @@ fn the_size_follows_from_what_is_said() {
     bench.lease(&leases::acquire("r", "a")).expect("free");
     let before = bench.store.bytes();
     let leases = vec![(leases::role("r"), bench.token("r"))];
-    let age = LeaseOperation::Age { aged: leases, renewed: Leases::new() };
+    let age = LeaseOperation::Age { aged: leases, renewed: HeldLeases::new() };
     bench.lease(&leases::lease_command(age)).expect("young");
     assert_eq!(bench.store.bytes(), before, "an ageing makes nothing larger");
 }

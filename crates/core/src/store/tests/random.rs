@@ -69,7 +69,7 @@ pub fn random_command(rng: &mut Rng, store: &Store) -> Command {
     Command::parse_batch(raw(&format!("[{}]", items.join(",")))).expect("a batch")
 }
 
-pub fn random_call(rng: &mut Rng) -> Option<Call> {
+pub fn random_call(rng: &mut Rng) -> Option<KeyedCall> {
     if rng.one_in(2) { call(rng.below(40) as u128, rng.below(2) as u64) } else { None }
 }
 

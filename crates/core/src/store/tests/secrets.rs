@@ -9,7 +9,7 @@ fn who_can_read_a_lease_cannot_speak_for_it() {
     let mut bench = Bench::new();
     let secret = |text: &str| Some(SecretHash::of(text));
     let wants = |instance: &str, shown: Option<SecretHash>, elect: bool| {
-        let claim = Claim { secret: shown, ..Claim::clone(&claim(instance, 30_000)) }.into();
+        let claim = RoleClaim { secret: shown, ..RoleClaim::clone(&claim(instance, 30_000)) }.into();
         lease_command(LeaseOperation::Acquire { role: text("r"), claim, elect })
     };
     bench.lease(&wants("i", secret("s"), false)).expect("free");
@@ -25,7 +25,7 @@ fn who_can_read_a_lease_cannot_speak_for_it() {
     assert_eq!(bench.lease(&wants("i", secret("s"), false)), Err(Reason::Unchanged));
     assert_eq!(load::reloaded(&bench.store), bench.store);
     // An operator's word needs none, and takes none away.
-    let longer = Claim { ttl: Span::millis(60_000), ..Claim::clone(&claim("i", 1)) }.into();
+    let longer = RoleClaim { ttl: Span::millis(60_000), ..RoleClaim::clone(&claim("i", 1)) }.into();
     let named = LeaseOperation::Acquire { role: text("r"), claim: longer, elect: true };
     bench.lease(&lease_command(named)).expect("named");
     assert_eq!(bench.lease(&gives_back(None)), Err(Reason::WrongSecret));

@@ -1,6 +1,6 @@
 //! A renewal's way: to whoever seems to lead, through a round, into the leases, and back. This is what a driver does.
 
-use super::super::super::Judged;
+use super::super::super::RenewalVerdict;
 use super::Bug;
 use super::cluster::LeaderId;
 use super::world::{Event, Seen, World};
@@ -18,7 +18,7 @@ pub struct Renewal {
     /// Who it was sent to.
     pub leader: Option<LeaderId>,
     /// At its arrival.
-    pub judged: Option<Judged>,
+    pub judged: Option<RenewalVerdict>,
 }
 
 impl World {
@@ -26,7 +26,7 @@ impl World {
         let Some(id) = self.alive(&renewal) else { return };
         let judged = self.cluster.leaders[id].leases.renewal(&renewal.name, renewal.token);
         renewal.judged = Some(judged);
-        if judged == Judged::Lost {
+        if judged == RenewalVerdict::Lost {
             return;
         }
         let round = self.rng.span(0, 50);
@@ -66,12 +66,12 @@ impl World {
 
     fn not_renewable(&mut self, id: LeaderId, renewal: Renewal) {
         let judged = self.cluster.leaders[id].leases.renewal(&renewal.name, renewal.token);
-        let once = self.bug == Bug::JudgesOnce && renewal.judged == Some(Judged::Renewable);
-        let despite = self.bug == Bug::AnswersEnding && judged == Judged::Ending;
+        let once = self.bug == Bug::JudgesOnce && renewal.judged == Some(RenewalVerdict::Renewable);
+        let despite = self.bug == Bug::AnswersEnding && judged == RenewalVerdict::Ending;
         if once || despite {
             let expires_in = renewal.ttl;
             self.reply(renewal, expires_in);
-        } else if judged == Judged::Ending {
+        } else if judged == RenewalVerdict::Ending {
             self.tally.see(Seen::Waited, 1);
             self.waiting.push(renewal);
         }
