@@ -15,6 +15,7 @@ mod licences;
 mod map;
 mod markers;
 mod mutants;
+mod names;
 mod paths;
 mod purity;
 mod rooms;
@@ -63,6 +64,11 @@ fn dependencies_may_be_passed_on() {
     let repo = Repo::read();
     let deny = repo.text("deny.toml").unwrap_or_default();
     expect_none([licences::check(deny, &metadata), licences::check_copies(&repo)].concat());
+}
+
+#[test]
+fn one_name_stands_for_one_thing() {
+    expect_none(names::check(&Repo::read().product()));
 }
 
 #[test]

@@ -30,7 +30,7 @@ const EARLIER_LIFE_PAUSE: Duration = Duration::from_millis(200);
 
 /// How one try to be the broker ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Tried {
+pub enum BrokerTried {
     Elected {
         token: u64,
     },
@@ -97,11 +97,11 @@ impl<B: Backend> Broker<B> {
     ///
     /// Where this broker's own address leads, that is its earlier life: it waits for that lease to end, 2 s at most, and is the
     /// `AlreadyLeader` with a token of its own.
-    pub async fn try_elect(&mut self) -> Result<Tried, Error> {
+    pub async fn try_elect(&mut self) -> Result<BrokerTried, Error> {
         self.try_elect_with(None).await
     }
 
-    pub async fn try_elect_with(&mut self, metadata: Option<Value>) -> Result<Tried, Error> {
+    pub async fn try_elect_with(&mut self, metadata: Option<Value>) -> Result<BrokerTried, Error> {
         self.seat.check()?;
         let (mut again, ends) = (false, Instant::now() + EARLIER_LIFE);
         loop {
@@ -117,24 +117,24 @@ impl<B: Backend> Broker<B> {
             self.guard = None;
             let leader = held.leader;
             if held.conflict {
-                return Ok(Tried::Conflict { leader });
+                return Ok(BrokerTried::Conflict { leader });
             }
             again = leader.address == self.seat.address;
             if !again || Instant::now() >= ends {
-                return Ok(Tried::OtherLeader { leader });
+                return Ok(BrokerTried::OtherLeader { leader });
             }
             sleep(EARLIER_LIFE_PAUSE).await;
         }
     }
 
-    fn won(&mut self, grant: &Grant, again: bool) -> Tried {
+    fn won(&mut self, grant: &Grant, again: bool) -> BrokerTried {
         let token = grant.term.token;
         if self.token() != Some(token) {
             self.guard = Some(LockGuard::new(self.seat.clone(), grant.term));
         }
         match grant.outcome {
-            Outcome::Elected if !again => Tried::Elected { token },
-            _ => Tried::AlreadyLeader { token },
+            Outcome::Elected if !again => BrokerTried::Elected { token },
+            _ => BrokerTried::AlreadyLeader { token },
         }
     }
 

@@ -65,7 +65,7 @@ mod watch;
 mod tests;
 
 pub use backend::{Acquire, Backend, Grant, Hold, Outcome, Renewal, TieNews, Tied, Watch, Watched};
-pub use broker::{Broker, Tried as BrokerTried};
+pub use broker::{Broker, BrokerTried};
 pub use bulk::Applied;
 pub use call_error::CallError;
 pub use channels::{Heard, Subscription};

@@ -7,7 +7,7 @@ use super::identity::{Identity, draw_incarnation};
 use super::meta::Boundary;
 use super::quarantine::Quarantine;
 use super::recover::{Options, SNAPSHOTS_DIR, lock};
-use super::repair::Place;
+use super::repair::LogPlace;
 use super::segment::{self, LOG_DIR};
 use super::vote::{Stored, VOTE_FILE, VoteFile};
 use crate::protocol::Vote;
@@ -35,7 +35,7 @@ pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, Stora
     let vote = Vote { formed: true, admitted: false, ..promised };
     VoteFile::create(files, dir, Stored { vote, incarnation })?;
     let log = dir.join(LOG_DIR);
-    let place = Place { files: files.clone(), dir: log, segment_bytes: options.segment_bytes };
+    let place = LogPlace { files: files.clone(), dir: log, segment_bytes: options.segment_bytes };
     let segments = segment::list(files, &place.dir)?;
     place.begin_anew(&segments, &Boundary::default(), Some(&mut quarantine))?;
     Ok(quarantine.folder())

@@ -14,7 +14,7 @@ use super::lines::Lines;
 use super::log::{Log, Resumed};
 use super::meta::Boundary;
 use super::quarantine::Quarantine;
-use super::repair::{Place, save_bad};
+use super::repair::{LogPlace, save_bad};
 use super::segment::{self, LOG_DIR, SEGMENT_BYTES};
 use super::snapshot::{Opening, Snapshots};
 use super::vote::{Found, Lost, Stored, VOTE_FILE, VoteFile};
@@ -91,7 +91,7 @@ pub fn open(options: &Options) -> Result<Opened> {
         files.sync_dir_of(dir)?;
     }
     let log = dir.join(LOG_DIR);
-    let place = Place { files: files.clone(), dir: log, segment_bytes: options.segment_bytes };
+    let place = LogPlace { files: files.clone(), dir: log, segment_bytes: options.segment_bytes };
     files.make_dirs(&place.dir)?;
     files.sync_dir(dir)?;
     segment::remove_spares(files, &place.dir)?;
@@ -141,7 +141,7 @@ struct Survey {
 impl Survey {
     fn take(
         dir: &Path,
-        place: &Place,
+        place: &LogPlace,
         identity: &Identity,
         copied: bool,
         opening: &Opening,
@@ -240,7 +240,7 @@ impl Settled {
 /// Acts on what was found. What was forgotten is admitted to, durably, before its traces are cleared.
 fn settle(
     dir: &Path,
-    place: &Place,
+    place: &LogPlace,
     identity: Identity,
     survey: Survey,
     opening: &Opening,

@@ -18,13 +18,13 @@ use crate::types::Index;
 
 /// The log's directory, and how long a new segment is.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct LogPlace {
     pub files: Files,
     pub dir: PathBuf,
     pub segment_bytes: u64,
 }
 
-impl Place {
+impl LogPlace {
     fn path(&self, first: Index) -> PathBuf {
         segment::path(&self.dir, first)
     }

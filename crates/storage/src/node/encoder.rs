@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::snapshots::Written;
+use super::snapshots::SnapshotRows;
 use crate::batch::Encoded;
 use crate::lines::Lines;
 use crate::meta::Boundary;
@@ -64,7 +64,7 @@ impl Encoder {
         let boundary = Boundary { meta: order.meta.clone(), chain, origin: order.origin };
         self.lines.reset(&boundary);
         let whole = order.whole;
-        Job::Rebase(Rebase { boundary, rows: Box::new(Written(order)), whole })
+        Job::Rebase(Rebase { boundary, rows: Box::new(SnapshotRows(order)), whole })
     }
 
     /// What a log goes on from behind this record; none if the log does not know it any more.

@@ -22,7 +22,7 @@ pub fn take(
     }
     let since = if order.whole { 0 } else { snapshots.newest().map_or(0, Boundary::index) };
     let whole = order.whole;
-    snapshots.add(since, boundary, Written(order).changes(whole))?;
+    snapshots.add(since, boundary, SnapshotRows(order).changes(whole))?;
     Ok(index)
 }
 
@@ -42,9 +42,9 @@ pub fn lock(snapshots: &Mutex<Snapshots>) -> MutexGuard<'_, Snapshots> {
 
 /// The rows of a snapshot, as the files take them.
 #[derive(Debug)]
-pub(super) struct Written(pub SnapshotOrder);
+pub(super) struct SnapshotRows(pub SnapshotOrder);
 
-impl Rows for Written {
+impl Rows for SnapshotRows {
     fn changes(&self, whole: bool) -> Box<dyn Iterator<Item = Change<'_>> + '_> {
         let row = |(key, value): (Key, Option<String>)| Change {
             table: key.table(),

@@ -9,7 +9,7 @@ use super::merging::Merging;
 use super::names::Stretch;
 use super::reader::FileReader;
 use super::row::Row;
-use super::writer::Written;
+use super::writer::WrittenFile;
 use crate::Boundary;
 use crate::files::Files;
 
@@ -18,13 +18,13 @@ use crate::files::Files;
 pub(super) struct Piece {
     pub stretch: Stretch,
     pub boundary: Boundary,
-    pub written: Written,
+    pub written: WrittenFile,
     /// Shared with the merge that reads the file, for as long as there is one.
     pub claim: Arc<()>,
 }
 
 impl Piece {
-    pub fn new(head: Head, written: Written) -> Piece {
+    pub fn new(head: Head, written: WrittenFile) -> Piece {
         let stretch = Stretch { from: head.from, to: head.boundary.index() };
         Piece { stretch, boundary: head.boundary, written, claim: Arc::default() }
     }
@@ -33,7 +33,7 @@ impl Piece {
     pub fn read(files: &Files, path: &Path, stretch: Stretch) -> Result<Piece, SnapshotError> {
         let mut reader = FileReader::open(files, path, stretch)?;
         while reader.advance()? {}
-        let written = Written { rows: reader.rows(), bytes: reader.bytes() };
+        let written = WrittenFile { rows: reader.rows(), bytes: reader.bytes() };
         Ok(Piece::new(reader.head().clone(), written))
     }
 

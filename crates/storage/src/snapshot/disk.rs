@@ -12,16 +12,16 @@ pub(super) const UNFINISHED: &str = ".tmp";
 
 /// The directory of all snapshots, with a number for each file that is begun in it.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
+pub(super) struct SnapshotFolder {
     files: Files,
     dir: PathBuf,
     /// Several may be under way at once, and only one process has the directory.
     last: Arc<AtomicU64>,
 }
 
-impl Room {
-    pub fn new(files: &Files, dir: &Path) -> Room {
-        Room { files: files.clone(), dir: dir.to_path_buf(), last: Arc::default() }
+impl SnapshotFolder {
+    pub fn new(files: &Files, dir: &Path) -> SnapshotFolder {
+        SnapshotFolder { files: files.clone(), dir: dir.to_path_buf(), last: Arc::default() }
     }
 
     pub fn files(&self) -> &Files {
@@ -43,13 +43,13 @@ pub(super) struct Unfinished {
 
 impl Unfinished {
     /// A path to write to; nothing is there yet.
-    pub fn file(room: &Room) -> Unfinished {
+    pub fn file(room: &SnapshotFolder) -> Unfinished {
         let number = room.last.fetch_add(1, Ordering::Relaxed) + 1;
         let path = room.dir.join(format!("{number}{UNFINISHED}"));
         Unfinished { files: room.files.clone(), path, named: false }
     }
 
-    pub fn folder(room: &Room) -> Result<Unfinished, SnapshotError> {
+    pub fn folder(room: &SnapshotFolder) -> Result<Unfinished, SnapshotError> {
         let folder = Unfinished::file(room);
         folder.files.make_dir(&folder.path)?;
         Ok(folder)

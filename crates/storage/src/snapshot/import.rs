@@ -7,7 +7,7 @@ use super::check::{Check, Head, Step, Trouble};
 use super::disk::Unfinished;
 use super::error::{SnapshotError, Why};
 use super::names::Stretch;
-use super::writer::Writer;
+use super::writer::FileWriter;
 use crate::Boundary;
 
 /// Far more than `CHAIN_FILES_MAX` and what comes on top during a merge. Each costs a file, however small.
@@ -20,7 +20,7 @@ pub struct Importer {
     folder: Unfinished,
     chain: Vec<Piece>,
     check: Check,
-    open: Option<(Head, Writer)>,
+    open: Option<(Head, FileWriter)>,
     failed: bool,
 }
 
@@ -79,7 +79,7 @@ impl Importer {
                 if self.chain.len() == STREAM_FILES_MAX {
                     return Err(self.bad(Why::TooManyFiles));
                 }
-                let writer = Writer::create(self.folder.files(), &self.path_of(&head), &head)?;
+                let writer = FileWriter::create(self.folder.files(), &self.path_of(&head), &head)?;
                 self.open = Some((head, writer));
             }
             (Step::Row, Some((head, mut writer))) => {

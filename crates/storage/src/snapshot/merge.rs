@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use super::chain::Piece;
 use super::check::Head;
-use super::disk::{Room, Unfinished};
+use super::disk::{SnapshotFolder, Unfinished};
 use super::error::SnapshotError;
 use super::merging::Merging;
 use super::names::{Generation, Stretch};
 use super::reader::FileReader;
-use super::writer::Writer;
+use super::writer::FileWriter;
 use crate::files::Open;
 
 /// What is to be merged. No other merge is planned for the same files while this or its result lives.
 #[derive(Debug)]
 pub struct Merge {
-    pub(super) room: Room,
+    pub(super) room: SnapshotFolder,
     pub(super) generation: Generation,
     pub(super) inputs: Vec<Input>,
     pub(super) head: Head,
@@ -54,7 +54,7 @@ impl Merge {
         }
         let mut rows = Merging::new(readers)?;
         let file = Unfinished::file(&self.room);
-        let mut writer = Writer::create(file.files(), file.path(), &self.head)?;
+        let mut writer = FileWriter::create(file.files(), file.path(), &self.head)?;
         let whole = self.head.from == 0;
         while let Some(row) = rows.advance()? {
             if !whole || row.value().is_some() {

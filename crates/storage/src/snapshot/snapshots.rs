@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::chain::{self, Piece};
 use super::change::Change;
 use super::check::Head;
-use super::disk::{Room, Unfinished};
+use super::disk::{SnapshotFolder, Unfinished};
 use super::error::{Flaw, SnapshotError, Why};
 use super::export::Export;
 use super::import::{Importer, Incoming};
@@ -14,7 +14,7 @@ use super::names::{self, Generation};
 use super::row::Row;
 use super::survey::survey;
 use super::tiers::{self, Size};
-use super::writer::Writer;
+use super::writer::FileWriter;
 use crate::Boundary;
 use crate::files::{Files, Open};
 use crate::types::Index;
@@ -22,7 +22,7 @@ use crate::types::Index;
 /// The chain in use. Its directory has no other user.
 #[derive(Debug)]
 pub struct Snapshots {
-    room: Room,
+    room: SnapshotFolder,
     generation: Generation,
     pub(super) chain: Vec<Piece>,
     /// Bad or out of reach, in the way of files that are yet to come.
@@ -53,7 +53,7 @@ impl Snapshots {
         }
         found.leftovers.iter().try_for_each(|path| files.remove_all(path))?;
         let bad = found.bad.iter().map(|flaw| flaw.path.clone()).collect();
-        let room = Room::new(files, dir);
+        let room = SnapshotFolder::new(files, dir);
         let snapshots = Snapshots { room, generation: found.generation, chain: found.chain, bad };
         let opening = Opening { newest: snapshots.newest().cloned(), bad: found.bad };
         Ok((snapshots, opening))
@@ -219,7 +219,7 @@ fn write<'a>(
     head: Head,
     changes: impl IntoIterator<Item = Change<'a>>,
 ) -> Result<Piece, SnapshotError> {
-    let mut writer = Writer::create(files, path, &head)?;
+    let mut writer = FileWriter::create(files, path, &head)?;
     let (mut row, mut previous) = (Row::default(), Row::default());
     for change in changes {
         let memory = std::mem::replace(&mut previous, row).recycle();

@@ -16,25 +16,25 @@ const BUFFER_BYTES: usize = 256 << 10;
 const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct FileWriter {
     path: PathBuf,
     file: BufWriter<Stream>,
     crc: Hasher,
-    written: Written,
+    written: WrittenFile,
     unsynced: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WrittenFile {
     pub rows: u64,
     pub bytes: u64,
 }
 
-impl Writer {
-    pub fn create(files: &Files, path: &Path, head: &Head) -> Result<Writer, SnapshotError> {
+impl FileWriter {
+    pub fn create(files: &Files, path: &Path, head: &Head) -> Result<FileWriter, SnapshotError> {
         let file = BufWriter::with_capacity(BUFFER_BYTES, files.create_new(path)?.stream());
-        let (path, crc, written) = (path.to_path_buf(), Hasher::new(), Written::default());
-        let mut writer = Writer { path, file, crc, written, unsynced: 0 };
+        let (path, crc, written) = (path.to_path_buf(), Hasher::new(), WrittenFile::default());
+        let mut writer = FileWriter { path, file, crc, written, unsynced: 0 };
         writer.put(&head.encode())?;
         Ok(writer)
     }
@@ -46,7 +46,7 @@ impl Writer {
     }
 
     /// Durable when it returns, but for the name.
-    pub fn finish(mut self) -> Result<Written, SnapshotError> {
+    pub fn finish(mut self) -> Result<WrittenFile, SnapshotError> {
         self.put(&end(self.written.rows))?;
         let checksum = checksum(self.crc.clone());
         self.put(&checksum)?;

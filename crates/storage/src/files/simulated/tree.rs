@@ -12,9 +12,9 @@ pub type Inode = u64;
 const ROOT: Inode = 1;
 
 /// Where a name is: its folder, and how it is called there.
-pub type Place = (Inode, String);
+pub type NamePlace = (Inode, String);
 
-pub type Names = BTreeMap<Place, Inode>;
+pub type Names = BTreeMap<NamePlace, Inode>;
 
 #[derive(Clone, Debug)]
 pub struct Tree {
@@ -34,7 +34,7 @@ pub enum Node {
 
 /// All of it happens, or none: to what the places lead from now on, or that they lead nowhere.
 #[derive(Clone, Debug)]
-pub struct NameChange(Vec<(Place, Option<Inode>)>);
+pub struct NameChange(Vec<(NamePlace, Option<Inode>)>);
 
 /// A file's bytes, and what has been done to them since they were durable.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +111,7 @@ impl Default for Tree {
 
 impl Tree {
     /// The folder that a path names something in, and the name.
-    fn place(&self, path: &Path) -> io::Result<Place> {
+    fn place(&self, path: &Path) -> io::Result<NamePlace> {
         let name = path.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidInput)?;
         let dir = self.find(path.parent().unwrap_or(Path::new("")))?;
         match self.nodes[&dir] {
@@ -136,13 +136,13 @@ impl Tree {
         matches!(self.nodes[&inode], Node::Dir)
     }
 
-    fn change(&mut self, change: Vec<(Place, Option<Inode>)>) {
+    fn change(&mut self, change: Vec<(NamePlace, Option<Inode>)>) {
         let change = NameChange(change);
         change.apply(&mut self.names);
         self.changes.push(change);
     }
 
-    fn add(&mut self, place: Place, node: Node) -> Inode {
+    fn add(&mut self, place: NamePlace, node: Node) -> Inode {
         self.last += 1;
         self.nodes.insert(self.last, node);
         self.change(vec![(place, Some(self.last))]);
