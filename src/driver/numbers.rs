@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn every_cause_has_a_reason_of_its_own() {
-        let numbers = Numbers::default();
+        let (numbers, mut counting) = (Numbers::default(), Counting::new(Time(10)));
         for (cause, _) in REASONS {
-            numbers.gave_up(cause);
+            counting.event(&numbers, &Event::Suspected { leader: NodeId(1), cause });
         }
         let counts: Vec<_> = numbers.leader_changes().collect();
         assert!(counts.iter().all(|(_, count)| *count == 1), "{counts:?}");

@@ -1,9 +1,75 @@
-//! Where a record stands in the log, and in which history.
+//! Where in which log: epoch and index, the history that indexes are of, and how large such numbers may be.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Epoch, Misspelt, number};
+use super::ids::NodeId;
+
+/// Up to here every reader of JSON is exact. What is counted from one never gets so far: a million a second, for 285 years.
+pub const NUMBER_MOST: u64 = (1 << 53) - 1;
+
+/// No log goes beyond this. Whatever is added to an index that somebody names stays far below `NUMBER_MOST`.
+pub const INDEX_MOST: u64 = 1 << 52;
+
+/// A number as people and messages write it. None above `NUMBER_MOST`.
+pub fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number <= NUMBER_MOST)
+}
+
+/// A term of office. Only node k may claim an epoch that ends in k, so an epoch has one leader by
+/// construction (P1). Counter zero is before every epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Epoch {
+    pub counter: u64,
+    pub leader: NodeId,
+}
+
+impl Epoch {
+    pub const ZERO: Epoch = Epoch { counter: 0, leader: NodeId::NONE };
+
+    pub fn new(counter: u64, leader: NodeId) -> Epoch {
+        Epoch { counter, leader }
+    }
+
+    pub fn is_zero(self) -> bool {
+        self.counter == 0
+    }
+}
+
+/// By counter; within one counter the elder's epoch is the greater, so that it wins a tie (P1).
+impl Ord for Epoch {
+    fn cmp(&self, other: &Epoch) -> Ordering {
+        self.counter.cmp(&other.counter).then(other.leader.cmp(&self.leader))
+    }
+}
+
+impl PartialOrd for Epoch {
+    fn partial_cmp(&self, other: &Epoch) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.counter, self.leader.0)
+    }
+}
+
+/// What is not written like an epoch or a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misspelt;
+
+/// `7.1`
+impl FromStr for Epoch {
+    type Err = Misspelt;
+
+    fn from_str(text: &str) -> Result<Epoch, Misspelt> {
+        let (counter, leader) = text.split_once('.').ok_or(Misspelt)?;
+        let counter = number(counter).ok_or(Misspelt)?;
+        Ok(Epoch::new(counter, NodeId(leader.parse().map_err(|_| Misspelt)?)))
+    }
+}
 
 /// A record's place in the log. The first record has index 1; zero is before it.
 pub type Index = u64;
@@ -39,8 +105,71 @@ impl FromStr for Position {
     }
 }
 
+/// A cluster that has taken in the data of another one has a history of its own from there on: what somebody remembers of the other
+/// one, a revision or a place in the feed, names nothing here (P60). Zero: no such thing has happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct History(u32);
+
+impl History {
+    pub const FIRST: History = History(0);
+
+    /// That which begins with this attempt to take something in. Attempts are numbered at random.
+    pub fn begun_by(restore: u64) -> History {
+        let folded = (restore ^ (restore >> 32)) as u32;
+        History(folded.max(1))
+    }
+
+    pub fn is_first(self) -> bool {
+        self == History::FIRST
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
+/// Not what it says of the first one, which nobody writes down.
+impl FromStr for History {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<History, ()> {
+        let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let number = u32::from_str_radix(text, 16).map_err(drop)?;
+        if text.len() == 8 && digits && number > 0 { Ok(History(number)) } else { Err(()) }
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod number_tests {
+    use super::*;
+
+    #[test]
+    fn numbers_end_where_readers_of_json_lose_count() {
+        assert_eq!(number("9007199254740991"), Some(NUMBER_MOST));
+        for wrong in ["9007199254740992", "18446744073709551615", "18446744073709551616", "-1", "", "1.0"] {
+            assert_eq!(number(wrong), None, "{wrong}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod epoch_tests {
+    use super::*;
+
+    #[test]
+    fn the_elder_wins_a_tie() {
+        let elder = Epoch::new(7, NodeId(1));
+        let younger = Epoch::new(7, NodeId(2));
+        assert!(elder > younger);
+        assert!(Epoch::new(8, NodeId(3)) > elder);
+        assert!(Epoch::ZERO < younger);
+    }
+}
+
+#[cfg(test)]
+mod position_tests {
     use super::*;
     use crate::types::NodeId;
 
@@ -53,6 +182,23 @@ mod tests {
             ["", "7.1", "7@1", "7.1@", "7.n1@2", "7.1@-2", "9007199254740992.1@1", "7.1@9007199254740992"]
         {
             assert_eq!(wrong.parse::<Position>(), Err(Misspelt));
+        }
+    }
+}
+
+#[cfg(test)]
+mod history_tests {
+    use super::*;
+
+    #[test]
+    fn a_history_is_read_back() {
+        for restore in [0, 1, 7, u64::MAX, 1 << 40] {
+            let history = History::begun_by(restore);
+            assert!(!history.is_first());
+            assert_eq!(history.to_string().parse(), Ok(history));
+        }
+        for wrong in ["", "0", "00000000", "5f3a9c0", "5F3A9C01", "+f3a9c01", "5f3a9c011"] {
+            assert_eq!(wrong.parse::<History>(), Err(()), "{wrong}");
         }
     }
 }

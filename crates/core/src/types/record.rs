@@ -1,9 +1,11 @@
-//! What stands in the log: typed records, stamped by the leader that wrote them.
+//! What stands in the log, and what ends by itself.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{ClusterId, Epoch, Incarnation, Index, Members, NodeId, Position, Span, Text, WallTime};
+use super::ids::{ClusterId, Incarnation, Members, NodeId, Text};
+use super::position::{Epoch, Index, Position};
+use super::time::{Span, WallTime};
 
 /// The version of the record types that a node can read. A leader writes a type only once every
 /// node of the topology has shown that it reads it (P23).
@@ -165,4 +167,47 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.position, self.entry)
     }
+}
+
+/// Leases that one record ends, ages or refreshes: applied in a few milliseconds, and ten of them in a second end 10,000.
+/// Names have up to 256 bytes, so a record stays far below the greatest that the log takes. Whoever proposes such a record and
+/// whoever reads it go by this one bound: no node could go on beyond a record that it does not read.
+pub const LEASES_MOST: usize = 1000;
+
+/// Calls that wait for one role (P41). When it falls free the dead are sorted out one by one, in the leader's loop.
+pub const WAITERS_PER_ROLE_MOST: usize = 1000;
+
+/// Calls that wait for roles, all together: each keeps a connection and a request open on some node.
+pub const WAITERS_MOST: usize = 10_000;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeaseName {
+    Role(Text),
+    Process(Text),
+    /// A document that ends unless somebody writes or renews it.
+    Doc(Text),
+}
+
+impl LeaseName {
+    pub fn text(&self) -> &Text {
+        match self {
+            LeaseName::Role(text) | LeaseName::Process(text) | LeaseName::Doc(text) => text,
+        }
+    }
+
+    /// Whether the log says that it went past half its ttl (P40). A document's row says what somebody wrote, and where: nothing
+    /// but a write changes it.
+    pub fn ages(&self) -> bool {
+        !matches!(self, LeaseName::Doc(_))
+    }
+}
+
+/// What the log says of a lease. When it ends is for the leader to say, by its own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Of this one grant: who has another token has another lease. A document's is the index of its last write.
+    pub token: u64,
+    pub ttl: Span,
+    /// It went past half its ttl without being renewed, and has not been renewed since (C14).
+    pub aged: bool,
 }

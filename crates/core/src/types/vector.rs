@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Epoch, Index, Misspelt, Position, number};
+use super::position::{Epoch, Index, Misspelt, Position, number};
 
 /// Counters further apart than this belong to different beginnings: a disk that may have forgotten its epochs draws its next
 /// counter at random, in steps of this size.
