@@ -115,3 +115,16 @@ pub fn list(items: impl Iterator<Item = String>, next: Option<&Text>) -> String 
     write!(text, "],\"next\":{next}}}").unwrap_or_default();
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_its_items_and_where_the_next_one_begins() {
+        let items =
+            |items: &[&str]| items.iter().map(|item| item.to_string()).collect::<Vec<_>>().into_iter();
+        assert_eq!(list(items(&[]), None), r#"{"items":[],"next":null}"#);
+        assert_eq!(list(items(&["1", "{}"]), Some(&"a\"b".into())), r#"{"items":[1,{}],"next":"a\"b"}"#);
+    }
+}

@@ -2,7 +2,9 @@
 
 use super::log::Log;
 use super::messages::{Condition, Vote};
+use super::mutant::{self, Mutant};
 use super::node::{Leader, Node, RoleName, RoleState};
+use super::roles::{Leading, Merges, Seeking, Yielded};
 use super::settings::Settings;
 use crate::types::{Boot, Epoch, Incarnation, Index, NodeId, Now, Position, Stamp, Time};
 
@@ -162,17 +164,58 @@ impl Node {
         }
     }
 
-    /// What the current state must satisfy at all times. A broken one is a bug, not an error (I11).
+    /// What must be true after every input, whatever others have sent. A broken one is a bug, not an error (I11).
     pub fn validate(&self) {
         self.journal.validate();
-        let last = self.last();
-        if let RoleState::Leading(leading) = &self.role {
-            assert_eq!(leading.term, self.journal.promise(), "leads below its promise");
-            assert!(leading.opened == (self.journal.commit() >= leading.open_index));
-            assert!(self.has_seat(), "leads without a seat (P10)");
+        let (promise, last) = (self.journal.promise(), self.last().index);
+        assert!(self.epochs.newest() >= promise.epoch, "promised an epoch that it has not heard of (P2)");
+        let ends = |yielded: &Yielded| self.epochs.is_over(yielded.certificate.epoch);
+        let ended = self.yielded.as_ref().is_none_or(ends) || mutant::is_on(Mutant::ServeAfterHandOver);
+        assert!(ended, "handed over, and goes on (P18)");
+        match &self.role {
+            RoleState::Leading(leading) => self.validate_leading(leading),
+            RoleState::Following(following) => {
+                assert!(following.matched <= last, "matched beyond the log");
+                assert_eq!(
+                    following.leader, following.epoch.leader,
+                    "follows somebody in another one's epoch"
+                );
+                assert_ne!(following.leader, self.me(), "follows itself (P2)");
+            }
+            RoleState::Seeking(Seeking { claim: Some(claim), .. }) => {
+                assert_eq!(claim.term, promise, "claims what it has not promised itself (P8)");
+                let both = claim.refused.iter().any(|node| claim.approvals.contains_key(node));
+                assert!(!both, "one answer to a claim counts twice");
+            }
+            RoleState::Seeking(_) => {}
         }
-        if let RoleState::Following(following) = &self.role {
-            assert!(following.matched <= last.index, "matched beyond the log");
+    }
+
+    fn validate_leading(&self, leading: &Leading) {
+        let last = self.last().index;
+        assert_eq!(leading.term, self.journal.promise(), "leads below its promise");
+        assert!(leading.opened == (self.journal.commit() >= leading.open_index));
+        assert!(leading.open_index <= last, "leads without the record that opens its epoch (P6)");
+        assert!(self.has_seat(), "leads without a seat (P10)");
+        let others: Vec<NodeId> = self.others().collect();
+        let all_known = others.iter().all(|node| leading.progress.contains_key(node));
+        assert!(
+            all_known && leading.progress.len() == others.len(),
+            "keeps the progress of other nodes than there are (P43)"
+        );
+        for progress in leading.progress.values() {
+            assert!(
+                progress.matched <= last && progress.matched < progress.next,
+                "a follower matches what is not here (P5)"
+            );
+            assert!(progress.answered_round <= leading.round, "a round was answered that never was");
         }
+        assert!(leading.reads.waiting.len() <= self.settings.limits.reads, "more reads wait than may");
+        let Merges { meeting, handing_in, .. } = &leading.merges;
+        assert!(meeting.as_ref().is_none_or(|meeting| meeting.other > self.me()), "takes its elder in (P34)");
+        assert!(
+            handing_in.as_ref().is_none_or(|handing| handing.to < self.me()),
+            "hands in to its younger (P34)"
+        );
     }
 }
