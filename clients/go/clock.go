@@ -126,8 +126,11 @@ func restBy(ctx context.Context, c clock, d time.Duration, early <-chan struct{}
 	}
 }
 
-// lingering is a context that ends d after ctx does.
+// lingering is a context that ends d after ctx does; at once where ctx has ended, so that what has not begun does not begin.
 func lingering(ctx context.Context, c clock, d time.Duration) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		return context.WithCancel(ctx)
+	}
 	later, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()

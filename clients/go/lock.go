@@ -46,10 +46,7 @@ func lockOf(ctx context.Context, s store, role string, options LockOptions) (*Lo
 	if err != nil {
 		// Another lock of an instance that was named may stand under it; one that was drawn is known here alone.
 		if drawn && (ctx.Err() != nil || errors.Is(err, ErrIndeterminate)) {
-			go func() {
-				s.time().rest(context.Background(), answerMost, nil)
-				_ = abandon(context.Background(), s, held)
-			}()
+			go giveBack(s, held, options.Wait == 0)
 		}
 		return nil, err
 	}
@@ -75,11 +72,22 @@ const answerMost = 500 * time.Millisecond
 
 // abandon releases what an acquire may have been granted whose answer nobody has heard. What it cannot release lapses.
 func abandon(ctx context.Context, s store, h held) error {
+	end := s.time().now() + releasePatience
 	holder, token, err := s.holder(ctx, h.role, releasePatience)
 	if err != nil || holder != h.instanceID {
 		return err
 	}
-	return s.release(ctx, h.role, h.instanceID, token, releasePatience)
+	return s.release(ctx, h.role, h.instanceID, token, end-s.time().now())
+}
+
+// giveBack abandons, and looks again later where a node may still be at work on the call. Who waits in line is taken out of it when the
+// connection closes.
+func giveBack(s store, h held, again bool) {
+	_ = abandon(context.Background(), s, h)
+	if again {
+		s.time().rest(context.Background(), answerMost, nil)
+		_ = abandon(context.Background(), s, h)
+	}
 }
 
 // heldOf fills in what was not told.

@@ -64,6 +64,7 @@ export class Broker extends Emitter {
     const again = this.#isEarlierLife(first);
     const grant = again ? await this.#afterEarlierLife() : first;
     const { outcome, leader } = grant;
+    if (outcome === 'other_leader' || outcome === 'conflict') this.#stop.signal.throwIfAborted();
     if (outcome === 'other_leader') return { status: outcome, leader: leader?.address ?? leader?.instance_id ?? null };
     if (outcome === 'conflict') return { status: outcome };
     const lease = new Lease(this.#backend, this.#options, grant.token);

@@ -21,7 +21,8 @@ export function lingering(clock, signal, ms) {
   const controller = new AbortController();
   let cancel = () => {};
   const begin = () => (cancel = clock.after(ms, () => controller.abort(signal.reason), { background: true }));
-  if (signal.aborted) begin();
+  // What has not begun does not begin.
+  if (signal.aborted) controller.abort(signal.reason);
   else signal.addEventListener('abort', begin);
   const dispose = () => {
     signal.removeEventListener('abort', begin);

@@ -242,6 +242,17 @@ test('a grant that comes after its caller has gone is given back', async (t) => 
   assert.equal((await backend.get('r')).leader, null);
 });
 
+test('a listener may stop the election before it has asked', async (t) => {
+  const { clock, backend, stand } = stage(t);
+  const election = stand('a', { watch: false });
+  let stopped;
+  election.once('election_started', () => (stopped = election.stop()));
+  await election.start();
+  await stopped;
+  await clock.advance(1_000);
+  assert.deepEqual([election.status, election.isLeader, (await backend.get('r')).leader], ['stopped', false, null]);
+});
+
 test('stop does not wait for an answer that never comes', async (t) => {
   const { clock, backend, stand } = stage(t);
   const { acquire } = backend;

@@ -1,6 +1,7 @@
 //! An election's task.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, WeakSender};
@@ -52,13 +53,17 @@ async fn campaign<B: Backend>(core: &Core<B>, orders: &mut Receiver<Order>) -> N
     let mut pauses = Pauses::new();
     loop {
         let ask = core.seat.ask(wait, core.metadata());
-        let mut asking = std::pin::pin!(ask_once(core, &ask, lost));
+        let (again, begun) = (lost, AtomicBool::new(false));
+        let mut asking = std::pin::pin!(async {
+            begun.store(true, Ordering::Relaxed);
+            ask_once(core, &ask, again).await
+        });
         let asked = match unless_ordered(core, orders, &mut asking).await {
             Ok(asked) => asked,
             Err(next) => {
                 // A node may be at work on a call whose connection is closed, and grant the role after `leave` has looked who holds it.
                 // Who waits in line is taken out of it when the connection closes.
-                if matches!(next, Next::Stop) && wait.is_zero() {
+                if matches!(next, Next::Stop) && wait.is_zero() && begun.load(Ordering::Relaxed) {
                     let _ = timeout(ANSWER_MOST, asking).await;
                 }
                 return next;

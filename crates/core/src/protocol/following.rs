@@ -263,6 +263,10 @@ impl Node {
         match self.journal.cut_above(index) {
             Ok(write) => {
                 self.out.push(write);
+                // Only whoever leads and contradicts itself has had more than this acknowledged.
+                if let RoleState::Following(following) = &mut self.role {
+                    following.matched = following.matched.min(index);
+                }
                 Ok(())
             }
             Err(fault) => {

@@ -1,5 +1,5 @@
-//! What a node must not forget: its promise and its log, how much of that is on its disk, and how much is committed. Each change is given
-//! out as the write that makes it last, and is made nowhere else.
+//! What a node must not forget: its promise and its log, how much of that is on its disk, and how much is committed. Nothing else
+//! changes any of it. A change that must last is given out as the write that makes it last.
 
 use std::collections::BTreeMap;
 
@@ -177,7 +177,7 @@ impl Journal {
         })
     }
 
-    /// The one place where the commit index rises. Gives out what it has come to cover.
+    /// The one place where the commit index rises, but for a state that takes the log's place. Gives out what it has come to cover.
     pub fn commit_to(&mut self, index: Index) -> Vec<Record> {
         let index = index.min(self.log.last().index);
         if index <= self.commit {

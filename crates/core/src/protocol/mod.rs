@@ -14,7 +14,7 @@
 //! Lowest first; each file imports only from those before it:
 //!
 //! - `settings`, `quorum` and `mutant` (known bugs, as switches of the test build) are what all use.
-//! - `log` is the tail of the log, `meta` what its records add up to, `durability` what of it is on disk, `clock` the stamps of records.
+//! - `meta` is what records add up to, `log` their tail, `durability` what of it is on disk, `clock` the stamps of records.
 //! - `messages` is all that goes in and out of a node.
 //! - `journal` is what must not be forgotten: whoever changes it is given the write that makes the change last.
 //! - `epochs`, `peers`, `grants`, `impasses` and `ballots` are what is known of epochs, of other nodes, of leases given to leaders, of merges

@@ -1,5 +1,7 @@
 //! What others may look at, and what must be true of it at all times.
 
+use std::collections::BTreeSet;
+
 use super::log::Log;
 use super::messages::{Condition, Vote};
 use super::mutant::{self, Mutant};
@@ -164,7 +166,7 @@ impl Node {
         }
     }
 
-    /// What must be true after every input, whatever others have sent. A broken one is a bug, not an error (I11).
+    /// What must be true after every input. What is broken is a bug, and no error (I11).
     pub fn validate(&self) {
         self.journal.validate();
         let (promise, last) = (self.journal.promise(), self.last().index);
@@ -197,7 +199,7 @@ impl Node {
         assert!(leading.opened == (self.journal.commit() >= leading.open_index));
         assert!(leading.open_index <= last, "leads without the record that opens its epoch (P6)");
         assert!(self.has_seat(), "leads without a seat (P10)");
-        let others: Vec<NodeId> = self.others().collect();
+        let others: BTreeSet<NodeId> = self.others().collect();
         let all_known = others.iter().all(|node| leading.progress.contains_key(node));
         assert!(
             all_known && leading.progress.len() == others.len(),

@@ -18,8 +18,8 @@
 //!
 //! - `answer` is what callers learn, `feed` what its readers are told, `io` all that goes in and comes out.
 //! - `preparation` works out what a state comes to with what another node has sent.
-//! - `versions` are the states: the committed one and, on a leader, those ahead of it. `pending` is who waits for which verdict, `roles` what
-//!   is remembered of roles and of who wants them, `snapshots` the plan of snapshots.
+//! - `versions` are the states: the committed one and, on a leader, those ahead of it. `roles` is what is remembered of roles and of who wants
+//!   them, `pending` who waits for which verdict, `snapshots` the plan of snapshots.
 //! - `state` is the replica itself: it holds all of that, takes inputs in, and carries out what the protocol says.
 //! - The rules stand side by side, as methods of `Replica`: `calls` judges writes and reads and proposes them, `granting` gives roles and keeps
 //!   leases, `restore` replaces all data step by step, `state_transfer` sends states to other nodes and takes in those that come.
