@@ -1,12 +1,32 @@
-//! Peers' calls that are open: an answer may ride in the response instead of being a call of its own.
+//! From headers and body to a message, and answers that ride in responses.
 
+use bytes::Bytes;
 use std::collections::BTreeMap;
-
 use tokio::sync::oneshot;
 
+use super::handle::PeerCall;
+use crate::storage::{Encoded, decode_all};
 use crate::types::NodeId;
-use crate::wire::{Packet, Route};
+use crate::wire::{self, Attached, Attachment, Packet, Route, Sender, WireError};
 
+/// Decodes a message whose body has been read. A state's body is received on its own way.
+pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, WireError> {
+    let (attached, lines) = match wire::attachment(message)? {
+        Attachment::Nothing => (Attached::Nothing, Encoded::default()),
+        Attachment::Snapshot | Attachment::Difference => {
+            return Err(WireError::WrongBody { expected: "a stream" });
+        }
+        Attachment::Lines { chain, .. } => {
+            let expected = WireError::WrongBody { expected: "lines of the log whose checksums follow on" };
+            let batch = decode_all(body, chain).map_err(|_| expected)?;
+            (Attached::Lines(batch.records.into()), batch.encoded)
+        }
+    };
+    let message = wire::decode(message, attached)?;
+    Ok(PeerCall { envelope: sender.says(message), lines, brought: None })
+}
+
+/// Peers' calls that are open: an answer may ride in the response instead of being a call of its own.
 /// At most one open call for each peer and route: a newer one means that the older one is given up.
 #[derive(Debug, Default)]
 pub struct Answers {

@@ -1,19 +1,18 @@
-//! A node keeps its chronicle: in memory for whoever asks, and in files that a thread of its own writes, so that a slow disk delays
-//! nothing. If a file cannot be written the node goes on, and says so.
+//! What is kept of leadership and roles, and what is told of it in the log.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread;
+use std::{io, thread};
 
 use super::clock;
+use super::end::End;
 use super::feed::{Draft, Fact, Kind};
 use super::setup::Setup;
-use crate::chronicle::{Book, ENTRIES_MOST, Entry, Roles, TURNS_MOST};
-use crate::protocol::Event;
+use crate::chronicle::{Book, ENTRIES_MOST, Entry, Roles, TURNS_MOST, sentence};
+use crate::protocol::{Cause, Event, Impasse};
 use crate::storage;
-use crate::types::{Index, Position, WallTime};
+use crate::types::{Index, NodeId, Position, WallTime};
 
 /// Lines on their way to the disk. Where roles change hands faster than it writes, lines beyond it are not kept.
 const LINES_MOST: usize = 1024;
@@ -28,6 +27,8 @@ const ROLES_FILE: &str = "roles";
 /// Turns of one role that are told of.
 const TOLD_MOST: usize = 100;
 
+/// A node keeps its chronicle: in memory for whoever asks, and in files that a thread of its own writes, so that a slow disk delays
+/// nothing. If a file cannot be written the node goes on, and says so.
 #[derive(Debug)]
 pub struct Chronicle {
     book: Book,
@@ -139,4 +140,88 @@ fn cannot_be_kept(setup: &Setup, error: &io::Error) {
         "what happens to leadership and roles cannot be written down, and `eldest why` will not know it after a restart: {error}"
     );
     setup.notices.set(MATTER, Some(notice));
+}
+
+pub fn event(setup: &Setup, event: Event) {
+    let name = |node| setup.member(node).map_or("?".to_string(), |member| member.name);
+    match event {
+        Event::Suspected { leader, cause } if leader.0 == 0 => tracing::info!(?cause, "looking for a leader"),
+        Event::Suspected { leader, cause } => {
+            tracing::warn!(leader = leader.0, name = name(leader), ?cause, "the leader is given up");
+        }
+        Event::Claimed { epoch } => tracing::info!(%epoch, "claiming to lead"),
+        Event::Opened { epoch } => tracing::info!(%epoch, "this node leads"),
+        Event::Following { epoch } => {
+            tracing::info!(%epoch, leader = epoch.leader.0, name = name(epoch.leader), "following");
+        }
+        // It goes on in the merge's own epoch.
+        Event::SteppedDown { cause: Cause::Merged, .. } => {}
+        Event::SteppedDown { epoch, cause } => tracing::warn!(%epoch, ?cause, "this node leads no more"),
+        Event::Admitted { incarnation } => tracing::info!(%incarnation, "this node's disk counts"),
+        Event::Replaced { by } => tracing::error!(
+            %by,
+            "another disk counts under this node's id: this node neither votes nor leads any more. If two machines run under \
+             one id, stop one of them; to use this one again, start it with an empty data directory"
+        ),
+        Event::Met { other } => {
+            tracing::warn!(other = other.0, name = name(other), "two leaders have met: the sides are merged");
+        }
+        Event::Merged { with, index } => {
+            tracing::warn!(with = with.0, name = name(with), index, "two sides are one");
+        }
+        Event::Impasse { other, why } => {
+            let (name, why) = (name(other), in_words(&why));
+            tracing::error!(other = other.0, name, "two sides do not become one: {why}");
+        }
+        Event::Overridden { index } => tracing::warn!(index, "the state is brought up to the merged one"),
+        Event::Accused { fault } => {
+            tracing::error!(
+                "a message that nobody has signed says what would end this node, and by itself does not end it: {}. If it is true, this \
+                 node cannot go on until that is mended; with cluster_secret_file nobody can make it up",
+                End::Fault(fault)
+            );
+        }
+        Event::Forgot { node, kept, end } => tracing::error!(
+            node = node.0,
+            name = name(node),
+            acknowledged = kept,
+            ends_at = end,
+            "that node's disk has forgotten what it acknowledged, as if an older copy of its data directory had been put back: it does \
+             not count any more, is set aside, and is let in again as a new one"
+        ),
+        Event::Diverged { index } => {
+            tracing::error!(index, "states differ between nodes, and no majority says which is right");
+        }
+        // `eldest why` tells of these; while nobody leads they come many times a second.
+        Event::Declined { .. }
+        | Event::Approved { .. }
+        | Event::Deferred { .. }
+        | Event::Refused { .. }
+        | Event::Backed { .. }
+        | Event::TurnedDown { .. } => {
+            if let Some(entry) = Entry::of(WallTime::default(), &event) {
+                tracing::debug!("{}", sentence(&entry, |id| name(NodeId(id))));
+            }
+        }
+    }
+}
+
+/// Why two sides do not become one, and what to do about it.
+pub fn in_words(why: &Impasse) -> String {
+    match why {
+        Impasse::NothingComes => {
+            "what the other one has did not arrive, or was no longer what this one had asked for: look at the link \
+             between the two, and at the other one's log. Both serve their clients, and try again"
+                .to_string()
+        }
+        Impasse::TooLarge { bytes, most } => format!(
+            "it would have to hand in {bytes} bytes, and a node takes {most}: raise limits.merge_bytes on all nodes and \
+             restart them. Both serve their clients until then"
+        ),
+        Impasse::JournalFull { entries, bytes } => format!(
+            "the journal of conflicts would have {entries} entries and {bytes} bytes: settle those that it has (`eldest \
+             conflicts`), or raise limits.conflicts and limits.conflict_bytes on all nodes and restart them. Both sides \
+             serve their clients until then"
+        ),
+    }
 }

@@ -1,29 +1,35 @@
-//! The loop's own object: it gives the replica its inputs and carries out what the replica says, in order. It decides nothing
-//! that a client could tell apart.
+//! The engine owns the replica: inputs in, outputs out, by the one call of the replica's `handle`. What leaves is kept back until what it relies
+//! on is durable (P29).
 
+use bytes::Bytes;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use super::answers::Answers;
-use super::api::{Ask, PeerAsk, PeerCall, PeerState, Signs};
-use super::chronicle::Chronicle;
-use super::chunks::Chunk;
-use super::disk::DiskEnd;
-use super::end::End;
-use super::numbers::{Counting, Numbers};
-use super::remarks::Remarks;
-use super::replies::Replies;
-use super::setup::Setup;
-use super::snapshots::{SnapshotWriter, Taken};
-use super::transport::{Arrived, Network};
 use super::{channels, clock, feed};
-use crate::replica::{Brought, Call, CallId, In, Out, Prepared, Replica};
-use crate::storage::node::DiskState;
+use crate::protocol::{After, Envelope, Message, Seq, SnapshotMeta, Term};
+use crate::replica::{
+    Brought, Call, CallId, Discarded, DiskWrite, FeedEvent, In, Out, Outgoing, Preparation, Prepared,
+    Replica, SnapshotOrder,
+};
+use crate::storage::node::{DiskState, Encoder, SentDifference};
 use crate::storage::snapshot::{SnapshotError, Snapshots};
-use crate::types::{ClusterId, Members, NodeId, Time};
-use crate::wire::Route;
+use crate::storage::{Boundary, Disk, Job};
+use crate::store::Store;
+use crate::types::{ClusterId, Digest, Members, NodeId, Time, Vector};
+use crate::wire::{Packet, Route, Sender};
+
+use super::chronicle::{self, Chronicle};
+use super::end::End;
+use super::feed::{Draft, Fact, Kind, quoted};
+use super::handle::{Ask, PeerAsk, PeerCall, PeerState, Signs};
+use super::numbers::{Counting, Numbers};
+use super::replies::{Chunk, Replies};
+use super::setup::Setup;
+use super::shown::Remarks;
+use super::snapshots::{SnapshotWriter, Taken};
+use super::transport::{Arrived, LogPacket, Network, Packed, TransferContent, TransferKind};
 
 #[derive(Debug)]
 pub struct Engine {
@@ -146,7 +152,7 @@ impl Engine {
             Out::Event(event) => {
                 self.counting.event(&self.numbers, &event);
                 self.chronicle.event(&event);
-                super::told::event(&self.setup, event);
+                chronicle::event(&self.setup, event);
             }
             Out::End(why) => {
                 self.end.get_or_insert(End::from(why));
@@ -313,5 +319,295 @@ impl Engine {
 
     pub fn me(&self) -> NodeId {
         self.setup.settings.me
+    }
+}
+
+// Carrying out what concerns the disk and small messages.
+impl Engine {
+    pub fn write(&mut self, seq: Seq, write: DiskWrite) {
+        let Some(job) = self.disk.encoder.job(write) else {
+            return self.end = Some(End::Broken("a snapshot to install that nobody sent"));
+        };
+        if let Job::Install(incoming) = &job {
+            tracing::info!(index = incoming.boundary().index(), "the state is replaced by a snapshot");
+        }
+        self.disk.jobs.push((seq, job));
+    }
+
+    pub fn take_snapshot(&mut self, order: SnapshotOrder) {
+        match self.disk.encoder.boundary(&order.meta, order.origin) {
+            Some(boundary) => {
+                self.counting.snapshot_begins(clock::now().mono);
+                self.snapshot_writer.write(boundary, order);
+            }
+            // Its changes are due again with the next one.
+            None => self.inputs.push_back(In::SnapshotEnded(None)),
+        }
+    }
+
+    pub fn send(&mut self, envelope: &Envelope, after: After) {
+        let message = match &envelope.message {
+            Message::Append { term, prev, records, commit } => {
+                let Some((chain, lines)) = self.disk.encoder.lines_after(*prev, records) else {
+                    return self.end = Some(End::Broken("records to send that have no lines"));
+                };
+                let last = records.last().map_or(*prev, |record| record.position);
+                let (count, sender) = (records.len(), Sender::of(envelope));
+                let (term, prev, commit) = (*term, *prev, *commit);
+                let packet = LogPacket { sender, term, prev, chain, count, last, commit, lines };
+                Waiting::Lines { to: envelope.to, packet }
+            }
+            message => {
+                let lines = match message {
+                    Message::Pulled { prev, records, .. } => self.disk.encoder.lines_after(*prev, records),
+                    _ => Some((0, Bytes::new())),
+                };
+                let Some((chain, lines)) = lines else {
+                    return self.end = Some(End::Broken("records to send that have no lines"));
+                };
+                let packet = Packet::new(envelope, lines, chain);
+                let number = Route::number(message);
+                Waiting::Small { packet, answers: Route::answered_by(message).map(|route| (route, number)) }
+            }
+        };
+        self.send_when(after, message);
+    }
+
+    pub fn send_when(&mut self, after: After, message: Waiting) {
+        if after.is_met(self.disk.durable, self.disk.promised) {
+            self.transmit(message);
+        } else {
+            self.disk.unsynced.add(after, message);
+        }
+    }
+
+    pub fn release_unsynced(&mut self) {
+        for message in self.disk.unsynced.release(self.disk.durable, self.disk.promised) {
+            self.transmit(message);
+        }
+    }
+
+    fn transmit(&mut self, message: Waiting) {
+        match message {
+            Waiting::Lines { to, packet } => self.disk.appends.push((to, packet)),
+            Waiting::Snapshot { to, term } => self.transmit_snapshot(to, term),
+            Waiting::Difference(source) => self.transmit_difference(*source),
+            Waiting::Small { packet, answers } => {
+                let left = match answers {
+                    Some((route, number)) => self.answers.give(route, number, packet).err(),
+                    None => Some(packet),
+                };
+                if let Some(packet) = left {
+                    self.network.look_elsewhere(&self.setup, packet.sender.to);
+                    self.network.send(packet);
+                }
+            }
+        }
+    }
+
+    pub fn send_snapshot(&mut self, to: NodeId, term: crate::protocol::Term, after: After) {
+        self.send_when(after, Waiting::Snapshot { to, term });
+    }
+}
+
+/// The loop's side of it.
+#[derive(Debug)]
+pub struct DiskEnd {
+    pub encoder: Encoder,
+    pub disk: Disk,
+    pub durable: Seq,
+    /// Promises up to here are durable, though something before them waits for room.
+    pub promised: Seq,
+    pub full: bool,
+    /// Messages that wait for the writes they rely on.
+    pub unsynced: Unsynced,
+    /// Writes and appends of this round, given on together: what arrives together is synced together.
+    pub jobs: Vec<(Seq, Job)>,
+    pub appends: Vec<(NodeId, LogPacket)>,
+}
+
+/// A message in its final form.
+#[derive(Debug)]
+pub enum Waiting {
+    /// May ride in the response to an open call of that route.
+    Small {
+        packet: Packet,
+        /// With the number of the call that it answers.
+        answers: Option<(Route, Option<u64>)>,
+    },
+    Lines {
+        to: NodeId,
+        packet: LogPacket,
+    },
+    Snapshot {
+        to: NodeId,
+        term: Term,
+    },
+    Difference(Box<TransferSource>),
+}
+
+/// Messages that wait for the writes they rely on (P29, I9).
+/// Bounded by what the core sends between two syncs.
+#[derive(Debug, Default)]
+pub struct Unsynced {
+    waiting: VecDeque<(After, Waiting)>,
+}
+
+impl Unsynced {
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub fn add(&mut self, after: After, message: Waiting) {
+        self.waiting.push_back((after, message));
+    }
+
+    /// What may leave now, in the order in which it was said.
+    pub fn release(&mut self, durable: Seq, promised: Seq) -> Vec<Waiting> {
+        let (free, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(after, _)| after.is_met(durable, promised));
+        self.waiting = waiting;
+        let free: VecDeque<(After, Waiting)> = free;
+        free.into_iter().map(|(_, message)| message).collect()
+    }
+}
+
+/// What is sent of a state to another node: what that one lacks, or the newest snapshot.
+/// The committed state as it was when the core said so, on its way to one that lacks a part of it.
+#[derive(Debug)]
+pub struct TransferSource {
+    pub packet: Packet,
+    pub kind: TransferKind,
+    pub base: Vector,
+    pub boundary: Boundary,
+    pub store: Store,
+    /// What goes instead if the difference cannot be told, or is too large: the newest snapshot, or else everything.
+    pub instead: Option<Packet>,
+}
+
+impl TransferSource {
+    /// Finds out what to send. This takes a while, and must not keep the loop.
+    pub fn pack(self, snapshots: &Mutex<Snapshots>, most: u64) -> Packed {
+        let TransferSource { packet, base, boundary, store, instead, .. } = self;
+        let difference = match (store.difference(&base), &instead) {
+            (Some(difference), _) => difference,
+            (None, None) => store.whole(),
+            (None, Some(snapshot)) => return newest(snapshots, snapshot.clone()),
+        };
+        let handed = SentDifference { boundary, digest: Digest::new(store.digest()), difference };
+        let content = TransferContent::difference(handed);
+        match instead {
+            // Nobody would take it; a snapshot is not held in memory as text.
+            Some(packet) if content.length() > most => newest(snapshots, packet),
+            _ => Ok(Some((packet, content))),
+        }
+    }
+}
+
+/// Opens the newest snapshot's files, which may have to wait for one being written.
+pub fn newest(snapshots: &Mutex<Snapshots>, packet: Packet) -> Packed {
+    let export = snapshots.lock().unwrap_or_else(PoisonError::into_inner).export()?;
+    Ok(export.map(|export| (packet, TransferContent::Snapshot(export))))
+}
+
+// States on their way to other nodes: what one lacks of this node's state, or the newest snapshot.
+impl Engine {
+    pub fn send_state(&mut self, outgoing: Outgoing) {
+        let kind = if outgoing.is_merge() { TransferKind::Merge } else { TransferKind::Override };
+        // The core says it again.
+        if self.network.is_busy(outgoing.envelope.to, kind) {
+            return;
+        }
+        let base = outgoing.base();
+        let Outgoing { envelope, meta, origin, store, instead, after } = outgoing;
+        let Some(boundary) = self.disk.encoder.boundary(&meta, origin) else {
+            return self.end = Some(End::Broken("a state to send that the log does not know"));
+        };
+        let packet = Packet::new(&envelope, Bytes::new(), 0);
+        let instead = instead.map(|envelope| Packet::new(&envelope, Bytes::new(), 0));
+        let source = TransferSource { packet, kind, base, boundary, store, instead };
+        self.send_when(after, Waiting::Difference(Box::new(source)));
+    }
+
+    pub fn transmit_difference(&self, source: TransferSource) {
+        let Some(permit) = self.network.permit(source.packet.sender.to, source.kind) else {
+            return;
+        };
+        let (snapshots, most) = (self.snapshots.clone(), self.setup.settings.limits.merge_bytes);
+        tokio::spawn(async move {
+            let packed = tokio::task::spawn_blocking(move || source.pack(&snapshots, most)).await;
+            permit.send_packed(packed).await;
+        });
+    }
+
+    pub fn transmit_snapshot(&self, to: NodeId, term: Term) {
+        let Some(permit) = self.network.permit(to, TransferKind::Snapshot) else {
+            return;
+        };
+        let message = Message::Snapshot { term, meta: SnapshotMeta::default() };
+        let packet = Packet::new(&self.replica.core().envelope(to, message), Bytes::new(), 0);
+        let snapshots = self.snapshots.clone();
+        tokio::spawn(async move {
+            let packed = tokio::task::spawn_blocking(move || newest(&snapshots, packet)).await;
+            permit.send_packed(packed).await;
+        });
+    }
+}
+
+/// The replica asks for one at a time.
+pub const PREPARED_MOST: usize = 1;
+
+// What takes as long as there is much of it is done beside the loop: states from other nodes are worked in (P49), and what was
+// large is freed.
+impl Engine {
+    pub fn prepare(&self, preparation: Preparation) {
+        let tell = self.prepared.clone();
+        tokio::task::spawn_blocking(move || {
+            let prepared: Prepared = preparation.run();
+            // A loop that has ended takes nothing more; its process is about to end.
+            let _ = tell.blocking_send(prepared);
+        });
+    }
+
+    pub fn discard(&self, discarded: Discarded) {
+        tokio::task::spawn_blocking(move || drop(discarded));
+    }
+}
+
+// What the replica says to the feed and to people, with where each node is to be found.
+impl Engine {
+    pub fn tell_feed(&mut self, event: FeedEvent) {
+        match event {
+            FeedEvent::Record { at, history, stamp, drafts } => {
+                if drafts.iter().any(|draft| draft.kind == Kind::NewState) {
+                    tracing::warn!(index = at.index, "all data has been replaced by a restore");
+                }
+                self.chronicle.drafts(at, stamp.wall, &drafts);
+                let drafts = drafts.into_iter().map(|draft| self.located(draft)).collect();
+                self.feed.record(at, history, drafts);
+                self.fed = true;
+            }
+            FeedEvent::Replaced { at, history, changes, last } => {
+                let conflicts = changes.iter().filter(|draft| draft.kind == Kind::Conflict).count();
+                tracing::warn!(%at, changed = changes.len(), conflicts, "the state is replaced by another");
+                self.feed.replaced(at, history, changes, last);
+            }
+            FeedEvent::Passing(draft) => {
+                let draft = self.located(draft);
+                self.feed.passing(draft);
+            }
+        }
+    }
+
+    /// The replica knows nodes by their numbers, and readers want to call them.
+    fn located(&self, draft: Draft) -> Draft {
+        let Fact::Leader { epoch } = draft.fact else {
+            return draft;
+        };
+        let url = self.setup.member(epoch.leader).map(|member| self.setup.url(&member)).unwrap_or_default();
+        let (leader, url) = (epoch.leader.0, quoted(&url));
+        let json = format!(",\"epoch\":\"{epoch}\",\"leader\":{{\"id\":{leader},\"url\":{url}}}");
+        Draft { fact: Fact::Members { name: None, json }, ..draft }
     }
 }

@@ -12,71 +12,43 @@
 //!
 //! The loop runs on a thread of its own, with the transport's tasks beside it: what clients do on other threads delays
 //! neither beats nor acknowledgements. When it ends, for whatever reason, the process must end.
+//! - `handle` is what the outside may ask, `replies` where the answers go, `answers` those that ride in responses to other nodes.
+//! - `run` begins the loop and listens, `engine` owns the replica, `end` says why it has ended.
+//! - `setup` is what a node is told and learns of its cluster; `clock` reads the clocks.
+//! - `snapshots` writes snapshots and copies, on threads of their own; `transport` reaches the peers, over HTTP.
+//! - `feed` and `channels` are who reads along, and who listens.
+//! - `shown` is what others are shown, `view` looks it up; `chronicle` and `numbers` are what is kept, told and counted.
 
-mod access;
 mod answers;
-pub mod api;
-mod backups;
-pub mod channel_order;
 pub mod channels;
 mod chronicle;
-mod chunks;
 mod clock;
-mod directory;
-mod disk;
 mod end;
 mod engine;
-mod explained;
 pub mod feed;
-mod incoming;
-mod leases;
-mod looking;
-mod measures;
-mod member;
-mod notices;
+pub mod handle;
 mod numbers;
-mod outputs;
-mod own_view;
-mod preparing;
-mod pulse;
-mod recent;
-mod remarks;
 mod replies;
 mod run;
-mod sending;
 mod setup;
+mod shown;
 mod snapshots;
-mod start;
-mod status;
-mod telling;
-mod tokens;
-mod told;
-mod transfer;
 mod transport;
-mod unsynced;
-mod wall;
+mod view;
 
 pub use crate::replica::{Granted, HeldBy, LeaseTimes};
-pub use api::Handle;
-pub use backups::Schedule;
-pub use chunks::{Chunk, Verdicts};
-pub use directory::{Directory, Known};
+pub use answers::decode;
 pub use end::End;
-pub use explained::{Explained, HeirShown};
-pub use incoming::decode;
-pub use measures::Measures;
-pub use member::Member;
-pub use notices::Notices;
+pub use handle::{Handle, Tokens};
 pub use numbers::Numbers;
-pub use pulse::Pulse;
-pub use remarks::Remark;
-pub use setup::{Setup, Tls};
+pub use replies::{Chunk, Verdicts};
 #[cfg(test)]
-pub use start::start_on;
-pub use start::{DiskWords, StartError, Started, start};
-pub use tokens::Tokens;
+pub use run::start_on;
+pub use run::{DiskWords, StartError, Started, start};
+pub use setup::{Directory, Known, Member, Notices, Setup, Tls, Wall};
+pub use shown::{Explained, HeirShown, Measures, Pulse, Remark};
+pub use snapshots::Schedule;
 pub use transport::{Stranger, greet};
-pub use wall::Wall;
 
 /// What this machine's clock shows, for people.
 pub fn wall_time() -> crate::types::WallTime {

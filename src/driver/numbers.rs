@@ -4,14 +4,49 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::recent::Longest;
 use crate::metrics::{Counter, Histogram};
 use crate::protocol::{Cause, Event, Seq};
-use crate::types::{NodeId, Time, WallTime};
+use crate::types::{NodeId, Span, Time, WallTime};
+
+/// What is told is of this long at least, and of twice as long at most.
+const WINDOW: Span = Span::millis(30_000);
+
+/// The longest of what was measured lately. Old ones are forgotten, so that one bad minute is not told of for ever.
+#[derive(Debug, Default)]
+pub struct Longest {
+    since: Time,
+    current: Duration,
+    before: Duration,
+}
+
+impl Longest {
+    pub fn observe(&mut self, now: Time, took: Duration) {
+        self.go_on(now);
+        self.current = self.current.max(took);
+    }
+
+    pub fn get(&self, now: Time) -> Duration {
+        match now.since(self.since).0 / WINDOW.0 {
+            0 => self.current.max(self.before),
+            1 => self.current,
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn go_on(&mut self, now: Time) {
+        let windows = now.since(self.since).0 / WINDOW.0;
+        if windows > 0 {
+            self.before = if windows == 1 { self.current } else { Duration::ZERO };
+            self.current = Duration::ZERO;
+            self.since = now;
+        }
+    }
+}
 
 /// Rounds on their way to the disk whose time is taken. With a disk so far behind, some more say nothing new.
 const ROUNDS_MOST: usize = 1024;
 
+/// What the loop counts while it goes on, for whoever watches from outside. Nothing is decided by it.
 /// Read by any thread.
 #[derive(Debug, Default)]
 pub struct Numbers {
@@ -180,7 +215,27 @@ impl Counting {
 }
 
 #[cfg(test)]
-mod tests {
+mod recent_tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_is_told_for_a_window_and_forgotten_after_two() {
+        let at = |seconds: u64| Time(seconds * 1_000_000);
+        let mut longest = Longest::default();
+        longest.observe(at(100), Duration::from_secs(3));
+        longest.observe(at(110), Duration::from_secs(1));
+        assert_eq!(longest.get(at(129)), Duration::from_secs(3));
+        longest.observe(at(131), Duration::from_secs(1));
+        assert_eq!(longest.get(at(140)), Duration::from_secs(3));
+        assert_eq!(longest.get(at(162)), Duration::from_secs(1));
+        assert_eq!(longest.get(at(191)), Duration::ZERO);
+        longest.observe(at(1_000), Duration::from_millis(2));
+        assert_eq!(longest.get(at(1_000)), Duration::from_millis(2));
+    }
+}
+
+#[cfg(test)]
+mod numbers_tests {
     use super::*;
 
     #[test]

@@ -1,19 +1,222 @@
-//! The loop: what it listens to, in which order.
+//! From a data directory to a running loop, and what it listens to, in which order.
 
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{fmt, io, thread};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use tokio::sync::{mpsc, watch};
-
-use super::api::{Ask, PeerAsk};
-use super::chunks::Chunk;
+use super::chronicle::Chronicle;
 use super::clock;
 use super::end::End;
-use super::engine::Engine;
-use super::snapshots::Taken;
-use super::transport::Arrived;
-use crate::replica::{In, Prepared};
-use crate::storage::node::DiskState;
-use crate::types::Time;
+use super::engine::{DiskEnd, Engine, PREPARED_MOST, Unsynced, Wiring};
+use super::handle::{Ask, Desk, Handle, PeerAsk, channel};
+use super::replies::Chunk;
+use super::setup::Setup;
+use super::snapshots::{SnapshotWriter, Taken};
+use super::transport::{Arrived, Network};
+use crate::protocol::{Fault, Seq};
+use crate::replica::{In, Prepared, Replica, Start};
+use crate::storage::node::{DiskState, Encoder, LoadError, starting};
+use crate::storage::snapshot::Snapshots;
+use crate::storage::{self, Idle, Lines, Opened, Options, StorageError};
+use crate::types::{Boot, Time};
+
+/// A running node.
+#[derive(Debug)]
+pub struct Started {
+    pub handle: Handle,
+    /// The loop's end. Without it the process must not go on.
+    pub ended: oneshot::Receiver<End>,
+}
+
+/// What an operator says of the disk, for this start alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskWords {
+    /// It was copied, and the original will never start again.
+    pub adopt_copy: bool,
+    /// It counts, whatever it may have forgotten.
+    pub trust_disk: bool,
+}
+
+#[derive(Debug)]
+pub enum StartError {
+    Storage(StorageError),
+    State(LoadError),
+    Io(io::Error),
+    Network(reqwest::Error),
+    /// The system gives no random numbers.
+    Random(getrandom::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Storage(error) => error.fmt(f),
+            StartError::State(error) => write!(f, "the newest snapshot cannot be read: {error}"),
+            StartError::Io(error) => write!(f, "the node's threads cannot be started: {error}"),
+            StartError::Network(error) => write!(f, "calls to peers cannot be prepared: {error}"),
+            StartError::Random(error) => write!(f, "the system gives no random numbers: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Opens the data directory, reads the state into memory and starts the loop on a thread of its own.
+pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started, StartError> {
+    let boot = Boot(random_u64()?);
+    let node = setup.settings.me;
+    let mode = setup.settings.mode;
+    let DiskWords { adopt_copy, trust_disk } = words;
+    let options =
+        Options { mode, adopt_copy, trust_disk, ..Options::new(dir, &setup.cluster.name, node, boot) };
+    start_on(setup, options)
+}
+
+/// The same, where the files need not be the machine's.
+pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartError> {
+    let opened = storage::open(&options).map_err(StartError::Storage)?;
+    close_to_others(&options.dir);
+    for finding in &opened.findings {
+        tracing::warn!("{finding}");
+    }
+    let Opened { disk, recovered, lines, snapshots, .. } = opened;
+    let (settings, every) = (setup.settings.clone(), setup.snapshot_every);
+    let replica = starting(settings, every, recovered, &snapshots).map_err(StartError::State)?;
+    let chronicle = Chronicle::open(&options.dir, &setup, replica.last_index());
+    let (handle, desk) = channel(ASKS_MOST, snapshots.clone());
+    let (end, ended) = oneshot::channel();
+    let (ready, started) = std::sync::mpsc::sync_channel(1);
+    let life = move || {
+        // For `scripts/torture --bug`. No release has this feature.
+        #[cfg(feature = "mutants")]
+        if let Ok(name) = std::env::var("ELDEST_MUTANT") {
+            let bug = crate::protocol::mutant::named(&name);
+            crate::protocol::mutant::set(Some(bug.expect("ELDEST_MUTANT names a known bug")));
+        }
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(ready.send(Err(StartError::Io(error)))),
+        };
+        let lived = runtime.block_on(async move {
+            let parts = Parts { setup, disk, lines, snapshots, replica, chronicle };
+            match parts.assemble(desk) {
+                Ok((engine, sources)) => {
+                    let _ = ready.send(Ok(()));
+                    Some(run(engine, sources).await)
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                    None
+                }
+            }
+        });
+        // The disk is closed by now.
+        if let Some(why) = lived {
+            match why {
+                End::Fault(Fault::Odd) => {
+                    start_over(&options, "the state differed from that of a majority at the same record");
+                }
+                End::Fault(Fault::Forgot) => {
+                    start_over(&options, "the log ended below what this disk had acknowledged to its leader");
+                }
+                _ => {}
+            }
+            let _ = end.send(why);
+        }
+    };
+    thread::Builder::new().name("loop".to_string()).spawn(life).map_err(StartError::Io)?;
+    match started.recv() {
+        Ok(Ok(())) => Ok(Started { handle, ended }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(StartError::Io(io::Error::other("the loop's thread has died"))),
+    }
+}
+
+/// A directory that belongs to another user stays as it is, and so does the node: it may well be mounted so.
+fn close_to_others(dir: &Path) {
+    match storage::close_to_others(dir) {
+        Ok(0) => {}
+        Ok(count) => {
+            tracing::info!(count, data = %dir.display(), "files of this node were open to others, and are not now")
+        }
+        Err(error) => {
+            tracing::warn!(%error, data = %dir.display(), "what others may do with this node's files cannot be changed")
+        }
+    }
+}
+
+/// This disk cannot go on: the node comes back as a new one, with nothing (P25, P27).
+fn start_over(options: &Options, why: &str) {
+    match storage::start_over(options, why) {
+        Ok(Some(folder)) => tracing::error!(folder = %folder.display(), "the state is set aside: {why}"),
+        Ok(None) => {}
+        Err(error) => tracing::error!(%error, "the state could not be set aside"),
+    }
+}
+
+struct Parts {
+    setup: Arc<Setup>,
+    disk: Idle,
+    lines: Lines,
+    snapshots: Arc<Mutex<Snapshots>>,
+    replica: Start,
+    chronicle: Chronicle,
+}
+
+impl Parts {
+    fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
+        let Parts { setup, disk, lines, snapshots, replica, chronicle } = self;
+        let Desk { asks, chunks, peers, signs, numbers, feed, channels, gone } = desk;
+        let (at, history) = (replica.store.applied(), replica.store.history());
+        feed.open(at, setup.settings.is_available(), history).map_err(StartError::Io)?;
+        let roster = replica.roster();
+        let by_log = roster.members().filter(|_| !setup.settings.is_available());
+        if let Some(members) = by_log {
+            setup.directory.follow(roster.cluster(), members);
+        }
+        let (network, arrived) = Network::start(&setup).map_err(StartError::Network)?;
+        let (told, taken) = mpsc::channel(1);
+        let tell = move |taken| drop(told.blocking_send(taken));
+        let snapshot_writer = SnapshotWriter::start(snapshots.clone(), tell).map_err(StartError::Io)?;
+        let (report, reports) = watch::channel(DiskState::default());
+        let (prepared, outcomes) = mpsc::channel(PREPARED_MOST);
+        let running = disk.start(move |said| report.send_modify(|state| state.note(said)));
+        let disk_end = DiskEnd {
+            encoder: Encoder::new(lines),
+            disk: running.map_err(StartError::Storage)?,
+            durable: Seq::default(),
+            promised: Seq::default(),
+            full: false,
+            unsynced: Unsynced::default(),
+            jobs: Vec::new(),
+            appends: Vec::new(),
+        };
+        let network = Arc::new(network);
+        let wiring = Wiring {
+            setup,
+            network,
+            snapshots,
+            snapshot_writer,
+            prepared,
+            signs,
+            numbers,
+            feed,
+            channels,
+            chronicle,
+        };
+        let engine = Engine::new(Replica::new(replica, clock::now()), disk_end, wiring);
+        Ok((engine, Sources { asks, chunks, gone, peers, arrived, taken, prepared: outcomes, disk: reports }))
+    }
+}
+
+/// Never zero.
+fn random_u64() -> Result<u64, StartError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(StartError::Random)?;
+    Ok(u64::from_le_bytes(bytes) | 1)
+}
 
 /// Calls on their way to the loop, as many as it handles in a few milliseconds, of clients and of peers each. Beyond it
 /// clients are refused at once (429), and peers' calls wait, which slows the sender down.

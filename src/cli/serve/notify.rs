@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::driver::Handle;
-use crate::driver::api::Status;
+use crate::driver::handle::Status;
 
 /// Where nobody watches, the status is brought up to date so often.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -126,7 +126,7 @@ mod tests {
     use std::os::linux::net::SocketAddrExt;
 
     use super::*;
-    use crate::driver::api::{LeaderStatus, NodeStatus};
+    use crate::driver::handle::{LeaderStatus, NodeStatus};
 
     const WATCHDOG: Duration = Duration::from_secs(9);
 

@@ -1,6 +1,6 @@
 //! What the network tells the loop.
 
-use super::super::api::PeerCall;
+use super::super::handle::PeerCall;
 use crate::types::NodeId;
 
 #[derive(Debug)]

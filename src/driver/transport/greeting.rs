@@ -9,7 +9,7 @@ use eldest_tls::trusting_nobody;
 use reqwest::StatusCode;
 
 use super::post::{self, Fault, Poster};
-use crate::driver::member::Member;
+use crate::driver::setup::Member;
 use crate::driver::setup::Setup;
 use crate::types::{Boot, FORMAT, Incarnation};
 use crate::wire::{Packet, Route, Sender};

@@ -8,7 +8,7 @@ use reqwest::{Client, StatusCode};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
-use super::super::member::Member;
+use super::super::setup::Member;
 use super::super::setup::Setup;
 use super::arrived::Arrived;
 use super::bulk::{self, TransferContent};

@@ -28,7 +28,7 @@ use eldest_tls::trusting_nobody;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::member::Member;
+use super::setup::Member;
 use super::setup::Setup;
 use crate::types::NodeId;
 use crate::wire::Packet;

@@ -11,9 +11,9 @@ use eldest_tls::rustls::ClientConfig;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Body, Client, StatusCode, Url};
 
-use super::super::api::PeerCall;
-use super::super::incoming;
-use super::super::member::Member;
+use super::super::answers;
+use super::super::handle::PeerCall;
+use super::super::setup::Member;
 use super::super::setup::Setup;
 use crate::protocol::Timing;
 use crate::types::NodeId;
@@ -230,7 +230,7 @@ impl Poster {
         if sender.from != self.to {
             return Err(Fault::Unreadable("another node answers at this address"));
         }
-        let call = incoming::decode(sender, text(header::MESSAGE), body);
+        let call = answers::decode(sender, text(header::MESSAGE), body);
         call.map(Some).map_err(|_| Fault::Unreadable("the message"))
     }
 

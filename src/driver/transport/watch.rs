@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use super::super::wall::Wall;
+use super::super::setup::Wall;
 use super::arrived::Arrived;
 use crate::protocol::Timing;
 use crate::types::NodeId;

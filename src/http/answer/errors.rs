@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::lease::{holder, millis};
 use super::problem::{Code, Problem};
 use crate::driver::HeldBy;
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::protocol::MembersRefusal;
 use crate::store::{self, BadCommand, BadField, Reason, Rejection};
 

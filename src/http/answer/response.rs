@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Response, StatusCode};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::driver::api::Written;
+use crate::driver::handle::Written;
 use crate::store::Json;
 use crate::types::{Epoch, Index, NodeId, Position, Text};
 

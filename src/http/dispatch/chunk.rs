@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use super::leader::{Settled, settle};
 use crate::driver::Verdicts;
-use crate::driver::api::{Denied, Written};
+use crate::driver::handle::{Denied, Written};
 use crate::http::answer::{Code, Failure, NOT_TAKEN, Problem, REQUEST_ID, outcome_unknown, push_command};
 use crate::http::request::{
     Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, KeyOwner, Kind, line, principal, read_body,

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::driver::Setup;
-use crate::driver::api::Leadership;
+use crate::driver::handle::Leadership;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
 use crate::http::request::{
     ClientRequest, Context, FIRST_LINE, FORWARDED, GivesBack, IDEMPOTENCY_KEY, IF_ROLE, Kind, SECRET,

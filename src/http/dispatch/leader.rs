@@ -20,7 +20,7 @@ use axum::http::{Response, StatusCode};
 use tokio::time::{Duration, Instant, sleep, timeout_at};
 
 use super::forward::{self, Forwarded, What};
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::http::answer::{Answer, Failure, Problem, outcome_unknown};
 use crate::http::request::{ClientRequest, Context, Kind};
 use crate::protocol::Mode;

@@ -15,7 +15,7 @@ use axum::http::request::Parts;
 use tokio::time::{Instant, timeout_at};
 
 use super::chunk::{Decided, Proposed, Verdict, decide, decided, is_open};
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::http::answer::Failure;
 use crate::http::request::{Chunk, Context};
 

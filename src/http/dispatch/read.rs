@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, Response};
 
 use super::leader::at_leader;
 use crate::driver::LeaseTimes;
-use crate::driver::api::{Level, View};
+use crate::driver::handle::{Level, View};
 use crate::http::answer::lease::Known;
 use crate::http::answer::{self, AGE, Answer, Failure, Problem};
 use crate::http::request::{ClientRequest, Context, Kind, Query};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::leader::at_leader;
 use crate::driver::Granted;
-use crate::driver::api::Written;
+use crate::driver::handle::Written;
 use crate::http::answer::{self, ACKS, Answer, Failure, Problem, REPLAYED};
 use crate::http::request::{ClientRequest, Context, Kind};
 use crate::store::Command;

@@ -16,7 +16,7 @@ use eldest_tls::Caller as Certified;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body as _;
 
-use crate::driver::api::{PeerCall, PeerState};
+use crate::driver::handle::{PeerCall, PeerState};
 use crate::driver::{self, Handle, Setup, Wall};
 use crate::http::answer::{Code, Problem, Surroundings};
 use crate::http::request::{Caller, Context, Places, Sharers, Shares};

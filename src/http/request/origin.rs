@@ -14,7 +14,7 @@ use super::headers::FORWARDED;
 use super::places::Origin;
 use super::url::decode;
 use crate::driver::Setup;
-use crate::driver::channel_order::Stamp;
+use crate::driver::channels::Stamp;
 use crate::types::NodeId;
 
 /// `10.0.0.7 <proof>`, or `10.0.0.7` where there is no secret: no blank at the end of a header arrives.

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::driver::api::Level;
+use crate::driver::handle::Level;
 use crate::http::answer::Problem;
 use crate::store::is_blank;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 
 use super::pieces::streamed;
-use crate::driver::api::Level;
+use crate::driver::handle::Level;
 use crate::http::answer::{Answer, TEXT};
 use crate::http::request::{ClientRequest, ConnectionTimeouts, Context};
 use crate::storage::node::backup::{self, BackupHead};

@@ -19,7 +19,7 @@ use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Code, NOT_TAKEN, Problem};
 use crate::http::dispatch::{Decided, Pipeline, decide};

@@ -8,7 +8,7 @@ use axum::extract::State;
 use serde::Deserialize;
 
 use super::pieces::{Pieces, streamed};
-use crate::driver::api::{CatchUp, Whole};
+use crate::driver::handle::{CatchUp, Whole};
 use crate::http::answer::{Answer, JSON, Problem};
 use crate::http::request::{ClientRequest, ConnectionTimeouts, Context};
 use crate::storage::line;

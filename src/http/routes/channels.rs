@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::driver::api::Denied;
 use crate::driver::channels::{Channels, Closed, Listener, Over};
+use crate::driver::handle::Denied;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Problem};
 use crate::http::dispatch::{Question, ask_others};

@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, Request, State};
 use axum::http::{Response, StatusCode};
 
 use super::bulk;
-use crate::driver::api::Written;
+use crate::driver::handle::Written;
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch;
 use crate::http::request::{ClientRequest, Context, command, is_ndjson, name_after};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::Serialize;
 
-use crate::driver::api::{Denied, Status};
+use crate::driver::handle::{Denied, Status};
 use crate::driver::{Measures, Numbers, Remark};
 use crate::http::answer::{self, Answer};
 use crate::http::request::{ClientRequest, Context};

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Method, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::driver::api::Written;
+use crate::driver::handle::Written;
 use crate::http::answer::lease::{Known, millis};
 use crate::http::answer::{self, Answer, Code, Problem};
 use crate::http::dispatch::{self, COMMON, LeaseRead, Page};

@@ -11,7 +11,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::chronicle::{Change, Step, changes, epoch_order, sentence, turn_shown};
-use crate::driver::api::{Denied, Level};
+use crate::driver::handle::{Denied, Level};
 use crate::driver::{Explained, HeirShown};
 use crate::http::answer::{self, Answer};
 use crate::http::dispatch::{self, Question, ask_others};

@@ -10,8 +10,8 @@ use futures_util::stream::unfold;
 use serde_json::Value;
 use tokio::time::{Duration, Instant, sleep};
 
-use crate::driver::api::Denied;
 use crate::driver::feed::{Filter, Frame, Kind, Kinds, Next, Over, Refused, Since, Subscription};
+use crate::driver::handle::Denied;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{Answer, Code, Problem};
 use crate::http::request::{ClientRequest, Context, Place, Principal};

@@ -27,7 +27,7 @@ use hyper::body::Body as _;
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
-use crate::driver::api::{Denied, Level};
+use crate::driver::handle::{Denied, Level};
 use crate::http::answer::stream::Format;
 use crate::http::answer::{self, Code, INDEX, Problem, unauthorized};
 use crate::http::dispatch;

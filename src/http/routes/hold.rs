@@ -18,7 +18,7 @@ use tokio::time::{Duration, sleep, timeout};
 
 use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head, may_pass};
 use crate::client::{Clock, Moment, Term};
-use crate::driver::api::{Denied, Leadership};
+use crate::driver::handle::{Denied, Leadership};
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
 use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, FAREWELL, Place, Query};

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::config::Address;
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::driver::{self, Member, Stranger};
 use crate::http::answer::{self, Answer, Code, Failure, Problem};
 use crate::http::dispatch;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
 
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::driver::{Measures, Numbers};
 use crate::http::answer::{self, Answer};
 use crate::http::request::{Class, ClientRequest, Context};

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout_at;
 
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::http::answer::{self, Answer, Code, Failure, Problem};
 use crate::http::dispatch;
 use crate::http::request::{ClientRequest, Context, Kind, NoFields};

@@ -9,7 +9,7 @@ use axum::http::{Response, StatusCode};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::driver::api::{Denied, Level};
+use crate::driver::handle::{Denied, Level};
 use crate::http::answer::{self, Answer, Code, Failure, Problem, TEXT};
 use crate::http::dispatch;
 use crate::http::request::{ClientRequest, Context, Kind};

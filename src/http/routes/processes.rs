@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::json;
 
-use crate::driver::api::Level;
+use crate::driver::handle::Level;
 use crate::http::answer::lease::{self, Known, just_now, millis, process_shown};
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page};

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use bytes::Bytes;
 use tokio::time::{Duration, Instant};
 
-use crate::driver::api::Written;
+use crate::driver::handle::Written;
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
 use crate::http::request::{Context, Place, Principal, check_media_type, principal, read_body, sharers};
 use crate::store::{BadDocument, Steps, merge_steps, restore_steps};

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 
-use crate::driver::api::{Level, Written};
+use crate::driver::handle::{Level, Written};
 use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
 use crate::http::request::{Context, IDEMPOTENCY_KEY, LongBody, Place, Principal, Query, principal, sharers};
 use crate::storage::node::backup::{BackupHead, BackupReader, BadBackup};

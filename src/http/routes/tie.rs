@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep, timeout};
 
 use super::role_calls::{AGAIN, Calls, UNHEARD_MOST, head, may_pass};
-use crate::driver::api::Leadership;
+use crate::driver::handle::Leadership;
 use crate::http::answer::Problem;
 use crate::http::answer::stream::{self, Format};
 use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Place, Query};

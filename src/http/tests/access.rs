@@ -266,7 +266,7 @@ async fn a_token_that_only_the_leader_knows_is_waited_for() {
     let (_, token) = token(&nodes[0], &["read docs"]).await;
     // This follower never hears of it: it asks the leader how far it is, and does not get there.
     nodes[1].control(Control::Show(Some(NodeId(1)))).await;
-    nodes[1].deny([crate::driver::api::Denied::NotLeader { leader: NodeId(1) }]).await;
+    nodes[1].deny([crate::driver::handle::Denied::NotLeader { leader: NodeId(1) }]).await;
     let bearer = format!("Bearer {token}");
     let answer = nodes[1].call("GET /v1/docs", &[("authorization", &bearer)], "").await;
     assert_eq!(answer.problem(), (503, "catching_up".to_string()));

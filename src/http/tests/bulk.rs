@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::node::{Control, Node, Options, limits};
 use super::{Answer, request};
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::http::request::CHUNK_LINES;
 use crate::types::NodeId;
 

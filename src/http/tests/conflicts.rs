@@ -2,7 +2,7 @@
 
 use super::Answer;
 use super::node::{Control, Node, Options, TOKEN};
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::protocol::Mode;
 use crate::types::NodeId;
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::access::token;
 use super::node::{Control, Node, Options, TOKEN};
 use super::request;
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::types::NodeId;
 
 const LEADER: Control = Control::Show(Some(NodeId(1)));

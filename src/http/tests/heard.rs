@@ -10,7 +10,7 @@ use futures_util::{FutureExt, stream};
 use super::Answer;
 use super::peers::{Node, TERM, envelope, merge, node, vector};
 use super::proofs::{poll, refusal};
-use crate::driver::api::PeerAsk;
+use crate::driver::handle::PeerAsk;
 use crate::protocol::{Message, Mode};
 use crate::types::{ClusterId, NodeId};
 use crate::wire::{Packet, header};

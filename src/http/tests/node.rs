@@ -15,7 +15,7 @@ pub use super::options::{Options, guard, limits, web};
 use super::setups::{desk, setup};
 use super::{Answer, request};
 use crate::driver::Chunk;
-use crate::driver::api::{
+use crate::driver::handle::{
     Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Whole, Written,
 };
 use crate::http::Context;

@@ -11,7 +11,7 @@ use super::Answer;
 use super::node::{guard, limits, web};
 use super::setups::{desk, setup};
 use crate::driver::Setup;
-use crate::driver::api::{Desk, Handle, PeerAsk, PeerState};
+use crate::driver::handle::{Desk, Handle, PeerAsk, PeerState};
 use crate::http::Context;
 use crate::http::server::Front;
 use crate::protocol::{Envelope, Message, Mode, SnapshotMeta, Term};

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::Answer;
 use super::meeting::temp_dir;
 use super::peers::{Node, TERM, envelope, merge, node, packet, vector, with_desk};
-use crate::driver::api::{PeerState, channel};
+use crate::driver::handle::{PeerState, channel};
 use crate::protocol::{Message, Mode, SnapshotMeta};
 use crate::storage::Boundary;
 use crate::storage::files::Files;

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use super::node::{Control, Node, Options, limits};
 use super::request;
 use crate::config::HttpLimits;
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::store::Reason;
 use crate::types::NodeId;
 

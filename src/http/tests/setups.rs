@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use crate::driver::api::{Desk, Handle, channel};
+use crate::driver::handle::{Desk, Handle, channel};
 use crate::driver::{Directory, Member, Setup};
 use crate::protocol::Settings;
 use crate::storage::files::Simulated;

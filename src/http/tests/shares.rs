@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::meeting::{Node, free_ports, start_in, temp_dir, wait};
 use super::node::{self, limits};
 use super::request;
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::http::request::{Callers, Class, Context, Origin, Place, Places, Sharer, Sharers};
 use crate::protocol::Mode;
 use crate::store::TokenId;

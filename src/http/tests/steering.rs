@@ -1,7 +1,7 @@
 //! The seed's routes without an envelope, and the operator's own.
 
 use super::node::{Control, Node, Options, TOKEN};
-use crate::driver::api::Denied;
+use crate::driver::handle::Denied;
 use crate::types::NodeId;
 
 #[tokio::test]

@@ -1,31 +1,30 @@
-//! What the outside may ask of the loop, and what it gets. Every call goes through one bounded queue; a
-//! full queue is an answer, not a wait.
+//! What the outside may ask of the loop, and what it gets; and who is let in by a token, where any thread looks without asking the loop (P56).
+//! Every call goes through one bounded queue; a full queue is an answer, not a wait.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::channels::{self, Channels};
-use super::chunks::{CHUNKS_MOST, Chunk, Gathering, Keyed, Verdicts};
-use super::explained::Explained;
+use super::clock;
 use super::feed::{self, Feed};
-use super::measures::Measures;
 use super::numbers::Numbers;
-use super::pulse::Pulse;
-use super::replies::{Caller, Reply, To};
-pub use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
-use super::tokens::Tokens;
+use super::replies::{CHUNKS_MOST, Caller, Chunk, Gathering, Keyed, Reply, To, Verdicts};
+use super::shown::{Explained, Measures, Pulse};
+pub use super::shown::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
-use crate::replica::{Acquire, Call, CallId, Granted, In};
+use crate::replica::{Acquire, Call, CallId, Granted, In, Registration, Renewal, Untie};
 pub use crate::replica::{CatchUp, Denied, LeaseTimes, Level, Opinion, View, Whole, Written};
 use crate::storage::Encoded;
 use crate::storage::node::SentDifference;
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError, Snapshots};
-use crate::store::{Command, Role, Steps, Store};
-use crate::types::{Epoch, Index, KeyedCall, LeaseName, NodeId, Text};
+use crate::store::{
+    Command, DocCondition, DocView, NewProcess, Process, Role, RoleClaim, SecretHash, Steps, Store, Tenure,
+    Token, TokenId,
+};
+use crate::types::{Epoch, Index, KeyedCall, LeaseName, NodeId, Span, Text, WallTime};
 use crate::wire::Packet;
 
 /// Callers that have gone and of whom the loop has not heard yet. Beyond it the loop learns of it when it answers.
@@ -352,7 +351,7 @@ impl Handle {
     }
 
     /// The first of so many numbers in a row.
-    pub(super) fn next_calls(&self, count: usize) -> CallId {
+    fn next_calls(&self, count: usize) -> CallId {
         CallId(self.last_call.fetch_add(count as u64, Ordering::Relaxed) + 1)
     }
 
@@ -388,5 +387,140 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         self.asks.send(ask(reply)).await.ok()?;
         answer.await.ok()
+    }
+}
+
+// Calls about roles and processes, from outside of the loop.
+impl Handle {
+    /// Wants a role, and waits for it as long as it says, if somebody has it.
+    pub async fn acquire(
+        &self,
+        role: Text,
+        claim: Arc<RoleClaim>,
+        priority: i64,
+        wait: Span,
+        by: Option<TokenId>,
+        key: Option<KeyedCall>,
+    ) -> Result<Granted<Role>, Denied> {
+        let until = clock::now().mono + wait;
+        self.wait(Acquire { role, claim, elect: false, priority, until, by, key }).await
+    }
+
+    /// An operator's word: this one has the role, whoever had it.
+    pub async fn name_holder(
+        &self,
+        role: Text,
+        claim: Arc<RoleClaim>,
+        key: Option<KeyedCall>,
+    ) -> Result<Granted<Role>, Denied> {
+        let until = clock::now().mono;
+        let acquire = Acquire { role, claim, elect: true, priority: 0, until, by: None, key };
+        self.wait(acquire).await
+    }
+
+    pub async fn renew_role(&self, role: Text, tenure: Tenure) -> Result<Granted<Role>, Denied> {
+        self.call(Call::Renew(Renewal::Role { role, tenure }), To::Role).await
+    }
+
+    /// The connection that the holder relies on has closed.
+    pub async fn untie_role(&self, role: Text, tenure: Tenure, tie: u64) -> Result<(), Denied> {
+        self.call(Call::Untie(Untie { role, tenure, tie }), To::Done).await
+    }
+
+    pub async fn renew_process(
+        &self,
+        id: Text,
+        secret: Option<SecretHash>,
+    ) -> Result<Granted<Process>, Denied> {
+        self.call(Call::Renew(Renewal::Process { id, secret }), To::Process).await
+    }
+
+    /// A document with a ttl goes on.
+    pub async fn renew_doc(&self, key: Text, condition: DocCondition) -> Result<Granted<DocView>, Denied> {
+        self.call(Call::Renew(Renewal::Doc { key, condition }), To::Doc).await
+    }
+
+    pub async fn register(
+        &self,
+        id: Text,
+        process: Arc<NewProcess>,
+        key: Option<KeyedCall>,
+    ) -> Result<Granted<Process>, Denied> {
+        self.call(Call::Register(Registration { id, process, key }), To::Process).await
+    }
+
+    /// None where this node does not lead.
+    pub async fn lease_times(&self, names: Vec<LeaseName>) -> Option<LeaseTimes> {
+        self.tell(|reply| Ask::LeaseTimes { names, reply }).await.flatten()
+    }
+}
+
+impl Signs {
+    /// Says who is let in by a token; before it is shown that what made or revoked it is applied.
+    pub fn let_in(&self, store: &Store) {
+        self.access.send_if_modified(|tokens| {
+            let news = tokens.changed_in(store);
+            news.map(|news| *tokens = news.into()).is_some()
+        });
+    }
+}
+
+impl Handle {
+    /// Who is let in by a token, as of what this node has applied.
+    pub fn tokens(&self) -> Arc<Tokens> {
+        self.access.borrow().clone()
+    }
+
+    /// Tells of each change to them; closed when the node ends.
+    pub fn access(&self) -> watch::Receiver<Arc<Tokens>> {
+        self.access.clone()
+    }
+
+    /// By this node's own clock: whether a token has ended.
+    pub fn wall(&self) -> WallTime {
+        clock::now().wall
+    }
+}
+
+/// More than there can be.
+const ALL: usize = usize::MAX;
+
+/// Who is let in by a token: a copy of the state's table (P56).
+/// Written anew with each change of the table, which is rare.
+#[derive(Debug, Default)]
+pub struct Tokens {
+    digest: u64,
+    by_id: BTreeMap<TokenId, Token>,
+}
+
+impl Tokens {
+    /// None if these are the state's already.
+    pub fn changed_in(&self, store: &Store) -> Option<Tokens> {
+        let digest = store.tokens_digest();
+        if digest == self.digest {
+            return None;
+        }
+        let mut by_id = BTreeMap::new();
+        loop {
+            let after = by_id.last_key_value().map(|(id, _)| *id);
+            let page = store.tokens(after, ALL);
+            by_id.extend(page.items.into_iter().map(|view| (view.id, view.token)));
+            if page.next.is_none() {
+                return Some(Tokens { digest, by_id });
+            }
+        }
+    }
+
+    /// Whether whoever was let in by this token still is; if not, why.
+    pub fn judge(&self, id: TokenId, now: WallTime) -> Result<(), &'static str> {
+        match self.by_id.get(&id) {
+            None => Err("the token was revoked"),
+            Some(token) if token.has_ended(now) => Err("the token has ended"),
+            Some(_) => Ok(()),
+        }
+    }
+
+    pub fn get(&self, id: TokenId) -> Option<&Token> {
+        self.by_id.get(&id)
     }
 }

@@ -1,17 +1,93 @@
-//! A node's own view of itself and of the cluster.
+//! Whatever only looks at the engine.
 
 use std::time::Duration;
 
+use super::chronicle::in_words;
 use super::clock;
 use super::engine::Engine;
-use super::measures::Measures;
-use super::member::Member;
-use super::remarks::{Remark, advise, doubted, old_leases, too_far, too_full, too_late};
-use super::status::{LeaderStatus, MemberStatus, NodeStatus, Status};
-use super::told;
-use crate::protocol::{Mode, RoleName};
-use crate::types::NodeId;
+use super::handle::Opinion;
+use super::handle::{Ask, Handle};
+use super::setup::Member;
+use super::shown::{
+    ContenderShown, Explained, HeirShown, LeaderStatus, Measures, MemberStatus, NodeStatus, Remark, Status,
+    advise, doubted, old_leases, too_far, too_full, too_late,
+};
+use crate::protocol::{Fitness, Mode, RoleName, succession};
+use crate::types::{NodeId, Text};
 
+impl Handle {
+    /// Would this node approve that one now? Nothing changes.
+    pub async fn opinion(&self, candidate: NodeId) -> Option<Opinion> {
+        self.tell(|reply| Ask::Opinion { candidate, reply }).await
+    }
+
+    /// None only when the loop has ended.
+    pub async fn status(&self) -> Option<Status> {
+        self.tell(Ask::Status).await
+    }
+
+    /// None only when the loop has ended.
+    pub async fn explain(&self) -> Option<Explained> {
+        self.tell(Ask::Explain).await
+    }
+
+    pub async fn turns(&self, role: Text) -> Vec<String> {
+        self.tell(|reply| Ask::Turns { role, reply }).await.unwrap_or_default()
+    }
+
+    /// None only when the loop has ended.
+    pub async fn measures(&self) -> Option<Measures> {
+        self.tell(Ask::Measures).await
+    }
+}
+
+impl Engine {
+    pub(super) fn explain(&mut self) -> Explained {
+        let entries = self.chronicle.entries();
+        let core = self.replica.core();
+        let contenders = core.contenders(clock::now().mono);
+        let needed = if self.setup.settings.is_available() { 1 } else { core.quorum() };
+        let others: Vec<NodeId> = self.setup.others().iter().map(|member| member.id).collect();
+        let number = |node: NodeId| node.0;
+        let heirs = match core.leader() == Some(self.me()) {
+            true => succession(self.me(), &contenders, needed),
+            false => Vec::new(),
+        };
+        Explained {
+            node: self.me().0,
+            leader: core.leader().map(number),
+            epoch: core.vote().promise.epoch.to_string(),
+            heir: core.heir().map(number),
+            advice: self.advice(),
+            needed,
+            reaches: others.iter().filter(|id| self.network.is_reachable(**id)).map(|id| id.0).collect(),
+            contenders: contenders.into_iter().map(|one| shown(one.node, one.fitness)).collect(),
+            succession: heirs
+                .into_iter()
+                .map(|heir| HeirShown {
+                    dead: heir.dead.into_iter().map(number).collect(),
+                    next: heir.next.map(number),
+                    votes: heir.votes,
+                })
+                .collect(),
+            entries,
+        }
+    }
+}
+
+fn shown(node: NodeId, fitness: Fitness) -> ContenderShown {
+    let (word, lag) = match fitness {
+        Fitness::Ready => ("ready", None),
+        Fitness::Behind { lag } => ("behind", Some(lag)),
+        Fitness::Held => ("held", None),
+        Fitness::Full => ("disk_full", None),
+        Fitness::NoVote => ("no_vote", None),
+        Fitness::Silent => ("silent", None),
+    };
+    ContenderShown { node: node.0, fitness: word.to_string(), lag }
+}
+
+// A node's own view of itself and of the cluster.
 impl Engine {
     pub fn status(&self) -> Status {
         let setup = &self.setup;
@@ -129,7 +205,7 @@ impl Engine {
     fn impasses(&self) -> impl Iterator<Item = String> {
         let name = |node| self.setup.member(node).map_or("?".to_string(), |member| member.name);
         self.replica.core().impasses().map(move |(other, why)| {
-            format!("this side and that of {} do not become one: {}", name(other), told::in_words(why))
+            format!("this side and that of {} do not become one: {}", name(other), in_words(why))
         })
     }
 

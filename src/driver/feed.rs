@@ -1,0 +1,544 @@
+//! The feed: what happens in the cluster, told in order to whoever reads along.
+//!
+//! ```text
+//!   loop ── Writer ──► Ring ──► hand-out ──► Seats ──► a bounded queue a reader ──► Subscription
+//!                       │                                                              ▲
+//!                       └───── what was missed, piece by piece, until there is no more ┘
+//! ```
+//!
+//! The loop only appends to the ring; a thread of its own hands events out, so that ten thousand readers cost a write no
+//! more than one does. A reader is told from the ring until it has everything, and takes its seat under the same lock
+//! (`Seats`, then `Ring`): no event lies between, and none comes twice. A reader whose queue is full loses its seat and
+//! goes on from the ring by itself. What it has not fetched when the ring lets it go is lost to it, and it is told so.
+
+use bytes::Bytes;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+use std::{io, thread};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+pub use crate::feed::{Id, Refused, Since, VALUE_MOST};
+use crate::feed::{Ring, RingEvent};
+pub use crate::replica::{Draft, Fact, Kind, Kinds, quoted};
+use crate::types::{History, Position, Text};
+
+/// An event and its text, which is written when the first reader wants it, and once, however many there are.
+#[derive(Debug)]
+pub struct Frame {
+    event: RingEvent,
+    text: OnceLock<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    frame: Bytes,
+    /// Where in it the JSON begins.
+    json: usize,
+}
+
+impl Frame {
+    /// As a server-sent event.
+    pub fn frame(&self) -> Bytes {
+        self.written().frame.clone()
+    }
+
+    /// The JSON alone, as one line.
+    pub fn line(&self) -> Bytes {
+        let Written { frame, json } = self.written();
+        frame.slice(*json..frame.len() - 1)
+    }
+
+    fn written(&self) -> &Written {
+        self.text.get_or_init(|| {
+            let mut frame = String::with_capacity(self.size());
+            let json = self.write(&mut frame).expect("a string takes everything");
+            Written { frame: frame.into(), json }
+        })
+    }
+}
+
+impl From<RingEvent> for Frame {
+    fn from(event: RingEvent) -> Frame {
+        Frame { event, text: OnceLock::new() }
+    }
+}
+
+impl Borrow<RingEvent> for Frame {
+    fn borrow(&self) -> &RingEvent {
+        &self.event
+    }
+}
+
+impl Deref for Frame {
+    type Target = RingEvent;
+
+    fn deref(&self) -> &RingEvent {
+        &self.event
+    }
+}
+
+/// What a reader wants to be told.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    kinds: Kinds,
+    prefix: Text,
+}
+
+impl Filter {
+    /// Without kinds: all of them, or, under a prefix, all that have a name.
+    pub fn new(kinds: Option<Kinds>, prefix: &str) -> Filter {
+        let usual = Kind::ALL.into_iter().filter(|kind| prefix.is_empty() || kind.is_named());
+        Filter { kinds: kinds.unwrap_or_else(|| Kinds::of(usual)), prefix: prefix.into() }
+    }
+
+    pub fn wants(&self, event: &RingEvent) -> bool {
+        let named_so = || event.name().is_none_or(|name| name.starts_with(&*self.prefix));
+        event.is_for_all() || (self.kinds.has(event.kind()) && named_so())
+    }
+}
+
+/// The queue to one reader that has read everything so far. It holds no event alive: what a reader has not fetched by
+/// the time it is no longer kept is lost to it.
+#[derive(Debug)]
+pub struct Seat {
+    pub kinds: Kinds,
+    /// The first event that is news.
+    pub from: u64,
+    pub queue: mpsc::Sender<Weak<Frame>>,
+    /// Where it goes on by itself when the queue was full; `NOWHERE` as long as it was not.
+    pub fell_behind: Arc<AtomicU64>,
+}
+
+/// No event has this number.
+pub const NOWHERE: u64 = u64::MAX;
+
+/// Who reads along, found by what it asked for: an event is looked up by its name's beginnings, and meets nobody whom it does not
+/// concern but those who wait for other kinds under the same prefix.
+#[derive(Debug, Default)]
+pub struct Seats {
+    last: u64,
+    /// The number of the next event to be handed out.
+    pub next: u64,
+    /// By the length of the prefix, then by the prefix.
+    by_prefix: BTreeMap<usize, HashMap<Text, BTreeMap<u64, Seat>>>,
+    taken: usize,
+}
+
+impl Seats {
+    pub fn is_empty(&self) -> bool {
+        self.taken == 0
+    }
+
+    pub fn add(&mut self, filter: &Filter, seat: impl FnOnce(Kinds) -> Seat) -> u64 {
+        self.last += 1;
+        self.taken += 1;
+        let same = self.by_prefix.entry(filter.prefix.len()).or_default();
+        same.entry(filter.prefix.clone()).or_default().insert(self.last, seat(filter.kinds));
+        self.last
+    }
+
+    /// One that fell behind is gone already.
+    pub fn remove(&mut self, filter: &Filter, number: u64) {
+        let length = filter.prefix.len();
+        let Some(same) = self.by_prefix.get_mut(&length) else { return };
+        let Some(seats) = same.get_mut(&filter.prefix) else { return };
+        self.taken -= usize::from(seats.remove(&number).is_some());
+        if seats.is_empty() {
+            same.remove(&filter.prefix);
+        }
+        if same.is_empty() {
+            self.by_prefix.remove(&length);
+        }
+    }
+
+    /// Hands out the next event.
+    pub fn hand_out(&mut self, event: &Arc<Frame>) {
+        let number = self.next;
+        self.next += 1;
+        let name = event.name().filter(|_| !event.is_for_all());
+        let gone = match name {
+            None => {
+                let all = self.by_prefix.values_mut().flat_map(HashMap::values_mut);
+                all.map(|seats| give(seats, event, number)).sum()
+            }
+            Some(name) => {
+                let mut gone = 0;
+                for (length, same) in self.by_prefix.range_mut(..=name.len()) {
+                    let seats = name.get(..*length).and_then(|prefix| same.get_mut(prefix));
+                    gone += seats.map_or(0, |seats| give(seats, event, number));
+                }
+                gone
+            }
+        };
+        self.taken -= gone;
+    }
+
+    /// Events up to this one are gone before they were handed out: everybody finds that out for itself.
+    pub fn lose(&mut self, upto: u64) {
+        let next = std::mem::replace(&mut self.next, upto);
+        for seat in self.by_prefix.values().flat_map(HashMap::values).flat_map(BTreeMap::values) {
+            seat.fell_behind.store(next.max(seat.from), Ordering::Release);
+        }
+        self.clear();
+    }
+
+    /// Queues end, and their readers with them.
+    pub fn clear(&mut self) {
+        self.by_prefix.clear();
+        self.taken = 0;
+    }
+}
+
+/// Gives an event to those who want it, and says how many are there no more.
+fn give(seats: &mut BTreeMap<u64, Seat>, event: &Arc<Frame>, number: u64) -> usize {
+    let before = seats.len();
+    seats.retain(|_, seat| {
+        let wanted = event.is_for_all() || seat.kinds.has(event.kind());
+        if !wanted || number < seat.from {
+            return true;
+        }
+        let full = seat.queue.try_send(Arc::downgrade(event)).is_err();
+        if full {
+            seat.fell_behind.store(number, Ordering::Release);
+        }
+        !full
+    });
+    before - seats.len()
+}
+
+/// Events handed out before others have their turn at the locks.
+const HANDED_AT_ONCE: usize = 256;
+
+/// The outside's end. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Feed(pub(super) Arc<Shared>);
+
+/// What the loop, the thread that hands out and the readers have in common.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Locked before the ring, never after it.
+    seats: Mutex<Seats>,
+    ring: Mutex<Ring<Frame>>,
+    /// There is something to hand out.
+    news: Condvar,
+    /// Whether somebody sits there: else nobody needs waking.
+    pub awaited: AtomicBool,
+    pub readers: AtomicUsize,
+}
+
+impl Shared {
+    pub fn seats(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn ring(&self) -> MutexGuard<'_, Ring<Frame>> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands events out until the writer is gone.
+    fn hand_out(&self) {
+        loop {
+            let upto = {
+                let mut seats = self.seats();
+                let (news, closed) = self.news(&mut seats);
+                if news.is_empty() && closed {
+                    return seats.clear();
+                }
+                news.iter().for_each(|event| seats.hand_out(event));
+                self.awaited.store(!seats.is_empty(), Ordering::Release);
+                seats.next
+            };
+            let nothing = |ring: &mut Ring<Frame>| ring.next() <= upto && !ring.is_closed;
+            drop(self.news.wait_while(self.ring(), nothing).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn news(&self, seats: &mut Seats) -> (Vec<Arc<Frame>>, bool) {
+        let ring = self.ring();
+        if seats.is_empty() {
+            seats.next = ring.next();
+        }
+        if seats.next < ring.first() {
+            seats.lose(ring.first());
+        }
+        let news = ring.from(seats.next, HANDED_AT_ONCE).map(|news| news.cloned().collect());
+        (news.unwrap_or_default(), ring.is_closed)
+    }
+}
+
+/// The loop's end. The feed ends when it is dropped.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+}
+
+/// A feed that tells nothing yet.
+pub fn feed() -> (Feed, Writer) {
+    let feed = Feed::default();
+    let writer = Writer { shared: feed.0.clone() };
+    (feed, writer)
+}
+
+impl Writer {
+    /// Records above this position will be told. `sides`: whether histories may part.
+    pub fn open(&self, at: Position, sides: bool, history: History) -> io::Result<()> {
+        self.shared.ring().open(at, sides, history);
+        let shared = self.shared.clone();
+        thread::Builder::new().name("feed".to_string()).spawn(move || shared.hand_out())?;
+        Ok(())
+    }
+
+    /// The next record that is applied, and what it brought about.
+    pub fn record(&self, at: Position, history: History, drafts: Vec<Draft>) {
+        self.shared.ring().record(at, history, drafts);
+    }
+
+    /// The state has become another one.
+    pub fn replaced(&self, at: Position, history: History, changes: Vec<Draft>, last: Draft) {
+        self.shared.ring().replaced(at, history, changes, last);
+        self.wake();
+    }
+
+    /// What is in no record, for those who read along now.
+    pub fn passing(&self, draft: Draft) {
+        self.shared.ring().passing(draft);
+        self.wake();
+    }
+
+    /// After records: they are handed out.
+    pub fn wake(&self) {
+        if self.shared.awaited.load(Ordering::Acquire) {
+            self.shared.news.notify_one();
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shared.ring().is_closed = true;
+        self.shared.news.notify_all();
+    }
+}
+
+/// Events that wait for one reader. A reader that lags further reads from what is kept, and nothing waits for it.
+const QUEUE_MOST: usize = 256;
+
+/// Events looked through while others wait for the lock.
+const LOOKED_AT_MOST: usize = 2048;
+
+/// What a reader is told next.
+#[derive(Debug)]
+pub enum Next {
+    Event(Arc<Frame>),
+    /// Everything up to here that concerns it has been told: it may go on from here.
+    Bookmark(Id),
+    /// Nothing follows.
+    Over(Over),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// What comes next for this reader is not kept any more.
+    TooSlow,
+    /// The node ends.
+    Stopping,
+}
+
+/// A place among the readers, given back when dropped.
+#[derive(Debug)]
+struct Place(Arc<Shared>);
+
+/// One reader of the feed.
+#[derive(Debug)]
+pub struct Subscription {
+    place: Place,
+    filter: Filter,
+    /// Found in the ring, yet to be told.
+    found: VecDeque<Weak<Frame>>,
+    stage: Stage,
+    /// Whether it has been told where it stands.
+    introduced: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// From this event on it looks for itself. What is in no record is told only to those who were there.
+    Reading {
+        from: u64,
+        all: bool,
+    },
+    Seated {
+        number: u64,
+        from: u64,
+        queue: mpsc::Receiver<Weak<Frame>>,
+        fell_behind: Arc<AtomicU64>,
+    },
+    Over,
+}
+
+impl Feed {
+    /// Readers at this node.
+    pub fn readers(&self) -> usize {
+        self.0.readers.load(Ordering::Relaxed)
+    }
+
+    /// How many events are kept for those who come back, and their bytes.
+    pub fn kept(&self) -> (usize, usize) {
+        self.0.ring().size()
+    }
+
+    /// From a place on, or from now on.
+    pub fn subscribe(&self, filter: Filter, since: Option<Since>) -> Result<Subscription, Refused> {
+        let shared = self.0.clone();
+        shared.readers.fetch_add(1, Ordering::Relaxed);
+        let place = Place(shared);
+        let from = {
+            let ring = place.0.ring();
+            if !ring.is_open || ring.is_closed {
+                return Err(Refused::Closed);
+            }
+            since.map_or(Ok(ring.next()), |since| ring.find(&since))?
+        };
+        let stage = Stage::Reading { from, all: false };
+        Ok(Subscription { place, filter, found: VecDeque::new(), stage, introduced: false })
+    }
+}
+
+impl Subscription {
+    /// Waits for what comes next; after `silence` without anything it says where the reader stands. Giving this up
+    /// half-way loses nothing.
+    pub async fn next(&mut self, silence: Duration) -> Next {
+        loop {
+            if let Some(event) = self.found.pop_front() {
+                return self.tell(&event);
+            }
+            if let Stage::Reading { from, all } = self.stage {
+                if let Some(next) = self.read_on(from, all) {
+                    return next;
+                }
+                continue;
+            }
+            let Stage::Seated { queue, .. } = &mut self.stage else {
+                return Next::Over(Over::Stopping);
+            };
+            match timeout(silence, queue.recv()).await {
+                Ok(Some(event)) => return self.tell(&event),
+                Ok(None) => self.stand_up(),
+                Err(_) => {
+                    if let Some(next) = self.bookmark() {
+                        return next;
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, event: &Weak<Frame>) -> Next {
+        match event.upgrade() {
+            Some(event) => Next::Event(event),
+            None => self.end(Over::TooSlow),
+        }
+    }
+
+    fn end(&mut self, over: Over) -> Next {
+        self.leave();
+        self.found.clear();
+        self.stage = Stage::Over;
+        Next::Over(over)
+    }
+
+    /// Looks at what is kept, and takes a seat when there is no more of it.
+    fn read_on(&mut self, from: u64, all: bool) -> Option<Next> {
+        let shared = self.place.0.clone();
+        let mut seats = shared.seats();
+        let ring = shared.ring();
+        let Some(events) = ring.from(from, LOOKED_AT_MOST) else {
+            drop((ring, seats));
+            return Some(self.end(Over::TooSlow));
+        };
+        let mut upto = from;
+        for event in events {
+            upto += 1;
+            if self.filter.wants(event) && (all || event.id.is_some()) {
+                self.found.push_back(Arc::downgrade(event));
+                if self.found.len() == QUEUE_MOST {
+                    break;
+                }
+            }
+        }
+        if upto < ring.next() || !self.found.is_empty() {
+            self.stage = Stage::Reading { from: upto, all };
+            return None;
+        }
+        if ring.is_closed {
+            drop((ring, seats));
+            return Some(self.end(Over::Stopping));
+        }
+        if seats.is_empty() {
+            seats.next = upto;
+        }
+        let (sender, queue) = mpsc::channel(QUEUE_MOST);
+        let fell_behind = Arc::new(AtomicU64::new(NOWHERE));
+        let number = seats.add(&self.filter, |kinds| Seat {
+            kinds,
+            from: upto,
+            queue: sender,
+            fell_behind: fell_behind.clone(),
+        });
+        shared.awaited.store(true, Ordering::Release);
+        self.stage = Stage::Seated { number, from: upto, queue, fell_behind };
+        let introduced = std::mem::replace(&mut self.introduced, true);
+        ring.place_before(upto).filter(|_| !introduced).map(Next::Bookmark)
+    }
+
+    /// The queue has ended: it was full, or the node ends.
+    fn stand_up(&mut self) {
+        let Stage::Seated { fell_behind, .. } = &self.stage else { return };
+        let from = fell_behind.load(Ordering::Acquire);
+        self.leave();
+        self.stage = match from {
+            NOWHERE => Stage::Over,
+            from => Stage::Reading { from, all: true },
+        };
+    }
+
+    /// None when it cannot be said just now.
+    fn bookmark(&mut self) -> Option<Next> {
+        let shared = self.place.0.clone();
+        let Stage::Seated { from, queue, .. } = &mut self.stage else { return None };
+        let seats = shared.seats();
+        // Nothing is handed out meanwhile.
+        if let Ok(event) = queue.try_recv() {
+            drop(seats);
+            return Some(self.tell(&event));
+        }
+        let place = shared.ring().place_before(seats.next.max(*from));
+        place.map(Next::Bookmark)
+    }
+
+    fn leave(&self) {
+        if let Stage::Seated { number, .. } = &self.stage {
+            self.place.0.seats().remove(&self.filter, *number);
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+//! What a node shows of itself: headers, status, what it says, what an operator should know.
+
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use super::setup::Member;
+use crate::chronicle::Entry;
+use crate::protocol::{Waits, majority};
+use crate::types::{Epoch, Index, NodeId, Now, Span, Time};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub cluster: String,
+    pub mode: &'static str,
+    pub node: NodeStatus,
+    pub role: &'static str,
+    pub leader: Option<LeaderStatus>,
+    pub epoch: String,
+    pub commit_index: Index,
+    pub applied_index: Index,
+    pub last_index: Index,
+    pub snapshot_id: u64,
+    pub digest: String,
+    /// How large the state is, and how large clients may make it while this node leads.
+    pub state_bytes: u64,
+    pub state_bytes_most: u64,
+    pub admitted: bool,
+    /// Another disk counts under this node's id (P10).
+    pub replaced: bool,
+    pub heir: Option<u32>,
+    pub service_down: bool,
+    pub disk_full: bool,
+    /// What tells it from another of the same name. Null before it is formed, and in available mode.
+    pub cluster_id: Option<String>,
+    /// What an operator should look at, if there is something.
+    pub remark: Option<String>,
+    pub members: Vec<MemberStatus>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeStatus {
+    pub id: u32,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LeaderStatus {
+    pub id: u32,
+    pub url: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct MemberStatus {
+    pub id: u32,
+    pub name: String,
+    pub url: String,
+    /// Null where this node cannot know it.
+    pub role: Option<&'static str>,
+    pub reachable: bool,
+    /// What this node as the leader knows to be on the member's disk; null on a follower.
+    pub match_index: Option<Index>,
+    pub lag: Option<u64>,
+    pub last_heard_ms: Option<u64>,
+    /// Why calls from or to it are refused, if they are.
+    pub trouble: Option<String>,
+    /// False while it learns what the cluster has.
+    pub votes: bool,
+}
+
+/// How often the loop looks. What it sees twice in a row is told: an election under way is nothing to worry about.
+const LOOK_EVERY: Span = Span::millis(1_000);
+
+/// What an operator should know without asking: why nobody leads, who is too far away, and where files and cluster disagree.
+/// What it is about, in one word that programs may compare, and the text for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    pub about: &'static str,
+    pub text: String,
+}
+
+impl Remark {
+    pub fn new(about: &'static str, text: String) -> Remark {
+        Remark { about, text }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Remarks {
+    next_look: Time,
+    seen: Vec<String>,
+    told: Vec<String>,
+}
+
+impl Remarks {
+    /// Whether it is time to look again.
+    pub fn are_due(&self, now: Time) -> bool {
+        now >= self.next_look
+    }
+
+    /// Takes what is seen now, and gives what is to be told.
+    pub fn note(&mut self, now: Time, seen: Vec<String>) -> Vec<String> {
+        let lasting: Vec<String> = seen.iter().filter(|remark| self.seen.contains(remark)).cloned().collect();
+        let new = lasting.iter().filter(|remark| !self.told.contains(remark)).cloned().collect();
+        *self = Remarks { next_look: now + LOOK_EVERY, seen, told: lasting };
+        new
+    }
+}
+
+pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String> {
+    if !waits.doubted.is_empty() {
+        return None;
+    }
+    let them = match silent.len() {
+        0 => return None,
+        1 => "it",
+        _ => "them",
+    };
+    let who = names(silent);
+    if !waits.to_form {
+        let needed = majority(voters);
+        return Some(format!(
+            "no leader can be elected: nothing is heard of {who}, and {needed} of {voters} nodes are needed. Start {them}, or \
+             mend the network between"
+        ));
+    }
+    let start = format!("the cluster has never been formed and waits for {who}: start {them}");
+    if voters - silent.len() < majority(voters) {
+        return Some(start);
+    }
+    let ids: Vec<String> = silent.iter().map(|member| member.id.0.to_string()).collect();
+    Some(format!(
+        "{start}, or form the cluster without {them}: eldest form --without {} --yes",
+        ids.join(",")
+    ))
+}
+
+/// What is said of a lease that is longer than those of the present timings: usually it has passed before anybody looks.
+pub fn old_leases() -> String {
+    "this node leads and takes writes; /is_leader says so here, and disks are let in, once no leader before it can rely on its lease any more, \
+     within a minute"
+        .to_string()
+}
+
+/// A majority of the disks waits to be let in, and nobody is left to do that.
+pub fn doubted(members: &[Member], silent: &[Member]) -> Option<String> {
+    if members.is_empty() {
+        return None;
+    }
+    let (whose, are) = (names(members), if members.len() == 1 { "disk" } else { "disks" });
+    let others = match silent {
+        [] => String::new(),
+        silent => format!("start {} first, if their disks are whole; then ", names(silent)),
+    };
+    Some(format!(
+        "no leader can be elected: the {are} of {whose} may have forgotten what they acknowledged (see the log and `quarantine/` of \
+         each), and no majority is left to let them in again. To go on with what is left, {others}start each of them once \
+         with: eldest serve --trust-disk. What all of them have forgotten is lost then"
+    ))
+}
+
+fn names(members: &[Member]) -> String {
+    let names: Vec<String> =
+        members.iter().map(|member| format!("{} ({})", member.name, member.authority())).collect();
+    names.join(" and ")
+}
+
+pub fn too_late(members: &[Member], fresh: Duration) -> String {
+    format!(
+        "no leader can be elected: what {} answers takes longer than two heartbeats ({} ms), and does not count. Give all nodes \
+         longer timings, as in config/wan.toml",
+        names(members),
+        fresh.as_millis()
+    )
+}
+
+pub fn too_far(members: &[Member], heartbeat: Duration) -> String {
+    format!(
+        "a round trip to {} takes longer than a heartbeat ({} ms): leases lapse, and elections drag on. Give all nodes longer \
+         timings, as in config/wan.toml",
+        names(members),
+        heartbeat.as_millis()
+    )
+}
+
+/// From nine tenths on: there is time to do something about it.
+pub fn too_full(bytes: u64, most: u64) -> Option<String> {
+    (bytes >= most - most / 10).then(|| {
+        format!(
+            "the state has {bytes} bytes and may have {most} (limits.state_bytes): beyond, writes that make it larger are answered \
+             507. Delete what nobody needs, or raise the limit on all nodes"
+        )
+    })
+}
+
+#[derive(Clone, Debug)]
+pub struct Measures {
+    /// This machine's clocks at this moment.
+    pub at: Now,
+    pub status: Status,
+    /// Entries of each table of the state.
+    pub rows: [(&'static str, usize); 8],
+    pub conflicts: usize,
+    /// Calls that want a role which somebody else has; only the leader knows of any.
+    pub waiting_for_roles: usize,
+    pub uncommitted_bytes: usize,
+    /// Messages that wait for the disk.
+    pub unsynced: usize,
+    /// What a call to each of the others takes, where it is known.
+    pub round_trips: Vec<(u32, Duration)>,
+    /// What an operator should look at, each by its matter.
+    pub remarks: Vec<Remark>,
+    /// How long the oldest round has been on its way to the disk.
+    pub disk_waits: Duration,
+    /// Of the last half minute at least.
+    pub slowest_sync: Duration,
+}
+
+/// As nodes tell it each other, too: whoever reads it leaves out what it does not know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Explained {
+    pub node: u32,
+    pub leader: Option<u32>,
+    pub epoch: String,
+    /// Whom this node would take for the next one: the leader's word.
+    pub heir: Option<u32>,
+    /// Why nobody leads, and what to do.
+    pub advice: Option<String>,
+    /// How many votes an election needs. One where no majority is needed.
+    pub needed: usize,
+    /// Whom it reaches.
+    pub reaches: Vec<u32>,
+    /// Of the leader alone: how fit each node is to be the next one.
+    pub contenders: Vec<ContenderShown>,
+    /// Of the leader alone: what happens when it dies, and then the next one.
+    pub succession: Vec<HeirShown>,
+    #[serde(with = "shared")]
+    pub entries: Arc<Vec<Entry>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContenderShown {
+    pub node: u32,
+    pub fitness: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeirShown {
+    /// In the order in which they die.
+    pub dead: Vec<u32>,
+    pub next: Option<u32>,
+    pub votes: usize,
+}
+
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::chronicle::Entry;
+
+    pub fn serialize<S: Serializer>(entries: &Arc<Vec<Entry>>, serializer: S) -> Result<S::Ok, S::Error> {
+        entries.as_slice().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Vec<Entry>>, D::Error> {
+        Vec::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+/// What every answer says about the node, kept where any thread reads it without asking the loop.
+/// Written by the loop alone. Each number is true by itself; together they may be a moment apart.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    /// Zero: nobody leads.
+    leader: AtomicU64,
+    counter: AtomicU64,
+    epoch_leader: AtomicU64,
+    applied: AtomicU64,
+    advice: RwLock<Option<String>>,
+}
+
+impl Pulse {
+    pub fn leader(&self) -> Option<NodeId> {
+        match self.leader.load(Ordering::Relaxed) as u32 {
+            0 => None,
+            id => Some(NodeId(id)),
+        }
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        let leader = self.epoch_leader.load(Ordering::Relaxed) as u32;
+        Epoch::new(self.counter.load(Ordering::Relaxed), NodeId(leader))
+    }
+
+    pub fn applied(&self) -> Index {
+        self.applied.load(Ordering::Relaxed)
+    }
+
+    /// Why nobody leads and what to do, if that is more than an election under way.
+    pub fn advice(&self) -> Option<String> {
+        self.advice.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn advise(&self, advice: Option<String>) {
+        *self.advice.write().unwrap_or_else(PoisonError::into_inner) = advice;
+    }
+
+    pub(super) fn set(&self, leader: Option<NodeId>, epoch: Epoch, applied: Index) {
+        self.leader.store(leader.map_or(0, |node| node.0.into()), Ordering::Relaxed);
+        self.counter.store(epoch.counter, Ordering::Relaxed);
+        self.epoch_leader.store(epoch.leader.0.into(), Ordering::Relaxed);
+        self.applied.store(applied, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_nearly_full_from_nine_tenths() {
+        assert_eq!(too_full(899, 1000), None);
+        assert!(too_full(900, 1000).is_some_and(|text| text.contains("900 bytes and may have 1000")));
+        assert!(too_full(5000, 1000).is_some());
+    }
+
+    #[test]
+    fn what_lasts_is_told_once() {
+        let mut remarks = Remarks::default();
+        let mut look = |seconds: u64, seen: &[&str]| {
+            let now = Time(seconds * 1_000_000);
+            assert!(remarks.are_due(now));
+            remarks.note(now, seen.iter().map(|text| text.to_string()).collect())
+        };
+        assert_eq!(look(1, &["a"]), [""; 0]);
+        assert_eq!(look(2, &["a", "b"]), ["a"]);
+        assert_eq!(look(3, &["a", "b"]), ["b"]);
+        assert_eq!(look(4, &[]), [""; 0]);
+        assert_eq!(look(5, &["a"]), [""; 0]);
+        assert_eq!(look(6, &["a"]), ["a"]);
+        assert!(!remarks.are_due(Time(6_500_000)));
+    }
+}
