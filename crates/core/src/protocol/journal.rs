@@ -26,10 +26,10 @@ pub struct Journal {
 impl Journal {
     pub fn new(settings: &Settings, recovered: Recovered) -> Journal {
         let Recovered { mut base, records, mut vote, .. } = recovered;
-        // Without one it was written in safe mode, or is new: one history, up to here (P31).
+        // A log without a vector was written in safe mode, or is new: it is one history, up to here (P31).
         base.vector = settings.is_available().then(|| base.vector.unwrap_or(Vector::linear(base.at)));
         let log = Log::new(base, records);
-        // What it may have been asked for before; a disk that says nothing of leases was written by an earlier version.
+        // A leader before may rely on either: what the disk says was asked for, or what is configured. Earlier versions stored nothing.
         vote.lease = vote.lease.max(settings.timing.lease);
         vote.formed |= !log.is_empty();
         if vote.promise.epoch < log.last().epoch {
@@ -68,9 +68,9 @@ impl Journal {
         self.stamped_at
     }
 
-    /// The end of the log that a promise or the answer to a beat may name, and what must be on disk for that. Where records
-    /// wait for room only the promise is waited for, and they are not named (P24). In available mode they are: what goes with
-    /// such a message says what the whole log includes.
+    /// The end of the log that this node may tell others with a promise or the answer to a beat, and what must be on disk first. While the
+    /// disk is full, records wait for room. Then only the promise is waited for, and the end told is that of the records on disk (P24). In
+    /// available mode it is the end of the log: such a message also says what the whole log includes.
     pub fn told_end(&self, settings: &Settings) -> (Position, After) {
         let stuck = self.full && self.disk.lacks_records_only() && !settings.is_available();
         if !stuck || mutant::is_on(Mutant::FullWaitsForRoom) {
@@ -201,7 +201,8 @@ impl Journal {
     }
 }
 
-/// Writes that reached this node's log, by the index that will decide them: refused must mean never applied (P15, I8).
+/// Clients' writes in this node's log, by index. The record that is committed there decides the answer: refused must mean never applied
+/// (P15, I8).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Undecided {
     writes: BTreeMap<Index, (Epoch, RequestId)>,

@@ -17,8 +17,8 @@ use crate::types::{
     ClusterId, Entry, Epoch, Founding, Incarnation, Index, NodeId, Position, Span, Time, Vector,
 };
 
-/// How long a commit may wait for an append that carries it: under load one follows within this, and a beat a commit would
-/// cost as much as the writes.
+/// How long a commit may wait for an append that carries it. Under load an append follows within this time, and one heartbeat for each
+/// commit would cost as much as the writes.
 const TELL_COMMIT_AFTER: Span = Span::millis(10);
 /// Rounds whose answers are told apart: linear reads make as many as they like.
 const ROUNDS_MOST: usize = 65_536;
@@ -253,7 +253,7 @@ impl Node {
         let lapses = self.settings.timing.leases_lapse();
         match self.as_open_leader() {
             Some(leader) if leader.is_relied_on(now) => IsLeader::Yes,
-            Some(leader) if lapses && leader.is_alone(now) => IsLeader::Unproven,
+            Some(leader) if lapses && leader.older_leases_are_over(now) => IsLeader::Unproven,
             _ => IsLeader::No,
         }
     }
@@ -268,7 +268,7 @@ impl Node {
             let own_disk = stuck && !self.leave_laggards_behind();
             return own_disk.then_some(Cause::Stuck);
         }
-        if self.mono() >= leader.alone_at() && !mutant::is_on(Mutant::NoStepDown) {
+        if self.mono() >= leader.loses_majority_at() && !mutant::is_on(Mutant::NoStepDown) {
             return Some(Cause::NoMajority);
         }
         (stuck && !mutant::is_on(Mutant::StuckLeaderStays)).then_some(Cause::Stuck)
@@ -368,12 +368,12 @@ impl Leader<'_> {
     }
 
     /// No leader before this one may be relied on any more (P11).
-    pub(in crate::protocol) fn is_alone(self, now: Time) -> bool {
+    pub(in crate::protocol) fn older_leases_are_over(self, now: Time) -> bool {
         now >= self.leading.leases_until
     }
 
     fn is_relied_on(self, now: Time) -> bool {
-        self.is_alone(now) && self.lease_until().is_some_and(|until| now < until)
+        self.older_leases_are_over(now) && self.lease_until().is_some_and(|until| now < until)
     }
 
     /// Until when a majority lets this leader rely on it (P11).
@@ -397,7 +397,7 @@ impl Leader<'_> {
     }
 
     /// When no majority will have been heard for too long.
-    fn alone_at(self) -> Time {
+    fn loses_majority_at(self) -> Time {
         let heard = self.reached(self.node.mono(), |progress| progress.answered_at);
         let since = heard.unwrap_or_default().max(self.leading.since).max(self.node.woke_at);
         since + self.node.settings.timing.dead_after
@@ -408,7 +408,7 @@ impl Leader<'_> {
         let handing = leading.handing.as_ref().map_or(Time::NEVER, |handing| handing.until);
         let periodic = leading.next_beat.min(leading.next_periodic_work);
         let told = periodic.min(leading.tell_at);
-        told.min(self.stuck_at()).min(self.alone_at()).min(handing).min(self.merging_deadline())
+        told.min(self.stuck_at()).min(self.loses_majority_at()).min(handing).min(self.merging_deadline())
     }
 }
 
@@ -451,8 +451,9 @@ impl Node {
         }
     }
 
-    /// A follower's next record is gone. What it has is known in available mode: the rest will do. What it has been brought up to
-    /// since it joined is no part of that: a difference that took longer to work out than records are kept would come again whole.
+    /// The follower's next record is gone from this log. In available mode the leader knows what the follower has, and sends only the rest.
+    /// That leaves out what was sent since the follower joined: otherwise a difference that takes longer to work out than records are kept
+    /// would be sent whole again and again.
     fn send_whole_or_rest(&mut self, to: NodeId) {
         let term = self.journal.promise();
         let base = self.as_leader().and_then(|leader| leader.included_by(to)).filter(|base| !base.is_empty());
@@ -523,7 +524,7 @@ impl Node {
         if outdated || answered_already || elsewhere {
             return;
         }
-        // Below our base the common position is out of sight: index zero asks for a snapshot.
+        // A common position below this log's base cannot be seen: index zero asks for a snapshot.
         if common.is_none() && available && progress.vector.is_none() {
             // Its next answer to a beat says what it includes.
             progress.mode = Sending::Unknown;
@@ -535,7 +536,7 @@ impl Node {
     }
 
     /// Commits what a majority has durably. Records of older epochs are committed only along with one
-    /// of this epoch (P7): an elder's record may still replace them until then.
+    /// of this epoch (P7): until then another leader may still overwrite them.
     fn advance_commit(&mut self) {
         self.commit_what_is_reached();
         self.note_whether_behind();

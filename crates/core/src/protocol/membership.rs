@@ -95,7 +95,8 @@ impl Leader<'_> {
         let roster = self.node.log().roster();
         let decided =
             roster.members_since() <= self.node.journal.commit() || mutant::is_on(Mutant::ChangesOverlap);
-        let alone = self.is_alone(self.node.mono()) || mutant::is_on(Mutant::ChangeUnderOldLease);
+        let alone =
+            self.older_leases_are_over(self.node.mono()) || mutant::is_on(Mutant::ChangeUnderOldLease);
         decided && alone
     }
 

@@ -72,7 +72,7 @@ pub struct Node {
     /// Merges that do not come off (P48).
     pub(in crate::protocol) impasses: Impasses,
     pub(in crate::protocol) stopped: bool,
-    /// What it would have stopped for, had it been proved who says so (P51).
+    /// The fault that an unproved peer has reported last: it was logged, and is not acted on (P51).
     pub(in crate::protocol) told_fault: Option<Fault>,
 }
 
@@ -136,14 +136,13 @@ impl Node {
     }
 }
 
-/// A node that leads, with what its role remembers. Its methods decide and change nothing: the node does what follows.
+/// A node that leads, with what its role remembers. Its methods only find out what is to be done; `Node` does it.
 #[derive(Clone, Copy, Debug)]
 pub struct Leader<'a> {
     pub node: &'a Node,
     pub leading: &'a Leading,
 }
 
-// A node that leads is the receiver of what a leader decides.
 impl Node {
     pub(in crate::protocol) fn as_leader(&self) -> Option<Leader<'_>> {
         self.leading().map(|leading| Leader { node: self, leading })
@@ -274,7 +273,7 @@ impl Node {
         self.out.push(Output::Stop(fault));
     }
 
-    /// Applies what is committed by that, and answers what it decides.
+    /// Commits up to there and has it applied. A leader answers its writes by itself, once enough nodes have them.
     pub(in crate::protocol) fn commit_to(&mut self, index: Index) {
         let records = self.journal.commit_to(index);
         if records.is_empty() {

@@ -100,7 +100,7 @@ impl Node {
 
     /// It leads, and has to wait: a leader before may still be relied on (P11).
     pub fn waits_for_leases(&self, now: Time) -> bool {
-        self.as_open_leader().is_some_and(|leader| !leader.is_alone(now))
+        self.as_open_leader().is_some_and(|leader| !leader.older_leases_are_over(now))
     }
 
     /// The stamp that a record written now would get (P17); none where this node does not lead.
