@@ -44,7 +44,7 @@ fn committing_too_early_is_caught() {
 #[test]
 fn careless_logs_are_caught() {
     is_caught(Mutant::NoPrevCheck, TWO_SUFFIXES, "(P5)");
-    is_caught(Mutant::TruncateAlways, DEPOSED, "(I11)");
+    is_caught(Mutant::TruncateAlways, DEPOSED, "(I2)");
 }
 
 #[test]
