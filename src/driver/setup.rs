@@ -1,4 +1,4 @@
-//! What a node is told when it starts, and what it learns of its cluster: who belongs to it, where they are, whom it is cut off from.
+//! A node's settings, and its knowledge of the cluster: the members, their addresses, and the nodes that it is cut off from.
 
 use eldest_tls::NodeTls;
 use reqwest::Url;
@@ -203,8 +203,7 @@ impl Wall {
         self.stands.load(Ordering::Relaxed) && self.behind.borrow().contains(&node)
     }
 
-    /// What a call to that node brings. None, and only when its time is up, if it is swallowed: on its way there or on
-    /// its way back.
+    /// The result of a call to that node. None, once the call's time is up, if the wall swallowed the call or its answer.
     pub async fn pass<T>(&self, node: NodeId, most: Duration, call: impl Future<Output = T>) -> Option<T> {
         let until = Instant::now() + most;
         if !self.hides(node) {

@@ -199,7 +199,7 @@ impl From<Rejection> for Problem {
                 let problem = Problem::new(Code::StateFull, detail).with("used", used).with("most", most);
                 area.iter().fold(problem, |problem, area| problem.with("prefix", &**area))
             }
-            // Whoever is told so has what was asked for.
+            // The caller already has what it asked for.
             Reason::Unchanged => Problem::new(Code::Exists, detail),
             Reason::KeyReused => key_reused(),
             Reason::NotStaged => given_up("not all of its parts are there"),

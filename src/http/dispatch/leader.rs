@@ -88,7 +88,7 @@ async fn doubted(context: &Context, request: &ClientRequest, problem: Problem) -
     if !refused {
         return problem;
     }
-    // Whom nobody answers does not know.
+    // If no answer comes in time, the outcome is unknown.
     match timeout_at(request.deadline, context.handle.may_have_been(call)).await.unwrap_or(true) {
         true => outcome_unknown("an earlier attempt of this call has reached a log"),
         false => problem,
@@ -136,7 +136,7 @@ where
             Denied::NoLeader | Denied::NoQuorum => (context.leaderless_patience(), denied),
             denied => return Err(denied.into()),
         };
-        // Whoever was waited for at a leader that is gone now is looked for anew.
+        // The leader that this attempt waited for is gone: the wait for the next one begins now.
         if attempt.elapsed() > patience {
             began = Instant::now();
         }

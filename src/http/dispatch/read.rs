@@ -103,7 +103,7 @@ async fn show_leases(
     let find = || (leases.find)(&view.store, request, query);
     let page = if leases.is_list() { context.long_reads.run(find).await? } else { find()? };
     let times = match query.level() {
-        // Of what has no end of its own nobody needs to ask.
+        // No lease is shown on this page, so lease times are not fetched.
         _ if page.names.is_empty() => None,
         Level::Local => None,
         Level::Linear | Level::Leader => context.handle.lease_times(page.names.clone()).await,

@@ -184,8 +184,8 @@ pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<KeyedCall>, 
     Ok(Some(KeyOwner::of(parts).call(key, hash_of_call(parts, body))))
 }
 
-/// Whose an idempotency key is: each principal has keys of its own, so that nobody uses up or finds out another's (P52). It is the same
-/// on every node.
+/// The principal that an idempotency key belongs to. Each has keys of its own, so no client can use up or find out another one's (P52). It is
+/// the same on every node.
 #[derive(Clone, Debug)]
 pub struct KeyOwner {
     /// The room for keys is shared out by addresses; zero where the address is not known.

@@ -156,7 +156,7 @@ async fn a_revision_names_its_side() {
     assert_eq!((known.status.as_u16(), known.header("etag")), (304, "\"7.1@2\""));
 }
 
-/// Nobody waits for a majority there, so that nobody is told of one.
+/// In available mode no read waits for a majority, so a late one does not speak of it.
 #[tokio::test]
 async fn a_late_read_speaks_of_no_majority() {
     let mut limits = super::node::limits();

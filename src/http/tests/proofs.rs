@@ -27,7 +27,7 @@ fn secret() -> Secret {
     Secret::new("correct horse battery staple")
 }
 
-/// What a peer is told; it has no request id of its own to be given back.
+/// The status and code of a refusal to a peer. Peers send no request id, so none is given back.
 pub fn refusal(answer: &Answer) -> (u16, String) {
     assert_eq!(answer.header("content-type"), "application/problem+json", "{answer:?}");
     (answer.status.as_u16(), answer.json()["code"].as_str().unwrap_or_default().to_string())

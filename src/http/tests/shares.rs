@@ -157,7 +157,7 @@ async fn one_address_or_one_token_leaves_room_to_others() {
     std::fs::remove_dir_all(dir).expect("it is there");
 }
 
-/// Those that wait while nobody leads: one address that fills its share is told at once that nobody does, and others wait as ever.
+/// Calls that wait for a leader: an address that has filled its share is told at once that no node leads, and the calls of others still wait.
 #[tokio::test]
 async fn one_address_leaves_room_to_wait_for_a_leader() {
     let node = node::Node::leader().await;
@@ -170,8 +170,8 @@ async fn one_address_leaves_room_to_wait_for_a_leader() {
     assert_eq!(put(OTHER).await.status.as_u16(), 201, "by the time that it looks again, there is a leader");
 }
 
-/// What a node asks the others on a caller's behalf counts for the caller's address: whoever fills the share of that node's own address
-/// silences nobody who calls there.
+/// A question that a node asks others on behalf of a caller counts for the caller's address. So a full share of that node's own address does
+/// not shut its callers out.
 #[tokio::test]
 async fn a_message_through_another_node_counts_for_its_sender() {
     let mut nodes = node::Node::several(2, node::Options::default()).await;

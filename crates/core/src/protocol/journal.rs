@@ -114,9 +114,11 @@ impl Journal {
     /// A disk that lost its promise file knows the epoch from its log, but not for which claim (P27).
     pub fn learn_claim(&mut self, term: Term) -> Option<Output> {
         let promise = self.vote.promise;
-        let is_news = promise.epoch == term.epoch && promise.claim == ClaimId::default();
-        self.vote.promise.claim = if is_news { term.claim } else { promise.claim };
-        is_news.then(|| self.write_vote())
+        if promise.epoch != term.epoch || promise.claim != ClaimId::default() {
+            return None;
+        }
+        self.vote.promise.claim = term.claim;
+        Some(self.write_vote())
     }
 
     /// For how long a leader may rely on this node: its next process must know (P11).

@@ -452,7 +452,7 @@ impl Node {
     }
 
     /// The follower's next record is gone from this log. In available mode the leader knows what the follower has, and sends only the rest.
-    /// That leaves out what was sent since the follower joined: otherwise a difference that takes longer to work out than records are kept
+    /// That leaves out what the follower has acknowledged since it joined: otherwise a difference that takes longer to work out than records are kept
     /// would be sent whole again and again.
     fn send_whole_or_rest(&mut self, to: NodeId) {
         let term = self.journal.promise();

@@ -72,7 +72,7 @@ pub struct Node {
     /// Merges that do not come off (P48).
     pub(in crate::protocol) impasses: Impasses,
     pub(in crate::protocol) stopped: bool,
-    /// The fault that an unproved peer has reported last: it was logged, and is not acted on (P51).
+    /// The fault that an unproved peer's message has shown last: it was logged, and is not acted on (P51).
     pub(in crate::protocol) told_fault: Option<Fault>,
 }
 

@@ -105,8 +105,8 @@ impl Node {
 }
 
 // Available mode: who belongs to which side (P32). A side is one leader and the nodes that follow its epoch.
-// A node joins a side only if the leader's log includes all of its own. So nothing is ever cut, whoever
-// meets whom, and messages that come late or twice harm nobody.
+// A node joins a side only if the leader's log includes all of its own. So no record is ever cut, whichever sides meet, and late or repeated
+// messages do no harm.
 impl Node {
     /// What this log includes. Empty in safe mode, where nobody asks.
     pub(in crate::protocol) fn own_vector(&self) -> Vector {
