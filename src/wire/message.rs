@@ -4,7 +4,8 @@
 use super::error::WireError;
 use super::fields::{Fields, Writer};
 use crate::protocol::{
-    Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing, Term,
+    Beat, BeatReply, Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing,
+    Term,
 };
 use crate::types::{Digest, Epoch, Incarnation, Index, NodeId, Position};
 
@@ -35,15 +36,17 @@ pub enum Attached {
 /// The header line. `chain` is the checksum of the line before the first one in the body.
 pub fn encode(message: &Message, chain: u32) -> String {
     match message {
-        Message::Heartbeat { term, round, lease, commit, heir, boundary, vector } => Writer::new("heartbeat")
-            .term(*term)
-            .put("round", round)
-            .put("lease", lease.0)
-            .put("commit", commit)
-            .put("heir", heir.unwrap_or_default().0)
-            .put("boundary", boundary)
-            .vector(vector),
-        Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector } => {
+        Message::Heartbeat(Beat { term, round, lease, commit, heir, boundary, vector }) => {
+            Writer::new("heartbeat")
+                .term(*term)
+                .put("round", round)
+                .put("lease", lease.0)
+                .put("commit", commit)
+                .put("heir", heir.unwrap_or_default().0)
+                .put("boundary", boundary)
+                .vector(vector)
+        }
+        Message::HeartbeatReply(BeatReply { epoch, round, matched, last, full, digest, vector }) => {
             let writer = Writer::new("heard").put("epoch", epoch).put("round", round);
             let writer = writer.put("matched", matched).put("last", last).flag("full", *full);
             let writer = writer.vector(vector);
@@ -225,7 +228,7 @@ fn decode_meeting(fields: &Fields<'_>) -> Result<Message, WireError> {
 
 fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
     Ok(match fields.name {
-        "heartbeat" => Message::Heartbeat {
+        "heartbeat" => Message::Heartbeat(Beat {
             term: fields.term()?,
             round: fields.number("round")?,
             lease: fields.span("lease")?,
@@ -233,8 +236,8 @@ fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
             heir: Some(NodeId(fields.number("heir")?)).filter(|heir| *heir != NodeId::NONE),
             boundary: fields.number("boundary")?,
             vector: fields.vector()?,
-        },
-        "heard" => Message::HeartbeatReply {
+        }),
+        "heard" => Message::HeartbeatReply(BeatReply {
             epoch: fields.epoch("epoch")?,
             round: fields.number("round")?,
             matched: fields.number("matched")?,
@@ -242,7 +245,7 @@ fn decode_following(fields: &Fields<'_>) -> Result<Message, WireError> {
             full: fields.flag("full")?,
             digest: checkpoint(fields)?,
             vector: fields.vector()?,
-        },
+        }),
         "appended" => Message::Appended { epoch: fields.epoch("epoch")?, matched: fields.number("matched")? },
         _ => Message::Gap {
             epoch: fields.epoch("epoch")?,

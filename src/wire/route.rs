@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::head::Sender;
-use crate::protocol::{Envelope, Message};
+use crate::protocol::{Beat, BeatReply, Envelope, Message};
 
 /// Writes from one snapshot to the next in the seed.
 const SEED_BOUNDARY: u64 = 10;
@@ -71,8 +71,8 @@ impl Route {
             Message::Meet { .. } => Route::ServiceDown,
             Message::Merge { .. } => Route::MergeConflict,
             Message::Override { .. } => Route::OverrideAllData,
-            Message::Heartbeat { .. }
-            | Message::HeartbeatReply { .. }
+            Message::Heartbeat(_)
+            | Message::HeartbeatReply(_)
             | Message::Appended { .. }
             | Message::Gap { .. }
             | Message::Stale { .. }
@@ -87,7 +87,7 @@ impl Route {
     pub fn expects_answer(message: &Message) -> bool {
         matches!(
             message,
-            Message::Heartbeat { .. }
+            Message::Heartbeat(_)
                 | Message::Append { .. }
                 | Message::Willing { .. }
                 | Message::Pull { .. }
@@ -98,7 +98,9 @@ impl Route {
     /// The number that a call and the answer to it have in common.
     pub fn number(message: &Message) -> Option<u64> {
         match message {
-            Message::Heartbeat { round, .. } | Message::HeartbeatReply { round, .. } => Some(*round),
+            Message::Heartbeat(Beat { round, .. }) | Message::HeartbeatReply(BeatReply { round, .. }) => {
+                Some(*round)
+            }
             Message::Willing { ask, .. } | Message::Opinion { ask, .. } | Message::NotMember { ask, .. } => {
                 Some(*ask)
             }
@@ -110,7 +112,7 @@ impl Route {
     /// given through `/recv_elect` alone.
     pub fn answered_by(message: &Message) -> Option<Route> {
         match message {
-            Message::HeartbeatReply { .. } => Some(Route::Heartbeat),
+            Message::HeartbeatReply(_) => Some(Route::Heartbeat),
             Message::Appended { .. } | Message::Gap { .. } => Some(Route::WriteSync),
             Message::Opinion { .. } | Message::NotMember { .. } => Some(Route::DeclareCapability),
             Message::Pulled { .. } => Some(Route::CatchUp),

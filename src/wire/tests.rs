@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::protocol::{Certificate, Checkpoint, Claim, Condition, Message, SnapshotMeta, Standing, Term};
+use crate::protocol::{
+    Beat, BeatReply, Certificate, Checkpoint, Claim, Condition, Message, SnapshotMeta, Standing, Term,
+};
 use crate::types::{
     Boot, ClaimId, ClusterId, Digest, Entry, Epoch, Format, Incarnation, NodeId, Position, Record, Span,
     Stamp, Vector,
@@ -45,23 +47,27 @@ fn messages() -> Vec<(Message, &'static str)> {
 }
 
 fn beats() -> Vec<(Message, &'static str)> {
-    let heartbeat = |heir| Message::Heartbeat {
-        term: TERM,
-        round: 12,
-        lease: Span(300_000),
-        commit: 120,
-        heir,
-        boundary: 110,
-        vector: None,
+    let heartbeat = |heir| {
+        Message::Heartbeat(Beat {
+            term: TERM,
+            round: 12,
+            lease: Span(300_000),
+            commit: 120,
+            heir,
+            boundary: 110,
+            vector: None,
+        })
     };
-    let reply = |digest| Message::HeartbeatReply {
-        epoch: TERM.epoch,
-        round: 12,
-        matched: 120,
-        last: at(7, 121),
-        full: true,
-        digest,
-        vector: None,
+    let reply = |digest| {
+        Message::HeartbeatReply(BeatReply {
+            epoch: TERM.epoch,
+            round: 12,
+            matched: 120,
+            last: at(7, 121),
+            full: true,
+            digest,
+            vector: None,
+        })
     };
     vec![
         (
@@ -189,7 +195,7 @@ fn sides() -> Vec<(Message, &'static str)> {
         ),
         (Message::Override { term: TERM, base: none, meta }, "override term=7.1/5e02 base=-"),
         (
-            Message::Heartbeat {
+            Message::Heartbeat(Beat {
                 term: TERM,
                 round: 12,
                 lease: Span(300_000),
@@ -197,7 +203,7 @@ fn sides() -> Vec<(Message, &'static str)> {
                 heir: None,
                 boundary: 110,
                 vector: Some(vector.clone()),
-            },
+            }),
             "heartbeat term=7.1/5e02 round=12 lease=300000 commit=120 heir=0 boundary=110 \
              vector=7.1@120,8.2@50;1-6.3@90",
         ),

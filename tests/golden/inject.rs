@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use eldest::protocol::{
-    Certificate, Claim, Condition, Envelope, Message, Records, SnapshotMeta, Standing, Term,
+    Beat, BeatReply, Certificate, Claim, Condition, Envelope, Message, Records, SnapshotMeta, Standing, Term,
 };
 use eldest::types::{ClaimId, Entry, Epoch, Incarnation, NodeId, Position, Record, Span, Stamp};
 
@@ -97,7 +97,7 @@ impl Fields {
     fn order(self, kind: &str) -> Result<Message, String> {
         let (term, commit) = (self.term, self.last.index);
         Ok(match kind {
-            "heartbeat" => Message::Heartbeat {
+            "heartbeat" => Message::Heartbeat(Beat {
                 term,
                 round: 1,
                 lease: Span::millis(300),
@@ -105,7 +105,7 @@ impl Fields {
                 heir: None,
                 boundary: 0,
                 vector: None,
-            },
+            }),
             "append" => Message::Append { term, prev: self.prev, records: self.records, commit },
             "snapshot" => {
                 let meta = SnapshotMeta { at: self.last, ..Default::default() };
@@ -118,7 +118,7 @@ impl Fields {
     fn answer(&self, kind: &str) -> Message {
         let (term, epoch, last) = (self.term, self.term.epoch, self.last);
         match kind {
-            "heard" => Message::HeartbeatReply {
+            "heard" => Message::HeartbeatReply(BeatReply {
                 epoch,
                 round: 1,
                 matched: last.index,
@@ -126,7 +126,7 @@ impl Fields {
                 full: false,
                 digest: None,
                 vector: None,
-            },
+            }),
             "appended" => Message::Appended { epoch, matched: last.index },
             "gap" => Message::Gap { epoch, prev: self.prev, hint: last },
             "refuse" => Message::Refuse { term, promise: epoch },

@@ -340,8 +340,8 @@ impl Stage {
         let busy = |action: &Action| match action {
             Action::Deliver(envelope) => !matches!(
                 envelope.message,
-                Message::Heartbeat { .. }
-                    | Message::HeartbeatReply { .. }
+                Message::Heartbeat(_)
+                    | Message::HeartbeatReply(_)
                     | Message::Willing { .. }
                     | Message::Opinion { .. }
             ),

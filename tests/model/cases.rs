@@ -114,7 +114,7 @@ fn is_dry_run(envelope: &Envelope) -> bool {
 
 fn is_beat(envelope: &Envelope) -> bool {
     use Message::{Heartbeat, HeartbeatReply};
-    matches!(envelope.message, Heartbeat { .. } | HeartbeatReply { .. })
+    matches!(envelope.message, Heartbeat(_) | HeartbeatReply(_))
 }
 
 /// Answers that only say no.

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use eldest::protocol::{After, Envelope, Message, Recovered, Seq, SnapshotMeta, Vote, Write};
+use eldest::protocol::{
+    After, Beat, BeatReply, Envelope, Message, Recovered, Seq, SnapshotMeta, Vote, Write,
+};
 use eldest::types::{Boot, Epoch, Incarnation, Index, Position, Record};
 
 use crate::history::Breach;
@@ -118,7 +120,8 @@ impl Disk {
                 let outdated = now > term.epoch || self.last().epoch == term.epoch;
                 promised(term.epoch) && (outdated || self.holds(*last))
             }
-            Message::Appended { epoch, matched } | Message::HeartbeatReply { epoch, matched, .. } => {
+            Message::Appended { epoch, matched }
+            | Message::HeartbeatReply(BeatReply { epoch, matched, .. }) => {
                 let outdated = now > *epoch || *matched == 0;
                 promised(*epoch) && (outdated || self.position(*matched) == in_memory)
             }
@@ -128,7 +131,7 @@ impl Disk {
             }
             Message::Refuse { promise, .. } => promised(*promise),
             Message::Stale { promise } => promised(promise.epoch),
-            Message::Heartbeat { term, .. } | Message::Append { term, .. } => promised(term.epoch),
+            Message::Heartbeat(Beat { term, .. }) | Message::Append { term, .. } => promised(term.epoch),
             _ => true,
         }
     }

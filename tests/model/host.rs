@@ -151,9 +151,11 @@ impl Host {
 }
 
 fn matched(envelope: &Envelope) -> Option<u64> {
-    use eldest::protocol::Message;
+    use eldest::protocol::{BeatReply, Message};
     match envelope.message {
-        Message::Appended { matched, .. } | Message::HeartbeatReply { matched, .. } => Some(matched),
+        Message::Appended { matched, .. } | Message::HeartbeatReply(BeatReply { matched, .. }) => {
+            Some(matched)
+        }
         _ => None,
     }
 }

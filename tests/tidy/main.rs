@@ -14,6 +14,7 @@ mod imports;
 mod licences;
 mod map;
 mod markers;
+mod methods;
 mod mutants;
 mod names;
 mod paths;
@@ -37,6 +38,11 @@ fn imports_run_one_way() {
 #[test]
 fn rooms_import_one_way() {
     expect_none(rooms::check(&Repo::read().product()));
+}
+
+#[test]
+fn methods_stand_in_their_rooms() {
+    expect_none(methods::check(&Repo::read().product()));
 }
 
 #[test]

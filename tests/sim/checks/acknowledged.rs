@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use eldest::protocol::{Ack, Envelope, Message};
+use eldest::protocol::{Ack, Beat, BeatReply, Envelope, Message};
 use eldest::types::{Epoch, Incarnation, Index, NodeId, Span, Time};
 
 use super::{Check, ensure};
@@ -21,7 +21,7 @@ pub struct Answered {
 
 impl Answered {
     pub fn asks(&mut self, envelope: &Envelope, now: Time) {
-        if let Message::Heartbeat { term, round, .. } = &envelope.message {
+        if let Message::Heartbeat(Beat { term, round, .. }) = &envelope.message {
             self.beats.entry((term.epoch, *round)).or_insert(now);
         }
     }
@@ -29,7 +29,7 @@ impl Answered {
     /// An answer to a beat that left longer ago, or before the port refused, is a late message, and says nothing of whether
     /// anybody lives.
     pub fn heard(&mut self, envelope: &Envelope, now: Time, patience: Span) {
-        let Message::HeartbeatReply { epoch, round, .. } = &envelope.message else {
+        let Message::HeartbeatReply(BeatReply { epoch, round, .. }) = &envelope.message else {
             return;
         };
         let refused = self.refusals.get(&(envelope.to, envelope.from));

@@ -1,7 +1,7 @@
 //! I9: a promise or an acknowledgement is never sent before it is durable. I11: no log on a disk holds
 //! a record above that disk's promise.
 
-use eldest::protocol::{Envelope, Message};
+use eldest::protocol::{BeatReply, Envelope, Message};
 
 use super::{Check, ensure};
 use crate::disk::Durable;
@@ -27,7 +27,7 @@ pub fn sent(envelope: &Envelope, disk: &Durable) -> Check {
         let there = disk.last() >= last.index || disk.newest().epoch >= term.epoch;
         ensure(there, NAME, || format!("{envelope} with {} on disk", disk.last()))?;
     }
-    if let Message::Appended { epoch, matched } | Message::HeartbeatReply { epoch, matched, .. } =
+    if let Message::Appended { epoch, matched } | Message::HeartbeatReply(BeatReply { epoch, matched, .. }) =
         &envelope.message
     {
         // A later promise may have cut what this acknowledges: then nobody counts it any more.

@@ -21,6 +21,8 @@ pub struct Journal {
     full: bool,
     /// When this process took in the newest record. None: it was there when it started.
     stamped_at: Option<Time>,
+    /// The size of the records that are not committed.
+    uncommitted_bytes: usize,
 }
 
 impl Journal {
@@ -37,7 +39,8 @@ impl Journal {
             vote.promise = Term { epoch: log.last().epoch, claim: ClaimId::default() };
         }
         let (disk, commit) = (Durability::starting_at(log.last().index), log.base().index);
-        Journal { vote, log, disk, commit, full: false, stamped_at: None }
+        let uncommitted_bytes = log.bytes_above(commit);
+        Journal { vote, log, disk, commit, full: false, stamped_at: None, uncommitted_bytes }
     }
 
     pub fn vote(&self) -> Vote {
@@ -58,6 +61,10 @@ impl Journal {
 
     pub fn commit(&self) -> Index {
         self.commit
+    }
+
+    pub fn uncommitted_bytes(&self) -> usize {
+        self.uncommitted_bytes
     }
 
     pub fn is_full(&self) -> bool {
@@ -146,6 +153,7 @@ impl Journal {
     pub fn append(&mut self, records: Records, now: Time) -> Output {
         debug_assert!(!self.full || mutant::is_on(Mutant::AckWhenFull), "wrote to a full disk (P24)");
         for record in records.iter() {
+            self.uncommitted_bytes += record.entry.size();
             self.log.push(record.clone());
         }
         self.stamped_at = Some(now);
@@ -158,6 +166,7 @@ impl Journal {
             return Err(Fault::CommittedConflict { index: index + 1 });
         }
         self.log.truncate(index);
+        self.uncommitted_bytes = self.log.bytes_above(self.commit);
         Ok(Output::Write { seq: self.disk.truncated(index), write: Write::Truncate { above: index } })
     }
 
@@ -166,6 +175,7 @@ impl Journal {
         let index = meta.index();
         self.log.reset(meta.clone());
         self.commit = index;
+        self.uncommitted_bytes = 0;
         self.stamped_at = Some(now);
         Output::Write { seq: self.disk.installed(index), write: write(meta) }
     }
@@ -186,6 +196,8 @@ impl Journal {
             return Vec::new();
         }
         let records = self.log.range(self.commit, index);
+        let bytes: usize = records.iter().map(|record| record.entry.size()).sum();
+        self.uncommitted_bytes = self.uncommitted_bytes.saturating_sub(bytes);
         self.commit = index;
         records
     }
@@ -211,15 +223,15 @@ pub struct Undecided {
 }
 
 impl Undecided {
-    pub fn add(&mut self, index: Index, epoch: Epoch, request: RequestId) -> Option<RequestId> {
-        self.writes.insert(index, (epoch, request)).map(|(_, before)| before)
+    pub fn add(&mut self, position: Position, request: RequestId) -> Option<RequestId> {
+        self.writes.insert(position.index, (position.epoch, request)).map(|(_, before)| before)
     }
 
-    /// The first write at or below `upto`, with the epoch it was written in.
-    pub fn take(&mut self, upto: Index) -> Option<(Index, Epoch, RequestId)> {
+    /// The first write at or below `upto`, and where it was written.
+    pub fn take(&mut self, upto: Index) -> Option<(Position, RequestId)> {
         let entry = self.writes.first_entry().filter(|entry| *entry.key() <= upto)?;
         let (index, (epoch, request)) = entry.remove_entry();
-        Some((index, epoch, request))
+        Some((Position::new(epoch, index), request))
     }
 
     pub fn drain(&mut self) -> impl Iterator<Item = RequestId> {

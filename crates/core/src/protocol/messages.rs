@@ -465,28 +465,8 @@ pub struct Term {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// Leader to all: I lead; grant me a lease (P11); this is committed; this is who comes next.
-    Heartbeat {
-        term: Term,
-        round: u64,
-        lease: Span,
-        commit: Index,
-        heir: Option<NodeId>,
-        /// The boundary whose digest it would like to see (P25).
-        boundary: Index,
-        /// Available mode: what the leader's log includes, for one who does not follow yet (P32).
-        vector: Option<Vector>,
-    },
-    HeartbeatReply {
-        epoch: Epoch,
-        round: u64,
-        /// The last position known to match this epoch's leader (P5).
-        matched: Index,
-        last: Position,
-        full: bool,
-        digest: Option<Checkpoint>,
-        /// Available mode: what this log includes, for a leader who does not know yet where it stands (P33).
-        vector: Option<Vector>,
-    },
+    Heartbeat(Beat),
+    HeartbeatReply(BeatReply),
     /// Leader to one: these records follow `prev` (P5).
     Append {
         term: Term,
@@ -660,6 +640,34 @@ impl Certificate {
     }
 }
 
+/// The leader is alive, and this is how far the cluster is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Beat {
+    pub term: Term,
+    pub round: u64,
+    pub lease: Span,
+    pub commit: Index,
+    pub heir: Option<NodeId>,
+    /// The boundary whose digest it would like to see (P25).
+    pub boundary: Index,
+    /// Available mode: what the leader's log includes, for one who does not follow yet (P32).
+    pub vector: Option<Vector>,
+}
+
+/// A follower answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BeatReply {
+    pub epoch: Epoch,
+    pub round: u64,
+    /// The last position known to match this epoch's leader (P5).
+    pub matched: Index,
+    pub last: Position,
+    pub full: bool,
+    pub digest: Option<Checkpoint>,
+    /// Available mode: what this log includes, for a leader who does not know yet where it stands (P33).
+    pub vector: Option<Vector>,
+}
+
 /// The digest of the applied state at a boundary (P25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Checkpoint {
@@ -684,8 +692,8 @@ impl Message {
     pub fn newest_epoch(&self) -> Epoch {
         let of_vector = |vector: &Option<Vector>| vector.as_ref().map(Vector::newest).unwrap_or_default();
         match self {
-            Message::Heartbeat { term, vector, .. } => term.epoch.max(of_vector(vector)),
-            Message::HeartbeatReply { epoch, last, vector, .. } => {
+            Message::Heartbeat(Beat { term, vector, .. }) => term.epoch.max(of_vector(vector)),
+            Message::HeartbeatReply(BeatReply { epoch, last, vector, .. }) => {
                 (*epoch).max(last.epoch).max(of_vector(vector))
             }
             Message::Append { term, prev, .. } | Message::Pulled { term, prev, .. } => {
@@ -739,14 +747,16 @@ impl Message {
     /// The epoch that the sender speaks for, where the message binds one.
     pub fn epoch(&self) -> Option<Epoch> {
         match self {
-            Message::Heartbeat { term, .. }
+            Message::Heartbeat(Beat { term, .. })
             | Message::Append { term, .. }
             | Message::Snapshot { term, .. }
             | Message::Override { term, .. }
             | Message::Approve { term, .. }
             | Message::Pull { term, .. }
             | Message::Pulled { term, .. } => Some(term.epoch),
-            Message::HeartbeatReply { epoch, .. } | Message::Appended { epoch, .. } => Some(*epoch),
+            Message::HeartbeatReply(BeatReply { epoch, .. }) | Message::Appended { epoch, .. } => {
+                Some(*epoch)
+            }
             Message::Claim(claim) => Some(claim.term.epoch),
             _ => None,
         }
@@ -756,11 +766,11 @@ impl Message {
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Message::Heartbeat { term, round, commit, heir, .. } => {
+            Message::Heartbeat(Beat { term, round, commit, heir, .. }) => {
                 write!(f, "heartbeat {} round {round} commit {commit}", term.epoch)?;
                 heir.map_or(Ok(()), |heir| write!(f, " heir {heir}"))
             }
-            Message::HeartbeatReply { epoch, round, matched, last, .. } => {
+            Message::HeartbeatReply(BeatReply { epoch, round, matched, last, .. }) => {
                 write!(f, "heard {epoch} round {round} matched {matched} last {last}")
             }
             Message::Append { term, prev, records, commit } => {

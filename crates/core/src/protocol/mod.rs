@@ -8,64 +8,59 @@
 //!               └─ Following ◄──── promise ────────────┘
 //! ```
 //!
-//! `Node` holds what outlives a role: the journal (promise, log, commit index), what is known of the peers. A role holds what ends with it.
-//! After every input `settle` derives anew whatever time or the input has made due, so nothing hangs on an edge that was missed.
+//! A `Node` is its `Core`, which outlives every role, and the role that it has now. What is in the core and in each role is private to its
+//! folder. A role's rule is given the core: `leading.on_read(&mut core, request, at_least)`. It cannot see another role. If it ends its own, it
+//! gives that back (`Won`, `Exit`), and the node carries it out. After every input `settle` derives anew whatever time or the input has made
+//! due, so nothing hangs on an edge that was missed.
 //!
-//! Lowest first; each file imports only from those before it:
+//! Lowest first. Each file imports only from lines before its own, and a type's methods stand in its own file or folder, so nothing low calls
+//! anything high:
 //!
-//! - `settings`, `quorum` and `mutant` (known bugs, as switches of the test build) are what all use.
-//! - `meta` is what records add up to, `log` their tail, `durability` what of it is on disk, `clock` the stamps of records.
+//! - `quorum`, and `mutant` (known bugs, as switches of the test build).
+//! - `settings`; `meta` is what records add up to; `durability` is what of the log is on disk.
+//! - `log`, the tail of records; `clock`, their stamps.
 //! - `messages` is all that goes in and out of a node.
-//! - `journal` is what must not be forgotten: whoever changes it is given the write that makes the change last.
-//! - `epochs`, `peers`, `grants`, `impasses` and `ballots` are what is known of epochs, of other nodes, of leases given to leaders, of merges
-//!   that fail, of others' states; `progress` is how far one follower is.
-//! - `roles` is what a node remembers while it seeks, follows or leads; `node` puts all of that together, with the tools that all rules use.
-//! - The rules stand side by side, as methods of `Node` and of `Leader`, a node that leads. Electing: `seeking` a leader, to `claim` an epoch, to
-//!   `approve` a claim; `succession` foretells it. Leading: `leading` and `following`, `serving` clients, `handover`, `membership` that
-//!   changes, `oddity` of a state or a disk. Belonging: `members`. Available mode: `sides`, and `merging` them.
-//! - `dispatch` takes the inputs, `view` shows a node to others.
+//! - `journal` is what must not be forgotten: whoever changes it is given the write that makes the change last. `epochs`, `peers`, `grants`,
+//!   `impasses` and `ballots` are what is known of epochs, of other nodes, of leases given to leaders, of merges that fail and of others' states.
+//!   `progress` is how far one follower is, `succession` who would lead next.
+//! - `core` has all of these. It writes, promises, commits and sends; `members` says who belongs to the cluster and whose vote counts, `copying`
+//!   takes in what another log has, `histories` compares logs that went different ways.
+//! - `following` a leader, and `seeking` one: whom to ask, when to `claim`.
+//! - `leading`: beats, leases, and when to stop; `replication`, `serving` clients, `handover`, `membership` that changes, `oddity` of a
+//!   state or a disk; in available mode the `sides` of a cluster, and `merging` them.
+//! - `node` changes the role: it `dispatch`es inputs; `suspecting` and `obeying` a leader, `asking` others, `promising` a candidate its vote,
+//!   `yielding` to an heir; in available mode `sides` that a node joins, and `merging` them. `view` shows a node to others.
 //!
 //! `docs/protocol.md` is the argument; the P and I numbers here refer to it.
 
-mod approve;
 mod ballots;
-mod claim;
 mod clock;
-mod dispatch;
+mod core;
 mod durability;
 mod epochs;
 mod following;
 mod grants;
-mod handover;
 mod impasses;
 mod journal;
 mod leading;
 mod log;
-mod members;
-mod membership;
-mod merging;
 mod messages;
 mod meta;
 pub mod mutant;
 mod node;
-mod oddity;
 mod peers;
 mod progress;
 mod quorum;
-mod roles;
 mod seeking;
-mod serving;
 mod settings;
-mod sides;
 mod succession;
-mod view;
 
 pub use durability::{After, Seq};
 pub use log::{BadLine, Log, Tail, judge};
 pub use messages::{
-    Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Impasse, Input, IsLeader,
-    MemberChange, MembersRefusal, Message, Objection, Output, Proposal, Recovered, Refusal, ServiceChange,
-    Standing, Taking, Term, Verdict, Vote, Write,
+    Beat, BeatReply, Cause, Certificate, Checkpoint, Claim, Condition, Envelope, Event, Fault, Impasse,
+    Input, IsLeader, MemberChange, MembersRefusal, Message, Objection, Output, Proposal, Recovered, Refusal,
+    ServiceChange, Standing, Taking, Term, Verdict, Vote, Write,
 };
 pub use meta::{Holds, Records, Roster, Seat, SnapshotMeta};
 pub use node::{Node, RoleName};
@@ -73,6 +68,3 @@ pub use quorum::majority;
 pub use seeking::Waits;
 pub use settings::{Ack, LEASE_MOST, Limits, Mode, Settings, Takeover, Timing};
 pub use succession::{Contender, Fitness, Heir, succession};
-
-#[cfg(test)]
-mod hostile;

@@ -1,9 +1,6 @@
 //! Who would lead if the leader died now, and who after that: foretold by the rules of turns (P4, P58), for people to see.
 
-use std::collections::BTreeSet;
-
-use super::node::{Leader, Node, RoleState};
-use crate::types::{NodeId, Time};
+use crate::types::NodeId;
 
 /// A node as the leader sees it: could it lead?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,42 +62,6 @@ pub fn succession(leader: NodeId, contenders: &[Contender], quorum: usize) -> Ve
         steps.push(Heir { dead: dead.clone(), next: dies, votes });
     }
     steps
-}
-
-impl Node {
-    /// Empty where this node does not lead: nobody else knows how far the others are.
-    pub fn contenders(&self, now: Time) -> Vec<Contender> {
-        let RoleState::Leading(leading) = &self.role else {
-            return Vec::new();
-        };
-        let leader = Leader { node: self, leading };
-        let voters: BTreeSet<NodeId> = self.voters().collect();
-        let others = self.others().map(|node| match voters.contains(&node) {
-            true => Contender { node, fitness: leader.fitness_of(node, now) },
-            false => Contender { node, fitness: Fitness::NoVote },
-        });
-        let own = if self.journal.is_full() { Fitness::Full } else { Fitness::Ready };
-        std::iter::once(Contender { node: self.me(), fitness: own }).chain(others).collect()
-    }
-}
-
-impl Leader<'_> {
-    fn fitness_of(self, node: NodeId, now: Time) -> Fitness {
-        let last = self.node.last().index;
-        let Some(progress) = self.leading.progress.get(&node) else {
-            return Fitness::Silent;
-        };
-        let lag = last.saturating_sub(progress.matched);
-        match () {
-            () if self.node.peers.is_refused(node) => Fitness::Silent,
-            () if progress.answered_at + self.node.fresh() < now => Fitness::Silent,
-            () if !self.node.peer_counts(node) => Fitness::NoVote,
-            () if progress.full => Fitness::Full,
-            () if lag > self.node.settings.limits.ready_lag => Fitness::Behind { lag },
-            () if self.node.peers.is_on_hold(node, now) => Fitness::Held,
-            () => Fitness::Ready,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Whatever number stands in a message: no node panics, spins, stops, or believes it (P50, P51).
 
-use super::messages::*;
-use super::meta::SnapshotMeta;
-use super::settings::LEASE_MOST;
-use super::{Node, Settings};
+use super::Node;
 use crate::protocol::Mode;
+use crate::protocol::Settings;
 use crate::protocol::messages::Condition;
+use crate::protocol::messages::*;
+use crate::protocol::meta::SnapshotMeta;
+use crate::protocol::settings::LEASE_MOST;
 use crate::types::{
     Boot, ClaimId, ClusterId, Digest, Entry, Epoch, Format, Founding, Incarnation, NUMBER_MOST, NodeId, Now,
     Owner, Payload, Position, Record, Span, Stamp, Text, Time, Vector, WallTime,
@@ -95,23 +96,27 @@ impl Pick {
 type Kind = fn(&mut Pick) -> Message;
 
 const KINDS: [Kind; 24] = [
-    |p| Message::Heartbeat {
-        term: p.term(),
-        round: p.one(1),
-        lease: Span(p.one(9)),
-        commit: p.one(2),
-        heir: Some(p.node(3)),
-        boundary: p.one(2),
-        vector: Some(p.vector()),
+    |p| {
+        Message::Heartbeat(Beat {
+            term: p.term(),
+            round: p.one(1),
+            lease: Span(p.one(9)),
+            commit: p.one(2),
+            heir: Some(p.node(3)),
+            boundary: p.one(2),
+            vector: Some(p.vector()),
+        })
     },
-    |p| Message::HeartbeatReply {
-        epoch: p.epoch(),
-        round: p.one(1),
-        matched: p.one(2),
-        last: p.position(),
-        full: false,
-        digest: Some(Checkpoint { index: p.one(2), digest: Digest::new(p.one(3)) }),
-        vector: Some(p.vector()),
+    |p| {
+        Message::HeartbeatReply(BeatReply {
+            epoch: p.epoch(),
+            round: p.one(1),
+            matched: p.one(2),
+            last: p.position(),
+            full: false,
+            digest: Some(Checkpoint { index: p.one(2), digest: Digest::new(p.one(3)) }),
+            vector: Some(p.vector()),
+        })
     },
     |p| Message::Append { term: p.term(), prev: p.position(), records: p.records().into(), commit: p.one(2) },
     |p| Message::Append { term: p.term(), prev: p.position(), records: [].into(), commit: p.one(2) },
@@ -193,7 +198,7 @@ impl Subject {
         let term = Term { epoch: Epoch::new(4, NodeId(1)), claim: ClaimId(11) };
         let vector = subject.node.log().vector().cloned();
         let (round, lease, commit, boundary) = (1, Span::millis(300), 0, 0);
-        let beat = Message::Heartbeat { term, round, lease, commit, heir: Some(ME), boundary, vector };
+        let beat = Message::Heartbeat(Beat { term, round, lease, commit, heir: Some(ME), boundary, vector });
         subject.hear(NodeId(1), beat);
         assert_eq!(subject.node.role_name(), super::RoleName::Follower);
         subject
@@ -252,7 +257,7 @@ impl Subject {
 
 /// Of what the subject asks that one.
 fn numbers_from(node: NodeId) -> u64 {
-    Subject::new(Mode::Safe).node.settings.numbers_from(node)
+    Subject::new(Mode::Safe).node.core.settings.numbers_from(node)
 }
 
 fn at(us: u64) -> Now {
@@ -307,7 +312,8 @@ fn a_far_epoch_is_approached_in_steps() {
     assert_eq!(subject.node.standing().seen, Epoch::new(3 + (1 << 20), NodeId(1)));
     let far = Term { epoch: Epoch::new(1 << 22, NodeId(1)), claim: ClaimId(11) };
     let (round, lease, commit, boundary) = (1, Span::millis(300), 0, 0);
-    let beat = Message::Heartbeat { term: far, round, lease, commit, heir: None, boundary, vector: None };
+    let beat =
+        Message::Heartbeat(Beat { term: far, round, lease, commit, heir: None, boundary, vector: None });
     let mut beats = 0;
     while subject.node.leader() != Some(NodeId(1)) {
         subject.hear(NodeId(1), beat.clone());
@@ -337,8 +343,8 @@ fn no_approval_names_a_lease_without_end() {
     let mut subject = Subject::claiming(Mode::Safe);
     let (term, last) = (subject.node.vote().promise, subject.node.last());
     subject.hear(NodeId(3), Message::Approve { term, last, lease_left: Span(NUMBER_MOST) });
-    let until = subject.node.leading().expect("a majority has approved").leases_until;
-    assert!(until <= Time(subject.now) + LEASE_MOST);
+    let leading = subject.node.leading().expect("a majority has approved");
+    assert!(leading.older_leases_are_over(Time(subject.now) + LEASE_MOST));
 }
 
 /// Odd, contradicted, of another version: without proof nobody is ended by such a word.
@@ -366,7 +372,7 @@ fn what_ends_a_node_needs_proof() {
     let payload = Payload { kind: 7, format: Format(9), call: None, text: Text::from("{}") };
     assert!(subject.hear(NodeId(1), append(last, Entry::Client(payload))));
     assert_eq!(subject.node.last(), last, "what cannot be read is not taken");
-    subject.node.settings.peers_prove = true;
+    subject.node.core.settings.peers_prove = true;
     assert!(
         !subject
             .hear(NodeId(1), Message::Odd { epoch, incarnation: Incarnation(2), forgot: false, ask: None })
@@ -387,7 +393,8 @@ fn who_was_not_asked_calls_no_leader_odd() {
                 let round = first + next;
                 let digest = Some(checkpoint(2));
                 let (matched, full, vector) = (3, false, None);
-                let reply = Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector };
+                let reply =
+                    Message::HeartbeatReply(BeatReply { epoch, round, matched, last, full, digest, vector });
                 !subject.hear(from, reply)
             })
         })
@@ -432,7 +439,7 @@ fn tells_a_stranger(mut subject: Subject) -> bool {
     subject.node.handle(at(subject.now), Input::Message(envelope)).into_iter().any(|output| match output {
         Output::Send { envelope, .. } => {
             let message = envelope.message;
-            envelope.to == from && matches!(message, Message::Heartbeat { .. } | Message::Willing { .. })
+            envelope.to == from && matches!(message, Message::Heartbeat(_) | Message::Willing { .. })
         }
         _ => false,
     })
@@ -443,13 +450,13 @@ fn tells_a_stranger(mut subject: Subject) -> bool {
 #[test]
 fn a_greater_promise_lifts_no_hold_of_a_merge() {
     let mut subject = Subject::leading(Mode::Available);
-    let own = subject.node.own_vector();
+    let own = subject.node.core.own_vector();
     let other = Epoch::new(9, NodeId(3));
     let mut theirs = own.clone();
     theirs.note(Position::new(other, 7));
     subject.hear(NodeId(3), Message::Side { epoch: other, leader: Some(NodeId(3)), vector: theirs.clone() });
     assert!(subject.node.is_at_rest(), "it holds its service");
-    let base = subject.node.own_vector();
+    let base = subject.node.core.own_vector();
     theirs.join(&own);
     let meta = SnapshotMeta { at: Position::new(other, 7), vector: Some(theirs), ..SnapshotMeta::default() };
     subject.hear(NodeId(3), Message::Merge { epoch: other, base, meta });
@@ -467,19 +474,21 @@ fn a_greater_promise_lifts_no_hold_of_a_merge() {
 #[cfg(feature = "mutants")]
 #[test]
 fn the_bugs_put_back_are_seen() {
-    use super::mutant::{self, Mutant};
+    use crate::protocol::mutant::{self, Mutant};
     mutant::set(Some(Mutant::AnyEpochReaches));
     let mut subject = Subject::new(Mode::Safe);
     let promise = Term { epoch: Epoch::new(NUMBER_MOST, NodeId(1)), claim: ClaimId(1) };
     subject.hear(NodeId(1), Message::Stale { promise });
-    assert!(!subject.node.epochs.has_more());
+    assert!(!subject.node.core.epochs.has_more());
     mutant::set(Some(Mutant::BeatsAreGuessed));
     let mut subject = Subject::leading(Mode::Safe);
     let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
     subject.feed(Input::Digest(Checkpoint { index: 3, digest: Digest::new(1) }));
     let digest = Some(Checkpoint { index: 3, digest: Digest::new(2) });
     let (matched, full) = (3, false);
-    let reply = |round| Message::HeartbeatReply { epoch, round, matched, last, full, digest, vector: None };
+    let reply = |round| {
+        Message::HeartbeatReply(BeatReply { epoch, round, matched, last, full, digest, vector: None })
+    };
     assert!((0..10).any(|round| PEERS.into_iter().any(|from| !subject.hear(from, reply(round)))));
     mutant::set(Some(Mutant::StrangersAreAsked));
     assert!(tells_a_stranger(Subject::new(Mode::Safe)) && tells_a_stranger(Subject::leading(Mode::Safe)));

@@ -1,0 +1,364 @@
+//! What a node has and does whatever its role: what it must not forget, what it knows of the others, what it gives out. What must be durable
+//! before a message leaves is decided here and nowhere else (I9). The rules of a role are given it; it knows none of them.
+
+mod copying;
+mod histories;
+mod members;
+
+use std::collections::BTreeSet;
+
+use crate::protocol::ballots::Checkpoints;
+use crate::protocol::durability::After;
+use crate::protocol::epochs::Epochs;
+use crate::protocol::grants::GivenLeases;
+use crate::protocol::impasses::Impasses;
+use crate::protocol::journal::{Journal, Undecided};
+use crate::protocol::log::Log;
+use crate::protocol::messages::{
+    Condition, Envelope, Event, Fault, Message, Output, Recovered, Refusal, Standing, Term, Verdict,
+};
+use crate::protocol::meta::Records;
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::peers::{Hold, Peers};
+use crate::protocol::settings::{Ack, LEASE_MOST, Settings};
+use crate::types::{
+    Boot, ClaimId, ClusterId, Epoch, Incarnation, Index, Members, NodeId, Now, Owner, Position, RequestId,
+    Span, Time,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Core {
+    pub settings: Settings,
+    pub boot: Boot,
+    pub incarnation: Incarnation,
+    pub now: Now,
+    /// When it last found that it had slept: the silence of others before that proves nothing (P3).
+    pub woke_at: Time,
+    pub out: Vec<Output>,
+    pub journal: Journal,
+    pub undecided: Undecided,
+    pub peers: Peers,
+    /// Whom `peers` and the role know of.
+    pub known_members: Members,
+    /// Which cluster others have been told that this is.
+    pub known_cluster: ClusterId,
+    pub grants: GivenLeases,
+    pub epochs: Epochs,
+    /// An operator has said that the cluster is to be formed without these (P9).
+    pub forming_without: Option<BTreeSet<NodeId>>,
+    /// Until then a blank node listens for a cluster that has it already (P9).
+    pub listens_until: Time,
+    /// It has heard somebody of a cluster.
+    pub hears_cluster: bool,
+    pub own_hold: Hold,
+    /// When this node last claimed as the heir, without a dry run (P4).
+    pub claimed_as_heir: Option<Time>,
+    pub checkpoints: Checkpoints,
+    /// Which disk it has said to have taken its place (P10).
+    pub told_replaced: Option<Incarnation>,
+    /// Merges that do not come off (P48).
+    pub impasses: Impasses,
+    pub stopped: bool,
+    /// The fault that an unproved peer's message has shown last: it was logged, and is not acted on (P51).
+    pub told_fault: Option<Fault>,
+}
+
+impl Core {
+    pub fn new(settings: Settings, recovered: Recovered, now: Now) -> Core {
+        let (boot, incarnation, stored) = (recovered.boot, recovered.incarnation, recovered.vote.lease);
+        let mut journal = Journal::new(&settings, recovered);
+        let (promise, log) = (journal.promise().epoch, journal.log());
+        let granted = !promise.is_zero() || !log.is_empty();
+        let promised = journal.vote().lease;
+        let untold = granted && stored < promised && !mutant::is_on(Mutant::LeaseUntold);
+        let lease = match mutant::is_on(Mutant::LeaseByConfiguration) {
+            true => settings.timing.lease,
+            false => promised,
+        };
+        let grants = GivenLeases::after_start(now.mono, granted, lease);
+        // In available mode the topology file says who belongs together, whatever the log says from before (P43).
+        let by_log = log.roster().members().filter(|_| !settings.is_available());
+        let members = by_log.unwrap_or(&settings.members).clone();
+        let known_cluster = log.roster().cluster();
+        // What stands in the log may not have reached the vote file before the crash.
+        let votes = members.iter().any(|member| member.id == settings.me && member.votes);
+        let counts = votes && log.roster().knows(settings.me, incarnation);
+        if counts && !settings.is_available() {
+            journal.note_admitted();
+        }
+        let others = members.iter().map(|member| member.id).filter(|node| *node != settings.me);
+        let mut core = Core {
+            boot,
+            incarnation,
+            now,
+            woke_at: Time::default(),
+            out: Vec::new(),
+            journal,
+            undecided: Undecided::default(),
+            peers: Peers::new(others),
+            known_members: members.clone(),
+            known_cluster,
+            grants,
+            epochs: Epochs::after_start(promise, settings.me),
+            forming_without: None,
+            listens_until: now.mono + settings.timing.fresh(),
+            hears_cluster: false,
+            own_hold: Hold::default(),
+            claimed_as_heir: None,
+            checkpoints: Checkpoints::default(),
+            told_replaced: None,
+            impasses: Impasses::default(),
+            stopped: false,
+            told_fault: None,
+            settings,
+        };
+        if untold {
+            // Before it answers any beat (P11).
+            core.write_vote();
+        }
+        core
+    }
+
+    pub fn me(&self) -> NodeId {
+        self.settings.me
+    }
+
+    pub fn mono(&self) -> Time {
+        self.now.mono
+    }
+
+    pub fn fresh(&self) -> Span {
+        self.settings.timing.fresh()
+    }
+
+    pub fn log(&self) -> &Log {
+        self.journal.log()
+    }
+
+    pub fn last(&self) -> Position {
+        self.journal.log().last()
+    }
+
+    pub fn promise(&self) -> Epoch {
+        self.journal.promise().epoch
+    }
+
+    /// The disk that this node's last message came from.
+    pub fn disk_of(&self, node: NodeId) -> Incarnation {
+        self.peers.get(node).map(|peer| peer.incarnation).unwrap_or_default()
+    }
+
+    /// When this node last heard that one, if it ever did.
+    pub fn last_heard(&self, node: NodeId) -> Option<Time> {
+        let heard = self.peers.get(node)?.last_message;
+        (heard != Time::default()).then_some(heard)
+    }
+
+    pub fn own_term(&self, counter: u64) -> Term {
+        Term { epoch: Epoch::new(counter, self.me()), claim: ClaimId(self.boot.0) }
+    }
+
+    pub fn service_is_down(&self) -> bool {
+        self.log().holds_of_service().any()
+    }
+
+    /// Whether the service is held and everything before that is committed: nothing is on its way any more.
+    pub fn is_at_rest(&self) -> bool {
+        let held = self.log().holds_of_service().held_by(Owner::Merge);
+        self.journal.commit() == self.last().index && held
+    }
+}
+
+// Promising, writing and committing.
+impl Core {
+    /// The vote as it stands goes to the disk.
+    pub fn write_vote(&mut self) {
+        let write = self.journal.write_vote();
+        self.out.push(write);
+    }
+
+    /// Raises the promise: from now on nothing below it is accepted (P2).
+    pub fn raise_promise(&mut self, term: Term) {
+        self.epochs.hear_of(term.epoch);
+        let write = self.journal.raise_promise(term);
+        self.out.push(write);
+    }
+
+    pub fn append(&mut self, records: Records) {
+        let write = self.journal.append(records, self.mono());
+        self.out.push(write);
+        self.note_formed();
+    }
+
+    /// Commits up to there and has it applied; says whether there was anything to commit.
+    pub fn commit_to(&mut self, index: Index) -> bool {
+        let records = self.journal.commit_to(index);
+        let any = !records.is_empty();
+        if any {
+            self.out.push(Output::Apply(records));
+        }
+        any
+    }
+
+    /// What another node, which leads, says to be committed.
+    pub fn commit_as_told(&mut self, index: Index) {
+        if self.commit_to(index) {
+            self.decide_as_told(self.journal.commit());
+        }
+    }
+
+    /// Answers the writes up to `upto`: each stands there, or another leader's record does. `answer` is asked about those of which nothing else
+    /// is known; it is told whether the record is seen to stand there.
+    pub fn decide(&mut self, upto: Index, answer: impl Fn(&Core, Position, bool) -> Verdict) {
+        while let Some((position, request)) = self.undecided.take(upto) {
+            let there = self.log().position(position.index);
+            let verdict = match there {
+                Some(there) if there != position => Verdict::Refused(Refusal::Superseded),
+                _ => answer(self, position, there.is_some()),
+            };
+            self.verdict(request, verdict);
+        }
+    }
+
+    /// The writes of a node that does not lead any more. Under `ack = all` it hears of a commit, and not of who has it: that it happened is not
+    /// what was asked for. Nor does it know what a snapshot covers.
+    pub fn decide_as_told(&mut self, upto: Index) {
+        let unknown = self.settings.ack == Ack::All && !mutant::is_on(Mutant::AckAllWhenDeposed);
+        self.decide(upto, |core, position, stands| match stands && !unknown {
+            true => Verdict::Written { position, acks: core.quorum() },
+            false => Verdict::Unknown,
+        });
+    }
+}
+
+// What others may rely on.
+impl Core {
+    /// As much as the leader asks for, since it relies on that. The disk knows it before the answer leaves (P11).
+    pub fn grant(&mut self, to: NodeId, epoch: Epoch, lease: Span) {
+        let (now, own) = (self.mono(), self.settings.timing.lease);
+        let most = if mutant::is_on(Mutant::GrantsByConfiguration) { own } else { LEASE_MOST };
+        let lease = lease.min(most);
+        self.grants.grant(epoch, self.disk_of(to), now, lease);
+        let others = match mutant::is_on(Mutant::LeaseFallsAtOnce) {
+            true => Span::ZERO,
+            false => self.grants.longest(now),
+        };
+        // It falls once nobody relies on this node for longer, and not a little with each beat.
+        let (stored, usual) = (self.journal.vote().lease, lease.max(own));
+        let longest = usual.max(others);
+        if longest > stored || (longest < stored && longest == usual) {
+            let write = self.journal.note_lease(longest);
+            self.out.push(write);
+        }
+    }
+}
+
+// Speaking: to other nodes, to clients, to people.
+impl Core {
+    pub fn envelope(&self, to: NodeId, message: Message) -> Envelope {
+        Envelope {
+            from: self.me(),
+            to,
+            boot: self.boot,
+            incarnation: self.incarnation,
+            admitted: self.journal.vote().admitted,
+            cluster: self.log().roster().cluster(),
+            format: self.settings.format,
+            message,
+        }
+    }
+
+    /// A message that binds this node to its promise: leaves once the promise is on disk (P29).
+    pub fn send(&mut self, to: NodeId, message: Message) {
+        let after = self.journal.disk().vote();
+        self.send_after(to, message, after);
+    }
+
+    /// An acknowledgement: leaves once the records are on disk too (P29).
+    pub fn send_acknowledgement(&mut self, to: NodeId, message: Message) {
+        let after = match mutant::is_on(Mutant::AckBeforeSync) {
+            true => After::default(),
+            false => self.journal.disk().vote_and_log(),
+        };
+        self.send_after(to, message, after);
+    }
+
+    pub fn send_after(&mut self, to: NodeId, message: Message, after: After) {
+        let envelope = self.envelope(to, message);
+        self.out.push(Output::Send { envelope, after });
+    }
+
+    pub fn broadcast(&mut self, message: &Message, after: After) {
+        for to in self.others() {
+            self.send_after(to, message.clone(), after);
+        }
+    }
+
+    pub fn event(&mut self, event: Event) {
+        self.out.push(Output::Event(event));
+    }
+
+    pub fn verdict(&mut self, request: RequestId, verdict: Verdict) {
+        self.out.push(Output::Verdict { request, verdict });
+    }
+
+    pub fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        self.verdict(request, Verdict::Refused(refusal));
+    }
+
+    /// What this node says of itself. `hears`: who has answered it lately; `seeking`: for how long it has looked for a leader.
+    pub fn standing(&self, hears: BTreeSet<NodeId>, seeking: Span, condition: Condition) -> Standing {
+        Standing {
+            promise: self.promise(),
+            seen: self.epochs.newest(),
+            last: self.last(),
+            hears,
+            seeking,
+            condition,
+            vector: self.vector_to_send(),
+        }
+    }
+
+    /// `held`: others pass over this node for a while (P20).
+    pub fn condition(&self, held: bool) -> Condition {
+        match () {
+            () if self.is_blank() && self.forming_without.is_some() => Condition::Ordered,
+            () if self.is_blank() => Condition::Blank,
+            () if !self.may_vote() => Condition::Recovering,
+            () if held || self.journal.is_full() || self.own_hold.lasts(self.mono()) => Condition::Held,
+            () => Condition::Fit,
+        }
+    }
+
+    /// A question as it is sent: its number is known to whoever is asked, and to nobody else (P51).
+    pub fn question(&self, to: NodeId, ask: u64, standing: Standing) -> Message {
+        Message::Willing { ask: self.settings.numbers_from(to) + ask, standing }
+    }
+
+    /// From where on the beats of this node, if it leads, to that one are numbered.
+    pub fn beats_from(&self, to: NodeId) -> u64 {
+        if mutant::is_on(Mutant::BeatsAreGuessed) { 0 } else { self.settings.numbers_from(to) }
+    }
+
+    /// Ends this node because of what another one has sent. Where nobody proves who speaks anybody may have sent it: there
+    /// people are told, once, and what was sent is not listened to (P51).
+    pub fn stop_on_word(&mut self, fault: Fault) {
+        if self.settings.peers_prove {
+            self.stop(fault);
+        } else if self.told_fault != Some(fault) {
+            self.told_fault = Some(fault);
+            self.event(Event::Accused { fault });
+        }
+    }
+
+    pub fn stop(&mut self, fault: Fault) {
+        self.stopped = true;
+        self.out.push(Output::Stop(fault));
+    }
+
+    /// The leader of that epoch, which is this node, has ended it (P16).
+    pub fn note_over(&mut self, epoch: Epoch) {
+        self.epochs.end(epoch);
+        self.broadcast(&Message::Resigned { epoch }, self.journal.disk().vote());
+    }
+}

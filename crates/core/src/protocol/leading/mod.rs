@@ -1,0 +1,472 @@
+//! A leader opens its epoch, sends heartbeats, relies on leases, and knows when to stop (P6, P11, P16).
+//!
+//! What it remembers is private to this folder; each file has its rules. A rule is given the node's core, and what becomes of the role it gives
+//! back as an `Exit`: the node carries it out.
+
+mod handover;
+mod membership;
+mod merges;
+mod merging;
+mod oddity;
+mod replication;
+mod serving;
+mod sides;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use self::merges::Merges;
+use crate::protocol::ballots::Ballots;
+use crate::protocol::clock::ClusterClock;
+use crate::protocol::core::Core;
+use crate::protocol::grants::relied_until;
+use crate::protocol::messages::{
+    Beat, BeatReply, Cause, Certificate, Event, IsLeader, Message, Refusal, Term, Verdict,
+};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::progress::Progress;
+use crate::protocol::quorum::reached_by;
+use crate::protocol::seeking::Won;
+use crate::types::{
+    ClusterId, Entry, Founding, Incarnation, Index, NodeId, Now, Position, RequestId, Span, Stamp, Time,
+    Vector,
+};
+
+/// How long a commit may wait for an append that carries it. Under load an append follows within this time, and one heartbeat for each
+/// commit would cost as much as the writes.
+const TELL_COMMIT_AFTER: Span = Span::millis(10);
+/// Rounds whose answers are told apart: linear reads make as many as they like.
+const ROUNDS_MOST: usize = 65_536;
+
+/// It leads: how far its followers are, its rounds, the reads that wait, hand-overs and merges under way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Leading {
+    term: Term,
+    since: Time,
+    /// The record that opens the epoch. Nothing is committed or served before it is (P6).
+    open_index: Index,
+    opened: bool,
+    /// Older leaders may still rely on their leases until then (P11).
+    leases_until: Time,
+    progress: BTreeMap<NodeId, Progress>,
+    round: u64,
+    /// When each recent round was sent.
+    sent: VecDeque<(u64, Time)>,
+    next_beat: Time,
+    next_periodic_work: Time,
+    /// Since when nothing has been committed although something waits for it (P16).
+    behind_since: Option<Time>,
+    behind_from: Index,
+    clock: ClusterClock,
+    reads: Vec<WaitingRead>,
+    handing: Option<HandingOver>,
+    ballots: Ballots,
+    /// Disks whose seat another one has, as far as the records held tell (P10).
+    replaced: BTreeSet<Incarnation>,
+    /// Disks that have forgotten what they acknowledged in this epoch (P27).
+    forgetful: BTreeSet<Incarnation>,
+    /// The boundary to compare, and the next one: a beat later every follower has reached it (P25).
+    boundary: (Index, Index),
+    /// Beats wanted now: a read waits for a round of its own.
+    beat_wanted: bool,
+    /// When a beat tells followers what is committed, unless an append has told them before.
+    tell_at: Time,
+    next_poll: Time,
+    merges: Merges,
+    /// Available mode: what the log included when this epoch began. All of it stands below the record that opens the epoch.
+    began_with: Vector,
+    /// Up to where histories have been settled in this epoch (P35).
+    settled: Index,
+    /// When a process last spoke that this leader had not known in its node's place (P35).
+    new_process_at: Time,
+}
+
+/// A read waits for a round that proves that this node still leads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct WaitingRead {
+    request: RequestId,
+    /// The state must have applied this.
+    index: Index,
+    /// A majority must have answered this round or a later one: it started after the read arrived.
+    round: u64,
+}
+
+/// The leader waits for its heir to have everything. Writes are refused meanwhile, none is lost.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct HandingOver {
+    heir: NodeId,
+    request: Option<RequestId>,
+    until: Time,
+}
+
+/// Why a node leads no longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    StepsDown(Cause),
+    /// Its own state differs from that of a majority (P25).
+    IsOdd,
+    /// What it has is with its heir (P18).
+    HandsOver(Certificate, Option<RequestId>),
+}
+
+impl Leading {
+    /// Leads in a claimed epoch, which opens when its first record is committed (P6).
+    pub fn new(core: &mut Core, won: Won) -> Leading {
+        let now = core.mono();
+        let leases_until = match mutant::is_on(Mutant::IgnoreLeaseLeft) {
+            true => Time::default(),
+            false => won.leases_until,
+        };
+        let open_index = core.last().index + 1;
+        let progress = core.others().map(|node| {
+            let known = match core.peers.is_refused(node) {
+                true => Progress::unknown(open_index, now),
+                false => Progress::new(open_index, now),
+            };
+            (node, known)
+        });
+        let mut leading = Leading {
+            term: won.term,
+            since: now,
+            open_index,
+            opened: false,
+            leases_until,
+            progress: progress.collect(),
+            round: 0,
+            sent: VecDeque::new(),
+            next_beat: now,
+            next_periodic_work: now,
+            behind_since: None,
+            behind_from: 0,
+            clock: ClusterClock::continue_from(core.log().last_stamp(), core.journal.stamped_at(), now),
+            reads: Vec::new(),
+            handing: None,
+            ballots: Ballots::default(),
+            replaced: core.log().replaced_disks(),
+            forgetful: BTreeSet::new(),
+            boundary: (0, 0),
+            beat_wanted: false,
+            tell_at: Time::NEVER,
+            next_poll: now,
+            merges: Merges::new(Position::new(won.term.epoch, open_index)),
+            began_with: core.own_vector(),
+            settled: 0,
+            new_process_at: Time::default(),
+        };
+        let founding = won.founders.map(|founders| Box::new(founding(core, founders)));
+        leading.append(core, Entry::Lead { founding });
+        leading.count_on(&won.approved);
+        leading
+    }
+
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.opened
+    }
+
+    /// The stamp that a record written now would get (P17).
+    pub fn stamp(&self, now: Now) -> Stamp {
+        self.clock.stamp(now)
+    }
+
+    /// A leader that may write a record of its own now. One that hands over has named the last one.
+    fn may_write(&self, core: &Core) -> bool {
+        self.opened && !core.journal.is_full() && self.handing.is_none()
+    }
+
+    pub fn settle(&mut self, core: &mut Core) -> Option<Exit> {
+        self.advance_commit(core);
+        if let Some(cause) = self.reason_to_stop(core) {
+            return Some(Exit::StepsDown(cause));
+        }
+        self.settle_reads(core);
+        self.beat_if_due(core);
+        // In a cluster of one the round is answered as soon as it starts.
+        self.settle_reads(core);
+        self.settle_merging(core);
+        self.replicate(core);
+        self.tell_commit(core);
+        self.settle_hand_over(core)
+    }
+
+    /// When it is to be settled, if nothing else happens before.
+    pub fn deadline(&self, core: &Core) -> Time {
+        let handing = self.handing.as_ref().map_or(Time::NEVER, |handing| handing.until);
+        let periodic = self.next_beat.min(self.next_periodic_work);
+        let told = periodic.min(self.tell_at);
+        let ends = self.stuck_at(core).min(self.loses_majority_at(core));
+        told.min(ends).min(handing).min(self.merging_deadline(core))
+    }
+
+    /// The others are these now.
+    pub fn keep(&mut self, core: &Core, others: &[NodeId]) {
+        let (now, next) = (core.mono(), core.last().index + 1);
+        for gone in self.progress.keys().filter(|node| !others.contains(node)) {
+            self.ballots.forget(*gone);
+        }
+        self.progress.retain(|node, _| others.contains(node));
+        for node in others {
+            self.progress.entry(*node).or_insert_with(|| Progress::new(next, now));
+        }
+    }
+}
+
+/// The cluster's first record. In available mode sides may begin apart, each for itself: there the topology file says who
+/// belongs together.
+fn founding(core: &Core, founders: BTreeMap<NodeId, Incarnation>) -> Founding {
+    let told = !core.settings.is_available();
+    let cluster = if told { core.settings.new_cluster } else { ClusterId::NONE };
+    Founding { founders, cluster, members: told.then(|| core.settings.members.clone()) }
+}
+
+// Heartbeats.
+impl Leading {
+    fn beat_if_due(&mut self, core: &mut Core) {
+        let now = core.mono();
+        let beat = self.beat_wanted || now >= self.next_beat;
+        // Reads make beats of their own, as often as they like: periodic work keeps its own time.
+        if now >= self.next_periodic_work {
+            self.next_periodic_work = now + core.settings.timing.heartbeat;
+            self.do_periodic_work(core);
+        }
+        if beat {
+            self.beat(core);
+        }
+    }
+
+    /// What a leader looks after once a beat.
+    fn do_periodic_work(&mut self, core: &mut Core) {
+        self.lift_lapsed_hold(core);
+        self.let_disks_in(core);
+        self.promote_learner(core);
+        self.leave_if_full(core);
+        self.consider_takeover(core);
+        self.settle_histories(core);
+        self.poll_if_due(core);
+    }
+
+    fn beat(&mut self, core: &mut Core) {
+        let (now, fresh) = (core.mono(), core.fresh());
+        self.boundary = (self.boundary.1, core.checkpoints.newest());
+        self.beat_wanted = false;
+        self.round += 1;
+        self.next_beat = now + core.settings.timing.heartbeat;
+        self.sent.push_back((self.round, now));
+        // Later than this an answer proves nothing that is still of use.
+        let of_use =
+            |sent: &VecDeque<(u64, Time)>| sent[0].1 + fresh.times(16) >= now && sent.len() <= ROUNDS_MOST;
+        while self.sent.len() > 1 && !of_use(&self.sent) {
+            self.sent.pop_front();
+        }
+        for to in core.others() {
+            self.beat_to(core, to);
+        }
+    }
+
+    pub fn beat_to(&mut self, core: &mut Core, to: NodeId) {
+        let progress = self.progress.get(&to);
+        let known = progress.is_some_and(|progress| progress.joined && progress.answered_round > 0);
+        let commit = core.journal.commit();
+        let beat = Beat {
+            term: self.term,
+            round: core.beats_from(to) + self.round,
+            lease: core.settings.timing.lease,
+            commit,
+            heir: self.best_heir(core),
+            boundary: self.boundary.0,
+            vector: core.vector_to_send().filter(|_| !known),
+        };
+        if let Some(progress) = self.progress.get_mut(&to) {
+            progress.told = commit;
+        }
+        core.send(to, Message::Heartbeat(beat));
+    }
+
+    pub fn on_beat_reply(&mut self, core: &mut Core, from: NodeId, reply: BeatReply) -> Option<Exit> {
+        let BeatReply { round, matched, last, full, digest, vector, .. } = reply;
+        let common = core.log().common_candidate(last).map_or(0, |position| position.index);
+        let matched = matched.min(core.last().index);
+        let round = round.checked_sub(core.beats_from(from))?;
+        let sent = self.sent_at(round)?;
+        if !self.progress.contains_key(&from) || !self.remembers(core, from, round, last.index) {
+            return None;
+        }
+        let progress = self.progress.get_mut(&from)?;
+        progress.answered(round, sent, core.mono());
+        progress.full = full;
+        progress.reported = matched;
+        progress.vector = vector.or(progress.vector.take());
+        progress.located(common.max(matched), last.index);
+        if let Some(peer) = core.peers.get_mut(from) {
+            peer.answered(sent);
+        }
+        self.note_matched(core, from, matched);
+        self.note_kept(core, from, matched, true);
+        digest.and_then(|checkpoint| self.compare_digest(core, from, checkpoint))
+    }
+
+    /// When this round was sent, if that is still of use. Rounds follow each other without a gap.
+    fn sent_at(&self, round: u64) -> Option<Time> {
+        let (oldest, _) = self.sent.front()?;
+        let place = usize::try_from(round.checked_sub(*oldest)?).ok()?;
+        self.sent.get(place).map(|(_, at)| *at)
+    }
+
+    /// A follower learns of a commit from the next append. If none follows soon the last beat is sent to it once more, so that
+    /// its own readers and its feed need not wait for the next one (P7).
+    fn tell_commit(&mut self, core: &mut Core) {
+        let (now, commit) = (core.mono(), core.journal.commit());
+        let lacking = self.progress.iter().filter(|(_, progress)| progress.lacks_the_news_only(commit));
+        let untold: Vec<NodeId> = lacking.map(|(node, _)| *node).collect();
+        if untold.is_empty() || mutant::is_on(Mutant::CommitUntold) {
+            self.tell_at = Time::NEVER;
+        } else if self.tell_at == Time::NEVER {
+            self.tell_at = now + TELL_COMMIT_AFTER;
+        } else if now >= self.tell_at {
+            self.tell_at = Time::NEVER;
+            untold.into_iter().for_each(|to| self.beat_to(core, to));
+        }
+    }
+}
+
+// Leases, and what a majority has.
+impl Leading {
+    /// Whether it may say, at this moment, that it is the leader (I4).
+    pub fn whether_leader(&self, core: &Core, now: Time) -> IsLeader {
+        let now = now.max(core.mono());
+        match () {
+            () if !self.opened || !self.older_leases_are_over(now) => IsLeader::No,
+            () if self.lease_until(core).is_some_and(|until| now < until) => IsLeader::Yes,
+            () if core.settings.timing.leases_lapse() => IsLeader::Unproven,
+            () => IsLeader::No,
+        }
+    }
+
+    /// No leader before this one may be relied on any more (P11).
+    pub fn older_leases_are_over(&self, now: Time) -> bool {
+        now >= self.leases_until
+    }
+
+    /// Until when a majority lets this leader rely on it (P11).
+    fn lease_until(&self, core: &Core) -> Option<Time> {
+        let now = core.mono();
+        let sent = match mutant::is_on(Mutant::LeaseFromReceipt) {
+            true => self.reached(core, now, |progress| progress.answered_at),
+            false => self.reached(core, now, |progress| progress.answered_sent),
+        };
+        sent.map(|sent| relied_until(sent, &core.settings.timing))
+    }
+
+    /// The greatest value that a majority of the disks that count has reached, this node's included.
+    fn reached<T: Ord + Copy>(&self, core: &Core, own: T, of: impl Fn(&Progress) -> T) -> Option<T> {
+        if core.settings.is_available() {
+            return self.reached_by_side(core, own, of);
+        }
+        let counted = self.progress.iter().filter(|(node, _)| self.peer_counts(core, **node));
+        let own = Some(own).filter(|_| core.own_vote() == 1 && core.has_seat());
+        let values = counted.map(|(_, progress)| of(progress)).chain(own);
+        reached_by(values, core.quorum())
+    }
+
+    /// Whether what that disk acknowledges counts for a majority (P10, P27).
+    pub fn peer_counts(&self, core: &Core, node: NodeId) -> bool {
+        let forgot = !core.settings.is_available() && self.has_forgotten(core, node);
+        !forgot && core.peer_counts(node)
+    }
+
+    /// Whether a majority of voters, this node included, answered it lately.
+    pub fn reaches_majority(&self, core: &Core, now: Time) -> bool {
+        let answers = self.progress.iter().filter(|(_, p)| p.answered_at + core.fresh() >= now);
+        let voters = answers.filter(|(node, _)| core.is_voter(**node)).count();
+        voters + core.own_vote() >= core.quorum()
+    }
+}
+
+// When to stop.
+impl Leading {
+    fn reason_to_stop(&mut self, core: &Core) -> Option<Cause> {
+        let stuck = core.mono() >= self.stuck_at(core);
+        if !core.has_seat() {
+            return Some(Cause::Replaced);
+        }
+        if core.settings.is_available() {
+            let own_disk = stuck && !self.leave_laggards_behind(core);
+            return own_disk.then_some(Cause::Stuck);
+        }
+        if core.mono() >= self.loses_majority_at(core) && !mutant::is_on(Mutant::NoStepDown) {
+            return Some(Cause::NoMajority);
+        }
+        (stuck && !mutant::is_on(Mutant::StuckLeaderStays)).then_some(Cause::Stuck)
+    }
+
+    /// When nothing will have been committed for too long.
+    fn stuck_at(&self, core: &Core) -> Time {
+        let patience = core.settings.timing.stuck_after();
+        self.behind_since.map_or(Time::NEVER, |since| since + patience)
+    }
+
+    /// When no majority will have been heard for too long.
+    fn loses_majority_at(&self, core: &Core) -> Time {
+        let heard = self.reached(core, core.mono(), |progress| progress.answered_at);
+        let since = heard.unwrap_or_default().max(self.since).max(core.woke_at);
+        since + core.settings.timing.dead_after
+    }
+
+    /// Whether somebody's promise ends this epoch: a greater one, or the same one for another claim, of an earlier life of this node (P2).
+    pub fn is_outdated_by(&self, promise: Term) -> bool {
+        promise.epoch > self.term.epoch
+            || (promise.epoch == self.term.epoch && promise.claim != self.term.claim)
+    }
+
+    /// The end of leading, whatever comes next. Writes that reached the log keep waiting for the
+    /// record that will stand in their place (P15); reads are refused.
+    pub fn leave(&mut self, core: &mut Core, cause: Cause) {
+        let refusal = Refusal::NotLeader { leader: None };
+        for read in std::mem::take(&mut self.reads) {
+            core.refuse(read.request, refusal);
+        }
+        if let Some(request) = self.handing.take().and_then(|handing| handing.request) {
+            core.verdict(request, Verdict::Unknown);
+        }
+        if mutant::is_on(Mutant::RefuseInFlight) {
+            let in_flight: Vec<_> = core.undecided.drain().collect();
+            for request in in_flight {
+                core.refuse(request, refusal);
+            }
+        }
+        core.event(Event::SteppedDown { epoch: self.term.epoch, cause });
+    }
+}
+
+// For people.
+impl Leading {
+    /// What is known to be on that node's disk.
+    pub fn matched_by(&self, node: NodeId) -> Option<Index> {
+        self.progress.get(&node).map(|progress| progress.matched)
+    }
+
+    /// What must be true after every input (I11).
+    pub fn validate(&self, core: &Core) {
+        let last = core.last().index;
+        assert_eq!(self.term, core.journal.promise(), "leads below its promise");
+        assert!(self.opened == (core.journal.commit() >= self.open_index));
+        assert!(self.open_index <= last, "leads without the record that opens its epoch (P6)");
+        assert!(core.has_seat(), "leads without a seat (P10)");
+        let all_known = core.others().all(|node| self.progress.contains_key(&node));
+        assert!(
+            all_known && self.progress.len() == core.others().count(),
+            "keeps the progress of other nodes than there are (P43)"
+        );
+        for progress in self.progress.values() {
+            assert!(
+                progress.matched <= last && progress.matched < progress.next,
+                "a follower matches what is not here (P5)"
+            );
+            assert!(progress.answered_round <= self.round, "a round was answered that never was");
+        }
+        assert!(self.reads.len() <= core.settings.limits.reads, "more reads wait than may");
+        self.merges.validate(core.me());
+    }
+}

@@ -1,0 +1,114 @@
+//! A leader notices states that differ where they must not (I5), and which node has diverged (P25). It notices a disk that ends below what it has
+//! acknowledged: an older copy of it was put back (P27).
+
+use super::{Exit, Leading};
+use crate::protocol::ballots::Judgement;
+use crate::protocol::core::Core;
+use crate::protocol::messages::{Checkpoint, Event, Message};
+use crate::protocol::mutant::{self, Mutant};
+use crate::types::{Index, NodeId};
+
+// The digests of all nodes' states are compared.
+impl Leading {
+    pub fn on_own_digest(&mut self, core: &Core, checkpoint: Checkpoint) {
+        self.ballots.add(core.me(), checkpoint);
+    }
+
+    pub(super) fn compare_digest(
+        &mut self,
+        core: &mut Core,
+        from: NodeId,
+        checkpoint: Checkpoint,
+    ) -> Option<Exit> {
+        if !self.peer_counts(core, from) {
+            return None;
+        }
+        let (quorum, me) = (core.quorum(), core.me());
+        let expected = self.answering(core);
+        if let Some(own) = core.checkpoints.at(checkpoint.index) {
+            self.ballots.add(me, own);
+        }
+        self.ballots.add(from, checkpoint);
+        match self.ballots.judge(checkpoint.index, quorum, me, &expected) {
+            Judgement::Pending => None,
+            Judgement::Odd(odd) => self.send_away(core, odd),
+            Judgement::Undecidable => {
+                self.alarm_once(core, checkpoint.index);
+                None
+            }
+        }
+    }
+
+    /// Who may still say what its state was.
+    fn answering(&self, core: &Core) -> Vec<NodeId> {
+        let (now, fresh) = (core.mono(), core.fresh());
+        let lately = self.progress.iter().filter(|(_, progress)| progress.answered_at + fresh >= now);
+        lately.map(|(node, _)| *node).collect()
+    }
+
+    fn alarm_once(&mut self, core: &mut Core, index: Index) {
+        if self.ballots.told.insert(index) {
+            core.event(Event::Diverged { index });
+        }
+    }
+
+    /// It has counted answers to its own beats, whose numbers nobody else knows: that it is odd itself is no other node's word (P51).
+    fn send_away(&self, core: &mut Core, odd: Vec<NodeId>) -> Option<Exit> {
+        let me = core.me();
+        let itself = odd.contains(&me);
+        for node in odd.into_iter().filter(|node| *node != me) {
+            self.tell_odd(core, node, None);
+        }
+        itself.then_some(Exit::IsOdd)
+    }
+
+    fn tell_odd(&self, core: &mut Core, node: NodeId, ask: Option<u64>) {
+        if let Some(peer) = core.peers.get(node) {
+            let (epoch, incarnation) = (self.term.epoch, peer.incarnation);
+            let forgot = self.has_forgotten(core, node);
+            core.send(node, Message::Odd { epoch, incarnation, forgot, ask });
+        }
+    }
+
+    /// Whether that node's question has been answered so.
+    pub fn answers_odd(&self, core: &mut Core, from: NodeId, ask: u64) -> bool {
+        let odd = self.ballots.is_odd(from, core.quorum()) || self.has_forgotten(core, from);
+        if odd {
+            self.tell_odd(core, from, Some(ask));
+        }
+        odd
+    }
+}
+
+// What each disk has said to hold.
+impl Leading {
+    /// Safe mode: that disk has said that it holds everything up to there, durably. What is no answer to a beat anybody may have sent, unless
+    /// peers prove who they are: no node ends because of that (P51).
+    pub(super) fn note_kept(&mut self, core: &Core, from: NodeId, matched: Index, answers: bool) {
+        let believed = (answers || core.settings.peers_prove) && !core.settings.is_available();
+        if let Some(progress) = self.progress.get_mut(&from).filter(|_| believed) {
+            progress.keeps(matched.min(core.last().index), self.round);
+        }
+    }
+
+    /// Its log ends there, by its answer to that round. Says whether it is listened to.
+    pub(super) fn remembers(&mut self, core: &mut Core, from: NodeId, round: u64, end: Index) -> bool {
+        if core.settings.is_available() || mutant::is_on(Mutant::ForgottenOverlooked) {
+            return true;
+        }
+        let kept = self.progress.get(&from).map_or(0, |progress| progress.kept_before(round));
+        if end < kept && self.forgetful.insert(core.disk_of(from)) {
+            core.event(Event::Forgot { node: from, kept, end });
+        }
+        let forgot = self.has_forgotten(core, from);
+        if forgot {
+            self.tell_odd(core, from, None);
+        }
+        !forgot
+    }
+
+    /// Whether the disk which speaks in that node's name has forgotten what it acknowledged.
+    pub(super) fn has_forgotten(&self, core: &Core, node: NodeId) -> bool {
+        self.forgetful.contains(&core.disk_of(node))
+    }
+}

@@ -1,0 +1,196 @@
+//! A leader brings every follower's log to its own, and commits what a majority has (P5, P7).
+
+use super::Leading;
+use crate::protocol::core::Core;
+use crate::protocol::messages::{Event, Message, Output};
+use crate::protocol::meta::Records;
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::progress::{Progress, Sending, Step};
+use crate::protocol::quorum::reached_by;
+use crate::types::{Index, NodeId, Position, Vector};
+
+// Sending.
+impl Leading {
+    /// Sends every follower what it lacks, as much as may be on its way at once.
+    pub(super) fn replicate(&mut self, core: &mut Core) {
+        let mut shared: Option<(Index, Records)> = None;
+        for to in core.others() {
+            loop {
+                let next = match self.next_step(core, to) {
+                    Step::Wait => break,
+                    Step::Snapshot => {
+                        self.send_whole_or_rest(core, to);
+                        break;
+                    }
+                    Step::Append(next) => next,
+                };
+                let records = match &shared {
+                    Some((from, records)) if *from == next => records.clone(),
+                    _ => core.log().above(next - 1, &core.settings.limits),
+                };
+                shared = Some((next, records.clone()));
+                if !self.send_append(core, to, next, records) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What this follower may be sent now.
+    fn next_step(&mut self, core: &Core, to: NodeId) -> Step {
+        let (last, base) = (core.last().index, core.log().base().index);
+        let progress = self.progress.get_mut(&to);
+        progress.map_or(Step::Wait, |progress| progress.step(core.mono(), base, last, &core.settings))
+    }
+
+    /// Says whether anything was sent: there is nothing beyond the end of the log.
+    fn send_append(&mut self, core: &mut Core, to: NodeId, next: Index, records: Records) -> bool {
+        let (term, commit) = (self.term, core.journal.commit());
+        let Some(prev) = core.log().position(next - 1) else {
+            return false;
+        };
+        if let Some(progress) = self.progress.get_mut(&to) {
+            progress.sent(prev.index + records.len() as Index, core.mono());
+            progress.told = commit;
+        }
+        core.send(to, Message::Append { term, prev, records, commit });
+        true
+    }
+
+    /// The follower's next record is gone from this log. In available mode the leader knows what the follower has, and sends only the rest.
+    /// That leaves out what the follower has acknowledged since it joined: otherwise a difference that takes longer to work out than records are kept
+    /// would be sent whole again and again.
+    fn send_whole_or_rest(&self, core: &mut Core, to: NodeId) {
+        let term = self.term;
+        match self.included_by(to).filter(|base| !base.is_empty()) {
+            Some(base) => {
+                let after = core.journal.disk().vote_and_log();
+                core.out.push(Output::SendOverride { to, term, base, after });
+            }
+            None => core.send_snapshot(to, term),
+        }
+    }
+
+    /// What a follower's log includes, as far as it is known: what it had when it joined, or all up to where it matches.
+    fn included_by(&self, follower: NodeId) -> Option<Vector> {
+        let progress = self.progress.get(&follower)?;
+        let joined = progress.vector.clone()?;
+        let brought = self.included_at(progress.matched);
+        Some(brought.filter(|_| !mutant::is_on(Mutant::OverrideFromTheStart)).unwrap_or(joined))
+    }
+
+    /// What a log includes that matches the leader's up to there, as far as that is known.
+    fn included_at(&self, matched: Index) -> Option<Vector> {
+        (matched >= self.open_index).then(|| {
+            let mut vector = self.began_with.clone();
+            vector.note(Position::new(self.term.epoch, matched));
+            vector
+        })
+    }
+}
+
+// What followers answer.
+impl Leading {
+    pub fn on_appended(&mut self, core: &Core, from: NodeId, matched: Index) {
+        self.note_matched(core, from, matched);
+        self.note_kept(core, from, matched, false);
+    }
+
+    pub(super) fn note_matched(&mut self, core: &Core, from: NodeId, matched: Index) {
+        let (matched, base) = (matched.min(core.last().index), core.log().base().index);
+        if let Some(progress) = self.progress.get_mut(&from).filter(|_| matched > 0) {
+            progress.acknowledged(matched);
+            progress.streams_again(base);
+        }
+    }
+
+    /// The follower does not have `prev`. Its hint and our log name the greatest position that both
+    /// may have; each such round skips at least one epoch.
+    pub fn on_gap(&mut self, core: &Core, from: NodeId, prev: Position, hint: Position) {
+        let common = core.log().common_candidate(hint);
+        let Some(progress) = self.progress.get_mut(&from) else {
+            return;
+        };
+        let outdated = prev.index < progress.matched || prev.index >= progress.next;
+        let answered_already = progress.mode == Sending::Probe && prev.index + 1 != progress.next;
+        let elsewhere = matches!(progress.mode, Sending::Unknown | Sending::Snapshot);
+        if outdated || answered_already || elsewhere {
+            return;
+        }
+        // A common position below this log's base cannot be seen: index zero asks for a snapshot.
+        if common.is_none() && core.settings.is_available() && progress.vector.is_none() {
+            // Its next answer to a beat says what it includes.
+            progress.mode = Sending::Unknown;
+            progress.inflight.clear();
+            return;
+        }
+        let from_index = common.map_or(0, |position| position.index);
+        progress.rewind(from_index.max(progress.matched));
+    }
+
+    /// The process is dead, or another answers in its name, perhaps on another disk: what the one before
+    /// acknowledged may not be on it (P10). Nothing is sent until it says where it stands.
+    pub fn forget_progress(&mut self, core: &Core, node: NodeId, replaced: bool) {
+        let (now, next) = (core.mono(), core.last().index + 1);
+        if let Some(progress) = self.progress.get_mut(&node) {
+            *progress = if replaced { progress.replaced(next, now) } else { progress.restarted(next, now) };
+        }
+        if replaced {
+            self.ballots.forget(node);
+        }
+    }
+
+    /// Nobody has the merged state: each says with its next answer what it includes.
+    pub(super) fn find_out_where_all_stand(&mut self, core: &Core) {
+        let (now, next) = (core.mono(), core.last().index + 1);
+        let progress = self.progress.values_mut();
+        progress.for_each(|progress| *progress = Progress::unknown(next, now));
+    }
+}
+
+// Committing.
+impl Leading {
+    /// Commits what a majority has durably. Records of older epochs are committed only along with one
+    /// of this epoch (P7): until then another leader may still overwrite them.
+    pub(super) fn advance_commit(&mut self, core: &mut Core) {
+        self.commit_what_is_reached(core);
+        self.note_whether_behind(core);
+        self.release_acknowledgements(core);
+    }
+
+    fn commit_what_is_reached(&mut self, core: &mut Core) {
+        let Some(reached) = self.committable(core) else {
+            return;
+        };
+        if reached < self.open_index && !mutant::is_on(Mutant::CommitOldEpoch) {
+            return;
+        }
+        let opens = !self.opened && reached >= self.open_index;
+        self.opened |= opens;
+        core.commit_to(reached);
+        if opens {
+            core.event(Event::Opened { epoch: self.term.epoch });
+        }
+    }
+
+    /// What a majority has on disk.
+    fn committable(&self, core: &Core) -> Option<Index> {
+        let own = core.journal.disk().upto();
+        if mutant::is_on(Mutant::CommitBelowMajority) {
+            let matched = self.progress.values().map(|progress| progress.matched);
+            return reached_by(matched.chain([own]), core.quorum() - 1);
+        }
+        self.reached(core, own, |progress| progress.matched)
+    }
+
+    fn note_whether_behind(&mut self, core: &Core) {
+        let (commit, last) = (core.journal.commit(), core.last().index);
+        let advanced = self.behind_from != commit;
+        self.behind_from = commit;
+        match (commit < last, self.behind_since) {
+            (false, _) => self.behind_since = None,
+            (true, Some(_)) if !advanced => {}
+            (true, _) => self.behind_since = Some(core.mono()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Nodes ask each other whether they would be elected (the dry run, P4), whether they still belong to the cluster (P43), and whether their state is
+//! what it must be (P25). Whoever answers under a number that it was asked is believed (P51).
+
+use super::{Node, RoleState};
+use crate::protocol::messages::{Event, Fault, Message, Objection, Standing};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::seeking::Assent;
+use crate::types::{Epoch, Incarnation, Index, NodeId, Position, Span};
+
+impl Node {
+    pub(super) fn on_willing(&mut self, from: NodeId, ask: u64, standing: Standing) {
+        self.core.epochs.hear_of(standing.seen);
+        if let Some((leading, core)) = self.leading_mut()
+            && leading.answers_odd(core, from, ask)
+        {
+            return;
+        }
+        let one_history = self.core.is_of_one_history(standing.vector.as_ref());
+        let objection = match self.objection_to(from, standing.condition) {
+            None => (!one_history).then_some(Objection::OtherHistory),
+            objection => objection,
+        };
+        if let Some(why) = objection {
+            self.core.event(Event::Declined { candidate: from, why });
+        }
+        let opinion = Message::Opinion {
+            ask,
+            yes: objection.is_none(),
+            held: self.core.peers.is_on_hold(from, self.core.mono()),
+            standing: self.standing(),
+        };
+        self.core.send(from, opinion);
+        // A stranger has named its address itself: no number of a question or of a beat goes there (P51).
+        let told = self.core.is_member(from) || mutant::is_on(Mutant::StrangersAreAsked);
+        match &mut self.role {
+            RoleState::Seeking(seeking) => {
+                let seeking_for = standing.seeking;
+                seeking.note(from, standing, None);
+                if told {
+                    seeking.ask_again(&mut self.core, from, seeking_for);
+                }
+            }
+            RoleState::Leading(leading) if told => leading.beat_to(&mut self.core, from),
+            RoleState::Leading(_) | RoleState::Following(_) => {}
+        }
+    }
+
+    pub(super) fn on_opinion(&mut self, from: NodeId, ask: u64, assent: Assent, standing: Standing) {
+        self.core.epochs.hear_of(standing.seen);
+        if let Some((seeking, core)) = self.seeking_mut() {
+            let answered = seeking.has_asked(core, from, ask).then_some((core.mono(), assent));
+            seeking.note(from, standing, answered);
+        }
+    }
+
+    /// One that has never belonged waits. It ends this node, so it counts as the answer to a question of this node's own only:
+    /// whoever was not asked does not know the question's number (P51).
+    pub(super) fn on_not_member(&mut self, from: NodeId, ask: u64, as_of: Index, theirs: Position) {
+        let Some((seeking, core)) = self.seeking_mut() else {
+            return;
+        };
+        let belonged = !core.is_blank() && core.log().roster().members().is_some();
+        let asked = seeking.has_asked(core, from, ask) || mutant::is_on(Mutant::TurnedAwayUnasked);
+        if belonged && asked && theirs >= core.last() {
+            seeking.told_removed(core.mono(), as_of);
+        }
+    }
+
+    pub(super) fn settle_removed(&mut self) {
+        if let Some((seeking, core)) = self.seeking_mut()
+            && let Some(as_of) = seeking.is_removed(core)
+        {
+            core.stop(Fault::Removed { as_of });
+        }
+    }
+
+    /// Where nobody proves who speaks, the leader is asked whether it has said so: out of turn, under a number that no round of asking has.
+    pub(super) fn on_odd(
+        &mut self,
+        from: NodeId,
+        epoch: Epoch,
+        incarnation: Incarnation,
+        forgot: bool,
+        ask: Option<u64>,
+    ) {
+        let meant = incarnation == self.core.incarnation;
+        if !meant || epoch != self.core.promise() || epoch.leader != from {
+            return;
+        }
+        let fault = if forgot { Fault::Forgot } else { Fault::Odd };
+        if ask.is_some_and(|ask| ask == self.core.settings.numbers_from(from)) {
+            return self.core.stop(fault);
+        }
+        self.core.stop_on_word(fault);
+        if !self.core.stopped && ask.is_none() && !mutant::is_on(Mutant::OddFollowerGoesOn) {
+            let question = self.core.question(from, 0, self.standing());
+            self.core.send(from, question);
+        }
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        match &self.role {
+            RoleState::Seeking(seeking) => seeking.standing(&self.core),
+            _ => self.core.standing(Default::default(), Span::ZERO, self.core.condition(false)),
+        }
+    }
+}

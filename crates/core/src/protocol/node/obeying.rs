@@ -1,0 +1,108 @@
+//! Whom a node listens to as its leader, and what it takes from it (P2, P5).
+
+use super::{Node, RoleState};
+use crate::protocol::following::Following;
+use crate::protocol::log::may_follow;
+use crate::protocol::messages::{Beat, Cause, Event, Message, Term};
+use crate::protocol::meta::{Records, SnapshotMeta};
+use crate::protocol::mutant::{self, Mutant};
+use crate::types::{Epoch, Index, NodeId, Position, Vector};
+
+impl Node {
+    /// Whether to listen to one that speaks as the leader of `term` (P2). Raises the promise if need be.
+    pub(super) fn accept_leader(&mut self, from: NodeId, term: Term, has: Option<&Vector>) -> bool {
+        if from != term.epoch.leader || !self.joins(from, term, has) {
+            return false;
+        }
+        let write = self.core.journal.learn_claim(term);
+        self.core.out.extend(write);
+        let promise = self.core.journal.promise();
+        let below =
+            term.epoch < promise.epoch || (term.epoch == promise.epoch && term.claim != promise.claim);
+        if below && !mutant::is_on(Mutant::AcceptBelowPromise) {
+            self.core.send(from, Message::Stale { promise });
+            return false;
+        }
+        if self.core.epochs.is_over(term.epoch) {
+            return false;
+        }
+        if term.epoch > promise.epoch && !mutant::is_on(Mutant::AppendKeepsPromise) {
+            self.core.raise_promise(term);
+        }
+        self.listen_to(term.epoch);
+        true
+    }
+
+    fn listen_to(&mut self, epoch: Epoch) {
+        let now = self.core.mono();
+        match &mut self.role {
+            RoleState::Following(following) if following.epoch() == epoch => {
+                if following.hear(now) {
+                    self.core.event(Event::Following { epoch });
+                }
+            }
+            _ => {
+                self.leave_leading(Cause::GreaterEpoch);
+                self.role = RoleState::Following(Following::new(epoch, now));
+                self.core.event(Event::Following { epoch });
+            }
+        }
+    }
+
+    pub(super) fn on_beat(&mut self, from: NodeId, beat: &Beat) {
+        if self.accept_leader(from, beat.term, beat.vector.as_ref())
+            && let Some((following, core)) = self.following_mut()
+        {
+            following.answer_beat(core, beat);
+        }
+    }
+
+    pub(super) fn on_append(
+        &mut self,
+        from: NodeId,
+        term: Term,
+        prev: Position,
+        records: &Records,
+        commit: Index,
+    ) {
+        if !may_follow(prev, records, term.epoch) {
+            return;
+        }
+        // Whoever has a record right after this log's last has all of this log.
+        let has = (prev == self.core.last()).then(|| self.core.own_vector());
+        if !self.accept_leader(from, term, has.as_ref()) {
+            return;
+        }
+        if let Some((following, core)) = self.following_mut() {
+            following.take(core, prev, records, commit);
+        }
+    }
+
+    /// A whole state, from the leader or for a claim.
+    pub(super) fn on_snapshot(&mut self, from: NodeId, term: Term, meta: SnapshotMeta) {
+        if meta.at.epoch > term.epoch {
+            return;
+        }
+        let pulled = self.claiming_mut(term).is_some();
+        if !pulled && !self.accept_leader(from, term, meta.vector.as_ref()) {
+            return;
+        }
+        if self.core.journal.is_full() || !self.core.is_included_in(meta.vector.as_ref()) {
+            return;
+        }
+        let index = meta.index();
+        self.core.take_snapshot(meta);
+        match self.claiming_mut(term) {
+            Some((claim, core)) => claim.pull_on(core, from),
+            None => self.note_brought_up_to(from, term.epoch, index),
+        }
+    }
+
+    /// This log holds everything up to there now, as the leader's does.
+    pub(super) fn note_brought_up_to(&mut self, leader: NodeId, epoch: Epoch, index: Index) {
+        if let Some((following, _)) = self.following_mut() {
+            following.matches(index);
+        }
+        self.core.send_acknowledgement(leader, Message::Appended { epoch, matched: index });
+    }
+}

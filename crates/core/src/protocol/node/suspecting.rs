@@ -1,0 +1,95 @@
+//! When a leader is given up (P3): silence, a dead process, or its own word. Each node decides for
+//! itself; a claim against a leader that still seems alive makes the node look (C28).
+
+use super::Node;
+use crate::protocol::messages::{Cause, Envelope, Term};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::peers::Life;
+use crate::types::{Epoch, NodeId};
+
+impl Node {
+    /// Takes note of who sent a message, and of whether that is still the process we knew.
+    pub(super) fn meet(&mut self, envelope: &Envelope) {
+        let from = envelope.from;
+        let leads = self.is_led_by(from);
+        let (now, timing) = (self.core.now.mono, &self.core.settings.timing);
+        let Some(peer) = self.core.peers.get_mut(from) else {
+            return;
+        };
+        let replaced = peer.incarnation != envelope.incarnation;
+        peer.incarnation = envelope.incarnation;
+        peer.admitted = envelope.admitted || (peer.admitted && !replaced);
+        peer.format = peer.format.max(envelope.format);
+        let life = peer.heard(envelope.boot, leads, now, timing);
+        if let Some((leading, core)) = self.leading_mut()
+            && (replaced || life != Life::Known)
+        {
+            leading.forget_progress(core, from, replaced);
+            leading.note_new_process(now, replaced);
+        }
+        if life == Life::New {
+            let another_disk = replaced && mutant::is_on(Mutant::GrantsEndWithNewDisk);
+            if another_disk || mutant::is_on(Mutant::NewProcessVoidsGrants) {
+                self.core.grants.void(from, envelope.incarnation);
+            }
+            // A grant stands: the message may be a late one of an older life, and the process that relies on it may live.
+            self.suspect_if_leader(from, Cause::NewProcess);
+        }
+    }
+
+    /// A port that refuses proves that no process listens. It does not prove that the old one has
+    /// stopped believing in its lease (a firewall refuses too), so the grant stands (P11).
+    pub(super) fn on_peer_refused(&mut self, peer: NodeId) {
+        let (now, timing) = (self.core.now.mono, &self.core.settings.timing);
+        let Some(known) = self.core.peers.get_mut(peer) else {
+            return;
+        };
+        known.refuses(now, timing);
+        if let Some((seeking, _)) = self.seeking_mut() {
+            seeking.forget(peer);
+        }
+        if let Some((leading, core)) = self.leading_mut() {
+            leading.forget_progress(core, peer, false);
+        }
+        self.suspect_if_leader(peer, Cause::Refused);
+    }
+
+    pub(super) fn on_resigned(&mut self, from: NodeId, epoch: Epoch) {
+        if epoch.leader != from {
+            return;
+        }
+        self.core.epochs.end(epoch);
+        let promise = self.core.promise();
+        if epoch >= promise {
+            self.core.grants.void(from, self.core.disk_of(from));
+        }
+        if epoch == promise {
+            self.suspect_if_leader(from, Cause::Resigned);
+        }
+    }
+
+    /// Somebody's promise is greater than the epoch we spoke for.
+    pub(super) fn on_stale(&mut self, promise: Term) {
+        self.core.epochs.hear_of(promise.epoch);
+        self.reclaim_if_outdated(promise);
+    }
+
+    pub(super) fn settle_following(&mut self) {
+        if let Some(following) = self.following()
+            && self.core.mono() >= following.deadline(&self.core)
+        {
+            let cause = if following.is_awaiting() { Cause::NoDecision } else { Cause::Silence };
+            self.suspect(cause);
+        }
+    }
+
+    fn suspect_if_leader(&mut self, peer: NodeId, cause: Cause) {
+        if self.is_led_by(peer) {
+            self.suspect(cause);
+        }
+    }
+
+    fn is_led_by(&self, peer: NodeId) -> bool {
+        self.following().is_some_and(|following| following.leader() == peer)
+    }
+}

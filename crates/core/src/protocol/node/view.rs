@@ -1,0 +1,245 @@
+//! What others may look at, and what must be true of it at all times.
+
+use super::{Node, RoleName, RoleState, Yielded};
+use crate::protocol::leading::Leading;
+use crate::protocol::log::Log;
+use crate::protocol::messages::{Condition, Envelope, Impasse, IsLeader, Message, Refusal, Vote};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::seeking::Waits;
+use crate::protocol::settings::Settings;
+use crate::protocol::succession::Contender;
+use crate::types::{Boot, Entry, Epoch, Incarnation, Index, Members, NodeId, Now, Position, Stamp, Time};
+
+// The node, whatever its role.
+impl Node {
+    pub fn settings(&self) -> &Settings {
+        &self.core.settings
+    }
+
+    pub fn incarnation(&self) -> Incarnation {
+        self.core.incarnation
+    }
+
+    pub fn boot(&self) -> Boot {
+        self.core.boot
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.core.stopped
+    }
+
+    pub fn log(&self) -> &Log {
+        self.core.log()
+    }
+
+    pub fn last(&self) -> Position {
+        self.core.last()
+    }
+
+    pub fn commit_index(&self) -> Index {
+        self.core.journal.commit()
+    }
+
+    pub fn vote(&self) -> Vote {
+        self.core.journal.vote()
+    }
+
+    /// Whether a snapshot is on its way to the disk that is to take the place of log and state (P26).
+    pub fn is_installing(&self) -> bool {
+        self.core.journal.disk().is_installing()
+    }
+
+    /// Whether the disk has what this node has promised last.
+    pub fn promise_is_durable(&self) -> bool {
+        let disk = self.core.journal.disk();
+        disk.is_met(disk.vote())
+    }
+
+    pub fn service_is_down(&self) -> bool {
+        self.core.service_is_down()
+    }
+
+    /// Whether the service is held for a merge, and nothing is on its way any more.
+    pub fn is_at_rest(&self) -> bool {
+        self.core.is_at_rest()
+    }
+
+    /// Merges that do not come off, and why, as far as this node knows.
+    pub fn impasses(&self) -> impl Iterator<Item = (NodeId, &Impasse)> {
+        self.core.impasses.iter()
+    }
+
+    pub fn envelope(&self, to: NodeId, message: Message) -> Envelope {
+        self.core.envelope(to, message)
+    }
+}
+
+// Who belongs to the cluster, and whose disk counts.
+impl Node {
+    pub fn members(&self) -> &Members {
+        self.core.members()
+    }
+
+    pub fn is_member(&self, node: NodeId) -> bool {
+        self.core.is_member(node)
+    }
+
+    pub fn is_voter(&self, node: NodeId) -> bool {
+        self.core.is_voter(node)
+    }
+
+    pub fn quorum(&self) -> usize {
+        self.core.quorum()
+    }
+
+    pub fn replaced_by(&self) -> Option<Incarnation> {
+        self.core.replaced_by()
+    }
+
+    /// Whether this disk counts, by its own log. In available mode nothing is decided by counting disks.
+    pub fn is_admitted(&self) -> bool {
+        self.core.settings.is_available() || (self.core.own_vote() == 1 && self.core.has_seat())
+    }
+
+    /// Whether that node's disk counts for what this one leads or follows (P10).
+    pub fn counts(&self, node: NodeId) -> bool {
+        match &self.role {
+            _ if node == self.core.me() => self.is_admitted(),
+            RoleState::Leading(leading) => leading.peer_counts(&self.core, node),
+            _ => self.core.peer_counts(node),
+        }
+    }
+
+    /// When this node last heard that one, if it ever did.
+    pub fn last_heard(&self, node: NodeId) -> Option<Time> {
+        self.core.last_heard(node)
+    }
+}
+
+// Who leads, as far as this node knows.
+impl Node {
+    pub fn role_name(&self) -> RoleName {
+        match &self.role {
+            _ if self.core.stopped => RoleName::Stopped,
+            RoleState::Seeking(_) => RoleName::Candidate,
+            RoleState::Following(_) => RoleName::Follower,
+            RoleState::Leading(_) => RoleName::Leader,
+        }
+    }
+
+    /// The leader that this node follows, or itself if its epoch is open.
+    pub fn leader(&self) -> Option<NodeId> {
+        if self.is_open() { Some(self.core.me()) } else { self.followed() }
+    }
+
+    /// The leader that this node follows.
+    pub(super) fn followed(&self) -> Option<NodeId> {
+        let following = self.following().filter(|following| !following.is_awaiting());
+        following.map(|following| following.leader())
+    }
+
+    /// The epoch that this node leads in, open or not.
+    pub fn leads(&self) -> Option<Epoch> {
+        self.leading().map(|leading| leading.term().epoch)
+    }
+
+    /// Whether this node's epoch is open: it takes writes and linear reads.
+    pub fn is_open(&self) -> bool {
+        self.leading().is_some_and(Leading::is_open)
+    }
+
+    /// Whether this node may say, at this moment, that it is the leader (I4).
+    pub fn is_leader(&self, now: Time) -> bool {
+        self.whether_leader(now) == IsLeader::Yes
+    }
+
+    pub fn whether_leader(&self, now: Time) -> IsLeader {
+        self.leading().map_or(IsLeader::No, |leading| leading.whether_leader(&self.core, now))
+    }
+
+    /// It leads, and has to wait: a leader before may still be relied on (P11).
+    pub fn waits_for_leases(&self, now: Time) -> bool {
+        self.leading().is_some_and(|leading| leading.is_open() && !leading.older_leases_are_over(now))
+    }
+
+    /// Whether a majority, where one is needed, answered this node lately, itself included: the difference between an
+    /// election under way and a minority.
+    pub fn reaches_majority(&self, now: Time) -> bool {
+        match &self.role {
+            _ if self.core.settings.is_available() => true,
+            RoleState::Following(_) => true,
+            RoleState::Leading(leading) => leading.reaches_majority(&self.core, now),
+            RoleState::Seeking(seeking) => seeking.reaches_majority(&self.core, now),
+        }
+    }
+
+    /// Whom it waits for. None where a leader is known, an election is under way, or no majority is needed.
+    pub fn waits_for(&self, now: Time) -> Option<Waits> {
+        self.seeking()?.waits_for(&self.core, now)
+    }
+
+    /// The dry run, for an operator: would this node approve that one now? Nothing changes (P4).
+    pub fn opinion_of(&self, candidate: NodeId) -> bool {
+        candidate == self.core.me() || self.objection_to(candidate, Condition::Fit).is_none()
+    }
+
+    /// Who would lead next by the leader's last word (P4).
+    pub fn heir(&self) -> Option<NodeId> {
+        match &self.role {
+            RoleState::Following(following) => following.heir(),
+            RoleState::Leading(leading) => leading.best_heir(&self.core),
+            RoleState::Seeking(_) => None,
+        }
+    }
+}
+
+// What a leader knows.
+impl Node {
+    /// Why a proposal would be refused now, behind so many records and bytes that are proposed with it. It does not change
+    /// while nothing else happens.
+    pub fn refusal(&self, entry: &Entry, clears_up: bool, records: Index, bytes: usize) -> Option<Refusal> {
+        match self.leading() {
+            Some(leading) => leading.refusal(&self.core, entry, clears_up, records, bytes),
+            None => Some(Refusal::NotLeader { leader: self.leader() }),
+        }
+    }
+
+    /// The stamp that a record written now would get (P17); none where this node does not lead.
+    pub fn stamp(&self, now: Now) -> Option<Stamp> {
+        self.leading().map(|leading| leading.stamp(now))
+    }
+
+    /// What a leader has appended and not committed yet, in bytes.
+    pub fn uncommitted_bytes(&self) -> usize {
+        self.leading().map_or(0, |_| self.core.journal.uncommitted_bytes())
+    }
+
+    /// What this node, as the leader, knows to be on that one's disk.
+    pub fn matched_by(&self, node: NodeId) -> Option<Index> {
+        let leading = self.leading()?;
+        match node == self.core.me() {
+            true => Some(self.core.journal.disk().upto()),
+            false => leading.matched_by(node),
+        }
+    }
+
+    /// Who could lead. Empty where this node does not lead: nobody else knows how far the others are.
+    pub fn contenders(&self, now: Time) -> Vec<Contender> {
+        self.leading().map(|leading| leading.contenders(&self.core, now)).unwrap_or_default()
+    }
+
+    /// What must be true after every input. What is broken is a bug, and no error (I11).
+    pub fn validate(&self) {
+        let core = &self.core;
+        core.journal.validate();
+        assert!(core.epochs.newest() >= core.promise(), "promised an epoch that it has not heard of (P2)");
+        let ends = |yielded: &Yielded| core.epochs.is_over(yielded.certificate.epoch);
+        let ended = self.yielded.as_ref().is_none_or(ends) || mutant::is_on(Mutant::ServeAfterHandOver);
+        assert!(ended, "handed over, and goes on (P18)");
+        match &self.role {
+            RoleState::Leading(leading) => leading.validate(core),
+            RoleState::Following(following) => following.validate(core),
+            RoleState::Seeking(seeking) => seeking.validate(core),
+        }
+    }
+}

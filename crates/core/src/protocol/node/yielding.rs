@@ -1,0 +1,58 @@
+//! A leader that has handed over tells its heir until that one leads, and the heir claims by its certificate (P18).
+
+use super::{Node, RoleState, Yielded};
+use crate::protocol::messages::{Cause, Certificate, Message, Verdict};
+use crate::types::{NodeId, Time};
+
+impl Yielded {
+    pub(super) fn deadline(&self) -> Time {
+        self.until.min(self.next_send)
+    }
+}
+
+impl Node {
+    /// Repeats the certificate until the heir leads or the window closes.
+    pub(super) fn settle_yielded(&mut self) {
+        let (now, leader) = (self.core.now.mono, self.followed());
+        let Some(yielded) = &mut self.yielded else {
+            return;
+        };
+        let Yielded { certificate, request, next_send, until } = *yielded;
+        let follows = leader == Some(certificate.heir);
+        if follows || now >= until {
+            self.yielded = None;
+            if let Some(request) = request {
+                let verdict = if follows { Verdict::Done } else { Verdict::Unknown };
+                self.core.verdict(request, verdict);
+            }
+            return;
+        }
+        if now >= next_send {
+            yielded.next_send = now + self.core.settings.timing.declare;
+            if self.core.promise() == certificate.epoch {
+                self.core.send(certificate.heir, Message::HandOver(certificate));
+            }
+        }
+    }
+
+    pub(super) fn on_certificate(&mut self, from: NodeId, certificate: Certificate) {
+        let core = &mut self.core;
+        let current = certificate.epoch == core.promise() && certificate.epoch.leader == from;
+        let complete = core.last() == certificate.last;
+        let able = core.may_vote() && !core.journal.is_full();
+        if !current || !complete || certificate.heir != core.me() || !able {
+            return;
+        }
+        core.epochs.end(certificate.epoch);
+        core.grants.void_epoch(certificate.epoch);
+        if matches!(self.role, RoleState::Following(_)) {
+            self.seek(Cause::HandedOver);
+        }
+        if let Some((seeking, core)) = self.seeking_mut()
+            && seeking.claim().is_none()
+        {
+            let won = seeking.make_claim(core, Some(certificate));
+            self.lead_if_won(won);
+        }
+    }
+}
