@@ -7,7 +7,7 @@ use crate::source::Source;
 use crate::tokens::{closing, item_end, text_at};
 
 /// Where that holds, by the folder of a module's rooms.
-const MODULES: [&str; 1] = ["crates/core/src/protocol/"];
+const MODULES: [&str; 2] = ["crates/core/src/protocol/", "crates/core/src/replica/"];
 
 pub fn check(sources: &[Source]) -> Vec<String> {
     MODULES.iter().flat_map(|module| check_module(sources, module)).collect()

@@ -38,11 +38,13 @@ const ROOMS: [(&str, &[&[&str]]); 4] = [
         "replica",
         &[
             &["answer", "feed"],
+            &["preparation"],
             &["io"],
-            &["preparation", "roles", "snapshots", "versions"],
+            &["snapshots", "versions", "wants"],
             &["pending"],
+            &["desk"],
+            &["restore", "roles", "state_transfer"],
             &["state"],
-            &["calls", "granting", "restore", "state_transfer"],
         ],
     ),
     (

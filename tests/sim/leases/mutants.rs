@@ -36,6 +36,7 @@ const MUTANTS: &[(Mutant, Caught, &[&str])] = &[
     (Mutant::FullStateTakesNothing, Within(100), &["P55 what makes"]),
     (Mutant::UnheardPromiseStands, In(scenarios::whoever_asks_again_is_gone), &["C14 nothing for the gone"]),
     (Mutant::GrantToTheRevoked, In(scenarios::waiter_is_let_in_no_more), &["P41 nothing for a token"]),
+    (Mutant::LatecomersPass, In(scenarios::somebody_comes_in_between), &["P41 nobody passes"]),
     (Mutant::GrantToTheGone, In(scenarios::waiter_is_gone), &["C14 nothing for the gone"]),
 ];
 

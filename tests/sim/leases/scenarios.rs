@@ -141,6 +141,21 @@ pub fn waiter_is_let_in_no_more() -> Check {
     ensure(right, "P41 nothing for a token that has ended", || format!("the two were told {answers:?}"))
 }
 
+/// Somebody asks for the role at the very moment when its holder gives it back: the node judges the two calls together.
+pub fn somebody_comes_in_between() -> Check {
+    let mut world = stage(17, 3, 3_000)?;
+    gets(&mut world, 0, 1)?;
+    let first = acquire(&mut world, 1, 1, 10_000);
+    run(&mut world, 10)?;
+    world.gathers = true;
+    let late = acquire(&mut world, 2, 1, 10_000);
+    release(&mut world, 0, 1);
+    run(&mut world, 200)?;
+    let answers = (told(&world, first), told(&world, late));
+    let right = matches!(answers, (Some(Told::Yours { .. }), None));
+    ensure(right, "P41 nobody passes by", || format!("the first and the late one were told {answers:?}"))
+}
+
 fn order(world: &mut World, command: Command) -> Check {
     world.arrives(0, Waiting::Nobody, Call::Write { command: command.into(), key: None })
 }
@@ -393,7 +408,7 @@ fn frozen_holder(counts_from_answers: bool) -> Check {
 
 #[test]
 fn all_pass() {
-    let all: [(&str, crate::scenarios::Scenario); 17] = [
+    let all: [(&str, crate::scenarios::Scenario); 18] = [
         ("who_reads_a_lease_gives_it_back", who_reads_a_lease_gives_it_back),
         ("it_is_named_again_too_late", it_is_named_again_too_late),
         ("a_successor_relies_on_no_connection", a_successor_relies_on_no_connection),
@@ -408,6 +423,7 @@ fn all_pass() {
         ("what_made_it_young_is_lost", what_made_it_young_is_lost),
         ("waiter_is_gone", waiter_is_gone),
         ("waiter_is_let_in_no_more", waiter_is_let_in_no_more),
+        ("somebody_comes_in_between", somebody_comes_in_between),
         ("waiter_asks_again", waiter_asks_again),
         ("whoever_asks_again_is_gone", whoever_asks_again_is_gone),
         ("leads_again", leads_again),

@@ -236,6 +236,8 @@ pub enum Mutant {
     UnheardPromiseStands,
     /// P41: a role goes to a waiter whose caller has hung up, and stays there.
     GrantToTheGone,
+    /// P41: a call that comes together with the one that frees a role is given it before those who stand in line.
+    LatecomersPass,
     /// P41: a role goes to a waiter whose token has been revoked while it waited.
     GrantToTheRevoked,
     /// P45: a connection that has closed ends a lease whose holder has named another one since.

@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::answer::{Answer, Denied, Level, Unheard};
-use super::feed::{Draft, FeedEvent};
+use super::feed::FeedEvent;
+use super::preparation::{Preparation, Prepared, StateTransfer};
+use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{
-    After, Envelope, Event, Fault, MemberChange, Message, Records, Seq, ServiceChange, SnapshotMeta, Taking,
-    Term, Vote,
+    After, Envelope, Event, Fault, MemberChange, Message, Records, Seq, ServiceChange, SnapshotMeta, Term,
+    Vote,
 };
 use crate::store::{
-    Command, Difference, DocCondition, Key, NewProcess, RoleClaim, SecretHash, Steps, Store, Tenure, TokenId,
-    Unreadable,
+    Command, DocCondition, Key, NewProcess, RoleClaim, SecretHash, Steps, Store, Tenure, TokenId, Unreadable,
 };
-use crate::types::{ClusterId, Digest, Index, KeyedCall, Members, NodeId, Record, Text, Time, Vector};
+use crate::types::{ClusterId, Index, KeyedCall, Members, NodeId, Text, Time, Vector};
 
 /// A caller, for as long as it waits for its answer. The driver numbers them and never uses a number twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,18 +59,6 @@ pub enum Brought {
         store: Box<Store>,
     },
     Difference(Box<StateTransfer>),
-}
-
-/// What one state has and another lacks, and what the sender's state is with it.
-#[derive(Clone, Debug)]
-pub struct StateTransfer {
-    pub meta: SnapshotMeta,
-    /// The index of the newest override: snapshots are numbered from there.
-    pub origin: Index,
-    /// The checksum that the log goes on from.
-    pub chain: u32,
-    pub digest: Digest,
-    pub difference: Difference,
 }
 
 /// What a client or an operator asks for. Each gets one [`Answer`], also if nobody is there to hear it.
@@ -232,41 +221,21 @@ pub struct SnapshotOrder {
     pub whole: bool,
 }
 
-/// A state, and what has come from another node for it: what the two come to is still to be worked out (P49).
-#[derive(Clone, Debug)]
-pub struct Preparation {
-    pub(super) state: Store,
-    /// What is committed before an override takes place.
-    pub(super) records: Vec<Record>,
-    pub(super) transfer: Box<StateTransfer>,
-    pub(super) taking: Taking,
-}
-
-/// What a preparation came to.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    pub(super) outcome: Result<NewState, Unreadable>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct NewState {
-    pub store: Store,
-    /// Each entry that is not as it was, for the next snapshot, and what readers are told of them.
-    pub changes: Vec<Key>,
-    pub told: Vec<Draft>,
-    /// How many values a merge overrode that nobody had seen together before, and what the journal then has.
-    pub conflicts: usize,
-    pub journal: ConflictSizes,
-    /// Where the sender's snapshots are numbered from, the checksum that its log goes on from, and its state's digest.
-    pub origin: Index,
-    pub chain: u32,
-    pub digest: Digest,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ConflictSizes {
-    pub entries: usize,
-    pub bytes: usize,
+impl SnapshotOrder {
+    /// The rows that it writes: every entry of the state, or what has changed since the newest snapshot, each with its value
+    /// as JSON on one line, or none where it is gone.
+    pub fn rows(&self, whole: bool) -> Box<dyn Iterator<Item = (Key, Option<String>)> + '_> {
+        let kept = |key: &Key| !(mutant::is_on(Mutant::KeysForgotten) && matches!(key, Key::Call(_)));
+        if whole {
+            return Box::new(
+                self.store.entries().filter(move |(key, _)| kept(key)).map(|(key, value)| (key, Some(value))),
+            );
+        }
+        let mut keys: Vec<&Key> = self.keys.iter().filter(|key| kept(key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        Box::new(keys.into_iter().map(|key| (key.clone(), self.store.entry(key))))
+    }
 }
 
 /// What may be large.

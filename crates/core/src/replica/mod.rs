@@ -14,20 +14,22 @@
 //! There is no clock, socket, file or thread here: `now` is an argument, a caller is a number, and a caller that has gone is
 //! an input. So the simulator, the golden scripts and the model run what a node runs.
 //!
-//! Lowest first; each file imports only from those before it:
+//! Lowest first. Each file imports only from lines before its own, and a type's methods stand in its own file or folder:
 //!
-//! - `answer` is what callers learn, `feed` what its readers are told, `io` all that goes in and comes out.
+//! - `answer` is what callers learn, `feed` what its readers are told.
 //! - `preparation` works out what a state comes to with what another node has sent.
-//! - `versions` are the states: the committed one and, on a leader, those ahead of it. `roles` is what is remembered of roles and of who wants
-//!   them, `pending` who waits for which verdict, `snapshots` the plan of snapshots.
-//! - `state` is the replica itself: it holds all of that, takes inputs in, and carries out what the protocol says.
-//! - The rules stand side by side, as methods of `Replica`: `calls` judges writes and reads and proposes them, `granting` gives roles and keeps
-//!   leases, `restore` replaces all data step by step, `state_transfer` sends states to other nodes and takes in those that come.
+//! - `io` is all that goes in and comes out.
+//! - `versions` are the states: the committed one and, on a leader, those ahead of it. `snapshots` is the plan of snapshots, `wants` what is known
+//!   of a call for a role.
+//! - `pending` is who waits for which verdict.
+//! - `desk` is what all calls need: `rounds` in which they are judged and proposed, and their answers. `calls` has those that need nothing else.
+//! - `roles` gives roles and keeps leases, `restore` replaces all data step by step, `state_transfer` sends states to other nodes and takes in
+//!   those that come. Each is given the desk, and sees neither of the others.
+//! - `state` is the replica itself: it takes inputs in, tells the protocol, and carries out what that says.
 
 mod answer;
-mod calls;
+mod desk;
 mod feed;
-mod granting;
 mod io;
 mod pending;
 mod preparation;
@@ -39,13 +41,15 @@ mod state_transfer;
 #[cfg(test)]
 mod tests;
 mod versions;
+mod wants;
 
 pub use answer::{
     Answer, CatchUp, Denied, Granted, HeldBy, LeaseTimes, Level, Opinion, Unheard, View, Whole, Written,
 };
 pub use feed::{Draft, Fact, FeedEvent, Kind, Kinds, quoted};
 pub use io::{
-    Acquire, Brought, Call, CallId, Discarded, DiskWrite, End, In, Out, Outgoing, Preparation, Prepared,
-    Registration, Renewal, SnapshotOrder, StateTransfer, Untie,
+    Acquire, Brought, Call, CallId, Discarded, DiskWrite, End, In, Out, Outgoing, Registration, Renewal,
+    SnapshotOrder, Untie,
 };
+pub use preparation::{Preparation, Prepared, StateTransfer};
 pub use state::{Replica, Start};

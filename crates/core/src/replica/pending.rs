@@ -1,27 +1,26 @@
-//! Calls that wait for a verdict of the protocol: the round that is gathered, a restore on its way, and all that have been proposed.
+//! Calls that wait for a verdict of the protocol.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::mem;
 
 use super::answer::{Denied, Written};
 use super::io::CallId;
-use super::roles::{Acquiring, Renewing};
-use crate::protocol::Proposal;
-use crate::store::{self, Guard, Rejection};
-use crate::types::{Epoch, Index, Payload, RequestId, Time};
+use super::wants::{Acquiring, Renewing};
+use crate::store::{self, Rejection};
+use crate::types::RequestId;
 
-pub(in crate::replica) type WriteOutcome = Result<store::Reply, Rejection>;
+pub type WriteOutcome = Result<store::Reply, Rejection>;
 
 /// Bounded by what the core lets wait: `limits.uncommitted` writes and `limits.reads` reads.
 #[derive(Clone, Debug, Default)]
-pub(in crate::replica) struct Pending {
+pub struct Pending {
     last: RequestId,
     waiting: BTreeMap<RequestId, Waiting>,
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::replica) enum Waiting {
+pub enum Waiting {
     /// A write that has reached the log, with what it brings about there.
     Write {
         call: CallId,
@@ -103,41 +102,5 @@ impl Waiting {
             Waiting::Restore { call, .. } => Waiting::Restore { call, outcome: known },
             other => other,
         }
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-pub(in crate::replica) struct Round {
-    pub entries: Vec<Proposal>,
-    pub bytes: usize,
-    /// Reads, each with the record that its answer was judged by.
-    pub reads: Vec<(RequestId, Index)>,
-}
-
-impl Round {
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.reads.is_empty()
-    }
-}
-
-/// One attempt: all of its steps belong to one epoch of this node, or nothing comes of them.
-#[derive(Clone, Debug)]
-pub(in crate::replica) struct Restoring {
-    pub call: CallId,
-    /// What has yet to be proposed.
-    pub steps: VecDeque<Payload>,
-    /// Asked before the first step, and again before the last.
-    pub guard: Guard,
-    pub epoch: Epoch,
-    /// It is given up then.
-    pub until: Time,
-    /// A step waits for its verdict.
-    pub waits: bool,
-}
-
-impl Restoring {
-    /// Its last step may be in a log: only the verdict says what becomes of it.
-    pub fn is_in_doubt(&self) -> bool {
-        self.waits && self.steps.is_empty()
     }
 }

@@ -11,10 +11,12 @@
 //! staged is cleared away by whoever leads: by the record that opens the next epoch, or by one of this leader's own, which is due
 //! whenever something is staged and nobody goes on with it.
 
+use std::collections::VecDeque;
+
 use super::answer::{Answer, Denied, Written};
+use super::desk::Desk;
 use super::io::CallId;
-use super::pending::{Restoring, Waiting, WriteOutcome};
-use super::state::Replica;
+use super::pending::{Waiting, WriteOutcome};
 use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Refusal, Verdict};
 use crate::store::{Guard, Reason, Reply, Rule, Steps, ending, give_up_restore};
@@ -27,134 +29,113 @@ const STEP_WITHIN: Span = Span::millis(500);
 /// The number of no restore: what is given up may be any.
 const NONE: u64 = 0;
 
-impl Replica {
-    pub(super) fn on_restore(&mut self, call: CallId, document: Steps) {
+/// One document at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Restores {
+    under_way: Option<Restoring>,
+}
+
+/// One attempt: all of its steps belong to one epoch of this node, or nothing comes of them.
+#[derive(Clone, Debug)]
+struct Restoring {
+    call: CallId,
+    /// What has yet to be proposed.
+    steps: VecDeque<Payload>,
+    /// Asked before the first step, and again before the last.
+    guard: Guard,
+    epoch: Epoch,
+    /// It is given up then.
+    until: Time,
+    /// A step waits for its verdict.
+    waits: bool,
+}
+
+impl Restoring {
+    /// Its last step may be in a log: only the verdict says what becomes of it.
+    fn is_in_doubt(&self) -> bool {
+        self.waits && self.steps.is_empty()
+    }
+}
+
+impl Restores {
+    pub fn on_restore(&mut self, desk: &mut Desk, call: CallId, document: Steps) {
         let Steps { steps, replaces_with, guard } = document;
-        let refused = replaces_with.and_then(|bytes| self.state_with(bytes));
-        let refused = refused.or_else(|| self.guarded(guard));
-        let denied = match self.leads_in() {
-            _ if self.restoring.is_some() => Denied::TooMany { bound: "documents at a time" },
-            None => self.not_leading(),
+        let refused = replaces_with.and_then(|bytes| state_with(desk, bytes));
+        let refused = refused.or_else(|| guarded(desk, guard));
+        let denied = match desk.leads_in() {
+            _ if self.under_way.is_some() => Denied::TooMany { bound: "documents at a time" },
+            None => desk.not_leading(),
             Some(epoch) => {
                 if let Some(reason) = refused {
-                    return self.deny(call, Denied::Rejected(reason.into()));
+                    return desk.deny(call, Denied::Rejected(reason.into()));
                 }
-                if steps.last().is_some_and(|last| self.is_unread(&self.last_step(last, guard))) {
-                    return self.deny(call, Denied::FormatNotShared);
+                if steps.last().is_some_and(|last| is_unread(desk, &last_step(desk, last, guard))) {
+                    return desk.deny(call, Denied::FormatNotShared);
                 }
                 let endless = mutant::is_on(Mutant::RestoreNeverGivenUp);
                 let within = WITHIN.max(STEP_WITHIN.times(steps.len() as u64));
-                let until = if endless { Time::NEVER } else { self.now.mono + within };
+                let until = if endless { Time::NEVER } else { desk.now.mono + within };
                 let steps = steps.into();
-                self.restoring = Some(Restoring { call, steps, guard, epoch, until, waits: false });
+                self.under_way = Some(Restoring { call, steps, guard, epoch, until, waits: false });
                 return;
             }
         };
-        self.deny(call, denied);
-    }
-
-    /// Why all data is not replaced by rows that come to so many bytes (P55).
-    fn state_with(&self, bytes: u64) -> Option<Reason> {
-        let (state, most) = (self.versions.newest(), self.quota().most);
-        let then = state.bytes_that_stay() + bytes;
-        let over = then > most && then > state.bytes() && !mutant::is_on(Mutant::StateGrowsOn);
-        over.then_some(Reason::StateFull { area: None, used: then, most })
-    }
-
-    /// Why a backup does not belong here (P57).
-    fn guarded(&self, guard: Guard) -> Option<Reason> {
-        let state = self.versions.newest();
-        let clock = self.wall();
-        // What was granted after the backup stands here, or an operator knows it, or the clock is past it.
-        let is_known = guard.floor.is_some() || (guard.is_own && state.last_token() >= guard.token);
-        let is_behind = clock < guard.time || clock.0 < guard.token;
-        if is_behind && !is_known && !mutant::is_on(Mutant::RestoreTurnsTokensBack) {
-            let Guard { time: written, token, .. } = guard;
-            return Some(Reason::RuleViolated(Rule::TokenAhead { clock, written, token }));
-        }
-        let replaces = guard.only_if_empty && !state.has_no_data();
-        replaces.then_some(Reason::RuleViolated(Rule::OtherCluster))
-    }
-
-    /// By the stamp of a record that would be written now.
-    fn wall(&self) -> WallTime {
-        self.core.stamp(self.now).unwrap_or_default().wall
-    }
-
-    /// The last step raises the last token where it has to (P57), and begins a history where another cluster's ends (P60). If some
-    /// node may not read that yet (P23), all that it would say is the token, and the clock is past that, the plain one does: stamps
-    /// never go back, so the next token is greater anyway.
-    fn last_step(&self, step: &Payload, guard: Guard) -> Payload {
-        let token = Some(guard.last_token()).filter(|token| *token > self.versions.newest().last_token());
-        let begins = guard.is_foreign && !self.core.settings().is_available();
-        let full = ending(step, token, begins);
-        let past = token.is_none_or(|token| self.wall().0 > token);
-        if !begins && past && self.is_unread(&full) { step.clone() } else { full }
-    }
-
-    /// Whether some node may not read this step (P23).
-    fn is_unread(&self, step: &Payload) -> bool {
-        let entry = Entry::Client(step.clone());
-        self.core.refusal(&entry, false, 0, 0) == Some(Refusal::FormatNotShared)
-    }
-
-    fn leads_in(&self) -> Option<Epoch> {
-        self.core.is_open().then(|| self.core.vote().promise.epoch)
+        desk.deny(call, denied);
     }
 
     /// Goes on with the restore, gives it up, or clears up behind one. False if there is nothing to do now.
-    pub(super) fn settle_restore(&mut self) -> bool {
-        let Some(restoring) = &self.restoring else {
-            return self.clear_staged();
+    pub fn settle(&mut self, desk: &mut Desk) -> bool {
+        let Some(restoring) = &self.under_way else {
+            return self.clear_staged(desk);
         };
         // Another epoch has begun, be it this node's own: what was staged is gone (P15).
-        let goes_on = self.leads_in() == Some(restoring.epoch) || mutant::is_on(Mutant::RestoreGoesOn);
-        let late = self.now.mono >= restoring.until;
+        let goes_on = desk.leads_in() == Some(restoring.epoch) || mutant::is_on(Mutant::RestoreGoesOn);
+        let late = desk.now.mono >= restoring.until;
         match restoring.is_in_doubt() {
-            true if late => self.end_restore(Err(Denied::Unknown)),
+            true if late => self.end(desk, Err(Denied::Unknown)),
             true => return false,
-            false if !goes_on => self.end_restore(Err(self.not_leading())),
+            false if !goes_on => self.end(desk, Err(desk.not_leading())),
             false if late => {
-                self.end_restore(Err(Denied::GivenUp { why: "it took longer than ten minutes" }));
+                self.end(desk, Err(Denied::GivenUp { why: "it took longer than ten minutes" }));
             }
             false if restoring.waits => return false,
-            false => self.take_step(),
+            false => self.take_step(desk),
         }
         true
     }
 
-    fn take_step(&mut self) {
-        if !self.look_ahead() {
+    fn take_step(&mut self, desk: &mut Desk) {
+        if !desk.look_ahead() {
             return;
         }
-        if let Some(reason) = self.is_forbidden() {
-            return self.end_restore(Err(Denied::Rejected(reason.into())));
+        if let Some(reason) = self.is_forbidden(desk) {
+            return self.end(desk, Err(Denied::Rejected(reason.into())));
         }
-        let Some(restoring) = &mut self.restoring else { return };
+        let Some(restoring) = &mut self.under_way else { return };
         let (call, guard) = (restoring.call, restoring.guard);
         let (step, is_last) = (restoring.steps.pop_front(), restoring.steps.is_empty());
         match step {
             Some(step) => {
                 restoring.waits = true;
-                let step = if is_last { self.last_step(&step, guard) } else { step };
-                self.propose_step(step, Waiting::Restore { call, outcome: Ok(Reply::none()) });
+                let step = if is_last { last_step(desk, &step, guard) } else { step };
+                desk.propose_step(step, Waiting::Restore { call, outcome: Ok(Reply::none()) });
             }
-            None => self.end_restore(Err(Denied::GivenUp { why: "it has no steps" })),
+            None => self.end(desk, Err(Denied::GivenUp { why: "it has no steps" })),
         }
     }
 
     /// Whether the next step, one that adds a document, would overrule more than the journal has room for (P48), or make the state
     /// larger than it may be (P55); or the last one would replace what somebody has written meanwhile (P57).
-    fn is_forbidden(&self) -> Option<Reason> {
-        let limits = &self.core.settings().limits;
-        let Restoring { steps, guard, .. } = self.restoring.as_ref()?;
+    fn is_forbidden(&self, desk: &Desk) -> Option<Reason> {
+        let limits = &desk.node.settings().limits;
+        let Restoring { steps, guard, .. } = self.under_way.as_ref()?;
         let step = steps.front()?;
         if steps.len() == 1
-            && let Some(reason) = self.guarded(*guard)
+            && let Some(reason) = guarded(desk, *guard)
         {
             return Some(reason);
         }
-        let state = self.versions.newest();
+        let state = desk.versions.newest();
         let then = state.united_by(step)?;
         let (entries, bytes) = (then.conflict_count(), then.conflict_bytes());
         let over = entries > limits.conflicts || bytes > limits.conflict_bytes;
@@ -165,8 +146,8 @@ impl Replica {
         (used > most && used > state.bytes()).then_some(Reason::StateFull { area: None, used, most })
     }
 
-    pub(super) fn restore_verdict(&mut self, call: CallId, outcome: WriteOutcome, verdict: Verdict) {
-        let Some(restoring) = self.restoring.as_mut().filter(|restoring| restoring.call == call) else {
+    pub fn verdict(&mut self, desk: &mut Desk, call: CallId, outcome: WriteOutcome, verdict: Verdict) {
+        let Some(restoring) = self.under_way.as_mut().filter(|restoring| restoring.call == call) else {
             // It has been given up, and its caller been told.
             return;
         };
@@ -176,55 +157,103 @@ impl Replica {
             (Verdict::Written { .. }, _) if !was_last => {}
             (Verdict::Written { position, acks }, Ok(reply)) => {
                 let written = Written { position, acks: Some(acks), reply };
-                self.end_restore(Ok(Answer::Written(written)));
+                self.end(desk, Ok(Answer::Written(written)));
             }
             (Verdict::Written { position, acks }, Err(_)) if mutant::is_on(Mutant::RestoreGoesOn) => {
                 let written = Written { position, acks: Some(acks), reply: Reply::none() };
-                self.end_restore(Ok(Answer::Written(written)));
+                self.end(desk, Ok(Answer::Written(written)));
             }
-            (Verdict::Written { .. }, Err(rejection)) => self.end_restore(Err(Denied::Rejected(rejection))),
+            (Verdict::Written { .. }, Err(rejection)) => self.end(desk, Err(Denied::Rejected(rejection))),
             (verdict @ Verdict::Refused(_), _) => {
-                let denied = self.denied(&verdict);
-                self.end_restore(Err(denied));
+                let denied = desk.denied(&verdict);
+                self.end(desk, Err(denied));
             }
             // A part may be in some log. The end is in none, and never will be.
             (_, _) if !was_last => {
-                let denied = self.not_leading();
-                self.end_restore(Err(denied));
+                let denied = desk.not_leading();
+                self.end(desk, Err(denied));
             }
-            (_, _) => self.end_restore(Err(Denied::Unknown)),
+            (_, _) => self.end(desk, Err(Denied::Unknown)),
         }
     }
 
-    fn end_restore(&mut self, answer: Result<Answer, Denied>) {
-        if let Some(restoring) = self.restoring.take() {
-            self.answer(restoring.call, answer);
+    fn end(&mut self, desk: &mut Desk, answer: Result<Answer, Denied>) {
+        if let Some(restoring) = self.under_way.take() {
+            desk.answer(restoring.call, answer);
         }
     }
 
     /// Something is staged and nobody goes on with it. No snapshot is taken while that is so (P26).
-    fn clear_staged(&mut self) -> bool {
-        let is_left = |this: &Replica| this.versions.newest().is_restoring();
+    fn clear_staged(&mut self, desk: &mut Desk) -> bool {
+        let is_left = |desk: &Desk| desk.versions.newest().is_restoring();
         let nobody_clears = mutant::is_on(Mutant::StagedIsLeft);
-        if nobody_clears || !self.core.is_open() || !is_left(self) || !self.look_ahead() || !is_left(self) {
+        if nobody_clears || !desk.node.is_open() || !is_left(desk) || !desk.look_ahead() || !is_left(desk) {
             return false;
         }
         let give_up = give_up_restore(NONE);
         // What refuses this, leadership being handed over or a full disk, ends by itself, or with this leader.
-        let refused = self.refusal_of_clearing(&give_up).is_some();
+        let refused = desk.refusal(&give_up, true).is_some();
         if !refused {
-            self.propose_clearing(give_up);
+            desk.propose_clearing(give_up);
         }
         !refused
     }
 
-    fn refusal_of_clearing(&self, give_up: &Payload) -> Option<Refusal> {
-        let entry = Entry::Client(give_up.clone());
-        self.core.refusal(&entry, true, self.round.entries.len() as u64, self.round.bytes)
+    /// The replica ends. Of a restore whose last step has not been proposed, nothing comes.
+    pub fn break_off(&mut self, desk: &mut Desk) {
+        if let Some(restoring) = self.under_way.take() {
+            let denied = if restoring.is_in_doubt() { Denied::Unknown } else { Denied::Stopping };
+            desk.deny(restoring.call, denied);
+        }
     }
 
     /// When a restore is to be given up.
-    pub(super) fn restore_deadline(&self) -> Time {
-        self.restoring.as_ref().map_or(Time::NEVER, |restoring| restoring.until)
+    pub fn deadline(&self) -> Time {
+        self.under_way.as_ref().map_or(Time::NEVER, |restoring| restoring.until)
     }
+}
+
+/// Why all data is not replaced by rows that come to so many bytes (P55).
+fn state_with(desk: &Desk, bytes: u64) -> Option<Reason> {
+    let (state, most) = (desk.versions.newest(), desk.quota().most);
+    let then = state.bytes_that_stay() + bytes;
+    let over = then > most && then > state.bytes() && !mutant::is_on(Mutant::StateGrowsOn);
+    over.then_some(Reason::StateFull { area: None, used: then, most })
+}
+
+/// Why a backup does not belong here (P57).
+fn guarded(desk: &Desk, guard: Guard) -> Option<Reason> {
+    let state = desk.versions.newest();
+    let clock = wall(desk);
+    // What was granted after the backup stands here, or an operator knows it, or the clock is past it.
+    let is_known = guard.floor.is_some() || (guard.is_own && state.last_token() >= guard.token);
+    let is_behind = clock < guard.time || clock.0 < guard.token;
+    if is_behind && !is_known && !mutant::is_on(Mutant::RestoreTurnsTokensBack) {
+        let Guard { time: written, token, .. } = guard;
+        return Some(Reason::RuleViolated(Rule::TokenAhead { clock, written, token }));
+    }
+    let replaces = guard.only_if_empty && !state.has_no_data();
+    replaces.then_some(Reason::RuleViolated(Rule::OtherCluster))
+}
+
+/// By the stamp of a record that would be written now.
+fn wall(desk: &Desk) -> WallTime {
+    desk.node.stamp(desk.now).unwrap_or_default().wall
+}
+
+/// The last step raises the last token where it has to (P57), and begins a history where another cluster's ends (P60). If some
+/// node may not read that yet (P23), all that it would say is the token, and the clock is past that, the plain one does: stamps
+/// never go back, so the next token is greater anyway.
+fn last_step(desk: &Desk, step: &Payload, guard: Guard) -> Payload {
+    let token = Some(guard.last_token()).filter(|token| *token > desk.versions.newest().last_token());
+    let begins = guard.is_foreign && !desk.node.settings().is_available();
+    let full = ending(step, token, begins);
+    let past = token.is_none_or(|token| wall(desk).0 > token);
+    if !begins && past && is_unread(desk, &full) { step.clone() } else { full }
+}
+
+/// Whether some node may not read this step (P23).
+fn is_unread(desk: &Desk, step: &Payload) -> bool {
+    let entry = Entry::Client(step.clone());
+    desk.node.refusal(&entry, false, 0, 0) == Some(Refusal::FormatNotShared)
 }

@@ -48,6 +48,23 @@ fn the_first_waiter_is_next_in_the_same_batch() {
     assert!(solo.answer(calls[1]).is_none());
 }
 
+/// Nobody who comes later passes by, in whichever order calls come that are judged together.
+#[test]
+fn the_first_waiter_is_next_before_calls_of_the_same_round() {
+    let late = || acquire("d", TTL, Time(u64::MAX / 2));
+    for release_comes_first in [true, false] {
+        let (mut solo, held, calls) = queue(&["b"]);
+        let round = match release_comes_first {
+            true => vec![release("a", held), late()],
+            false => vec![late(), release("a", held)],
+        };
+        solo.round(round);
+        solo.sync();
+        assert_eq!(solo.has("r").as_deref(), Some("b"), "release first: {release_comes_first}");
+        assert!(token(solo.answer(calls[0])) > held);
+    }
+}
+
 #[test]
 fn whoever_has_gone_leaves_the_queue() {
     let (mut solo, held, calls) = queue(&["b", "c"]);

@@ -1,0 +1,190 @@
+//! The desk: what all calls need, whatever they ask for. Here they are judged by the newest version, proposed, and answered.
+
+mod calls;
+mod rounds;
+
+use std::collections::VecDeque;
+
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::{Input, Node, Proposal, Refusal, Verdict};
+use crate::replica::answer::{Answer, Denied, View};
+use crate::replica::feed::FeedEvent;
+use crate::replica::io::{CallId, End, Out};
+use crate::replica::pending::{Pending, Waiting};
+use crate::replica::versions::Versions;
+use crate::store::Store;
+use crate::types::{Entry, Epoch, Index, NodeId, Now, Owner, RequestId, Text, Time};
+
+/// Records of one round, in bytes: so much is copied and sent as one batch before the next begins.
+const BYTES_MOST: usize = 1 << 20;
+
+/// The records and questions of one input, given to the protocol together.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    entries: Vec<Proposal>,
+    bytes: usize,
+    /// Reads, each with the record that its answer was judged by.
+    reads: Vec<(RequestId, Index)>,
+}
+
+impl Round {
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.reads.is_empty()
+    }
+
+    /// It holds as much as is to go as one batch.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= BYTES_MOST
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Desk {
+    /// The protocol. It is told things by the replica alone, which carries out what it says.
+    pub node: Node,
+    pub now: Now,
+    pub versions: Versions,
+    pub round: Round,
+    pub pending: Pending,
+    /// Verdicts that need no word of the protocol, and are to be dealt with next.
+    pub decided: VecDeque<(Waiting, Verdict)>,
+    /// Roles that are nobody's any more, by records that have entered the log.
+    pub freed: Vec<Text>,
+    /// What the protocol is to be told next.
+    pub inputs: VecDeque<Input>,
+    pub out: Vec<Out>,
+    /// A merge that readers of the feed are told of once the disk has this node's promise.
+    pub untold: Option<FeedEvent>,
+    /// When this node last heard its leader, or led.
+    pub led_at: Time,
+    ended: Option<End>,
+}
+
+impl Desk {
+    pub fn new(node: Node, now: Now, versions: Versions) -> Desk {
+        Desk {
+            node,
+            now,
+            versions,
+            round: Round::default(),
+            pending: Pending::default(),
+            decided: VecDeque::new(),
+            freed: Vec::new(),
+            inputs: VecDeque::new(),
+            out: Vec::new(),
+            untold: None,
+            led_at: now.mono,
+            ended: None,
+        }
+    }
+
+    pub fn me(&self) -> NodeId {
+        self.node.settings().me
+    }
+
+    /// The committed state.
+    pub fn committed(&self) -> &Store {
+        self.versions.committed()
+    }
+
+    /// The epoch that this node leads, if that is open.
+    pub fn leads_in(&self) -> Option<Epoch> {
+        self.node.is_open().then(|| self.node.vote().promise.epoch)
+    }
+
+    pub fn answer(&mut self, call: CallId, answer: Result<Answer, Denied>) {
+        self.out.push(Out::Answer(call, answer));
+    }
+
+    pub fn deny(&mut self, call: CallId, denied: Denied) {
+        self.answer(call, Err(denied));
+    }
+
+    /// The replica cannot go on, or was asked to end: everybody who waits is told when the present input has been dealt with.
+    pub fn end(&mut self, why: End) {
+        self.ended.get_or_insert(why);
+    }
+
+    pub fn ended(&self) -> Option<&End> {
+        self.ended.as_ref()
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    pub fn note_leader(&mut self) {
+        match self.node.leader() {
+            Some(leader) if leader == self.me() => self.led_at = self.now.mono,
+            Some(leader) => self.led_at = self.node.last_heard(leader).unwrap_or(self.led_at),
+            None => {}
+        }
+    }
+
+    /// The committed state as it is shown to a reader.
+    pub fn view(&self, now: Time) -> View {
+        let store = self.committed().clone();
+        let index = store.applied().index;
+        let leader = self.node.leader();
+        let age_ms = if leader == Some(self.me()) { 0 } else { now.since(self.led_at).0 / 1000 };
+        View { store, leader, epoch: self.node.vote().promise.epoch, index, age_ms }
+    }
+}
+
+// What readers of the feed are told.
+impl Desk {
+    /// A merge begins an epoch at once. Until the disk knows, the same node may begin it again, with another state at the same place.
+    pub fn settle_untold(&mut self) {
+        if self.node.promise_is_durable() || mutant::is_on(Mutant::MergeToldAtOnce) {
+            self.out.extend(self.untold.take().map(Out::Feed));
+        }
+    }
+
+    /// What comes after a merge is committed on the disk that has its epoch.
+    pub fn tell_readers(&mut self, event: FeedEvent) {
+        self.out.extend(self.untold.take().into_iter().chain([event]).map(Out::Feed));
+    }
+}
+
+// Why a call is denied.
+impl Desk {
+    /// What whoever asked is told of a verdict that answers nothing.
+    pub fn denied(&self, verdict: &Verdict) -> Denied {
+        let Verdict::Refused(refusal) = verdict else {
+            return Denied::Unknown;
+        };
+        match refusal {
+            Refusal::NotLeader { .. } => self.not_leading(),
+            // Another leader's record stands in its place: it never happens, and that leader may be asked.
+            Refusal::Superseded => self.not_leading(),
+            Refusal::HandingOver => Denied::HandingOver,
+            Refusal::ServiceDown => Denied::ServiceDown { reason: self.reason_for_stop() },
+            Refusal::DiskFull => Denied::DiskFull,
+            Refusal::TooMany => Denied::TooMany { bound: "writes that are not committed yet" },
+            Refusal::TooManyReads => Denied::TooMany { bound: "answers that wait for a round" },
+            Refusal::FormatNotShared => Denied::FormatNotShared,
+            Refusal::NotAnHeir => Denied::NotAnHeir,
+            Refusal::Members(refusal) => Denied::Members(*refusal),
+        }
+    }
+
+    /// Why this node does not answer as the leader.
+    pub fn not_leading(&self) -> Denied {
+        match self.node.leader() {
+            Some(leader) if leader != self.me() => Denied::NotLeader { leader },
+            _ if !self.node.is_admitted() && self.node.vote().formed => Denied::CatchingUp,
+            // In available mode nobody needs a majority.
+            _ if self.node.reaches_majority(self.now.mono) => Denied::NoLeader,
+            _ => Denied::NoQuorum,
+        }
+    }
+
+    /// Why the service is down, in the words of whoever stopped it last.
+    fn reason_for_stop(&self) -> Text {
+        let said = self.node.log().records().filter_map(|record| match &record.entry {
+            Entry::ServiceDown { owner: Owner::Operator, reason, .. } => Some(reason.clone()),
+            _ => None,
+        });
+        said.last().unwrap_or_else(|| "".into())
+    }
+}

@@ -1,0 +1,142 @@
+//! Calls are judged one after the other, each by the state as the records before it leave it, and gathered for the protocol.
+
+use super::{Desk, Round};
+use crate::protocol::mutant::{self, Mutant};
+use crate::protocol::{Proposal, Refusal, Verdict};
+use crate::replica::answer::Denied;
+use crate::replica::io::End;
+use crate::replica::pending::Waiting;
+use crate::store::{Command, Judged, LeaseEvent, Quota, Reason};
+use crate::types::{Entry, Index, KeyedCall, Payload, Position, Record, RequestId, Stamp};
+
+// Judging.
+impl Desk {
+    /// By the newest version, as of now.
+    pub fn judge(&self, command: &Command, key: Option<KeyedCall>) -> Judged {
+        let stamp = self.node.stamp(self.now).unwrap_or_default();
+        let state = self.versions.newest();
+        match state.judge(command, key, stamp) {
+            Judged::Accept => match self.outgrown(command, stamp) {
+                Some(reason) => Judged::Rejected(reason.into()),
+                None => Judged::Accept,
+            },
+            judged => judged,
+        }
+    }
+
+    /// Whether the state has no room for it (P55).
+    fn outgrown(&self, command: &Command, stamp: Stamp) -> Option<Reason> {
+        let quota = self.quota();
+        if mutant::is_on(Mutant::StateGrowsOn) {
+            return None;
+        }
+        let used = self.versions.newest().bytes();
+        if mutant::is_on(Mutant::FullStateTakesNothing) && used > quota.most / 2 {
+            return Some(Reason::StateFull { area: None, used, most: quota.most });
+        }
+        self.versions.newest().outgrown(command, stamp, quota)
+    }
+
+    pub fn quota(&self) -> Quota<'_> {
+        let limits = &self.node.settings().limits;
+        Quota { most: limits.state_bytes, areas: &limits.area_bytes }
+    }
+}
+
+// Gathering.
+impl Desk {
+    /// The index that the last record of the log has once this round is in it.
+    pub fn last_index(&self) -> Index {
+        self.node.last().index + self.round.entries.len() as Index
+    }
+
+    /// Adds a command that the newest version accepts. What the protocol would refuse never enters the round.
+    pub fn propose(&mut self, command: &Command, key: Option<KeyedCall>, waiting: Waiting) {
+        self.add_to_round(command.to_payload(key), Some(command), false, waiting);
+    }
+
+    /// The same with a step of a restore.
+    pub fn propose_step(&mut self, step: Payload, waiting: Waiting) {
+        self.add_to_round(step, None, false, waiting);
+    }
+
+    /// The same with what takes back what was left half-way: nobody waits for it.
+    pub fn propose_clearing(&mut self, payload: Payload) {
+        self.add_to_round(payload, None, true, Waiting::Nobody);
+    }
+
+    /// Why the protocol would refuse this now, as the next record of the round.
+    pub fn refusal(&self, payload: &Payload, clears_up: bool) -> Option<Refusal> {
+        let entry = Entry::Client(payload.clone());
+        self.node.refusal(&entry, clears_up, self.round.entries.len() as Index, self.round.bytes)
+    }
+
+    fn add_to_round(
+        &mut self,
+        payload: Payload,
+        command: Option<&Command>,
+        clears_up: bool,
+        waiting: Waiting,
+    ) {
+        let entry = Entry::Client(payload);
+        let before = self.round.entries.len() as Index;
+        if let Some(refusal) = self.node.refusal(&entry, clears_up, before, self.round.bytes) {
+            return self.decided.push_back((waiting, Verdict::Refused(refusal)));
+        }
+        let position = Position::new(self.node.vote().promise.epoch, self.last_index() + 1);
+        let stamp = self.node.stamp(self.now).unwrap_or_default();
+        let record = Record { position, stamp, entry };
+        let outcome = match self.versions.push(&record, command) {
+            Ok(effect) => effect.applied.outcome.clone(),
+            Err(error) => {
+                waiting.call().into_iter().for_each(|call| self.deny(call, Denied::Stopping));
+                return self.end(End::Unreadable { index: position.index, error });
+            }
+        };
+        let request = self.pending.add(waiting.with_outcome(outcome));
+        self.round.bytes += record.entry.size();
+        self.round.entries.push(Proposal { request, entry: record.entry, clears_up });
+        self.note_freed(position.index);
+    }
+
+    /// Whoever waits for what this record frees is next.
+    fn note_freed(&mut self, index: Index) {
+        let Some(effect) = self.versions.effect(index) else { return };
+        for event in &effect.applied.events {
+            if let LeaseEvent::RoleLost { role, .. } = event {
+                self.freed.push(role.clone());
+            }
+        }
+    }
+
+    /// Asks for a round that starts now; `at_least` must be committed, too.
+    pub fn confirm(&mut self, waiting: Waiting, at_least: Index) {
+        if mutant::is_on(Mutant::RenewUnconfirmed)
+            && matches!(waiting, Waiting::Renew(_) | Waiting::Acquire(_))
+        {
+            return self.decided.push_back((waiting, Verdict::Readable { index: at_least }));
+        }
+        let request = self.pending.add(waiting);
+        self.round.reads.push((request, at_least));
+    }
+
+    /// What is gathered, for the protocol: the next record begins a version of its own.
+    pub fn take_round(&mut self) -> (Vec<Proposal>, Vec<(RequestId, Index)>) {
+        self.versions.seal();
+        let Round { entries, reads, .. } = std::mem::take(&mut self.round);
+        (entries, reads)
+    }
+
+    /// Brings the newest version up to the log's end: the protocol writes records of its own. False only if that cannot
+    /// be: then the replica ends.
+    pub fn look_ahead(&mut self) -> bool {
+        if !self.round.entries.is_empty() {
+            // The versions stand beyond the log, by what is about to be in it.
+            return !self.has_ended();
+        }
+        if let Err(error) = self.versions.follow(self.node.log()) {
+            self.end(End::Unreadable { index: self.node.last().index, error });
+        }
+        !self.has_ended()
+    }
+}

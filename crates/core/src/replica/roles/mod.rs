@@ -1,0 +1,123 @@
+//! What a leader remembers of roles and processes, and of the calls that want one or keep one up.
+
+mod granting;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::leases::{Leases, Waiters};
+use crate::protocol::mutant::{self, Mutant};
+use crate::replica::io::{CallId, Out};
+use crate::replica::wants::{Acquiring, Renewing};
+use crate::types::{Epoch, LeaseName, Span, Text, Time};
+
+#[derive(Clone, Debug, Default)]
+pub struct Roles {
+    leases: Leases,
+    waiters: Waiters<Box<Acquiring>>,
+    /// The epoch that this node leads and counts leases in.
+    led: Option<Epoch>,
+    /// The state is another one: all is counted anew.
+    anew: bool,
+    /// The number of the record about leases that is under way, or was the last.
+    record: u64,
+    turns: VecDeque<Turn>,
+    /// Calls for a role that have no answer yet.
+    callers: BTreeMap<CallId, Caller>,
+}
+
+#[derive(Clone, Debug)]
+struct Caller {
+    role: Text,
+    instance: Text,
+    gone: bool,
+}
+
+/// What is to be done next.
+#[derive(Clone, Debug)]
+enum Turn {
+    Acquire(Box<Acquiring>),
+    Renew(Renewing),
+    /// Somebody gave it back, or it ended.
+    Freed(Text),
+}
+
+impl Roles {
+    pub fn deadline(&self) -> Time {
+        self.leases.deadline().min(self.waiters.deadline())
+    }
+
+    pub fn leads(&self) -> bool {
+        self.led.is_some()
+    }
+
+    /// Calls that want a role which somebody else has.
+    pub fn waiting(&self) -> usize {
+        self.waiters.waiting()
+    }
+
+    /// The state has been replaced.
+    pub fn start_over(&mut self) {
+        self.anew = true;
+    }
+
+    /// Whoever waits for it is next, before all calls that have not had their turn: each of those has come later.
+    fn is_free(&mut self, role: Text) {
+        match mutant::is_on(Mutant::LatecomersPass) {
+            true => self.turns.push_back(Turn::Freed(role)),
+            false => self.turns.push_front(Turn::Freed(role)),
+        }
+    }
+
+    fn add_turn(&mut self, turn: Turn) {
+        self.turns.push_back(turn);
+    }
+
+    /// What is left of a lease, and how many wait for it.
+    pub fn times(&self, name: &LeaseName, now: Time) -> (Option<Span>, usize) {
+        let waiting = match name {
+            LeaseName::Role(role) => self.waiters.count(role),
+            LeaseName::Process(_) | LeaseName::Doc(_) => 0,
+        };
+        (self.leases.left(name, now), waiting)
+    }
+
+    fn called(&mut self, call: CallId, role: Text, instance: Text) {
+        self.callers.insert(call, Caller { role, instance, gone: false });
+    }
+
+    fn is_gone(&self, call: CallId) -> bool {
+        self.callers.get(&call).is_some_and(|caller| caller.gone)
+    }
+
+    /// Whoever has an answer waits no longer.
+    pub fn are_answered(&mut self, out: &[Out]) {
+        for output in out {
+            if let Out::Answer(call, _) = output {
+                self.callers.remove(call);
+            }
+        }
+    }
+
+    /// Everybody who waits for a role.
+    fn drain_waiters(&mut self) -> Vec<Acquiring> {
+        self.waiters.drain().into_iter().map(|waiter| *waiter.ticket).collect()
+    }
+
+    /// Every call that waits here, when the replica ends.
+    pub fn drain_calls(&mut self) -> Vec<CallId> {
+        let turns = std::mem::take(&mut self.turns);
+        let waiters = self.drain_waiters().into_iter().map(|acquiring| acquiring.call);
+        turns.iter().filter_map(Turn::call).chain(waiters).collect()
+    }
+}
+
+impl Turn {
+    /// Who is to be answered.
+    fn call(&self) -> Option<CallId> {
+        match self {
+            Turn::Acquire(acquiring) => Some(acquiring.call),
+            Turn::Renew(renewing) => Some(renewing.call),
+            Turn::Freed(_) => None,
+        }
+    }
+}
