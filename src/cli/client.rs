@@ -6,11 +6,11 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use serde_json::Value;
-
-use super::exit::Failure;
-use crate::client::{Answer, CallError, Caller, Request};
+use crate::cli::exit::Failure;
+use crate::cli::out::note;
+use crate::client::{Answer, CallError, Caller, End, Lines, Request};
 pub use eldest_load::TlsArgs;
+use serde_json::Value;
 
 /// The nodes that `ELDEST_NODES` names, as some programs call it; else those that `eldest dev` and the tour start, on this machine alone.
 pub static DEFAULT_URLS: LazyLock<String> = LazyLock::new(|| {
@@ -77,6 +77,21 @@ impl From<CallError> for Failure {
 pub fn json_text(text: &str) -> Result<Value, String> {
     serde_json::from_str(text)
         .map_err(|error| format!("this is not JSON: {error}; a text is written '{}'", Value::from(text)))
+}
+
+// Reading an answer without an end, for printing.
+
+/// The next line; none when the answer has ended, or has broken off.
+pub async fn next(lines: &mut Lines) -> Result<Option<String>, Failure> {
+    match lines.next().await {
+        Ok(line) => Ok(Some(line)),
+        Err(End::Ended) => Ok(None),
+        Err(End::BrokenOff { why }) => {
+            note(&format!("{}: {why}", lines.url()));
+            Ok(None)
+        }
+        Err(End::TooLong { why }) => Err(CallError::Strange { url: lines.url().to_string(), why }.into()),
+    }
 }
 
 #[cfg(test)]

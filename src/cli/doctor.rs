@@ -11,7 +11,6 @@ mod node;
 mod seen;
 #[cfg(test)]
 mod tests;
-mod view;
 
 use std::time::Duration;
 
@@ -42,8 +41,8 @@ pub struct Args {
 pub async fn run(args: &Args) -> Result<(), Failure> {
     let seen = ask::examine(&args.target, Duration::from_millis(args.within)).await?;
     let findings = judge::judge(&seen);
-    args.output.show(&view::json(&seen, &findings), |_| view::text(&seen, &findings))?;
-    match view::count(&findings) {
+    args.output.show(&finding::json(&seen, &findings), |_| finding::text(&seen, &findings))?;
+    match finding::count(&findings) {
         0 => Ok(()),
         count => Err(Failure::Unwell { count }),
     }

@@ -7,12 +7,9 @@
 //!
 //! What is written is the drill's own, below `drill/`, and gone when it ends. Whatever ends it, what it broke is mended.
 
-mod args;
 mod course;
-mod holders;
 mod kind;
 mod order;
-mod place;
 mod report;
 mod tally;
 mod watch;
@@ -26,15 +23,15 @@ use super::out::note;
 use super::signals::Signals;
 use super::status::gather;
 use crate::client::{Client, random_id};
-pub use args::Args;
 use course::Course;
-use holders::Holders;
+pub use kind::Args;
 use kind::Kind;
 use order::Order;
-use place::Place;
+use order::Place;
 use report::Report;
 use tally::Tally;
 use watch::Watch;
+use writers::Holders;
 use writers::Writers;
 
 /// Shown when it was not confirmed.

@@ -10,9 +10,7 @@
 //! The lease is counted from when it was asked for, so the command stands still before anybody else can have the role.
 
 pub mod end;
-mod give_up;
 mod group;
-mod inside;
 mod mind;
 mod signals;
 
@@ -28,8 +26,8 @@ use super::exit::Failure;
 use super::span::span;
 use crate::client::{Client, HeldBy, Lock, LockGuard, random_id};
 use end::ExecEnd;
-use give_up::GiveUp;
 use group::Group;
+use mind::GiveUp;
 use signals::Signals;
 
 #[derive(Debug, Parser)]
@@ -114,7 +112,7 @@ impl From<By> for HeldBy {
 
 pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(parent) = args.inside {
-        return Err(inside::become_command(parent, &args.command).into());
+        return Err(group::become_command(parent, &args.command).into());
     }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::NoRuntime)?;

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::client::Target;
+use super::client::next;
 use super::exit::Failure;
 use super::out::{Out, note};
-use super::stream::next;
 use crate::client::{CallError, Caller, Lines, encoded};
 
 /// Between two tries: an election takes about as long.

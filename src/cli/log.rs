@@ -1,7 +1,6 @@
 //! `eldest log`: a node's log for people and scripts, also while the node runs.
 
 mod cat;
-mod directory;
 mod line;
 mod verify;
 

@@ -37,7 +37,6 @@ mod snapshot;
 mod sources;
 mod span;
 mod status;
-mod stream;
 mod table;
 mod token;
 mod top;

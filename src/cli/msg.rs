@@ -1,10 +1,10 @@
 //! `eldest msg`: a message to whoever listens to a channel now, and listening.
 
 use super::client::Target;
+use super::client::next;
 use super::exit::Failure;
 use super::out::{Out, note};
 use super::output::Output;
-use super::stream::next;
 use crate::client::{Method, Request, encoded};
 use clap::{Parser, Subcommand};
 use serde_json::Value;

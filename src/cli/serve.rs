@@ -14,13 +14,11 @@ mod audit;
 pub mod error;
 mod files;
 mod listen;
-mod logging;
 mod notify;
 mod orders;
 mod renewal;
 mod run;
 mod setup;
-mod stopping;
 
 use clap::Parser;
 
@@ -59,7 +57,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<(), Failure> {
     let loaded = crate::config::load(args.sources.sources()).map_err(Failure::Config)?;
-    logging::install(&loaded.config.log)?;
+    audit::install(&loaded.config.log)?;
     for remark in &loaded.remarks {
         tracing::warn!("{remark}");
     }

@@ -1,9 +1,7 @@
 //! `eldest why`: what has happened, and what would happen, in sentences.
 
-mod json;
 mod leader;
 mod node;
-mod subject;
 
 use clap::Parser;
 use serde_json::Value;
@@ -14,8 +12,8 @@ use super::out::clean;
 use super::output::Output;
 use super::status;
 use crate::client::{Request, encoded};
-use json::{list, silent, text};
-use subject::Subject;
+use node::Subject;
+use node::{list, silent, text};
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -31,7 +29,7 @@ The request id of a refused call stands in its answer, as request_id and as the 
 each node's own clock.")]
 pub struct Args {
     /// leader, role/NAME, node/NAME, conflict/ID or call/REQUEST-ID
-    #[arg(default_value = "leader", value_parser = subject::parse)]
+    #[arg(default_value = "leader", value_parser = node::parse)]
     what: Subject,
     /// How many changes of leader are told, newest first
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]

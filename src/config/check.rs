@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::choice::choice;
 use super::layers::Merged;
+use super::layers::choice;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::{

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::files::File;
+use crate::config::keys::sift;
+use crate::config::mistakes::Findings;
+use crate::config::place::{ChosenNode, Source};
+use crate::config::raw::{Raw, Table};
+use crate::config::wrong::{one_line, quoted};
+use crate::config::{Place, Spot, WrongFile, WrongValue};
 use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
+use serde::Serialize;
 use serde_json::Value as Json;
-
-use super::files::File;
-use super::keys::sift;
-use super::mistakes::Findings;
-use super::raw::{Raw, Table};
-use super::wrong::one_line;
-use super::{Flags, Place, Source, Spot, WrongFile};
 
 /// What all layers say together.
 pub struct Merged {
@@ -107,4 +108,54 @@ impl Provider for Layer<'_> {
         let values = Value::serialize(&self.0.1)?.into_dict().unwrap_or_default();
         Ok(Map::from([(Profile::Default, values)]))
     }
+}
+
+// The command line's layer: the few settings that differ from node to node or from start to start.
+//
+// There is no flag for a secret itself: everybody on the machine sees the arguments of a process.
+
+/// What the command line said. Absent is "no word on it", so that lower layers decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Flags {
+    /// Which node of the topology this one is; overrules the topology's own `node`. No setting: no file has it.
+    #[serde(skip)]
+    pub node: Option<u64>,
+    pub data: Option<String>,
+    pub listen: Option<String>,
+    pub insecure: Option<bool>,
+    pub anonymous: Option<String>,
+    pub cluster_secret_file: Option<String>,
+    pub admin_token_file: Option<String>,
+    pub log: LogFlags,
+}
+
+/// `--log-level` and `--log-format`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LogFlags {
+    pub level: Option<String>,
+    pub format: Option<String>,
+}
+
+impl Flags {
+    pub(super) fn chosen_node(&self) -> Option<ChosenNode> {
+        self.node.map(|id| ChosenNode { id, source: Source::Flags })
+    }
+}
+
+// A setting that is one of a few words.
+
+/// None after a mistake.
+pub fn choice<T: Copy>(
+    path: &str,
+    found: &str,
+    choices: &[(&'static str, T)],
+    settings: &Merged,
+    findings: &mut Findings,
+) -> Option<T> {
+    let chosen = choices.iter().find(|(name, _)| *name == found).map(|(_, chosen)| *chosen);
+    if chosen.is_none() {
+        let choices = choices.iter().map(|(name, _)| *name).collect();
+        findings.spoil(settings.place(path), WrongValue::NotOneOf { found: quoted(found), choices });
+    }
+    chosen
 }

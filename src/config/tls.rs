@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use eldest_tls::{Kind, NodeFiles, NodeTls, Rules};
 
-use super::choice::choice;
 use super::layers::Merged;
+use super::layers::choice;
 use super::mistakes::Findings;
 use super::secrets::{KEY_FILE, check_openness};
 use super::topology::Topology;

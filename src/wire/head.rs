@@ -1,6 +1,6 @@
 //! The head of an envelope says who sends it, and in which cluster the sender believes itself to be.
 
-use super::error::WireError;
+use super::fields::WireError;
 use super::fields::{Fields, Writer};
 use crate::protocol::{Envelope, Message};
 use crate::types::{Boot, ClusterId, Format, Incarnation, NodeId};

@@ -1,7 +1,7 @@
 //! A message is encoded as one header line, and decoded from it. Records and snapshots travel in the body: the log's own lines, the
 //! snapshot's own files.
 
-use super::error::WireError;
+use super::fields::WireError;
 use super::fields::{Fields, Writer};
 use crate::protocol::{
     Beat, BeatReply, Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing,

@@ -12,14 +12,13 @@
 //! Every message is one-way for the protocol. An HTTP response may carry one back, in the same headers, when the
 //! answer is at hand; when it is not, the answer comes as a call of its own.
 
-mod error;
 mod fields;
 mod head;
 mod message;
 mod proof;
 mod route;
 
-pub use error::WireError;
+pub use fields::WireError;
 pub use head::{ClusterHead, Sender};
 pub use message::{Attached, Attachment, attachment, decode, encode, encode_append, needs_available_mode};
 pub use proof::{CallProof, Challenge, HeadProof, Hello, Proof, ProofVerifier, Secret, Secrets, Session};

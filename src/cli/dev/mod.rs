@@ -2,7 +2,6 @@
 
 mod child;
 pub mod error;
-mod hints;
 mod place;
 mod run;
 mod split;

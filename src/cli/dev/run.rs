@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::child::{Ended, Running, how};
 use super::error::DevError;
-use super::hints::hints;
 use super::place::{NODES_MAX, Place, name_of};
 use super::split::Split;
+use super::terminal::hints;
 use super::terminal::say;
 use super::typed::{self, HELP, Typed};
 use crate::cli::signals::Signals;

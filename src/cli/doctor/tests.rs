@@ -1,12 +1,12 @@
 //! Each thing that can be wrong, alone, in a cluster where all else is well.
 
+use super::finding;
 use super::finding::{Finding, Severity};
 use super::judge::judge;
 use super::seen::{
     Backup, ClockRead, Disk, Ending, Files, Look, Member, Named, Node, Remark, Sample, Seen, Silence, Status,
     Timing,
 };
-use super::view;
 
 const SECOND: u64 = 1_000_000;
 const START: u64 = 1_000_000 * SECOND;
@@ -94,7 +94,7 @@ fn down() -> Silence {
 fn nothing_is_wrong_with_a_well_cluster() {
     let seen = well();
     assert_eq!(judge(&seen), []);
-    assert_eq!(view::text(&seen, &[]), "3 of 3 nodes answer; node-1 leads\n\nnothing is wrong\n");
+    assert_eq!(finding::text(&seen, &[]), "3 of 3 nodes answer; node-1 leads\n\nnothing is wrong\n");
 }
 
 #[test]
@@ -316,14 +316,14 @@ fn the_worst_comes_first_and_notes_do_not_count() {
     let findings = judge(&seen);
     let abouts: Vec<&str> = findings.iter().map(|finding| finding.about.as_str()).collect();
     assert_eq!(abouts, ["down", "service_down", "conflicts"]);
-    assert_eq!(view::count(&findings), 2);
-    let text = view::text(&seen, &findings);
+    assert_eq!(finding::count(&findings), 2);
+    let text = finding::text(&seen, &findings);
     assert!(
         text.starts_with("2 of 3 nodes answer; node-1 leads\n\nERROR  node-3: does not answer"),
         "{text}"
     );
     assert!(text.contains("\nNOTE  4 values") && !text.contains("nothing is wrong"), "{text}");
-    let value = view::json(&seen, &findings);
+    let value = finding::json(&seen, &findings);
     assert_eq!((&value["well"], &value["findings"][0]["nodes"][0]), (&false.into(), &3.into()));
     assert_eq!(
         (&value["nodes"][2]["answers"], &value["nodes"][0]["role"]),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
-use super::args::Args;
+use super::kind::Args;
 use super::order::Order;
 use super::tally::Tally;
 use super::watch::{Leads, Watch, status};

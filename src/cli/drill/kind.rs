@@ -1,6 +1,11 @@
 //! The ways in which a leader goes away.
 
-use clap::ValueEnum;
+use std::time::Duration;
+
+use crate::cli::client::Target;
+use crate::cli::output::Output;
+use crate::cli::span::span;
+use clap::{Parser, ValueEnum};
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -41,4 +46,47 @@ impl Kind {
             Kind::Partition => ("cut it off from the other nodes now", "let it reach them again"),
         }
     }
+}
+
+// What may be said of a drill.
+
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Example:
+  eldest drill handover --yes
+  eldest drill failover --yes --break 'docker kill eldest-{id}' --mend 'docker start eldest-{id}'
+  eldest drill freeze --yes --break 'docker pause eldest-{id}' --mend 'docker unpause eldest-{id}'
+  eldest drill partition --yes --break 'docker network disconnect eldest_peers eldest-{id}' --mend ./reconnect
+
+{id} is the leader's; the commands find ELDEST_NODE_ID, ELDEST_NODE_NAME and ELDEST_NODE_URL in their environment. Without
+--break it says what to take away and waits until another node leads; without --mend, until the node is back.
+
+Ends with 0 if every acknowledged write is there, no two held one role at a time, another node led in time and the first one
+came back; with 12 if not; with 9 if the cluster cannot do without its leader now.")]
+pub struct Args {
+    /// How the leader is taken away
+    #[arg(value_enum)]
+    pub kind: Kind,
+    /// A command that takes it away
+    #[arg(long = "break", value_name = "CMD")]
+    pub break_by: Option<String>,
+    /// A command that brings it back
+    #[arg(long = "mend", value_name = "CMD")]
+    pub mend_by: Option<String>,
+    /// How long one step may take: until another leads, until the first is back
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "60s")]
+    pub within: Duration,
+    /// How long writes go on before and after each step
+    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "3s")]
+    pub settle: Duration,
+    /// How many write at the same time, each again 10 ms after its last answer
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub writers: u16,
+    /// Yes: the leader may be taken away now
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub output: Output,
+    #[command(flatten)]
+    pub target: Target,
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::course::{Event, Outcome};
 use super::kind::Kind;
-use super::place::Place;
+use super::order::Place;
 use super::tally::Tally;
 use super::writers::{AllKept, Kept};
 use crate::cli::client::Target;

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::cli::drill::tally::Tally;
+use crate::cli::exit::Failure;
+use crate::client::{CallError, Caller, Client, Election, Error, If, Level, Method, Request, encoded};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
-
-use super::tally::Tally;
-use crate::client::{CallError, Caller, Client, Error, If, Level, Method, Request, encoded};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -264,6 +264,52 @@ impl Acknowledged {
 
     fn lost(&self) -> u64 {
         self.missing.iter().map(|numbers| numbers.len() as u64).sum()
+    }
+}
+
+// Three programs that want one role, and a look at them each millisecond.
+
+const COUNT: usize = 3;
+
+/// Longer than a failover takes, so that it is the cluster that is tried and not a lease.
+const TTL: Duration = Duration::from_secs(10);
+
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+pub struct Holders {
+    elections: Arc<Vec<Election<Client>>>,
+    looks: JoinHandle<()>,
+}
+
+impl Holders {
+    pub fn start(client: &Client, role: &str, tally: &Arc<Mutex<Tally>>) -> Result<Holders, Failure> {
+        let election = |_| Election::builder(client.clone(), role).ttl(TTL).build();
+        let elections: Result<Vec<_>, _> = (0..COUNT).map(election).collect();
+        let elections = Arc::new(elections.map_err(|error| Failure::Usage { what: error.to_string() })?);
+        elections.iter().for_each(Election::start);
+        let looks = tokio::spawn(look(elections.clone(), tally.clone()));
+        Ok(Holders { elections, looks })
+    }
+
+    pub async fn end(self) {
+        self.looks.abort();
+        for election in self.elections.iter() {
+            election.stop().await;
+        }
+    }
+}
+
+async fn look(elections: Arc<Vec<Election<Client>>>, tally: Arc<Mutex<Tally>>) {
+    let mut ticks = interval(LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        ticks.tick().await;
+        let leads = |(number, election): (usize, &Election<Client>)| election.is_leader().then_some(number);
+        let holders: Vec<usize> = elections.iter().enumerate().filter_map(leads).collect();
+        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = tally.now();
+        tally.sampled(now, &holders);
     }
 }
 

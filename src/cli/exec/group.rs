@@ -4,21 +4,20 @@
 //! stranger. Therefore the group is killed first, and the command collected then.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::cli::exec::end::ExecEnd;
+use crate::cli::exec::signals::Signals;
+use crate::client::LockGuard;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, kill_process_group,
-    set_child_subreaper, test_kill_process_group, wait, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, getppid, kill_process_group,
+    set_child_subreaper, set_parent_process_death_signal, test_kill_process_group, wait, waitid,
 };
 use tokio::time::{Instant, sleep};
-
-use super::end::ExecEnd;
-use super::signals::Signals;
-use crate::client::LockGuard;
 
 /// A killed process that is not gone by then hangs in the kernel.
 const GONE_MOST: Duration = Duration::from_secs(5);
@@ -111,5 +110,28 @@ impl Group {
             Err(Errno::INTR) => true,
             Ok(None) | Err(_) => false,
         }
+    }
+}
+
+// The step between `eldest exec` and the command: the same program, in the child, ties its life to its parent's and then
+// becomes the command. The kernel keeps the tie across that.
+
+/// Returns only if it fails.
+pub fn become_command(parent: i32, command: &[OsString]) -> ExecEnd {
+    let (Some(name), arguments) = (command.first(), command.iter().skip(1)) else {
+        return ExecEnd::Usage { why: "no command".to_string() };
+    };
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return ExecEnd::Failed { why: error.to_string() };
+    }
+    // The parent may have died before it was tied to.
+    if getppid().map(Pid::as_raw_pid) != Some(parent) {
+        return ExecEnd::Failed { why: "whoever started this has gone".to_string() };
+    }
+    let error = Command::new(name).args(arguments).exec();
+    let command = name.to_string_lossy().into_owned();
+    match error.kind() {
+        ErrorKind::NotFound => ExecEnd::NotFound { command },
+        _ => ExecEnd::CannotRun { command, why: error.to_string() },
     }
 }

@@ -1,11 +1,13 @@
 //! Watching over a running command: frozen while its lease is in doubt, killed before the lease ends.
 
-use rustix::process::Signal;
+use std::time::Duration;
 
-use super::end::ExecEnd;
-use super::group::Group;
-use super::signals::Signals;
-use crate::client::{LockGuard, Moment, Term};
+use crate::cli::exec::end::ExecEnd;
+use crate::cli::exec::group::Group;
+use crate::cli::exec::signals::Signals;
+use crate::client::{Lock, LockGuard, Moment, Term};
+use rustix::process::Signal;
+use tokio::time::timeout;
 
 /// Of the time in which the lease may be believed: two renewals have been missed by then.
 const FREEZE_AT: (u32, u32) = (2, 3);
@@ -78,6 +80,28 @@ fn pass_on(caught: Option<Signal>, group: &Group, frozen: bool) {
         Some(Signal::CONT) if frozen => {}
         Some(signal) => group.signal(signal),
         None => {}
+    }
+}
+
+// Giving a role back at the end: a courtesy that must not hold the end up.
+
+/// Longer than an election, so that a role is given back even while the cluster elects; then it lapses by itself.
+const RELEASE_MOST: Duration = Duration::from_secs(5);
+
+pub struct GiveUp;
+
+impl GiveUp {
+    /// The place in the queue, and whatever may have been granted meanwhile.
+    pub async fn of(lock: Lock) {
+        let _ = timeout(RELEASE_MOST, lock.abandon()).await;
+    }
+
+    pub async fn lapse(guard: LockGuard) {
+        let _ = timeout(RELEASE_MOST, guard.lapse()).await;
+    }
+
+    pub async fn release(guard: LockGuard) {
+        let _ = timeout(RELEASE_MOST, guard.release()).await;
     }
 }
 

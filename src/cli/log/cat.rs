@@ -2,7 +2,7 @@
 
 use clap::Parser;
 
-use super::directory::Directory;
+use super::line::Directory;
 use super::line::{long_form, seed_form};
 use crate::cli::exit::Failure;
 use crate::cli::out::{Out, note};

@@ -1,5 +1,8 @@
 //! A line of the log for people: without what only the program needs.
 
+use std::path::{Path, PathBuf};
+
+use crate::cli::exit::Failure;
 use crate::types::{Entry, Record, WallTime};
 
 /// Between the time stamps and the type, where they stand.
@@ -59,6 +62,26 @@ fn date(days: u64) -> (u64, u64, u64) {
     let day = of_year - (153 * march_based + 2) / 5 + 1;
     let month = if march_based < 10 { march_based + 3 } else { march_based - 9 };
     (year_of_era + 400 * era + u64::from(month <= 2), month, day)
+}
+
+// The argument that says whose log.
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct Directory {
+    /// The node's data directory, or the log directory in it
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+impl Directory {
+    /// A directory that is not there holds no log, which is not the same as an empty one.
+    pub fn existing(&self) -> Result<&Path, Failure> {
+        match std::fs::metadata(&self.directory) {
+            Ok(found) if found.is_dir() => Ok(&self.directory),
+            Ok(_) => Err(Failure::file(&self.directory)(std::io::ErrorKind::NotADirectory.into())),
+            Err(error) => Err(Failure::file(&self.directory)(error)),
+        }
+    }
 }
 
 #[cfg(test)]

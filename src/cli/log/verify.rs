@@ -5,7 +5,7 @@
 
 use clap::Parser;
 
-use super::directory::Directory;
+use super::line::Directory;
 use crate::cli::exit::Failure;
 use crate::cli::out::print;
 use crate::cli::snapshot::newest_in;

@@ -2,11 +2,12 @@
 //! would that says nothing, `wall` from nobody; when stdin closes, the node ends.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
-
+use crate::cli::signals::Signals;
 use crate::driver::Wall;
 use crate::types::NodeId;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 /// Every node of a cluster fits. What is longer is read in pieces, which are no orders.
 const LINE_MOST: u64 = 1024;
@@ -34,6 +35,32 @@ fn behind(line: &str) -> Option<BTreeSet<NodeId>> {
         Some("wall") => words.map(|word| word.parse().ok().map(NodeId)).collect(),
         _ => None,
     }
+}
+
+// What asks a node to end: the first signal, or stdin closed where somebody asked for that.
+
+/// Added to a signal's number, as shells do.
+const SIGNAL_BASE: i32 = 128;
+
+/// Completes when the node should end. From the first signal on, a second one ends the process at once: somebody has
+/// waited for long enough. Stdin is read only for whoever gives orders there: what they change is given.
+pub async fn asked_to_stop(mut signals: Signals, orders: Option<Arc<Wall>>) {
+    let told = async {
+        match orders {
+            Some(wall) => obey(tokio::io::stdin(), &wall).await,
+            None => std::future::pending().await,
+        }
+    };
+    let number = tokio::select! {
+        number = signals.next() => number,
+        () = told => 0,
+    };
+    tracing::info!(signal = number, "stopping");
+    tokio::spawn(async move {
+        let number = signals.next().await;
+        tracing::warn!(signal = number, "ending at once");
+        std::process::exit(SIGNAL_BASE + number);
+    });
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::json::{list, silent, text};
+use super::node::{list, silent, text};
 
 pub fn lines(told: &Value) -> Vec<String> {
     let mut lines = vec![match told["leader"].is_null() {

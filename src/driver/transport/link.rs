@@ -10,10 +10,10 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::super::setup::Member;
 use super::super::setup::Setup;
-use super::arrived::Arrived;
 use super::bulk::{self, TransferContent};
 use super::log::LogBox;
 use super::outbox::Outbox;
+use super::post::Arrived;
 use super::post::{Fault, Poster};
 use super::watch::Watch;
 use crate::storage::snapshot::SnapshotError;

@@ -11,7 +11,6 @@
 //!                    watch    (an idle connection)  ────────────► Arrived::Refused
 //! ```
 
-mod arrived;
 mod bulk;
 mod greeting;
 mod link;
@@ -32,12 +31,12 @@ use super::setup::Member;
 use super::setup::Setup;
 use crate::types::NodeId;
 use crate::wire::Packet;
-pub use arrived::Arrived;
 pub use bulk::TransferContent;
 pub use greeting::{Stranger, greet};
 use link::Link;
 pub use link::{Packed, TransferKind, TransferPermit};
 pub use log::LogPacket;
+pub use post::Arrived;
 
 /// Messages from responses that wait for the loop. Beyond it the calls that bring them wait.
 const ARRIVED_MOST: usize = 1024;

@@ -5,19 +5,17 @@ use std::iter::successors;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::driver::answers;
+use crate::driver::handle::PeerCall;
+use crate::driver::setup::{Member, Setup};
+use crate::protocol::Timing;
+use crate::types::NodeId;
+use crate::wire::{CallProof, Challenge, Hello, Packet, Route, Sender, Session, header};
 use blake3::Hasher;
 use bytes::Bytes;
 use eldest_tls::rustls::ClientConfig;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Body, Client, StatusCode, Url};
-
-use super::super::answers;
-use super::super::handle::PeerCall;
-use super::super::setup::Member;
-use super::super::setup::Setup;
-use crate::protocol::Timing;
-use crate::types::NodeId;
-use crate::wire::{CallProof, Challenge, Hello, Packet, Route, Sender, Session, header};
 
 /// Idle connections kept to one peer: as many as calls are on their way at once.
 const IDLE_MOST: usize = 8;
@@ -307,6 +305,18 @@ fn nonce() -> Option<u128> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(u128::from_le_bytes(bytes))
+}
+
+// What the network tells the loop.
+
+#[derive(Debug)]
+pub enum Arrived {
+    /// A message in a response.
+    Call(Box<PeerCall>),
+    /// A side's difference is more than that peer takes.
+    TooLarge { to: NodeId, bytes: u64 },
+    /// Nothing listens where that peer should: its process is dead.
+    Refused(NodeId),
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
 use super::super::setup::Wall;
-use super::arrived::Arrived;
+use super::post::Arrived;
 use crate::protocol::Timing;
 use crate::types::NodeId;
 

@@ -10,7 +10,6 @@ mod context;
 mod handshakes;
 mod headers;
 mod lines;
-mod long_reads;
 pub mod needs;
 mod origin;
 mod places;

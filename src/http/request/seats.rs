@@ -11,12 +11,15 @@
 //! | waits | as many as `limits.requests`, besides, and no more than the leader lets wait | who wants a role and waits for it |
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::available_parallelism;
 
-use axum::http::Method;
-
-use super::places::{Origin, Place, Places, Sharers, Shares};
 use crate::http::answer::Problem;
+use crate::http::request::places::{Origin, Place, Places, Sharers, Shares};
 use crate::types::WAITERS_MOST;
+use axum::http::Method;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
 
 /// Each holds a page of up to 4 MiB, and what is written around it.
 const LISTS_MOST: usize = 64;
@@ -180,6 +183,31 @@ impl Admitted {
     /// What a node does for a caller whose call is over has no seat.
     pub fn wait(&self) -> Result<(), Problem> {
         self.seat.upgrade().map_or(Ok(()), |seat| seat.wait())
+    }
+}
+
+// Long reads go through many rows: they take turns, beside the threads that serve connections.
+
+#[derive(Debug)]
+pub struct LongReads {
+    turns: Semaphore,
+}
+
+impl LongReads {
+    /// One core is left for everything else, where there are several. Who waits for a turn has a seat among the lists.
+    pub fn new() -> LongReads {
+        let cores = available_parallelism().map_or(1, usize::from);
+        LongReads { turns: Semaphore::new(cores.saturating_sub(1).max(1)) }
+    }
+
+    /// Meanwhile another thread serves the connections of this one.
+    pub async fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        // It is never closed.
+        let _turn = self.turns.acquire().await;
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::CurrentThread => work(),
+            _ => block_in_place(work),
+        }
     }
 }
 

@@ -1,13 +1,11 @@
 //! The router: it says which handler answers which route of the table of needs.
 
-mod backup;
 mod bulk;
 mod catch_up;
 mod channels;
 mod commands;
 mod conflicts;
 mod dashboard;
-mod described;
 mod diagnostics;
 mod docs;
 mod explain;
@@ -18,7 +16,6 @@ mod members;
 pub mod metrics;
 mod operators;
 mod pieces;
-mod probes;
 mod processes;
 mod restore;
 mod restore_backup;
@@ -81,12 +78,12 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
     match pattern {
         "/" => get(dashboard::root),
         "/ui/{*file}" => get(dashboard::file),
-        "/openapi.json" => get(described::openapi),
-        "/livez" => get(probes::livez),
-        "/readyz" => get(probes::readyz),
-        "/leader" => get(probes::leader),
+        "/openapi.json" => get(docs::openapi),
+        "/livez" => get(diagnostics::livez),
+        "/readyz" => get(diagnostics::readyz),
+        "/leader" => get(diagnostics::leader),
         "/metrics" => get(metrics::scrape),
-        "/v1/status" => get(probes::status),
+        "/v1/status" => get(diagnostics::status),
         "/v1/diagnostics" => get(diagnostics::tell),
         "/v1/members" => get(members::list),
         "/v1/users" => get(commands::users),
@@ -104,7 +101,7 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
         "/v1/feed" => get(feed::follow),
         "/v1/channels/{*name}" => get(channels::listen),
         "/v1/tokens" => get(tokens::list),
-        "/v1/backup" => get(backup::backup),
+        "/v1/backup" => get(restore_backup::backup),
         "/v1/explain/leader" => get(explain::leader),
         "/v1/explain/roles/{*role}" => get(explain::role),
         "/v1/explain/calls/{*id}" => get(explain::call),

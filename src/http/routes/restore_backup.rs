@@ -4,6 +4,15 @@
 use std::sync::Arc;
 use std::time::Instant as Moment;
 
+use crate::driver::handle::{Level, Written};
+use crate::http::answer::{self, Answer, Code, Problem, TEXT, outcome_unknown};
+use crate::http::request::{
+    ClientRequest, ConnectionTimeouts, Context, IDEMPOTENCY_KEY, LongBody, Place, Principal, Query,
+    principal, sharers,
+};
+use crate::http::routes::pieces::streamed;
+use crate::storage::node::backup::{self, BackupHead, BackupReader, BadBackup};
+use crate::store::{RowSteps, Steps, TOKEN_FLOOR_MOST};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -13,12 +22,6 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
-
-use crate::driver::handle::{Level, Written};
-use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
-use crate::http::request::{Context, IDEMPOTENCY_KEY, LongBody, Place, Principal, Query, principal, sharers};
-use crate::storage::node::backup::{BackupHead, BackupReader, BadBackup};
-use crate::store::{RowSteps, Steps, TOKEN_FLOOR_MOST};
 
 /// As much as the largest state may have, unless an operator allows it more. None of it is held.
 const BACKUP_BYTES_MOST: usize = 2 << 30;
@@ -191,4 +194,20 @@ fn bad(error: &BadBackup) -> Problem {
 
 fn lost() -> Problem {
     outcome_unknown("taking the backup in broke off")
+}
+
+// The whole state as one text, for an operator to keep: what this node has applied, or what the leader has. It is an order, one at a
+// time, and written no further ahead than it is taken.
+
+/// Not passed on: who asks for another level than this node's own asks the leader.
+pub async fn backup(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
+    let level = request.query(&["level"])?.level.unwrap_or(Level::Local);
+    let place = context.backups.take(request.sharers())?;
+    let view = request.in_time(context.handle.read(level)).await??;
+    let home = context.setup.home();
+    let timeouts = request.parts.extensions.get::<Arc<ConnectionTimeouts>>();
+    Ok(streamed(TEXT, place, timeouts, move |out| {
+        let head = BackupHead::new(&home, &view.store, crate::driver::wall_time());
+        backup::write(&head, &view.store, out)
+    }))
 }

@@ -14,7 +14,7 @@ use tower::Service;
 
 use super::call::Call;
 use super::held::Account;
-use super::seated::Seated;
+use super::held::Seated;
 use crate::http::answer::{
     Code, EPOCH, LEADER, NODE, Problem, REQUEST_ID, empty, set_leader, set_view, value_of,
 };

@@ -6,7 +6,6 @@ mod front;
 mod held;
 mod refusal;
 mod scrapes;
-mod seated;
 mod sort;
 mod tls;
 

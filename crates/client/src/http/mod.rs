@@ -11,7 +11,6 @@
 //! | `retry` | one call, as many attempts as its time allows |
 //! | `client`, `caller` | the way to a cluster for programs; single calls, for tools |
 
-mod alive;
 mod answer;
 mod attempt;
 mod call;
@@ -19,19 +18,17 @@ mod caller;
 mod client;
 mod exchange;
 mod lines;
-mod long;
 mod nodes;
 mod path;
 mod pool;
 mod retry;
-mod tls;
 
 pub use answer::{Answer, Page};
 pub use call::Call;
 pub use caller::{ACT_MAX, Caller, LOOK_MAX, Request};
 pub use client::{Client, ClientBuilder, SECRET};
+pub use lines::{BodyPieces, LongAnswer};
 pub use lines::{End, Lines};
-pub use long::{BodyPieces, LongAnswer};
 pub use nodes::alike;
 pub use path::{encoded, query, segment};
-pub use tls::Tls;
+pub use pool::Tls;

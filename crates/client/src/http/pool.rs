@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use reqwest::redirect;
-
-use super::exchange::root_of;
-use super::nodes::Nodes;
-use super::tls::{Tls, applied};
 use crate::clock::Clock;
+use crate::http::exchange::root_of;
+use crate::http::nodes::Nodes;
+use reqwest::redirect;
 
 /// Shorter than a node keeps an idle connection, so that no call races with its end.
 const POOL_IDLE: Duration = Duration::from_secs(2);
@@ -34,4 +32,34 @@ pub fn connections(connect_max: Duration, tls: &Tls) -> Result<reqwest::Client, 
         .connect_timeout(connect_max)
         .pool_idle_timeout(POOL_IDLE);
     applied(tls, builder)?.build().map_err(|error| root_of(&error))
+}
+
+// What a client needs where nodes speak TLS.
+
+/// Files in PEM: who vouches for the nodes, and what to show them, if anything.
+#[cfg(feature = "tls")]
+pub use eldest_tls::ClientFiles as Tls;
+
+/// This client was built without TLS, and speaks plain HTTP only.
+#[cfg(not(feature = "tls"))]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {}
+
+#[cfg(feature = "tls")]
+pub fn applied(tls: &Tls, builder: reqwest::ClientBuilder) -> Result<reqwest::ClientBuilder, String> {
+    Ok(builder.tls_backend_preconfigured(tls.config().map_err(|error| error.to_string())?))
+}
+
+#[cfg(not(feature = "tls"))]
+pub fn applied(_tls: &Tls, builder: reqwest::ClientBuilder) -> Result<reqwest::ClientBuilder, String> {
+    Ok(builder)
+}
+
+/// What a failure means that comes from TLS, for people.
+#[cfg(feature = "tls")]
+pub use eldest_tls::explain;
+
+#[cfg(not(feature = "tls"))]
+pub fn explain(_error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    None
 }

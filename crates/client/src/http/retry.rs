@@ -13,10 +13,10 @@
 
 use tokio::time::{Instant, sleep_until};
 
-use super::alive::falls_silent;
 use super::answer::Answer;
 use super::attempt::{Attempt, attempt};
 use super::call::{Call, Repeat};
+use super::exchange::falls_silent;
 use super::pool::Http;
 use crate::error::Error;
 use crate::pauses::Pauses;

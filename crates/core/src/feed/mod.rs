@@ -4,10 +4,9 @@
 
 mod event;
 mod mark;
-mod refused;
 mod ring;
 
 pub use event::{RingEvent, VALUE_MOST};
 pub use mark::{Id, Mark, Since};
-pub use refused::Refused;
+pub use ring::Refused;
 pub use ring::Ring;

@@ -8,9 +8,8 @@ use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::event::RingEvent;
-use super::mark::{Id, Mark, PART, Since};
-use super::refused::Refused;
+use crate::feed::event::RingEvent;
+use crate::feed::mark::{Id, Mark, PART, Since};
 use crate::protocol::mutant::{self, Mutant};
 use crate::replica::Draft;
 use crate::types::{Epoch, History, Index, Position};
@@ -258,4 +257,18 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         let before = usize::try_from(number.checked_sub(self.first)?).ok()?.checked_sub(1)?;
         (**self.events.get(before)?).borrow().id
     }
+}
+
+// Why nobody reads along.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The place named is yet to come: this node is behind the one that named it.
+    Ahead,
+    /// What follows the place named is not kept, or not in this history. From the oldest place on nothing is missing.
+    Compacted { oldest: Id },
+    /// The place is in a history that this node knows nothing of: yet to begin here, or of another cluster (P60).
+    OtherHistory { oldest: Id },
+    /// The node starts, or is about to end.
+    Closed,
 }

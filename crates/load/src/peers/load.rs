@@ -4,24 +4,22 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::args::{VALUE_BYTES, parse_duration, parse_span};
+use crate::error::BenchError;
+use crate::histogram::Histogram;
+use crate::peers::client::{Client, leader};
+use crate::peers::cluster::{Cluster, nothing, print};
+use crate::peers::op::Op;
+use crate::report::CpuClock;
+use crate::rng::Rng;
+use crate::session::{Fate, RETRY_PAUSE, Trouble};
+use crate::tally::{Errors, Kind};
+use crate::tasks::{failure, lock};
+use crate::text::{millis, per_second};
+use crate::workload::{push_json_text, stamp};
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-
-use super::super::args::{VALUE_BYTES, parse_duration, parse_span};
-use super::super::error::BenchError;
-use super::super::histogram::Histogram;
-use super::super::report::CpuClock;
-use super::super::rng::Rng;
-use super::super::session::{Fate, RETRY_PAUSE, Trouble};
-use super::super::tally::{Errors, Kind};
-use super::super::tasks::{failure, lock};
-use super::super::text::{millis, per_second};
-use super::super::workload::{push_json_text, stamp};
-use super::client::{Client, leader};
-use super::cluster::{Cluster, nothing, print};
-use super::cpu;
-use super::op::Op;
 
 /// What one operation may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -128,7 +126,7 @@ pub async fn run(
         () = stop => (),
     }
     let span = began.elapsed();
-    let cpu = cpu::of(&args.cluster.pids).saturating_sub(servers);
+    let cpu = of(&args.cluster.pids).saturating_sub(servers);
     let report = Report::new(&lock(&counted), span, cpu, own.percent_over(span));
     print(&report, out)?;
     if report.count == 0 {
@@ -138,7 +136,7 @@ pub async fn run(
 }
 
 fn clocks(pids: &[i32]) -> (Instant, Duration, CpuClock) {
-    (Instant::now(), cpu::of(pids), CpuClock::now())
+    (Instant::now(), of(pids), CpuClock::now())
 }
 
 /// One connection.
@@ -256,5 +254,41 @@ impl Report {
             server_cpu_s_per_10_000: server_cpu_s * 10_000.0 / done.count().max(1) as f64,
             client_cpu_percent,
         }
+    }
+}
+
+// The processor time that processes have had.
+
+/// In which Linux counts it for everybody.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Of all of them together. One that is gone counts nothing.
+pub fn of(pids: &[i32]) -> Duration {
+    let ticks = pids.iter().filter_map(|pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        ticks(&stat)
+    });
+    TICK * ticks.sum::<u64>() as u32
+}
+
+/// In user mode and in the system's, which are the 14th and the 15th word. The second is a name, in brackets.
+fn ticks(stat: &str) -> Option<u64> {
+    let (_, words) = stat.rsplit_once(") ")?;
+    let mut words = words.split(' ').skip(11);
+    Some(words.next()?.parse::<u64>().ok()? + words.next()?.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_be_anything() {
+        let stat = "42 (a) b) S 1 2 3 4 5 6 7 8 9 10 300 21 0 0 20 0";
+        assert_eq!(ticks(stat), Some(321));
+        assert_eq!(ticks("42 (a) S 1"), None);
+        assert_eq!(of(&[]), Duration::ZERO);
+        // Its own.
+        assert!(of(&[std::process::id() as i32]) < Duration::from_secs(3600));
     }
 }

@@ -15,7 +15,6 @@
 
 mod client;
 mod cluster;
-mod cpu;
 mod eldest;
 mod etcd;
 mod handover;

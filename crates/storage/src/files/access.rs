@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::real::Real;
-use super::system::{FileSystem, Handle, How, Lock};
+use super::real::{FileSystem, Handle, How, Lock};
 
 /// What could not be done to which file.
 #[derive(Debug)]

@@ -8,10 +8,9 @@ mod access;
 mod real;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
-mod system;
 
 pub use access::{FileError, Files, Open, Stream};
 pub use real::{DIR_MODE, FILE_MODE};
+pub use real::{FileSystem, Handle, How, Lock, Look};
 #[cfg(any(test, feature = "simulated"))]
 pub use simulated::{Dice, Simulated};
-pub use system::{FileSystem, Handle, How, Lock, Look};

@@ -1,16 +1,18 @@
 //! What a replica says of its disk, as jobs: records become lines, states become boundaries and rows.
 
-use bytes::Bytes;
+use std::sync::Arc;
 
-use super::snapshots::SnapshotRows;
 use crate::batch::Encoded;
+use crate::error::StorageError;
 use crate::lines::Lines;
 use crate::meta::Boundary;
-use crate::protocol::{Records, SnapshotMeta};
+use crate::node::load::SnapshotRows;
+use crate::protocol::{Records, Seq, SnapshotMeta};
 use crate::replica::{DiskWrite, SnapshotOrder};
 use crate::snapshot::{Incoming, Rebase};
 use crate::types::{Index, Position};
-use crate::writer::Job;
+use crate::writer::{Job, Report};
+use bytes::Bytes;
 
 /// Follows the replica's log, so that each write can be given on as it stands on the disk.
 #[derive(Debug)]
@@ -80,5 +82,28 @@ impl Encoder {
             return Some((chain, Bytes::new()));
         }
         Some((chain, self.lines.slice(prev.index, records.len())?))
+    }
+}
+
+// What is known of the disk.
+
+/// What the writer last said. Each part stands for itself: nothing is lost if an older one is never looked at.
+#[derive(Clone, Debug, Default)]
+pub struct DiskState {
+    pub durable: Seq,
+    /// Promises up to here are, though something before them waits for room.
+    pub promised: Seq,
+    pub full: bool,
+    pub failed: Option<Arc<StorageError>>,
+}
+
+impl DiskState {
+    pub fn note(&mut self, report: Report) {
+        match report {
+            Report::Durable(seq) => self.durable = self.durable.max(seq),
+            Report::Promised(seq) => self.promised = self.promised.max(seq),
+            Report::Full(full) => self.full = full,
+            Report::Failed(error) => self.failed = Some(Arc::new(error)),
+        }
     }
 }

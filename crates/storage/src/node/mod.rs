@@ -11,15 +11,13 @@
 //! Nothing here has a thread or a queue: the driver calls it on threads of its own, and the simulator when it likes.
 
 pub mod backup;
-mod disk_state;
 mod encoder;
 mod load;
 mod sent_difference;
-mod snapshots;
 mod summing;
 
-pub use disk_state::DiskState;
+pub use encoder::DiskState;
 pub use encoder::Encoder;
 pub use load::{LoadError, load, starting};
+pub use load::{lock, merge_once, take};
 pub use sent_difference::{BadDifference, Receiving, SentDifference};
-pub use snapshots::{lock, merge_once, take};

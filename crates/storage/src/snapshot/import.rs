@@ -1,14 +1,16 @@
 //! A state coming from a peer: checked line by line while it is written, in a folder of its own beside the chain.
 
+use std::io::{self, Read};
 use std::path::PathBuf;
 
-use super::chain::{Piece, load};
-use super::check::{Check, Head, Step, Trouble};
-use super::disk::Unfinished;
-use super::error::{SnapshotError, Why};
-use super::names::Stretch;
-use super::writer::FileWriter;
 use crate::Boundary;
+use crate::files::Stream;
+use crate::snapshot::chain::{Piece, load};
+use crate::snapshot::check::{Check, Head, Step, Trouble};
+use crate::snapshot::disk::Unfinished;
+use crate::snapshot::error::{SnapshotError, Why};
+use crate::snapshot::names::Stretch;
+use crate::snapshot::writer::FileWriter;
 
 /// Far more than `CHAIN_FILES_MAX` and what comes on top during a merge. Each costs a file, however small.
 const STREAM_FILES_MAX: usize = 1024;
@@ -125,5 +127,40 @@ impl Incoming {
         each: impl FnMut(&str, &str, &str) -> Result<(), E>,
     ) -> Result<(), E> {
         load(self.folder.files(), self.folder.path(), &self.chain, each)
+    }
+}
+
+// A state on its way to a peer: the chain's files, one after the other, as they are on disk.
+
+/// Holds the files open: merges and installations that come later do not matter to it.
+#[derive(Debug)]
+pub struct Export {
+    pub(super) boundary: Boundary,
+    pub(super) bytes: u64,
+    /// The next one last.
+    pub(super) files: Vec<Stream>,
+}
+
+impl Export {
+    pub fn boundary(&self) -> &Boundary {
+        &self.boundary
+    }
+
+    /// In bytes.
+    pub fn length(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Read for Export {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(file) = self.files.last_mut() {
+            let read = file.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            self.files.pop();
+        }
+        Ok(0)
     }
 }

@@ -33,7 +33,6 @@ mod change;
 mod check;
 mod disk;
 mod error;
-mod export;
 mod import;
 mod inspect;
 mod merge;
@@ -51,7 +50,7 @@ mod writer;
 
 pub use change::Change;
 pub use error::{Flaw, SnapshotError, Why};
-pub use export::Export;
+pub use import::Export;
 pub use import::{Importer, Incoming};
 pub use inspect::{ChainFile, Inspection, inspect};
 pub use merge::{Merge, Merged};

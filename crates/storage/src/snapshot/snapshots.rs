@@ -7,7 +7,7 @@ use super::change::Change;
 use super::check::Head;
 use super::disk::{SnapshotFolder, Unfinished};
 use super::error::{Flaw, SnapshotError, Why};
-use super::export::Export;
+use super::import::Export;
 use super::import::{Importer, Incoming};
 use super::merge::{Input, Merge, Merged};
 use super::names::{self, Generation};

@@ -2,10 +2,10 @@
 
 use serde_json::value::RawValue;
 
+use super::holding::SecretHash;
 use super::leases::{LeaseOperation, NewProcess, RoleClaim, ttl};
 use super::operations::{Command, Operation};
 use super::parse::BadCommand;
-use super::secret::SecretHash;
 use crate::store::encoding::{BadField, Fields, NAME_MOST, PRIORITY_MOST, ROLE_TTL, WAIT_MOST, fields};
 use crate::types::{Payload, Span, Text};
 

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::holding::SecretHash;
 use super::kind::CommandKind;
-use super::secret::SecretHash;
 use crate::store::encoding::{
     BadField, Fields, KEY_MOST, METADATA_MOST, NAME_MOST, PROCESS_TTL, Problem, ROLE_TTL, TTL_LEAST,
     TTL_MOST, compact, fields, write_list, write_text,

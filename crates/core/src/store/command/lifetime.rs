@@ -5,9 +5,9 @@
 
 use std::fmt::{self, Write};
 
+use super::holding::SecretHash;
 use super::holding::digits;
 use super::leases::span_of;
-use super::secret::SecretHash;
 use crate::store::encoding::{
     BadField, DOC_TTL_MOST, Fields, NAME_MOST, Problem, TOKENS_END, TTL_LEAST, fields, write_text,
 };

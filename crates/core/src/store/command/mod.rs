@@ -16,11 +16,11 @@ mod lifetime;
 mod operations;
 mod outcome;
 mod parse;
-mod secret;
 mod tokens;
 
 pub use blank::is_blank;
 pub use holding::Holding;
+pub use holding::SecretHash;
 pub use kind::{COMMANDS, CommandKind, ENDINGS, FOREIGN};
 pub use lease_body::{Acquisition, Tenure, lease_name};
 pub use leases::{HeldLeases, LeaseOperation, NewProcess, RoleClaim};
@@ -28,5 +28,4 @@ pub use lifetime::{Ending, Tether, lease_path};
 pub use operations::{Command, DocCondition, NewElection, NewUser, Operation};
 pub use outcome::{Created, Reason, Rejection, Reply, Rule, Thing};
 pub use parse::{BadCommand, Unreadable, check_key, new_election, new_user, value_text, value_text_of};
-pub use secret::SecretHash;
 pub use tokens::{NewToken, TokenOperation};

@@ -7,11 +7,11 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::holding::Holding;
+use super::holding::SecretHash;
 use super::kind::{COMMANDS, CommandKind};
 use super::leases::LeaseOperation;
 use super::lifetime::Ending;
 use super::operations::{Command, DocCondition, NewElection, NewUser, Operation};
-use super::secret::SecretHash;
 use super::tokens::TokenOperation;
 use crate::store::encoding::{
     BATCH_MOST, BadField, CHOICES_MOST, CONFLICT_ID_MOST, Fields, GROUPS_MOST, KEY_MOST, OPERATIONS_MOST,

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::key::written;
-use super::lifetime::{Bond, Lifetime};
 use super::table::Row;
 use super::version::Version;
+use super::version::{Bond, Lifetime};
 use crate::store::command::{NewElection, NewUser, new_election, new_user, value_text_of};
 use crate::store::encoding::{Fields, Hash, Mix, write_text};
 use crate::types::{Lease, Position, Text};

@@ -5,8 +5,8 @@
 use imbl::{OrdMap, OrdSet};
 
 use super::data::Doc;
-use super::lifetime::Bond;
 use super::table::{Table, weight};
+use super::version::Bond;
 use crate::types::{LeaseName, Text};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,6 @@ mod docs;
 mod idempotency;
 mod key;
 mod leases;
-mod lifetime;
 mod merge_metadata;
 mod table;
 mod version;
@@ -28,8 +27,8 @@ pub use key::{
     Key, LAST, MARK, SIDE, TABLES, ballot, ballot_parts, call_named, lost_id, lost_ids_of, lost_parts,
 };
 pub use leases::{Process, Role};
-pub use lifetime::{Bond, Lifetime};
 pub use merge_metadata::{Bounds, KeyChange, MergeMetadata};
 pub use table::{Page, Row, Table, Weight};
+pub use version::{Bond, Lifetime};
 pub use version::{Conflict, Tombstone, Version, in_order_of_merit};
 pub use votes::{VoteCounts, Votes};

@@ -7,15 +7,13 @@ use std::cmp::Reverse;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
-use super::key::{Key, written};
-use super::lifetime::Lifetime;
-use super::table::Row;
 use crate::protocol::mutant::{self, Mutant};
-use crate::store::command::{Ending, value_text_of};
-use crate::store::encoding::{Fields, Hash, Mix};
-use crate::types::{NodeId, Position, Text, WallTime};
+use crate::store::command::{Ending, Tether, lease_path, value_text_of};
+use crate::store::encoding::{BadField, Fields, Hash, Mix, Problem};
+use crate::store::tables::key::{Key, written};
+use crate::store::tables::table::Row;
+use crate::types::{LeaseName, NodeId, Position, Span, Text, WallTime};
+use serde_json::value::RawValue;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
@@ -224,5 +222,51 @@ impl Mix for Conflict {
         self.lost.mix(hash);
         self.kept.mix(hash);
         hash.word(self.wall.0);
+    }
+}
+
+// When a document ends by itself: what its row says.
+
+/// At least one of the two is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    pub ttl: Option<Span>,
+    pub with: Option<Bond>,
+}
+
+/// The lease that it ends with: this one grant of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bond {
+    pub lease: LeaseName,
+    pub token: u64,
+}
+
+impl Lifetime {
+    /// The members of an object that may have others; none if it says nothing of an end.
+    pub fn read(fields: &Fields) -> Result<Option<Lifetime>, BadField> {
+        let Ending { ttl, with } = Ending::read(fields)?;
+        let bond = |Tether { lease, token, .. }| match token {
+            Some(token) => Ok(Bond { lease, token }),
+            None => Err(BadField::new("token", Problem::Missing)),
+        };
+        let with = with.map(bond).transpose()?;
+        Ok((ttl.is_some() || with.is_some()).then_some(Lifetime { ttl, with }))
+    }
+
+    /// Its members, each with its comma before it.
+    pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        let tether =
+            |bond: &Bond| Tether { lease: bond.lease.clone(), token: Some(bond.token), secret: None };
+        Ending { ttl: self.ttl, with: self.with.as_ref().map(tether) }.write(out)
+    }
+}
+
+impl Mix for Lifetime {
+    fn mix(&self, hash: &mut Hash) {
+        hash.word(self.ttl.map_or(0, |ttl| ttl.0));
+        if let Some(Bond { lease, token }) = &self.with {
+            lease_path(lease).as_str().mix(hash);
+            hash.word(*token);
+        }
     }
 }

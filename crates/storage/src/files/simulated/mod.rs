@@ -14,7 +14,6 @@
 //! A file's data and its name know nothing of each other. This is less than journaling file systems promise, none of
 //! which promises it to others. Everything follows from the seed.
 
-mod dice;
 mod loss;
 mod tree;
 
@@ -25,9 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::access::Files;
-use super::system::{FileSystem, Handle, How, Lock, Look};
+use super::real::{FileSystem, Handle, How, Lock, Look};
 use Operation::{Change, Read};
-pub use dice::Dice;
+pub use loss::Dice;
 use tree::{Inode, Tree};
 
 pub use loss::Loss;

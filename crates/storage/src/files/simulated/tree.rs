@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::super::system::{How, Look};
+use super::super::real::{How, Look};
 
 pub type Inode = u64;
 

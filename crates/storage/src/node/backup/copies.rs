@@ -5,8 +5,8 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use super::draft::{DRAFT, Draft};
+use super::head::write;
 use super::head::{BackupHead, Home};
-use super::write::write;
 use crate::store::Store;
 use crate::types::WallTime;
 

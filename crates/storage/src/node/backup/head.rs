@@ -1,9 +1,11 @@
 //! The first line of a backup: whose it is, and how far it reaches.
 
-use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
 
-use crate::store::{Store, date_micros, date_text};
+use crate::node::summing::Summing;
+use crate::store::{self, Store, date_micros, date_text};
 use crate::types::WallTime;
+use serde::{Deserialize, Serialize};
 
 pub const NAME: &str = "eldest-backup 1";
 
@@ -77,4 +79,22 @@ impl BackupHead {
     pub fn is_of(&self, home: &Home) -> bool {
         self.cluster == home.cluster && self.cluster_id == home.cluster_id
     }
+}
+
+// A state becomes a backup: in order, and as fast as whoever takes it. The state is a clone of its own, which no write changes.
+
+pub fn write(head: &BackupHead, store: &Store, out: impl Write) -> io::Result<()> {
+    let mut out = Summing::new(out);
+    writeln!(out, "{}", head.line())?;
+    // Whoever finds the half of one knows whose it was.
+    out.flush()?;
+    let mut rows = 0;
+    let mut line = String::new();
+    for (key, value) in store.backup_rows() {
+        line.clear();
+        store::write_entry(&mut line, &key, &value).expect("a string takes everything");
+        out.write_all(line.as_bytes())?;
+        rows += 1;
+    }
+    out.end(rows)
 }

@@ -17,10 +17,9 @@ mod head;
 mod read;
 #[cfg(test)]
 mod tests;
-mod write;
 
 pub use copies::Copies;
 pub use draft::Draft;
+pub use head::write;
 pub use head::{BackupHead, Home};
 pub use read::{BackupReader, BadBackup};
-pub use write::write;
