@@ -3,11 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `path` | names in paths and queries |
-//! | `tls` | certificates, where nodes speak TLS |
 //! | `call`, `answer` | what to ask for, and what was answered |
-//! | `exchange`, `lines`, `long` | one request and its whole answer; an answer without an end; what is too large to be held |
-//! | `attempt`, `alive` | one attempt of a call, and what it tells; whether the node still lives |
-//! | `nodes`, `pool` | whom to ask; the connections, and what all attempts go by |
+//! | `exchange`, `lines` | one request and its whole answer, and whether the node still lives; an answer without an end, and what is too large to be held |
+//! | `attempt` | one attempt of a call, and what it tells |
+//! | `nodes`, `pool` | whom to ask; the connections with their certificates, and what all attempts go by |
 //! | `retry` | one call, as many attempts as its time allows |
 //! | `client`, `caller` | the way to a cluster for programs; single calls, for tools |
 

@@ -8,10 +8,10 @@
 //!               └─ Following ◄──── promise ────────────┘
 //! ```
 //!
-//! A `Node` is its `Core`, which outlives every role, and the role that it has now. What is in the core and in each role is private to its
-//! folder. A role's rule is given the core: `leading.on_read(&mut core, request, at_least)`. It cannot see another role. If it ends its own, it
-//! gives that back (`Won`, `Exit`), and the node carries it out. After every input `settle` derives anew whatever time or the input has made
-//! due, so nothing hangs on an edge that was missed.
+//! A `Node` is its `Core`, which outlives every role, and the role that it has now. What a role remembers is private to its folder, and so is
+//! what the parts of the core remember. A role's rule is given the core: `leading.on_read(&mut core, request, at_least)`. It cannot see another
+//! role. If it ends its own, it gives that back (`Won`, `Exit`), and the node carries it out. After every input `settle` derives anew whatever
+//! time or the input has made due, so nothing hangs on an edge that was missed.
 //!
 //! Lowest first. Each file imports only from lines before its own, and a type's methods stand in its own file or folder, so nothing low calls
 //! anything high:

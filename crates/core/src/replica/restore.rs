@@ -127,7 +127,7 @@ impl Restores {
     /// Whether the next step, one that adds a document, would overrule more than the journal has room for (P48), or make the state
     /// larger than it may be (P55); or the last one would replace what somebody has written meanwhile (P57).
     fn is_forbidden(&self, desk: &Desk) -> Option<Reason> {
-        let limits = &desk.node.settings().limits;
+        let limits = &desk.node().settings().limits;
         let Restoring { steps, guard, .. } = self.under_way.as_ref()?;
         let step = steps.front()?;
         if steps.len() == 1
@@ -187,12 +187,12 @@ impl Restores {
     fn clear_staged(&mut self, desk: &mut Desk) -> bool {
         let is_left = |desk: &Desk| desk.versions.newest().is_restoring();
         let nobody_clears = mutant::is_on(Mutant::StagedIsLeft);
-        if nobody_clears || !desk.node.is_open() || !is_left(desk) || !desk.look_ahead() || !is_left(desk) {
+        if nobody_clears || !desk.node().is_open() || !is_left(desk) || !desk.look_ahead() || !is_left(desk) {
             return false;
         }
         let give_up = give_up_restore(NONE);
         // What refuses this, leadership being handed over or a full disk, ends by itself, or with this leader.
-        let refused = desk.refusal(&give_up, true).is_some();
+        let refused = desk.refusal(&Entry::Client(give_up.clone()), true).is_some();
         if !refused {
             desk.propose_clearing(give_up);
         }
@@ -238,7 +238,7 @@ fn guarded(desk: &Desk, guard: Guard) -> Option<Reason> {
 
 /// By the stamp of a record that would be written now.
 fn wall(desk: &Desk) -> WallTime {
-    desk.node.stamp(desk.now).unwrap_or_default().wall
+    desk.node().stamp(desk.now).unwrap_or_default().wall
 }
 
 /// The last step raises the last token where it has to (P57), and begins a history where another cluster's ends (P60). If some
@@ -246,7 +246,7 @@ fn wall(desk: &Desk) -> WallTime {
 /// never go back, so the next token is greater anyway.
 fn last_step(desk: &Desk, step: &Payload, guard: Guard) -> Payload {
     let token = Some(guard.last_token()).filter(|token| *token > desk.versions.newest().last_token());
-    let begins = guard.is_foreign && !desk.node.settings().is_available();
+    let begins = guard.is_foreign && !desk.node().settings().is_available();
     let full = ending(step, token, begins);
     let past = token.is_none_or(|token| wall(desk).0 > token);
     if !begins && past && is_unread(desk, &full) { step.clone() } else { full }
@@ -255,5 +255,5 @@ fn last_step(desk: &Desk, step: &Payload, guard: Guard) -> Payload {
 /// Whether some node may not read this step (P23).
 fn is_unread(desk: &Desk, step: &Payload) -> bool {
     let entry = Entry::Client(step.clone());
-    desk.node.refusal(&entry, false, 0, 0) == Some(Refusal::FormatNotShared)
+    desk.node().refusal(&entry, false, 0, 0) == Some(Refusal::FormatNotShared)
 }

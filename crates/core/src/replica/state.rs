@@ -94,14 +94,14 @@ impl Replica {
             self.desk.out.push(Out::End(why));
         }
         let out = std::mem::take(&mut self.desk.out);
-        self.roles.are_answered(&out);
+        self.roles.forget_answered(&out);
         out
     }
 
     fn dispatch(&mut self, input: In) {
         match input {
             In::Tick => {
-                if self.desk.now.mono >= self.desk.node.deadline() {
+                if self.desk.now.mono >= self.desk.node().deadline() {
                     self.tell_node(Input::Tick);
                 }
                 self.roles.tick_leases(&mut self.desk);
@@ -111,7 +111,7 @@ impl Replica {
                 self.tell_of_transfer(heard);
             }
             In::StateTooLarge { to, bytes } => {
-                let most = self.desk.node.settings().limits.merge_bytes;
+                let most = self.desk.node().settings().limits.merge_bytes;
                 self.tell_node(Input::MergeFails { other: to, why: Impasse::TooLarge { bytes, most } });
             }
             In::Durable(seq) => self.tell_node(Input::Durable(seq)),
@@ -134,7 +134,7 @@ impl Replica {
         let (looks, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(_, call)| call.only_looks());
         for (id, call) in looks.into_iter().chain(others) {
             self.take_call(id, call);
-            // Whoever waits for what this call frees comes before the calls behind it.
+            // Whoever waits for a role that this call frees comes before the calls for it behind this one.
             self.roles.move_waiters(&mut self.desk);
             self.propose_if_full();
         }
@@ -172,7 +172,7 @@ impl Replica {
             self.roles.move_waiters(&mut self.desk);
             if self.roles.take_turn(&mut self.desk) || self.restores.settle(&mut self.desk) {
                 self.propose_if_full();
-            } else if !self.desk.round.is_empty() {
+            } else if self.desk.has_round() {
                 self.propose_round();
             } else if let Some(input) = self.desk.inputs.pop_front() {
                 self.tell_node(input);
@@ -207,7 +207,7 @@ impl Replica {
     }
 
     fn propose_if_full(&mut self) {
-        if self.desk.round.is_full() {
+        if self.desk.has_full_round() {
             self.propose_round();
         }
     }
@@ -216,9 +216,9 @@ impl Replica {
     fn propose_round(&mut self) {
         let (entries, reads) = self.desk.take_round();
         if !entries.is_empty() {
-            let last = self.desk.node.last().index + entries.len() as Index;
+            let last = self.desk.node().last().index + entries.len() as Index;
             self.tell_node(Input::Propose(entries));
-            if self.desk.node.last().index < last {
+            if self.desk.node().last().index < last {
                 self.desk.end(End::Broken("the protocol refused what it said it would take"));
             }
         }
@@ -231,12 +231,12 @@ impl Replica {
         if let Some(input) = input {
             self.tell_node(input);
         }
-        self.transfers.is_heard();
+        self.transfers.forget_heard();
     }
 
     /// Gives the protocol an input, and carries out what it says.
     fn tell_node(&mut self, input: Input) {
-        for output in self.desk.node.handle(self.desk.now, input) {
+        for output in self.desk.tell(input) {
             if self.desk.has_ended() {
                 return;
             }
@@ -250,7 +250,7 @@ impl Replica {
             return Time::NEVER;
         }
         let own = self.next_snapshot().min(self.roles.deadline()).min(self.restores.deadline());
-        self.desk.node.deadline().min(own)
+        self.desk.node().deadline().min(own)
     }
 
     fn settle_snapshots(&mut self) {
@@ -264,7 +264,7 @@ impl Replica {
     /// When the next snapshot may start. One that is still to be installed would take the place of a newer one; and beside a
     /// disk that does not have this node's promise yet, records of that epoch would look as if the disk had lost it.
     fn next_snapshot(&self) -> Time {
-        let node = &self.desk.node;
+        let node = self.desk.node();
         let installs = node.is_installing() && !mutant::is_on(Mutant::SnapshotBeforeInstalled);
         let promises = !node.promise_is_durable() && !mutant::is_on(Mutant::SnapshotBeforePromise);
         if installs || promises { Time::NEVER } else { self.snapshots.deadline() }
@@ -353,7 +353,7 @@ impl Replica {
                 self.snapshots.changed(effect.applied.changes);
             }
             if let Some(store) = committed.boundary {
-                let digest = Digest { version: self.desk.node.settings().digests, value: store.digest() };
+                let digest = Digest { version: self.desk.node().settings().digests, value: store.digest() };
                 let checkpoint = Checkpoint { index: record.index(), digest };
                 self.desk.inputs.push_back(Input::Digest(checkpoint));
                 self.snapshots.due(self.desk.versions.meta().clone(), self.desk.versions.origin(), store);
@@ -414,9 +414,9 @@ impl Replica {
         self.desk.me()
     }
 
-    /// The protocol's core, to look at.
+    /// The protocol, to look at.
     pub fn core(&self) -> &Node {
-        &self.desk.node
+        self.desk.node()
     }
 
     /// The committed state.
@@ -457,18 +457,18 @@ impl Replica {
 
     /// Checked against the lease at the moment of asking.
     pub fn is_leader(&self, now: Time) -> bool {
-        self.desk.node.is_leader(now)
+        self.desk.node().is_leader(now)
     }
 
     pub fn whether_leader(&self, now: Time) -> IsLeader {
-        self.desk.node.whether_leader(now)
+        self.desk.node().whether_leader(now)
     }
 
     /// Would this node approve that one now? Nothing changes.
     pub fn opinion(&self, candidate: NodeId) -> Opinion {
-        let known = self.desk.node.is_member(candidate);
-        let approved = known && self.desk.node.opinion_of(candidate);
-        let reason = match (approved, self.desk.node.leader()) {
+        let known = self.desk.node().is_member(candidate);
+        let approved = known && self.desk.node().opinion_of(candidate);
+        let reason = match (approved, self.desk.node().leader()) {
             _ if !known => "no member has that index",
             (true, _) => "this node would approve it now",
             (false, Some(leader)) if leader == self.me() => "this node leads",
@@ -499,7 +499,7 @@ impl Replica {
     /// Leases, waits for roles, restores and snapshots are not in it either. Where there are none, two replicas of the same
     /// settings and the same print do the same for the same input.
     pub fn fingerprint(&self, state: &mut impl Hasher) {
-        self.desk.node.hash(state);
+        self.desk.node().hash(state);
         self.desk.has_ended().hash(state);
         self.desk.versions.fingerprint(state);
         self.desk.pending.fingerprint(state);

@@ -13,7 +13,7 @@ use crate::types::{Digest, Index, NodeId, Owner, Position, Record, Vector};
 // States that go to other nodes (P33, P34), and whole ones that come (P26).
 
 pub fn send_merge(desk: &mut Desk, to: NodeId, base: Vector, after: After) {
-    let epoch = desk.node.vote().promise.epoch;
+    let epoch = desk.node().vote().promise.epoch;
     let meta = desk.versions.meta().clone();
     send_state(desk, to, Message::Merge { epoch, base, meta }, None, after);
 }
@@ -31,8 +31,8 @@ pub fn send_override(desk: &mut Desk, to: NodeId, term: Term, base: Vector, afte
 
 fn send_state(desk: &mut Desk, to: NodeId, message: Message, instead: Option<Message>, after: After) {
     let store = desk.committed().clone();
-    let envelope = desk.node.envelope(to, message);
-    let instead = instead.map(|message| desk.node.envelope(to, message));
+    let envelope = desk.node().envelope(to, message);
+    let instead = instead.map(|message| desk.node().envelope(to, message));
     let (meta, origin) = (desk.versions.meta().clone(), desk.versions.origin());
     let outgoing = Outgoing { envelope, meta, origin, store, instead, after };
     desk.out.push(Out::SendState(Box::new(outgoing)));
@@ -116,7 +116,7 @@ impl Transfers {
     }
 
     /// The protocol has heard of it: what came along and was not needed is nothing any more.
-    pub fn is_heard(&mut self) {
+    pub fn forget_heard(&mut self) {
         (self.brought, self.prepared) = (None, None);
     }
 
@@ -127,12 +127,12 @@ impl Transfers {
         envelope: Envelope,
         transfer: Box<StateTransfer>,
     ) -> Option<Input> {
-        let taking = desk.node.would_take(desk.now, &envelope);
+        let taking = desk.node().would_take(desk.now, &envelope);
         match taking {
             Some(taking) if self.taking_in.is_none() => {
                 let (basis, records) = match &taking {
                     Taking::Merge { .. } => (Basis::State(desk.committed().print()), Vec::new()),
-                    Taking::Override(_) => (Basis::Log(desk.node.last()), uncommitted(desk)),
+                    Taking::Override(_) => (Basis::Log(desk.node().last()), uncommitted(desk)),
                 };
                 let state = desk.committed().clone();
                 let preparation = Preparation { state, records, transfer, taking };
@@ -162,7 +162,7 @@ impl Transfers {
         let taking_in = self.taking_in.take_if(|taking_in| !waits(taking_in))?;
         let TakingIn { envelope, basis, at, prepared } = taking_in;
         let prepared = prepared?;
-        let taking = desk.node.would_take(desk.now, &envelope);
+        let taking = desk.node().would_take(desk.now, &envelope);
         if taking.is_some_and(|taking| stands(desk, basis, at, &taking)) {
             return self.take(desk, envelope, prepared);
         }
@@ -173,7 +173,7 @@ impl Transfers {
     fn take(&mut self, desk: &mut Desk, envelope: Envelope, prepared: Box<Prepared>) -> Option<Input> {
         let overrides = matches!(envelope.message, Message::Override { .. });
         // Taken, it would end this node, and nobody has signed it (P51).
-        let unsound = !desk.node.settings().peers_prove && !prepared.is_sound(overrides);
+        let unsound = !desk.node().settings().peers_prove && !prepared.is_sound(overrides);
         let over = journal_is_over(desk, &prepared);
         if unsound || over.is_some() {
             desk.out.push(Out::Discard(Discarded::Prepared(prepared)));
@@ -247,13 +247,13 @@ impl Transfers {
 
 fn uncommitted(desk: &Desk) -> Vec<Record> {
     let upto = desk.committed().applied().index;
-    desk.node.log().records().filter(|record| record.index() > upto).cloned().collect()
+    desk.node().log().records().filter(|record| record.index() > upto).cloned().collect()
 }
 
 /// The hold is renewed while a merge is prepared, and the record of that is not committed at once.
 fn waits_for_rest(desk: &Desk, taking_in: &TakingIn) -> bool {
-    let held = desk.node.log().holds_of_service().held_by(Owner::Merge);
-    matches!(taking_in.basis, Basis::State(_)) && desk.node.is_open() && held && !desk.node.is_at_rest()
+    let held = desk.node().log().holds_of_service().held_by(Owner::Merge);
+    matches!(taking_in.basis, Basis::State(_)) && desk.node().is_open() && held && !desk.node().is_at_rest()
 }
 
 /// Whether what was prepared is still what taking this in comes to. What a merge writes anew stands in the epoch that it opens, where
@@ -266,14 +266,14 @@ fn stands(desk: &Desk, basis: Basis, at: Position, taking: &Taking) -> bool {
         (Basis::State(print), Taking::Merge { meta, .. }) => {
             print == desk.committed().print() && at.epoch == meta.at.epoch && at <= meta.at
         }
-        (Basis::Log(last), Taking::Override(meta)) => last == desk.node.last() && at == meta.at,
+        (Basis::Log(last), Taking::Override(meta)) => last == desk.node().last() && at == meta.at,
         _ => false,
     }
 }
 
 /// Before anything has changed (P48): once the core has merged there is no way back.
 fn journal_is_over(desk: &Desk, prepared: &Prepared) -> Option<Impasse> {
-    let limits = &desk.node.settings().limits;
+    let limits = &desk.node().settings().limits;
     let NewState { conflicts, journal, .. } = prepared.outcome.as_ref().ok()?;
     let over = journal.entries > limits.conflicts || journal.bytes > limits.conflict_bytes;
     // Where a merge adds nothing to the journal, there is nothing to wait for.

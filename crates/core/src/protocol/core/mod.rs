@@ -1,5 +1,6 @@
-//! What a node has and does whatever its role: what it must not forget, what it knows of the others, what it gives out. What must be durable
-//! before a message leaves is decided here and nowhere else (I9). The rules of a role are given it; it knows none of them.
+//! What a node has and does whatever its role: what it must not forget, what it knows of the others, what it gives out. The rules of a role are
+//! given it; it knows none of them. What must be durable before a message leaves is what the journal says: `send` and `send_acknowledgement` ask
+//! it, and so does whoever needs something else (I9).
 
 mod copying;
 mod histories;
@@ -39,15 +40,15 @@ pub struct Core {
     pub undecided: Undecided,
     pub peers: Peers,
     /// Whom `peers` and the role know of.
-    pub known_members: Members,
+    known_members: Members,
     /// Which cluster others have been told that this is.
-    pub known_cluster: ClusterId,
+    known_cluster: ClusterId,
     pub grants: GivenLeases,
     pub epochs: Epochs,
     /// An operator has said that the cluster is to be formed without these (P9).
     pub forming_without: Option<BTreeSet<NodeId>>,
     /// Until then a blank node listens for a cluster that has it already (P9).
-    pub listens_until: Time,
+    listens_until: Time,
     /// It has heard somebody of a cluster.
     pub hears_cluster: bool,
     pub own_hold: Hold,
@@ -55,12 +56,12 @@ pub struct Core {
     pub claimed_as_heir: Option<Time>,
     pub checkpoints: Checkpoints,
     /// Which disk it has said to have taken its place (P10).
-    pub told_replaced: Option<Incarnation>,
+    told_replaced: Option<Incarnation>,
     /// Merges that do not come off (P48).
     pub impasses: Impasses,
     pub stopped: bool,
     /// The fault that an unproved peer's message has shown last: it was logged, and is not acted on (P51).
-    pub told_fault: Option<Fault>,
+    told_fault: Option<Fault>,
 }
 
 impl Core {

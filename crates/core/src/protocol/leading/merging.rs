@@ -1,4 +1,4 @@
-//! Available mode: a leader meets another one, and their sides become one (P34). `protocol/merging.rs` shows the whole of it.
+//! Available mode: a leader meets another one, and their sides become one (P34). `protocol/node/merging.rs` draws the whole of it.
 
 use super::Leading;
 use super::merges::{HandingIn, Meeting, Merges};

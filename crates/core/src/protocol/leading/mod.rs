@@ -440,7 +440,7 @@ impl Leading {
     }
 }
 
-// For people.
+// What it knows, and what must be true.
 impl Leading {
     /// What is known to be on that node's disk.
     pub fn matched_by(&self, node: NodeId) -> Option<Index> {

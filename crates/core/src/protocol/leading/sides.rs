@@ -26,7 +26,7 @@ impl Leading {
     }
 
     /// That node, which this leader took for its own or looked for, is on another side.
-    pub fn lose(&mut self, node: NodeId) {
+    pub fn note_elsewhere(&mut self, node: NodeId) {
         if let Some(progress) = self.progress.get_mut(&node) {
             progress.leave();
         }

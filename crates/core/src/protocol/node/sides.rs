@@ -71,7 +71,7 @@ impl Node {
             // It follows: what it answers came from an earlier epoch.
             return;
         }
-        leading.lose(from);
+        leading.note_elsewhere(from);
         if leader == Some(from) {
             leading.meet_if_elder(core, from, vector);
         }

@@ -24,10 +24,6 @@ impl Node {
         self.core.boot
     }
 
-    pub fn is_stopped(&self) -> bool {
-        self.core.stopped
-    }
-
     pub fn log(&self) -> &Log {
         self.core.log()
     }

@@ -6,7 +6,7 @@ mod rounds;
 use std::collections::VecDeque;
 
 use crate::protocol::mutant::{self, Mutant};
-use crate::protocol::{Input, Node, Proposal, Refusal, Verdict};
+use crate::protocol::{Input, Node, Output, Proposal, Refusal, Verdict};
 use crate::replica::answer::{Answer, Denied, View};
 use crate::replica::feed::FeedEvent;
 use crate::replica::io::{CallId, End, Out};
@@ -15,36 +15,21 @@ use crate::replica::versions::Versions;
 use crate::store::Store;
 use crate::types::{Entry, Epoch, Index, NodeId, Now, Owner, RequestId, Text, Time};
 
-/// Records of one round, in bytes: so much is copied and sent as one batch before the next begins.
-const BYTES_MOST: usize = 1 << 20;
-
 /// The records and questions of one input, given to the protocol together.
 #[derive(Clone, Debug, Default)]
-pub struct Round {
+struct Round {
     entries: Vec<Proposal>,
     bytes: usize,
     /// Reads, each with the record that its answer was judged by.
     reads: Vec<(RequestId, Index)>,
 }
 
-impl Round {
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.reads.is_empty()
-    }
-
-    /// It holds as much as is to go as one batch.
-    pub fn is_full(&self) -> bool {
-        self.bytes >= BYTES_MOST
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct Desk {
-    /// The protocol. It is told things by the replica alone, which carries out what it says.
-    pub node: Node,
+    node: Node,
     pub now: Now,
     pub versions: Versions,
-    pub round: Round,
+    round: Round,
     pub pending: Pending,
     /// Verdicts that need no word of the protocol, and are to be dealt with next.
     pub decided: VecDeque<(Waiting, Verdict)>,
@@ -56,7 +41,7 @@ pub struct Desk {
     /// A merge that readers of the feed are told of once the disk has this node's promise.
     pub untold: Option<FeedEvent>,
     /// When this node last heard its leader, or led.
-    pub led_at: Time,
+    led_at: Time,
     ended: Option<End>,
 }
 
@@ -76,6 +61,16 @@ impl Desk {
             led_at: now.mono,
             ended: None,
         }
+    }
+
+    /// The protocol, to look at.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Tells the protocol something: for the replica, which carries out what it says.
+    pub fn tell(&mut self, input: Input) -> Vec<Output> {
+        self.node.handle(self.now, input)
     }
 
     pub fn me(&self) -> NodeId {

@@ -9,6 +9,9 @@ use crate::replica::pending::Waiting;
 use crate::store::{Command, Judged, LeaseEvent, Quota, Reason};
 use crate::types::{Entry, Index, KeyedCall, Payload, Position, Record, RequestId, Stamp};
 
+/// Records of one round, in bytes: so much is copied and sent as one batch before the next begins.
+const BYTES_MOST: usize = 1 << 20;
+
 // Judging.
 impl Desk {
     /// By the newest version, as of now.
@@ -66,9 +69,8 @@ impl Desk {
     }
 
     /// Why the protocol would refuse this now, as the next record of the round.
-    pub fn refusal(&self, payload: &Payload, clears_up: bool) -> Option<Refusal> {
-        let entry = Entry::Client(payload.clone());
-        self.node.refusal(&entry, clears_up, self.round.entries.len() as Index, self.round.bytes)
+    pub fn refusal(&self, entry: &Entry, clears_up: bool) -> Option<Refusal> {
+        self.node.refusal(entry, clears_up, self.round.entries.len() as Index, self.round.bytes)
     }
 
     fn add_to_round(
@@ -79,8 +81,7 @@ impl Desk {
         waiting: Waiting,
     ) {
         let entry = Entry::Client(payload);
-        let before = self.round.entries.len() as Index;
-        if let Some(refusal) = self.node.refusal(&entry, clears_up, before, self.round.bytes) {
+        if let Some(refusal) = self.refusal(&entry, clears_up) {
             return self.decided.push_back((waiting, Verdict::Refused(refusal)));
         }
         let position = Position::new(self.node.vote().promise.epoch, self.last_index() + 1);
@@ -118,6 +119,15 @@ impl Desk {
         }
         let request = self.pending.add(waiting);
         self.round.reads.push((request, at_least));
+    }
+
+    pub fn has_round(&self) -> bool {
+        !self.round.entries.is_empty() || !self.round.reads.is_empty()
+    }
+
+    /// It holds as much as is to go as one batch.
+    pub fn has_full_round(&self) -> bool {
+        self.round.bytes >= BYTES_MOST
     }
 
     /// What is gathered, for the protocol: the next record begins a version of its own.

@@ -8,8 +8,8 @@
 //! renewal, or acquire by the holder ──► a round ──► counted (`crate::leases`) ──► answered
 //! ```
 //!
-//! The queue moves as soon as the record that frees the role enters the log: the grant of the next one is the record behind
-//! it, and both are synced together. Nobody who comes later passes by.
+//! The queue moves as soon as the record that frees the role enters the log: the grant of the next one follows in the same round, and both are
+//! synced together. Nobody who comes later passes by.
 //! Nothing of this is on disk but the records. A leader that is deposed sends everybody who waits to the next one.
 
 use super::{Roles, Turn};
@@ -27,7 +27,7 @@ use crate::types::{Lease, LeaseName, Position, Span, Text, Time};
 impl Roles {
     /// Leases are counted in one epoch at a time, by the state as it is when that begins.
     pub fn follow_leadership(&mut self, desk: &mut Desk) {
-        let epoch = desk.node.is_open().then(|| desk.node.vote().promise.epoch);
+        let epoch = desk.leads_in();
         if epoch != self.led {
             if !mutant::is_on(Mutant::LeasesCarriedOver) {
                 self.leases.resign();
@@ -58,7 +58,7 @@ impl Roles {
 
     /// Records have entered the log: whoever waits for what they free is next.
     pub fn move_waiters(&mut self, desk: &mut Desk) {
-        desk.freed.drain(..).rev().for_each(|role| self.is_free(role));
+        desk.freed.drain(..).rev().for_each(|role| self.falls_free(role));
     }
 
     /// What was granted to somebody who did not hear of it is free again.
@@ -109,8 +109,8 @@ impl Roles {
         self.add_turn(Turn::Acquire(acquiring.into()));
     }
 
-    pub fn take_acquire(&mut self, desk: &mut Desk, mut acquiring: Box<Acquiring>) {
-        if !desk.node.is_open() {
+    fn take_acquire(&mut self, desk: &mut Desk, mut acquiring: Box<Acquiring>) {
+        if !desk.node().is_open() {
             let denied = desk.not_leading();
             return desk.deny(acquiring.call, denied);
         }
@@ -169,8 +169,8 @@ impl Roles {
     }
 
     /// The first waiter is next, if the role is nobody's by what stands in the log.
-    pub fn take_freed(&mut self, desk: &mut Desk, role: &Text) {
-        if self.waiters.count(role) == 0 || !desk.node.is_open() || !desk.look_ahead() {
+    fn take_freed(&mut self, desk: &mut Desk, role: &Text) {
+        if self.waiters.count(role) == 0 || !desk.node().is_open() || !desk.look_ahead() {
             return;
         }
         if desk.versions.newest().role(role).is_some() {
@@ -186,7 +186,7 @@ impl Roles {
             best.ticket.waited = true;
             self.take_acquire(desk, best.ticket);
             // If it could not be given the role, the next one can.
-            self.is_free(role.clone());
+            self.falls_free(role.clone());
         }
     }
 
@@ -195,7 +195,7 @@ impl Roles {
             Verdict::Written { position, acks } => self.acquired(desk, acquiring, position, Some(acks)),
             Verdict::Readable { .. } => self.look_at_role(desk, acquiring),
             Verdict::Refused(_) => {
-                self.is_free(acquiring.wanted.role.clone());
+                self.falls_free(acquiring.wanted.role.clone());
                 let denied = desk.denied(&verdict);
                 desk.deny(acquiring.call, denied);
             }
@@ -279,14 +279,14 @@ impl Roles {
     }
 
     /// By the committed state.
-    pub fn held_by(&self, desk: &Desk, role: &Text, conflict: bool) -> Box<HeldBy> {
+    fn held_by(&self, desk: &Desk, role: &Text, conflict: bool) -> Box<HeldBy> {
         let (by, name) = (desk.committed().role(role).cloned(), LeaseName::Role(role.clone()));
         let expires_in = self.leases.left(&name, desk.now.mono);
         HeldBy { role: role.clone(), by, expires_in, conflict }.into()
     }
 
     /// What is left of something that has just been granted for so long.
-    pub fn left(&self, desk: &Desk, name: &LeaseName, ttl: Span) -> Span {
+    fn left(&self, desk: &Desk, name: &LeaseName, ttl: Span) -> Span {
         self.leases.left(name, desk.now.mono).unwrap_or_default().min(ttl)
     }
 }
@@ -315,8 +315,8 @@ impl Roles {
         self.add_turn(Turn::Renew(Renewing { call, what }));
     }
 
-    pub fn take_renewal(&mut self, desk: &mut Desk, renewing: Renewing) {
-        if !desk.node.is_open() {
+    fn take_renewal(&mut self, desk: &mut Desk, renewing: Renewing) {
+        if !desk.node().is_open() {
             let denied = desk.not_leading();
             return desk.deny(renewing.call, denied);
         }
@@ -432,7 +432,7 @@ impl Roles {
 
     /// Needs no round: by a leader that was deposed nothing ends, since the end is a record.
     pub fn on_untie(&mut self, desk: &mut Desk, call: CallId, untie: Untie) {
-        if !desk.node.is_open() {
+        if !desk.node().is_open() {
             let denied = desk.not_leading();
             return desk.deny(call, denied);
         }
@@ -537,7 +537,7 @@ impl Roles {
         let operation =
             if end.is_empty() { LeaseOperation::age(age, refresh) } else { LeaseOperation::end(end) };
         let command = Command::Single(Operation::Lease(operation.into()));
-        let open = desk.node.is_open() && desk.look_ahead();
+        let open = desk.node().is_open() && desk.look_ahead();
         if open && desk.judge(&command, None) == Judged::Accept {
             self.record += 1;
             desk.propose(&command, None, Waiting::Leases(self.record));

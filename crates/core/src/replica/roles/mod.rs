@@ -60,8 +60,9 @@ impl Roles {
         self.anew = true;
     }
 
-    /// Whoever waits for it is next, before all calls that have not had their turn: each of those has come later.
-    fn is_free(&mut self, role: Text) {
+    /// Whoever stands in line for it is next, before the calls whose turn is yet to come: these have come later, are looked at anew, or have
+    /// waited until their time was over.
+    fn falls_free(&mut self, role: Text) {
         match mutant::is_on(Mutant::LatecomersPass) {
             true => self.turns.push_back(Turn::Freed(role)),
             false => self.turns.push_front(Turn::Freed(role)),
@@ -90,7 +91,7 @@ impl Roles {
     }
 
     /// Whoever has an answer waits no longer.
-    pub fn are_answered(&mut self, out: &[Out]) {
+    pub fn forget_answered(&mut self, out: &[Out]) {
         for output in out {
             if let Out::Answer(call, _) = output {
                 self.callers.remove(call);

@@ -1,9 +1,9 @@
 //! What clients can ask for, how it is read and checked, and what they are answered.
 //!
-//! - `lifetime` says when a document ends by itself, `holding` in the name of which role it is written.
+//! - `lifetime` says when a document ends by itself, `holding` in the name of which role it is written, and what a holder shows beside its name.
 //! - `kind` numbers and names the commands; `operations` are those of users, elections and documents, `leases` those of roles
 //!   and processes, `tokens` those of clients' tokens.
-//! - `parse` reads a command from a client or from the log, `lease_body` what clients send about leases, `secret` what they show beside it.
+//! - `parse` reads a command from a client or from the log, `lease_body` what clients send about leases.
 //! - `blank` finds names that nobody can see.
 //! - `outcome` is the reply to a command that was carried out, or the reason why it was rejected.
 
