@@ -25,7 +25,7 @@ Examples:
 A file has its name only once all of it has come and been checked. A device or a pipe is written to as it
 comes. `check` ends with 5 if one is damaged."
 )]
-pub struct Args {
+pub struct BackupArgs {
     #[command(subcommand)]
     order: Option<Order>,
     /// Where to write it; without, or with `-`, to stdout
@@ -50,7 +50,7 @@ enum Order {
     },
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &BackupArgs) -> Result<(), Failure> {
     if let Some(Order::Check { file }) = &args.order {
         let head = checked(file)?;
         return print(&serde_json::to_string(&head).unwrap_or_default());
@@ -75,7 +75,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Args {
+impl BackupArgs {
     /// Gives on what comes, and says what it was once all of it has been checked.
     async fn take(
         &self,

@@ -12,7 +12,7 @@ use crate::client::{ACT_MAX, Method, Request};
 Example:
   eldest call PUT /v1/docs/greeting '\"hello\"'
   eldest call GET /v1/docs/greeting")]
-pub struct Args {
+pub struct CallArgs {
     /// GET, PUT, POST or DELETE
     #[arg(value_parser = method)]
     method: Method,
@@ -35,7 +35,7 @@ fn path(text: &str) -> Result<String, &'static str> {
 }
 
 /// Prints the answer's body as it came; a refusal ends the command like everywhere else.
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &CallArgs) -> Result<(), Failure> {
     let mut request = Request::new(args.method.clone(), args.path.as_str()).within(ACT_MAX);
     if let Some(body) = &args.body {
         request = request.body(body.as_str());

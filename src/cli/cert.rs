@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 
 use super::exit::Failure;
 use super::out::print;
-use crate::config::{Config, Flags, Member, Mistakes, Sources, Wrong, WrongTopology};
+use crate::config::{Config, Flags, MemberSettings, Mistakes, Sources, Wrong, WrongTopology};
 use files::Folder;
 use issue::Authority;
 
@@ -28,7 +28,7 @@ Examples:
   eldest cert show certs/node-1.crt
 
 Keep ca.key apart from the nodes: whoever has it can make nodes.")]
-pub struct Args {
+pub struct CertArgs {
     #[command(subcommand)]
     what: What,
 }
@@ -85,7 +85,7 @@ struct Into {
     days: u32,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &CertArgs) -> Result<(), Failure> {
     match &args.what {
         What::Init { of, into } => init(&of.topology, into),
         What::Node { id, of, names, into } => node(*id, &of.topology, names, into),
@@ -159,7 +159,7 @@ fn first_id(mistakes: &Mistakes) -> Option<u64> {
     })
 }
 
-fn stem(member: &Member) -> String {
+fn stem(member: &MemberSettings) -> String {
     format!("node-{}", member.id.0)
 }
 

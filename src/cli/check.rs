@@ -17,12 +17,12 @@ Example:
   eldest check --topology topology.json --config eldest.toml --node 2
 
 Ends with 0 if a node would start with these settings, with 2 if there are mistakes.")]
-pub struct Args {
+pub struct CheckArgs {
     #[command(flatten)]
     sources: SourceArgs,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let loaded = crate::config::load(args.sources.sources()).map_err(Failure::Config)?;
     print(&summary(&loaded))
 }

@@ -12,12 +12,12 @@ Example:
   eldest completions bash
   eldest completions zsh
   eldest completions fish")]
-pub struct Args {
+pub struct CompletionsArgs {
     #[arg(value_enum)]
     shell: Shell,
 }
 
-pub fn run(args: &Args, mut command: Command) -> Result<(), Failure> {
+pub fn run(args: &CompletionsArgs, mut command: Command) -> Result<(), Failure> {
     let mut text = Vec::new();
     generate(args.shell, &mut command, "eldest", &mut text);
     print(&String::from_utf8_lossy(&text))

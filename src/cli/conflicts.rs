@@ -24,7 +24,7 @@ Example:
 
 In available mode two sides of a split may change the same thing. When they meet, one of the two values stays, and the
 other is kept here until it is put back or dropped.")]
-pub struct Args {
+pub struct ConflictsArgs {
     #[command(subcommand)]
     order: Order,
 }
@@ -32,7 +32,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Order {
     /// Show all of them, in the order of their ids
-    List(list::Args),
+    List(list::ConflictListArgs),
     /// Show one, whole
     Show {
         /// As `list` shows it
@@ -72,7 +72,7 @@ enum Order {
     },
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &ConflictsArgs) -> Result<(), Failure> {
     match &args.order {
         Order::List(args) => list::run(args).await,
         Order::Show { id, output, target } => {

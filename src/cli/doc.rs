@@ -31,7 +31,7 @@ Example:
   eldest doc delete app/config
 
 With --if-role, whoever was replaced while it stood still changes nothing.")]
-pub struct Args {
+pub struct DocArgs {
     #[command(subcommand)]
     order: Order,
 }
@@ -152,7 +152,7 @@ impl Ends {
     }
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &DocArgs) -> Result<(), Failure> {
     match &args.order {
         Order::Get { key, rev: false, target } => get(target, key).await,
         Order::Get { key, rev: true, target } => get_with_rev(target, key).await,

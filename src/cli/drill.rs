@@ -24,13 +24,13 @@ use super::signals::Signals;
 use super::status::gather;
 use crate::client::{Client, random_id};
 use course::Course;
-pub use kind::Args;
-use kind::Kind;
+use kind::BreakKind;
+pub use kind::DrillArgs;
+use order::DrillPlace;
 use order::Order;
-use order::Place;
-use report::Report;
+use report::DrillReport;
 use tally::Tally;
-use watch::Watch;
+use watch::LeaderWatch;
 use writers::Holders;
 use writers::Writers;
 
@@ -39,17 +39,17 @@ const MEANING: &str = "\
 A drill takes the leader away from a cluster that is in use: for about a second nobody can write, and every program on
 it sees that. It writes a few hundred small documents a second below drill/ and removes them when it ends.";
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &DrillArgs) -> Result<(), Failure> {
     if !args.yes {
         return Err(Failure::NotConfirmed { what: MEANING });
     }
-    if args.kind == Kind::Handover && (args.break_by.is_some() || args.mend_by.is_some()) {
+    if args.kind == BreakKind::Handover && (args.break_by.is_some() || args.mend_by.is_some()) {
         let what =
             "a handover is asked of the leader itself: it takes neither --break nor --mend".to_string();
         return Err(Failure::Usage { what });
     }
     let cluster = gather(&args.target).await?;
-    let place = Place::of(&cluster, &args.target)?;
+    let place = DrillPlace::of(&cluster, &args.target)?;
     let report = drill(args, &place).await?;
     args.output.show(&report.json(), |_| report.text())?;
     match report.wrong().len() {
@@ -58,12 +58,12 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-async fn drill(args: &Args, place: &Place) -> Result<Report, Failure> {
+async fn drill(args: &DrillArgs, place: &DrillPlace) -> Result<DrillReport, Failure> {
     let caller = args.target.caller()?;
     let client = client(&args.target, place)?;
     let prefix = format!("drill/{}", &random_id()[..8]);
     let tally = Arc::new(Mutex::new(Tally::new()));
-    let watch = Watch::start(&caller, &place.urls, &place.epoch);
+    let watch = LeaderWatch::start(&caller, &place.urls, &place.epoch);
     let writers = Writers::start(&client, (&caller, &place.url), &prefix, args.writers, &tally);
     let holders = Holders::start(&client, &prefix, &tally)?;
     let order = Order { kind: args.kind, target: &args.target, place, within: args.within };
@@ -91,11 +91,11 @@ async fn drill(args: &Args, place: &Place) -> Result<Report, Failure> {
     ended?;
     let told = report::told(&args.target, &place.epoch).await;
     let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(Report::new(args.kind, place, course.into_outcome(), &tally, kept, told))
+    Ok(DrillReport::new(args.kind, place, course.into_outcome(), &tally, kept, told))
 }
 
 /// One that goes on trying, as a program's would.
-fn client(target: &Target, place: &Place) -> Result<Client, Failure> {
+fn client(target: &Target, place: &DrillPlace) -> Result<Client, Failure> {
     let builder = Client::builder(place.urls.clone()).tls(target.tls.files());
     let builder = target.credential()?.into_iter().fold(builder, |builder, token| builder.token(token));
     builder.build().map_err(|error| Failure::Usage { what: error.to_string() })

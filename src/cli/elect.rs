@@ -15,7 +15,7 @@ Example:
   eldest elect node-2
 
 The leader catches node 2 up, stops taking writes, and hands over in one step.")]
-pub struct Args {
+pub struct ElectArgs {
     /// The node that shall lead: its id, or its name
     node: String,
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub struct Args {
     target: Target,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &ElectArgs) -> Result<(), Failure> {
     let id = match args.node.parse::<u32>() {
         Ok(id) => id,
         Err(_) => id_of(&args.target, &args.node).await?,

@@ -28,7 +28,7 @@ use crate::client::{Client, HeldBy, Lock, LockGuard, random_id};
 use end::ExecEnd;
 use group::Group;
 use mind::GiveUp;
-use signals::Signals;
+use signals::PassedSignals;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "\
@@ -38,7 +38,7 @@ Example:
   eldest exec --role migration --timeout 5m -- sh -c 'migrate --fence $ELDEST_TOKEN'
 
 The command finds ELDEST_TOKEN, ELDEST_ROLE, ELDEST_INSTANCE_ID and ELDEST_LEASE_SECRET in its environment. Pass the token to
-whatever it writes to: a smaller one than was seen before comes from a holder of the past. Signals go to the command and all its children, all
+whatever it writes to: a smaller one than was seen before comes from a holder of the past. PassedSignals go to the command and all its children, all
 but SIGKILL, SIGSTOP, SIGPIPE, faults and realtime signals; while waiting for the role they give the place up. A command that
 outlives this program is killed with it; its stdin is empty if it would be a terminal.
 
@@ -50,7 +50,7 @@ Exit codes:
   125  the cluster could not be asked
   126  the command cannot be run
   127  there is no such command")]
-pub struct Args {
+pub struct ExecArgs {
     /// The role to hold
     #[arg(long, required_unless_present = "inside", default_value = "")]
     role: String,
@@ -110,7 +110,7 @@ impl From<By> for HeldBy {
     }
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &ExecArgs) -> Result<(), Failure> {
     if let Some(parent) = args.inside {
         return Err(group::become_command(parent, &args.command).into());
     }
@@ -124,8 +124,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-async fn hold_and_run(args: &Args) -> ExecEnd {
-    let mut signals = match Signals::listen() {
+async fn hold_and_run(args: &ExecArgs) -> ExecEnd {
+    let mut signals = match PassedSignals::listen() {
         Ok(signals) => signals,
         Err(error) => return ExecEnd::Failed { why: error.to_string() },
     };
@@ -152,7 +152,7 @@ async fn hold_and_run(args: &Args) -> ExecEnd {
     }
 }
 
-fn lock(args: &Args, token: Option<String>, secret: &str) -> Result<Lock, crate::client::Error> {
+fn lock(args: &ExecArgs, token: Option<String>, secret: &str) -> Result<Lock, crate::client::Error> {
     let builder = Client::builder(args.nodes.clone()).tls(args.tls.files()).secret(secret);
     let client = token.iter().fold(builder, |builder, token| builder.token(token.trim())).build()?;
     let name = args.command.first().map(|name| name.to_string_lossy().into_owned());
@@ -164,7 +164,7 @@ fn lock(args: &Args, token: Option<String>, secret: &str) -> Result<Lock, crate:
     })
 }
 
-async fn obtained(args: &Args, lock: Lock) -> Result<LockGuard, crate::client::Error> {
+async fn obtained(args: &ExecArgs, lock: Lock) -> Result<LockGuard, crate::client::Error> {
     let most = args.timeout.or(args.wait_ms.map(Duration::from_millis));
     match (most, args.wait) {
         (Some(most), _) => lock.acquire_within(most).await,
@@ -173,7 +173,12 @@ async fn obtained(args: &Args, lock: Lock) -> Result<LockGuard, crate::client::E
     }
 }
 
-async fn run_with(guard: LockGuard, secret: &str, command: &[OsString], signals: &mut Signals) -> ExecEnd {
+async fn run_with(
+    guard: LockGuard,
+    secret: &str,
+    command: &[OsString],
+    signals: &mut PassedSignals,
+) -> ExecEnd {
     let mut group = match Group::start(command, &guard, secret) {
         Ok(group) => group,
         Err(error) => {
@@ -201,10 +206,10 @@ mod tests {
 
     #[test]
     fn the_command_keeps_its_own_arguments() {
-        let args =
-            Args::try_parse_from(["exec", "--role", "r", "--", "ls", "--role", "-la"]).expect("understood");
+        let args = ExecArgs::try_parse_from(["exec", "--role", "r", "--", "ls", "--role", "-la"])
+            .expect("understood");
         assert_eq!(args.command, ["ls", "--role", "-la"]);
-        assert!(Args::try_parse_from(["exec", "--", "ls"]).is_err(), "which role?");
-        assert!(Args::try_parse_from(["exec", "--role", "r"]).is_err(), "which command?");
+        assert!(ExecArgs::try_parse_from(["exec", "--", "ls"]).is_err(), "which role?");
+        assert!(ExecArgs::try_parse_from(["exec", "--role", "r"]).is_err(), "which command?");
     }
 }

@@ -24,7 +24,7 @@ Example:
   eldest feed --kinds new_leader,service_down,service_up
   eldest feed --kinds change --prefix app/ --since 120
   eldest feed --url http://10.0.0.1:9000,http://10.0.0.2:9000 | jq .key")]
-pub struct Args {
+pub struct FeedArgs {
     /// Only these, separated by commas: change, new_leader, new_state, election_started, election_completed,
     /// role_acquired, role_lost, process_registered, process_changed, process_removed, conflict, service_down,
     /// service_up, members_changed, merge_called_off,
@@ -58,13 +58,13 @@ struct Told {
 }
 
 struct Reading<'a> {
-    args: &'a Args,
+    args: &'a FeedArgs,
     caller: Caller,
     since: Option<String>,
     left: u64,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &FeedArgs) -> Result<(), Failure> {
     let (caller, since, left) = (args.target.caller()?, args.since.clone(), args.count.unwrap_or(u64::MAX));
     let mut reading = Reading { args, caller, since, left };
     let mut urls = args.target.url.clone();
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for() {
-        let args = Args::try_parse_from("feed --kinds change --prefix a/&b --since 7.1@12.3".split(' '));
+        let args = FeedArgs::try_parse_from("feed --kinds change --prefix a/&b --since 7.1@12.3".split(' '));
         let args = args.expect("understood");
         let caller = args.target.caller().expect("a client");
         let reading = Reading { args: &args, caller, since: args.since.clone(), left: 1 };

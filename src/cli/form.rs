@@ -20,7 +20,7 @@ Example:
   eldest form --without 3 --yes
 
 Needed once at most, before the first write, and only while a node of the topology cannot be started.")]
-pub struct Args {
+pub struct FormArgs {
     /// The ids of the nodes that are missing, separated by commas; a majority must remain
     #[arg(long, value_delimiter = ',', required = true)]
     without: Vec<u32>,
@@ -33,7 +33,7 @@ pub struct Args {
     target: Target,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &FormArgs) -> Result<(), Failure> {
     if !args.yes {
         return Err(Failure::NotConfirmed { what: MEANING });
     }

@@ -14,14 +14,14 @@ Example:
   eldest handoff
 
 For a leader's machine that is about to be worked on. `eldest elect N` names the next leader.")]
-pub struct Args {
+pub struct HandoffArgs {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
     target: Target,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &HandoffArgs) -> Result<(), Failure> {
     let answer = args.target.ask(&Request::post("/handoff", &json!({}))).await?;
     args.output.done(&answer, || match answer["leader"].as_u64() {
         Some(leader) => format!("node {leader} leads"),

@@ -12,7 +12,7 @@ Example:
   eldest healthcheck
 
 Ends with 0 if the node lives and with another code if not, as container engines want it.")]
-pub struct Args {
+pub struct HealthcheckArgs {
     /// The node's own address
     #[arg(long, env = "ELDEST_URL", default_value = "http://127.0.0.1:9000")]
     url: String,
@@ -20,7 +20,7 @@ pub struct Args {
     tls: TlsArgs,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &HealthcheckArgs) -> Result<(), Failure> {
     let caller = Caller::with_tls(None, &args.tls.files())?;
     caller.at(&args.url, &Request::get("/livez")).await?.taken()?;
     Ok(())

@@ -14,7 +14,7 @@ Examples:
   eldest log cat /var/lib/eldest | grep '^1|'
   eldest log cat /var/lib/eldest --from 100 --to 120 --long
   eldest log verify /var/lib/eldest")]
-pub struct Args {
+pub struct LogArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -23,13 +23,13 @@ pub struct Args {
 enum Action {
     /// Print the records, `type|JSON` each
     #[command(after_help = cat::EXAMPLE)]
-    Cat(cat::Args),
+    Cat(cat::LogCatArgs),
     /// Check every line of every segment; ends with 5 if something is damaged
     #[command(after_help = verify::EXAMPLE)]
-    Verify(verify::Args),
+    Verify(verify::LogVerifyArgs),
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &LogArgs) -> Result<(), Failure> {
     match &args.action {
         Action::Cat(args) => cat::run(args),
         Action::Verify(args) => verify::run(args),

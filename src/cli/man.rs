@@ -13,12 +13,12 @@ use super::out::print;
 #[command(after_help = "\
 Example:
   eldest man /usr/local/share/man/man1")]
-pub struct Args {
+pub struct ManArgs {
     /// The folder that they are written to; it is made if it is not there
     dir: PathBuf,
 }
 
-pub fn run(args: &Args, mut command: Command) -> Result<(), Failure> {
+pub fn run(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
     command.build();
     fs::create_dir_all(&args.dir).map_err(Failure::file(&args.dir))?;
     let mut written = 0;

@@ -29,7 +29,7 @@ from then on.
 
 One change at a time: the next is taken once the one before is on a majority of the disks. A node that is added learns what the
 cluster has before it votes. A new disk under an old id is no change: start it, and the leader lets it in.")]
-pub struct Args {
+pub struct MembersArgs {
     #[command(subcommand)]
     change: Change,
 }
@@ -97,7 +97,7 @@ struct Member {
     votes: bool,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &MembersArgs) -> Result<(), Failure> {
     match &args.change {
         Change::List { output, target } => list(target, output).await,
         Change::Add { id, address, name, wait, force, output, target } => {

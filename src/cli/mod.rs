@@ -63,67 +63,67 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run one node
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// Run a whole cluster on this machine
-    Dev(dev::Args),
+    Dev(dev::DevArgs),
     /// Show every node: who leads, who is next, who lags
-    Status(status::Args),
+    Status(status::StatusArgs),
     /// Say why: who leads and since when, who would be next, what became of a role, what a call was refused for
-    Why(why::Args),
+    Why(why::WhyArgs),
     /// Look at every node, and say what is wrong and what to type about it
     Doctor(doctor::Args),
     /// Watch nodes, rates, roles and events, again and again
-    Top(top::Args),
+    Top(top::TopArgs),
     /// Take the leader away under load, and say what that cost
-    Drill(drill::Args),
+    Drill(drill::DrillArgs),
     /// Hand leadership to a node
-    Elect(elect::Args),
+    Elect(elect::ElectArgs),
     /// Let the leader hand over to its best heir
-    Handoff(handoff::Args),
+    Handoff(handoff::HandoffArgs),
     /// Hold client writes back on the whole cluster, or let them through again
-    Service(service::Args),
+    Service(service::ServiceArgs),
     /// List what merges overrode, put it back or let it go
-    Conflicts(conflicts::Args),
+    Conflicts(conflicts::ConflictsArgs),
     /// Read and write documents
-    Doc(doc::Args),
+    Doc(doc::DocArgs),
     /// Take, keep, give back and look at roles
-    Role(role::Args),
+    Role(role::RoleArgs),
     /// Register processes, and see who is there
-    Proc(proc::Args),
+    Proc(proc::ProcArgs),
     /// Follow what happens in the cluster
-    Feed(feed::Args),
+    Feed(feed::FeedArgs),
     /// Send a message to whoever listens to a channel, or listen
-    Msg(msg::Args),
+    Msg(msg::MsgArgs),
     /// Run a command while it holds a role
-    Exec(exec::Args),
+    Exec(exec::ExecArgs),
     /// Show who belongs to the cluster, add a node, remove one, or say where one is now
-    Members(members::Args),
+    Members(members::MembersArgs),
     /// Let clients in by tokens with grants, and shut them out
-    Token(token::Args),
+    Token(token::TokenArgs),
     /// Form a new cluster although nodes are missing
-    Form(form::Args),
+    Form(form::FormArgs),
     /// Print or check a node's log
-    Log(log::Args),
+    Log(log::LogArgs),
     /// Print or check a node's newest state on disk
-    Snapshot(snapshot::Args),
+    Snapshot(snapshot::SnapshotArgs),
     /// Write the whole state to a file, or check such a file
-    Backup(backup::Args),
+    Backup(backup::BackupArgs),
     /// Replace all data by a backup
-    Restore(restore::Args),
+    Restore(restore::RestoreArgs),
     /// Check settings and topology without starting anything
-    Check(check::Args),
+    Check(check::CheckArgs),
     /// Make certificates for nodes and clients, and look at them
-    Cert(cert::Args),
+    Cert(cert::CertArgs),
     /// Measure a cluster
     Bench(eldest_load::Bench),
     /// Print what completes commands in a shell
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// Write man pages
-    Man(man::Args),
+    Man(man::ManArgs),
     /// Make one HTTP call, where there is no curl
-    Call(call::Args),
+    Call(call::CallArgs),
     /// Tell a container engine whether this node lives
-    Healthcheck(healthcheck::Args),
+    Healthcheck(healthcheck::HealthcheckArgs),
 }
 
 /// The whole program. Wrong usage ends it with code 2.

@@ -16,7 +16,7 @@ Example:
   eldest msg publish worker:slave:7 '{\"job\": 17}'
 
 A message goes to those who listen while it is sent, at any node, at most once. Nothing of it is kept.")]
-pub struct Args {
+pub struct MsgArgs {
     #[command(subcommand)]
     order: Order,
 }
@@ -44,7 +44,7 @@ enum Order {
     },
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &MsgArgs) -> Result<(), Failure> {
     match &args.order {
         Order::Publish { channel, message, output, target } => {
             let request = Request::new(Method::POST, path(channel)).body(message.as_str());

@@ -21,7 +21,7 @@ Example:
   eldest proc remove w7
 
 Whoever sends no heartbeat for its ttl is removed.")]
-pub struct Args {
+pub struct ProcArgs {
     #[command(subcommand)]
     order: Order,
 }
@@ -90,7 +90,7 @@ enum Order {
     },
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &ProcArgs) -> Result<(), Failure> {
     match &args.order {
         Order::Register { id, identifier, role, capabilities, metadata, ttl, output, target } => {
             let given = [

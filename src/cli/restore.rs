@@ -39,7 +39,7 @@ sent, and again by the node before anything changes. What is not empty and not t
 
 Fencing tokens stay greater than any before: those of the backup, and by the clock those that were granted after it. A cluster whose clock
 is behind the backup cannot know them, and refuses. Put the clocks right, or say by --token-floor which token was the greatest.")]
-pub struct Args {
+pub struct RestoreArgs {
     /// As `eldest backup` wrote it
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -56,7 +56,7 @@ pub struct Args {
     target: Target,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &RestoreArgs) -> Result<(), Failure> {
     let head = checked(&args.file)?;
     if !args.yes {
         return Err(Failure::NotConfirmed { what: MEANING });

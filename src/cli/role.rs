@@ -28,7 +28,7 @@ Example:
 
 A token rises with every grant: hand it to whatever the role protects, which refuses lower ones. `hold` renews for as
 long as it runs, and gives the role back at Ctrl-C.")]
-pub struct Args {
+pub struct RoleArgs {
     #[command(subcommand)]
     order: Order,
 }
@@ -113,7 +113,7 @@ enum Order {
     },
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &RoleArgs) -> Result<(), Failure> {
     match &args.order {
         Order::Acquire { wish, output, target } => acquire(wish, output, target).await,
         Order::Renew { tenure, ttl, output, target } => {

@@ -41,7 +41,7 @@ Example:
 Every setting of config/default.toml is also a variable: ELDEST_TIMING__LEASE_MS=500. ELDEST_LOG narrows the log as
 RUST_LOG does elsewhere: ELDEST_LOG=warn,eldest::driver=debug.
 SIGTERM or Ctrl-C hands leadership over and answers what is under way; a second one ends at once.")]
-pub struct Args {
+pub struct ServeArgs {
     #[command(flatten)]
     sources: SourceArgs,
     /// The data directory was moved or restored, and the node it was copied from will never start again
@@ -55,7 +55,7 @@ pub struct Args {
     exit_with_stdin: bool,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let loaded = crate::config::load(args.sources.sources()).map_err(Failure::Config)?;
     audit::install(&loaded.config.log)?;
     for remark in &loaded.remarks {

@@ -13,7 +13,7 @@ use crate::client::Request;
 Example:
   eldest service down --ttl-ms 60000 --reason 'moving the database'
   eldest service up")]
-pub struct Args {
+pub struct ServiceArgs {
     #[command(subcommand)]
     change: Change,
 }
@@ -42,7 +42,7 @@ enum Change {
     },
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &ServiceArgs) -> Result<(), Failure> {
     match &args.change {
         Change::Down { ttl_ms, reason, output, target } => {
             let hold = hold(*ttl_ms, reason.as_deref());

@@ -23,7 +23,7 @@ const VERIFY_EXAMPLE: &str =
 Examples:
   eldest snapshot cat /var/lib/eldest
   eldest snapshot verify /var/lib/eldest")]
-pub struct Args {
+pub struct SnapshotArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -45,7 +45,7 @@ struct Directory {
     directory: PathBuf,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &SnapshotArgs) -> Result<(), Failure> {
     match &args.action {
         Action::Cat(Directory { directory }) => cat(directory),
         Action::Verify(Directory { directory }) => verify(directory),

@@ -17,16 +17,16 @@ use super::output::Output;
 Example:
   eldest status
   eldest status --url http://10.0.0.1:9000,http://10.0.0.2:9000 --json")]
-pub struct Args {
+pub struct StatusArgs {
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
     output: Output,
 }
 
-pub use gather::{Cluster, Member, Report, epoch_order, gather};
+pub use gather::{Cluster, ListedMember, NodeReport, epoch_order, gather};
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &StatusArgs) -> Result<(), Failure> {
     let cluster = gather(&args.target).await?;
     args.output.show(&view::json(&cluster), |_| view::table(&cluster))
 }

@@ -25,7 +25,7 @@ Examples:
 A grant is verbs (read, write, watch), an area (docs, roles, processes, channels, users, elections, status, or * for all of them)
 and, behind a slash, what the names begin with. \"order\" alone lets give orders, such as these. The token is printed once: a
 client shows it with --token-file, ELDEST_TOKEN_FILE or `Authorization: Bearer`.")]
-pub struct Args {
+pub struct TokenArgs {
     #[command(subcommand)]
     change: Change,
 }
@@ -66,7 +66,7 @@ enum Change {
     },
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &TokenArgs) -> Result<(), Failure> {
     match &args.change {
         Change::Create { name, grants, ttl, output, target } => {
             let mut body = json!({"name": name, "grants": grants});

@@ -19,7 +19,7 @@ use super::span::span;
 use super::status::{gather, table_of};
 use crate::client::{Client, Request};
 use events::Events;
-use frame::Frame;
+use frame::ScreenFrame;
 use rates::{Figures, Rates};
 use screen::Screen;
 
@@ -31,7 +31,7 @@ Example:
   eldest top --count 2
 
 Ctrl-C ends it. Where the output is no terminal it prints one block after the other. What the token may not see is left out.")]
-pub struct Args {
+pub struct TopArgs {
     /// How often to look
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "1s")]
     every: Duration,
@@ -45,7 +45,7 @@ pub struct Args {
 /// More often, and a look would not be over when the next one begins.
 const EVERY_LEAST: Duration = Duration::from_millis(200);
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &TopArgs) -> Result<(), Failure> {
     // Nobody to ask at the beginning is a failure; later it is what is shown.
     let mut seen = gather(&args.target).await.map(|cluster| (table_of(&cluster), leader_url(&cluster)))?;
     let events = Events::follow(client(&args.target)?);
@@ -69,7 +69,7 @@ pub async fn run(args: &Args) -> Result<(), Failure> {
             let roles = args.target.ask(&Request::get("/v1/roles?limit=1000")).await;
             let roles = roles.ok().and_then(|page| page["items"].as_array().cloned());
             let (status, rate, events) = (seen.0.clone(), rates.of(Instant::now(), figures), events.newest());
-            Frame { status, rate, roles, events }
+            ScreenFrame { status, rate, roles, events }
         };
         let frame = tokio::select! {
             frame = look => frame,

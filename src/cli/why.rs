@@ -27,7 +27,7 @@ Example:
 
 The request id of a refused call stands in its answer, as request_id and as the header X-Request-Id. Times are those of
 each node's own clock.")]
-pub struct Args {
+pub struct WhyArgs {
     /// leader, role/NAME, node/NAME, conflict/ID or call/REQUEST-ID
     #[arg(default_value = "leader", value_parser = node::parse)]
     what: Subject,
@@ -40,7 +40,7 @@ pub struct Args {
     target: Target,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &WhyArgs) -> Result<(), Failure> {
     let target = &args.target;
     let (told, lines): (Value, fn(&Value) -> Vec<String>) = match &args.what {
         Subject::Leader => {

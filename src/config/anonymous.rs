@@ -3,7 +3,7 @@
 use super::layers::Merged;
 use super::mistakes::Findings;
 use super::wrong::quoted;
-use super::{Address, Anonymous, Remark, WrongValue};
+use super::{Address, Anonymous, ConfigRemark, WrongValue};
 use crate::store::{Grant, Grants};
 
 const KEY: &str = "anonymous";
@@ -35,7 +35,7 @@ fn unless_told(open: bool) -> Anonymous {
 /// A node that nobody may call, and with which nobody can make a token, is of no use to clients.
 pub fn check(anonymous: &Anonymous, admin: bool, listen: &Address, findings: &mut Findings) {
     if anonymous.grants.is_empty() && !admin {
-        findings.remark(Remark::NobodyMayCall { listen: listen.clone() });
+        findings.remark(ConfigRemark::NobodyMayCall { listen: listen.clone() });
     }
 }
 

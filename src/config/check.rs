@@ -7,8 +7,8 @@ use super::layers::choice;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::{
-    Config, Log, LogFormat, LogLevel, Remark, WrongValue, anonymous, areas, exposure, ranges, relations,
-    secrets, tls, web,
+    Config, ConfigRemark, Log, LogFormat, LogLevel, WrongValue, anonymous, areas, exposure, ranges,
+    relations, secrets, tls, web,
 };
 use crate::protocol::{Ack, Limits, Mode, Takeover};
 
@@ -58,7 +58,7 @@ pub fn settle(settings: Merged, topology: Option<Topology>, findings: &mut Findi
     let topology = topology?;
     let nodes = topology.members.len();
     if mode == Some(Mode::Safe) && nodes.is_multiple_of(2) {
-        findings.remark(Remark::EvenCluster { nodes });
+        findings.remark(ConfigRemark::EvenCluster { nodes });
     }
     Some(Config {
         cluster_name: topology.cluster,

@@ -9,10 +9,10 @@ use serde_json::Value as Json;
 use super::keys;
 use super::mistakes::Findings;
 use super::place::{ChosenNode, INSIDE, PREFIX, Source, variable};
-use super::raw::{Raw, Table};
+use super::raw::{Raw, RawTable};
 use super::suggest::closest;
 use super::wrong::{named, quoted};
-use super::{Remark, Want, WrongKey, WrongValue};
+use super::{ConfigRemark, Want, WrongKey, WrongValue};
 
 const NODE: &str = "node";
 
@@ -22,7 +22,7 @@ const OF_THE_COMMAND_LINE: [&str; 2] = ["topology", "config"];
 #[derive(Debug, Default)]
 pub struct Environment {
     /// Of known keys and right types.
-    pub values: Table,
+    pub values: RawTable,
     node: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Environment {
             }
         }
         if !ignored.is_empty() {
-            findings.remark(Remark::IgnoredVariables { names: ignored });
+            findings.remark(ConfigRemark::IgnoredVariables { names: ignored });
         }
         environment
     }
@@ -52,7 +52,7 @@ impl Environment {
     }
 
     /// False if the variable is none of ours.
-    fn take(&mut self, path: &str, text: &str, known: &Table, findings: &mut Findings) -> bool {
+    fn take(&mut self, path: &str, text: &str, known: &RawTable, findings: &mut Findings) -> bool {
         if path == NODE {
             self.node = value(path, text, &Json::from(0), findings).and_then(|value| value.as_u64());
         } else if let Some(default) = keys::at(known, path).filter(|default| !default.is_object()) {
@@ -74,13 +74,13 @@ fn own((name, text): (String, String)) -> Option<(String, String)> {
     is_ours.then(|| (path.to_lowercase().replace(INSIDE, "."), text))
 }
 
-fn insert(values: &mut Table, path: &str, value: Json) {
+fn insert(values: &mut RawTable, path: &str, value: Json) {
     match path.split_once('.') {
         None => {
             values.insert(path.to_string(), value);
         }
         Some((table, rest)) => {
-            let inner = values.entry(table).or_insert_with(|| Json::Object(Table::new()));
+            let inner = values.entry(table).or_insert_with(|| Json::Object(RawTable::new()));
             if let Json::Object(inner) = inner {
                 insert(inner, rest, value);
             }
@@ -103,7 +103,7 @@ fn value(path: &str, text: &str, default: &Json, findings: &mut Findings) -> Opt
     value
 }
 
-fn unknown(path: &str, known: &Table, findings: &mut Findings) -> bool {
+fn unknown(path: &str, known: &RawTable, findings: &mut Findings) -> bool {
     let paths = keys::paths(known);
     let close = closest(path, paths.iter().map(String::as_str));
     if close.is_none() && !path.contains('.') {

@@ -4,7 +4,7 @@ use super::layers::Merged;
 use super::mistakes::Findings;
 use super::topology::Topology;
 use super::wrong::quoted;
-use super::{Address, Place, Remark, WrongAccess, WrongValue};
+use super::{Address, ConfigRemark, SettingPlace, WrongAccess, WrongValue};
 
 /// Where exporters of this kind are looked for.
 const METRICS_PORT: u16 = 9464;
@@ -14,7 +14,7 @@ pub fn listen(
     settings: &Merged,
     topology: Option<&Topology>,
     findings: &mut Findings,
-) -> Option<(Address, Place)> {
+) -> Option<(Address, SettingPlace)> {
     let place = settings.place("listen");
     let text = &settings.raw.listen;
     let own = topology.map(|topology| (topology.own_address(), topology.own_place.clone()));
@@ -65,7 +65,13 @@ pub fn otlp_url(settings: &Merged, findings: &mut Findings) -> Option<String> {
 }
 
 /// Whoever reaches a node that wants no proof can be its peer.
-pub fn check(listen: &Address, place: Place, proves: bool, settings: &Merged, findings: &mut Findings) {
+pub fn check(
+    listen: &Address,
+    place: SettingPlace,
+    proves: bool,
+    settings: &Merged,
+    findings: &mut Findings,
+) {
     let keys = [
         "listen",
         "cluster_secret",
@@ -82,7 +88,7 @@ pub fn check(listen: &Address, place: Place, proves: bool, settings: &Merged, fi
     }
     let listen = listen.clone();
     if settings.raw.insecure {
-        findings.remark(Remark::Insecure { listen });
+        findings.remark(ConfigRemark::Insecure { listen });
     } else {
         findings.mistake(place, WrongAccess::Exposed { listen });
     }

@@ -6,7 +6,7 @@
 use serde_json::Value as Json;
 
 use super::mistakes::Findings;
-use super::raw::Table;
+use super::raw::RawTable;
 use super::suggest::closest;
 use super::wrong::{described, named};
 use super::{Source, Want, WrongKey, WrongValue};
@@ -15,12 +15,12 @@ use super::{Source, Want, WrongKey, WrongValue};
 const SECRETS: [&str; 2] = ["cluster_secret", "admin_token"];
 
 /// The entries of `values` that `known` has too, with the same types.
-pub fn sift(values: Table, known: &Table, source: &Source, findings: &mut Findings) -> Table {
+pub fn sift(values: RawTable, known: &RawTable, source: &Source, findings: &mut Findings) -> RawTable {
     Sieve { known, source, findings }.table(values, known, "")
 }
 
 /// All keys below a table, those of inner tables with their path.
-pub fn paths(known: &Table) -> Vec<String> {
+pub fn paths(known: &RawTable) -> Vec<String> {
     let mut paths = Vec::new();
     for (key, value) in known {
         match value {
@@ -31,12 +31,12 @@ pub fn paths(known: &Table) -> Vec<String> {
     paths
 }
 
-fn paths_below(key: &str, inner: &Table) -> Vec<String> {
+fn paths_below(key: &str, inner: &RawTable) -> Vec<String> {
     paths(inner).into_iter().map(|path| format!("{key}.{path}")).collect()
 }
 
 /// The value at a path.
-pub fn at<'a>(table: &'a Table, path: &str) -> Option<&'a Json> {
+pub fn at<'a>(table: &'a RawTable, path: &str) -> Option<&'a Json> {
     match path.split_once('.') {
         None => table.get(path),
         Some((inner, rest)) => at(table.get(inner)?.as_object()?, rest),
@@ -59,14 +59,14 @@ pub fn shown(path: &str, value: &Json) -> String {
 
 struct Sieve<'a> {
     /// All of it, whatever table is being sifted.
-    known: &'a Table,
+    known: &'a RawTable,
     source: &'a Source,
     findings: &'a mut Findings,
 }
 
 impl Sieve<'_> {
-    fn table(&mut self, values: Table, known: &Table, prefix: &str) -> Table {
-        let mut good = Table::new();
+    fn table(&mut self, values: RawTable, known: &RawTable, prefix: &str) -> RawTable {
+        let mut good = RawTable::new();
         for (key, value) in values {
             let path = format!("{prefix}{key}");
             match known.get(&key) {
@@ -98,7 +98,7 @@ impl Sieve<'_> {
         }
     }
 
-    fn unknown(&mut self, key: &str, known: &Table, prefix: &str) {
+    fn unknown(&mut self, key: &str, known: &RawTable, prefix: &str) {
         let beside = closest(key, known.keys().map(String::as_str));
         let close = beside.map(str::to_string).or_else(|| self.elsewhere(key));
         if let Some(close) = &close {

@@ -6,9 +6,9 @@ use crate::config::files::File;
 use crate::config::keys::sift;
 use crate::config::mistakes::Findings;
 use crate::config::place::{ChosenNode, Source};
-use crate::config::raw::{Raw, Table};
+use crate::config::raw::{Raw, RawTable};
 use crate::config::wrong::{one_line, quoted};
-use crate::config::{Place, Spot, WrongFile, WrongValue};
+use crate::config::{SettingPlace, Spot, WrongFile, WrongValue};
 use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
@@ -22,7 +22,7 @@ pub struct Merged {
     sources: BTreeMap<&'static str, Source>,
 }
 
-pub fn merge(config: Option<File>, env: Table, flags: &Flags, findings: &mut Findings) -> Merged {
+pub fn merge(config: Option<File>, env: RawTable, flags: &Flags, findings: &mut Findings) -> Merged {
     let known = Raw::default().table();
     let mut layers = vec![(Source::Defaults, known.clone())];
     if let Some(file) = config {
@@ -46,7 +46,7 @@ impl Merged {
         source.cloned().unwrap_or(Source::Defaults)
     }
 
-    pub fn place(&self, path: &str) -> Place {
+    pub fn place(&self, path: &str) -> SettingPlace {
         self.source(path).at(path)
     }
 
@@ -56,26 +56,26 @@ impl Merged {
     }
 }
 
-fn parse(file: File, findings: &mut Findings) -> Table {
+fn parse(file: File, findings: &mut Findings) -> RawTable {
     let place = Source::File(file.path).whole();
     let text = match file.text {
         Ok(text) => text,
         Err(wrong) => {
             findings.spoil(place, wrong);
-            return Table::new();
+            return RawTable::new();
         }
     };
-    Toml::from_str::<Table>(&text).unwrap_or_else(|error| {
+    Toml::from_str::<RawTable>(&text).unwrap_or_else(|error| {
         let spot = error.span().map(|span| Spot::of(&text, span.start));
         // Not the error's own `Display`: that quotes the line, and there may be a secret in it.
         let why = one_line(error.message());
-        findings.spoil(Place { spot, ..place }, WrongFile::Syntax { why });
-        Table::new()
+        findings.spoil(SettingPlace { spot, ..place }, WrongFile::Syntax { why });
+        RawTable::new()
     })
 }
 
 /// The flags that were given.
-fn spoken(flags: &Flags) -> Table {
+fn spoken(flags: &Flags) -> RawTable {
     let mut json = serde_json::to_value(flags).expect("texts always encode");
     remove_nulls(&mut json);
     json.as_object().cloned().unwrap_or_default()
@@ -97,7 +97,7 @@ fn kind(source: &Source) -> &'static str {
     }
 }
 
-struct Layer<'a>(&'a (Source, Table));
+struct Layer<'a>(&'a (Source, RawTable));
 
 impl Provider for Layer<'_> {
     fn metadata(&self) -> Metadata {

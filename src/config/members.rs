@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::mistakes::Findings;
-use super::place::{ChosenNode, Found, Place};
+use super::place::{ChosenNode, Found, SettingPlace};
 use super::wrong::quoted;
-use super::{Address, Host, Member, Remark, WrongTopology, WrongValue};
+use super::{Address, ConfigRemark, Host, MemberSettings, WrongTopology, WrongValue};
 use crate::types::NodeId;
 
 pub const ID_MOST: u64 = 1 << 31;
@@ -35,12 +35,12 @@ pub struct Own {
 }
 
 impl Draft {
-    pub fn member(self) -> Option<Member> {
+    pub fn member(self) -> Option<MemberSettings> {
         let (address, id) = (self.address()?, self.node_id()?);
-        Some(Member { id, name: self.name?.value, address })
+        Some(MemberSettings { id, name: self.name?.value, address })
     }
 
-    pub fn address_place_of(&self, node: NodeId) -> Option<Place> {
+    pub fn address_place_of(&self, node: NodeId) -> Option<SettingPlace> {
         let host = self.host.as_ref().filter(|_| self.node_id() == Some(node));
         host.map(|host| host.place.clone())
     }
@@ -77,7 +77,7 @@ pub fn host(text: Found<String>, findings: &mut Findings) -> Option<Found<Host>>
 }
 
 /// How many there are, and that no two share an id, a name or an address.
-pub fn check(drafts: &[Draft], place: &Place, findings: &mut Findings) {
+pub fn check(drafts: &[Draft], place: &SettingPlace, findings: &mut Findings) {
     let members = drafts.len();
     if members == 0 {
         findings.mistake(place.clone(), WrongTopology::NoMembers);
@@ -107,7 +107,7 @@ fn check_loopback(drafts: &[Draft], findings: &mut Findings) {
     }
     for draft in loopback {
         if let (Some(name), Some(address)) = (&draft.name, draft.address()) {
-            findings.remark(Remark::LoopbackAmongOthers { name: name.value.clone(), address });
+            findings.remark(ConfigRemark::LoopbackAmongOthers { name: name.value.clone(), address });
         }
     }
 }
@@ -131,7 +131,7 @@ pub fn own(
     draft.node_id()
 }
 
-fn find<'a>(drafts: &'a [Draft], id: u64, place: Place, findings: &mut Findings) -> Option<&'a Draft> {
+fn find<'a>(drafts: &'a [Draft], id: u64, place: SettingPlace, findings: &mut Findings) -> Option<&'a Draft> {
     let draft = drafts.iter().find(|draft| draft.id.as_ref().is_some_and(|found| found.value == id));
     let ids: Option<Vec<u32>> = drafts.iter().map(|draft| draft.node_id().map(|id| id.0)).collect();
     // With an id that could not be read it might be that one, and with no ids at all more is wrong than this.
@@ -146,7 +146,7 @@ fn find<'a>(drafts: &'a [Draft], id: u64, place: Place, findings: &mut Findings)
 struct Taken(BTreeMap<String, String>);
 
 impl Taken {
-    fn take(&mut self, found: String, place: &Place, path: &str, findings: &mut Findings) {
+    fn take(&mut self, found: String, place: &SettingPlace, path: &str, findings: &mut Findings) {
         match self.0.get(&found) {
             Some(by) => findings.mistake(place.clone(), WrongTopology::Taken { found, by: by.clone() }),
             None => {

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::place::{Place, Source, Spot};
-use super::remarks::Remark;
+use super::place::{SettingPlace, Source, Spot};
+use super::remarks::ConfigRemark;
 use super::wrong::Wrong;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    pub place: Place,
+    pub place: SettingPlace,
     pub wrong: Wrong,
 }
 
@@ -20,7 +20,7 @@ pub struct Mistakes(Vec<Mistake>);
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     mistakes: Vec<Mistake>,
-    remarks: Vec<Remark>,
+    remarks: Vec<ConfigRemark>,
     /// Which keys already have a mistake, and in whose word; one with no path is everything that a source says.
     spoiled: Vec<(Source, String)>,
 }
@@ -50,12 +50,12 @@ impl<'a> IntoIterator for &'a Mistakes {
 }
 
 impl Findings {
-    pub fn mistake(&mut self, place: Place, wrong: impl Into<Wrong>) {
+    pub fn mistake(&mut self, place: SettingPlace, wrong: impl Into<Wrong>) {
         self.mistakes.push(Mistake { place, wrong: wrong.into() });
     }
 
     /// A mistake that leaves the key without a value that other rules could judge.
-    pub fn spoil(&mut self, place: Place, wrong: impl Into<Wrong>) {
+    pub fn spoil(&mut self, place: SettingPlace, wrong: impl Into<Wrong>) {
         self.spoiled.push((place.source.clone(), place.path.clone()));
         self.mistake(place, wrong);
     }
@@ -74,12 +74,12 @@ impl Findings {
         !self.spoiled.iter().any(|(by, prefix)| by >= source && covers(prefix))
     }
 
-    pub fn remark(&mut self, remark: Remark) {
+    pub fn remark(&mut self, remark: ConfigRemark) {
         self.remarks.push(remark);
     }
 
     /// What was found with the remarks on it, or all mistakes; `found` is none only after one.
-    pub fn into_result<T>(mut self, found: Option<T>) -> Result<(T, Vec<Remark>), Mistakes> {
+    pub fn into_result<T>(mut self, found: Option<T>) -> Result<(T, Vec<ConfigRemark>), Mistakes> {
         match found {
             Some(found) if self.mistakes.is_empty() => Ok((found, self.remarks)),
             _ => {

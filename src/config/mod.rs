@@ -52,11 +52,13 @@ use std::path::PathBuf;
 pub use address::{Address, Host};
 pub use layers::{Flags, LogFlags};
 pub use mistakes::{Mistake, Mistakes};
-pub use place::{Place, Source, Spot};
-pub use remarks::Remark;
+pub use place::{SettingPlace, Source, Spot};
+pub use remarks::ConfigRemark;
 pub use secret::{ClusterSecrets, Secret};
 pub use secrets::{check_key_file, cluster_secrets};
-pub use settled::{Anonymous, Backup, Config, HttpLimits, Log, LogFormat, LogLevel, Member, Tls};
+pub use settled::{
+    Anonymous, BackupSettings, Config, HttpLimits, Log, LogFormat, LogLevel, MemberSettings, TlsSettings,
+};
 pub use wrong::{Want, Wrong, WrongAccess, WrongFile, WrongKey, WrongTopology, WrongValue};
 
 use environment::Environment;
@@ -78,7 +80,7 @@ pub struct Sources<E> {
 pub struct Loaded {
     pub config: Config,
     /// What is allowed and yet worth a line in the log.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<ConfigRemark>,
 }
 
 pub fn load<E>(sources: Sources<E>) -> Result<Loaded, Mistakes>

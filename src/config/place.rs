@@ -27,7 +27,7 @@ pub struct Spot {
 
 /// In the order in which somebody corrects: file by file, from top to bottom where that is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SettingPlace {
     pub source: Source,
     pub spot: Option<Spot>,
     /// Such as `timing.lease_ms` or `clusters[1].ip`; empty for the source as a whole.
@@ -38,7 +38,7 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Found<T> {
     pub value: T,
-    pub place: Place,
+    pub place: SettingPlace,
 }
 
 /// A process or file that is told which node it is.
@@ -49,17 +49,17 @@ pub struct ChosenNode {
 }
 
 impl Source {
-    pub(super) fn whole(self) -> Place {
+    pub(super) fn whole(self) -> SettingPlace {
         self.at(String::new())
     }
 
-    pub(super) fn at(self, path: impl Into<String>) -> Place {
-        Place { source: self, path: path.into(), spot: None }
+    pub(super) fn at(self, path: impl Into<String>) -> SettingPlace {
+        SettingPlace { source: self, path: path.into(), spot: None }
     }
 }
 
 /// The name under which an operator finds it: a key of a file, a variable or a flag.
-impl fmt::Display for Place {
+impl fmt::Display for SettingPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.source, self.path.as_str()) {
             (Source::Environment, path) => write!(f, "{}", variable(path)),

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{Backup, HttpLimits};
+use super::{BackupSettings, HttpLimits};
 use crate::protocol::{Limits, Timing};
 use crate::types::Span;
 
-pub type Table = Map<String, Json>;
+pub type RawTable = Map<String, Json>;
 
 /// Not `Debug`: it holds secrets.
 #[derive(Serialize, Deserialize)]
@@ -148,7 +148,7 @@ impl Default for Raw {
 }
 
 impl Raw {
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> RawTable {
         let json = serde_json::to_value(self).expect("numbers and texts always encode");
         json.as_object().expect("a struct is a table").clone()
     }
@@ -169,10 +169,10 @@ impl Default for RawTls {
 
 impl RawBackup {
     /// None without a folder.
-    pub fn settled(&self) -> Option<Backup> {
+    pub fn settled(&self) -> Option<BackupSettings> {
         let dir = Some(&self.dir).filter(|dir| !dir.is_empty())?;
         let every = std::time::Duration::from_millis(self.every_ms);
-        Some(Backup { dir: dir.into(), every, keep: size(self.keep) })
+        Some(BackupSettings { dir: dir.into(), every, keep: size(self.keep) })
     }
 }
 

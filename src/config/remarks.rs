@@ -5,7 +5,7 @@ use std::fmt;
 use super::Address;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
+pub enum ConfigRemark {
     /// Majorities of an even number need one node more than those of the odd number below it. In safe mode only.
     EvenCluster { nodes: usize },
     /// A node whose address means another machine on each machine.
@@ -22,39 +22,41 @@ pub enum Remark {
     IgnoredVariables { names: Vec<String> },
 }
 
-impl fmt::Display for Remark {
+impl fmt::Display for ConfigRemark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Remark::EvenCluster { nodes } => {
+            ConfigRemark::EvenCluster { nodes } => {
                 let (bears, fewer) = ((nodes - 1) / 2, nodes - 1);
                 write!(f, "a cluster of {nodes} goes on without {bears}, and so does one of {fewer}")
             }
-            Remark::LoopbackAmongOthers { name, address } => {
+            ConfigRemark::LoopbackAmongOthers { name, address } => {
                 write!(
                     f,
                     "{name} has the loopback address {address}: nodes on other machines do not reach it"
                 )
             }
-            Remark::Insecure { listen } => {
+            ConfigRemark::Insecure { listen } => {
                 write!(f, "insecure: whoever reaches {listen} is believed to be a node of the cluster")
             }
-            Remark::NobodyMayCall { listen } => {
+            ConfigRemark::NobodyMayCall { listen } => {
                 write!(
                     f,
                     "clients are refused at {listen}: calls without a token may do nothing (anonymous), and without an \
                      admin token nobody can make one (admin_token_file)"
                 )
             }
-            Remark::OpenSecret { key, file, mode } => {
+            ConfigRemark::OpenSecret { key, file, mode } => {
                 write!(
                     f,
                     "{key}: others may use the file {file} (mode {mode:04o}): if this is no container, chmod 600 {file}"
                 )
             }
-            Remark::TlsIsOff => {
+            ConfigRemark::TlsIsOff => {
                 write!(f, "certificates are named in [tls] and not used: tls.mode is \"off\"")
             }
-            Remark::IgnoredVariables { names } => write!(f, "not settings, ignored: {}", names.join(", ")),
+            ConfigRemark::IgnoredVariables { names } => {
+                write!(f, "not settings, ignored: {}", names.join(", "))
+            }
         }
     }
 }

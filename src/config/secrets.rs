@@ -8,7 +8,7 @@ use super::layers::Merged;
 use super::mistakes::Findings;
 use super::secret::{ClusterSecrets, Secret};
 use super::wrong::quoted;
-use super::{Remark, WrongAccess, WrongFile};
+use super::{ConfigRemark, WrongAccess, WrongFile};
 
 /// 128 bits, if drawn at random.
 const BYTES_LEAST: usize = 16;
@@ -86,7 +86,7 @@ pub fn check_openness(key: &'static str, file: &Path, findings: &mut Findings) -
     let (file, mode) = (quoted(&file.to_string_lossy()), look.mode() & 0o7777);
     match openness(mode, look.uid(), rustix::process::geteuid().as_raw()) {
         Openness::Refused => return Err(WrongAccess::OpenSecret { file, mode }),
-        Openness::Told => findings.remark(Remark::OpenSecret { key, file, mode }),
+        Openness::Told => findings.remark(ConfigRemark::OpenSecret { key, file, mode }),
         Openness::Closed => {}
     }
     Ok(())

@@ -17,7 +17,7 @@ pub struct Config {
     /// This node.
     pub me: NodeId,
     /// The whole topology, this node included, ascending by id.
-    pub members: Vec<Member>,
+    pub members: Vec<MemberSettings>,
     pub mode: Mode,
     pub ack: Ack,
     pub takeover: Takeover,
@@ -36,9 +36,9 @@ pub struct Config {
     pub secret: Option<ClusterSecrets>,
     /// Where it was read, if it was a file.
     pub secret_file: Option<PathBuf>,
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsSettings>,
     /// Copies of the state that this node keeps.
-    pub backup: Option<Backup>,
+    pub backup: Option<BackupSettings>,
     pub admin_token: Option<Secret>,
     /// Without a secret whoever calls is believed.
     pub insecure: bool,
@@ -54,7 +54,7 @@ pub struct Config {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct MemberSettings {
     pub id: NodeId,
     pub name: String,
     pub address: Address,
@@ -90,7 +90,7 @@ pub struct Anonymous {
 
 /// A node that speaks TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsSettings {
     pub files: NodeFiles,
     /// Whether it calls other nodes by TLS.
     pub dials: bool,
@@ -100,7 +100,7 @@ pub struct Tls {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Backup {
+pub struct BackupSettings {
     pub dir: PathBuf,
     pub every: Duration,
     pub keep: usize,
@@ -129,7 +129,7 @@ pub enum LogFormat {
 
 impl Config {
     pub fn settings(&self) -> Settings {
-        let founder = |member: &Member| types::Member {
+        let founder = |member: &MemberSettings| types::Member {
             name: member.name.as_str().into(),
             address: member.address.to_string().into(),
             ..types::Member::founder(member.id)
@@ -155,7 +155,7 @@ impl Config {
         }
     }
 
-    pub fn member(&self, id: NodeId) -> Option<&Member> {
+    pub fn member(&self, id: NodeId) -> Option<&MemberSettings> {
         self.members.iter().find(|member| member.id == id)
     }
 
@@ -196,7 +196,7 @@ impl Anonymous {
     }
 }
 
-impl Member {
+impl MemberSettings {
     pub fn url(&self) -> String {
         self.address.url()
     }

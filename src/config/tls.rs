@@ -10,7 +10,7 @@ use super::mistakes::Findings;
 use super::secrets::{KEY_FILE, check_openness};
 use super::topology::Topology;
 use super::wrong::quoted;
-use super::{Remark, Tls, WrongAccess};
+use super::{ConfigRemark, TlsSettings, WrongAccess};
 
 /// None: there is no TLS.
 const MODES: [(&str, Option<Manner>); 4] = [
@@ -32,18 +32,18 @@ struct Manner {
 }
 
 /// None if there is no TLS, or after a mistake.
-pub fn check(topology: Option<&Topology>, settings: &Merged, findings: &mut Findings) -> Option<Tls> {
+pub fn check(topology: Option<&Topology>, settings: &Merged, findings: &mut Findings) -> Option<TlsSettings> {
     let raw = &settings.raw.tls;
     let mode = choice("tls.mode", &raw.mode, &MODES, settings, findings);
     let required = choice("tls.client_certs", &raw.client_certs, &CLIENT_CERTS, settings, findings);
     let Some(Manner { takes_plain, dials }) = mode? else {
         if !raw.cert_file.is_empty() || !raw.key_file.is_empty() {
-            findings.remark(Remark::TlsIsOff);
+            findings.remark(ConfigRemark::TlsIsOff);
         }
         return None;
     };
     let files = files(settings, findings)?;
-    let tls = Tls { files, dials, takes_plain, client_certs_required: required? };
+    let tls = TlsSettings { files, dials, takes_plain, client_certs_required: required? };
     if let Err(wrong) = check_openness(KEY_FILE, &tls.files.key, findings) {
         findings.spoil(settings.place(KEY_FILE), wrong);
     }

@@ -12,10 +12,10 @@ use super::files::File;
 use super::json::{Document, Item};
 use super::members::{self, Draft};
 use super::mistakes::Findings;
-use super::place::{ChosenNode, Found, Place, Source};
+use super::place::{ChosenNode, Found, SettingPlace, Source};
 use super::suggest::closest;
 use super::wrong::{described, named, quoted};
-use super::{Address, Member, Want, WrongFile, WrongKey, WrongTopology, WrongValue};
+use super::{Address, MemberSettings, Want, WrongFile, WrongKey, WrongTopology, WrongValue};
 use crate::types::NodeId;
 
 const DEFAULT_CLUSTER: &str = "eldest";
@@ -28,9 +28,9 @@ pub struct Topology {
     pub cluster: String,
     pub me: NodeId,
     /// Ascending by id.
-    pub members: Vec<Member>,
+    pub members: Vec<MemberSettings>,
     /// Where this node's own address stands.
-    pub own_place: Place,
+    pub own_place: SettingPlace,
 }
 
 impl Topology {
@@ -54,7 +54,7 @@ pub fn read(file: File, chosen: Option<ChosenNode>, findings: &mut Findings) -> 
     match document.root() {
         Ok(root) => Reader { document: &document, source, findings }.topology(root, chosen),
         Err((spot, why)) => {
-            let place = Place { spot: Some(spot), ..source.whole() };
+            let place = SettingPlace { spot: Some(spot), ..source.whole() };
             findings.mistake(place, WrongFile::Syntax { why });
             None
         }
@@ -85,7 +85,8 @@ impl<'a> Reader<'a> {
         members::check(&drafts, &list.place, self.findings);
         let me = members::own(&drafts, node, chosen, self.findings)?;
         let own_place = drafts.iter().find_map(|draft| draft.address_place_of(me))?;
-        let mut members: Vec<Member> = drafts.into_iter().map(Draft::member).collect::<Option<_>>()?;
+        let mut members: Vec<MemberSettings> =
+            drafts.into_iter().map(Draft::member).collect::<Option<_>>()?;
         members.sort_by_key(|member| member.id);
         Some(Topology { cluster: cluster?, me, members, own_place })
     }
@@ -140,7 +141,7 @@ impl<'a> Reader<'a> {
     }
 
     fn found(&self, item: Item<'a>, path: String) -> Found<Item<'a>> {
-        let place = Place { spot: Some(self.document.spot(item)), ..self.source.clone().at(path) };
+        let place = SettingPlace { spot: Some(self.document.spot(item)), ..self.source.clone().at(path) };
         Found { value: item, place }
     }
 
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
     ) -> Option<Found<Item<'a>>> {
         let field = fields.get(key).cloned();
         if field.is_none() {
-            let place = Place { path: inside(&object.place.path, key), ..object.place.clone() };
+            let place = SettingPlace { path: inside(&object.place.path, key), ..object.place.clone() };
             self.findings.mistake(place, WrongKey::Missing { want });
         }
         field

@@ -4,7 +4,7 @@
 use super::layers::Merged;
 use super::mistakes::Findings;
 use super::wrong::quoted;
-use super::{Place, WrongValue};
+use super::{SettingPlace, WrongValue};
 
 const HOST_HINT: &str =
     "write names such as eldest.example.org, without scheme or port, with blanks between them";
@@ -25,7 +25,7 @@ fn list(
     text: &str,
     is_sound: impl Fn(&str) -> bool,
     hint: &'static str,
-    place: &Place,
+    place: &SettingPlace,
     findings: &mut Findings,
 ) -> Vec<String> {
     let entries = text.split([' ', ',']).filter(|entry| !entry.is_empty());

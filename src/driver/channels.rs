@@ -103,7 +103,7 @@ const BYTES_MOST: usize = 128 << 20;
 
 /// Why a listener hears no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum ChannelOver {
     TooSlow,
     /// The node ends.
     Stopping,
@@ -143,7 +143,7 @@ struct Seat {
     queue: mpsc::Sender<Bytes>,
     /// Bytes that wait for this one.
     waiting: Arc<AtomicUsize>,
-    over: Arc<OnceLock<Over>>,
+    over: Arc<OnceLock<ChannelOver>>,
 }
 
 /// Messages are passed on until this is dropped; then every listener is told that it is over.
@@ -166,7 +166,7 @@ pub struct Listener {
     number: u64,
     queue: mpsc::Receiver<Bytes>,
     waiting: Arc<AtomicUsize>,
-    over: Arc<OnceLock<Over>>,
+    over: Arc<OnceLock<ChannelOver>>,
 }
 
 impl Channels {
@@ -217,7 +217,7 @@ impl Channels {
         room.listeners += 1;
         let (number, name) = (room.last, name.to_string());
         let (sender, queue) = mpsc::channel(QUEUE_MOST);
-        let (waiting, over): (Arc<AtomicUsize>, Arc<OnceLock<Over>>) = Default::default();
+        let (waiting, over): (Arc<AtomicUsize>, Arc<OnceLock<ChannelOver>>) = Default::default();
         let seat = Seat { queue: sender, waiting: waiting.clone(), over: over.clone() };
         room.by_name.entry(name.clone()).or_default().insert(number, seat);
         drop(room);
@@ -243,20 +243,20 @@ impl Hub {
         }
         self.waiting.fetch_sub(message.len(), Ordering::Relaxed);
         seat.waiting.fetch_sub(message.len(), Ordering::Relaxed);
-        let _ = seat.over.set(Over::TooSlow);
+        let _ = seat.over.set(ChannelOver::TooSlow);
         false
     }
 }
 
 impl Listener {
     /// Waits for the next message. Giving this up half-way loses nothing.
-    pub async fn next(&mut self) -> Result<Bytes, Over> {
+    pub async fn next(&mut self) -> Result<Bytes, ChannelOver> {
         match self.queue.recv().await {
             Some(message) => {
                 self.taken(message.len());
                 Ok(message)
             }
-            None => Err(self.over.get().copied().unwrap_or(Over::Stopping)),
+            None => Err(self.over.get().copied().unwrap_or(ChannelOver::Stopping)),
         }
     }
 
@@ -395,7 +395,7 @@ mod channels_tests {
         for _ in 0..QUEUE_MOST {
             assert_eq!(slow.next().await, Ok(message("x")));
         }
-        assert_eq!(slow.next().await, Err(Over::TooSlow));
+        assert_eq!(slow.next().await, Err(ChannelOver::TooSlow));
         assert_eq!(channels.publish("a", &message("x")), 0);
     }
 
@@ -407,7 +407,7 @@ mod channels_tests {
         assert_eq!(channels.publish("a", &large), 1, "the first always has room");
         assert_eq!(channels.publish("a", &message("x")), 0);
         assert_eq!(slow.next().await.map(|message| message.len()), Ok(QUEUE_BYTES_MOST));
-        assert_eq!(slow.next().await, Err(Over::TooSlow));
+        assert_eq!(slow.next().await, Err(ChannelOver::TooSlow));
         let left = channels.listen("a").expect("the node goes on");
         assert_eq!(channels.publish("a", &large), 1);
         drop((slow, left));
@@ -439,7 +439,7 @@ mod channels_tests {
         let (channels, keeper) = channels();
         let mut listener = channels.listen("a").expect("the node goes on");
         drop(keeper);
-        assert_eq!(listener.next().await, Err(Over::Stopping));
+        assert_eq!(listener.next().await, Err(ChannelOver::Stopping));
         assert!(matches!(channels.listen("a"), Err(Closed)));
         assert_eq!(channels.publish("a", &message("x")), 0);
     }

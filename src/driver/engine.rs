@@ -25,7 +25,7 @@ use super::end::End;
 use super::feed::{Draft, Fact, Kind, quoted};
 use super::handle::{Ask, PeerAsk, PeerCall, PeerState, Signs};
 use super::numbers::{Counting, Numbers};
-use super::replies::{Chunk, Replies};
+use super::replies::{CallChunk, Replies};
 use super::setup::Setup;
 use super::shown::Remarks;
 use super::snapshots::{SnapshotWriter, Taken};
@@ -51,7 +51,7 @@ pub struct Engine {
     pub(super) numbers: Arc<Numbers>,
     pub(super) counting: Counting,
     /// Who reads along is told from here.
-    pub(super) feed: feed::Writer,
+    pub(super) feed: feed::FeedWriter,
     /// Records have been told since readers were last woken.
     pub(super) fed: bool,
     /// Messages are passed on for as long as this is there.
@@ -70,7 +70,7 @@ pub struct Wiring {
     pub prepared: mpsc::Sender<Prepared>,
     pub signs: Signs,
     pub numbers: Arc<Numbers>,
-    pub feed: feed::Writer,
+    pub feed: feed::FeedWriter,
     pub channels: channels::Keeper,
     pub chronicle: Chronicle,
 }
@@ -166,9 +166,9 @@ impl Engine {
     }
 
     /// All calls that wait: what the replica decides is one round.
-    pub fn asked(&mut self, asks: impl Iterator<Item = Ask>, chunk: Option<Chunk>) {
+    pub fn asked(&mut self, asks: impl Iterator<Item = Ask>, chunk: Option<CallChunk>) {
         let mut calls: Vec<(CallId, Call)> = asks.filter_map(|ask| self.look_or_call(ask)).collect();
-        if let Some(Chunk { first, calls: more, gathering }) = chunk {
+        if let Some(CallChunk { first, calls: more, gathering }) = chunk {
             self.replies.add_chunk(first, gathering);
             calls.extend((first.0..).map(CallId).zip(more));
         }

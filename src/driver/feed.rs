@@ -1,14 +1,14 @@
 //! The feed: what happens in the cluster, told in order to whoever reads along.
 //!
 //! ```text
-//!   loop ── Writer ──► Ring ──► hand-out ──► Seats ──► a bounded queue a reader ──► Subscription
+//!   loop ── FeedWriter ──► Ring ──► hand-out ──► ReaderSeats ──► a bounded queue a reader ──► Subscription
 //!                       │                                                              ▲
 //!                       └───── what was missed, piece by piece, until there is no more ┘
 //! ```
 //!
 //! The loop only appends to the ring; a thread of its own hands events out, so that ten thousand readers cost a write no
 //! more than one does. A reader is told from the ring until it has everything, and takes its seat under the same lock
-//! (`Seats`, then `Ring`): no event lies between, and none comes twice. A reader whose queue is full loses its seat and
+//! (`ReaderSeats`, then `Ring`): no event lies between, and none comes twice. A reader whose queue is full loses its seat and
 //! goes on from the ring by itself. What it has not fetched when the ring lets it go is lost to it, and it is told so.
 
 use bytes::Bytes;
@@ -105,7 +105,7 @@ impl Filter {
 /// The queue to one reader that has read everything so far. It holds no event alive: what a reader has not fetched by
 /// the time it is no longer kept is lost to it.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ReaderSeat {
     pub kinds: Kinds,
     /// The first event that is news.
     pub from: u64,
@@ -120,21 +120,21 @@ pub const NOWHERE: u64 = u64::MAX;
 /// Who reads along, found by what it asked for: an event is looked up by its name's beginnings, and meets nobody whom it does not
 /// concern but those who wait for other kinds under the same prefix.
 #[derive(Debug, Default)]
-pub struct Seats {
+pub struct ReaderSeats {
     last: u64,
     /// The number of the next event to be handed out.
     pub next: u64,
     /// By the length of the prefix, then by the prefix.
-    by_prefix: BTreeMap<usize, HashMap<Text, BTreeMap<u64, Seat>>>,
+    by_prefix: BTreeMap<usize, HashMap<Text, BTreeMap<u64, ReaderSeat>>>,
     taken: usize,
 }
 
-impl Seats {
+impl ReaderSeats {
     pub fn is_empty(&self) -> bool {
         self.taken == 0
     }
 
-    pub fn add(&mut self, filter: &Filter, seat: impl FnOnce(Kinds) -> Seat) -> u64 {
+    pub fn add(&mut self, filter: &Filter, seat: impl FnOnce(Kinds) -> ReaderSeat) -> u64 {
         self.last += 1;
         self.taken += 1;
         let same = self.by_prefix.entry(filter.prefix.len()).or_default();
@@ -195,7 +195,7 @@ impl Seats {
 }
 
 /// Gives an event to those who want it, and says how many are there no more.
-fn give(seats: &mut BTreeMap<u64, Seat>, event: &Arc<Frame>, number: u64) -> usize {
+fn give(seats: &mut BTreeMap<u64, ReaderSeat>, event: &Arc<Frame>, number: u64) -> usize {
     let before = seats.len();
     seats.retain(|_, seat| {
         let wanted = event.is_for_all() || seat.kinds.has(event.kind());
@@ -222,7 +222,7 @@ pub struct Feed(pub(super) Arc<Shared>);
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Locked before the ring, never after it.
-    seats: Mutex<Seats>,
+    seats: Mutex<ReaderSeats>,
     ring: Mutex<Ring<Frame>>,
     /// There is something to hand out.
     news: Condvar,
@@ -232,7 +232,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn seats(&self) -> MutexGuard<'_, Seats> {
+    pub fn seats(&self) -> MutexGuard<'_, ReaderSeats> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -258,7 +258,7 @@ impl Shared {
         }
     }
 
-    fn news(&self, seats: &mut Seats) -> (Vec<Arc<Frame>>, bool) {
+    fn news(&self, seats: &mut ReaderSeats) -> (Vec<Arc<Frame>>, bool) {
         let ring = self.ring();
         if seats.is_empty() {
             seats.next = ring.next();
@@ -273,18 +273,18 @@ impl Shared {
 
 /// The loop's end. The feed ends when it is dropped.
 #[derive(Debug)]
-pub struct Writer {
+pub struct FeedWriter {
     shared: Arc<Shared>,
 }
 
 /// A feed that tells nothing yet.
-pub fn feed() -> (Feed, Writer) {
+pub fn feed() -> (Feed, FeedWriter) {
     let feed = Feed::default();
-    let writer = Writer { shared: feed.0.clone() };
+    let writer = FeedWriter { shared: feed.0.clone() };
     (feed, writer)
 }
 
-impl Writer {
+impl FeedWriter {
     /// Records above this position will be told. `sides`: whether histories may part.
     pub fn open(&self, at: Position, sides: bool, history: History) -> io::Result<()> {
         self.shared.ring().open(at, sides, history);
@@ -318,7 +318,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for FeedWriter {
     fn drop(&mut self) {
         self.shared.ring().is_closed = true;
         self.shared.news.notify_all();
@@ -484,7 +484,7 @@ impl Subscription {
         }
         let (sender, queue) = mpsc::channel(QUEUE_MOST);
         let fell_behind = Arc::new(AtomicU64::new(NOWHERE));
-        let number = seats.add(&self.filter, |kinds| Seat {
+        let number = seats.add(&self.filter, |kinds| ReaderSeat {
             kinds,
             from: upto,
             queue: sender,

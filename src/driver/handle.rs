@@ -11,7 +11,7 @@ use super::channels::{self, Channels};
 use super::clock;
 use super::feed::{self, Feed};
 use super::numbers::Numbers;
-use super::replies::{CHUNKS_MOST, Caller, Chunk, Gathering, Keyed, Reply, To, Verdicts};
+use super::replies::{CHUNKS_MOST, CallChunk, Gathering, Keyed, Reply, RoleCaller, To, Verdicts};
 use super::shown::{Explained, Measures, Pulse};
 pub use super::shown::{LeaderStatus, MemberStatus, NodeStatus, Status};
 use crate::protocol::{Envelope, IsLeader, MemberChange, ServiceChange};
@@ -37,7 +37,7 @@ const PROOF_MOST: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) asks: mpsc::Sender<Ask>,
-    pub(super) chunks: mpsc::Sender<Chunk>,
+    pub(super) chunks: mpsc::Sender<CallChunk>,
     /// For chunks that are not decided.
     room: Arc<Semaphore>,
     /// Peers' messages, on a queue of their own: clients never keep them waiting.
@@ -58,11 +58,11 @@ pub struct Handle {
 #[derive(Debug)]
 pub struct Desk {
     pub asks: mpsc::Receiver<Ask>,
-    pub chunks: mpsc::Receiver<Chunk>,
+    pub chunks: mpsc::Receiver<CallChunk>,
     pub peers: mpsc::Receiver<PeerAsk>,
     pub signs: Signs,
     pub numbers: Arc<Numbers>,
-    pub feed: feed::Writer,
+    pub feed: feed::FeedWriter,
     pub channels: channels::Keeper,
     pub gone: mpsc::Receiver<In>,
 }
@@ -230,7 +230,7 @@ impl Handle {
         };
         let (reply, answer) = oneshot::channel();
         let call = |(command, key)| Call::Write { command: Box::new(command), key };
-        let chunk = Chunk {
+        let chunk = CallChunk {
             first: self.next_calls(count),
             calls: writes.into_iter().map(call).collect(),
             gathering: Gathering::new(count, reply, room),
@@ -364,7 +364,7 @@ impl Handle {
     /// The same for a role, which may be waited for: if the caller goes away, the loop hears of it.
     pub(super) async fn wait(&self, acquire: Acquire) -> Result<Granted<Role>, Denied> {
         let id = self.next_call();
-        let (caller, to) = Caller::new(id, self.gone.clone());
+        let (caller, to) = RoleCaller::new(id, self.gone.clone());
         self.queue(Ask::Call { id, call: Call::Acquire(acquire.into()), to })?;
         caller.answer().await
     }

@@ -1,7 +1,7 @@
 //! The thin driver around the core: one loop that feeds it inputs and carries out its outputs.
 //!
 //! ```text
-//!   http ── Ask, Chunk ─┐
+//!   http ── Ask, CallChunk ─┐
 //!   http ── PeerAsk ────┤                       ┌─► storage's writer ── DiskState ─┐
 //!   network ─ Arrived ──┼─► Engine ── outputs ──┼─► transport ── POST ─► peers     │
 //!   snapshots ─ Taken ──┤     ▲                 ├─► snapshots' thread              │
@@ -41,11 +41,11 @@ pub use answers::decode;
 pub use end::End;
 pub use handle::{Handle, Tokens};
 pub use numbers::Numbers;
-pub use replies::{Chunk, Verdicts};
+pub use replies::{CallChunk, Verdicts};
 #[cfg(test)]
 pub use run::start_on;
 pub use run::{DiskWords, StartError, Started, start};
-pub use setup::{Directory, Known, Member, Notices, Setup, Tls, Wall};
+pub use setup::{Directory, KnownMembers, Member, Notices, Setup, Tls, Wall};
 pub use shown::{Explained, HeirShown, Measures, Pulse, Remark};
 pub use snapshots::Schedule;
 pub use transport::{Stranger, greet};

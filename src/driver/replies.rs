@@ -24,7 +24,7 @@ pub type Verdict = Result<Written, Denied>;
 /// round, and is answered by one wake-up.
 /// Writes with consecutive numbers, of one caller.
 #[derive(Debug)]
-pub struct Chunk {
+pub struct CallChunk {
     pub first: CallId,
     pub calls: Vec<Call>,
     pub gathering: Gathering,
@@ -229,18 +229,18 @@ impl Replies {
 
 /// A caller that waits for a role: if it goes away before it has its answer, the loop hears of it.
 #[derive(Debug)]
-pub struct Caller {
+pub struct RoleCaller {
     id: CallId,
     answer: oneshot::Receiver<Result<Granted<Role>, Denied>>,
     gone: mpsc::Sender<In>,
     is_answered: bool,
 }
 
-impl Caller {
+impl RoleCaller {
     /// Its answer goes to what is returned with it.
-    pub fn new(id: CallId, gone: mpsc::Sender<In>) -> (Caller, To) {
+    pub fn new(id: CallId, gone: mpsc::Sender<In>) -> (RoleCaller, To) {
         let (reply, answer) = oneshot::channel();
-        (Caller { id, answer, gone, is_answered: false }, To::Role(reply))
+        (RoleCaller { id, answer, gone, is_answered: false }, To::Role(reply))
     }
 
     pub async fn answer(mut self) -> Result<Granted<Role>, Denied> {
@@ -263,7 +263,7 @@ impl Caller {
     }
 }
 
-impl Drop for Caller {
+impl Drop for RoleCaller {
     fn drop(&mut self) {
         if !self.is_answered
             && let Some(word) = self.left()
@@ -329,23 +329,23 @@ mod replies_tests {
     #[tokio::test]
     async fn what_nobody_hears_is_taken_back_whenever_the_caller_goes() {
         let (gone, mut words) = mpsc::channel(8);
-        let (caller, to) = Caller::new(CallId(1), gone.clone());
+        let (caller, to) = RoleCaller::new(CallId(1), gone.clone());
         drop(caller);
         assert!(matches!(words.try_recv(), Ok(In::Gone(CallId(1)))));
         assert_eq!(to.answer(granted()), Some(unheard()));
 
-        let (caller, to) = Caller::new(CallId(2), gone.clone());
+        let (caller, to) = RoleCaller::new(CallId(2), gone.clone());
         assert_eq!(to.answer(granted()), None);
         drop(caller);
         assert!(matches!(words.try_recv(), Ok(In::Unheard(said)) if said == unheard()));
 
-        let (caller, to) = Caller::new(CallId(3), gone.clone());
+        let (caller, to) = RoleCaller::new(CallId(3), gone.clone());
         assert_eq!(to.answer(granted()), None);
         assert!(caller.answer().await.is_ok());
         assert!(words.try_recv().is_err());
 
         // The loop has no room for the call: it hears nothing of it, least of all when it has too much to do.
-        let (caller, to) = Caller::new(CallId(4), gone);
+        let (caller, to) = RoleCaller::new(CallId(4), gone);
         drop(to);
         drop(caller);
         assert!(words.try_recv().is_err());

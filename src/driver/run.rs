@@ -11,7 +11,7 @@ use super::clock;
 use super::end::End;
 use super::engine::{DiskEnd, Engine, PREPARED_MOST, Unsynced, Wiring};
 use super::handle::{Ask, Desk, Handle, PeerAsk, channel};
-use super::replies::Chunk;
+use super::replies::CallChunk;
 use super::setup::Setup;
 use super::snapshots::{SnapshotWriter, Taken};
 use super::transport::{Arrived, Network};
@@ -166,7 +166,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn assemble(self, desk: Desk) -> Result<(Engine, Sources), StartError> {
+    fn assemble(self, desk: Desk) -> Result<(Engine, LoopSources), StartError> {
         let Parts { setup, disk, lines, snapshots, replica, chronicle } = self;
         let Desk { asks, chunks, peers, signs, numbers, feed, channels, gone } = desk;
         let (at, history) = (replica.store.applied(), replica.store.history());
@@ -207,7 +207,10 @@ impl Parts {
             chronicle,
         };
         let engine = Engine::new(Replica::new(replica, clock::now()), disk_end, wiring);
-        Ok((engine, Sources { asks, chunks, gone, peers, arrived, taken, prepared: outcomes, disk: reports }))
+        Ok((
+            engine,
+            LoopSources { asks, chunks, gone, peers, arrived, taken, prepared: outcomes, disk: reports },
+        ))
     }
 }
 
@@ -227,9 +230,9 @@ const TAKEN_AT_ONCE: usize = 64;
 
 /// Everything that the loop listens to.
 #[derive(Debug)]
-pub struct Sources {
+pub struct LoopSources {
     pub asks: mpsc::Receiver<Ask>,
-    pub chunks: mpsc::Receiver<Chunk>,
+    pub chunks: mpsc::Receiver<CallChunk>,
     pub gone: mpsc::Receiver<In>,
     pub peers: mpsc::Receiver<PeerAsk>,
     pub arrived: mpsc::Receiver<Arrived>,
@@ -240,7 +243,7 @@ pub struct Sources {
 
 /// Runs until the end. The order in which sources are asked is the order of urgency: what is durable, what peers say,
 /// and clients last.
-pub async fn run(mut engine: Engine, mut sources: Sources) -> End {
+pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
     let mut asks = Vec::with_capacity(TAKEN_AT_ONCE);
     let mut peers = Vec::with_capacity(TAKEN_AT_ONCE);
     loop {

@@ -73,7 +73,7 @@ impl Member {
 pub struct Directory {
     /// The topology file's.
     founders: Vec<Member>,
-    known: RwLock<Arc<Known>>,
+    known: RwLock<Arc<KnownMembers>>,
     /// Who has called and is not where this node's log has it, or no member at all: the log may be the one that lags, and an answer
     /// must find its way.
     strangers: Mutex<BTreeMap<NodeId, Member>>,
@@ -83,14 +83,14 @@ pub struct Directory {
 const STRANGERS_MOST: usize = 16;
 
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct KnownMembers {
     /// Which cluster this is, if the log says so.
     pub cluster: ClusterId,
     /// Ascending by id.
     pub members: Vec<Member>,
 }
 
-impl Known {
+impl KnownMembers {
     pub fn member(&self, id: NodeId) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
     }
@@ -102,7 +102,7 @@ impl Known {
 
 impl Directory {
     pub fn new(founders: Vec<Member>) -> Directory {
-        let known = Known { cluster: ClusterId::NONE, members: founders.clone() };
+        let known = KnownMembers { cluster: ClusterId::NONE, members: founders.clone() };
         Directory { founders, known: RwLock::new(Arc::new(known)), strangers: Mutex::default() }
     }
 
@@ -141,7 +141,7 @@ impl Directory {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    pub fn known(&self) -> Arc<Known> {
+    pub fn known(&self) -> Arc<KnownMembers> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -157,7 +157,8 @@ impl Directory {
             found.map(|found| Member { votes: member.votes, ..found })
         };
         let members = members.iter().filter_map(place).collect();
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Known { cluster, members });
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(KnownMembers { cluster, members });
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
@@ -273,7 +274,7 @@ impl Setup {
         }
     }
 
-    pub fn known(&self) -> Arc<Known> {
+    pub fn known(&self) -> Arc<KnownMembers> {
         self.directory.known()
     }
 

@@ -9,5 +9,5 @@ mod page;
 mod process;
 
 pub use instrument::{Counter, Histogram};
-pub use page::{CONTENT_TYPE, Kind, Page};
+pub use page::{CONTENT_TYPE, MetricsPage, SampleKind};
 pub use process::Process;

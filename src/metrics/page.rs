@@ -7,32 +7,32 @@ use super::instrument::Histogram;
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SampleKind {
     Counter,
     Gauge,
 }
 
 /// One answer to a scrape.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct MetricsPage {
     text: String,
 }
 
 /// Names with values.
 type Labels<'a> = &'a [(&'a str, &'a dyn Display)];
 
-impl Page {
+impl MetricsPage {
     /// A family with its samples.
     pub fn family<'a>(
         &mut self,
         name: &str,
-        kind: Kind,
+        kind: SampleKind,
         help: &str,
         samples: impl IntoIterator<Item = (Vec<(&'a str, String)>, f64)>,
     ) {
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            SampleKind::Counter => "counter",
+            SampleKind::Gauge => "gauge",
         };
         self.head(name, kind, help);
         for (labels, value) in samples {
@@ -43,7 +43,7 @@ impl Page {
     }
 
     /// A family of one sample without labels.
-    pub fn number(&mut self, name: &str, kind: Kind, help: &str, value: f64) {
+    pub fn number(&mut self, name: &str, kind: SampleKind, help: &str, value: f64) {
         self.family(name, kind, help, [(Vec::new(), value)]);
     }
 
@@ -96,12 +96,12 @@ mod tests {
 
     #[test]
     fn families_are_written_as_the_format_wants_them() {
-        let mut page = Page::default();
-        page.number("up", Kind::Gauge, "It is.", 1.0);
+        let mut page = MetricsPage::default();
+        page.number("up", SampleKind::Gauge, "It is.", 1.0);
         let label = |text: &str| vec![("name", text.to_string())];
         page.family(
             "calls_total",
-            Kind::Counter,
+            SampleKind::Counter,
             "All of\nthem.",
             [(label("a\"b\\\n"), 2.0), (label("c"), 0.5)],
         );
@@ -115,7 +115,7 @@ mod tests {
     fn a_histogram_counts_up() {
         let histogram = Histogram::default();
         histogram.observe(Duration::from_micros(300));
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         page.histograms("took_seconds", "Long.", "route", [("docs", &histogram)]);
         let text = page.into_text();
         for line in [

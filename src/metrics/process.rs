@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::page::{Kind, Page};
+use super::page::{MetricsPage, SampleKind};
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Process {
@@ -48,14 +48,24 @@ impl Process {
         }
     }
 
-    pub fn write(&self, page: &mut Page) {
+    pub fn write(&self, page: &mut MetricsPage) {
         let numbers = [
-            ("process_cpu_seconds_total", Kind::Counter, "User and system time spent.", self.cpu_seconds),
-            ("process_start_time_seconds", Kind::Gauge, "Start, in seconds since 1970.", self.start_seconds),
-            ("process_resident_memory_bytes", Kind::Gauge, "Memory in use.", self.resident_bytes),
-            ("process_threads", Kind::Gauge, "Threads.", self.threads),
-            ("process_open_fds", Kind::Gauge, "Open files and sockets.", self.open_fds),
-            ("process_max_fds", Kind::Gauge, "Files and sockets that may be open.", self.most_fds),
+            (
+                "process_cpu_seconds_total",
+                SampleKind::Counter,
+                "User and system time spent.",
+                self.cpu_seconds,
+            ),
+            (
+                "process_start_time_seconds",
+                SampleKind::Gauge,
+                "Start, in seconds since 1970.",
+                self.start_seconds,
+            ),
+            ("process_resident_memory_bytes", SampleKind::Gauge, "Memory in use.", self.resident_bytes),
+            ("process_threads", SampleKind::Gauge, "Threads.", self.threads),
+            ("process_open_fds", SampleKind::Gauge, "Open files and sockets.", self.open_fds),
+            ("process_max_fds", SampleKind::Gauge, "Files and sockets that may be open.", self.most_fds),
         ];
         for (name, kind, help, value) in numbers {
             if let Some(value) = value {

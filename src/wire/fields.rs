@@ -10,37 +10,37 @@ use crate::types::{ClaimId, ClusterId, Epoch, NodeId, Position, Span, Vector, nu
 /// Fields in one header: none of ours has half as many.
 const FIELDS_MOST: usize = 24;
 
-pub struct Writer {
+pub struct FieldWriter {
     text: String,
 }
 
-impl Writer {
-    pub fn new(name: &str) -> Writer {
+impl FieldWriter {
+    pub fn new(name: &str) -> FieldWriter {
         let mut text = String::with_capacity(160);
         text.push_str(name);
-        Writer { text }
+        FieldWriter { text }
     }
 
-    pub fn put(mut self, field: &str, value: impl std::fmt::Display) -> Writer {
+    pub fn put(mut self, field: &str, value: impl std::fmt::Display) -> FieldWriter {
         write!(self.text, " {field}={value}").expect("writing to a string does not fail");
         self
     }
 
-    pub fn term(self, term: Term) -> Writer {
+    pub fn term(self, term: Term) -> FieldWriter {
         self.put("term", format_args!("{}/{:x}", term.epoch, term.claim.0))
     }
 
-    pub fn flag(self, field: &str, value: bool) -> Writer {
+    pub fn flag(self, field: &str, value: bool) -> FieldWriter {
         self.put(field, if value { "yes" } else { "no" })
     }
 
-    pub fn nodes(self, field: &str, nodes: &BTreeSet<NodeId>) -> Writer {
+    pub fn nodes(self, field: &str, nodes: &BTreeSet<NodeId>) -> FieldWriter {
         let ids: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
         self.put(field, ids.join(","))
     }
 
     /// Available mode: what somebody's log includes.
-    pub fn vector(self, vector: &Option<Vector>) -> Writer {
+    pub fn vector(self, vector: &Option<Vector>) -> FieldWriter {
         match vector {
             Some(vector) => self.put("vector", vector),
             None => self,

@@ -1,7 +1,7 @@
 //! The head of an envelope says who sends it, and in which cluster the sender believes itself to be.
 
 use super::fields::WireError;
-use super::fields::{Fields, Writer};
+use super::fields::{FieldWriter, Fields};
 use crate::protocol::{Envelope, Message};
 use crate::types::{Boot, ClusterId, Format, Incarnation, NodeId};
 
@@ -21,7 +21,7 @@ pub struct ClusterHead {
 
 impl ClusterHead {
     pub fn encode(&self) -> String {
-        Writer::new(&self.name)
+        FieldWriter::new(&self.name)
             .put("mode", &self.mode)
             .put("settings", format_args!("{:016x}", self.settings))
             .put("ids", format_args!("{:016x}", self.ids.unwrap_or_default()))
@@ -64,7 +64,7 @@ impl Sender {
     }
 
     pub fn encode(&self) -> String {
-        Writer::new(&self.from.0.to_string())
+        FieldWriter::new(&self.from.0.to_string())
             .put("to", self.to.0)
             .put("boot", format_args!("{:x}", self.boot.0))
             .put("incarnation", format_args!("{:x}", self.incarnation.0))

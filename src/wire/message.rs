@@ -2,7 +2,7 @@
 //! snapshot's own files.
 
 use super::fields::WireError;
-use super::fields::{Fields, Writer};
+use super::fields::{FieldWriter, Fields};
 use crate::protocol::{
     Beat, BeatReply, Certificate, Checkpoint, Claim, Condition, Message, Records, SnapshotMeta, Standing,
     Term,
@@ -37,7 +37,7 @@ pub enum Attached {
 pub fn encode(message: &Message, chain: u32) -> String {
     match message {
         Message::Heartbeat(Beat { term, round, lease, commit, heir, boundary, vector }) => {
-            Writer::new("heartbeat")
+            FieldWriter::new("heartbeat")
                 .term(*term)
                 .put("round", round)
                 .put("lease", lease.0)
@@ -47,7 +47,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
                 .vector(vector)
         }
         Message::HeartbeatReply(BeatReply { epoch, round, matched, last, full, digest, vector }) => {
-            let writer = Writer::new("heard").put("epoch", epoch).put("round", round);
+            let writer = FieldWriter::new("heard").put("epoch", epoch).put("round", round);
             let writer = writer.put("matched", matched).put("last", last).flag("full", *full);
             let writer = writer.vector(vector);
             match digest {
@@ -59,24 +59,26 @@ pub fn encode(message: &Message, chain: u32) -> String {
             return encode_append(*term, *prev, chain, records.len(), *commit);
         }
         Message::Appended { epoch, matched } => {
-            Writer::new("appended").put("epoch", epoch).put("matched", matched)
+            FieldWriter::new("appended").put("epoch", epoch).put("matched", matched)
         }
         Message::Gap { epoch, prev, hint } => {
-            Writer::new("gap").put("epoch", epoch).put("prev", prev).put("hint", hint)
+            FieldWriter::new("gap").put("epoch", epoch).put("prev", prev).put("hint", hint)
         }
-        Message::Snapshot { term, .. } => Writer::new("snapshot").term(*term),
-        Message::Stale { promise } => Writer::new("stale").term(*promise),
+        Message::Snapshot { term, .. } => FieldWriter::new("snapshot").term(*term),
+        Message::Stale { promise } => FieldWriter::new("stale").term(*promise),
         Message::NotMember { ask, as_of, last } => {
-            Writer::new("notmember").put("ask", ask).put("as_of", as_of).put("last", last)
+            FieldWriter::new("notmember").put("ask", ask).put("as_of", as_of).put("last", last)
         }
-        Message::Resigned { epoch } => Writer::new("resigned").put("epoch", epoch),
-        Message::Willing { ask, standing } => standing_of(Writer::new("willing").put("ask", ask), standing),
+        Message::Resigned { epoch } => FieldWriter::new("resigned").put("epoch", epoch),
+        Message::Willing { ask, standing } => {
+            standing_of(FieldWriter::new("willing").put("ask", ask), standing)
+        }
         Message::Opinion { ask, yes, held, standing } => {
-            let writer = Writer::new("opinion").put("ask", ask).flag("yes", *yes).flag("held", *held);
+            let writer = FieldWriter::new("opinion").put("ask", ask).flag("yes", *yes).flag("held", *held);
             standing_of(writer, standing)
         }
         Message::Claim(claim) => {
-            let writer = Writer::new("claim").term(claim.term).put("last", claim.last);
+            let writer = FieldWriter::new("claim").term(claim.term).put("last", claim.last);
             let writer = writer.put("condition", condition_name(claim.condition)).vector(&claim.vector);
             match claim.certificate {
                 Some(certificate) => certified(writer, certificate),
@@ -84,22 +86,22 @@ pub fn encode(message: &Message, chain: u32) -> String {
             }
         }
         Message::Approve { term, last, lease_left } => {
-            Writer::new("approve").term(*term).put("last", last).put("lease_left", lease_left.0)
+            FieldWriter::new("approve").term(*term).put("last", last).put("lease_left", lease_left.0)
         }
-        Message::Refuse { term, promise } => Writer::new("refuse").term(*term).put("promise", promise),
-        Message::Pull { term, after } => Writer::new("pull").term(*term).put("after", after),
+        Message::Refuse { term, promise } => FieldWriter::new("refuse").term(*term).put("promise", promise),
+        Message::Pull { term, after } => FieldWriter::new("pull").term(*term).put("after", after),
         Message::Pulled { term, prev, records } => {
-            lines(Writer::new("pulled").term(*term), *prev, chain, records.len())
+            lines(FieldWriter::new("pulled").term(*term), *prev, chain, records.len())
         }
-        Message::HandOver(certificate) => certified(Writer::new("handover"), *certificate),
-        Message::Poll { term, vector } => Writer::new("poll").term(*term).put("has", vector),
-        Message::Side { epoch, leader, vector } => Writer::new("side")
+        Message::HandOver(certificate) => certified(FieldWriter::new("handover"), *certificate),
+        Message::Poll { term, vector } => FieldWriter::new("poll").term(*term).put("has", vector),
+        Message::Side { epoch, leader, vector } => FieldWriter::new("side")
             .put("epoch", epoch)
             .put("leader", leader.unwrap_or_default().0)
             .put("has", vector),
-        Message::Meet { term, vector } => Writer::new("meet").term(*term).put("has", vector),
-        Message::Merge { epoch, base, .. } => Writer::new("merge").put("epoch", epoch).put("base", base),
-        Message::Override { term, base, .. } => Writer::new("override").term(*term).put("base", base),
+        Message::Meet { term, vector } => FieldWriter::new("meet").term(*term).put("has", vector),
+        Message::Merge { epoch, base, .. } => FieldWriter::new("merge").put("epoch", epoch).put("base", base),
+        Message::Override { term, base, .. } => FieldWriter::new("override").term(*term).put("base", base),
         Message::Odd { epoch, incarnation, forgot, ask } => odd(*epoch, *incarnation, *forgot, *ask),
     }
     .done()
@@ -107,15 +109,15 @@ pub fn encode(message: &Message, chain: u32) -> String {
 
 /// An append of which only the lines are at hand, not the records.
 pub fn encode_append(term: Term, prev: Position, chain: u32, count: usize, commit: Index) -> String {
-    lines(Writer::new("append").term(term), prev, chain, count).put("commit", commit).done()
+    lines(FieldWriter::new("append").term(term), prev, chain, count).put("commit", commit).done()
 }
 
-fn lines(writer: Writer, prev: Position, chain: u32, count: usize) -> Writer {
+fn lines(writer: FieldWriter, prev: Position, chain: u32, count: usize) -> FieldWriter {
     writer.put("prev", prev).put("chain", format_args!("{chain:08x}")).put("count", count)
 }
 
-fn odd(epoch: Epoch, incarnation: Incarnation, forgot: bool, ask: Option<u64>) -> Writer {
-    let writer = Writer::new("odd").put("epoch", epoch);
+fn odd(epoch: Epoch, incarnation: Incarnation, forgot: bool, ask: Option<u64>) -> FieldWriter {
+    let writer = FieldWriter::new("odd").put("epoch", epoch);
     let writer = writer.put("incarnation", format_args!("{:x}", incarnation.0));
     // Builds that do not know the word do the same about it as about an odd state.
     let writer = if forgot { writer.flag("forgot", true) } else { writer };
@@ -126,7 +128,7 @@ fn odd(epoch: Epoch, incarnation: Incarnation, forgot: bool, ask: Option<u64>) -
 }
 
 /// A build that knows of one version only passes over a digest of another one (P25).
-fn checked(writer: Writer, Checkpoint { index, digest }: Checkpoint) -> Writer {
+fn checked(writer: FieldWriter, Checkpoint { index, digest }: Checkpoint) -> FieldWriter {
     let Digest { version, value } = digest;
     let value = format_args!("{value:x}");
     match version {
@@ -135,12 +137,12 @@ fn checked(writer: Writer, Checkpoint { index, digest }: Checkpoint) -> Writer {
     }
 }
 
-fn certified(writer: Writer, certificate: Certificate) -> Writer {
+fn certified(writer: FieldWriter, certificate: Certificate) -> FieldWriter {
     let Certificate { epoch, heir, last } = certificate;
     writer.put("ended", epoch).put("heir", heir.0).put("ended_at", last)
 }
 
-fn standing_of(writer: Writer, standing: &Standing) -> Writer {
+fn standing_of(writer: FieldWriter, standing: &Standing) -> FieldWriter {
     let Standing { promise, seen, last, hears, seeking, condition, vector } = standing;
     writer
         .put("promise", promise)

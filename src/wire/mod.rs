@@ -21,7 +21,9 @@ mod route;
 pub use fields::WireError;
 pub use head::{ClusterHead, Sender};
 pub use message::{Attached, Attachment, attachment, decode, encode, encode_append, needs_available_mode};
-pub use proof::{CallProof, Challenge, HeadProof, Hello, Proof, ProofVerifier, Secret, Secrets, Session};
+pub use proof::{
+    CallProof, Challenge, HeadProof, Hello, Proof, ProofSecret, ProofVerifier, Secrets, Session,
+};
 pub use route::{Packet, Route};
 
 /// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were

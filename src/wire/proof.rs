@@ -36,17 +36,17 @@ type Key = [u8; 32];
 
 /// The cluster's secret, as the key that everything is derived from. Never printed.
 #[derive(Clone)]
-pub struct Secret(Key);
+pub struct ProofSecret(Key);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ProofSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
+        f.write_str("ProofSecret(…)")
     }
 }
 
-impl Secret {
-    pub fn new(text: &str) -> Secret {
-        Secret(blake3::derive_key("eldest 2026 cluster secret", text.as_bytes()))
+impl ProofSecret {
+    pub fn new(text: &str) -> ProofSecret {
+        ProofSecret(blake3::derive_key("eldest 2026 cluster secret", text.as_bytes()))
     }
 
     /// One node's word to another about what no client can say itself.
@@ -78,19 +78,19 @@ impl Secret {
 /// The secrets that count now: proofs are made with the first one and taken by any. There are two while the secret is being
 /// changed, so that nodes which have the new one already and nodes which have not understand each other.
 #[derive(Debug)]
-pub struct Secrets(RwLock<Arc<[Secret]>>);
+pub struct Secrets(RwLock<Arc<[ProofSecret]>>);
 
 impl Secrets {
-    pub fn new(first: Secret, other: Option<Secret>) -> Secrets {
+    pub fn new(first: ProofSecret, other: Option<ProofSecret>) -> Secrets {
         Secrets(RwLock::new(list(first, other)))
     }
 
     /// From the next call on. Who proved a session by a secret that is gone is asked for a new proof.
-    pub fn replace(&self, first: Secret, other: Option<Secret>) {
+    pub fn replace(&self, first: ProofSecret, other: Option<ProofSecret>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = list(first, other);
     }
 
-    /// As the first one says it, and as any believes it: see [`Secret::vouch`].
+    /// As the first one says it, and as any believes it: see [`ProofSecret::vouch`].
     pub fn vouch(&self, from: NodeId, to: NodeId, about: &str) -> String {
         self.all()[0].vouch(from, to, about)
     }
@@ -100,17 +100,17 @@ impl Secrets {
     }
 
     /// What proofs are made with.
-    pub fn first(&self) -> Secret {
+    pub fn first(&self) -> ProofSecret {
         self.all()[0].clone()
     }
 
-    fn all(&self) -> Arc<[Secret]> {
+    fn all(&self) -> Arc<[ProofSecret]> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Never empty.
-fn list(first: Secret, other: Option<Secret>) -> Arc<[Secret]> {
+fn list(first: ProofSecret, other: Option<ProofSecret>) -> Arc<[ProofSecret]> {
     std::iter::once(first).chain(other).collect()
 }
 
@@ -184,7 +184,7 @@ pub struct CallProof {
 }
 
 impl Session {
-    pub fn new(secret: &Secret, from: NodeId, to: NodeId, challenge: Challenge, nonce: u128) -> Session {
+    pub fn new(secret: &ProofSecret, from: NodeId, to: NodeId, challenge: Challenge, nonce: u128) -> Session {
         let key = secret.session(from, to, &challenge, nonce);
         let name = format!("{}.{nonce:032x}", challenge.encode());
         Session { key, name, counter: AtomicU64::new(0) }

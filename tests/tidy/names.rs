@@ -6,7 +6,14 @@ use crate::source::Source;
 use crate::tokens::{closing, text_at};
 
 /// By the folder of each crate's sources.
-const CRATES: [&str; 3] = ["crates/core/src/", "crates/storage/src/", "crates/client/src/"];
+const CRATES: [&str; 6] = [
+    "src/",
+    "crates/core/src/",
+    "crates/storage/src/",
+    "crates/client/src/",
+    "crates/load/src/",
+    "crates/tls/src/",
+];
 
 pub fn check(sources: &[Source]) -> Vec<String> {
     CRATES.iter().flat_map(|root| check_crate(sources, root)).collect()

@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::show::date;
 use crate::cli::exit::Failure;
-use crate::config::{Host, Member};
+use crate::config::{Host, MemberSettings};
 
 /// A CA outlives what it vouches for: to replace it takes every node's hand.
 const CA_DAYS: u32 = 3650;
@@ -66,7 +66,7 @@ impl Authority {
     pub fn node(
         &self,
         cluster: &str,
-        member: &Member,
+        member: &MemberSettings,
         more: &[String],
         days: u32,
     ) -> Result<Issued, Failure> {

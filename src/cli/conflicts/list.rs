@@ -14,7 +14,7 @@ use crate::client::{Request, encoded};
 const PAGE: usize = 1000;
 
 #[derive(Debug, Parser)]
-pub struct Args {
+pub struct ConflictListArgs {
     /// Only of this kind: doc, user, election or vote
     #[arg(long)]
     kind: Option<String>,
@@ -27,11 +27,11 @@ pub struct Args {
     target: Target,
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
+pub async fn run(args: &ConflictListArgs) -> Result<(), Failure> {
     args.output.list(gather(args).await?, table)
 }
 
-async fn gather(args: &Args) -> Result<Vec<Value>, Failure> {
+async fn gather(args: &ConflictListArgs) -> Result<Vec<Value>, Failure> {
     let mut items = Vec::new();
     let mut after: Option<String> = None;
     loop {
@@ -46,7 +46,7 @@ async fn gather(args: &Args) -> Result<Vec<Value>, Failure> {
     }
 }
 
-fn path(args: &Args, after: Option<&str>) -> String {
+fn path(args: &ConflictListArgs, after: Option<&str>) -> String {
     let mut path = format!("/v1/conflicts?limit={PAGE}");
     let given = [("kind", args.kind.as_deref()), ("prefix", args.prefix.as_deref()), ("after", after)];
     for (name, value) in given {
@@ -74,10 +74,10 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Typed {
         #[command(flatten)]
-        args: Args,
+        args: ConflictListArgs,
     }
 
-    fn typed(line: &str) -> Args {
+    fn typed(line: &str) -> ConflictListArgs {
         Typed::try_parse_from(line.split(' ')).expect("understood").args
     }
 

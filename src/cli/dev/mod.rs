@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 
 use super::exit::Failure;
-use place::{NODES_MAX, Place};
+use place::{DevPlace, NODES_MAX};
 use run::{Run, Wishes};
 
 #[derive(Debug, Parser)]
@@ -25,7 +25,7 @@ Examples:
 
 Example of a crash: type `kill 1` and Enter, then `status`, then `start 1`.
 Example of a partition: type `split 1 | 2 3`, then `status`, then `heal`.")]
-pub struct Args {
+pub struct DevArgs {
     /// How many nodes (3, or as many as --data holds)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
     nodes: Option<u32>,
@@ -66,8 +66,8 @@ impl Mode {
     }
 }
 
-pub async fn run(args: &Args) -> Result<(), Failure> {
-    let place = Place::prepare(args.nodes, args.data.as_deref(), args.keep, args.base_port)?;
+pub async fn run(args: &DevArgs) -> Result<(), Failure> {
+    let place = DevPlace::prepare(args.nodes, args.data.as_deref(), args.keep, args.base_port)?;
     let wishes = Wishes { config: args.config.clone(), mode: args.mode.map(Mode::name), quiet: args.quiet };
     let outcome = Run::new(&place, wishes)?.go().await;
     // After a failure the data may tell why.

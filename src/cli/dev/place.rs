@@ -39,26 +39,26 @@ struct Entry {
 }
 
 #[derive(Debug)]
-pub struct Place {
+pub struct DevPlace {
     pub folder: PathBuf,
     /// Made for this run, and removed after it.
     pub temporary: bool,
     pub addresses: Vec<SocketAddr>,
 }
 
-impl Place {
+impl DevPlace {
     /// Makes the folder and writes the topology; the addresses are free at this moment.
     pub fn prepare(
         nodes: Option<u32>,
         data: Option<&Path>,
         keep: bool,
         base_port: Option<u16>,
-    ) -> Result<Place, DevError> {
+    ) -> Result<DevPlace, DevError> {
         let (folder, temporary) = match data {
             Some(folder) => (existing(folder)?, false),
             None => (fresh()?, !keep),
         };
-        let place = addresses_for(&folder, nodes, base_port).map(|addresses| Place {
+        let place = addresses_for(&folder, nodes, base_port).map(|addresses| DevPlace {
             folder: folder.clone(),
             temporary,
             addresses,
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_temporary_place_is_made_and_removed() {
         let base = base_port();
-        let place = Place::prepare(None, None, false, Some(base)).expect("a place");
+        let place = DevPlace::prepare(None, None, false, Some(base)).expect("a place");
         assert_eq!(place.addresses.len(), 3);
         assert_eq!(place.urls()[1], format!("http://127.0.0.1:{}", base + 1));
         assert!(place.topology().exists());
@@ -215,7 +215,7 @@ mod tests {
     fn a_kept_folder_remembers_its_size() {
         let folder = fresh().expect("a folder");
         let base = base_port();
-        let prepare = |nodes| Place::prepare(nodes, Some(&folder), false, Some(base));
+        let prepare = |nodes| DevPlace::prepare(nodes, Some(&folder), false, Some(base));
         assert_eq!(prepare(Some(2)).expect("new").addresses.len(), 2);
         assert_eq!(prepare(None).expect("again").addresses.len(), 2);
         assert!(matches!(prepare(Some(3)), Err(DevError::OtherSize { formed: 2, .. })));
@@ -228,7 +228,7 @@ mod tests {
     fn a_taken_port_is_named_and_nothing_is_left() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = taken.local_addr().expect("an address");
-        let refused = Place::prepare(Some(1), None, false, Some(address.port()));
+        let refused = DevPlace::prepare(Some(1), None, false, Some(address.port()));
         assert!(matches!(refused, Err(DevError::Taken { address: found, .. }) if found == address));
         assert!(matches!(free_addresses(2, Some(u16::MAX)), Err(DevError::NoSuchPort { .. })));
     }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::child::{Ended, Running, how};
 use super::error::DevError;
-use super::place::{NODES_MAX, Place, name_of};
+use super::place::{DevPlace, NODES_MAX, name_of};
 use super::split::Split;
 use super::terminal::hints;
 use super::terminal::say;
@@ -43,7 +43,7 @@ pub struct Wishes {
 
 #[derive(Debug)]
 pub struct Run<'a> {
-    place: &'a Place,
+    place: &'a DevPlace,
     wishes: Wishes,
     children: BTreeMap<u32, Running>,
     split: Option<Split>,
@@ -53,7 +53,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub fn new(place: &'a Place, wishes: Wishes) -> Result<Run<'a>, DevError> {
+    pub fn new(place: &'a DevPlace, wishes: Wishes) -> Result<Run<'a>, DevError> {
         let signals = Signals::listen().map_err(DevError::NoSignals)?;
         let (ended_sender, ended) = mpsc::channel(ENDED_MAX);
         Ok(Run { place, wishes, children: BTreeMap::new(), split: None, signals, ended, ended_sender })

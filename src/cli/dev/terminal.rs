@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 
-use crate::cli::dev::place::{Place, name_of};
+use crate::cli::dev::place::{DevPlace, name_of};
 use crate::cli::dev::typed::HELP;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
@@ -39,7 +39,7 @@ pub fn say(text: &str) {
 // What to try next, as lines that can be pasted.
 
 /// `program` is this one, as it was called.
-pub fn hints(place: &Place, program: &str) -> String {
+pub fn hints(place: &DevPlace, program: &str) -> String {
     let urls = place.urls();
     let (first, last) = (&urls[0], &urls[urls.len() - 1]);
     let kept = if place.temporary { "removed at the end" } else { "kept" };
@@ -87,7 +87,7 @@ mod hints_tests {
     #[test]
     fn every_line_fits_a_terminal_and_names_real_addresses() {
         let addresses = ["127.0.0.1:9000", "127.0.0.2:9000"].map(|text| text.parse().expect("an address"));
-        let place = Place {
+        let place = DevPlace {
             folder: PathBuf::from("/tmp/eldest-dev-1-0"),
             temporary: true,
             addresses: addresses.to_vec(),

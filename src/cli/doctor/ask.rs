@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::seen::{Ending, Look, Member, Node, Sample, Seen, Silence};
+use super::seen::{Node, NodeLook, Sample, Seen, SeenEnding, SeenMember, SeenSilence};
 use crate::cli::client::Target;
 use crate::cli::exit::Failure;
 use crate::client::{CallError, Caller, Request, Tried, alike};
@@ -26,7 +26,7 @@ struct Asker {
     began_us: u64,
 }
 
-type Asked = Result<Look, CallError>;
+type Asked = Result<NodeLook, CallError>;
 
 impl Asker {
     fn new(target: &Target, within: Duration) -> Result<Asker, Failure> {
@@ -45,7 +45,7 @@ impl Asker {
         let sent_us = self.now_us();
         let answer = self.caller.at(url, &self.request).await?;
         let heard_us = self.now_us();
-        Ok(Look { said: answer.taken()?.read::<Sample>()?, sent_us, heard_us })
+        Ok(NodeLook { said: answer.taken()?.read::<Sample>()?, sent_us, heard_us })
     }
 
     /// All of them at the same time.
@@ -75,11 +75,11 @@ pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure>
     let Some((example, members)) = members_of(&first) else {
         return Err(why_nobody(first).into());
     };
-    let urls: Vec<(Member, String)> =
+    let urls: Vec<(SeenMember, String)> =
         members.into_iter().map(|member| (member.clone(), alike(&member.url, &example))).collect();
     let more = urls.iter().map(|(_, url)| url.clone()).filter(|url| !first.contains_key(url));
     first.extend(asker.look_at_all(more.collect::<Vec<_>>().into_iter()).await);
-    let placed: Vec<(Member, String)> =
+    let placed: Vec<(SeenMember, String)> =
         urls.into_iter().map(|(member, url)| (member.clone(), place(&member, url, &first))).collect();
     sleep(BETWEEN).await;
     let up = placed.iter().filter(|(_, url)| first.get(url).is_some_and(Result::is_ok));
@@ -95,8 +95,8 @@ pub async fn examine(target: &Target, within: Duration) -> Result<Seen, Failure>
 }
 
 /// All members that anybody names, and the address of somebody who answered.
-fn members_of(first: &BTreeMap<String, Asked>) -> Option<(String, Vec<Member>)> {
-    let mut members: BTreeMap<u32, Member> = BTreeMap::new();
+fn members_of(first: &BTreeMap<String, Asked>) -> Option<(String, Vec<SeenMember>)> {
+    let mut members: BTreeMap<u32, SeenMember> = BTreeMap::new();
     let mut example = None;
     for (url, look) in first.iter().filter_map(|(url, look)| Some((url, look.as_ref().ok()?))) {
         example.get_or_insert_with(|| url.clone());
@@ -124,7 +124,7 @@ fn why_nobody(first: BTreeMap<String, Asked>) -> CallError {
 }
 
 /// The address that the member is known by, unless it is out of reach from here and the node answers at another one.
-fn place(member: &Member, url: String, first: &BTreeMap<String, Asked>) -> String {
+fn place(member: &SeenMember, url: String, first: &BTreeMap<String, Asked>) -> String {
     if !matches!(first.get(&url), Some(Err(CallError::NotReached { .. }))) {
         return url;
     }
@@ -133,7 +133,7 @@ fn place(member: &Member, url: String, first: &BTreeMap<String, Asked>) -> Strin
 }
 
 fn node(
-    member: Member,
+    member: SeenMember,
     url: String,
     first: &BTreeMap<String, Asked>,
     second: &mut BTreeMap<String, Asked>,
@@ -143,24 +143,24 @@ fn node(
         (Some(Err(error)), _) => Err(silence(error)),
         (_, Some(Err(error))) => Err(silence(&error)),
         // Two members at one address.
-        (_, None) => Err(Silence::Strange { why: "another member has the same address".to_string() }),
-        (None, Some(Ok(_))) => Err(Silence::Strange { why: "it was not asked".to_string() }),
+        (_, None) => Err(SeenSilence::Strange { why: "another member has the same address".to_string() }),
+        (None, Some(Ok(_))) => Err(SeenSilence::Strange { why: "it was not asked".to_string() }),
     };
     Node { id: member.id, name: member.name, url, votes: member.votes, looks }
 }
 
-fn silence(error: &CallError) -> Silence {
+fn silence(error: &CallError) -> SeenSilence {
     match error {
         CallError::NotReached { tried } => {
-            Silence::NotReached { why: tried.iter().map(|one| one.why.clone()).collect() }
+            SeenSilence::NotReached { why: tried.iter().map(|one| one.why.clone()).collect() }
         }
-        CallError::NoAnswer { why, .. } => Silence::NoAnswer { why: why.clone() },
-        CallError::Refused(problem) if problem.status == 404 => Silence::Older,
+        CallError::NoAnswer { why, .. } => SeenSilence::NoAnswer { why: why.clone() },
+        CallError::Refused(problem) if problem.status == 404 => SeenSilence::Older,
         CallError::Refused(problem) => {
-            Silence::Refused { code: problem.code.clone(), why: problem.detail.clone() }
+            SeenSilence::Refused { code: problem.code.clone(), why: problem.detail.clone() }
         }
-        CallError::Strange { why, .. } => Silence::Strange { why: why.clone() },
-        error => Silence::Strange { why: error.to_string() },
+        CallError::Strange { why, .. } => SeenSilence::Strange { why: why.clone() },
+        error => SeenSilence::Strange { why: error.to_string() },
     }
 }
 
@@ -180,7 +180,7 @@ struct Shown {
 }
 
 /// Those with an end. Whoever may not know of tokens sees none, which is nothing to tell.
-async fn look_for_tokens(asker: &Asker, urls: &[&str], found: &mut Vec<Ending>) {
+async fn look_for_tokens(asker: &Asker, urls: &[&str], found: &mut Vec<SeenEnding>) {
     let mut path = "/v1/tokens".to_string();
     for _ in 0..PAGES_MOST {
         let request = Request::get(path.as_str()).within(asker.request.within);
@@ -194,8 +194,8 @@ async fn look_for_tokens(asker: &Asker, urls: &[&str], found: &mut Vec<Ending>) 
     }
 }
 
-fn ending(shown: Shown) -> Option<Ending> {
+fn ending(shown: Shown) -> Option<SeenEnding> {
     let micros = |text: &str| u64::try_from(date_micros(text)?).ok();
     let (made_us, ends_us) = (micros(&shown.made_at)?, micros(shown.ends_at.as_deref()?)?);
-    Some(Ending { id: shown.id, name: shown.name, made_us, ends_us })
+    Some(SeenEnding { id: shown.id, name: shown.name, made_us, ends_us })
 }

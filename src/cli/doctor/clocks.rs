@@ -1,7 +1,7 @@
 //! Clocks, judged by answers that were some time on their way: what is told is true whatever that time was.
 
 use super::finding::Finding;
-use super::seen::{Look, Node, Seen};
+use super::seen::{Node, NodeLook, Seen};
 
 /// Wall clocks decide nothing but the ends of tokens, certificates and elections; so far apart, these are noticed.
 const APART_MOST_US: i128 = 5_000_000;
@@ -51,7 +51,7 @@ fn rate(node: &Node) -> Option<Finding> {
 }
 
 /// How far a wall clock is ahead of this machine's, and how unsure that is.
-fn offset(look: &Look) -> (i128, i128) {
+fn offset(look: &NodeLook) -> (i128, i128) {
     let (sent, heard) = (i128::from(look.sent_us), i128::from(look.heard_us));
     let middle = (sent + heard) / 2;
     (i128::from(look.said.clock.wall_us) - middle, (heard - sent) / 2)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::clocks;
 use super::finding::{Finding, sorted};
 use super::node;
-use super::seen::{Ending, Member, Sample, Seen};
+use super::seen::{Sample, Seen, SeenEnding, SeenMember};
 
 /// Tokens that live for less are made anew all the time.
 const LONG_LIVED_US: u64 = 7 * DAY_US;
@@ -67,7 +67,7 @@ fn differences(seen: &Seen) -> Vec<Finding> {
     found
 }
 
-fn members(members: &[Member]) -> String {
+fn members(members: &[SeenMember]) -> String {
     let each: BTreeSet<String> =
         members.iter().map(|member| format!("{}={}", member.id, authority(&member.url))).collect();
     each.into_iter().collect::<Vec<_>>().join(" ")
@@ -109,7 +109,7 @@ fn whole_cluster(seen: &Seen) -> Vec<Finding> {
     found
 }
 
-fn ending(token: &Ending, now_us: u64) -> Option<Finding> {
+fn ending(token: &SeenEnding, now_us: u64) -> Option<Finding> {
     let life = token.ends_us.saturating_sub(token.made_us);
     let left = token.ends_us.checked_sub(now_us)?;
     if life < LONG_LIVED_US || left > (life / ENDING_SHARE).min(LONG_LIVED_US) {

@@ -1,7 +1,7 @@
 //! What is wrong with one node.
 
 use super::finding::{Finding, Severity};
-use super::seen::{Node, Remark, Sample, Seen, Silence};
+use super::seen::{Node, Sample, Seen, SeenRemark, SeenSilence};
 
 /// A disk that has not written for so long stands still.
 const STANDS_STILL_MS: u64 = 1_000;
@@ -32,15 +32,15 @@ pub fn judge(seen: &Seen, node: &Node) -> Vec<Finding> {
     found.into_iter().map(|finding| finding.at(node.id)).chain(links(seen, node, before, now)).collect()
 }
 
-fn silent(seen: &Seen, node: &Node, silence: &Silence) -> Finding {
+fn silent(seen: &Seen, node: &Node, silence: &SeenSilence) -> Finding {
     let restart =
         "on its machine: look at the node's log and start it (systemctl start eldest, or eldest serve …)";
     let finding = match silence {
-        Silence::NotReached { why } => {
+        SeenSilence::NotReached { why } => {
             let text = format!("does not answer: {why}{}", last_majority(seen));
             Finding::error("down", text, restart)
         }
-        Silence::NoAnswer { why } => {
+        SeenSilence::NoAnswer { why } => {
             let text = format!(
                 "takes connections and does not answer ({why}): it is stopped, or its machine is overloaded{}",
                 last_majority(seen)
@@ -48,16 +48,16 @@ fn silent(seen: &Seen, node: &Node, silence: &Silence) -> Finding {
             let next = "on its machine: ps -o pid,stat,wchan:20,cmd -C eldest, then kill -CONT or restart it";
             Finding::error("frozen", text, next)
         }
-        Silence::Refused { code, why } => {
+        SeenSilence::Refused { code, why } => {
             let text = format!("refuses to tell ({code}): {why}");
             let next = "eldest doctor --token-file FILE, with a token that has the grant `read status`";
             Finding::error("refused", text, next)
         }
-        Silence::Older => {
+        SeenSilence::Older => {
             let text = "does not know /v1/diagnostics: it runs an older version";
             Finding::warning("older", text, "install this version there and restart it; then eldest doctor")
         }
-        Silence::Strange { why } => {
+        SeenSilence::Strange { why } => {
             let text = format!("at {} something else than a node of Eldest answers: {why}", node.url);
             Finding::error("strange", text, "eldest members list; look what listens at that address")
         }
@@ -78,7 +78,7 @@ fn last_majority(seen: &Seen) -> &'static str {
 }
 
 /// What a node itself would have an operator look at.
-fn remark(remark: &Remark) -> Finding {
+fn remark(remark: &SeenRemark) -> Finding {
     let (severity, next) = match remark.about.as_str() {
         "no_leader" => (Severity::Error, "eldest status; then do what it says"),
         "round_trip" => (Severity::Warning, "on all nodes: eldest serve … --config config/wan.toml"),

@@ -12,10 +12,10 @@ pub struct Sample {
     pub disk: Disk,
     pub files: Files,
     #[serde(default)]
-    pub backup: Option<Backup>,
+    pub backup: Option<SeenBackup>,
     pub conflicts: u64,
-    pub remarks: Vec<Remark>,
-    pub status: Status,
+    pub remarks: Vec<SeenRemark>,
+    pub status: SeenStatus,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -43,22 +43,22 @@ pub struct Files {
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub struct Backup {
+pub struct SeenBackup {
     pub every_ms: u64,
     pub last_success_ago_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Remark {
+pub struct SeenRemark {
     pub about: String,
     pub text: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Status {
+pub struct SeenStatus {
     pub cluster_id: Option<String>,
     pub mode: String,
-    pub node: Named,
+    pub node: SeenNames,
     pub role: String,
     pub epoch: String,
     pub commit_index: u64,
@@ -66,16 +66,16 @@ pub struct Status {
     pub admitted: bool,
     pub replaced: bool,
     pub service_down: bool,
-    pub members: Vec<Member>,
+    pub members: Vec<SeenMember>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Named {
+pub struct SeenNames {
     pub id: u32,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Member {
+pub struct SeenMember {
     pub id: u32,
     pub name: String,
     pub url: String,
@@ -87,7 +87,7 @@ pub struct Member {
 
 /// One answer, and when by this machine's clock it was asked for and had come.
 #[derive(Clone, Debug, Default)]
-pub struct Look {
+pub struct NodeLook {
     pub said: Sample,
     pub sent_us: u64,
     pub heard_us: u64,
@@ -95,7 +95,7 @@ pub struct Look {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Silence {
+pub enum SeenSilence {
     NotReached {
         why: String,
     },
@@ -121,7 +121,7 @@ pub struct Node {
     pub name: String,
     pub url: String,
     pub votes: bool,
-    pub looks: Result<[Look; 2], Silence>,
+    pub looks: Result<[NodeLook; 2], SeenSilence>,
 }
 
 impl Node {
@@ -137,7 +137,7 @@ impl Node {
 
 /// A token with an end, if whoever asks may know of tokens.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct SeenEnding {
     pub id: String,
     pub name: String,
     pub made_us: u64,
@@ -147,7 +147,7 @@ pub struct Ending {
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub nodes: Vec<Node>,
-    pub tokens: Vec<Ending>,
+    pub tokens: Vec<SeenEnding>,
 }
 
 impl Seen {

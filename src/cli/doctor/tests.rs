@@ -4,26 +4,26 @@ use super::finding;
 use super::finding::{Finding, Severity};
 use super::judge::judge;
 use super::seen::{
-    Backup, ClockRead, Disk, Ending, Files, Look, Member, Named, Node, Remark, Sample, Seen, Silence, Status,
-    Timing,
+    ClockRead, Disk, Files, Node, NodeLook, Sample, Seen, SeenBackup, SeenEnding, SeenMember, SeenNames,
+    SeenRemark, SeenSilence, SeenStatus, Timing,
 };
 
 const SECOND: u64 = 1_000_000;
 const START: u64 = 1_000_000 * SECOND;
 
-fn member(id: u32) -> Member {
+fn member(id: u32) -> SeenMember {
     let (name, url) = (format!("node-{id}"), format!("http://10.0.0.{id}:9000"));
-    Member { id, name, url, reachable: true, votes: true, trouble: None }
+    SeenMember { id, name, url, reachable: true, votes: true, trouble: None }
 }
 
-fn look(id: u32, second: u64) -> Look {
+fn look(id: u32, second: u64) -> NodeLook {
     let (sent_us, heard_us) = (START + second * SECOND, START + second * SECOND + 2_000);
     let clock = ClockRead { mono_us: 77 * SECOND + second * SECOND + 1_000, wall_us: sent_us + 1_000 };
     let role = if id == 1 { "leader" } else { "follower" };
-    let status = Status {
+    let status = SeenStatus {
         cluster_id: Some("c".into()),
         mode: "safe".into(),
-        node: Named { id },
+        node: SeenNames { id },
         role: role.into(),
         epoch: "7.1".into(),
         commit_index: 100 + second,
@@ -43,12 +43,12 @@ fn look(id: u32, second: u64) -> Look {
         status,
         ..Sample::default()
     };
-    Look { said, sent_us, heard_us }
+    NodeLook { said, sent_us, heard_us }
 }
 
 fn well() -> Seen {
     let node = |id| {
-        let Member { name, url, .. } = member(id);
+        let SeenMember { name, url, .. } = member(id);
         Node { id, name, url, votes: true, looks: Ok([look(id, 0), look(id, 1)]) }
     };
     Seen { nodes: (1..=3).map(node).collect(), tokens: Vec::new() }
@@ -62,14 +62,14 @@ fn with(id: u32, change: impl Fn(&mut Sample)) -> Seen {
     seen
 }
 
-fn silent(ids: &[u32], silence: &Silence) -> Seen {
+fn silent(ids: &[u32], silence: &SeenSilence) -> Seen {
     let mut seen = well();
     ids.iter().for_each(|id| seen.nodes[*id as usize - 1].looks = Err(silence.clone()));
     seen
 }
 
 fn remarked(id: u32, about: &str) -> Seen {
-    with(id, |said| said.remarks.push(Remark { about: about.into(), text: "words".into() }))
+    with(id, |said| said.remarks.push(SeenRemark { about: about.into(), text: "words".into() }))
 }
 
 #[track_caller]
@@ -86,8 +86,8 @@ fn is(seen: &Seen, severity: Severity, about: &str, nodes: &[u32]) {
     assert_eq!((found.severity, found.about.as_str(), found.nodes.as_slice()), (severity, about, nodes));
 }
 
-fn down() -> Silence {
-    Silence::NotReached { why: "Connection refused".into() }
+fn down() -> SeenSilence {
+    SeenSilence::NotReached { why: "Connection refused".into() }
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn nothing_is_wrong_with_a_well_cluster() {
 #[test]
 fn who_does_not_answer_is_told_of_by_what_came_instead() {
     is(&silent(&[3], &down()), Severity::Error, "down", &[3]);
-    is(&silent(&[3], &Silence::NoAnswer { why: "late".into() }), Severity::Error, "frozen", &[3]);
-    let refused = Silence::Refused { code: "unauthorized".into(), why: "who are you?".into() };
+    is(&silent(&[3], &SeenSilence::NoAnswer { why: "late".into() }), Severity::Error, "frozen", &[3]);
+    let refused = SeenSilence::Refused { code: "unauthorized".into(), why: "who are you?".into() };
     is(&silent(&[2], &refused), Severity::Error, "refused", &[2]);
-    is(&silent(&[2], &Silence::Older), Severity::Warning, "older", &[2]);
-    is(&silent(&[2], &Silence::Strange { why: "html".into() }), Severity::Error, "strange", &[2]);
+    is(&silent(&[2], &SeenSilence::Older), Severity::Warning, "older", &[2]);
+    is(&silent(&[2], &SeenSilence::Strange { why: "html".into() }), Severity::Error, "strange", &[2]);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn nobody_leads() {
     // A node that knows why says it better, and all that say the same are one finding.
     for node in &mut seen.nodes {
         let looks = node.looks.as_mut().expect("it answers");
-        looks[1].said.remarks.push(Remark { about: "no_leader".into(), text: "waits for node-9".into() });
+        looks[1].said.remarks.push(SeenRemark { about: "no_leader".into(), text: "waits for node-9".into() });
     }
     is(&seen, Severity::Error, "no_leader", &[1, 2, 3]);
 }
@@ -197,7 +197,7 @@ fn files() {
 #[test]
 fn copies_that_are_not_kept() {
     let kept = |last_success_ago_ms| {
-        with(3, move |said| said.backup = Some(Backup { every_ms: 3_600_000, last_success_ago_ms }))
+        with(3, move |said| said.backup = Some(SeenBackup { every_ms: 3_600_000, last_success_ago_ms }))
     };
     assert_eq!(judge(&kept(Some(7_260_000))), []);
     assert_eq!(judge(&kept(None)), []);
@@ -297,7 +297,7 @@ fn tokens_that_end() {
         let mut seen = well();
         let (id, name) = ("00f3".into(), "web".into());
         // Made before 1970, if need be.
-        seen.tokens.push(Ending { id, name, made_us: ends_us.saturating_sub(life_days * day), ends_us });
+        seen.tokens.push(SeenEnding { id, name, made_us: ends_us.saturating_sub(life_days * day), ends_us });
         seen
     };
     is(&token(10, 0), Severity::Warning, "token_ends", &[]);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
-use super::kind::Args;
+use super::kind::DrillArgs;
 use super::order::Order;
 use super::tally::Tally;
-use super::watch::{Leads, Watch, status};
+use super::watch::{LeaderWatch, Leads, status};
 use crate::cli::exit::Failure;
 use crate::cli::out::note;
 use crate::cli::span::millis;
@@ -35,10 +35,10 @@ pub struct Outcome {
 
 #[derive(Debug)]
 pub struct Course<'a> {
-    args: &'a Args,
+    args: &'a DrillArgs,
     order: Order<'a>,
     caller: Caller,
-    watch: Watch,
+    watch: LeaderWatch,
     tally: Arc<Mutex<Tally>>,
     outcome: Outcome,
     told: Option<Leads>,
@@ -47,10 +47,10 @@ pub struct Course<'a> {
 
 impl<'a> Course<'a> {
     pub fn new(
-        args: &'a Args,
+        args: &'a DrillArgs,
         order: Order<'a>,
         caller: Caller,
-        watch: Watch,
+        watch: LeaderWatch,
         tally: Arc<Mutex<Tally>>,
     ) -> Course<'a> {
         let (outcome, told, is_broken) = (Outcome::default(), None, false);

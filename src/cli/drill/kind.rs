@@ -10,7 +10,7 @@ use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum BreakKind {
     /// It hands over, as before work on its machine
     Handover,
     /// It ends, or its machine does
@@ -21,29 +21,31 @@ pub enum Kind {
     Partition,
 }
 
-impl Kind {
+impl BreakKind {
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Handover => "handover",
-            Kind::Failover => "failover",
-            Kind::Freeze => "freeze",
-            Kind::Partition => "partition",
+            BreakKind::Handover => "handover",
+            BreakKind::Failover => "failover",
+            BreakKind::Freeze => "freeze",
+            BreakKind::Partition => "partition",
         }
     }
 
     pub fn has_to_be_mended(self) -> bool {
-        self != Kind::Handover
+        self != BreakKind::Handover
     }
 
     /// What somebody has to do, and to undo, if no command does.
     pub fn by_hand(self) -> (&'static str, &'static str) {
         match self {
-            Kind::Handover => ("", ""),
-            Kind::Failover => ("end it now (kill -9, docker kill, systemctl kill -s KILL)", "start it again"),
-            Kind::Freeze => {
+            BreakKind::Handover => ("", ""),
+            BreakKind::Failover => {
+                ("end it now (kill -9, docker kill, systemctl kill -s KILL)", "start it again")
+            }
+            BreakKind::Freeze => {
                 ("freeze it now (kill -STOP, docker pause)", "let it go on (kill -CONT, docker unpause)")
             }
-            Kind::Partition => ("cut it off from the other nodes now", "let it reach them again"),
+            BreakKind::Partition => ("cut it off from the other nodes now", "let it reach them again"),
         }
     }
 }
@@ -63,10 +65,10 @@ Example:
 
 Ends with 0 if every acknowledged write is there, no two held one role at a time, another node led in time and the first one
 came back; with 12 if not; with 9 if the cluster cannot do without its leader now.")]
-pub struct Args {
+pub struct DrillArgs {
     /// How the leader is taken away
     #[arg(value_enum)]
-    pub kind: Kind,
+    pub kind: BreakKind,
     /// A command that takes it away
     #[arg(long = "break", value_name = "CMD")]
     pub break_by: Option<String>,

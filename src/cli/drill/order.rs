@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::cli::client::Target;
-use crate::cli::drill::kind::Kind;
+use crate::cli::drill::kind::BreakKind;
 use crate::cli::exit::Failure;
 use crate::cli::out::note;
 use crate::cli::status::Cluster;
@@ -16,9 +16,9 @@ use tokio::time::timeout;
 
 #[derive(Debug)]
 pub struct Order<'a> {
-    pub kind: Kind,
+    pub kind: BreakKind,
     pub target: &'a Target,
-    pub place: &'a Place,
+    pub place: &'a DrillPlace,
     pub within: Duration,
 }
 
@@ -27,7 +27,7 @@ impl Order<'_> {
     pub async fn take_away(&self, command: Option<&str>) -> Result<String, Failure> {
         let (name, (by_hand, _)) = (&self.place.name, self.kind.by_hand());
         match (self.kind, command) {
-            (Kind::Handover, _) => {
+            (BreakKind::Handover, _) => {
                 self.target.ask(&Request::post("/handoff", &json!({}))).await?;
                 Ok(format!("{name} has handed over"))
             }
@@ -50,7 +50,7 @@ impl Order<'_> {
 
     /// What it prints goes to stderr: stdout is the report's.
     async fn run(&self, command: &str) -> Result<String, Failure> {
-        let Place { id, name, url, .. } = self.place;
+        let DrillPlace { id, name, url, .. } = self.place;
         // The name is for the environment alone: a shell must not read what somebody has called a node.
         let command = command.replace("{id}", &id.to_string());
         let mut shell = Command::new("sh");
@@ -73,7 +73,7 @@ impl Order<'_> {
 // The cluster as it is before a drill.
 
 #[derive(Debug)]
-pub struct Place {
+pub struct DrillPlace {
     pub cluster: String,
     pub mode: String,
     /// The leader, who is to be taken away.
@@ -85,8 +85,8 @@ pub struct Place {
     pub urls: Vec<String>,
 }
 
-impl Place {
-    pub fn of(cluster: &Cluster, target: &Target) -> Result<Place, Failure> {
+impl DrillPlace {
+    pub fn of(cluster: &Cluster, target: &Target) -> Result<DrillPlace, Failure> {
         let view = &cluster.view;
         let first = target.url.first().map_or("", String::as_str);
         let leads = view.role == "leader";
@@ -106,7 +106,7 @@ impl Place {
             return Err(Failure::NotNow { what });
         }
         let reached = view.members.iter().filter(|member| answers(&member.id));
-        Ok(Place {
+        Ok(DrillPlace {
             cluster: view.cluster.clone(),
             mode: view.mode.clone(),
             id: leader.id,

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::course::{Event, Outcome};
-use super::kind::Kind;
-use super::order::Place;
+use super::kind::BreakKind;
+use super::order::DrillPlace;
 use super::tally::Tally;
 use super::writers::{AllKept, Kept};
 use crate::cli::client::Target;
@@ -16,7 +16,7 @@ use crate::client::Request;
 
 /// A change of leader, as the cluster has written it down.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub struct LeaderChange {
     epoch: String,
     leader: String,
     because: Value,
@@ -25,7 +25,7 @@ pub struct Change {
 }
 
 /// Those after this epoch, oldest first. None that it could not be asked for are missed: the drill has its own figures.
-pub async fn told(target: &Target, after: &str) -> Vec<Change> {
+pub async fn told(target: &Target, after: &str) -> Vec<LeaderChange> {
     let told = target.ask(&Request::get("/v1/explain/leader?limit=20")).await.unwrap_or_default();
     let changes = told["changes"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().map(str::to_string);
@@ -33,7 +33,7 @@ pub async fn told(target: &Target, after: &str) -> Vec<Change> {
         let epoch = text(&change["epoch"]).filter(|epoch| epoch_order(epoch) > epoch_order(after))?;
         let leader = text(&change["leader"]["name"]).unwrap_or_else(|| change["leader"].to_string());
         let (because, leaderless_ms) = (change["because"].clone(), change["leaderless_ms"].as_u64());
-        Some(Change { epoch, leader, because, leaderless_ms })
+        Some(LeaderChange { epoch, leader, because, leaderless_ms })
     };
     changes.iter().rev().filter_map(change).collect()
 }
@@ -46,8 +46,8 @@ struct Role {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Report {
-    drill: Kind,
+pub struct DrillReport {
+    drill: BreakKind,
     cluster: String,
     mode: String,
     node: Value,
@@ -58,25 +58,25 @@ pub struct Report {
     writes: Kept,
     writes_at_the_node: Kept,
     role: Role,
-    changes: Vec<Change>,
+    changes: Vec<LeaderChange>,
     events: Vec<Event>,
 }
 
-impl Report {
+impl DrillReport {
     pub fn new(
-        kind: Kind,
-        place: &Place,
+        kind: BreakKind,
+        place: &DrillPlace,
         outcome: Outcome,
         tally: &Tally,
         kept: AllKept,
-        changes: Vec<Change>,
-    ) -> Report {
+        changes: Vec<LeaderChange>,
+    ) -> DrillReport {
         let role = Role {
             longest_without_holder_ms: millis(tally.held_by_nobody),
             held_by_several_ms: millis(tally.held_by_several),
             changed_hands: tally.hands,
         };
-        Report {
+        DrillReport {
             drill: kind,
             cluster: place.cluster.clone(),
             mode: place.mode.clone(),

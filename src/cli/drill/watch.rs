@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::cli::status::{Report, epoch_order};
+use crate::cli::status::{NodeReport, epoch_order};
 use crate::client::{Caller, Request};
 
 const EVERY: Duration = Duration::from_millis(50);
@@ -23,21 +23,21 @@ pub struct Leads {
 }
 
 #[derive(Debug)]
-pub struct Watch {
+pub struct LeaderWatch {
     newest: watch::Receiver<Option<Leads>>,
     /// Ended with this.
     _nodes: JoinSet<()>,
 }
 
-impl Watch {
+impl LeaderWatch {
     /// Of the leaders after this epoch.
-    pub fn start(caller: &Caller, urls: &[String], epoch: &str) -> Watch {
+    pub fn start(caller: &Caller, urls: &[String], epoch: &str) -> LeaderWatch {
         let (tell, newest) = watch::channel(None);
         let mut nodes = JoinSet::new();
         for url in urls {
             nodes.spawn(look(caller.clone(), url.clone(), epoch.to_string(), tell.clone()));
         }
-        Watch { newest, _nodes: nodes }
+        LeaderWatch { newest, _nodes: nodes }
     }
 
     pub fn newest(&self) -> Option<Leads> {
@@ -54,7 +54,7 @@ impl Watch {
 async fn look(caller: Caller, url: String, epoch: String, tell: watch::Sender<Option<Leads>>) {
     loop {
         if let Some(report) = status(&caller, &url).await.filter(|report| report.role == "leader") {
-            let Report { node, epoch: claimed, .. } = report;
+            let NodeReport { node, epoch: claimed, .. } = report;
             tell.send_if_modified(|newest| {
                 let known = newest.as_ref().map_or(&epoch, |leads| &leads.epoch);
                 let is_newer = epoch_order(&claimed) > epoch_order(known);
@@ -69,7 +69,7 @@ async fn look(caller: Caller, url: String, epoch: String, tell: watch::Sender<Op
 }
 
 /// None if it gives no answer.
-pub async fn status(caller: &Caller, url: &str) -> Option<Report> {
+pub async fn status(caller: &Caller, url: &str) -> Option<NodeReport> {
     let call = Request::get("/v1/status").within(ASK_MAX);
     let answer = timeout(ASK_MAX, caller.at(url, &call)).await.ok()?.ok()?;
     answer.taken().ok()?.read().ok()

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::cli::exec::end::ExecEnd;
-use crate::cli::exec::signals::Signals;
+use crate::cli::exec::signals::PassedSignals;
 use crate::client::LockGuard;
 use rustix::io::Errno;
 use rustix::process::{
@@ -68,7 +68,7 @@ impl Group {
     }
 
     /// Kills what is left, and waits until all are gone; false if they do not go.
-    pub async fn clear(&mut self, signals: &mut Signals) -> bool {
+    pub async fn clear(&mut self, signals: &mut PassedSignals) -> bool {
         let deadline = Instant::now() + GONE_MOST;
         self.signal(Signal::KILL);
         loop {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cli::exec::end::ExecEnd;
 use crate::cli::exec::group::Group;
-use crate::cli::exec::signals::Signals;
+use crate::cli::exec::signals::PassedSignals;
 use crate::client::{Lock, LockGuard, Moment, Term};
 use rustix::process::Signal;
 use tokio::time::timeout;
@@ -38,7 +38,7 @@ fn lease(term: Option<Term>, now: Moment) -> Lease {
 }
 
 /// Until the command has ended, or was killed.
-pub async fn mind(guard: &LockGuard, group: &mut Group, signals: &mut Signals) -> ExecEnd {
+pub async fn mind(guard: &LockGuard, group: &mut Group, signals: &mut PassedSignals) -> ExecEnd {
     let clock = guard.clock();
     let mut terms = guard.terms();
     let mut frozen = false;

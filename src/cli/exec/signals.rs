@@ -34,14 +34,14 @@ const OTHERS: [Signal; 6] =
 
 /// Not among them are faults of this very process (BUS, FPE, ILL, SEGV, PIPE), and what nobody can catch.
 #[derive(Debug)]
-pub struct Signals {
+pub struct PassedSignals {
     caught: mpsc::Receiver<Signal>,
     children: unix::Signal,
 }
 
-impl Signals {
+impl PassedSignals {
     /// From here on no signal is lost. Within a runtime.
-    pub fn listen() -> io::Result<Signals> {
+    pub fn listen() -> io::Result<PassedSignals> {
         let (tell, caught) = mpsc::channel(WAITING_MAX);
         for named in ENDING.into_iter().chain(OTHERS) {
             let mut stream = signal(SignalKind::from_raw(named.as_raw()))?;
@@ -50,7 +50,7 @@ impl Signals {
                 async move { while stream.recv().await.is_some() && tell.send(named).await.is_ok() {} },
             );
         }
-        Ok(Signals { caught, children: signal(SignalKind::child())? })
+        Ok(PassedSignals { caught, children: signal(SignalKind::child())? })
     }
 
     pub async fn next(&mut self) -> Signal {

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 
-use super::line::Directory;
+use super::line::LogDirectory;
 use super::line::{long_form, seed_form};
 use crate::cli::exit::Failure;
 use crate::cli::out::{Out, note};
@@ -16,9 +16,9 @@ Example:
 With --long each line is: position (epoch@index), time, idempotency key as a hash or -, and type|JSON.";
 
 #[derive(Debug, Parser)]
-pub struct Args {
+pub struct LogCatArgs {
     #[command(flatten)]
-    directory: Directory,
+    directory: LogDirectory,
     /// The first index to print
     #[arg(long, default_value_t = 0)]
     from: Index,
@@ -30,7 +30,7 @@ pub struct Args {
     long: bool,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &LogCatArgs) -> Result<(), Failure> {
     let directory = args.directory.existing()?;
     let mut out = Out::new();
     let (mut outcome, mut found) = (Ok(()), false);
@@ -65,7 +65,7 @@ mod tests {
     fn a_folder_without_a_log_is_not_an_empty_log() {
         let directory = std::env::temp_dir().join(format!("eldest-no-log-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a folder");
-        let args = Args::try_parse_from(["cat".as_ref(), directory.as_os_str()]).expect("understood");
+        let args = LogCatArgs::try_parse_from(["cat".as_ref(), directory.as_os_str()]).expect("understood");
         let failure = run(&args).expect_err("nothing there");
         assert_eq!(failure.to_string(), format!("{} holds no log", directory.display()));
         std::fs::remove_dir(&directory).expect("removed");

@@ -67,13 +67,13 @@ fn date(days: u64) -> (u64, u64, u64) {
 // The argument that says whose log.
 
 #[derive(Clone, Debug, clap::Args)]
-pub struct Directory {
+pub struct LogDirectory {
     /// The node's data directory, or the log directory in it
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
 
-impl Directory {
+impl LogDirectory {
     /// A directory that is not there holds no log, which is not the same as an empty one.
     pub fn existing(&self) -> Result<&Path, Failure> {
         match std::fs::metadata(&self.directory) {

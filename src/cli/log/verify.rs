@@ -5,7 +5,7 @@
 
 use clap::Parser;
 
-use super::line::Directory;
+use super::line::LogDirectory;
 use crate::cli::exit::Failure;
 use crate::cli::out::print;
 use crate::cli::snapshot::newest_in;
@@ -19,9 +19,9 @@ Example:
 It may run beside the node. Ends with 0 if all checks, with 5 if not; then the last line says what and where.";
 
 #[derive(Debug, Parser)]
-pub struct Args {
+pub struct LogVerifyArgs {
     #[command(flatten)]
-    directory: Directory,
+    directory: LogDirectory,
 }
 
 /// What was read, in numbers and complaints.
@@ -34,7 +34,7 @@ struct Reading {
     bad: Vec<Bad>,
 }
 
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &LogVerifyArgs) -> Result<(), Failure> {
     let directory = args.directory.existing()?;
     let mut reading = Reading::default();
     let end = read_dir(directory, |item| reading.take(&item))?;

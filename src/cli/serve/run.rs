@@ -20,7 +20,7 @@ use super::orders::asked_to_stop;
 use super::renewal::Renewal;
 use super::setup::{Drawn, setup};
 use crate::cli::signals::Signals;
-use crate::config::{Backup, Config};
+use crate::config::{BackupSettings, Config};
 use crate::driver::{self, DiskWords, End, Handle, Schedule, Setup, StartError, Started, Wall};
 use crate::http::{self, Context, Exporter, Guard, Spans, Web};
 
@@ -79,7 +79,7 @@ pub async fn run(
     let (handle, manager_handle) = (started.handle.clone(), started.handle.clone());
     let node = Node::begin(bound.listen()?, context, peers, started);
     announce(&setup, &config, address);
-    if let Some(Backup { dir, every, keep }) = config.backup.clone() {
+    if let Some(BackupSettings { dir, every, keep }) = config.backup.clone() {
         let schedule = Schedule { folder: dir, every, keep };
         schedule
             .start(handle, setup.clone(), Runtime::current())

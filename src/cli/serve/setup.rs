@@ -9,7 +9,7 @@ use crate::config::{ClusterSecrets, Config, Host};
 use crate::driver::{Directory, Member, Setup, Tls, Wall};
 use crate::protocol::Settings;
 use crate::types::ClusterId;
-use crate::wire::{ClusterHead, Secret, Secrets};
+use crate::wire::{ClusterHead, ProofSecret, Secrets};
 
 /// What a process draws at random when it starts.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ impl Drawn {
 }
 
 pub fn setup(config: &Config, drawn: Drawn, wall: Arc<Wall>) -> Result<Setup, ServeError> {
-    let member = |member: &crate::config::Member| Member {
+    let member = |member: &crate::config::MemberSettings| Member {
         id: member.id,
         name: member.name.clone(),
         host: match &member.address.host {
@@ -64,9 +64,9 @@ pub fn setup(config: &Config, drawn: Drawn, wall: Arc<Wall>) -> Result<Setup, Se
 }
 
 /// As proofs are made with them.
-pub fn secrets(configured: &ClusterSecrets) -> (Secret, Option<Secret>) {
+pub fn secrets(configured: &ClusterSecrets) -> (ProofSecret, Option<ProofSecret>) {
     let ClusterSecrets { first, other } = configured;
-    (Secret::new(first.expose()), other.as_ref().map(|other| Secret::new(other.expose())))
+    (ProofSecret::new(first.expose()), other.as_ref().map(|other| ProofSecret::new(other.expose())))
 }
 
 /// The files were right a moment ago, when the configuration was checked.

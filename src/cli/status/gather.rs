@@ -10,7 +10,7 @@ use crate::client::{Answer, CallError, Request, alike};
 
 /// What `GET /v1/status` says, as far as it is shown here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct NodeReport {
     pub cluster: String,
     pub mode: String,
     pub node: Named,
@@ -34,10 +34,10 @@ pub struct Report {
     pub disk_full: bool,
     #[serde(default)]
     pub remark: Option<String>,
-    pub members: Vec<Member>,
+    pub members: Vec<ListedMember>,
 }
 
-impl Report {
+impl NodeReport {
     pub fn is_available(&self) -> bool {
         self.mode == "available"
     }
@@ -61,7 +61,7 @@ pub struct Located {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
+pub struct ListedMember {
     pub id: u32,
     pub name: String,
     pub url: String,
@@ -79,8 +79,8 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Cluster {
     /// The leader's own view, if it answered; in available mode, of several leaders the eldest's.
-    pub view: Report,
-    pub nodes: BTreeMap<u32, Result<Report, String>>,
+    pub view: NodeReport,
+    pub nodes: BTreeMap<u32, Result<NodeReport, String>>,
 }
 
 pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
@@ -109,7 +109,7 @@ pub async fn gather(target: &Target) -> Result<Cluster, Failure> {
     Ok(Cluster { view: leading(&nodes).unwrap_or(first), nodes })
 }
 
-fn read(answer: Result<Answer, CallError>) -> Result<Report, CallError> {
+fn read(answer: Result<Answer, CallError>) -> Result<NodeReport, CallError> {
     answer?.taken()?.read()
 }
 
@@ -124,9 +124,9 @@ fn why(error: &CallError) -> String {
 
 /// In safe mode the view of the leader of the greatest epoch: a deposed leader may not know yet that it is one. In
 /// available mode each side has a leader, and the side of the eldest is the one that the others join.
-fn leading(nodes: &BTreeMap<u32, Result<Report, String>>) -> Option<Report> {
+fn leading(nodes: &BTreeMap<u32, Result<NodeReport, String>>) -> Option<NodeReport> {
     let leaders = || nodes.values().flatten().filter(|report| report.role == "leader");
-    match leaders().all(Report::is_available) {
+    match leaders().all(NodeReport::is_available) {
         true => leaders().min_by_key(|report| report.node.id).cloned(),
         false => leaders().max_by_key(|report| epoch_order(&report.epoch)).cloned(),
     }
@@ -144,8 +144,9 @@ mod tests {
 
     #[test]
     fn the_newest_leader_is_believed() {
-        let leader =
-            |epoch: &str| Ok(Report { role: "leader".into(), epoch: epoch.into(), ..Report::default() });
+        let leader = |epoch: &str| {
+            Ok(NodeReport { role: "leader".into(), epoch: epoch.into(), ..NodeReport::default() })
+        };
         let nodes = BTreeMap::from([
             (1, leader("9.1")),
             (2, leader("10.2")),
@@ -161,7 +162,7 @@ mod tests {
         let leader = |id: u32, epoch: &str| {
             let node = Named { id, name: String::new() };
             let (mode, role, epoch) = ("available".into(), "leader".into(), epoch.into());
-            Ok(Report { node, mode, role, epoch, ..Report::default() })
+            Ok(NodeReport { node, mode, role, epoch, ..NodeReport::default() })
         };
         let nodes = BTreeMap::from([(1, leader(1, "7.1")), (2, leader(2, "9.2"))]);
         assert_eq!(leading(&nodes).map(|report| report.node.id), Some(1));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::gather::{Cluster, Member, Report};
+use super::gather::{Cluster, ListedMember, NodeReport};
 use crate::cli::table::Table;
 
 const NONE: &str = "-";
@@ -34,12 +34,12 @@ fn remarks(cluster: &Cluster) -> Vec<String> {
     said.map(|(id, remark)| format!("{}: {remark}", name_of(&cluster.view, *id))).collect()
 }
 
-fn name_of(view: &Report, id: u32) -> String {
+fn name_of(view: &NodeReport, id: u32) -> String {
     let member = view.members.iter().find(|member| member.id == id);
     member.map_or_else(|| format!("node {id}"), |member| member.name.clone())
 }
 
-fn headline(view: &Report) -> String {
+fn headline(view: &NodeReport) -> String {
     let leader = match &view.leader {
         Some(leader) => format!("{} leads in epoch {}", name_of(view, leader.id), view.epoch),
         None => "nobody leads".to_string(),
@@ -76,7 +76,7 @@ fn sides(cluster: &Cluster) -> BTreeMap<u32, Vec<u32>> {
     sides
 }
 
-fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
+fn row(cluster: &Cluster, member: &ListedMember) -> [String; 10] {
     let view = &cluster.view;
     let leads = view.leader.as_ref().is_some_and(|leader| leader.id == member.id);
     let own = cluster.nodes.get(&member.id);
@@ -105,7 +105,7 @@ fn row(cluster: &Cluster, member: &Member) -> [String; 10] {
 }
 
 /// What a node says is wrong with itself.
-fn troubles(own: &Report, view: &Report, member: &Member) -> Vec<String> {
+fn troubles(own: &NodeReport, view: &NodeReport, member: &ListedMember) -> Vec<String> {
     let mut troubles = Vec::new();
     if let Some(side) = own.side().filter(|side| own.is_available() && view.side() != Some(*side)) {
         troubles.push(format!("side of {}", name_of(view, side)));
@@ -159,8 +159,8 @@ mod tests {
     use super::super::gather::{Located, Named};
     use super::*;
 
-    fn report(id: u32, role: &str) -> Report {
-        let member = |id: u32, lag, last_heard_ms, trouble: Option<&str>| Member {
+    fn report(id: u32, role: &str) -> NodeReport {
+        let member = |id: u32, lag, last_heard_ms, trouble: Option<&str>| ListedMember {
             id,
             name: format!("node-{id}"),
             votes: None,
@@ -169,7 +169,7 @@ mod tests {
             last_heard_ms,
             trouble: trouble.map(str::to_string),
         };
-        Report {
+        NodeReport {
             cluster: "shop".into(),
             mode: "safe".into(),
             node: Named { id, name: format!("node-{id}") },
@@ -184,7 +184,7 @@ mod tests {
                 member(2, Some(0), Some(12), None),
                 member(3, Some(40), Some(61_200), Some("other timings")),
             ],
-            ..Report::default()
+            ..NodeReport::default()
         }
     }
 
@@ -234,7 +234,7 @@ cluster shop (safe): node-1 leads in epoch 7.1, then node-2
         let available = |id: u32, role: &str, leader: u32, epoch: &str| {
             let leader = Some(Located { id: leader, url: format!("http://n{leader}:9000") });
             let heir = None;
-            Report { mode: "available".into(), epoch: epoch.into(), leader, heir, ..report(id, role) }
+            NodeReport { mode: "available".into(), epoch: epoch.into(), leader, heir, ..report(id, role) }
         };
         let nodes = BTreeMap::from([
             (1, Ok(available(1, "leader", 1, "7.1"))),

@@ -8,7 +8,7 @@ use crate::cli::pages::cell;
 use crate::cli::table::Table;
 
 #[derive(Debug)]
-pub struct Frame {
+pub struct ScreenFrame {
     pub status: String,
     pub rate: Option<Rate>,
     /// None where they cannot be seen.
@@ -20,7 +20,7 @@ pub struct Frame {
 /// Of the events, if there are so many; the roles have what is left.
 const EVENTS_LEAST: usize = 6;
 
-impl Frame {
+impl ScreenFrame {
     /// Lines of at most so many characters, and at most so many lines: the nodes, then roles and events.
     pub fn lines(&self, columns: usize, rows: usize) -> Vec<String> {
         let mut lines: Vec<String> = self.status.lines().map(str::to_string).collect();
@@ -70,9 +70,9 @@ mod tests {
 
     use super::*;
 
-    fn frame(roles: usize, events: usize) -> Frame {
+    fn frame(roles: usize, events: usize) -> ScreenFrame {
         let role = |n: usize| json!({"role": format!("r{n}"), "leader": {"instance_id": "i"}, "token": n, "expires_in_ms": 9, "waiting": 0});
-        Frame {
+        ScreenFrame {
             status: "cluster dev\n1  node-1\n".to_string(),
             rate: Some(Rate { records_a_second: 1234.4, commit_ms: Some(3.21) }),
             roles: Some((0..roles).map(role).collect()),

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write, stdout};
 
 use rustix::termios::tcgetwinsize;
 
-use super::frame::Frame;
+use super::frame::ScreenFrame;
 use crate::cli::exit::Failure;
 
 /// Another screen than the one with the shell's lines, and no cursor; and back.
@@ -30,7 +30,7 @@ impl Screen {
         Ok(screen)
     }
 
-    pub fn show(&mut self, frame: &Frame) -> Result<(), Failure> {
+    pub fn show(&mut self, frame: &ScreenFrame) -> Result<(), Failure> {
         if !self.is_terminal {
             return write(&format!("{}\n\n", frame.lines(usize::MAX, usize::MAX).join("\n")));
         }

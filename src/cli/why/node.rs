@@ -1,12 +1,12 @@
 //! What is the matter with one node, by its own word and by the leader's.
 
 use crate::cli::exit::Failure;
-use crate::cli::status::{Cluster, Member};
+use crate::cli::status::{Cluster, ListedMember};
 use serde_json::{Value, json};
 
 /// `wanted` is its id or its name.
 pub fn told(cluster: &Cluster, wanted: &str) -> Result<Value, Failure> {
-    let is_wanted = |member: &&Member| member.name == wanted || member.id.to_string() == wanted;
+    let is_wanted = |member: &&ListedMember| member.name == wanted || member.id.to_string() == wanted;
     let Some(member) = cluster.view.members.iter().find(is_wanted) else {
         let names = cluster.view.members.iter().map(|member| member.name.clone()).collect();
         return Err(Failure::NoSuchNode { wanted: wanted.to_string(), names });

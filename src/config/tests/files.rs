@@ -6,7 +6,7 @@ use figment::providers::{Format, Toml};
 
 use super::Start;
 use crate::config::keys;
-use crate::config::raw::{Raw, Table};
+use crate::config::raw::{Raw, RawTable};
 use crate::config::{Config, Flags, Sources, load};
 use crate::protocol::{Settings, Timing};
 use crate::types::{NodeId, Span};
@@ -16,7 +16,7 @@ const SEED: &str = include_str!("../../../config/seed.toml");
 const WAN: &str = include_str!("../../../config/wan.toml");
 const EXAMPLE: &str = include_str!("../../../topology.example.json");
 
-fn parse(text: &str) -> Table {
+fn parse(text: &str) -> RawTable {
     Toml::from_str(text).unwrap()
 }
 

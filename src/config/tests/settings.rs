@@ -235,7 +235,8 @@ fn who_speaks_is_proved_by_a_secret_or_by_certificates() {
     let tls = |takes_plain| {
         let files =
             eldest_tls::NodeFiles { cert: "c".into(), key: "k".into(), ca: "a".into(), client_ca: None };
-        let tls = crate::config::Tls { files, dials: true, takes_plain, client_certs_required: false };
+        let tls =
+            crate::config::TlsSettings { files, dials: true, takes_plain, client_certs_required: false };
         crate::config::Config { tls: Some(tls), ..config.clone() }
     };
     assert!(tls(false).settings().peers_prove);

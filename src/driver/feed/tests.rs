@@ -18,18 +18,18 @@ fn doc(key: &str) -> Draft {
     Draft::change(Key::Doc(key.into()), Some("1".into()), None)
 }
 
-fn open(ring: Ring<Frame>, sides: bool) -> (Feed, Writer) {
+fn open(ring: Ring<Frame>, sides: bool) -> (Feed, FeedWriter) {
     let (feed, writer) = feed();
     *feed.0.ring() = ring;
     writer.open(at(10), sides, History::FIRST).expect("a thread can be started");
     (feed, writer)
 }
 
-fn usual() -> (Feed, Writer) {
+fn usual() -> (Feed, FeedWriter) {
     open(Ring::default(), false)
 }
 
-fn write(writer: &Writer, index: u64, keys: &[&str]) {
+fn write(writer: &FeedWriter, index: u64, keys: &[&str]) {
     writer.record(at(index), History::FIRST, keys.iter().map(|key| doc(key)).collect());
     writer.wake();
 }

@@ -14,34 +14,34 @@ use crate::store::{self, BadCommand, BadField, Reason, Rejection};
 
 /// Why a call was not answered here: by the node, which may be worth another try, or for good.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CallFailure {
     Denied(Denied),
     Problem(Problem),
 }
 
-impl From<Denied> for Failure {
-    fn from(denied: Denied) -> Failure {
-        Failure::Denied(denied)
+impl From<Denied> for CallFailure {
+    fn from(denied: Denied) -> CallFailure {
+        CallFailure::Denied(denied)
     }
 }
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Failure {
-        Failure::Problem(problem)
+impl From<Problem> for CallFailure {
+    fn from(problem: Problem) -> CallFailure {
+        CallFailure::Problem(problem)
     }
 }
 
-impl From<BadCommand> for Failure {
-    fn from(bad: BadCommand) -> Failure {
-        Failure::Problem(bad.into())
+impl From<BadCommand> for CallFailure {
+    fn from(bad: BadCommand) -> CallFailure {
+        CallFailure::Problem(bad.into())
     }
 }
 
-impl From<Failure> for Problem {
-    fn from(failure: Failure) -> Problem {
+impl From<CallFailure> for Problem {
+    fn from(failure: CallFailure) -> Problem {
         match failure {
-            Failure::Denied(denied) => denied.into(),
-            Failure::Problem(problem) => problem,
+            CallFailure::Denied(denied) => denied.into(),
+            CallFailure::Problem(problem) => problem,
         }
     }
 }

@@ -45,7 +45,7 @@ pub struct ProcessShown<'a> {
 
 /// What the leader said of one lease: how much it has left, how many wait for it, and the leader's own time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known {
+pub struct KnownLease {
     pub left: Option<Span>,
     pub waiting: Option<usize>,
     pub wall: WallTime,
@@ -65,7 +65,7 @@ pub fn holder(role: &Role) -> Holder<'_> {
     Holder { instance_id: &claim.instance, address: claim.address.as_deref(), metadata: raw(&claim.metadata) }
 }
 
-pub fn role_shown<'a>(name: &'a str, role: Option<&'a Role>, known: Known) -> RoleShown<'a> {
+pub fn role_shown<'a>(name: &'a str, role: Option<&'a Role>, known: KnownLease) -> RoleShown<'a> {
     RoleShown {
         role: name,
         leader: role.map(holder),
@@ -77,7 +77,7 @@ pub fn role_shown<'a>(name: &'a str, role: Option<&'a Role>, known: Known) -> Ro
     }
 }
 
-pub fn process_shown<'a>(id: &'a str, process: &'a Process, known: Known) -> ProcessShown<'a> {
+pub fn process_shown<'a>(id: &'a str, process: &'a Process, known: KnownLease) -> ProcessShown<'a> {
     let new = &process.new;
     let seen = |left: Span| {
         let silent = new.ttl.0.saturating_sub(left.0);
@@ -98,10 +98,10 @@ pub fn process_shown<'a>(id: &'a str, process: &'a Process, known: Known) -> Pro
 }
 
 /// What a renewal or a grant has just said.
-pub fn just_now(left: Span) -> Known {
+pub fn just_now(left: Span) -> KnownLease {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let wall = WallTime(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX));
-    Known { left: Some(left), waiting: None, wall }
+    KnownLease { left: Some(left), waiting: None, wall }
 }
 
 /// `{"items","next"}`

@@ -9,7 +9,7 @@ pub mod stream;
 use axum::body::Body;
 use axum::http::Response;
 
-pub use errors::{Failure, outcome_unknown, unauthorized, unknown_route};
+pub use errors::{CallFailure, outcome_unknown, unauthorized, unknown_route};
 pub use problem::{Code, Problem, Surroundings};
 pub use response::{
     ACKS, AGE, EPOCH, EXPIRES_IN, INDEX, JSON, LEADER, NODE, NOT_TAKEN, REPLAYED, REQUEST_ID, TEXT, TTL,

@@ -12,9 +12,9 @@ use tokio::time::{Duration, Instant, timeout_at};
 use super::leader::{Settled, settle};
 use crate::driver::Verdicts;
 use crate::driver::handle::{Denied, Written};
-use crate::http::answer::{Code, Failure, NOT_TAKEN, Problem, REQUEST_ID, outcome_unknown, push_command};
+use crate::http::answer::{CallFailure, Code, NOT_TAKEN, Problem, REQUEST_ID, outcome_unknown, push_command};
 use crate::http::request::{
-    Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, KeyOwner, Kind, line, principal, read_body,
+    CallKind, Chunk, ClientRequest, Context, FIRST_LINE, FORWARDED, KeyOwner, line, principal, read_body,
 };
 use crate::store::Command;
 
@@ -24,7 +24,7 @@ const ANSWER_MOST: usize = 16 << 20;
 /// Whom the loop does not answer for so long does not know whether earlier attempts have happened: for all lines of a chunk.
 const DOUBT_MOST: Duration = Duration::from_secs(1);
 
-pub type Verdict = Result<Written, Failure>;
+pub type LineVerdict = Result<Written, CallFailure>;
 
 /// What is said of a chunk.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk
     while !chunk.is_empty() {
         let request = request(context, head, &chunk, deadline);
         let here = async || judge(context, head, &chunk).await;
-        let said = match settle(context, &request, Kind::Write, no_forward, here).await {
+        let said = match settle(context, &request, CallKind::Write, no_forward, here).await {
             Ok(Settled::Here(verdicts)) => {
                 let count = verdicts.len();
                 decided.say_all(context, head, &chunk, verdicts).await;
@@ -76,13 +76,13 @@ fn request(context: &Context, head: &Parts, chunk: &Chunk, deadline: Instant) ->
 }
 
 /// Of as many lines as are decided. If this node leads no more, and nothing of the chunk has reached a log, that is the failure.
-async fn judge(context: &Context, head: &Parts, chunk: &Chunk) -> Result<Vec<Verdict>, Failure> {
+async fn judge(context: &Context, head: &Parts, chunk: &Chunk) -> Result<Vec<LineVerdict>, CallFailure> {
     let mut verdicts = Proposed::new(context, head, chunk).await.verdicts().await;
     let Some(first_open) = verdicts.iter().position(is_open) else {
         return Ok(verdicts);
     };
     match decided(&verdicts) {
-        0 => Err(verdicts.swap_remove(first_open).err().unwrap_or(Failure::Denied(Denied::Unknown))),
+        0 => Err(verdicts.swap_remove(first_open).err().unwrap_or(CallFailure::Denied(Denied::Unknown))),
         decided => {
             verdicts.truncate(decided);
             Ok(verdicts)
@@ -123,25 +123,25 @@ impl Proposed {
     }
 
     /// One for each line, once. Who stops to wait may ask again.
-    pub async fn verdicts(&mut self) -> Vec<Verdict> {
+    pub async fn verdicts(&mut self) -> Vec<LineVerdict> {
         let mut answers = self.verdicts.wait().await.into_iter();
         let mut wrong = std::mem::take(&mut self.wrong).into_iter().peekable();
         let verdict = |place| match wrong.next_if(|(at, _)| *at == place) {
             Some((_, problem)) => Some(Err(problem.into())),
-            None => Some(answers.next()?.map_err(Failure::from)),
+            None => Some(answers.next()?.map_err(CallFailure::from)),
         };
         (0..self.count).map_while(verdict).collect()
     }
 }
 
 /// The line may be judged anew.
-pub fn is_open(verdict: &Verdict) -> bool {
-    matches!(verdict, Err(Failure::Denied(denied)) if is_of_leadership(denied))
+pub fn is_open(verdict: &LineVerdict) -> bool {
+    matches!(verdict, Err(CallFailure::Denied(denied)) if is_of_leadership(denied))
 }
 
 /// How many lines there are up to the last one that is decided: of those behind it nothing has reached a log.
-pub fn decided(verdicts: &[Verdict]) -> usize {
-    let is_wrong = |verdict: &Verdict| matches!(verdict, Err(Failure::Problem(_)));
+pub fn decided(verdicts: &[LineVerdict]) -> usize {
+    let is_wrong = |verdict: &LineVerdict| matches!(verdict, Err(CallFailure::Problem(_)));
     let last = verdicts.iter().rposition(|verdict| !is_open(verdict) && !is_wrong(verdict));
     last.map_or(0, |last| last + 1)
 }
@@ -208,7 +208,13 @@ impl Decided {
     }
 
     /// Of the first lines of a chunk.
-    pub async fn say_all(&mut self, context: &Context, head: &Parts, chunk: &Chunk, verdicts: Vec<Verdict>) {
+    pub async fn say_all(
+        &mut self,
+        context: &Context,
+        head: &Parts,
+        chunk: &Chunk,
+        verdicts: Vec<LineVerdict>,
+    ) {
         let until = Instant::now() + DOUBT_MOST;
         for (verdict, (number, text)) in verdicts.into_iter().zip(chunk.lines()) {
             match verdict {

@@ -16,7 +16,7 @@ use crate::driver::Setup;
 use crate::driver::handle::Leadership;
 use crate::http::answer::{Code, Problem, REQUEST_ID, outcome_unknown};
 use crate::http::request::{
-    ClientRequest, Context, FIRST_LINE, FORWARDED, GivesBack, IDEMPOTENCY_KEY, IF_ROLE, Kind, SECRET,
+    CallKind, ClientRequest, Context, FIRST_LINE, FORWARDED, GivesBack, IDEMPOTENCY_KEY, IF_ROLE, SECRET,
     say_origin, url_safe,
 };
 use crate::http::spans::TRACEPARENT;
@@ -55,7 +55,7 @@ pub enum Forwarded {
 #[derive(Clone, Copy, Debug)]
 pub struct What<'a> {
     pub request: &'a ClientRequest,
-    pub kind: Kind,
+    pub kind: CallKind,
     pub may_repeat: bool,
 }
 
@@ -161,10 +161,10 @@ fn unanswered(what: What<'_>, leader: NodeId, error: &dyn Display) -> Result<For
     tracing::debug!(leader = leader.0, %error, "a call that was passed on brought no answer");
     match what.kind {
         _ if what.may_repeat => Ok(Forwarded::Unanswered),
-        Kind::Read => {
+        CallKind::Read => {
             Err(Problem::new(Code::NoLeader, format!("node {} leads and does not answer", leader.0)))
         }
-        Kind::Write | Kind::Order => {
+        CallKind::Write | CallKind::Order => {
             Err(outcome_unknown(&format!("node {} took the call and did not answer", leader.0)))
         }
     }

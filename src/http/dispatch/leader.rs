@@ -21,8 +21,8 @@ use tokio::time::{Duration, Instant, sleep, timeout_at};
 
 use super::forward::{self, Forwarded, What};
 use crate::driver::handle::Denied;
-use crate::http::answer::{Answer, Failure, Problem, outcome_unknown};
-use crate::http::request::{ClientRequest, Context, Kind};
+use crate::http::answer::{Answer, CallFailure, Problem, outcome_unknown};
+use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::protocol::Mode;
 
 /// How long to wait before looking again, if no change of leadership is seen: a hand-over that is given up shows none.
@@ -40,13 +40,13 @@ pub enum Settled<T> {
 pub async fn at_leader<H, F>(
     context: &Context,
     request: &ClientRequest,
-    kind: Kind,
+    kind: CallKind,
     no_forward: bool,
     local: H,
 ) -> Answer
 where
     H: Fn() -> F,
-    F: Future<Output = Result<Response<Body>, Failure>>,
+    F: Future<Output = Result<Response<Body>, CallFailure>>,
 {
     match settle(context, request, kind, no_forward, local).await? {
         Settled::Here(response) | Settled::Elsewhere(response) => Ok(response),
@@ -57,20 +57,20 @@ where
 pub async fn settle<T, H, F>(
     context: &Context,
     request: &ClientRequest,
-    kind: Kind,
+    kind: CallKind,
     no_forward: bool,
     local: H,
 ) -> Result<Settled<T>, Problem>
 where
     H: Fn() -> F,
-    F: Future<Output = Result<T, Failure>>,
+    F: Future<Output = Result<T, CallFailure>>,
 {
     let mut unanswered = false;
     let unknown = || outcome_unknown("a leader that has been replaced took the call and did not answer");
     match find(context, request, kind, no_forward, local, &mut unanswered).await {
         Ok(Settled::Elsewhere(response)) if unanswered && is_refusal(response.status()) => Err(unknown()),
         Err(problem) if unanswered && is_refusal(problem.code().status()) => Err(unknown()),
-        Err(problem) if kind != Kind::Read => Err(doubted(context, request, problem).await),
+        Err(problem) if kind != CallKind::Read => Err(doubted(context, request, problem).await),
         settled => settled,
     }
 }
@@ -98,14 +98,14 @@ async fn doubted(context: &Context, request: &ClientRequest, problem: Problem) -
 async fn find<T, H, F>(
     context: &Context,
     request: &ClientRequest,
-    kind: Kind,
+    kind: CallKind,
     no_forward: bool,
     local: H,
     unanswered: &mut bool,
 ) -> Result<Settled<T>, Problem>
 where
     H: Fn() -> F,
-    F: Future<Output = Result<T, Failure>>,
+    F: Future<Output = Result<T, CallFailure>>,
 {
     let mut began = Instant::now();
     let what = What { request, kind, may_repeat: may_repeat(request, kind) };
@@ -115,8 +115,8 @@ where
             Some(leader) => Denied::NotLeader { leader },
             None => match timeout_at(request.deadline, still_let_in(context, request, &local)).await {
                 Ok(Ok(done)) => return Ok(Settled::Here(done)),
-                Ok(Err(Failure::Denied(denied))) => denied,
-                Ok(Err(Failure::Problem(problem))) => return Err(problem),
+                Ok(Err(CallFailure::Denied(denied))) => denied,
+                Ok(Err(CallFailure::Problem(problem))) => return Err(problem),
                 Err(_) => return Err(kind.late(request.mode)),
             },
         };
@@ -127,7 +127,7 @@ where
                 Forwarded::NotSent => (context.leaderless_patience(), Denied::NoLeader),
                 Forwarded::NotLeader => (context.hand_over_patience(), denied),
                 Forwarded::Unanswered => {
-                    *unanswered |= kind != Kind::Read;
+                    *unanswered |= kind != CallKind::Read;
                     (context.leaderless_patience(), Denied::NoLeader)
                 }
             },
@@ -151,10 +151,14 @@ where
 }
 
 /// A call may have waited for a leader: its caller is judged again before anything is done.
-async fn still_let_in<T, H, F>(context: &Context, request: &ClientRequest, local: &H) -> Result<T, Failure>
+async fn still_let_in<T, H, F>(
+    context: &Context,
+    request: &ClientRequest,
+    local: &H,
+) -> Result<T, CallFailure>
 where
     H: Fn() -> F,
-    F: Future<Output = Result<T, Failure>>,
+    F: Future<Output = Result<T, CallFailure>>,
 {
     context.is_still_let_in(&request.principal())?;
     local().await
@@ -162,11 +166,11 @@ where
 
 /// Whether another leader may be asked, too. In available mode the first may have taken it on a side of its own, and what two sides take
 /// is not known again.
-fn may_repeat(request: &ClientRequest, kind: Kind) -> bool {
+fn may_repeat(request: &ClientRequest, kind: CallKind) -> bool {
     match kind {
-        Kind::Read => true,
-        Kind::Order => false,
-        Kind::Write => request.mode == Mode::Safe && matches!(request.idempotent_call(), Ok(Some(_))),
+        CallKind::Read => true,
+        CallKind::Order => false,
+        CallKind::Write => request.mode == Mode::Safe && matches!(request.idempotent_call(), Ok(Some(_))),
     }
 }
 

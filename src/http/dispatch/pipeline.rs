@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 use axum::http::request::Parts;
 use tokio::time::{Instant, timeout_at};
 
-use super::chunk::{Decided, Proposed, Verdict, decide, decided, is_open};
+use super::chunk::{Decided, LineVerdict, Proposed, decide, decided, is_open};
 use crate::driver::handle::Denied;
-use crate::http::answer::Failure;
+use crate::http::answer::CallFailure;
 use crate::http::request::{Chunk, Context};
 
 /// Chunks of one stream: one is being judged, one is on its way to disks and followers, one comes back from there, and one has
@@ -38,7 +38,7 @@ struct UnderWay {
     proposed: Proposed,
     /// Afterwards nobody knows.
     until: Instant,
-    verdicts: Option<Vec<Verdict>>,
+    verdicts: Option<Vec<LineVerdict>>,
 }
 
 impl Pipeline<'_> {
@@ -80,7 +80,7 @@ impl Pipeline<'_> {
     /// There was no room for it in all that time: surely not applied.
     async fn refuse(&self, chunk: &Chunk) -> String {
         let denied = || Denied::TooMany { bound: "lines of streams that are not decided" };
-        let verdicts = (0..chunk.len()).map(|_| Err(Failure::Denied(denied()))).collect();
+        let verdicts = (0..chunk.len()).map(|_| Err(CallFailure::Denied(denied()))).collect();
         let mut said = Decided::default();
         said.say_all(self.context, self.head, chunk, verdicts).await;
         said.text
@@ -125,7 +125,7 @@ impl Pipeline<'_> {
         for chunk in chunks {
             let done = left.min(chunk.len());
             left -= done;
-            let verdicts: Vec<Verdict> = all.by_ref().take(done).collect();
+            let verdicts: Vec<LineVerdict> = all.by_ref().take(done).collect();
             said.say_all(self.context, self.head, &chunk, verdicts).await;
             if done < chunk.len() {
                 said.text.push_str(&self.decide(chunk.after(done)).await);
@@ -143,12 +143,13 @@ impl UnderWay {
     async fn ready(&mut self) {
         if self.verdicts.is_none() {
             let waited = timeout_at(self.until, self.proposed.verdicts()).await;
-            let unknown = |_| (0..self.chunk.len()).map(|_| Err(Failure::Denied(Denied::Unknown))).collect();
+            let unknown =
+                |_| (0..self.chunk.len()).map(|_| Err(CallFailure::Denied(Denied::Unknown))).collect();
             self.verdicts = Some(waited.unwrap_or_else(unknown));
         }
     }
 
-    async fn verdicts(&mut self) -> Vec<Verdict> {
+    async fn verdicts(&mut self) -> Vec<LineVerdict> {
         self.ready().await;
         self.verdicts.take().unwrap_or_default()
     }

@@ -6,9 +6,9 @@ use axum::http::{HeaderValue, Response};
 use super::leader::at_leader;
 use crate::driver::LeaseTimes;
 use crate::driver::handle::{Level, View};
-use crate::http::answer::lease::Known;
-use crate::http::answer::{self, AGE, Answer, Failure, Problem};
-use crate::http::request::{ClientRequest, Context, Kind, Query};
+use crate::http::answer::lease::KnownLease;
+use crate::http::answer::{self, AGE, Answer, CallFailure, Problem};
+use crate::http::request::{CallKind, ClientRequest, Context, Query};
 use crate::store::Store;
 use crate::types::{LeaseName, Text};
 
@@ -30,7 +30,7 @@ pub struct LeaseRead {
     /// The route's own parameters.
     pub params: &'static [&'static str],
     pub find: fn(&Store, &ClientRequest, &Query) -> Result<Page, Problem>,
-    pub show: fn(&Store, &ClientRequest, &Page, &[Known]) -> Answer,
+    pub show: fn(&Store, &ClientRequest, &Page, &[KnownLease]) -> Answer,
 }
 
 impl LeaseRead {
@@ -68,8 +68,10 @@ async fn at_level(context: &Context, request: &ClientRequest, params: &[&str], w
     if query.level() == Level::Local {
         return Ok(request.in_time(read_here(context, request, &query, wanted)).await??);
     }
-    at_leader(context, request, Kind::Read, query.no_forward, || read_here(context, request, &query, wanted))
-        .await
+    at_leader(context, request, CallKind::Read, query.no_forward, || {
+        read_here(context, request, &query, wanted)
+    })
+    .await
 }
 
 async fn read_here(
@@ -77,7 +79,7 @@ async fn read_here(
     request: &ClientRequest,
     query: &Query<'_>,
     wanted: Wanted<'_>,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, CallFailure> {
     let view = context.handle.read(query.level()).await?;
     let mut response = match wanted {
         Wanted::One(look) => look(&view.store, request, query)?,
@@ -113,11 +115,11 @@ async fn show_leases(
     if leases.is_list() { context.long_reads.run(show).await } else { show() }
 }
 
-fn known_of(page: &Page, times: Option<LeaseTimes>) -> Vec<Known> {
+fn known_of(page: &Page, times: Option<LeaseTimes>) -> Vec<KnownLease> {
     match times {
-        None => vec![Known::default(); page.names.len()],
+        None => vec![KnownLease::default(); page.names.len()],
         Some(LeaseTimes { wall, times }) => {
-            let known = |(left, waiting)| Known { left, waiting: Some(waiting), wall };
+            let known = |(left, waiting)| KnownLease { left, waiting: Some(waiting), wall };
             times.into_iter().map(known).collect()
         }
     }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::leader::at_leader;
 use crate::driver::Granted;
 use crate::driver::handle::Written;
-use crate::http::answer::{self, ACKS, Answer, Failure, Problem, REPLAYED};
-use crate::http::request::{ClientRequest, Context, Kind};
+use crate::http::answer::{self, ACKS, Answer, CallFailure, Problem, REPLAYED};
+use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::store::Command;
 use crate::types::Position;
 
@@ -31,7 +31,8 @@ pub async fn write_with(
     show: Show,
 ) -> Answer {
     let no_forward = request.query(&[&["forward"], params].concat())?.no_forward;
-    at_leader(context, request, Kind::Write, no_forward, || write_here(context, request, parse, show)).await
+    at_leader(context, request, CallKind::Write, no_forward, || write_here(context, request, parse, show))
+        .await
 }
 
 async fn write_here(
@@ -39,7 +40,7 @@ async fn write_here(
     request: &ClientRequest,
     parse: Parse,
     show: Show,
-) -> Result<Response<Body>, Failure> {
+) -> Result<Response<Body>, CallFailure> {
     let call = request.idempotent_call()?;
     let written = context.handle.write(parse(request)?, call).await?;
     let mut response = show(&written);

@@ -3,7 +3,7 @@
 use axum::http::Uri;
 use serde_json::{Map, Value, json};
 
-use super::operations::{Answer, OPERATIONS, Operation};
+use super::operations::{DescribedAnswer, OPERATIONS, Operation};
 use crate::http::answer::Code;
 use crate::http::request::needs::{Need, TABLE};
 use crate::store::TOKEN_FLOOR_MOST;
@@ -79,14 +79,14 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-fn content(answer: Answer) -> Option<Value> {
+fn content(answer: DescribedAnswer) -> Option<Value> {
     let of = |media: &str, schema: Value| Some(json!({media: {"schema": schema}}));
     match answer {
-        Answer::Json(schema) => of("application/json", reference(schema)),
-        Answer::Text => of("text/plain", json!({"type": "string"})),
-        Answer::Html => of("text/html", json!({"type": "string"})),
-        Answer::Stream => of("text/event-stream", json!({"type": "string"})),
-        Answer::Empty => None,
+        DescribedAnswer::Json(schema) => of("application/json", reference(schema)),
+        DescribedAnswer::Text => of("text/plain", json!({"type": "string"})),
+        DescribedAnswer::Html => of("text/html", json!({"type": "string"})),
+        DescribedAnswer::Stream => of("text/event-stream", json!({"type": "string"})),
+        DescribedAnswer::Empty => None,
     }
 }
 

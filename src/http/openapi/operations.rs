@@ -11,11 +11,11 @@ pub struct Operation {
     /// None: it takes none.
     pub body: Option<&'static str>,
     pub status: u16,
-    pub answer: Answer,
+    pub answer: DescribedAnswer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum DescribedAnswer {
     Json(&'static str),
     Text,
     Html,
@@ -24,9 +24,14 @@ pub enum Answer {
     Empty,
 }
 
-use Answer::{Empty, Html, Json, Stream, Text};
+use DescribedAnswer::{Empty, Html, Json, Stream, Text};
 
-const fn get(path: &'static str, about: &'static str, query: &'static str, answer: Answer) -> Operation {
+const fn get(
+    path: &'static str,
+    about: &'static str,
+    query: &'static str,
+    answer: DescribedAnswer,
+) -> Operation {
     Operation { method: "GET", path, about, query, body: None, status: 200, answer }
 }
 
@@ -35,12 +40,12 @@ const fn post(
     about: &'static str,
     query: &'static str,
     body: Option<&'static str>,
-    answer: Answer,
+    answer: DescribedAnswer,
 ) -> Operation {
     Operation { method: "POST", path, about, query, body, status: 200, answer }
 }
 
-const fn delete(path: &'static str, about: &'static str, answer: Answer) -> Operation {
+const fn delete(path: &'static str, about: &'static str, answer: DescribedAnswer) -> Operation {
     Operation { method: "DELETE", path, about, query: "forward", body: None, status: 200, answer }
 }
 
@@ -49,7 +54,7 @@ const fn put(
     about: &'static str,
     query: &'static str,
     body: &'static str,
-    answer: Answer,
+    answer: DescribedAnswer,
 ) -> Operation {
     Operation { method: "PUT", path, about, query, body: Some(body), status: 200, answer }
 }

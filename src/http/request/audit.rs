@@ -44,7 +44,7 @@ pub fn audit() -> (Audit, SyncSender<AuditMessage>, Receiver<AuditMessage>) {
 
 /// A call that may get lines. The guard of its route says whose call it is, and the front says how it ended.
 #[derive(Debug)]
-pub struct Entry {
+pub struct AuditEntry {
     node: NodeId,
     request_id: String,
     method: Method,
@@ -70,9 +70,14 @@ pub enum Stage<'a> {
 
 impl Audit {
     /// None if the node keeps no audit log.
-    pub fn entry(&self, node: NodeId, request_id: &HeaderValue, request: &Request) -> Option<Arc<Entry>> {
+    pub fn entry(
+        &self,
+        node: NodeId,
+        request_id: &HeaderValue,
+        request: &Request,
+    ) -> Option<Arc<AuditEntry>> {
         self.lines.is_some().then(|| {
-            Arc::new(Entry {
+            Arc::new(AuditEntry {
                 node,
                 request_id: request_id.to_str().unwrap_or_default().to_string(),
                 method: request.method().clone(),
@@ -83,7 +88,7 @@ impl Audit {
     }
 
     /// Writes nothing for a call that no guard has judged.
-    pub fn tell(&self, at: WallTime, entry: &Entry, stage: Stage) {
+    pub fn tell(&self, at: WallTime, entry: &AuditEntry, stage: Stage) {
         let (Some(lines), Some(judged)) = (&self.lines, entry.judged.get()) else { return };
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if lines.try_send(AuditMessage::Line(entry.line(at, judged, stage, dropped))).is_err() {
@@ -92,7 +97,7 @@ impl Audit {
     }
 }
 
-impl Entry {
+impl AuditEntry {
     pub fn judge(&self, who: Who, origin: Option<Origin>) {
         // A call passes one guard, so nobody sets it twice.
         let _ = self.judged.set((who, origin));
@@ -155,7 +160,7 @@ mod tests {
         Stage::Answered { status: StatusCode::OK, code: None, index: None }
     }
 
-    fn entry(audit: &Audit, who: Who) -> Arc<Entry> {
+    fn entry(audit: &Audit, who: Who) -> Arc<AuditEntry> {
         let request = axum::http::Request::post("/elect").body(Body::empty()).expect("a request");
         let id = HeaderValue::from_static("r1");
         let entry = audit.entry(NodeId(2), &id, &request).expect("somebody wants it");

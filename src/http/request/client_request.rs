@@ -22,23 +22,23 @@ use crate::store::SecretHash;
 use crate::types::KeyedCall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CallKind {
     Read,
     Write,
     /// What no idempotency key is kept of.
     Order,
 }
 
-impl Kind {
+impl CallKind {
     /// What to say when the time is up and the call has left.
     pub fn late(self, mode: Mode) -> Problem {
         let code = match (self, mode) {
-            (Kind::Write | Kind::Order, _) => {
+            (CallKind::Write | CallKind::Order, _) => {
                 return outcome_unknown("the time is up and there is no verdict");
             }
-            (Kind::Read, Mode::Safe) => Code::NoQuorum,
+            (CallKind::Read, Mode::Safe) => Code::NoQuorum,
             // Nobody waits for a majority there.
-            (Kind::Read, Mode::Available) => Code::NoLeader,
+            (CallKind::Read, Mode::Available) => Code::NoLeader,
         };
         Problem::new(code, "the time is up and nothing was read")
     }
@@ -93,7 +93,7 @@ impl ClientRequest {
 
     /// For what the loop is asked without a leader's part in it: it may hang, the caller may not.
     pub async fn in_time<T>(&self, answer: impl Future<Output = T>) -> Result<T, Problem> {
-        timeout_at(self.deadline, answer).await.map_err(|_| Kind::Read.late(self.mode))
+        timeout_at(self.deadline, answer).await.map_err(|_| CallKind::Read.late(self.mode))
     }
 
     pub fn check_media_type(&self) -> Result<(), Problem> {

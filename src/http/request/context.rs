@@ -14,7 +14,7 @@ use super::auth::{Guard, Principal, Shown};
 use super::callers::Callers;
 use super::handshakes::FailedHandshakes;
 use super::places::{Places, PlacesByName, Shares};
-use super::refusals::Refusals;
+use super::refusals::RecentRefusals;
 use super::refused::Refused;
 use super::seats::LongReads;
 use super::seats::Seats;
@@ -68,7 +68,7 @@ pub struct Context {
     /// Of those that are known, what they had no grant for.
     pub denied: Refused,
     /// Calls that got a problem for an answer.
-    pub refusals: Refusals,
+    pub refusals: RecentRefusals,
     pub audit: Audit,
     /// What browsers may be made to do here.
     pub web: Web,
@@ -123,7 +123,7 @@ impl Context {
             guard,
             refused: Refused::default(),
             denied: Refused::default(),
-            refusals: Refusals::default(),
+            refusals: RecentRefusals::default(),
             audit: Audit::default(),
             web,
             callers: Callers::new(&limits),

@@ -21,13 +21,13 @@ mod traffic;
 pub mod url;
 mod web;
 
-pub use audit::{Audit, AuditMessage, Entry, Stage, audit};
+pub use audit::{Audit, AuditEntry, AuditMessage, Stage, audit};
 pub use auth::{Guard, Principal, Shown, Who, written};
 pub use body::{LongBody, NoFields, check_media_type, is_ndjson, raw, read as read_body};
 #[cfg(test)]
 pub use callers::Callers;
 pub use callers::{Caller, ConnectionPlace, Held, no_memory};
-pub use client_request::{ClientRequest, Kind, principal, sharers};
+pub use client_request::{CallKind, ClientRequest, principal, sharers};
 pub use command::{command, line};
 pub use context::{Context, FAREWELL};
 pub use headers::{

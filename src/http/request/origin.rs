@@ -148,13 +148,13 @@ mod tests {
 
     use super::*;
     use crate::http::tests::setups::setup;
-    use crate::wire::{Secret, Secrets};
+    use crate::wire::{ProofSecret, Secrets};
 
     const CLIENT: &str = "10.0.0.7";
 
     fn node(id: u32, secret: Option<&str>) -> Arc<Setup> {
         let anywhere = [std::net::SocketAddr::from(([127, 0, 0, 1], 9000)); 3];
-        let secret = secret.map(|secret| Arc::new(Secrets::new(Secret::new(secret), None)));
+        let secret = secret.map(|secret| Arc::new(Secrets::new(ProofSecret::new(secret), None)));
         Setup { secret, ..setup(NodeId(id), &anywhere, None) }.into()
     }
 

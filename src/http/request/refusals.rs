@@ -20,9 +20,9 @@ const PROBES: [&str; 3] = ["/leader", "/livez", "/readyz"];
 const PATH_MOST: usize = 256;
 
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<VecDeque<(String, Value)>>);
+pub struct RecentRefusals(Mutex<VecDeque<(String, Value)>>);
 
-impl Refusals {
+impl RecentRefusals {
     pub fn add(
         &self,
         id: &str,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_newest_refusals_are_found_by_their_ids() {
-        let refusals = Refusals::default();
+        let refusals = RecentRefusals::default();
         let problem = Problem::new(Code::NoQuorum, "this node is alone");
         let add = |id: &str, path: &str, status: StatusCode| {
             refusals.add(id, WallTime(0), &Method::PUT, path, status, &problem);

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::driver::channels::{Channels, Closed, Listener, Over};
+use crate::driver::channels::{ChannelOver, Channels, Closed, Listener};
 use crate::driver::handle::Denied;
 use crate::http::answer::stream::{self, Format};
 use crate::http::answer::{self, Answer, Problem};
@@ -177,10 +177,10 @@ fn written(format: Format, message: &Bytes) -> Bytes {
     [before, message, after].concat().into()
 }
 
-fn end(format: Format, over: Over) -> Bytes {
+fn end(format: Format, over: ChannelOver) -> Bytes {
     match over {
-        Over::TooSlow => format.end("too_slow", "messages were read more slowly than they came"),
-        Over::Stopping => format.end("stopping", "this node is about to end; listen at another one"),
+        ChannelOver::TooSlow => format.end("too_slow", "messages were read more slowly than they came"),
+        ChannelOver::Stopping => format.end("stopping", "this node is about to end; listen at another one"),
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::driver::handle::{Denied, Level, Status};
 use crate::driver::{Measures, Numbers, Remark};
-use crate::http::answer::{self, Answer, Code, Failure, Problem, TEXT};
+use crate::http::answer::{self, Answer, CallFailure, Code, Problem, TEXT};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, Kind};
+use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::metrics::Process;
 use crate::types::Now;
 use axum::body::Body;
@@ -157,11 +157,12 @@ pub async fn status(State(context): State<Arc<Context>>, request: ClientRequest)
 pub async fn readyz(State(context): State<Arc<Context>>, mut request: ClientRequest) -> Answer {
     request.query(&[])?;
     request.deadline = request.deadline.min(Instant::now() + READY_MOST);
-    let confirmed = dispatch::at_leader(&context, &request, Kind::Read, false, || confirm(&context)).await;
+    let confirmed =
+        dispatch::at_leader(&context, &request, CallKind::Read, false, || confirm(&context)).await;
     confirmed.map_err(|problem| problem.status(StatusCode::SERVICE_UNAVAILABLE))
 }
 
-async fn confirm(context: &Context) -> Result<Response<Body>, Failure> {
+async fn confirm(context: &Context) -> Result<Response<Body>, CallFailure> {
     context.handle.read(Level::Linear).await?;
     Ok(answer::data(&json!({"ready": true})))
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::driver::handle::Written;
-use crate::http::answer::lease::{Known, millis};
+use crate::http::answer::lease::{KnownLease, millis};
 use crate::http::answer::{self, Answer, Code, JSON, Problem, empty, value_of};
 use crate::http::dispatch::{self, COMMON, LeaseRead, Page};
 use crate::http::openapi::document;
 use crate::http::request::{
-    ClientRequest, Context, Fresh, Kind, Query, condition, freshness, holder, name_after, new_name_after,
+    CallKind, ClientRequest, Context, Fresh, Query, condition, freshness, holder, name_after, new_name_after,
     url_safe,
 };
 use crate::store::{self, BadCommand, Command, DocItem, DocView, Ending, Store};
@@ -42,7 +42,7 @@ pub async fn renew(State(context): State<Arc<Context>>, request: ClientRequest) 
     }
     let key = key_in(&request)?;
     let condition = condition(&Method::POST, &request.parts.headers)?;
-    dispatch::at_leader(&context, &request, Kind::Read, query.no_forward, || async {
+    dispatch::at_leader(&context, &request, CallKind::Read, query.no_forward, || async {
         let granted = context.handle.renew_doc(key.clone(), condition.clone()).await?;
         let doc = &granted.what;
         let shown = json!({
@@ -123,7 +123,7 @@ fn some(store: &Store, query: &Query) -> store::Page<DocItem> {
     store.docs(query.prefix.as_deref().unwrap_or_default(), query.after.as_deref(), query.limit())
 }
 
-fn show_some(store: &Store, request: &ClientRequest, timed: &Page, known: &[Known]) -> Answer {
+fn show_some(store: &Store, request: &ClientRequest, timed: &Page, known: &[KnownLease]) -> Answer {
     let query = request.query(&[&COMMON[..], &LISTED].concat())?;
     let mut page = some(store, &query);
     let left: BTreeMap<&str, Option<Span>> =
@@ -140,7 +140,7 @@ fn find_one(store: &Store, request: &ClientRequest, _: &Query) -> Result<Page, P
     Ok(leases(doc.iter().map(|doc| (&key, doc))))
 }
 
-fn show_one(store: &Store, request: &ClientRequest, _: &Page, known: &[Known]) -> Answer {
+fn show_one(store: &Store, request: &ClientRequest, _: &Page, known: &[KnownLease]) -> Answer {
     let Some(doc) = store.doc(&key_in(request)?) else {
         return Err(Problem::new(Code::NotFound, "there is no document of that key"));
     };

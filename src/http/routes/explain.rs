@@ -15,7 +15,7 @@ use crate::driver::handle::{Denied, Level};
 use crate::driver::{Explained, HeirShown};
 use crate::http::answer::{self, Answer};
 use crate::http::dispatch::{self, Question, ask_others};
-use crate::http::request::{ClientRequest, Context, Kind, name_after};
+use crate::http::request::{CallKind, ClientRequest, Context, name_after};
 use crate::store;
 use crate::types::{LeaseName, NodeId, Text};
 
@@ -60,7 +60,7 @@ pub async fn role(State(context): State<Arc<Context>>, request: ClientRequest) -
     let here = async || Ok(show_role(&context, level, &name).await?);
     match level {
         Level::Local => show_role(&context, level, &name).await,
-        _ => dispatch::at_leader(&context, &request, Kind::Read, query.no_forward, here).await,
+        _ => dispatch::at_leader(&context, &request, CallKind::Read, query.no_forward, here).await,
     }
 }
 

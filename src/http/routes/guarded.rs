@@ -33,8 +33,8 @@ use crate::http::answer::{self, Code, INDEX, Problem, unauthorized};
 use crate::http::dispatch;
 use crate::http::request::needs::{Asked, Need};
 use crate::http::request::{
-    Admitted, ClientRequest, Context, Entry, GivesBack, Kind, Origin, Principal, Refused, Sharer, Sharers,
-    Shown, Stage, Who, no_holder,
+    Admitted, AuditEntry, CallKind, ClientRequest, Context, GivesBack, Origin, Principal, Refused, Sharer,
+    Sharers, Shown, Stage, Who, no_holder,
 };
 use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
@@ -73,7 +73,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
         return problem.into_response();
     }
     // None if the node keeps no audit log.
-    let entry: Option<Arc<Entry>> = request.extensions().get().cloned();
+    let entry: Option<Arc<AuditEntry>> = request.extensions().get().cloned();
     let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
     if let Some(word) = gives_back(&context, &request, need) {
         request.extensions_mut().insert(word);
@@ -198,7 +198,7 @@ async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), 
     let deadline = Instant::now() + CATCH_UP_MOST;
     let _place = context.waiting.take(Sharers { origin, principal: Some(Sharer::UnknownToken) })?;
     let asked = probe(context, deadline);
-    let confirmed = dispatch::at_leader(context, &asked, Kind::Read, false, || async {
+    let confirmed = dispatch::at_leader(context, &asked, CallKind::Read, false, || async {
         let view = context.handle.read(Level::Linear).await?;
         let mut response = answer::empty();
         answer::set_view(response.headers_mut(), view.epoch, view.index);

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use crate::config::Address;
 use crate::driver::handle::Denied;
 use crate::driver::{self, Member, Stranger};
-use crate::http::answer::{self, Answer, Code, Failure, Problem};
+use crate::http::answer::{self, Answer, CallFailure, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, Kind};
+use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::protocol::{MemberChange, MembersRefusal};
 use crate::types::NodeId;
 
@@ -62,10 +62,14 @@ pub async fn change(State(context): State<Arc<Context>>, request: ClientRequest)
     let change = asked.checked()?;
     let no_forward = request.no_forward()?;
     let here = || carry_out(&context, change.clone(), force);
-    dispatch::at_leader(&context, &request, Kind::Order, no_forward, here).await
+    dispatch::at_leader(&context, &request, CallKind::Order, no_forward, here).await
 }
 
-async fn carry_out(context: &Context, change: MemberChange, force: bool) -> Result<Response<Body>, Failure> {
+async fn carry_out(
+    context: &Context,
+    change: MemberChange,
+    force: bool,
+) -> Result<Response<Body>, CallFailure> {
     if !force {
         check_address(context, &change).await?;
     }

@@ -9,7 +9,7 @@ use crate::driver::handle::Denied;
 use crate::driver::{Measures, Numbers};
 use crate::http::answer::{self, Answer};
 use crate::http::request::{Class, ClientRequest, Context};
-use crate::metrics::{CONTENT_TYPE, Kind, Page, Process};
+use crate::metrics::{CONTENT_TYPE, MetricsPage, Process, SampleKind};
 
 /// Names and values of a sample's labels, and its value.
 type Sample = (Vec<(&'static str, String)>, f64);
@@ -28,7 +28,7 @@ pub async fn text(context: &Context) -> Option<String> {
 }
 
 fn page(context: &Context, measures: &Measures) -> String {
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     about(&mut page, measures);
     leadership(&mut page, measures, context.handle.numbers());
     log(&mut page, measures, context.handle.numbers());
@@ -42,7 +42,7 @@ fn page(context: &Context, measures: &Measures) -> String {
     page.into_text()
 }
 
-fn about(page: &mut Page, measures: &Measures) {
+fn about(page: &mut MetricsPage, measures: &Measures) {
     let status = &measures.status;
     let labels = vec![
         ("version", env!("CARGO_PKG_VERSION").to_string()),
@@ -51,7 +51,7 @@ fn about(page: &mut Page, measures: &Measures) {
         ("node", status.node.id.to_string()),
         ("name", status.node.name.clone()),
     ];
-    page.family("eldest_info", Kind::Gauge, "1, with what this node is.", [(labels, 1.0)]);
+    page.family("eldest_info", SampleKind::Gauge, "1, with what this node is.", [(labels, 1.0)]);
     let flags = [
         ("eldest_admitted", "Whether this node's disk counts.", status.admitted),
         ("eldest_disk_full", "Whether the disk has no room for writes.", status.disk_full),
@@ -59,41 +59,41 @@ fn about(page: &mut Page, measures: &Measures) {
         ("eldest_needs_attention", "Whether `eldest status` has a remark.", status.remark.is_some()),
     ];
     for (name, help, is) in flags {
-        page.number(name, Kind::Gauge, help, f64::from(u8::from(is)));
+        page.number(name, SampleKind::Gauge, help, f64::from(u8::from(is)));
     }
 }
 
-fn leadership(page: &mut Page, measures: &Measures, numbers: &Numbers) {
+fn leadership(page: &mut MetricsPage, measures: &Measures, numbers: &Numbers) {
     let status = &measures.status;
     let leads = f64::from(u8::from(status.role == "leader"));
-    page.number("eldest_is_leader", Kind::Gauge, "Whether this node leads, as it sees it.", leads);
+    page.number("eldest_is_leader", SampleKind::Gauge, "Whether this node leads, as it sees it.", leads);
     let leader = status.leader.as_ref().map_or(0, |leader| leader.id);
     page.number(
         "eldest_leader_node",
-        Kind::Gauge,
+        SampleKind::Gauge,
         "Id of the leader that this node sees; 0: none.",
         leader.into(),
     );
     let counter = status.epoch.split('.').next().and_then(|counter| counter.parse().ok()).unwrap_or(0.0);
-    page.number("eldest_epoch", Kind::Gauge, "Number of the epoch, without its leader.", counter);
+    page.number("eldest_epoch", SampleKind::Gauge, "Number of the epoch, without its leader.", counter);
     let changes =
         numbers.leader_changes().map(|(reason, count)| (vec![("reason", reason.to_string())], count as f64));
     page.family(
         "eldest_leader_changes_total",
-        Kind::Counter,
+        SampleKind::Counter,
         "How often this node gave a leader up or stopped leading, by reason.",
         changes,
     );
     let leaderless = numbers.leaderless().as_secs_f64();
     page.number(
         "eldest_leaderless_seconds_total",
-        Kind::Counter,
+        SampleKind::Counter,
         "How long this node knew of no leader.",
         leaderless,
     );
 }
 
-fn log(page: &mut Page, measures: &Measures, numbers: &Numbers) {
+fn log(page: &mut MetricsPage, measures: &Measures, numbers: &Numbers) {
     let status = &measures.status;
     let positions = [
         ("eldest_last_index", "Newest record in this node's log.", status.last_index),
@@ -134,57 +134,57 @@ fn log(page: &mut Page, measures: &Measures, numbers: &Numbers) {
         ("eldest_merges_total", "Sides of a split that became one with this one.", &numbers.merges),
     ];
     for (name, help, counter) in counters {
-        page.number(name, Kind::Counter, help, counter.get() as f64);
+        page.number(name, SampleKind::Counter, help, counter.get() as f64);
     }
 }
 
-fn members(page: &mut Page, measures: &Measures) {
+fn members(page: &mut MetricsPage, measures: &Measures) {
     let members = &measures.status.members;
     let own = measures.status.node.id;
     let others = || members.iter().filter(move |member| member.id != own);
     let peer = |id: u32| vec![("peer", id.to_string())];
     let voters = members.iter().filter(|member| member.votes).count();
-    page.number("eldest_voters", Kind::Gauge, "Members whose votes count.", voters as f64);
+    page.number("eldest_voters", SampleKind::Gauge, "Members whose votes count.", voters as f64);
     let reachable = others().map(|member| (peer(member.id), f64::from(u8::from(member.reachable))));
     page.family(
         "eldest_peer_reachable",
-        Kind::Gauge,
+        SampleKind::Gauge,
         "Whether calls of this node reach the other.",
         reachable,
     );
     let heard = others().filter_map(|member| Some((peer(member.id), member.last_heard_ms? as f64 / 1e3)));
     page.family(
         "eldest_peer_last_heard_seconds",
-        Kind::Gauge,
+        SampleKind::Gauge,
         "How long ago the other was heard here.",
         heard,
     );
     let lag = others().filter_map(|member| Some((peer(member.id), member.lag? as f64)));
     page.family(
         "eldest_peer_lag_records",
-        Kind::Gauge,
+        SampleKind::Gauge,
         "Records that the leader has and the other has not.",
         lag,
     );
     let trouble = others().map(|member| (peer(member.id), f64::from(u8::from(member.trouble.is_some()))));
     page.family(
         "eldest_peer_trouble",
-        Kind::Gauge,
+        SampleKind::Gauge,
         "Whether calls from or to the other are refused.",
         trouble,
     );
     let trips = measures.round_trips.iter().map(|(id, took)| (peer(*id), took.as_secs_f64()));
     page.family(
         "eldest_peer_round_trip_seconds",
-        Kind::Gauge,
+        SampleKind::Gauge,
         "What the last beats took, there and back.",
         trips,
     );
 }
 
-fn state(page: &mut Page, measures: &Measures) {
+fn state(page: &mut MetricsPage, measures: &Measures) {
     let rows = measures.rows.iter().map(|(table, rows)| (vec![("table", table.to_string())], *rows as f64));
-    page.family("eldest_rows", Kind::Gauge, "Entries of the state, by table.", rows);
+    page.family("eldest_rows", SampleKind::Gauge, "Entries of the state, by table.", rows);
     let numbers = [
         (
             "eldest_conflicts",
@@ -206,7 +206,7 @@ fn state(page: &mut Page, measures: &Measures) {
     gauges(page, numbers);
 }
 
-fn backups(page: &mut Page, numbers: &Numbers) {
+fn backups(page: &mut MetricsPage, numbers: &Numbers) {
     let backups = &numbers.backups;
     let gauges = [
         (
@@ -222,13 +222,18 @@ fn backups(page: &mut Page, numbers: &Numbers) {
         ("eldest_backup_bytes", "How large the last copy is.", backups.bytes() as f64),
     ];
     for (name, help, value) in gauges {
-        page.number(name, Kind::Gauge, help, value);
+        page.number(name, SampleKind::Gauge, help, value);
     }
     let failures = backups.failures.get() as f64;
-    page.number("eldest_backup_failures_total", Kind::Counter, "Copies that could not be written.", failures);
+    page.number(
+        "eldest_backup_failures_total",
+        SampleKind::Counter,
+        "Copies that could not be written.",
+        failures,
+    );
 }
 
-fn readers(page: &mut Page, context: &Context) {
+fn readers(page: &mut MetricsPage, context: &Context) {
     let (events, bytes) = context.handle.feed().kept();
     let numbers = [
         ("eldest_feed_readers", "Readers of the feed at this node.", context.handle.feed().readers() as u64),
@@ -243,7 +248,7 @@ fn readers(page: &mut Page, context: &Context) {
     gauges(page, numbers);
 }
 
-fn traffic(page: &mut Page, context: &Context) {
+fn traffic(page: &mut MetricsPage, context: &Context) {
     let traffic = &context.traffic;
     let answers = traffic.answers().map(|(route, status, count)| -> Sample {
         let status = if status == 0 { "other".to_string() } else { status.to_string() };
@@ -251,7 +256,7 @@ fn traffic(page: &mut Page, context: &Context) {
     });
     page.family(
         "eldest_http_requests_total",
-        Kind::Counter,
+        SampleKind::Counter,
         "Answers to clients, by route and status.",
         answers,
     );
@@ -259,26 +264,26 @@ fn traffic(page: &mut Page, context: &Context) {
     let problems = problems.iter().map(|(code, count)| (vec![("code", code.to_string())], *count as f64));
     page.family(
         "eldest_http_problems_total",
-        Kind::Counter,
+        SampleKind::Counter,
         "Problems told to clients, by their code.",
         problems,
     );
     let help = "From a request's head to its answer's.";
     page.histograms("eldest_http_request_duration_seconds", help, "route", traffic.took());
     let peers = traffic.peers.get() as f64;
-    page.number("eldest_peer_calls_total", Kind::Counter, "Calls of other nodes.", peers);
+    page.number("eldest_peer_calls_total", SampleKind::Counter, "Calls of other nodes.", peers);
     let lost = context.spans.lost() as f64;
-    page.number("eldest_spans_lost_total", Kind::Counter, "Spans that no collector took.", lost);
+    page.number("eldest_spans_lost_total", SampleKind::Counter, "Spans that no collector took.", lost);
 }
 
 /// What is taken of everything that callers can use up, and how much there is.
-fn room(page: &mut Page, context: &Context) {
+fn room(page: &mut MetricsPage, context: &Context) {
     let seats = context.seats.in_use();
     let class = |class: Class| vec![("class", class.name().to_string())];
     let used = seats.iter().map(|(of, used, _)| (class(*of), *used as f64));
-    page.family("eldest_http_calls", Kind::Gauge, "Calls of clients under way, by class.", used);
+    page.family("eldest_http_calls", SampleKind::Gauge, "Calls of clients under way, by class.", used);
     let most = seats.iter().map(|(of, _, most)| (class(*of), *most as f64));
-    page.family("eldest_http_calls_limit", Kind::Gauge, "How many there may be.", most);
+    page.family("eldest_http_calls_limit", SampleKind::Gauge, "How many there may be.", most);
     let (waiting, waiting_most) = context.waiting.in_use();
     let (connections, connections_most) = context.callers.connections();
     let (bytes, bytes_most) = context.callers.bytes();
@@ -293,14 +298,14 @@ fn room(page: &mut Page, context: &Context) {
     gauges(page, numbers);
     page.number(
         "eldest_tls_handshakes_failed_total",
-        Kind::Counter,
+        SampleKind::Counter,
         "TLS handshakes that came to nothing.",
         context.handshakes.count.get() as f64,
     );
 }
 
-fn gauges<const N: usize>(page: &mut Page, numbers: [(&str, &str, u64); N]) {
+fn gauges<const N: usize>(page: &mut MetricsPage, numbers: [(&str, &str, u64); N]) {
     for (name, help, value) in numbers {
-        page.number(name, Kind::Gauge, help, value as f64);
+        page.number(name, SampleKind::Gauge, help, value as f64);
     }
 }

@@ -14,9 +14,9 @@ use serde_json::json;
 use tokio::time::timeout_at;
 
 use crate::driver::handle::Denied;
-use crate::http::answer::{self, Answer, Code, Failure, Problem};
+use crate::http::answer::{self, Answer, CallFailure, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, Kind, NoFields};
+use crate::http::request::{CallKind, ClientRequest, Context, NoFields};
 use crate::protocol::ServiceChange;
 use crate::types::{NodeId, Owner, Span};
 
@@ -162,10 +162,10 @@ async fn hand_over(context: &Context, request: &ClientRequest, to: Option<NodeId
 async fn as_leader<H, F>(context: &Context, request: &ClientRequest, here: H) -> Answer
 where
     H: Fn() -> F,
-    F: Future<Output = Result<Response<Body>, Failure>>,
+    F: Future<Output = Result<Response<Body>, CallFailure>>,
 {
     let no_forward = request.no_forward()?;
-    dispatch::at_leader(context, request, Kind::Order, no_forward, here).await
+    dispatch::at_leader(context, request, CallKind::Order, no_forward, here).await
 }
 
 /// This node's own business: there is no leader yet.
@@ -176,7 +176,7 @@ pub async fn form(State(context): State<Arc<Context>>, request: ClientRequest) -
     let ids: Vec<u32> = without.iter().map(|node| node.0).collect();
     match timeout_at(request.deadline, context.handle.form(without)).await {
         Ok(formed) => formed?,
-        Err(_) => return Err(Kind::Order.late(request.mode)),
+        Err(_) => return Err(CallKind::Order.late(request.mode)),
     }
     Ok(answer::data(&json!({"formed": true, "without": ids})))
 }

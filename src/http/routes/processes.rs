@@ -7,10 +7,10 @@ use axum::http::StatusCode;
 use serde_json::json;
 
 use crate::driver::handle::Level;
-use crate::http::answer::lease::{self, Known, just_now, millis, process_shown};
+use crate::http::answer::lease::{self, KnownLease, just_now, millis, process_shown};
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page};
-use crate::http::request::{ClientRequest, Context, Kind, NoFields, Query, name_after, new_name_after};
+use crate::http::request::{CallKind, ClientRequest, Context, NoFields, Query, name_after, new_name_after};
 use crate::store::{self, Command, NewProcess, ProcessFilter, Store};
 use crate::types::{LeaseName, Text};
 
@@ -45,7 +45,7 @@ pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) ->
     process.secret = process.secret.or(request.secret()?);
     let id = store::lease_name("id", &new_name_after(request.path(), PREFIX, "id")?)?;
     let process = Arc::new(process);
-    dispatch::at_leader(&context, &request, Kind::Write, no_forward, || async {
+    dispatch::at_leader(&context, &request, CallKind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
         let granted = context.handle.register(id.clone(), process.clone(), call).await?;
         let status = if granted.new { StatusCode::CREATED } else { StatusCode::OK };
@@ -61,7 +61,7 @@ async fn heartbeat(context: &Context, request: &ClientRequest) -> Answer {
     let no_forward = request.no_forward()?;
     request.object::<NoFields>()?;
     let (id, secret) = (id_in(path)?, request.secret()?);
-    dispatch::at_leader(context, request, Kind::Read, no_forward, || async {
+    dispatch::at_leader(context, request, CallKind::Read, no_forward, || async {
         let granted = context.handle.renew_process(id.clone(), secret).await?;
         let shown = json!({"id": id, "expires_in_ms": millis(granted.expires_in)});
         Ok(dispatch::granted(context, &granted, StatusCode::OK, &shown))
@@ -83,7 +83,7 @@ async fn remove(context: &Context, request: &ClientRequest) -> Answer {
     let no_forward = request.no_forward()?;
     request.object::<NoFields>()?;
     let id = id_in(request.path().strip_suffix("/remove").unwrap_or_default())?;
-    dispatch::at_leader(context, request, Kind::Write, no_forward, || async {
+    dispatch::at_leader(context, request, CallKind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
         let view = context.handle.read(Level::Leader).await?;
         let secret = view.store.process(&id).and_then(|process| process.new.secret);
@@ -132,7 +132,7 @@ fn find_process(store: &Store, request: &ClientRequest, _: &Query) -> Result<Pag
     }
 }
 
-fn shown<'a>(store: &'a Store, page: &'a Page, known: &'a [Known]) -> impl Iterator<Item = String> + 'a {
+fn shown<'a>(store: &'a Store, page: &'a Page, known: &'a [KnownLease]) -> impl Iterator<Item = String> + 'a {
     page.names.iter().zip(known).filter_map(|(name, known)| {
         let shown = process_shown(name.text(), store.process(name.text())?, *known);
         serde_json::to_string(&shown).ok()

@@ -17,7 +17,7 @@ use crate::driver;
 use crate::http::answer::lease::millis;
 use crate::http::answer::{JSON, Problem};
 use crate::http::dispatch::{self, Settled};
-use crate::http::request::{ClientRequest, Context, GivesBack, IDEMPOTENCY_KEY, Kind, Principal, url};
+use crate::http::request::{CallKind, ClientRequest, Context, GivesBack, IDEMPOTENCY_KEY, Principal, url};
 use crate::protocol::Mode;
 use crate::store::{Role, Tenure};
 use crate::types::Text;
@@ -45,20 +45,20 @@ pub struct Calls {
 }
 
 /// An answer that is passed on as it is.
-pub struct Refused {
+pub struct RefusedCall {
     pub status: StatusCode,
     pub response: Response<Body>,
 }
 
-impl From<Problem> for Refused {
-    fn from(problem: Problem) -> Refused {
-        Refused::of(problem.into_response())
+impl From<Problem> for RefusedCall {
+    fn from(problem: Problem) -> RefusedCall {
+        RefusedCall::of(problem.into_response())
     }
 }
 
-impl Refused {
-    fn of(response: Response<Body>) -> Refused {
-        Refused { status: response.status(), response }
+impl RefusedCall {
+    fn of(response: Response<Body>) -> RefusedCall {
+        RefusedCall { status: response.status(), response }
     }
 }
 
@@ -69,37 +69,37 @@ pub fn may_pass(status: StatusCode) -> bool {
 }
 
 impl Calls {
-    pub async fn acquire(&self, claim: Value) -> Result<Granted, Refused> {
+    pub async fn acquire(&self, claim: Value) -> Result<Granted, RefusedCall> {
         let asked = self.asked("acquire", &claim)?;
         let acquisition = roles::acquisition(&asked)?;
         let taken = roles::acquired(&self.context, asked, false, &self.role, acquisition);
         granted(taken.await?).await
     }
 
-    pub async fn renew(&self, tenure: &Tenure) -> Result<Granted, Refused> {
+    pub async fn renew(&self, tenure: &Tenure) -> Result<Granted, RefusedCall> {
         let asked = self.asked("renew", &said_of(tenure))?;
         granted(roles::renewed(&self.context, &asked, false, &self.role, tenure).await?).await
     }
 
-    pub async fn release(&self, tenure: &Tenure) -> Result<(), Refused> {
+    pub async fn release(&self, tenure: &Tenure) -> Result<(), RefusedCall> {
         let asked = self.giving_back("release", tenure)?;
-        let taken = dispatch::settle(&self.context, &asked, Kind::Write, false, || async {
+        let taken = dispatch::settle(&self.context, &asked, CallKind::Write, false, || async {
             let release = tenure.clone().release(self.role.clone());
             Ok(self.context.handle.write(release, None).await?)
         });
         match taken.await? {
             Settled::Here(_) => Ok(()),
             Settled::Elsewhere(response) if response.status() == StatusCode::OK => Ok(()),
-            Settled::Elsewhere(response) => Err(Refused::of(response)),
+            Settled::Elsewhere(response) => Err(RefusedCall::of(response)),
         }
     }
 
-    pub async fn untie(&self, tenure: &Tenure) -> Result<(), Refused> {
+    pub async fn untie(&self, tenure: &Tenure) -> Result<(), RefusedCall> {
         let asked = self.giving_back("untie", tenure)?;
         match roles::untied(&self.context, &asked, false, &self.role, tenure).await? {
             Settled::Here(()) => Ok(()),
             Settled::Elsewhere(response) if response.status() == StatusCode::OK => Ok(()),
-            Settled::Elsewhere(response) => Err(Refused::of(response)),
+            Settled::Elsewhere(response) => Err(RefusedCall::of(response)),
         }
     }
 
@@ -123,7 +123,7 @@ impl Calls {
     }
 }
 
-async fn granted(taken: Settled<driver::Granted<Role>>) -> Result<Granted, Refused> {
+async fn granted(taken: Settled<driver::Granted<Role>>) -> Result<Granted, RefusedCall> {
     let response = match taken {
         Settled::Here(granted) => {
             let (token, expires_in_ms) = (granted.what.token, millis(granted.expires_in));
@@ -132,7 +132,7 @@ async fn granted(taken: Settled<driver::Granted<Role>>) -> Result<Granted, Refus
         Settled::Elsewhere(response) => response,
     };
     if response.status() != StatusCode::OK {
-        return Err(Refused::of(response));
+        return Err(RefusedCall::of(response));
     }
     let bytes = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     Ok(serde_json::from_slice(&bytes).map_err(Problem::from)?)

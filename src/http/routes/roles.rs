@@ -10,10 +10,10 @@ use serde::Serialize;
 use tokio::time::{Duration, Instant};
 
 use crate::driver::Granted;
-use crate::http::answer::lease::{self, Known, holder, millis, role_shown};
+use crate::http::answer::lease::{self, KnownLease, holder, millis, role_shown};
 use crate::http::answer::{self, Answer, Code, Problem, unknown_route};
 use crate::http::dispatch::{self, LeaseRead, Page, Settled};
-use crate::http::request::{ClientRequest, Context, GivesBack, Kind, Query, name_after, new_name_after};
+use crate::http::request::{CallKind, ClientRequest, Context, GivesBack, Query, name_after, new_name_after};
 use crate::store::{self, Acquisition, Command, Role, RoleClaim, Store, Tenure};
 use crate::types::{LeaseName, Span, Text};
 
@@ -113,7 +113,7 @@ pub async fn acquired(
     if !wait.is_zero() {
         request.wait()?;
     }
-    dispatch::settle(context, &request, Kind::Write, no_forward, || async {
+    dispatch::settle(context, &request, CallKind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
         let left = until.saturating_duration_since(Instant::now());
         let wait = Span(u64::try_from(left.as_micros()).unwrap_or_default());
@@ -132,7 +132,7 @@ async fn elect(context: &Arc<Context>, request: &ClientRequest, role: Text) -> A
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
     let claim = Arc::new(RoleClaim::of_body(request.raw()?)?);
-    dispatch::at_leader(context, request, Kind::Write, no_forward, || async {
+    dispatch::at_leader(context, request, CallKind::Write, no_forward, || async {
         let call = request.idempotent_call()?;
         let granted = context.handle.name_holder(role.clone(), claim.clone(), call).await?;
         Ok(show_granted(context, &role, &granted))
@@ -181,7 +181,7 @@ pub async fn renewed(
     role: &Text,
     tenure: &Tenure,
 ) -> Result<Settled<Granted<Role>>, Problem> {
-    dispatch::settle(context, request, Kind::Read, no_forward, || async {
+    dispatch::settle(context, request, CallKind::Read, no_forward, || async {
         Ok(context.handle.renew_role(role.clone(), tenure.clone()).await?)
     })
     .await
@@ -207,7 +207,7 @@ pub async fn untied(
     tenure: &Tenure,
 ) -> Result<Settled<()>, Problem> {
     let tie = tenure.tie.ok_or_else(|| Problem::field("tie", "tie is missing"))?;
-    dispatch::settle(context, request, Kind::Read, no_forward, || async {
+    dispatch::settle(context, request, CallKind::Read, no_forward, || async {
         Ok(context.handle.untie_role(role.clone(), tenure.clone(), tie).await?)
     })
     .await
@@ -274,7 +274,7 @@ fn find_roles(store: &Store, _: &ClientRequest, query: &Query) -> Result<Page, P
     Ok(Page { names: names.into_iter().map(LeaseName::Role).collect(), next })
 }
 
-fn show_roles(store: &Store, _: &ClientRequest, page: &Page, known: &[Known]) -> Answer {
+fn show_roles(store: &Store, _: &ClientRequest, page: &Page, known: &[KnownLease]) -> Answer {
     Ok(answer::json(StatusCode::OK, lease::list(shown(store, page, known), page.next.as_ref())))
 }
 
@@ -282,11 +282,11 @@ fn find_role(_: &Store, request: &ClientRequest, _: &Query) -> Result<Page, Prob
     Ok(Page { names: vec![LeaseName::Role(role_in(request.path())?)], next: None })
 }
 
-fn show_role(store: &Store, _: &ClientRequest, page: &Page, known: &[Known]) -> Answer {
+fn show_role(store: &Store, _: &ClientRequest, page: &Page, known: &[KnownLease]) -> Answer {
     Ok(answer::json(StatusCode::OK, shown(store, page, known).collect::<String>()))
 }
 
-fn shown<'a>(store: &'a Store, page: &'a Page, known: &'a [Known]) -> impl Iterator<Item = String> + 'a {
+fn shown<'a>(store: &'a Store, page: &'a Page, known: &'a [KnownLease]) -> impl Iterator<Item = String> + 'a {
     page.names.iter().zip(known).map(|(name, known)| {
         let shown = role_shown(name.text(), store.role(name.text()), *known);
         serde_json::to_string(&shown).unwrap_or_default()

@@ -9,9 +9,9 @@ use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::http::{Response, StatusCode};
 use serde_json::json;
 
-use crate::http::answer::{self, Answer, Code, Failure, Problem};
+use crate::http::answer::{self, Answer, CallFailure, Code, Problem};
 use crate::http::dispatch;
-use crate::http::request::{ClientRequest, Context, IDEMPOTENCY_KEY, Kind, name_after, written};
+use crate::http::request::{CallKind, ClientRequest, Context, IDEMPOTENCY_KEY, name_after, written};
 use crate::store::{Command, NewToken, TokenHash, TokenId, is_blank};
 
 const PREFIX: &str = "/v1/tokens/";
@@ -26,10 +26,10 @@ pub async fn create(State(context): State<Arc<Context>>, request: ClientRequest)
     }
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
-    dispatch::at_leader(&context, &request, Kind::Order, no_forward, || make(&context, &request)).await
+    dispatch::at_leader(&context, &request, CallKind::Order, no_forward, || make(&context, &request)).await
 }
 
-async fn make(context: &Context, request: &ClientRequest) -> Result<Response<Body>, Failure> {
+async fn make(context: &Context, request: &ClientRequest) -> Result<Response<Body>, CallFailure> {
     let (id, secret) =
         draw().ok_or_else(|| Problem::new(Code::CatchingUp, "this machine gives no random numbers"))?;
     let new = NewToken::of_call(id, TokenHash::of(secret.as_bytes()), request.raw()?);

@@ -12,7 +12,7 @@ use axum::http::header::HeaderValue;
 use axum::http::{Method, Response, StatusCode, Uri};
 
 use crate::http::answer::{INDEX, Problem};
-use crate::http::request::{Context, Counted, Entry, Stage};
+use crate::http::request::{AuditEntry, Context, Counted, Stage};
 use crate::http::spans::{Span, TRACEPARENT, TraceContext};
 
 /// The status in counters, the log and spans of a call whose connection ended before the answer. nginx has the same one.
@@ -28,7 +28,7 @@ pub struct Call {
     uri: Uri,
     counted: Counted,
     /// None if the node keeps no audit log.
-    entry: Option<Arc<Entry>>,
+    entry: Option<Arc<AuditEntry>>,
     /// None if no collector is set, or if the caller wants no trace.
     traced: Option<(TraceContext, SystemTime)>,
     is_answered: bool,

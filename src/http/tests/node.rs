@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 pub use super::options::{Options, guard, limits, web};
 use super::setups::{desk, setup};
 use super::{Answer, request};
-use crate::driver::Chunk;
+use crate::driver::CallChunk;
 use crate::driver::handle::{
     Ask, CatchUp, Denied, Desk, LeaderStatus, NodeStatus, Opinion, Status, View, Whole, Written,
 };
@@ -154,7 +154,7 @@ struct Loop {
     denials: VecDeque<Denied>,
     /// Calls that are never answered.
     silent: Vec<Ask>,
-    unanswered: Vec<Chunk>,
+    unanswered: Vec<CallChunk>,
     quiet: bool,
     doubt: bool,
     seen: Seen,
@@ -242,8 +242,8 @@ impl Loop {
         }
     }
 
-    fn answer_chunk(&mut self, chunk: Chunk) {
-        let Chunk { calls, mut gathering, .. } = chunk;
+    fn answer_chunk(&mut self, chunk: CallChunk) {
+        let CallChunk { calls, mut gathering, .. } = chunk;
         for (number, call) in calls.into_iter().enumerate() {
             self.note_call(&call);
             let answer = self.denied().map_or_else(|| self.decide(call), Err);

@@ -19,7 +19,7 @@ use crate::storage::Boundary;
 use crate::storage::node::SentDifference;
 use crate::store::Store;
 use crate::types::{Boot, ClusterId, Digest, Epoch, Format, Incarnation, NodeId, Vector};
-use crate::wire::{Challenge, Hello, Packet, Secret, Secrets, Sender, Session, header};
+use crate::wire::{Challenge, Hello, Packet, ProofSecret, Secrets, Sender, Session, header};
 
 pub const TERM: Term =
     Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: crate::types::ClaimId(5) };
@@ -31,11 +31,11 @@ pub struct Node {
     pub setup: Arc<Setup>,
 }
 
-pub fn node(mode: Mode, secret: Option<Secret>) -> Node {
+pub fn node(mode: Mode, secret: Option<ProofSecret>) -> Node {
     with_desk(mode, secret, desk())
 }
 
-pub fn with_desk(mode: Mode, secret: Option<Secret>, (handle, desk): (Handle, Desk)) -> Node {
+pub fn with_desk(mode: Mode, secret: Option<ProofSecret>, (handle, desk): (Handle, Desk)) -> Node {
     let addresses: Vec<_> = (1..=3).map(|id| ([127, 0, 0, id], 9000).into()).collect();
     let mut setup = setup(NodeId(2), &addresses, None);
     setup.settings.mode = mode;
@@ -191,7 +191,7 @@ async fn in_safe_mode_nobody_merges() {
 
 #[tokio::test]
 async fn a_stream_proves_itself_by_its_end() {
-    let secret = Secret::new("correct horse battery staple");
+    let secret = ProofSecret::new("correct horse battery staple");
     let mut node = node(Mode::Available, Some(secret.clone()));
     let (packet, text) = merge();
     let answer = node.send(node.request(&packet, "", text.clone())).await;

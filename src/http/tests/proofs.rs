@@ -21,10 +21,10 @@ use crate::storage::Boundary;
 use crate::storage::files::Files;
 use crate::storage::snapshot::{Change, Snapshots};
 use crate::types::{Epoch, NodeId, Position};
-use crate::wire::{CallProof, Challenge, Hello, Packet, Secret, Session, header};
+use crate::wire::{CallProof, Challenge, Hello, Packet, ProofSecret, Session, header};
 
-fn secret() -> Secret {
-    Secret::new("correct horse battery staple")
+fn secret() -> ProofSecret {
+    ProofSecret::new("correct horse battery staple")
 }
 
 /// The status and code of a refusal to a peer. Peers send no request id, so none is given back.

@@ -11,11 +11,11 @@ const SESSIONS_KEPT: usize = 8;
 const HELLO: Hello<'static> =
     Hello { path: "/heartbeat", cluster: "eldest", from: "1 to=2", message: "resigned", body: b"body" };
 
-fn secret() -> Secret {
-    Secret::new("correct horse battery staple")
+fn secret() -> ProofSecret {
+    ProofSecret::new("correct horse battery staple")
 }
 
-fn only(secret: Secret) -> Arc<Secrets> {
+fn only(secret: ProofSecret) -> Arc<Secrets> {
     Arc::new(Secrets::new(secret, None))
 }
 
@@ -80,7 +80,7 @@ fn calls_may_overtake_each_other_within_the_window() {
 
 #[test]
 fn an_old_session_does_not_come_back() {
-    let secret = Secret::new("correct horse battery staple");
+    let secret = ProofSecret::new("correct horse battery staple");
     let gate = ProofVerifier::new(only(secret.clone()), NodeId(2), [7; 32]);
     let session = || Session::new(&secret, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
     let first = session().prove(&HELLO).proof;
@@ -94,10 +94,10 @@ fn an_old_session_does_not_come_back() {
 #[test]
 fn another_secret_or_another_life_proves_nothing() {
     let (gate, _) = parties();
-    let other = Secret::new("another secret altogether");
+    let other = ProofSecret::new("another secret altogether");
     let session = Session::new(&other, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
     assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).proof).is_none());
-    let secret = Secret::new("correct horse battery staple");
+    let secret = ProofSecret::new("correct horse battery staple");
     let before = ProofVerifier::new(only(secret.clone()), NodeId(2), [6; 32]);
     let session = Session::new(&secret, NodeId(1), NodeId(2), before.challenge(NodeId(1)), 42);
     assert!(gate.check(NodeId(1), &HELLO, &session.prove(&HELLO).proof).is_none());
@@ -348,16 +348,17 @@ fn peers_have_sessions_of_their_own() {
 
 #[test]
 fn the_secret_is_never_printed() {
-    assert_eq!(format!("{:?}", secret()), "Secret(…)");
+    assert_eq!(format!("{:?}", secret()), "ProofSecret(…)");
 }
 
 /// While it is changed, nodes which have the new secret and nodes which have not yet understand each other; after that, they do not.
 #[test]
 fn a_secret_is_changed_in_steps() {
-    let [old, new] = ["the old one, which is known", "the new one, which is not"].map(Secret::new);
+    let [old, new] = ["the old one, which is known", "the new one, which is not"].map(ProofSecret::new);
     let secrets = only(old.clone());
     let gate = ProofVerifier::new(secrets.clone(), NodeId(2), [7; 32]);
-    let session = |secret: &Secret| Session::new(secret, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
+    let session =
+        |secret: &ProofSecret| Session::new(secret, NodeId(1), NodeId(2), gate.challenge(NodeId(1)), 42);
     let (by_old, by_new) = (session(&old), session(&new));
     let taken = |session: &Session| {
         let CallProof { proof, counter, .. } = session.prove(&HELLO);

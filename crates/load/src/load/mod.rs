@@ -29,7 +29,7 @@ use super::tasks::{failure, lock};
 use super::text::{grouped, millis, per_second};
 use super::workload::{Mix, Workload};
 use report::{Measured, Report};
-use stream::{Plan, Stream};
+use stream::{LoadStream, Plan};
 use worker::Worker;
 
 /// Ends early, with what there is, once `stop` does.
@@ -126,7 +126,8 @@ fn start_streams(
     let mut workers = JoinSet::new();
     for at in 0..usize::from(streams) {
         let first = if args.choice.spread { at } else { 0 };
-        workers.spawn(Stream::new(plan.clone(), targets.clone(), first, seeds.next(), tally.clone()).work());
+        workers
+            .spawn(LoadStream::new(plan.clone(), targets.clone(), first, seeds.next(), tally.clone()).work());
     }
     workers
 }

@@ -39,7 +39,7 @@ pub struct Plan {
 }
 
 #[derive(Debug)]
-pub struct Stream {
+pub struct LoadStream {
     plan: Plan,
     targets: Arc<[Target]>,
     at: usize,
@@ -72,18 +72,18 @@ impl From<Failure> for Broken {
     }
 }
 
-impl Stream {
+impl LoadStream {
     pub fn new(
         plan: Plan,
         targets: Arc<[Target]>,
         first: usize,
         seed: u64,
         tally: Arc<Mutex<Tally>>,
-    ) -> Stream {
+    ) -> LoadStream {
         let (mut rng, mut value) = (Rng::new(seed), Vec::new());
         push_json_text(&mut value, plan.value_bytes, &mut rng);
         let at = first % targets.len();
-        Stream { plan, targets, at, rng, value, tally }
+        LoadStream { plan, targets, at, rng, value, tally }
     }
 
     /// Until nobody wants it any longer. A stream that breaks begins anew at the next node.

@@ -39,7 +39,7 @@ pub enum Work {
 }
 
 #[derive(Clone, Debug, clap::Args)]
-pub struct LoadArgs {
+pub struct PeerLoadArgs {
     #[command(flatten)]
     cluster: Cluster,
 
@@ -91,7 +91,7 @@ struct Counted {
 
 /// Ends early, with what there is, once `stop` does.
 pub async fn run(
-    args: &LoadArgs,
+    args: &PeerLoadArgs,
     stop: impl Future<Output = ()>,
     out: &mut impl Write,
 ) -> Result<(), BenchError> {
@@ -154,7 +154,7 @@ struct Worker {
 
 impl Worker {
     fn new(
-        args: &LoadArgs,
+        args: &PeerLoadArgs,
         number: usize,
         client: Client,
         seed: u64,

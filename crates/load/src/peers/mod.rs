@@ -42,7 +42,7 @@ pub struct PeersArgs {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Measure {
     /// Writes, reads or locks for some time
-    Load(load::LoadArgs),
+    Load(load::PeerLoadArgs),
     /// From the release of a lock to the next grant
     Handover(handover::HandoverArgs),
     /// From a start, or from the end of the leader, to the first acknowledged write

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::super::http::Failure;
 use super::super::session::{Fate, Trouble};
 use super::op::{Op, unsupported};
-use super::stream::Stream;
+use super::stream::PeerStream;
 
 /// A lock that nobody gives back.
 const LOCK_MS: &[u8] = b"30000";
@@ -17,7 +17,7 @@ const RELEASE: &[u8] =
 
 #[derive(Debug, Default)]
 pub struct Redis {
-    stream: Option<Stream>,
+    stream: Option<PeerStream>,
     out: Vec<u8>,
     /// Whose locks these are.
     name: String,
@@ -84,7 +84,7 @@ impl Redis {
     async fn send(&mut self, address: SocketAddr) -> Result<(), Failure> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
-            None => self.stream.insert(Stream::connect(address).await?),
+            None => self.stream.insert(PeerStream::connect(address).await?),
         };
         stream.send(&self.out).await
     }

@@ -15,19 +15,19 @@ const ROOM_BYTES: usize = 4096;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 #[derive(Debug)]
-pub struct Stream {
+pub struct PeerStream {
     tcp: TcpStream,
     received: Vec<u8>,
     /// How much of it has been taken.
     taken: usize,
 }
 
-impl Stream {
-    pub async fn connect(address: SocketAddr) -> Result<Stream, Failure> {
+impl PeerStream {
+    pub async fn connect(address: SocketAddr) -> Result<PeerStream, Failure> {
         let failed = |error: io::Error| Failure::Connect(error.kind());
         let tcp = TcpStream::connect(address).await.map_err(failed)?;
         tcp.set_nodelay(true).map_err(failed)?;
-        Ok(Stream { tcp, received: Vec::new(), taken: 0 })
+        Ok(PeerStream { tcp, received: Vec::new(), taken: 0 })
     }
 
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {

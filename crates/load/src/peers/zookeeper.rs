@@ -8,7 +8,7 @@ use super::super::http::Failure;
 use super::super::session::{Fate, Trouble};
 use super::jute::{self, Fields};
 use super::op::Op;
-use super::stream::Stream;
+use super::stream::PeerStream;
 
 /// The server takes at most 20 of its ticks of two seconds.
 const SESSION_MS: i32 = 30_000;
@@ -23,7 +23,7 @@ const ROOT: &str = "/bench";
 
 #[derive(Debug, Default)]
 pub struct ZooKeeper {
-    stream: Option<Stream>,
+    stream: Option<PeerStream>,
     out: Vec<u8>,
     /// Of the last request.
     xid: i32,
@@ -115,7 +115,7 @@ impl ZooKeeper {
     }
 
     async fn connect(&mut self, address: SocketAddr) -> Result<(), Failure> {
-        let mut stream = Stream::connect(address).await?;
+        let mut stream = PeerStream::connect(address).await?;
         self.out.clear();
         jute::connect(&mut self.out, SESSION_MS);
         stream.send(&self.out).await?;
@@ -180,12 +180,12 @@ impl ZooKeeper {
 
 /// What a server says of itself in words.
 pub async fn srvr(address: SocketAddr) -> Result<String, Failure> {
-    let mut stream = Stream::connect(address).await?;
+    let mut stream = PeerStream::connect(address).await?;
     stream.send(b"srvr").await?;
     stream.take_all().await.map(|told| String::from_utf8_lossy(told).into_owned())
 }
 
-async fn length(stream: &mut Stream) -> Result<usize, Failure> {
+async fn length(stream: &mut PeerStream) -> Result<usize, Failure> {
     let length = Fields(stream.take(4).await?).int().unwrap_or(-1);
     usize::try_from(length).map_err(|_| Failure::Lost(std::io::ErrorKind::InvalidData))
 }

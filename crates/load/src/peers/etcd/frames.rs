@@ -23,18 +23,18 @@ const WINDOW_MAX: u32 = i32::MAX as u32;
 const WINDOW_AT_FIRST: u32 = 65_535;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct FrameHead {
     pub length: usize,
     pub kind: u8,
     pub flags: u8,
     pub stream: u32,
 }
 
-impl Head {
-    pub fn parse(bytes: [u8; HEAD_BYTES]) -> Head {
+impl FrameHead {
+    pub fn parse(bytes: [u8; HEAD_BYTES]) -> FrameHead {
         let [a, b, c, kind, flags, stream @ ..] = bytes;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
-        Head { length, kind, flags, stream: u32::from_be_bytes(stream) & WINDOW_MAX }
+        FrameHead { length, kind, flags, stream: u32::from_be_bytes(stream) & WINDOW_MAX }
     }
 
     pub fn is(&self, flag: u8) -> bool {
@@ -122,15 +122,15 @@ mod tests {
         call(&mut out, 3, &headers("/a/B", "h:1"), b"xyz");
         let expected = b"\x83\x86\x04\x04/a/B\x01\x03h:1\x0f\x10\x10application/grpc\0\x02te\x08trailers";
         let (length, after) = (expected.len(), HEAD_BYTES + expected.len());
-        let head = Head::parse(*out.first_chunk().unwrap());
-        assert_eq!(head, Head { length, kind: HEADERS, flags: END_HEADERS, stream: 3 });
+        let head = FrameHead::parse(*out.first_chunk().unwrap());
+        assert_eq!(head, FrameHead { length, kind: HEADERS, flags: END_HEADERS, stream: 3 });
         assert_eq!(out[HEAD_BYTES..after], expected[..]);
         assert_eq!(out[after..], [0, 0, 8, DATA, END_STREAM, 0, 0, 0, 3, 0, 0, 0, 0, 3, b'x', b'y', b'z']);
     }
 
     #[test]
     fn the_reserved_bit_of_a_stream_is_none() {
-        let head = Head::parse([1, 0, 2, DATA, END_STREAM, 0x80, 0, 0, 5]);
+        let head = FrameHead::parse([1, 0, 2, DATA, END_STREAM, 0x80, 0, 0, 5]);
         assert_eq!((head.length, head.stream, head.is(END_STREAM)), (0x10002, 5, true));
     }
 }

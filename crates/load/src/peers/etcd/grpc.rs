@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use super::super::super::http::Failure;
 use super::super::super::session::{Fate, Trouble};
-use super::super::stream::Stream;
-use super::frames::{self, Head};
+use super::super::stream::PeerStream;
+use super::frames::{self, FrameHead};
 
 /// Whether the message is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
@@ -18,7 +18,7 @@ const STREAM_MAX: u32 = i32::MAX as u32 - 2;
 
 #[derive(Debug)]
 struct Connection {
-    stream: Stream,
+    stream: PeerStream,
     /// The number of the last call.
     number: u32,
     taken: u32,
@@ -50,7 +50,7 @@ impl Grpc {
                 connection
             }
             None => {
-                let stream = Stream::connect(address).await.map_err(Trouble::of_failure)?;
+                let stream = PeerStream::connect(address).await.map_err(Trouble::of_failure)?;
                 frames::preface(&mut self.out);
                 self.connection.insert(Connection { stream, number: 1, taken: 0 })
             }
@@ -74,7 +74,7 @@ impl Connection {
         loop {
             let mut head = [0; frames::HEAD_BYTES];
             head.copy_from_slice(self.stream.take(frames::HEAD_BYTES).await?);
-            let head = Head::parse(head);
+            let head = FrameHead::parse(head);
             let payload = self.stream.take(head.length).await?;
             let own = head.stream == self.number;
             let mut reply = Vec::new();
