@@ -8,24 +8,24 @@ use crate::replica::{Draft, Fact, Kind, quoted};
 use crate::store::{Area, Key};
 use crate::types::Text;
 
-/// What a change carries of the new value; readers fetch a larger one. So no event is larger than a few network packets.
+/// The most bytes of a new value that a change carries; readers fetch a larger value. So no event is larger than a few network packets.
 pub const VALUE_MOST: usize = 64 << 10;
 
-/// What an event takes in memory besides its name and value, about.
+/// The memory that an event takes without its name and value, about.
 const OVERHEAD: usize = 256;
 
 #[derive(Debug)]
 pub struct RingEvent {
     pub mark: Mark,
-    /// None for what is in no record.
+    /// `None` for an event that is in no record.
     pub id: Option<Id>,
     draft: Draft,
-    /// The revision where the draft names none.
+    /// The revision, if the draft names none.
     at: Id,
 }
 
 impl RingEvent {
-    /// `at` is the record's own name. It may have the event's number.
+    /// `at` is the id of the record itself. It may have the event's number.
     pub fn new(mark: Mark, id: Option<Id>, at: Id, draft: Draft) -> RingEvent {
         RingEvent { mark, id, draft: bounded(draft), at }
     }
@@ -42,7 +42,7 @@ impl RingEvent {
         self.draft.for_all
     }
 
-    /// What readers choose by with `prefix`. Of a vote it is the election's name.
+    /// The name that readers choose by with `prefix`. For a vote it is the election's name.
     pub fn name(&self) -> Option<Cow<'_, str>> {
         match &self.draft.fact {
             Fact::Leader { .. } => None,
@@ -54,7 +54,8 @@ impl RingEvent {
         }
     }
 
-    /// Which area of grants the named thing is in, and its name. None for what is no client's: it is told by its kind.
+    /// The area of grants that the event's subject is in, and its name. `None` for a subject that is no client's: its kind decides who
+    /// may see it.
     pub fn subject(&self) -> Option<(Area, Cow<'_, str>)> {
         let area = match (&self.draft.fact, self.kind()) {
             (Fact::Change { key: Key::Doc(_), .. }, _) => Area::Docs,
@@ -67,7 +68,7 @@ impl RingEvent {
         Some((area, self.name()?))
     }
 
-    /// What it takes in memory, its text included.
+    /// The memory that the event takes, including its text.
     pub fn size(&self) -> usize {
         let said = match &self.draft.fact {
             Fact::Leader { .. } => 0,
@@ -76,11 +77,11 @@ impl RingEvent {
                 value.as_ref().map_or(0, |value| value.len()) + self.name().map_or(0, |name| name.len())
             }
         };
-        // Once as it is, once written.
+        // The content is kept twice: as it is, and written.
         OVERHEAD + 2 * said
     }
 
-    /// Writes it as a server-sent event, and returns where in that its JSON begins.
+    /// Writes the event as a server-sent event, and returns the offset at which its JSON begins.
     pub fn write(&self, out: &mut String) -> Result<usize, std::fmt::Error> {
         let kind = self.kind().name();
         if let Some(id) = self.id {
@@ -125,7 +126,7 @@ impl RingEvent {
         }
         match value {
             None => out.push_str(",\"op\":\"delete\""),
-            // Too large, and left out.
+            // The value was too large, and left out.
             Some(value) if value.is_empty() => out.push_str(",\"op\":\"put\""),
             Some(value) => write!(out, ",\"op\":\"put\",\"value\":{value}")?,
         }
@@ -133,7 +134,7 @@ impl RingEvent {
     }
 }
 
-/// A value that is too large is not kept either. No JSON is empty.
+/// A value that is too large is not kept: it becomes the empty text, which is no JSON.
 fn bounded(mut draft: Draft) -> Draft {
     if let Fact::Change { value: Some(value), .. } = &mut draft.fact
         && value.len() > VALUE_MOST

@@ -4,8 +4,8 @@
 //! 12        the only event of record 12; as a place: behind all of record 12
 //! 12.2      the second of several
 //! 7.1@12.2  the same in available mode, where two sides may have a record 12
-//! 7.1@12.0  a part of the merge that ends at 12: no place to go on from
-//! 12.2-5f3a9c01  the same where the cluster has taken in another one's data, whose readers may have heard of a record 12 there (P60)
+//! 7.1@12.0  a part of the merge that ends at 12: a reader cannot go on from here
+//! 12.2-5f3a9c01  the same where the cluster has taken in another one's data, whose readers may know a record 12 from there (P60)
 //! ```
 
 use std::fmt;
@@ -20,22 +20,22 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Behind a record, however many events it has.
+    /// The place behind a record, however many events it has.
     pub fn behind(index: Index) -> Mark {
         Mark { index, n: u32::MAX }
     }
 }
 
-/// The number of each part of a replacement. Events of a record count from one.
+/// The number of every part of a replacement. Events of a record count from one.
 pub const PART: u32 = 0;
 
-/// An event's name.
+/// The id of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id {
     pub at: Position,
-    /// Which one of several: a record's only one has no number.
+    /// The number of the event among several. The only event of a record has no number.
     pub n: Option<u32>,
-    /// Whether sides may part: then the epoch is in it.
+    /// Whether sides may part. If so, the id contains the epoch.
     pub sides: bool,
     pub history: History,
 }
@@ -53,17 +53,17 @@ impl fmt::Display for Id {
     }
 }
 
-/// Where a reader wants to go on: behind the event of that id.
+/// The place where a reader wants to go on: behind the event with that id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {
     pub mark: Mark,
-    /// Only where sides may part.
+    /// Set only where sides may part.
     pub epoch: Option<Epoch>,
     pub history: History,
 }
 
 impl Since {
-    /// None for what no event of such a cluster is called.
+    /// `None` for a text that is no event id of such a cluster.
     pub fn parse(text: &str, sides: bool) -> Option<Since> {
         let (text, history) = match text.split_once('-') {
             Some((text, history)) => (text, history.parse().ok()?),
@@ -83,7 +83,7 @@ impl Since {
     }
 }
 
-/// Digits alone: no sign, no blanks.
+/// Reads digits alone: no sign, no blanks.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

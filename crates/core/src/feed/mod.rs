@@ -1,6 +1,6 @@
-//! Keeps the newest events of the feed, and finds where a reader goes on.
+//! The feed keeps its newest events, and finds the place where a reader goes on.
 //!
-//! The replica says what happened, as drafts. The ring makes events of them, gives each its name, and lets the oldest go.
+//! The replica says what happened, as drafts. The ring turns drafts into events, gives each event its id, and drops the oldest.
 
 mod event;
 mod mark;

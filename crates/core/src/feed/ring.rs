@@ -1,8 +1,8 @@
-//! The newest events, kept so that a reader can go on where it was, and how far back that reaches.
+//! The newest events, kept so that a reader can go on where it was. The ring also knows how far back it reaches.
 //!
-//! Between two replacements of the state a node's history is one line: indexes rise by one, epochs never fall. A place
-//! in it that a reader names is known, yet to come, or not kept; which one is told by index and epoch. What came before a
-//! replacement is kept for those who are on their way through it, and can be named no more.
+//! Between two replacements of the state a node's history is one line: indexes rise by one, epochs never fall. A place that a
+//! reader names is known, yet to come, or not kept; index and epoch tell which. Events from before a replacement are kept for
+//! readers that have not passed the replacement yet, but no reader can name them as a place any more.
 
 use std::borrow::Borrow;
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::replica::Draft;
 use crate::types::{Epoch, History, Index, Position};
 
-/// A few minutes of a busy cluster: what a client needs that reconnects after a failover, and not a second log.
+/// A few minutes of a busy cluster. That is enough for a client that reconnects after a failover; the ring is no second log.
 const EVENTS_MOST: usize = 100_000;
-/// The same in memory.
+/// The same bound in bytes of memory.
 const BYTES_MOST: usize = 64 << 20;
 
 /// `E` is an event and whatever else is kept with it.
@@ -28,15 +28,15 @@ pub struct Ring<E = RingEvent> {
     history: History,
     events: VecDeque<Arc<E>>,
     bytes: usize,
-    /// The number of the first event kept. Events are numbered from the start of the process on.
+    /// The number of the first event kept. Events are numbered from the start of the process.
     first: u64,
     /// The number of the first event of the present history that a reader may go on from.
     begins: u64,
-    /// Readers that have got as far as this miss nothing.
+    /// A reader that has got as far as this misses nothing.
     floor: Mark,
-    /// The last record that has been told.
+    /// The position of the last record that was added.
     head: Position,
-    /// Where each epoch begins, from that of the floor on.
+    /// The index at which each epoch begins, from the epoch of the floor on.
     epochs: VecDeque<(Index, Epoch)>,
     pub is_open: bool,
     pub is_closed: bool,
@@ -67,14 +67,14 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         }
     }
 
-    /// Records above this position follow.
+    /// Opens the ring. Records above this position follow.
     pub fn open(&mut self, at: Position, sides: bool, history: History) {
         (self.sides, self.history) = (sides, history);
         self.is_open = true;
         self.begin_at(at);
     }
 
-    /// What led here is not known record by record.
+    /// Begins a line at this position. The records that led to it are not known.
     fn begin_at(&mut self, at: Position) {
         self.begins = self.next();
         self.floor = Mark::behind(at.index);
@@ -82,7 +82,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         self.epochs = VecDeque::from([(at.index, at.epoch)]);
     }
 
-    /// The next record and what it brought about. From here on places are of this history.
+    /// Adds the next record with its events. From here on places are of this history.
     pub fn record(&mut self, at: Position, history: History, drafts: Vec<Draft>) {
         if self.history != history {
             self.history = history;
@@ -100,14 +100,14 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         }
     }
 
-    /// The state has become another one: by these changes, if they are known. Each node comes here on its own way, so a reader that
-    /// has heard only some of them goes on nowhere. The last event's id means the same everywhere.
+    /// The state was replaced by another one: by these changes, if they are known. Each node gets to the new state in its own way, so a
+    /// reader that has only some of the changes cannot go on from there. The last event's id means the same everywhere.
     pub fn replaced(&mut self, at: Position, history: History, changes: Vec<Draft>, last: Draft) {
         self.history = history;
         self.begin_at(at);
         let (mark, id) = (Mark::behind(at.index), self.id(at, None));
         let part = (!mutant::is_on(Mutant::PartHasNoId)).then(|| self.id(at, Some(PART)));
-        // What would be let go at once, for those that follow, is not taken in: there may be millions (P49).
+        // Changes that later ones would push out at once are not added: there may be millions (P49).
         let skipped = changes.len().saturating_sub(self.events_most);
         self.skip(skipped);
         for draft in changes.into_iter().skip(skipped) {
@@ -117,7 +117,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         self.push(RingEvent::new(mark, Some(id), id, last));
     }
 
-    /// So many events have come, and gone with all before.
+    /// Counts this many events as added and dropped, and drops all events before them.
     fn skip(&mut self, count: usize) {
         if count > 0 {
             self.first = self.next() + count as u64;
@@ -126,7 +126,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         }
     }
 
-    /// What is in no record.
+    /// Adds an event that is in no record.
     pub fn passing(&mut self, draft: Draft) {
         let id = self.id(self.head, None);
         self.push(RingEvent::new(Mark::behind(self.head.index), None, id, draft));
@@ -160,12 +160,12 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         Id { at, n, sides: self.sides, history: self.history }
     }
 
-    /// Whether histories may part: ids have an epoch then.
+    /// Whether histories may part. If so, ids have an epoch.
     pub fn sides(&self) -> bool {
         self.sides
     }
 
-    /// How many events are kept, and their bytes.
+    /// The number of events that are kept, and their bytes.
     pub fn size(&self) -> (usize, usize) {
         (self.events.len(), self.bytes)
     }
@@ -205,7 +205,7 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         Ok(self.first_behind(if by_record { Mark::behind(place.index) } else { since.mark }))
     }
 
-    /// Whether the record at this index is the one that the reader means. Where histories never part it is.
+    /// Whether the record at this index is the one that the reader means. This is always so where histories never part.
     fn is_of_this_line(&self, since: &Since) -> bool {
         let here = self.epoch_at(since.mark.index);
         since.epoch.is_none_or(|epoch| here == Some(epoch) || mutant::is_on(Mutant::CursorOfAnyEpoch))
@@ -240,13 +240,13 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
         self.id(Position::new(epoch, index), (n < u32::MAX).then_some(n))
     }
 
-    /// From an event on, so many at most. None if that is no longer kept.
+    /// The events from this number on, `most` at most. `None` if this event is no longer kept.
     pub fn from(&self, number: u64, most: usize) -> Option<impl Iterator<Item = &Arc<E>>> {
         let skip = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some(self.events.range(skip.min(self.events.len())..).take(most))
     }
 
-    /// The place before an event: who has got there may go on from it.
+    /// The place before an event. A reader that has got there may go on from it.
     pub fn place_before(&self, number: u64) -> Option<Id> {
         if number == self.next() {
             return Some(self.id(self.head, None));
@@ -259,16 +259,16 @@ impl<E: From<RingEvent> + Borrow<RingEvent>> Ring<E> {
     }
 }
 
-// Why nobody reads along.
+// Reasons to refuse a reader.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The place named is yet to come: this node is behind the one that named it.
+    /// The place is yet to come: this node is behind the node that named it.
     Ahead,
-    /// What follows the place named is not kept, or not in this history. From the oldest place on nothing is missing.
+    /// The events behind the place are not kept, or not in this history. From `oldest` on nothing is missing.
     Compacted { oldest: Id },
-    /// The place is in a history that this node knows nothing of: yet to begin here, or of another cluster (P60).
+    /// The place is in a history that this node does not know: it has yet to begin here, or is of another cluster (P60).
     OtherHistory { oldest: Id },
-    /// The node starts, or is about to end.
+    /// The node is starting, or is about to end.
     Closed,
 }

@@ -1,17 +1,17 @@
-//! What is due, and when: an ordered set for each thing that a record can do to a lease.
+//! The agenda has an ordered set of due times for each change that a record can make to a lease.
 
 use std::collections::BTreeSet;
 
 use super::counted::{Act, CountedLease};
 use crate::types::{LeaseName, Time};
 
-/// What one record is to say, each lease with its token: ends, or ages and refreshes.
+/// The content of one record, each lease with its token: ends, or ages and refreshes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due {
     pub end: Vec<(LeaseName, u64)>,
-    /// Not renewed for half their ttl.
+    /// These leases were not renewed for half their ttl.
     pub age: Vec<(LeaseName, u64)>,
-    /// Renewed since they were aged.
+    /// These leases were renewed since they were aged.
     pub refresh: Vec<(LeaseName, u64)>,
 }
 
@@ -25,7 +25,7 @@ impl Due {
     }
 }
 
-/// Ties go by name: they come in the order in which the state hands its leases out, and take no sorting.
+/// Leases that are due at the same time are ordered by name. The state returns its leases in that order, so no sorting is needed.
 type Schedule = BTreeSet<(Time, LeaseName)>;
 
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// Of many leases at once, which costs less than one by one.
+    /// The agenda of many leases at once, which costs less than adding one by one.
     pub fn of<'a>(leases: impl Iterator<Item = (&'a LeaseName, &'a CountedLease)> + Clone) -> Agenda {
         let schedule = |act| {
             leases.clone().filter_map(move |(name, counted)| Some((due(name, counted, act)?, name.clone())))
@@ -64,7 +64,7 @@ impl Agenda {
         }
     }
 
-    /// The first that are due, up to `limit`.
+    /// The first leases that are due, up to `limit`.
     pub fn due(&self, act: Act, now: Time, limit: usize) -> Vec<LeaseName> {
         let schedule = match act {
             Act::End => &self.ends,
@@ -75,7 +75,7 @@ impl Agenda {
         due.take(limit).map(|(_, name)| name.clone()).collect()
     }
 
-    /// When the next thing is due.
+    /// The time when the next lease is due.
     pub fn deadline(&self) -> Option<Time> {
         let firsts = [self.ends.first(), self.ages.first(), self.refreshes.first()];
         firsts.into_iter().flatten().map(|(time, _)| *time).min()

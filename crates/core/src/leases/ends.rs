@@ -1,4 +1,4 @@
-//! When each lease ends, by the clock of the node that leads.
+//! The end of each lease, by the clock of the node that leads.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use super::counted::{Act, CountedLease};
 use crate::protocol::mutant::{self, Mutant};
 use crate::types::{LEASES_MOST, Lease, LeaseName, Span, Time};
 
-/// After a refused record: long enough for what was full to drain, short against the second within which a lease that
+/// The pause after a refused record. It is long enough for a full queue to drain, and short against the second within which a lease that
 /// is over must end.
 const PAUSE: Span = Span::millis(50);
 
-/// Rows that go with the leases of one record; the last of them may go beyond it, by what may end with one lease.
+/// The most rows that end with the leases of one record. The last lease may go beyond it, by the rows that may end with one lease.
 const ROWS_MOST: usize = 10_000;
 
-/// Empty on a node that does not lead.
+/// The leases that this node counts; empty on a node that does not lead.
 #[derive(Clone, Debug, Default)]
 pub struct Leases {
     counted: BTreeMap<LeaseName, CountedLease>,
     agenda: Agenda,
-    /// What the one record under way says; empty if there is none.
+    /// The content of the one record under way; empty if there is none.
     under_way: Due,
-    /// Nothing is due before this: the last record was refused.
+    /// Nothing is due before this time, because the last record was refused.
     paused_until: Time,
 }
 
-/// What to make of a renewal.
+/// The verdict on a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenewalVerdict {
     Renewable,
-    /// Nobody holds it, or another token does.
+    /// The lease has no holder, or another token holds it.
     Lost,
     /// A record that ends this token is under way. Ask again once it is settled.
     Ending,
@@ -37,24 +37,24 @@ pub enum RenewalVerdict {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewed {
-    /// The holder may believe for this long from when it sent the renewal; less than the ttl while the lease may be aged.
+    /// The holder may believe for this long from when it sent the renewal. This is less than the ttl while the lease may be aged.
     pub expires_in: Span,
 }
 
-/// What became of the record that `due` asked for.
+/// The outcome of the record that `due` asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was committed, and `changed` has been told of all that it did.
+    /// The record was committed, and `changed` was called for all that it did.
     Applied,
-    /// Surely not applied, now or later (P15).
+    /// The record surely is not applied, now or later (P15).
     Refused,
-    /// The leadership was lost over it. `resign` follows; until then it stays under way.
+    /// The leadership was lost before the record was decided. `resign` follows; until then the record stays under way.
     Unknown,
 }
 
 impl Leases {
-    /// This node has begun to lead and has applied all that its log held when its term opened; or it leads, and a merge
-    /// or a restore has just replaced its state. All leases start anew. The record under way, if any, still is.
+    /// This node has begun to lead, and has applied all that its log held when its term opened. Or it leads already, and a merge or a
+    /// restore has just replaced its state. All leases start again. A record that is under way stays under way.
     pub fn lead(&mut self, now: Time, leases: impl Iterator<Item = (LeaseName, Lease)>) {
         let before = std::mem::take(&mut self.counted);
         let anew = |(name, lease)| {
@@ -68,7 +68,7 @@ impl Leases {
         self.agenda = Agenda::of(self.counted.iter());
     }
 
-    /// Leads no more: what it counted means nothing to anybody.
+    /// This node no longer leads, so its counts mean nothing.
     pub fn resign(&mut self) {
         *self = Leases::default();
     }
@@ -91,7 +91,7 @@ impl Leases {
         self.counted.insert(name, counted);
     }
 
-    /// Asked when a renewal arrives, and again after a round that started after it arrived.
+    /// Judges a renewal when it arrives, and again after a round that started after it arrived.
     pub fn renewal(&self, name: &LeaseName, token: u64) -> RenewalVerdict {
         match self.counted.get(name) {
             Some(counted) if counted.lease.token == token => match counted.proposed {
@@ -102,7 +102,7 @@ impl Leases {
         }
     }
 
-    /// After that round: the lease goes on, even if its end has come due meanwhile and was not proposed yet. None if it
+    /// Renews a lease after that round. The lease goes on even if its end has come due meanwhile and was not proposed yet. `None` if it
     /// is not renewable; `renewal` says why. `ttl` is what the holder asks for, if not for all that it was granted.
     pub fn renew(&mut self, now: Time, name: &LeaseName, token: u64, ttl: Option<Span>) -> Option<Renewed> {
         if self.renewal(name, token) != RenewalVerdict::Renewable {
@@ -112,35 +112,35 @@ impl Leases {
         Some(Renewed { expires_in })
     }
 
-    /// What was granted to a caller who has gone since: its end is due, unless its holder has renewed it.
+    /// Gives up a lease that was granted to a caller who has gone since. Its end is due, unless its holder has renewed it.
     pub fn give_up(&mut self, now: Time, name: &LeaseName, token: u64) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.give_up(now));
         }
     }
 
-    /// A promise to whoever asked for it anew, and has gone since.
+    /// Takes back a promise to a caller that asked for its lease again, and has gone since.
     pub fn take_back(&mut self, now: Time, name: &LeaseName, token: u64) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.take_back(now));
         }
     }
 
-    /// What a renewal said of the connection that the lease is to end with.
+    /// Notes the connection that a renewal names, with which the lease is to end.
     pub fn name_tie(&mut self, name: &LeaseName, token: u64, tie: Option<u64>) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, |counted| counted.name_tie(tie));
         }
     }
 
-    /// Its holder has asked for it anew, and has been told that it has it.
+    /// The holder has asked for its lease again, and has the answer that it holds it.
     pub fn forget_tie(&mut self, name: &LeaseName, token: u64) {
         if self.renewal(name, token) == RenewalVerdict::Renewable {
             self.update(name, CountedLease::forget_tie);
         }
     }
 
-    /// The holder's connection of this number has closed: the lease's end is due, unless its holder has named another one since.
+    /// The holder's connection with this number has closed. The lease's end is due, unless its holder has named another connection since.
     pub fn untie(&mut self, now: Time, name: &LeaseName, token: u64, tie: u64) -> bool {
         match self.renewal(name, token) {
             RenewalVerdict::Renewable => {
@@ -151,13 +151,13 @@ impl Leases {
         }
     }
 
-    /// What the next record is to say; it is under way from now on, and nothing else is due until it is `settled`. One
-    /// record says ends only, as long as there are any, or ages and refreshes.
+    /// The content of the next record. It is under way from now on, and nothing else is due until it is `settled`. A record has ends
+    /// only, as long as there are any; otherwise it has ages and refreshes.
     pub fn due(&mut self, now: Time) -> Due {
         self.due_within(now, |_| 1)
     }
 
-    /// The same where more may go with a lease: `rows` says how much. One that has a lot to it ends alone, or with a few.
+    /// The same where more rows may end with a lease: `rows` says how many. A lease with many rows ends alone, or with a few others.
     pub fn due_within(&mut self, now: Time, rows: impl Fn(&LeaseName) -> usize) -> Due {
         if !self.under_way.is_empty() || now < self.paused_until {
             return Due::default();
@@ -172,7 +172,7 @@ impl Leases {
         due
     }
 
-    /// The record under way is decided. Whatever it was to change and did not is due again after a pause.
+    /// The record under way is decided. A change that it was to make and did not is due again after a pause.
     pub fn settled(&mut self, now: Time, outcome: Outcome) {
         if outcome == Outcome::Unknown {
             return;
@@ -187,7 +187,7 @@ impl Leases {
         }
     }
 
-    /// When to ask `due` next; `Time::NEVER` while a record is under way.
+    /// The time to call `due` next; `Time::NEVER` while a record is under way.
     pub fn deadline(&self) -> Time {
         match self.agenda.deadline() {
             Some(time) if self.under_way.is_empty() => time.max(self.paused_until),
@@ -195,7 +195,7 @@ impl Leases {
         }
     }
 
-    /// How long until this lease ends, if it is not renewed; zero if it is over and its end not yet committed.
+    /// The time until this lease ends, if it is not renewed; zero if it is over and its end is not committed yet.
     pub fn left(&self, name: &LeaseName, now: Time) -> Option<Span> {
         self.counted.get(name).map(|counted| counted.end.since(now))
     }
@@ -224,7 +224,7 @@ impl Leases {
         proposed
     }
 
-    /// Every change to one lease goes through here, and the agenda with it.
+    /// Every change to one lease goes through here, so that the agenda changes with it.
     fn update<R>(&mut self, name: &LeaseName, change: impl FnOnce(&mut CountedLease) -> R) -> Option<R> {
         let counted = self.counted.get_mut(name)?;
         self.agenda.remove(name, counted);

@@ -1,4 +1,4 @@
-//! When what must be renewed ends, by the leader's clock; and who waits for it.
+//! Leases end by the leader's clock if they are not renewed, and callers wait for roles that are held.
 //!
 //! ```text
 //!                 asked at arrival          asked again             ┌── Renewable: `renew`, answer its `expires_in`
@@ -8,13 +8,13 @@
 //! `deadline` ──► `due` ──► one record: ends, or ages and refreshes ──► the log ──► `changed` …, `settled`
 //! ```
 //!
-//! The log says who holds what under which token, and for how long ([`Lease`](crate::types::Lease)). It says nothing of
-//! renewals: [`Leases`] remembers them, on the leader alone, and forgets them with the leadership. So after a failover
-//! every lease starts anew: late, never early. `held` has the argument why no holder believes in a lease that was ended
-//! (C14), `agenda` what is due next, `ends` puts both together. [`Waiters`] are the ones who want a role that is taken.
+//! The log has the holder of each lease, its token and its ttl ([`Lease`](crate::types::Lease)). Renewals are not in the
+//! log: [`Leases`] remembers them, on the leader alone, and forgets them with the leadership. So after a failover every lease
+//! starts again: late, never early. `counted` has the argument why no holder believes in a lease that was ended (C14),
+//! `agenda` has the changes that are due next, `ends` puts both together. [`Waiters`] has the calls that want a held role.
 //!
-//! Pure, like the store: the time is an argument, and nothing here reads a clock, does IO or draws a number. Nothing
-//! here knows what a role or a process is.
+//! All this is pure, like the store: the time is an argument, and nothing here reads a clock, does IO or draws a number.
+//! Nothing here knows what a role or a process is.
 
 mod agenda;
 mod counted;

@@ -1,4 +1,4 @@
-//! Who waits for a role: the highest priority first, then whoever came first (P41).
+//! The waiter queues of roles: the highest priority first, then the earliest arrival (P41).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,50 +10,50 @@ use crate::types::{Text, Time, WAITERS_MOST, WAITERS_PER_ROLE_MOST};
 pub struct Waiter<T> {
     pub role: Text,
     pub instance: Text,
-    /// Higher first.
+    /// A higher priority comes first.
     pub priority: i64,
     /// The wait is over at this time.
     pub until: Time,
-    /// How to answer.
+    /// The data that is needed to answer the call.
     pub ticket: T,
 }
 
-/// The best that is alive, and whoever was found dead or late on the way: these want an answer too.
+/// The first waiter that is alive, and the dead or late waiters before it, which need an answer, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next<T> {
     pub best: Option<Waiter<T>>,
     pub dropped: Vec<Waiter<T>>,
 }
 
-/// No place is left.
+/// No place is left: in the queue of this role, or in all queues together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
     Role,
     All,
 }
 
-/// Comes back, since it wants an answer.
+/// A waiter that was refused a place. It comes back, because it needs an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnedAway<T> {
     pub waiter: Waiter<T>,
     pub full: Full,
 }
 
-/// The place in the line: priority, then the number of the arrival.
+/// The place in a queue: priority, then the number of the arrival.
 type Place = (Reverse<i64>, u64);
 
 #[derive(Clone, Debug)]
 struct Line<T> {
     waiting: BTreeMap<Place, Waiter<T>>,
-    /// An instance waits for a role once.
+    /// Each instance has one place, because it waits for a role once.
     places: BTreeMap<Text, Place>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Waiters<T> {
-    /// No line is empty.
+    /// The queue of each role. No queue is empty.
     lines: BTreeMap<Text, Line<T>>,
-    /// When each wait is over.
+    /// The time when each wait is over.
     ends: BTreeSet<(Time, Text, Place)>,
     arrivals: u64,
 }
@@ -65,8 +65,8 @@ impl<T> Default for Waiters<T> {
 }
 
 impl<T> Waiters<T> {
-    /// Returns the earlier wait of the same instance for the same role, which this one replaces. It keeps its turn:
-    /// whoever lost a connection and asks again is not sent to the back.
+    /// Adds a waiter. Returns the earlier wait of the same instance for the same role, which this one replaces. The new wait keeps the
+    /// turn: an instance that lost its connection and asks again does not go to the back.
     pub fn join(&mut self, waiter: Waiter<T>) -> Result<Option<Waiter<T>>, TurnedAway<T>> {
         let earlier = self.place(&waiter.role, &waiter.instance);
         if let (None, Some(full)) = (earlier, self.full(&waiter.role)) {
@@ -79,7 +79,7 @@ impl<T> Waiters<T> {
         Ok(replaced)
     }
 
-    /// The role is free: whose turn it is.
+    /// The role is free. Removes the waiter whose turn it is.
     pub fn next(&mut self, now: Time, role: &Text, mut is_alive: impl FnMut(&T) -> bool) -> Next<T> {
         let mut dropped = Vec::new();
         while let Some(place) = self.first(role) {
@@ -92,7 +92,7 @@ impl<T> Waiters<T> {
         Next { best: None, dropped }
     }
 
-    /// Whose wait is over.
+    /// Removes the waiters whose time is over.
     pub fn expired(&mut self, now: Time) -> Vec<Waiter<T>> {
         let mut expired = Vec::new();
         while self.deadline() <= now {
@@ -102,7 +102,8 @@ impl<T> Waiters<T> {
         expired
     }
 
-    /// One that waits no more, if it is still the one: another wait of the same instance may have replaced it.
+    /// Removes a call that waits no more. `is_it` checks that it is still the same call: another wait of the same instance may have
+    /// replaced it.
     pub fn leave(
         &mut self,
         role: &Text,
@@ -114,18 +115,18 @@ impl<T> Waiters<T> {
         if is_it(&waiter.ticket) { self.take(role, place) } else { None }
     }
 
-    /// All of them, when this node leads no more.
+    /// Removes all waiters, when this node no longer leads.
     pub fn drain(&mut self) -> Vec<Waiter<T>> {
         let lines = std::mem::take(self).lines;
         lines.into_values().flat_map(|line| line.waiting.into_values()).collect()
     }
 
-    /// When the next wait is over.
+    /// The time when the next wait is over.
     pub fn deadline(&self) -> Time {
         self.ends.first().map_or(Time::NEVER, |(until, ..)| *until)
     }
 
-    /// Of all roles.
+    /// The number of waiters for all roles.
     pub fn waiting(&self) -> usize {
         self.ends.len()
     }

@@ -1,29 +1,29 @@
-//! What callers learn.
+//! Answers to callers.
 
 use crate::protocol::MembersRefusal;
 use crate::store::{self, DocView, Process, Rejection, Role, Store};
 use crate::types::{Epoch, Index, LeaseName, NodeId, Position, Record, Span, Text, WallTime};
 
-/// One for each kind of call: whoever asked knows which.
+/// One variant for each kind of call, so a caller knows which one to expect.
 #[derive(Clone, Debug)]
 pub enum Answer {
     Written(Written),
     View(Box<View>),
     Role(Box<Granted<Role>>),
     Process(Box<Granted<Process>>),
-    /// A document with a ttl, and how long it has left.
+    /// A document with a ttl, and the time that it has left.
     Doc(Box<Granted<DocView>>),
-    /// A hand-over, a hold of the service, a forming.
+    /// The call succeeded and has no content to return: a hand-over, a hold of the service, a change of members, a forming, an untie.
     Done,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Sees every write acknowledged before the read began.
+    /// The read sees every write that was acknowledged before the read began.
     Linear,
-    /// By the leader's lease, without a round of its own.
+    /// The leader answers under its lease, without a round for this read.
     Leader,
-    /// This node's state, however old.
+    /// The node answers from its own state, however old that is.
     Local,
 }
 
@@ -31,7 +31,7 @@ pub enum Level {
 #[derive(Clone, Debug)]
 pub struct Written {
     pub position: Position,
-    /// Nodes that had it durably when this was said; none for a replay.
+    /// The number of nodes that had the record durably when the answer was given; `None` for a replay.
     pub acks: Option<usize>,
     pub reply: store::Reply,
 }
@@ -43,80 +43,81 @@ pub struct View {
     pub leader: Option<NodeId>,
     pub epoch: Epoch,
     pub index: Index,
-    /// How long ago this node last heard its leader; zero on the leader.
+    /// The time since this node last heard its leader; zero on the leader.
     pub age_ms: u64,
 }
 
-/// Why there is no answer. Everything but `Unknown` means: surely not applied, now or later (P15).
+/// The reason why a call is denied. Every reason but `Unknown` means: surely not applied, now or later (P15).
 #[derive(Clone, Debug)]
 pub enum Denied {
-    /// Another node leads: ask there.
+    /// Another node leads. The caller should ask that node.
     NotLeader {
         leader: NodeId,
     },
     NoLeader,
     /// This node does not reach a majority.
     NoQuorum,
-    /// This node's disk has yet to be let in (P10), or its state to catch up.
+    /// This node's disk is not admitted yet (P10), or its state has yet to catch up.
     CatchingUp,
     HandingOver,
     ServiceDown {
         reason: Text,
     },
     DiskFull,
-    /// A bound was reached: which one.
+    /// A bound was reached; `bound` says which one.
     TooMany {
         bound: &'static str,
     },
     /// A node of the topology cannot read this type of record yet (P23).
     FormatNotShared,
-    /// The cluster has been formed: once is for ever (P9).
+    /// The cluster has been formed already, and that happens only once (P9).
     AlreadyFormed,
-    /// The node named cannot lead now.
+    /// The named node cannot lead now.
     NotAnHeir,
-    /// Why the members do not change.
+    /// The members do not change, for this reason.
     Members(MembersRefusal),
-    /// The token of whoever asks was revoked, or has ended (P56).
+    /// The caller's token was revoked, or has expired (P56).
     TokenEnded,
-    /// Somebody else has the role; or this token has it no more.
+    /// Another instance holds the role.
     RoleHeld(Box<HeldBy>),
+    /// The caller no longer holds the role.
     LeaseLost(Box<HeldBy>),
-    /// The rules say no; judged against committed state only (P14).
+    /// The rules reject the call. Rules are judged against committed state only (P14).
     Rejected(Rejection),
-    /// A document is not taken in.
+    /// The document is not taken in.
     GivenUp {
         why: &'static str,
     },
     /// The process is about to end.
     Stopping,
-    /// It may or may not have happened (P15).
+    /// The call may or may not have taken effect (P15).
     Unknown,
 }
 
 impl Denied {
-    /// Nothing is wrong with the call, but it has a key, and as many are remembered as may be.
+    /// The call itself is fine, but it has an idempotency key, and the state remembers as many keys as it may.
     pub(super) const TOO_MANY_KEYS: Denied =
         Denied::TooMany { bound: "idempotency keys that are remembered" };
 }
 
-/// A role, a process, or the time that it has left, as the one who asked is told.
+/// A role, a process or a document as its caller learns it, with the time that its lease has left.
 #[derive(Clone, Debug)]
 pub struct Granted<T> {
     pub what: T,
-    /// It was not there before, or nobody's.
+    /// A new grant or registration: the caller did not have it before.
     pub new: bool,
-    /// Its turn came after a wait.
+    /// The grant came after a wait in the queue.
     pub waited: bool,
     pub expires_in: Span,
-    /// Where its record stands; for what needed no record, how far the state was.
+    /// The position of its record. If no record was needed, the position that the state had reached.
     pub position: Position,
-    /// How many nodes had that record durably.
+    /// The number of nodes that had that record durably.
     pub acks: Option<usize>,
-    /// To be given back if nobody hears this answer.
+    /// The promise to take back if this answer does not reach its caller.
     pub if_unheard: Option<Unheard>,
 }
 
-/// A promise that binds nobody if its answer was heard by nobody (P41).
+/// A promise that does not bind the leader if its answer did not reach the caller (P41).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unheard {
     pub name: LeaseName,
@@ -125,36 +126,36 @@ pub struct Unheard {
     pub granted: bool,
 }
 
-/// Who has a role.
+/// The holder of a role.
 #[derive(Clone, Debug)]
 pub struct HeldBy {
     pub role: Text,
     pub by: Option<Role>,
     pub expires_in: Option<Span>,
-    /// Nobody had it when the call came.
+    /// The role was free when the call came.
     pub conflict: bool,
 }
 
-/// What only the leader knows of leases, in the order in which they were asked for.
+/// Lease times, which only the leader knows, in the order in which they were asked for.
 #[derive(Clone, Debug)]
 pub struct LeaseTimes {
-    /// The leader's clock, for people.
+    /// The leader's wall clock, for people.
     pub wall: WallTime,
-    /// What is left of each, and how many wait for it.
+    /// For each lease, the time that it has left and the number of calls that wait for it.
     pub times: Vec<(Option<Span>, usize)>,
 }
 
-/// An opinion about a candidate, which binds nobody (P4).
+/// An opinion about a candidate. It is not a promise (P4).
 #[derive(Clone, Debug)]
 pub struct Opinion {
     pub approved: bool,
     pub reason: &'static str,
 }
 
-/// What follows a boundary in the log, or the whole state as it is now.
+/// The records behind a boundary, or the whole state as it is now.
 #[derive(Clone, Debug)]
 pub struct CatchUp {
-    /// Where the records asked for are gone.
+    /// Set if the log no longer has the records that were asked for.
     pub whole: Option<Whole>,
     pub records: Vec<Record>,
 }
@@ -162,9 +163,9 @@ pub struct CatchUp {
 /// The state as it is now.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// Of the newest boundary that it holds.
+    /// The number of the newest boundary that the state includes.
     pub snapshot_id: u64,
     pub store: Store,
-    /// So many records behind that boundary it holds as well.
+    /// The number of records behind that boundary that the state includes as well.
     pub skip: u64,
 }

@@ -1,4 +1,4 @@
-//! What readers of the feed are told: the one place where that is decided.
+//! The events that readers of the feed get. No other place decides that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,49 +28,50 @@ pub enum Kind {
     TokenRevoked,
 }
 
-/// Some kinds.
+/// A set of kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds(u32);
 
-/// An event before it has its place among the others.
+/// An event that has no place among the others yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     pub kind: Kind,
-    /// For every reader, whatever it asked for: what it mirrors has changed without its being told of each change.
+    /// The event goes to every reader, whatever kinds it asked for: the state that it mirrors has changed without an event for each
+    /// change.
     pub for_all: bool,
     pub fact: Fact,
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// An entry of clients' data was written, or removed.
     Change {
         key: Key,
-        /// None for a delete.
+        /// `None` for a delete.
         value: Option<Text>,
-        /// Where it is not that of the event's own record.
+        /// The revision, if it is not that of the event's own record.
         rev: Option<Text>,
-        /// Of a document that nobody deleted: why it ended.
+        /// The reason why a document ended without being deleted by a client.
         ended: Option<DocEnded>,
     },
-    /// Who leads, in which epoch; the driver adds where it is to be found.
+    /// The leader, in this epoch. The driver adds the leader's address.
     Leader { epoch: Epoch },
-    /// Of what is rare: the members of its JSON, each with its comma before it.
+    /// The content of rare events: the members of the JSON object, each with its comma before it.
     Members { name: Option<Text>, json: String },
 }
 
 #[derive(Clone, Debug)]
 pub enum FeedEvent {
-    /// The next record that is applied, and what it brought about.
+    /// The next record that is applied, with its events.
     Record { at: Position, history: History, stamp: Stamp, drafts: Vec<Draft> },
-    /// The state has become another one.
+    /// The state was replaced by another one.
     Replaced { at: Position, history: History, changes: Vec<Draft>, last: Draft },
-    /// What is in no record, for those who read along now.
+    /// An event that is in no record, for the readers of this moment.
     Passing(Draft),
 }
 
-/// A record that has been applied to this state.
+/// The events of a record that has been applied to this state.
 pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = entry(&record.entry, record.epoch()).into_iter().collect();
     if applied.restored {
@@ -83,7 +84,7 @@ pub(super) fn of_record(store: &Store, record: &Record, applied: &Applied) -> Ve
     drafts
 }
 
-/// What changed when a state became what it is by a merge.
+/// The events of a merge: the difference between the state before it and the state after it.
 pub(super) fn of_merge(store: &Store, before: &Store, changed: &[Key], ended: &[Text]) -> Vec<Draft> {
     let mut drafts = Vec::new();
     let ended = ended.iter().map(|key| (key, DocEnded::WithLease)).collect();
@@ -93,17 +94,17 @@ pub(super) fn of_merge(store: &Store, before: &Store, changed: &[Key], ended: &[
     drafts
 }
 
-/// The state has become what it is by a merge: what that changed is known.
+/// A merge or an override has replaced the state, and its changes are known.
 pub(super) fn of_merged(how: &str, at: Position, history: History, changes: Vec<Draft>) -> FeedEvent {
     FeedEvent::Replaced { at, history, changes, last: new_state(how, true) }
 }
 
-/// The state came as a whole.
+/// A whole snapshot has replaced the state.
 pub(super) fn of_snapshot(at: Position, history: History) -> FeedEvent {
     FeedEvent::Replaced { at, history, changes: Vec::new(), last: new_state("snapshot", false) }
 }
 
-/// What this node sees of elections is in no record. `electing`: whether one that was told of is still under way.
+/// Events that are in no record, such as this node's view of elections. `electing`: an election that was announced is still under way.
 pub(super) fn of_protocol(event: &Event, me: NodeId, electing: &mut bool) -> Option<FeedEvent> {
     let draft = match event {
         Event::Suspected { leader, .. } => started(me, Some(*leader).filter(|leader| leader.0 > 0), electing),
@@ -119,7 +120,7 @@ pub(super) fn of_protocol(event: &Event, me: NodeId, electing: &mut bool) -> Opt
     draft.map(FeedEvent::Passing)
 }
 
-/// `lost` is the leader that is given up.
+/// `lost` is the leader that this node gave up.
 fn started(me: NodeId, lost: Option<NodeId>, electing: &mut bool) -> Option<Draft> {
     if std::mem::replace(electing, true) {
         return None;
@@ -128,7 +129,7 @@ fn started(me: NodeId, lost: Option<NodeId>, electing: &mut bool) -> Option<Draf
     Some(Draft::rare(Kind::ElectionStarted, None, format!(",\"node\":{},\"lost_leader\":{lost}", me.0)))
 }
 
-/// Two sides do not become one for now (P48).
+/// Two sides cannot merge for now (P48).
 fn called_off(me: NodeId, other: NodeId, why: &Impasse) -> Draft {
     let why = match why {
         Impasse::NothingComes => "\"nothing_comes\"".to_string(),
@@ -144,7 +145,7 @@ fn called_off(me: NodeId, other: NodeId, why: &Impasse) -> Draft {
     )
 }
 
-/// The protocol's own records.
+/// Events of the protocol's own records.
 fn entry(entry: &Entry, epoch: Epoch) -> Option<Draft> {
     let (kind, json) = match entry {
         Entry::Lead { .. } => return Some(Draft::of(Kind::NewLeader, Fact::Leader { epoch })),
@@ -174,13 +175,13 @@ fn owner(owner: Owner) -> &'static str {
     }
 }
 
-/// `told`: whether each of its changes is told besides.
+/// `told`: each of its changes has its own event.
 fn new_state(how: &str, told: bool) -> Draft {
     let json = format!(",\"reason\":\"{how}\",\"changes_told\":{told}");
     Draft { for_all: !told, ..Draft::rare(Kind::NewState, None, json) }
 }
 
-/// Each entry once, as it is now. `older`: what has changed may have been written by records of another side.
+/// One event for each changed entry, with its present value. `older`: records of another side may have written the entries.
 fn changes(
     store: &Store,
     keys: &[Key],
@@ -190,7 +191,7 @@ fn changes(
 ) {
     let mut seen = BTreeSet::new();
     for key in keys {
-        // The usual record changes one entry.
+        // A typical record changes one entry.
         if keys.len() > 1 && !seen.insert(key) {
             continue;
         }
@@ -218,7 +219,7 @@ fn lease(event: &LeaseEvent) -> Draft {
     Draft::rare(kind, Some(event.name().clone()), event.members())
 }
 
-/// Without its hash.
+/// The event leaves out the token's hash.
 fn token(event: &TokenEvent) -> Draft {
     let kind = match event {
         TokenEvent::Created { .. } => Kind::TokenCreated,
@@ -227,7 +228,7 @@ fn token(event: &TokenEvent) -> Draft {
     Draft::rare(kind, None, event.members())
 }
 
-/// One that has come; nothing is told of one that has gone, which a client's own order did.
+/// The event of a new conflict. A conflict that has gone needs no event, because a client's own order removed it.
 fn conflict(store: &Store, id: &str) -> Option<Draft> {
     let view = store.conflict(id)?;
     let name = match view.key.ballot() {
@@ -239,7 +240,7 @@ fn conflict(store: &Store, id: &str) -> Option<Draft> {
     Some(Draft::rare(Kind::Conflict, Some(name.into()), json))
 }
 
-/// Text as JSON.
+/// Encodes text as JSON.
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -305,7 +306,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether its events are about something that has a name.
+    /// Whether events of this kind are about something that has a name.
     pub fn is_named(self) -> bool {
         use Kind::*;
         let of_lease =

@@ -1,4 +1,4 @@
-//! Everything that goes into a replica and comes out of it.
+//! The inputs and outputs of a replica.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::store::{
 };
 use crate::types::{ClusterId, Index, KeyedCall, Members, NodeId, Text, Time, Vector};
 
-/// A caller, for as long as it waits for its answer. The driver numbers them and never uses a number twice.
+/// A caller, for as long as it waits for its answer. The driver numbers callers and never uses a number twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
-/// What happened. The driver gives one at a time, with what the clocks showed.
+/// An input says what happened. The driver gives one at a time, with the readings of the clocks.
 #[derive(Debug)]
 pub enum In {
     /// The deadline has come.
@@ -35,24 +35,24 @@ pub enum In {
     DiskFull(bool),
     /// The peer's connection broke and its port refuses: that process is dead (P3).
     PeerRefused(NodeId),
-    /// All calls that wait, in the order in which they came: one round.
+    /// All calls that are waiting, in the order in which they came. They form one round, or several if their records are large.
     Calls(Vec<(CallId, Call)>),
-    /// Nobody waits for this answer any more.
+    /// The caller no longer waits for its answer.
     Gone(CallId),
-    /// Nobody was there to hear this. It may come at any time after the answer.
+    /// This promise did not reach its caller. The input may come at any time after the answer.
     Unheard(Unheard),
-    /// What was to be handed in to that node is more than it takes.
+    /// The state to be handed in to that node is larger than the node takes.
     StateTooLarge { to: NodeId, bytes: u64 },
-    /// The snapshot under way reached this index; none if it failed and its changes are still to be written.
+    /// The snapshot under way has reached this index; `None` if it failed and its changes are still to be written.
     SnapshotEnded(Option<Index>),
-    /// What the preparation under way came to (P49).
+    /// The result of the preparation under way (P49).
     Prepared(Box<Prepared>),
 }
 
 /// The state that came with a peer's message, read and checked.
 #[derive(Clone, Debug)]
 pub enum Brought {
-    /// A whole snapshot. Its files are with the driver, which installs them when it is told to.
+    /// A whole snapshot. Its files are with the driver, which installs them on request.
     Snapshot {
         meta: SnapshotMeta,
         origin: Index,
@@ -61,15 +61,15 @@ pub enum Brought {
     Difference(Box<StateTransfer>),
 }
 
-/// What a client or an operator asks for. Each gets one [`Answer`], also if nobody is there to hear it.
+/// A request of a client or an operator. Each gets one [`Answer`], even if the caller has gone.
 #[derive(Debug)]
 pub enum Call {
     Write {
         command: Box<Command>,
-        /// Its idempotency key.
+        /// The idempotency key of the call.
         key: Option<KeyedCall>,
     },
-    /// All data is replaced by these records, or a document is merged in.
+    /// These records replace all data, or merge a document in.
     Restore(Steps),
     Read(Level),
     HandOver {
@@ -87,34 +87,34 @@ pub enum Call {
     /// The connection that a role's holder relies on has closed (P45).
     Untie(Untie),
     Register(Registration),
-    /// Hand over if leading; the answer is the end.
+    /// The node ends, and hands over first if it leads. The end is the answer.
     Stop,
 }
 
 impl Call {
-    /// Answered at once, by what this node has and by its clock.
+    /// The call is answered at once, from this node's state and by its clock.
     pub(super) fn only_looks(&self) -> bool {
         matches!(self, Call::Read(Level::Leader | Level::Local))
     }
 }
 
-/// A call that wants a role for somebody.
+/// A call that asks for a role on behalf of an instance.
 #[derive(Clone, Debug)]
 pub struct Acquire {
     pub role: Text,
     pub claim: Arc<RoleClaim>,
-    /// An operator names the holder: whoever has it loses it.
+    /// An operator names the holder, and the present holder loses the role.
     pub elect: bool,
-    /// Among those who wait: higher first.
+    /// The order among waiters: higher first.
     pub priority: i64,
-    /// So long it waits, if somebody has it.
+    /// The call waits until this time if another instance holds the role.
     pub until: Time,
-    /// The token of whoever asks: it is judged again when the wait ends (P56).
+    /// The caller's token. It is judged again when the wait ends (P56).
     pub by: Option<TokenId>,
     pub key: Option<KeyedCall>,
 }
 
-/// A holder goes on.
+/// A holder renews its lease.
 #[derive(Clone, Debug)]
 pub enum Renewal {
     Role {
@@ -125,7 +125,7 @@ pub enum Renewal {
         id: Text,
         secret: Option<SecretHash>,
     },
-    /// A document with a ttl goes on, if it is the one that is meant.
+    /// The holder renews a document with a ttl, if the document meets the condition.
     Doc {
         key: Text,
         condition: DocCondition,
@@ -140,7 +140,7 @@ pub struct Untie {
     pub tie: u64,
 }
 
-/// A process says what it is. One that says the same again only renews.
+/// A process registers with its description. If the description is unchanged, the call only renews.
 #[derive(Clone, Debug)]
 pub struct Registration {
     pub id: Text,
@@ -148,7 +148,7 @@ pub struct Registration {
     pub key: Option<KeyedCall>,
 }
 
-/// What to do. Carried out in order; `after` is the durability that a message needs (P29).
+/// An output says what to do. Outputs are carried out in order; `after` is the durability that a message needs (P29).
 #[derive(Clone, Debug)]
 pub enum Out {
     Write {
@@ -160,70 +160,70 @@ pub enum Out {
         envelope: Envelope,
         after: After,
     },
-    /// The same, with the newest snapshot as the message.
+    /// Like `Send`, with the newest snapshot as the message.
     SendSnapshot {
         to: NodeId,
         term: Term,
         after: After,
     },
-    /// The same, with what the committed state has beyond a base.
+    /// Like `Send`, with everything that the committed state has beyond a base.
     SendState(Box<Outgoing>),
-    /// These belong to the cluster from now on, as far as this node knows, and this is which one it is.
+    /// The cluster has this identity and these members from now on, as far as this node knows.
     Members {
         cluster: ClusterId,
         members: Members,
     },
-    /// Find out now whether this peer's process lives.
+    /// Find out now whether this peer's process is alive.
     Probe(NodeId),
     Answer(CallId, Result<Answer, Denied>),
-    /// Write this state down in the background, and say how it ended. One at a time.
+    /// Write this state to disk in the background, and report how that ended. One at a time.
     Snapshot(Box<SnapshotOrder>),
-    /// Work this out beside everything else, and give it back (P49). One at a time.
+    /// Work this out in parallel to everything else, and return the result (P49). One at a time.
     Prepare(Box<Preparation>),
-    /// Nobody needs this any more. To free it may take a while.
+    /// This value is no longer needed. To free it may take a while.
     Discard(Discarded),
-    /// What readers of the feed are told.
+    /// An event for readers of the feed.
     Feed(FeedEvent),
-    /// What people are told.
+    /// An event for people.
     Event(Event),
     /// The node cannot go on, or was asked to end. Nothing follows.
     End(End),
 }
 
-/// A change of what is on disk. Order is kept; durability is reported by [`In::Durable`].
+/// A change of the data on disk. The order is kept; [`In::Durable`] reports durability.
 #[derive(Clone, Debug)]
 pub enum DiskWrite {
     Vote(Vote),
     Append(Records),
-    /// Every record above this index goes. Durable before anything is appended after it.
+    /// Every record above this index is removed. This is durable before anything is appended after it.
     Truncate {
         above: Index,
     },
-    /// Records up to this index may go: a snapshot holds them.
+    /// Records up to this index may be removed, because a snapshot holds them.
     Trim {
         upto: Index,
     },
     /// The snapshot that came with this message replaces log and state.
     Install,
-    /// The state as it has just become replaces log and snapshot: only what has changed needs to be written.
+    /// The state as it has just become replaces log and snapshot. Only the changes need to be written.
     Rebase(Box<SnapshotOrder>, u32),
 }
 
-/// A frozen state, and which of its entries the newest snapshot has not, or not so.
+/// A frozen state, and the entries that the newest snapshot lacks or has with another value.
 #[derive(Clone, Debug)]
 pub struct SnapshotOrder {
     pub meta: SnapshotMeta,
     pub origin: Index,
     pub store: Store,
-    /// What has changed since the newest snapshot, in no order.
+    /// The keys that have changed since the newest snapshot, in no order.
     pub keys: Arc<Vec<Key>>,
-    /// It begins a chain of its own, with every entry.
+    /// The snapshot begins a new chain, with every entry.
     pub whole: bool,
 }
 
 impl SnapshotOrder {
-    /// The rows that it writes: every entry of the state, or what has changed since the newest snapshot, each with its value
-    /// as JSON on one line, or none where it is gone.
+    /// The rows that the snapshot writes: every entry of the state, or those that have changed since the newest snapshot. Each has its
+    /// value as JSON on one line, or `None` if the entry is gone.
     pub fn rows(&self, whole: bool) -> Box<dyn Iterator<Item = (Key, Option<String>)> + '_> {
         let kept = |key: &Key| !(mutant::is_on(Mutant::KeysForgotten) && matches!(key, Key::Call(_)));
         if whole {
@@ -238,7 +238,7 @@ impl SnapshotOrder {
     }
 }
 
-/// What may be large.
+/// A value that may be large.
 #[derive(Clone, Debug)]
 pub enum Discarded {
     Store(Box<Store>),
@@ -246,33 +246,34 @@ pub enum Discarded {
     Prepared(Box<Prepared>),
 }
 
-/// The committed state as it was when the core said so, on its way to a node that lacks a part of it.
+/// The committed state as it was when the core asked to send it, on its way to a node that lacks a part of it.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     pub envelope: Envelope,
     pub meta: SnapshotMeta,
     pub origin: Index,
     pub store: Store,
-    /// What goes instead if the difference cannot be told, or is too large: the newest snapshot, or else everything.
+    /// The snapshot message to send if the difference cannot be determined, or is too large. Without one, a difference that cannot be
+    /// determined is replaced by the whole state.
     pub instead: Option<Envelope>,
     pub after: After,
 }
 
-/// Why a replica has ended.
+/// The reason why a replica has ended.
 #[derive(Clone, Debug)]
 pub enum End {
-    /// It was asked to, and has handed over if it led.
+    /// The replica was asked to end, and has handed over if it led.
     Asked,
     /// The protocol cannot go on.
     Fault(Fault),
-    /// A record that this binary cannot apply: going on would be another state than the others'.
+    /// This binary cannot apply a record. Going on would lead to another state than that of the other nodes.
     Unreadable { index: Index, error: Unreadable },
-    /// A promise between the core and what surrounds it does not hold.
+    /// A contract between the core and its surroundings is broken.
     Broken(&'static str),
 }
 
 impl Outgoing {
-    /// What the receiver has already.
+    /// The vector of what the receiver has already.
     pub fn base(&self) -> Vector {
         match &self.envelope.message {
             Message::Merge { base, .. } | Message::Override { base, .. } => base.clone(),
@@ -280,7 +281,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether two sides meet; else one follows the other.
+    /// Whether two sides merge. Otherwise one follows the other.
     pub fn is_merge(&self) -> bool {
         matches!(self.envelope.message, Message::Merge { .. })
     }

@@ -1,4 +1,4 @@
-//! The replica: everything that decides what clients and peers are told, around the protocol's core.
+//! The replica decides every answer to clients and every message to peers, around the protocol's core.
 //!
 //! ```text
 //!   In ──► Replica::handle(now, In) ──► [Out]                 one call, then carry the outputs out in order
@@ -8,24 +8,25 @@
 //!                 └── leases, the waiter queue ◄── versions ◄─┘──► feed, snapshots, answers
 //! ```
 //!
-//! **A round is the unit.** The calls of one input are judged one after the other, each by the state as the records before it
-//! leave it, and are proposed together: one batch in the log, one sync, one version of the state.
+//! **A round is the unit.** The calls of one input are judged one after the other, each by the state that the records before it
+//! leave. They are proposed together: one batch in the log, one sync, one version of the state.
 //!
 //! There is no clock, socket, file or thread here: `now` is an argument, a caller is a number, and a caller that has gone is
-//! an input. So the simulator, the golden scripts and the model run what a node runs.
+//! an input. So the simulator, the golden scripts and the model run the same code as a node.
 //!
-//! Lowest first. Each file imports only from lines before its own, and a type's methods stand in its own file or folder:
+//! The files, lowest first. Each file imports only from lines before its own, and a type's methods stand in its own file or folder:
 //!
-//! - `answer` is what callers learn, `feed` what its readers are told.
-//! - `preparation` works out what a state comes to with what another node has sent.
-//! - `io` is all that goes in and comes out.
-//! - `versions` are the states: the committed one and, on a leader, those ahead of it. `snapshots` is the plan of snapshots, `wants` what is known
-//!   of a call for a role.
-//! - `pending` is who waits for which verdict.
-//! - `desk` is what all calls need: `rounds` in which they are judged and proposed, and their answers. `calls` has those that need nothing else.
-//! - `roles` gives roles and keeps leases, `restore` replaces all data step by step, `state_transfer` sends states to other nodes and takes in
-//!   those that come. Each is given the desk, and sees neither of the others.
-//! - `state` is the replica itself: it takes inputs in, tells the protocol, and carries out what that says.
+//! - `answer` has the answers to callers, `feed` the events for readers of the feed.
+//! - `preparation` works out the state that results from another node's state transfer.
+//! - `io` has all inputs and outputs.
+//! - `versions` has the states: the committed one and, on a leader, those ahead of it. `snapshots` is the plan of snapshots,
+//!   `wants` has what is known of a call for a role.
+//! - `pending` has the calls that wait for a verdict.
+//! - `desk` has what all calls need: `rounds` in which they are judged and proposed, and their answers. `calls` has the calls
+//!   that need nothing else.
+//! - `roles` grants roles and counts leases, `restore` replaces all data step by step, `state_transfer` sends states to other
+//!   nodes and takes in those that arrive. Each works with the desk, and does not see the other two.
+//! - `state` is the replica itself: it takes in inputs, passes them to the protocol, and carries out the protocol's outputs.
 
 mod answer;
 mod desk;

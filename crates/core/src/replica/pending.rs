@@ -12,7 +12,7 @@ use crate::types::RequestId;
 
 pub type WriteOutcome = Result<store::Reply, Rejection>;
 
-/// Bounded by what the core lets wait: `limits.uncommitted` writes and `limits.reads` reads.
+/// The core bounds how many calls wait: `limits.uncommitted` writes and `limits.reads` reads.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     last: RequestId,
@@ -21,12 +21,12 @@ pub struct Pending {
 
 #[derive(Clone, Debug)]
 pub enum Waiting {
-    /// A write that has reached the log, with what it brings about there.
+    /// A write that has reached the log, with its outcome there.
     Write {
         call: CallId,
         outcome: WriteOutcome,
     },
-    /// An answer that changes nothing: it leaves once what it was judged by is committed (P14).
+    /// An answer that changes nothing. It leaves once the records that it was judged by are committed (P14).
     Judged {
         call: CallId,
         answer: Box<Result<Written, Denied>>,
@@ -36,18 +36,18 @@ pub enum Waiting {
     Acquire(Box<Acquiring>),
     /// A renewal, or a registration.
     Renew(Renewing),
-    /// A step of a restore, with what it comes to.
+    /// A step of a restore, with its outcome.
     Restore {
         call: CallId,
         outcome: WriteOutcome,
     },
-    /// The replica's own record about leases; nobody waits for it.
+    /// The replica's own record about leases. No caller waits for it.
     Leases(u64),
-    /// A hand-over, or a change of the service's holds.
+    /// A hand-over, a change of the service's holds, or a change of members.
     Admin(CallId),
-    /// The process wants to end and hands over first.
+    /// The process is to end, and hands over first.
     Farewell,
-    /// What nobody waits for.
+    /// A record that no caller waits for.
     Nobody,
 }
 
@@ -62,7 +62,7 @@ impl Pending {
         self.waiting.remove(&request)
     }
 
-    /// What each of them is about follows from its number, and its outcome from the version that it made.
+    /// The content of each request follows from its number, and its outcome from the version that it made. So both are left out.
     pub fn fingerprint(&self, state: &mut impl Hasher) {
         self.last.hash(state);
         for (request, waiting) in &self.waiting {
@@ -70,32 +70,32 @@ impl Pending {
         }
     }
 
-    /// The replica ends: what has reached the log may yet be applied.
+    /// The replica ends. Records that have reached the log may yet be applied.
     pub fn drain(&mut self) -> impl Iterator<Item = Waiting> {
         mem::take(&mut self.waiting).into_values()
     }
 }
 
 impl Waiting {
-    /// Who is to be answered.
+    /// The caller to answer.
     pub fn call(&self) -> Option<CallId> {
         match self {
             Waiting::Write { call, .. } | Waiting::Judged { call, .. } => Some(*call),
             Waiting::Read(call) | Waiting::Admin(call) => Some(*call),
             Waiting::Acquire(acquiring) => Some(acquiring.call),
             Waiting::Renew(renewing) => Some(renewing.call),
-            // Its caller is told by the restore itself.
+            // The restore itself answers its caller.
             Waiting::Restore { .. } => None,
             Waiting::Leases(_) | Waiting::Farewell | Waiting::Nobody => None,
         }
     }
 
-    /// Nothing of it is or will be in the log.
+    /// The call has no record in the log, now or later.
     pub fn changes_nothing(&self) -> bool {
         matches!(self, Waiting::Read(_) | Waiting::Judged { .. })
     }
 
-    /// The same, with what its record comes to.
+    /// The same call, with the outcome of its record.
     pub fn with_outcome(self, known: WriteOutcome) -> Waiting {
         match self {
             Waiting::Write { call, .. } => Waiting::Write { call, outcome: known },

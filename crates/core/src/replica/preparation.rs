@@ -1,15 +1,15 @@
-//! What a state comes to with what another node has sent for it: pure, and as long as there is much of it (P49).
+//! Works out the state that results from another node's state transfer. This is pure, and takes time in proportion to the data (P49).
 
 use super::feed::{self, Draft};
 use crate::protocol::{SnapshotMeta, Taking};
 use crate::store::{Difference, Key, Merged, Store, Unreadable};
 use crate::types::{Digest, Index, Position, Record};
 
-/// What one state has and another lacks, and what the sender's state is with it.
+/// The entries that one state has and another lacks, with the sender's position, chain and digest.
 #[derive(Clone, Debug)]
 pub struct StateTransfer {
     pub meta: SnapshotMeta,
-    /// The index of the newest override: snapshots are numbered from there.
+    /// The index of the newest override. Snapshots are numbered from there.
     pub origin: Index,
     /// The checksum that the log goes on from.
     pub chain: u32,
@@ -17,17 +17,17 @@ pub struct StateTransfer {
     pub difference: Difference,
 }
 
-/// A state, and what has come from another node for it: what the two come to is still to be worked out (P49).
+/// A state, and a transfer from another node. The result of the two is still to be worked out (P49).
 #[derive(Clone, Debug)]
 pub struct Preparation {
     pub(super) state: Store,
-    /// What is committed before an override takes place.
+    /// The records that are committed before an override takes place.
     pub(super) records: Vec<Record>,
     pub(super) transfer: Box<StateTransfer>,
     pub(super) taking: Taking,
 }
 
-/// What a preparation came to.
+/// The result of a preparation.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(super) outcome: Result<NewState, Unreadable>,
@@ -36,13 +36,13 @@ pub struct Prepared {
 #[derive(Clone, Debug)]
 pub(super) struct NewState {
     pub store: Store,
-    /// Each entry that is not as it was, for the next snapshot, and what readers are told of them.
+    /// Each entry that has changed, for the next snapshot, and the feed events of these changes.
     pub changes: Vec<Key>,
     pub told: Vec<Draft>,
-    /// How many values a merge overrode that nobody had seen together before, and what the journal then has.
+    /// The number of values that a merge overrode and that no node had seen together before, and the journal's size after the merge.
     pub conflicts: usize,
     pub journal: ConflictSizes,
-    /// Where the sender's snapshots are numbered from, the checksum that its log goes on from, and its state's digest.
+    /// The sender's origin of snapshot numbers, the checksum that its log goes on from, and its state's digest.
     pub origin: Index,
     pub chain: u32,
     pub digest: Digest,
@@ -73,7 +73,7 @@ impl Preparation {
         Prepared { outcome }
     }
 
-    /// Where the state will stand, as things are.
+    /// The position of the resulting state, as things are now.
     pub fn at(&self) -> Position {
         match &self.taking {
             Taking::Merge { meta, .. } | Taking::Override(meta) => meta.at,
@@ -82,7 +82,8 @@ impl Preparation {
 }
 
 impl Prepared {
-    /// Whether it can be read, and has become what its sender says of it. A merge is nobody's state yet, and says nothing.
+    /// Whether the result can be read, and does not contradict the digest that its sender names. A merge makes a new state, for which no
+    /// digest is known.
     pub(super) fn is_sound(&self, overrides: bool) -> bool {
         let as_told = |outcome: &NewState| !outcome.digest.contradicts(Digest::new(outcome.store.digest()));
         self.outcome.as_ref().is_ok_and(|outcome| !overrides || as_told(outcome))

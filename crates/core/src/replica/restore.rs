@@ -1,4 +1,4 @@
-//! All data is replaced by a document, or one is merged in: record after record, each when the one before is committed (P46).
+//! A document replaces all data, or is merged in: record after record, each when the record before it is committed (P46).
 //!
 //! ```text
 //!   Call::Restore ──► part ──► part ──► end ──► what it came to when it was applied ──► the caller
@@ -7,9 +7,9 @@
 //!                                                └──► a record that clears away what is staged
 //! ```
 //!
-//! Until the last step is proposed, nothing can come of an attempt; so whatever breaks it off before is a sure answer. What is left
-//! staged is cleared away by whoever leads: by the record that opens the next epoch, or by one of this leader's own, which is due
-//! whenever something is staged and nobody goes on with it.
+//! Before its last step is proposed, an attempt has no effect. So an attempt that breaks off before that has a sure answer. The
+//! leader clears away the parts that are left staged: by the record that opens the next epoch, or by a record of the present
+//! leader, which is due whenever something is staged and no attempt continues it.
 
 use std::collections::VecDeque;
 
@@ -22,36 +22,36 @@ use crate::protocol::{Refusal, Verdict};
 use crate::store::{Guard, Reason, Reply, Rule, Steps, ending, give_up_restore};
 use crate::types::{Entry, Epoch, Payload, Span, Time, WallTime};
 
-/// While it goes on no snapshot is taken, and what it stages is held in memory. The largest document has a thousand steps, and
-/// over slow links a step takes less than half a second. A backup may have more of them.
+/// No snapshot is taken while a restore goes on, and its staged parts are held in memory. The largest document has a thousand steps, and
+/// over slow links a step takes less than half a second. A backup may have more steps.
 const WITHIN: Span = Span::millis(10 * 60 * 1000);
 const STEP_WITHIN: Span = Span::millis(500);
-/// The number of no restore: what is given up may be any.
+/// A number that no restore has: the record that clears up gives up whichever restore is staged.
 const NONE: u64 = 0;
 
-/// One document at a time.
+/// The restore under way. There is one document at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Restores {
     under_way: Option<Restoring>,
 }
 
-/// One attempt: all of its steps belong to one epoch of this node, or nothing comes of them.
+/// One attempt. All of its steps belong to one epoch of this node, or the attempt has no effect.
 #[derive(Clone, Debug)]
 struct Restoring {
     call: CallId,
-    /// What has yet to be proposed.
+    /// The steps that are yet to be proposed.
     steps: VecDeque<Payload>,
-    /// Asked before the first step, and again before the last.
+    /// The guard is checked before the first step, and again before the last.
     guard: Guard,
     epoch: Epoch,
-    /// It is given up then.
+    /// The attempt is given up at this time.
     until: Time,
     /// A step waits for its verdict.
     waits: bool,
 }
 
 impl Restoring {
-    /// Its last step may be in a log: only the verdict says what becomes of it.
+    /// The last step may be in a log: only its verdict tells the outcome.
     fn is_in_doubt(&self) -> bool {
         self.waits && self.steps.is_empty()
     }
@@ -83,12 +83,13 @@ impl Restores {
         desk.deny(call, denied);
     }
 
-    /// Goes on with the restore, gives it up, or clears up behind one. False if there is nothing to do now.
+    /// Continues the restore, gives it up, or clears up after one. Returns false if there is nothing to do now.
     pub fn settle(&mut self, desk: &mut Desk) -> bool {
         let Some(restoring) = &self.under_way else {
             return self.clear_staged(desk);
         };
-        // Another epoch has begun, be it this node's own: what was staged is gone (P15).
+        // If another epoch has begun, even one of this node's own, the staged parts are gone (P46). So the attempt surely has no effect
+        // (P15).
         let goes_on = desk.leads_in() == Some(restoring.epoch) || mutant::is_on(Mutant::RestoreGoesOn);
         let late = desk.now.mono >= restoring.until;
         match restoring.is_in_doubt() {
@@ -124,8 +125,8 @@ impl Restores {
         }
     }
 
-    /// Whether the next step, one that adds a document, would overrule more than the journal has room for (P48), or make the state
-    /// larger than it may be (P55); or the last one would replace what somebody has written meanwhile (P57).
+    /// The reason to refuse the next step. A step that adds a document may overrule more than the journal has room for (P48), or make the
+    /// state larger than it may be (P55). The last step must pass the guard again: data may have been written meanwhile (P57).
     fn is_forbidden(&self, desk: &Desk) -> Option<Reason> {
         let limits = &desk.node().settings().limits;
         let Restoring { steps, guard, .. } = self.under_way.as_ref()?;
@@ -148,7 +149,7 @@ impl Restores {
 
     pub fn verdict(&mut self, desk: &mut Desk, call: CallId, outcome: WriteOutcome, verdict: Verdict) {
         let Some(restoring) = self.under_way.as_mut().filter(|restoring| restoring.call == call) else {
-            // It has been given up, and its caller been told.
+            // The attempt has been given up, and its caller has its answer.
             return;
         };
         restoring.waits = false;
@@ -168,7 +169,7 @@ impl Restores {
                 let denied = desk.denied(&verdict);
                 self.end(desk, Err(denied));
             }
-            // A part may be in some log. The end is in none, and never will be.
+            // A part may be in some log. The last step is in none, and never will be.
             (_, _) if !was_last => {
                 let denied = desk.not_leading();
                 self.end(desk, Err(denied));
@@ -183,7 +184,7 @@ impl Restores {
         }
     }
 
-    /// Something is staged and nobody goes on with it. No snapshot is taken while that is so (P26).
+    /// Clears away staged parts that no attempt continues, because no snapshot is taken while something is staged (P26).
     fn clear_staged(&mut self, desk: &mut Desk) -> bool {
         let is_left = |desk: &Desk| desk.versions.newest().is_restoring();
         let nobody_clears = mutant::is_on(Mutant::StagedIsLeft);
@@ -191,7 +192,7 @@ impl Restores {
             return false;
         }
         let give_up = give_up_restore(NONE);
-        // What refuses this, leadership being handed over or a full disk, ends by itself, or with this leader.
+        // A refusal ends by itself or with this leader: leadership is being handed over, or the disk is full.
         let refused = desk.refusal(&Entry::Client(give_up.clone()), true).is_some();
         if !refused {
             desk.propose_clearing(give_up);
@@ -199,7 +200,7 @@ impl Restores {
         !refused
     }
 
-    /// The replica ends. Of a restore whose last step has not been proposed, nothing comes.
+    /// The replica ends. A restore whose last step has not been proposed has no effect.
     pub fn break_off(&mut self, desk: &mut Desk) {
         if let Some(restoring) = self.under_way.take() {
             let denied = if restoring.is_in_doubt() { Denied::Unknown } else { Denied::Stopping };
@@ -207,13 +208,13 @@ impl Restores {
         }
     }
 
-    /// When a restore is to be given up.
+    /// The time when the restore is given up.
     pub fn deadline(&self) -> Time {
         self.under_way.as_ref().map_or(Time::NEVER, |restoring| restoring.until)
     }
 }
 
-/// Why all data is not replaced by rows that come to so many bytes (P55).
+/// The reason not to replace all data by rows of so many bytes (P55).
 fn state_with(desk: &Desk, bytes: u64) -> Option<Reason> {
     let (state, most) = (desk.versions.newest(), desk.quota().most);
     let then = state.bytes_that_stay() + bytes;
@@ -221,11 +222,11 @@ fn state_with(desk: &Desk, bytes: u64) -> Option<Reason> {
     over.then_some(Reason::StateFull { area: None, used: then, most })
 }
 
-/// Why a backup does not belong here (P57).
+/// The reason why a backup does not belong here (P57).
 fn guarded(desk: &Desk, guard: Guard) -> Option<Reason> {
     let state = desk.versions.newest();
     let clock = wall(desk);
-    // What was granted after the backup stands here, or an operator knows it, or the clock is past it.
+    // The tokens granted after the backup are in this state, or an operator knows them, or the clock is past them.
     let is_known = guard.floor.is_some() || (guard.is_own && state.last_token() >= guard.token);
     let is_behind = clock < guard.time || clock.0 < guard.token;
     if is_behind && !is_known && !mutant::is_on(Mutant::RestoreTurnsTokensBack) {
@@ -236,14 +237,14 @@ fn guarded(desk: &Desk, guard: Guard) -> Option<Reason> {
     replaces.then_some(Reason::RuleViolated(Rule::OtherCluster))
 }
 
-/// By the stamp of a record that would be written now.
+/// The stamp of a record that would be written now.
 fn wall(desk: &Desk) -> WallTime {
     desk.node().stamp(desk.now).unwrap_or_default().wall
 }
 
-/// The last step raises the last token where it has to (P57), and begins a history where another cluster's ends (P60). If some
-/// node may not read that yet (P23), all that it would say is the token, and the clock is past that, the plain one does: stamps
-/// never go back, so the next token is greater anyway.
+/// The last step raises the last token where it has to (P57), and begins a new history if the data is another cluster's (P60). The plain
+/// step is enough if some node cannot read that format yet (P23), the token is all that the step would add, and the clock is past the
+/// token: stamps never go back, so the next token is greater anyway.
 fn last_step(desk: &Desk, step: &Payload, guard: Guard) -> Payload {
     let token = Some(guard.last_token()).filter(|token| *token > desk.versions.newest().last_token());
     let begins = guard.is_foreign && !desk.node().settings().is_available();
@@ -252,7 +253,7 @@ fn last_step(desk: &Desk, step: &Payload, guard: Guard) -> Payload {
     if !begins && past && is_unread(desk, &full) { step.clone() } else { full }
 }
 
-/// Whether some node may not read this step (P23).
+/// Whether some node may be unable to read this step (P23).
 fn is_unread(desk: &Desk, step: &Payload) -> bool {
     let entry = Entry::Client(step.clone());
     desk.node().refusal(&entry, false, 0, 0) == Some(Refusal::FormatNotShared)

@@ -1,5 +1,5 @@
-//! When a snapshot is due, and what it must hold: one at every boundary, at most one on its way, the newest due one next
-//! (P26).
+//! The plan of snapshots: when one is due, and what it must hold. One is due at every boundary, at most one is being written, and the
+//! newest due one is next (P26).
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::store::{Key, Store};
 use crate::types::{Index, Span, Time};
 
-/// Between the starts of two snapshots: at full speed a boundary is due a thousand times a second, and each snapshot
-/// costs a sync of the disk that writes wait for.
+/// The time between the starts of two snapshots. At full speed a boundary is due a thousand times a second, and each snapshot costs a
+/// sync of the disk that writes wait for.
 const PAUSE: Span = Span::millis(100);
 
-/// Keys noted before those that are there several times are put together: a slow disk does not let them grow beyond twice
-/// what has changed.
+/// From this number of noted keys on, repeated keys are merged: a slow disk does not let the list grow beyond twice the number of changed
+/// keys.
 const PUT_TOGETHER_FROM: usize = 8192;
 
 #[derive(Clone, Debug, Default)]
 pub(in crate::replica) struct SnapshotPlan {
     /// The index of the newest finished snapshot.
     newest: Index,
-    /// The newest boundary's state, or what this node began with: that is one, too.
+    /// The state at the newest boundary, or the state that this node began with, which is a boundary, too.
     boundary: (Index, Store),
     /// The newest boundary that has no snapshot yet.
     due: Option<(SnapshotMeta, Index)>,
-    /// Keys changed since the newest snapshot, up to the boundary that is due, and beyond it.
+    /// Keys that have changed since the newest snapshot: up to the boundary that is due, and beyond it.
     upto_due: Keys,
     beyond: Vec<Key>,
-    /// What is on its way: if it fails, its keys are still to be written.
+    /// The keys of the snapshot that is being written. If it fails, they are still to be written.
     running: Option<Arc<Vec<Key>>>,
     started: Time,
-    /// The next snapshot is of the whole state: a restore has replaced it.
+    /// The next snapshot has the whole state, because a restore has replaced it.
     whole: bool,
     running_whole: bool,
 }
@@ -60,7 +60,7 @@ impl SnapshotPlan {
         self.due = Some((meta, origin));
     }
 
-    /// When the next snapshot may start, if one is due.
+    /// The time when the next snapshot may start, if one is due.
     pub fn deadline(&self) -> Time {
         match (&self.due, &self.running) {
             (Some(_), None) => self.started + PAUSE,
@@ -68,7 +68,7 @@ impl SnapshotPlan {
         }
     }
 
-    /// The newest due snapshot, if it is time for it.
+    /// The newest due snapshot, if its time has come.
     pub fn start(&mut self, now: Time) -> Option<SnapshotOrder> {
         if now < self.deadline() {
             return None;
@@ -82,7 +82,7 @@ impl SnapshotPlan {
         Some(SnapshotOrder { meta, origin, store, keys, whole: self.whole })
     }
 
-    /// The one under way has reached this index; none if it failed.
+    /// The snapshot under way has reached this index; `None` if it failed.
     pub fn ended(&mut self, reached: Option<Index>) {
         let keys = self.running.take();
         match reached {
@@ -90,20 +90,20 @@ impl SnapshotPlan {
                 self.newest = self.newest.max(index);
                 self.whole &= !self.running_whole;
             }
-            // What failed to be written is due again with the next boundary.
+            // Keys that were not written are due again with the next boundary.
             None if mutant::is_on(Mutant::FailedKeysForgotten) => {}
             None => self.upto_due.extend(keys.iter().flat_map(|keys| keys.iter().cloned())),
         }
     }
 
-    /// The state has become another one by these changes, which somebody else writes down at once: the keys that are in no
-    /// snapshot yet, or that it must be everything.
+    /// The state has become another one by these changes, and the caller has it written to disk at once. Returns the keys that are in no
+    /// snapshot yet, and whether everything must be written.
     pub fn hand_over(&mut self, at: Index, store: Store, changes: Vec<Key>) -> (Vec<Key>, bool) {
         let whole = self.whole;
         let mut keys = changes;
         keys.append(&mut self.upto_due.take());
         keys.append(&mut self.beyond);
-        // What is on its way may yet fail.
+        // The snapshot that is being written may yet fail.
         keys.extend(self.running.iter().flat_map(|running| running.iter().cloned()));
         self.forget();
         self.newest = at;
@@ -118,11 +118,11 @@ impl SnapshotPlan {
         self.boundary = (at, store);
     }
 
-    /// A restore has replaced the state: the next snapshot starts a chain of its own.
+    /// A restore has replaced the state, so the next snapshot starts a new chain.
     pub fn start_over(&mut self) {
         self.forget();
         self.whole = true;
-        // One that is on its way is of the state before.
+        // A snapshot that is being written is of the state before the restore.
         self.running_whole = false;
     }
 
@@ -134,11 +134,11 @@ impl SnapshotPlan {
     }
 }
 
-/// Keys in no order, some of them several times: whoever writes them down sorts them, on a thread that nobody waits for.
+/// Keys in no order, some of them several times. The snapshot writer sorts them, on a thread that no caller waits for.
 #[derive(Clone, Debug, Default)]
 struct Keys {
     noted: Vec<Key>,
-    /// How many there were when they had been put together last.
+    /// The number of keys after repeated keys were last merged.
     different: usize,
 }
 

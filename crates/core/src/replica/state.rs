@@ -1,4 +1,4 @@
-//! The replica itself: what it holds, how it takes inputs in and comes to rest, what it makes of the protocol's outputs, and what others may look at.
+//! The replica itself: its parts, the dispatch of inputs, the handling of the protocol's outputs, and read access for others.
 
 use std::hash::{Hash, Hasher};
 
@@ -19,26 +19,26 @@ use crate::protocol::{
 use crate::store::Store;
 use crate::types::{Digest, Index, KeyedCall, LeaseName, NodeId, Now, Record, RequestId, Span, Time};
 
-/// What a node begins with: its settings, and what it found on its disk.
+/// Everything that a node begins with: its settings, and the data from its disk.
 #[derive(Clone, Debug)]
 pub struct Start {
     pub settings: Settings,
-    /// Records from one snapshot to the next.
+    /// The number of records from one snapshot to the next.
     pub snapshot_every: u64,
     pub recovered: Recovered,
-    /// The newest snapshot: its state, its index, and from where snapshots are numbered.
+    /// The newest snapshot: its state, its index, and the index from where snapshots are numbered.
     pub store: Store,
     pub snapshot_index: Index,
     pub origin: Index,
 }
 
 impl Start {
-    /// Where the log ends.
+    /// The index where the log ends.
     pub fn last_index(&self) -> Index {
         self.recovered.records.last().map_or(self.snapshot_index, |record| record.position.index)
     }
 
-    /// Who belongs to the cluster, and whose disks count, by the whole log.
+    /// The members of the cluster and the disks that count, by the whole log.
     pub fn roster(&self) -> Roster {
         let mut roster = self.recovered.base.roster.clone();
         for record in &self.recovered.records {
@@ -48,7 +48,7 @@ impl Start {
     }
 }
 
-/// One node, but for its clock, its disk and its network.
+/// One node, without its clock, its disk and its network.
 #[derive(Clone, Debug)]
 pub struct Replica {
     desk: Desk,
@@ -56,7 +56,7 @@ pub struct Replica {
     restores: Restores,
     transfers: Transfers,
     snapshots: SnapshotPlan,
-    /// Whether an election that the feed was told of is still under way.
+    /// Whether an election that the feed announced is still under way.
     electing: bool,
 }
 
@@ -64,7 +64,7 @@ impl Replica {
     pub fn new(start: Start, now: Now) -> Replica {
         let Start { settings, snapshot_every, recovered, store, snapshot_index, origin } = start;
         let node = Node::new(settings, recovered, now);
-        // What a history includes is for the protocol to say, also where it has only just begun to.
+        // The protocol decides what a history includes, even where the history has only just begun.
         let meta = node.log().meta_at(snapshot_index);
         let versions = Versions::new(store.clone(), meta, origin, snapshot_every);
         Replica {
@@ -80,12 +80,12 @@ impl Replica {
 
 // The dispatch of inputs, and how the replica comes to rest.
 impl Replica {
-    /// Takes in one input and says what to do about it.
+    /// Takes in one input and returns what to do about it.
     pub fn handle(&mut self, now: Now, input: In) -> Vec<Out> {
         if self.desk.has_ended() {
             return Vec::new();
         }
-        // A monotonic clock does not go back; if one does, time stands still until it has caught up.
+        // A monotonic clock does not go back. If one does, the replica's time stands still until the clock has caught up.
         self.desk.now = Now { mono: now.mono.max(self.desk.now.mono), wall: now.wall };
         self.dispatch(input);
         self.settle();
@@ -129,12 +129,12 @@ impl Replica {
         }
     }
 
-    /// What is answered by the clock is answered before the rest takes its time.
+    /// Reads that are answered by the clock go first, before the other calls take their time.
     fn take_calls(&mut self, calls: Vec<(CallId, Call)>) {
         let (looks, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(_, call)| call.only_looks());
         for (id, call) in looks.into_iter().chain(others) {
             self.take_call(id, call);
-            // Whoever waits for a role that this call frees comes before the calls for it behind this one.
+            // A call that waits for a role freed by this call is judged before the calls behind this one.
             self.roles.move_waiters(&mut self.desk);
             self.propose_if_full();
         }
@@ -161,7 +161,7 @@ impl Replica {
         }
     }
 
-    /// Goes on until nothing is left to do: what one thing brings about may be another.
+    /// Works until nothing is left to do, because one step may cause another.
     fn settle(&mut self) {
         while !self.desk.has_ended() {
             if let Some((waiting, verdict)) = self.desk.decided.pop_front() {
@@ -189,7 +189,8 @@ impl Replica {
         }
     }
 
-    /// Everybody is told, and then it is over. Of what has reached the log nobody knows: it may yet be applied.
+    /// Every waiting caller gets an answer, and then the replica ends. For a call that has reached the log the outcome is unknown: its
+    /// record may yet be applied.
     fn break_off(&mut self) {
         while let Some((waiting, verdict)) = self.desk.decided.pop_front() {
             self.decided(waiting, verdict);
@@ -234,7 +235,7 @@ impl Replica {
         self.transfers.forget_heard();
     }
 
-    /// Gives the protocol an input, and carries out what it says.
+    /// Passes an input to the protocol, and carries out its outputs.
     fn tell_node(&mut self, input: Input) {
         for output in self.desk.tell(input) {
             if self.desk.has_ended() {
@@ -244,7 +245,7 @@ impl Replica {
         }
     }
 
-    /// When to call `handle` with a tick, if nothing else happens before.
+    /// The time of the next tick, if no other input comes before.
     pub fn deadline(&self) -> Time {
         if self.desk.has_ended() {
             return Time::NEVER;
@@ -261,8 +262,9 @@ impl Replica {
         }
     }
 
-    /// When the next snapshot may start. One that is still to be installed would take the place of a newer one; and beside a
-    /// disk that does not have this node's promise yet, records of that epoch would look as if the disk had lost it.
+    /// The time when the next snapshot may start. A peer's snapshot that is still to be installed would take the place of a newer one.
+    /// And while the disk lacks this node's promise, a snapshot with records of that epoch would look as if the disk had lost the
+    /// promise.
     fn next_snapshot(&self) -> Time {
         let node = self.desk.node();
         let installs = node.is_installing() && !mutant::is_on(Mutant::SnapshotBeforeInstalled);
@@ -271,7 +273,7 @@ impl Replica {
     }
 }
 
-// Carrying out what the protocol says: what concerns disk and network goes on to the driver, the rest ends here.
+// The protocol's outputs. Outputs for disk and network go on to the driver; the others are handled here.
 impl Replica {
     fn carry_out(&mut self, output: Output) {
         match output {
@@ -299,7 +301,7 @@ impl Replica {
                 self.roles.start_over();
             }
             Output::Apply(records) => self.apply(&records),
-            // The state has been replaced when the disk was told to install it.
+            // The state was replaced when the disk got the order to install it.
             Output::Restore(meta) => {
                 let history = self.desk.committed().history();
                 self.desk.tell_readers(feed::of_snapshot(meta.at, history));
@@ -368,7 +370,7 @@ impl Replica {
         }
     }
 
-    /// Tells a caller what became of its call, or goes on with it.
+    /// Answers a caller by the verdict, or continues with its call.
     fn decided(&mut self, waiting: Waiting, verdict: Verdict) {
         match (waiting, verdict) {
             (Waiting::Write { call, outcome: Ok(reply) }, Verdict::Written { position, acks }) => {
@@ -408,13 +410,13 @@ impl Replica {
     }
 }
 
-// What a replica shows to whoever looks at it. Nothing changes.
+// Read access to a replica. Nothing changes.
 impl Replica {
     pub fn me(&self) -> NodeId {
         self.desk.me()
     }
 
-    /// The protocol, to look at.
+    /// Read access to the protocol.
     pub fn core(&self) -> &Node {
         self.desk.node()
     }
@@ -429,23 +431,23 @@ impl Replica {
         self.desk.versions.origin()
     }
 
-    /// The newest boundary that has a finished snapshot.
+    /// The number of the newest boundary that has a finished snapshot.
     pub fn snapshot_id(&self) -> u64 {
         self.desk.versions.snapshot_id(self.snapshots.newest())
     }
 
-    /// A bit flips in memory: for the tests that prove that it is noticed (P25).
+    /// Flips a bit in memory, for the tests that prove that divergence is noticed (P25).
     #[cfg(feature = "mutants")]
     pub fn damage(&mut self) {
         self.desk.versions.damage();
     }
 
-    /// The committed state as it is shown to a reader.
+    /// The committed state as a reader sees it.
     pub fn view(&self, now: Time) -> View {
         self.desk.view(now)
     }
 
-    /// What follows a boundary: from the log, or all that there is if the log has gone on (P47).
+    /// The records behind a boundary: from the log, or the whole state if the log no longer has them (P47).
     pub fn catch_up(&self, snapshot_id: u64) -> Result<CatchUp, Denied> {
         self.desk.catch_up(snapshot_id)
     }
@@ -455,7 +457,7 @@ impl Replica {
         self.desk.may_have_been(call)
     }
 
-    /// Checked against the lease at the moment of asking.
+    /// Checks the lease at the moment of the call.
     pub fn is_leader(&self, now: Time) -> bool {
         self.desk.node().is_leader(now)
     }
@@ -464,7 +466,7 @@ impl Replica {
         self.desk.node().whether_leader(now)
     }
 
-    /// Would this node approve that one now? Nothing changes.
+    /// Whether this node would approve that candidate now. Nothing changes.
     pub fn opinion(&self, candidate: NodeId) -> Opinion {
         let known = self.desk.node().is_member(candidate);
         let approved = known && self.desk.node().opinion_of(candidate);
@@ -478,26 +480,26 @@ impl Replica {
         Opinion { approved, reason }
     }
 
-    /// Calls that want a role which somebody else has.
+    /// The number of calls that wait for a role held by another instance.
     pub fn waiting_for_roles(&self) -> usize {
         self.roles.waiting()
     }
 
-    /// How long each lease has left, and how many wait for it. None on a node that does not lead.
+    /// The time that each lease has left, and the number of calls that wait for it. `None` on a node that does not lead.
     pub fn lease_times(&self, now: Now, names: &[LeaseName]) -> Option<LeaseTimes> {
         let times = |name: &LeaseName| -> (Option<Span>, usize) { self.roles.times(name, now.mono) };
         self.roles.leads().then(|| LeaseTimes { wall: now.wall, times: names.iter().map(times).collect() })
     }
 }
 
-// Which replicas go on alike, for whoever explores all that can become of them.
+// Fingerprints tell which replicas behave alike, for a search through all reachable states.
 impl Replica {
-    /// Hashes what decides what comes next, between two inputs: the core, the states that calls are judged by and answered
-    /// from, and who waits for which verdict. Left out is what only shows: since when there is a leader, and whether the
-    /// feed was told of an election.
+    /// Hashes everything that decides the next steps, between two inputs: the core, the states that calls are judged by and
+    /// answered from, and the calls that wait for a verdict. It leaves out what is only shown: since when there is a leader,
+    /// and whether the feed announced an election.
     ///
-    /// Leases, waits for roles, restores and snapshots are not in it either. Where there are none, two replicas of the same
-    /// settings and the same print do the same for the same input.
+    /// It leaves out leases, waits for roles, restores and snapshots, too. Where there are none of these, two replicas of the
+    /// same settings and the same fingerprint do the same for the same input.
     pub fn fingerprint(&self, state: &mut impl Hasher) {
         self.desk.node().hash(state);
         self.desk.has_ended().hash(state);

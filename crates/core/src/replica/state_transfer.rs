@@ -1,4 +1,4 @@
-//! States on their way between nodes: those that are sent, and those that come taken in.
+//! Transfers of states between nodes: sending states, and taking in the states that arrive.
 
 use super::desk::Desk;
 use super::feed;
@@ -10,7 +10,7 @@ use crate::protocol::{After, Envelope, Fault, Impasse, Input, Message, SnapshotM
 use crate::store::{Key, Print};
 use crate::types::{Digest, Index, NodeId, Owner, Position, Record, Vector};
 
-// States that go to other nodes (P33, P34), and whole ones that come (P26).
+// Sending states to other nodes (P33, P34), and taking in whole states (P26).
 
 pub fn send_merge(desk: &mut Desk, to: NodeId, base: Vector, after: After) {
     let epoch = desk.node().vote().promise.epoch;
@@ -19,8 +19,9 @@ pub fn send_merge(desk: &mut Desk, to: NodeId, base: Vector, after: After) {
 }
 
 pub fn send_override(desk: &mut Desk, to: NodeId, term: Term, base: Vector, after: After) {
-    // Whoever is brought up to this state has its next records to apply, and would lack what is staged for them. The core
-    // says it again. What is handed in, on the other hand, is replaced by what it is merged into, staged parts and all.
+    // A node that is brought up to this state applies the records behind it, and would lack the parts that are staged for them. The core
+    // sends this output again later. A merge needs no such check: the merged state replaces the state that is handed in, including its
+    // staged parts.
     if desk.committed().is_restoring() {
         return;
     }
@@ -38,46 +39,46 @@ fn send_state(desk: &mut Desk, to: NodeId, message: Message, instead: Option<Mes
     desk.out.push(Out::SendState(Box::new(outgoing)));
 }
 
-/// What has come from other nodes, and what the state has just become by it.
+/// The states that have come from other nodes, and the state that has just resulted from one.
 #[derive(Clone, Debug, Default)]
 pub struct Transfers {
     /// The state that came with the message being handled.
     brought: Option<Brought>,
     /// A state that has come and is not taken in yet.
     taking_in: Option<TakingIn>,
-    /// What the message being handled comes to, if it is taken in.
+    /// The result for the message being handled, if the message is taken in.
     prepared: Option<Prepared>,
-    /// What the state has just become by a merge or an override; the disk is yet to be told.
+    /// The state after a merge or an override just now. The disk does not have it yet.
     rebase: Option<Rebase>,
 }
 
-/// It has come, and what it leads to is being prepared (P49).
+/// A state has come, and its result is being prepared (P49).
 #[derive(Clone, Debug)]
 struct TakingIn {
-    /// What it came with. The protocol is yet to hear of it.
+    /// The message that it came with. The protocol does not know of the message yet.
     envelope: Envelope,
     basis: Basis,
-    /// Where what is prepared was to stand.
+    /// The position that the result was prepared for.
     at: Position,
     prepared: Option<Box<Prepared>>,
 }
 
-/// What is prepared holds for as long as this is so.
+/// A prepared result is valid as long as this holds.
 #[derive(Clone, Copy, Debug)]
 enum Basis {
-    /// A merge: the elder's state is this one, whatever records its holds take meanwhile.
+    /// A merge: the elder's state is still this one. Records about its holds may be written meanwhile.
     State(Print),
-    /// An override: the log ends here, and so says what it comes to.
+    /// An override: the log still ends here, and that decides the result.
     Log(Position),
 }
 
-/// What the state has just become by a merge or an override.
+/// The state after a merge or an override just now.
 #[derive(Clone, Debug)]
 struct Rebase {
     meta: SnapshotMeta,
     origin: Index,
     chain: u32,
-    /// Each entry that is not as it was.
+    /// Each entry that has changed.
     changes: Vec<Key>,
 }
 
@@ -86,7 +87,7 @@ impl Transfers {
     /// The snapshot that came with this message replaces everything.
     pub fn install(&mut self, desk: &mut Desk, snapshots: &mut SnapshotPlan) -> Option<DiskWrite> {
         let Some(Brought::Snapshot { meta, origin, store }) = self.brought.take() else {
-            // The core installs nothing but what came with the message being handled.
+            // The core installs only what came with the message being handled.
             desk.end(End::Broken("a snapshot to install that nobody sent"));
             return None;
         };
@@ -97,16 +98,16 @@ impl Transfers {
     }
 }
 
-// States that come from other nodes are taken in: merges and overrides (P33, P34), without keeping everything else (P49).
+// States of other nodes are taken in: merges and overrides (P33, P34). Meanwhile the node goes on with everything else (P49).
 // ```text
 //   message, difference ──► the protocol would take it ──► Out::Prepare       the state costs a few pointers
-//                                                              │ run, beside all that goes on here
-//   the protocol takes it ◄── it stands yet, nothing is on its way ◄── In::Prepared
+//                                                              │ run, in parallel to all that goes on here
+//   the protocol takes it ◄── it is still valid, the node is at rest ◄── In::Prepared
 // ```
-// The protocol hears of the message once its outcome is there. Until then nothing has changed: who dies, or is told something
-// else meanwhile, has lost the work and nothing besides. The sender says it again until it is seen to have been taken in.
+// The protocol gets the message once the result is there. Until then nothing has changed: a node that dies, or gets another
+// message meanwhile, has lost only the work. The sender repeats the message until it sees that the state was taken in.
 impl Transfers {
-    /// A peer's message, and the state that came with it.
+    /// Takes in a peer's message, and the state that came with it.
     pub fn hear(&mut self, desk: &mut Desk, envelope: Envelope, brought: Option<Brought>) -> Option<Input> {
         if let Some(Brought::Difference(transfer)) = brought {
             return self.prepare(desk, envelope, transfer);
@@ -115,12 +116,12 @@ impl Transfers {
         Some(Input::Message(envelope))
     }
 
-    /// The protocol has heard of it: what came along and was not needed is nothing any more.
+    /// The protocol has handled the message. A state that came with it and was not needed is dropped.
     pub fn forget_heard(&mut self) {
         (self.brought, self.prepared) = (None, None);
     }
 
-    /// One at a time: what comes meanwhile comes again.
+    /// Prepares one state at a time. A state that comes meanwhile is sent again.
     fn prepare(
         &mut self,
         desk: &mut Desk,
@@ -142,7 +143,7 @@ impl Transfers {
             }
             taking => {
                 desk.out.push(Out::Discard(Discarded::Transfer(transfer)));
-                // It says something all the same.
+                // The message has a meaning even without its state.
                 taking.is_none().then_some(Input::Message(envelope))
             }
         }
@@ -155,7 +156,7 @@ impl Transfers {
         }
     }
 
-    /// What has been prepared is told to the protocol, waits until nothing is on its way here, or is given up.
+    /// A prepared result goes to the protocol, waits until this node is at rest, or is given up.
     pub fn settle(&mut self, desk: &mut Desk) -> Option<Input> {
         let waits =
             |taking_in: &mut TakingIn| taking_in.prepared.is_none() || waits_for_rest(desk, taking_in);
@@ -172,7 +173,8 @@ impl Transfers {
 
     fn take(&mut self, desk: &mut Desk, envelope: Envelope, prepared: Box<Prepared>) -> Option<Input> {
         let overrides = matches!(envelope.message, Message::Override { .. });
-        // Taken, it would end this node, and nobody has signed it (P51).
+        // An unsound state would end this node if it were taken. Where peers prove nothing, any process may have sent it, so it is
+        // dropped (P51).
         let unsound = !desk.node().settings().peers_prove && !prepared.is_sound(overrides);
         let over = journal_is_over(desk, &prepared);
         if unsound || over.is_some() {
@@ -184,10 +186,10 @@ impl Transfers {
         Some(Input::Message(envelope))
     }
 
-    /// The elder takes the younger's data in.
+    /// The elder takes in the younger's data.
     pub fn merge(&mut self, desk: &mut Desk, meta: SnapshotMeta) {
         let Some(outcome) = self.prepared_outcome(desk, &meta) else { return };
-        // The sides agree on what comes from here on only: a chain of checksums of their own begins.
+        // The sides agree only on what comes from here on, so a new chain of checksums begins.
         let origin = meta.index();
         self.become_merged(desk, "merged", outcome, meta, origin, 0);
     }
@@ -197,7 +199,7 @@ impl Transfers {
         let Some(outcome) = self.prepared_outcome(desk, &meta) else { return };
         let NewState { origin, chain, .. } = outcome;
         if outcome.digest.contradicts(Digest::new(outcome.store.digest())) {
-            // The state is not what it should have become.
+            // The result is not the state that it should be.
             return desk.end(End::Fault(Fault::Odd));
         }
         self.become_merged(desk, "overridden", outcome, meta, origin, chain);
@@ -207,7 +209,7 @@ impl Transfers {
         match self.prepared.take().map(|prepared| prepared.outcome) {
             Some(Ok(outcome)) => return Some(outcome),
             Some(Err(error)) => desk.end(End::Unreadable { index: meta.index(), error }),
-            // The core takes nothing in but what came with the message being handled.
+            // The core takes in only what came with the message being handled.
             None => desk.end(End::Broken("a state to take in that nobody has prepared")),
         }
         None
@@ -223,7 +225,7 @@ impl Transfers {
         chain: u32,
     ) {
         let NewState { store, changes, told, .. } = outcome;
-        // A merge that nobody has heard of is followed by another.
+        // If an earlier merge is not announced yet, it is announced first.
         desk.out.extend(desk.untold.take().map(Out::Feed));
         desk.untold = Some(feed::of_merged(how, meta.at, store.history(), told));
         let before = desk.versions.replace(store.standing_at(meta.at, meta.stamp), meta.clone(), origin);
@@ -231,10 +233,10 @@ impl Transfers {
         self.rebase = Some(Rebase { meta, origin, chain, changes });
     }
 
-    /// The disk follows what the state has just become.
+    /// The disk follows the state that has just resulted.
     pub fn rebase_disk(&mut self, desk: &mut Desk, snapshots: &mut SnapshotPlan) -> Option<DiskWrite> {
         let Some(Rebase { meta, origin, chain, changes }) = self.rebase.take() else {
-            // Where the state is odd, or could not be read, that is what people are told.
+            // If the state was odd or could not be read, the replica has that reason to end already, and the first reason counts.
             desk.end(End::Broken("a log to begin anew without a merge"));
             return None;
         };
@@ -250,14 +252,14 @@ fn uncommitted(desk: &Desk) -> Vec<Record> {
     desk.node().log().records().filter(|record| record.index() > upto).cloned().collect()
 }
 
-/// The hold is renewed while a merge is prepared, and the record of that is not committed at once.
+/// Whether a merge has to wait. The hold is renewed while a merge is prepared, and the record of that is not committed at once.
 fn waits_for_rest(desk: &Desk, taking_in: &TakingIn) -> bool {
     let held = desk.node().log().holds_of_service().held_by(Owner::Merge);
     matches!(taking_in.basis, Basis::State(_)) && desk.node().is_open() && held && !desk.node().is_at_rest()
 }
 
-/// Whether what was prepared is still what taking this in comes to. What a merge writes anew stands in the epoch that it opens, where
-/// no record ever is.
+/// Whether the prepared result still holds for taking this state in. Rows that a merge rewrites stand in the epoch that the merge opens,
+/// where no record ever is.
 fn stands(desk: &Desk, basis: Basis, at: Position, taking: &Taking) -> bool {
     if mutant::is_on(Mutant::StalePreparation) {
         return true;
@@ -271,12 +273,12 @@ fn stands(desk: &Desk, basis: Basis, at: Position, taking: &Taking) -> bool {
     }
 }
 
-/// Before anything has changed (P48): once the core has merged there is no way back.
+/// The check comes before anything has changed (P48): once the core has merged there is no way back.
 fn journal_is_over(desk: &Desk, prepared: &Prepared) -> Option<Impasse> {
     let limits = &desk.node().settings().limits;
     let NewState { conflicts, journal, .. } = prepared.outcome.as_ref().ok()?;
     let over = journal.entries > limits.conflicts || journal.bytes > limits.conflict_bytes;
-    // Where a merge adds nothing to the journal, there is nothing to wait for.
+    // If a merge adds nothing to the journal, there is nothing to wait for.
     let more = *conflicts > 0 && !mutant::is_on(Mutant::JournalUnbounded);
     (over && more).then_some(Impasse::JournalFull { entries: journal.entries, bytes: journal.bytes })
 }

@@ -1,8 +1,8 @@
-//! The committed state, and, on a leader, the versions ahead of it: the state as it will be once everything in its log is
+//! The committed state and, on a leader, the versions ahead of it: the state as it will be once everything in its log is
 //! committed.
 //!
 //! A leader judges a call by the newest version. A version ends with its round, at a boundary, or where a restore replaces
-//! everything; it keeps what each of its records came to, as that stood when the record was applied. So a record is applied
+//! everything. It keeps the effect of each of its records, as it was when the record was applied. So a record is applied
 //! once: when the last record of a version commits, the version becomes the committed state.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub struct Versions {
     meta: SnapshotMeta,
     /// The index of the newest override: snapshots are numbered from there.
     origin: Index,
-    /// Records from one boundary to the next.
+    /// The number of records from one boundary to the next.
     every: u64,
     ahead: VecDeque<Version>,
 }
@@ -32,20 +32,20 @@ struct Version {
     store: Store,
     effects: VecDeque<Effect>,
     last: Position,
-    /// The origin after it.
+    /// The origin after these records.
     origin: Index,
-    /// The next record of the same round belongs to it.
+    /// The next record of the same round belongs to this version.
     grows: bool,
 }
 
-/// What one record came to.
+/// The effect of one record.
 #[derive(Clone, Debug)]
 pub struct Effect {
     pub at: Position,
     pub applied: Applied,
-    /// Each lease that it touched, as it left it.
+    /// Each lease that the record touched, as the record left it.
     pub leases: Vec<(LeaseName, Option<Lease>)>,
-    /// What readers of the feed are told of it, and of which history it is.
+    /// The feed events of the record, and the history that they belong to.
     pub drafts: Vec<Draft>,
     pub history: History,
 }
@@ -54,7 +54,7 @@ pub struct Effect {
 #[derive(Clone, Debug)]
 pub struct Committed {
     pub effect: Effect,
-    /// It stands at a boundary: the state there.
+    /// The state at the record's index, if that is a boundary.
     pub boundary: Option<Store>,
 }
 
@@ -75,7 +75,7 @@ impl Versions {
         self.origin
     }
 
-    /// How many boundaries lie between the origin and an index.
+    /// The number of boundaries between the origin and an index.
     pub fn snapshot_id(&self, index: Index) -> u64 {
         index.saturating_sub(self.origin) / self.every
     }
@@ -84,18 +84,18 @@ impl Versions {
         self.every
     }
 
-    /// What the next call is judged by.
+    /// The state that the next call is judged by.
     pub fn newest(&self) -> &Store {
         self.ahead.back().map_or(&self.committed, |version| &version.store)
     }
 
-    /// What this record brings about, if it is not committed yet.
+    /// The effect of this record, if it is not committed yet.
     pub fn effect(&self, index: Index) -> Option<&Effect> {
         let effects = self.ahead.iter().rev().flat_map(|version| version.effects.iter().rev());
         effects.take_while(|effect| effect.at.index >= index).find(|effect| effect.at.index == index)
     }
 
-    /// Applies the record that is to follow the newest version. `command` is what it says, where that is at hand.
+    /// Applies the record behind the newest version. `command` is the record's content, if the caller has it.
     pub fn push(&mut self, record: &Record, command: Option<&Command>) -> Result<&Effect, Unreadable> {
         if !self.ahead.back().is_some_and(|version| version.grows) {
             let (store, last) = (self.newest().clone(), self.newest().applied());
@@ -113,21 +113,21 @@ impl Versions {
         Ok(version.effects.back().expect("it has just been added"))
     }
 
-    /// Ends the round: the next record begins a version of its own.
+    /// Ends the round, so that the next record begins a new version.
     pub fn seal(&mut self) {
         if let Some(version) = self.ahead.back_mut() {
             version.grows = false;
         }
     }
 
-    /// Drops what the leader's log does not hold, and applies what it holds beyond the newest version.
+    /// Drops versions that the leader's log does not hold, and applies the records beyond the newest version.
     pub fn follow(&mut self, log: &Log) -> Result<(), Unreadable> {
         if self.ahead.back().is_some_and(|version| !log.holds(version.last)) {
             self.ahead.clear();
         }
         let from = self.newest().applied().index;
         for index in from + 1..=log.last().index {
-            // Below the base everything is committed and comes by `commit`.
+            // Records below the base are committed, and arrive by `commit`.
             if let Some(record) = log.get(index) {
                 self.push(record, None)?;
             }
@@ -136,10 +136,10 @@ impl Versions {
         Ok(())
     }
 
-    /// Takes in the next committed record, which is one of `batch`: all that is committed with it.
+    /// Takes in the next committed record. `batch` is all records that are committed with it.
     pub fn commit(&mut self, record: &Record, batch: &[Record]) -> Result<Committed, Unreadable> {
         let effect = match self.version_of(record) {
-            // Its last record, too: another leader's may stand in the place of some.
+            // The last record of the version is in the batch, too. Otherwise another leader's records may stand in the place of some.
             Some(version) if holds(batch, version.last) => {
                 let effect = version.effects.pop_front().expect("it begins with this record");
                 if version.effects.is_empty() {
@@ -147,7 +147,7 @@ impl Versions {
                 }
                 effect
             }
-            // A part of its version only: the rest may never come.
+            // The batch has only a part of the version. The rest may never be committed.
             Some(version) => {
                 version.effects.pop_front();
                 apply(&mut self.committed, record, None)?
@@ -169,7 +169,7 @@ impl Versions {
         Store::settle(&mut states);
     }
 
-    /// The state is replaced by another, which stands at `meta`. Gives back the one before.
+    /// Replaces the state by another one, which stands at `meta`. Returns the state before.
     pub fn replace(&mut self, store: Store, meta: SnapshotMeta, origin: Index) -> Store {
         self.ahead.clear();
         self.meta = meta;
@@ -177,7 +177,7 @@ impl Versions {
         std::mem::replace(&mut self.committed, store)
     }
 
-    /// Each state by its digest, and what its records came to by where they stand.
+    /// Hashes each state by its digest, and each effect by its position.
     pub fn fingerprint(&self, state: &mut impl Hasher) {
         fingerprint(&self.committed, state);
         self.origin.hash(state);
@@ -190,14 +190,14 @@ impl Versions {
         }
     }
 
-    /// A bit flips in memory: for the tests that prove that it is noticed (P25).
+    /// Flips a bit in memory, for the tests that prove that divergence is noticed (P25).
     #[cfg(feature = "mutants")]
     pub fn damage(&mut self) {
         self.committed.damage();
         self.ahead.iter_mut().for_each(|version| version.store.damage());
     }
 
-    /// The first version, if it goes on with this record; if it does not, none holds any more.
+    /// The first version, if this record is its next one. Otherwise no version is valid any longer.
     fn version_of(&mut self, record: &Record) -> Option<&mut Version> {
         let goes_on =
             |version: &Version| version.effects.front().is_some_and(|effect| effect.at == record.position);
@@ -213,7 +213,8 @@ impl Versions {
         }
     }
 
-    /// What is staged for a restore is in no snapshot: there is no boundary until that is over.
+    /// The state, if this index is a boundary. Parts that are staged for a restore are in no snapshot, so there is no boundary until the
+    /// restore is over.
     fn boundary_at(&self, index: Index) -> Option<Store> {
         let at_boundary = (index - self.origin).is_multiple_of(self.every);
         let whole = self.committed.applied().index == index && !self.committed.is_restoring();
@@ -221,7 +222,7 @@ impl Versions {
     }
 }
 
-/// Whether a run of records holds the one at this position.
+/// Whether a run of records holds the record at this position.
 fn holds(batch: &[Record], at: Position) -> bool {
     let first = batch.first().map_or(0, Record::index);
     let there = at.index.checked_sub(first).and_then(|number| batch.get(number as usize));

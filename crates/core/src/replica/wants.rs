@@ -1,21 +1,21 @@
-//! Calls that want a role, or keep something up, and what is known of them by now.
+//! Calls that ask for a role or renew a lease, and what is known of them so far.
 
 use super::io::{Acquire, CallId, Registration, Renewal};
 use crate::store::{Command, LeaseOperation, Operation, Role};
 use crate::types::{LeaseName, Span};
 
-/// A call that wants a role for somebody, and what is known of it by now.
+/// A call that asks for a role on behalf of an instance, and what is known of it so far.
 #[derive(Clone, Debug)]
 pub struct Acquiring {
     pub call: CallId,
     pub wanted: Acquire,
-    /// Whether anybody had it when the call came; not known before it is looked at.
+    /// Whether the role was free when the call was first judged; `None` before that.
     pub was_free: Option<bool>,
-    /// Its turn came after a wait.
+    /// The call got its turn after a wait.
     pub waited: bool,
-    /// It has the role already, and says something else about itself.
+    /// The caller has the role already, and changes its own description.
     pub again: bool,
-    /// Its key is that of an earlier call, which was granted.
+    /// The key is that of an earlier call, which was granted.
     pub replayed: bool,
 }
 
@@ -33,13 +33,13 @@ impl Acquiring {
         self.is_named_by(held) && (self.wanted.elect || held.claim.admits(&self.wanted.claim))
     }
 
-    /// The name alone can be read by everybody (P53).
+    /// Everybody can read the name, so the name alone proves nothing (P53).
     pub fn is_named_by(&self, held: &Role) -> bool {
         held.claim.instance == self.wanted.claim.instance
     }
 }
 
-/// A call that keeps something up, and what is known of it by now.
+/// A call that renews a lease or registers a process, and what is known of it so far.
 #[derive(Clone, Debug)]
 pub struct Renewing {
     pub call: CallId,
@@ -48,14 +48,14 @@ pub struct Renewing {
 
 #[derive(Clone, Debug)]
 pub enum What {
-    /// It is there already.
+    /// The renewal of an existing lease.
     Held(Renewal),
-    /// One that says the same of itself again is a renewal; else it is a record.
+    /// A registration. It is a renewal if the process describes itself as before; otherwise it is a record.
     Register {
         registration: Registration,
-        /// It was not there when its record was proposed.
+        /// The process was not registered when its record was proposed.
         new: bool,
-        /// Its key is that of an earlier call, which was carried out.
+        /// The key is that of an earlier call, which was carried out.
         replayed: bool,
     },
 }
@@ -70,7 +70,7 @@ impl Renewing {
         }
     }
 
-    /// How much the holder asks for, if not for all that it was granted.
+    /// The time that the holder asks for, if it is not all that it was granted.
     pub fn asked(&self) -> Option<Span> {
         match &self.what {
             What::Held(Renewal::Role { tenure, .. }) => tenure.ttl,
@@ -79,7 +79,7 @@ impl Renewing {
         }
     }
 
-    /// The connection that its holder relies on, if any.
+    /// The connection that the holder relies on, if any.
     pub fn tie(&self) -> Option<u64> {
         match &self.what {
             What::Held(Renewal::Role { tenure, .. }) => tenure.tie,

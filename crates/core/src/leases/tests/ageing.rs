@@ -1,4 +1,4 @@
-//! C14: what keeps a dead holder's lease from living on through failovers, and what that costs the living.
+//! C14: ageing ends a dead holder's lease in spite of failovers, and costs live holders something.
 
 use super::super::Outcome;
 use super::{TTL, aged, ages, at, carry_out, ends, fresh, leader_of, refreshes, renewed, role};
@@ -58,7 +58,7 @@ fn a_lease_renewed_while_its_ageing_was_under_way_is_young_at_once() {
     assert_eq!(leases.due(at(15_002)), refreshes(&[("a", 1)]));
 }
 
-/// It stands in the log before the ageing, which then takes it back.
+/// The holder's record stands in the log before the ageing, which then takes it back.
 #[test]
 fn a_record_of_the_holders_own_before_a_proposed_ageing_counts_half() {
     let mut leases = leader_of(fresh(1));
@@ -92,7 +92,7 @@ fn the_odd_microsecond_is_before_the_ageing() {
     assert!(!leases.due(Time(500_001)).is_empty());
 }
 
-/// With a leader every 20 s a dead holder's 30 s lease is aged by the first and ended by the second.
+/// With a new leader every 20 s, the first leader ages a dead holder's 30 s lease, and the second one ends it.
 #[test]
 fn a_dead_holders_lease_ends_though_leaders_change() {
     let mut leases = leader_of(fresh(1));

@@ -1,4 +1,4 @@
-//! When a lease ends, and what a renewal is worth.
+//! The end of a lease, and the effect of a renewal.
 
 use super::super::{Leases, Outcome, RenewalVerdict};
 use super::{TTL, aged, ages, at, ends, fresh, leader_of, renewed, role};

@@ -1,4 +1,4 @@
-//! Every rule, and a game of leaders and holders.
+//! Tests of every rule, and a game of leaders and holders.
 
 mod ageing;
 mod ends;
@@ -32,7 +32,7 @@ fn renewed(ms: u64) -> Option<Renewed> {
     Some(Renewed { expires_in: Span::millis(ms) })
 }
 
-/// A leader since the beginning, of one lease `a` with token 1.
+/// A leader since the beginning, with one lease `a` under token 1.
 fn leader_of(lease: Lease) -> Leases {
     let mut leases = Leases::default();
     leases.lead(at(0), [(role("a"), lease)].into_iter());
@@ -55,7 +55,7 @@ fn named(leases: &[(&str, u64)]) -> Vec<(LeaseName, u64)> {
     leases.iter().map(|(name, token)| (role(name), *token)).collect()
 }
 
-/// Commits what is due, as the store would.
+/// Commits everything that is due, as the store would.
 fn carry_out(leases: &mut Leases, now: Time, ttl: Span) -> Due {
     let due = leases.due(now);
     let of = |token, aged| Some(Lease { token, ttl, aged });

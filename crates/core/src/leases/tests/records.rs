@@ -1,4 +1,4 @@
-//! One record at a time, and what is in it.
+//! One record at a time, and its content.
 
 use super::super::{Leases, Outcome, RenewalVerdict};
 use super::{TTL, aged, ages, at, carry_out, ends, fresh, leader_of, role};
@@ -100,7 +100,7 @@ fn every_due_lease_is_named_with_its_token() {
     assert_eq!(seen, expected, "the shortest first");
 }
 
-/// All of them at once, by one sorted pass; renewals touch one lease each.
+/// The new leader takes all leases over in one sorted pass. A renewal touches one lease.
 #[test]
 fn a_hundred_thousand_leases_are_taken_over() {
     let mut leases = many(100_000, fresh);

@@ -4,7 +4,7 @@ use super::super::{Leases, Outcome, RenewalVerdict};
 use super::{TTL, at, ends, fresh, leader_of, renewed, role};
 use crate::types::{Lease, Span};
 
-/// Tied to connection 7.
+/// A lease that is tied to connection 7.
 fn tied() -> Leases {
     let mut leases = Leases::default();
     leases.changed(at(0), role("a"), Some(fresh(1)));
@@ -40,7 +40,8 @@ fn one_that_was_replaced_ends_nothing() {
     assert!(leases.due(at(1000)).is_empty());
 }
 
-/// Whoever means to rely on none names one that is none: without a number, the first one to be named may come after it.
+/// A holder that wants no tie names a number that is no connection. After a renewal without a number, a late renewal may still name the
+/// first tie.
 #[test]
 fn one_that_comes_late_is_outdone_by_a_greater_number() {
     let mut leases = Leases::default();
@@ -55,7 +56,7 @@ fn one_that_comes_late_is_outdone_by_a_greater_number() {
     assert!(leases.untie(at(1000), &role("a"), 1, 7), "nothing but numbers tells which came first");
 }
 
-/// What it renews is what it has not lost yet.
+/// The renewal comes before the record that ends the lease is proposed.
 #[test]
 fn a_renewal_that_overtakes_the_end_keeps_the_lease() {
     let mut leases = tied();
@@ -79,7 +80,7 @@ fn a_later_leader_knows_of_no_tie() {
     assert_eq!(leases.due(at(10) + TTL), ends(&[("a", 1)]));
 }
 
-/// What its new leader is told is all that counts, once the promises of the one before are over.
+/// The new leader counts the ties that it learns itself, once the promises of the leader before it are over.
 #[test]
 fn who_outlives_a_leader_is_tied_again() {
     let mut leases = leader_of(fresh(1));
@@ -90,7 +91,7 @@ fn who_outlives_a_leader_is_tied_again() {
     assert_eq!(leases.due(later), ends(&[("a", 1)]));
 }
 
-/// Its promise stands, whatever a renewal of the process before it names. After that, the tie that it names counts.
+/// The promise stands, even if a renewal of the earlier process names a tie. Once the promise is over, that tie counts.
 #[test]
 fn what_was_promised_to_whoever_asked_anew_stands() {
     let mut leases = tied();
@@ -103,7 +104,7 @@ fn what_was_promised_to_whoever_asked_anew_stands() {
     assert_eq!(leases.due(at(1000) + TTL), ends(&[("a", 1)]));
 }
 
-/// Also what it was promised later, when it renewed: it names no connection.
+/// The same holds for a promise of a later renewal, because that renewal names no connection.
 #[test]
 fn what_is_promised_to_whoever_asked_anew_and_names_none_stands() {
     let mut leases = tied();
@@ -117,7 +118,7 @@ fn what_is_promised_to_whoever_asked_anew_and_names_none_stands() {
     assert_eq!(leases.due(at(10_000) + TTL), ends(&[("a", 1)]));
 }
 
-/// A restore: the same leader goes on, and what it was told it knows.
+/// A restore: the same leader goes on, and keeps the ties that it knows.
 #[test]
 fn whose_leader_goes_on_stays_tied() {
     let mut leases = tied();

@@ -1,4 +1,4 @@
-//! Who waits for a role, in what order, and who no longer does.
+//! The order of waiters, and waiters that leave.
 
 use super::super::{Full, Next, Waiter, Waiters};
 use super::at;

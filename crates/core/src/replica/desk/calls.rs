@@ -1,4 +1,4 @@
-//! What clients and operators ask for, but for roles, processes and restores.
+//! Calls of clients and operators, except those for roles, processes and restores.
 
 use std::collections::BTreeSet;
 
@@ -45,8 +45,8 @@ impl Desk {
         self.propose(command, key, waiting(id));
     }
 
-    /// What was judged by records that are not committed yet, or by a leader that may have been deposed, leaves only once
-    /// neither is so (P14).
+    /// The answer may rest on records that are not committed yet, or come from a leader that was deposed. It leaves only once those
+    /// records are committed and the leadership is confirmed (P14).
     fn answer_judged(&mut self, id: CallId, answer: Result<Written, Denied>) {
         if mutant::is_on(Mutant::RefusalUnconfirmed) {
             return self.answer(id, answer.map(Answer::Written));
@@ -57,7 +57,7 @@ impl Desk {
 
     pub fn on_read(&mut self, id: CallId, level: Level) {
         match (level, self.node.whether_leader(self.now.mono)) {
-            // A majority says that it leads, where its lease does not (P11).
+            // If the lease does not prove the leadership, a majority confirms it (P11).
             (Level::Linear, _) | (Level::Leader, IsLeader::Unproven) => self.confirm(Waiting::Read(id), 0),
             (Level::Leader, IsLeader::No) => {
                 let denied = self.not_leading();
@@ -93,7 +93,7 @@ impl Desk {
         self.inputs.push_back(Input::ChangeMembers { request, change });
     }
 
-    /// Ends the node; a leader hands over first, so that its lease is given up before its port closes (C5).
+    /// Ends the node. A leader hands over first, so that its lease is given up before its port closes (C5).
     pub fn on_stop(&mut self) {
         if !self.node.is_open() || self.node.members().len() == 1 {
             return self.end(End::Asked);
@@ -102,16 +102,16 @@ impl Desk {
         self.inputs.push_back(Input::HandOver { request, to: None });
     }
 
-    /// What follows a boundary: from the log, or all that there is if the log has gone on (P47).
+    /// The records behind a boundary: from the log, or the whole state if the log no longer has them (P47).
     pub fn catch_up(&self, snapshot_id: u64) -> Result<CatchUp, Denied> {
         if !self.node.is_open() {
             return Err(self.not_leading());
         }
         let origin = self.versions.origin();
         let from = snapshot_id.saturating_mul(self.versions.every()).saturating_add(origin);
-        // Whoever asks from the beginning has nothing, and the log is not where everything began.
+        // A caller that asks for boundary 0 has no data, and this log does not go back to the beginning.
         let is_blank = snapshot_id == 0 && origin > 0 && !mutant::is_on(Mutant::BlankReaderGetsLines);
-        // A boundary that has not been is one of other numbers: those of before an override, or of another side.
+        // A boundary above the commit index comes from another numbering: from before an override, or from another side.
         let has_been = from <= self.node.commit_index();
         if has_been && !is_blank && from >= self.node.log().base().index {
             let records = self.node.log().range(from, self.node.commit_index());
@@ -124,8 +124,8 @@ impl Desk {
         Ok(CatchUp { whole: Some(whole), records: Vec::new() })
     }
 
-    /// Whether an earlier attempt of this call has been carried out, or may yet be: it stands in this node's log. Whoever asks again is
-    /// not to hear then that it surely is not applied (P15).
+    /// Whether an earlier attempt of this call has been carried out, or may yet be because it stands in this node's log. In that case the
+    /// caller must not be told that its call surely is not applied (P15).
     pub fn may_have_been(&self, call: KeyedCall) -> bool {
         let committed = self.committed();
         let above = committed.applied().index + 1..=self.node.last().index;

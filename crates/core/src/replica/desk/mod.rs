@@ -1,4 +1,4 @@
-//! The desk: what all calls need, whatever they ask for. Here they are judged by the newest version, proposed, and answered.
+//! The desk: what every kind of call needs. Here calls are judged by the newest version, proposed, and answered.
 
 mod calls;
 mod rounds;
@@ -15,12 +15,12 @@ use crate::replica::versions::Versions;
 use crate::store::Store;
 use crate::types::{Entry, Epoch, Index, NodeId, Now, Owner, RequestId, Text, Time};
 
-/// The records and questions of one input, given to the protocol together.
+/// The records and reads of one input, given to the protocol together.
 #[derive(Clone, Debug, Default)]
 struct Round {
     entries: Vec<Proposal>,
     bytes: usize,
-    /// Reads, each with the record that its answer was judged by.
+    /// Reads, each with the index of the record that its answer was judged by.
     reads: Vec<(RequestId, Index)>,
 }
 
@@ -31,16 +31,16 @@ pub struct Desk {
     pub versions: Versions,
     round: Round,
     pub pending: Pending,
-    /// Verdicts that need no word of the protocol, and are to be dealt with next.
+    /// Verdicts that were reached without the protocol. They are handled next.
     pub decided: VecDeque<(Waiting, Verdict)>,
-    /// Roles that are nobody's any more, by records that have entered the log.
+    /// Roles that became free by records that have entered the log.
     pub freed: Vec<Text>,
-    /// What the protocol is to be told next.
+    /// Inputs that the protocol gets next.
     pub inputs: VecDeque<Input>,
     pub out: Vec<Out>,
-    /// A merge that readers of the feed are told of once the disk has this node's promise.
+    /// A merge that the feed announces once this node's promise is on its disk.
     pub untold: Option<FeedEvent>,
-    /// When this node last heard its leader, or led.
+    /// The time when this node last heard its leader, or led.
     led_at: Time,
     ended: Option<End>,
 }
@@ -63,12 +63,12 @@ impl Desk {
         }
     }
 
-    /// The protocol, to look at.
+    /// Read access to the protocol.
     pub fn node(&self) -> &Node {
         &self.node
     }
 
-    /// Tells the protocol something: for the replica, which carries out what it says.
+    /// Passes an input to the protocol. Only the replica calls this, because it carries out the outputs.
     pub fn tell(&mut self, input: Input) -> Vec<Output> {
         self.node.handle(self.now, input)
     }
@@ -82,7 +82,7 @@ impl Desk {
         self.versions.committed()
     }
 
-    /// The epoch that this node leads, if that is open.
+    /// The epoch that this node leads, if that epoch is open.
     pub fn leads_in(&self) -> Option<Epoch> {
         self.node.is_open().then(|| self.node.vote().promise.epoch)
     }
@@ -95,7 +95,7 @@ impl Desk {
         self.answer(call, Err(denied));
     }
 
-    /// The replica cannot go on, or was asked to end: everybody who waits is told when the present input has been dealt with.
+    /// The replica cannot go on, or was asked to end. Every waiting caller gets an answer once the present input has been handled.
     pub fn end(&mut self, why: End) {
         self.ended.get_or_insert(why);
     }
@@ -116,7 +116,7 @@ impl Desk {
         }
     }
 
-    /// The committed state as it is shown to a reader.
+    /// The committed state as a reader sees it.
     pub fn view(&self, now: Time) -> View {
         let store = self.committed().clone();
         let index = store.applied().index;
@@ -126,31 +126,33 @@ impl Desk {
     }
 }
 
-// What readers of the feed are told.
+// Events for readers of the feed.
 impl Desk {
-    /// A merge begins an epoch at once. Until the disk knows, the same node may begin it again, with another state at the same place.
+    /// A merge begins an epoch at once. Until the promise is on disk, the same node may begin that epoch again, with another state at the
+    /// same position. So the event waits for the promise.
     pub fn settle_untold(&mut self) {
         if self.node.promise_is_durable() || mutant::is_on(Mutant::MergeToldAtOnce) {
             self.out.extend(self.untold.take().map(Out::Feed));
         }
     }
 
-    /// What comes after a merge is committed on the disk that has its epoch.
+    /// Sends an event, and the event of a waiting merge before it. That merge needs no further wait: anything behind it is committed on
+    /// a disk that has the merge's epoch, so the promise is on that disk, too.
     pub fn tell_readers(&mut self, event: FeedEvent) {
         self.out.extend(self.untold.take().into_iter().chain([event]).map(Out::Feed));
     }
 }
 
-// Why a call is denied.
+// Reasons for a denial.
 impl Desk {
-    /// What whoever asked is told of a verdict that answers nothing.
+    /// The denial that a caller gets for a verdict other than success.
     pub fn denied(&self, verdict: &Verdict) -> Denied {
         let Verdict::Refused(refusal) = verdict else {
             return Denied::Unknown;
         };
         match refusal {
             Refusal::NotLeader { .. } => self.not_leading(),
-            // Another leader's record stands in its place: it never happens, and that leader may be asked.
+            // Another leader's record stands in its place. The call never happens, and the caller may ask that leader.
             Refusal::Superseded => self.not_leading(),
             Refusal::HandingOver => Denied::HandingOver,
             Refusal::ServiceDown => Denied::ServiceDown { reason: self.reason_for_stop() },
@@ -163,18 +165,18 @@ impl Desk {
         }
     }
 
-    /// Why this node does not answer as the leader.
+    /// The reason why this node does not answer as the leader.
     pub fn not_leading(&self) -> Denied {
         match self.node.leader() {
             Some(leader) if leader != self.me() => Denied::NotLeader { leader },
             _ if !self.node.is_admitted() && self.node.vote().formed => Denied::CatchingUp,
-            // In available mode nobody needs a majority.
+            // Available mode needs no majority.
             _ if self.node.reaches_majority(self.now.mono) => Denied::NoLeader,
             _ => Denied::NoQuorum,
         }
     }
 
-    /// Why the service is down, in the words of whoever stopped it last.
+    /// The reason why the service is down, in the words of the operator who stopped it last.
     fn reason_for_stop(&self) -> Text {
         let said = self.node.log().records().filter_map(|record| match &record.entry {
             Entry::ServiceDown { owner: Owner::Operator, reason, .. } => Some(reason.clone()),

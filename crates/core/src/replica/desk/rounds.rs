@@ -1,4 +1,4 @@
-//! Calls are judged one after the other, each by the state as the records before it leave it, and gathered for the protocol.
+//! Calls are judged one after the other, each by the state that the records before it leave, and are gathered for the protocol.
 
 use super::{Desk, Round};
 use crate::protocol::mutant::{self, Mutant};
@@ -9,12 +9,12 @@ use crate::replica::pending::Waiting;
 use crate::store::{Command, Judged, LeaseEvent, Quota, Reason};
 use crate::types::{Entry, Index, KeyedCall, Payload, Position, Record, RequestId, Stamp};
 
-/// Records of one round, in bytes: so much is copied and sent as one batch before the next begins.
+/// A round is full when its records have this many bytes. They are copied and sent as one batch before the next round begins.
 const BYTES_MOST: usize = 1 << 20;
 
 // Judging.
 impl Desk {
-    /// By the newest version, as of now.
+    /// Judges the command by the newest version, as of now.
     pub fn judge(&self, command: &Command, key: Option<KeyedCall>) -> Judged {
         let stamp = self.node.stamp(self.now).unwrap_or_default();
         let state = self.versions.newest();
@@ -27,7 +27,7 @@ impl Desk {
         }
     }
 
-    /// Whether the state has no room for it (P55).
+    /// The reason to refuse the command, if the state has no room for it (P55).
     fn outgrown(&self, command: &Command, stamp: Stamp) -> Option<Reason> {
         let quota = self.quota();
         if mutant::is_on(Mutant::StateGrowsOn) {
@@ -48,27 +48,27 @@ impl Desk {
 
 // Gathering.
 impl Desk {
-    /// The index that the last record of the log has once this round is in it.
+    /// The index of the log's last record once this round is in the log.
     pub fn last_index(&self) -> Index {
         self.node.last().index + self.round.entries.len() as Index
     }
 
-    /// Adds a command that the newest version accepts. What the protocol would refuse never enters the round.
+    /// Adds a command that the newest version accepts. A command that the protocol would refuse never enters the round.
     pub fn propose(&mut self, command: &Command, key: Option<KeyedCall>, waiting: Waiting) {
         self.add_to_round(command.to_payload(key), Some(command), false, waiting);
     }
 
-    /// The same with a step of a restore.
+    /// Adds a step of a restore in the same way.
     pub fn propose_step(&mut self, step: Payload, waiting: Waiting) {
         self.add_to_round(step, None, false, waiting);
     }
 
-    /// The same with what takes back what was left half-way: nobody waits for it.
+    /// Adds a record that clears away a half-done restore in the same way. No caller waits for it.
     pub fn propose_clearing(&mut self, payload: Payload) {
         self.add_to_round(payload, None, true, Waiting::Nobody);
     }
 
-    /// Why the protocol would refuse this now, as the next record of the round.
+    /// The reason why the protocol would refuse this entry now, as the next record of the round.
     pub fn refusal(&self, entry: &Entry, clears_up: bool) -> Option<Refusal> {
         self.node.refusal(entry, clears_up, self.round.entries.len() as Index, self.round.bytes)
     }
@@ -100,7 +100,7 @@ impl Desk {
         self.note_freed(position.index);
     }
 
-    /// Whoever waits for what this record frees is next.
+    /// Notes the roles that this record frees. Their first waiters are next.
     fn note_freed(&mut self, index: Index) {
         let Some(effect) = self.versions.effect(index) else { return };
         for event in &effect.applied.events {
@@ -110,7 +110,7 @@ impl Desk {
         }
     }
 
-    /// Asks for a round that starts now; `at_least` must be committed, too.
+    /// Asks for a round that starts now. The record at `at_least` must be committed, too.
     pub fn confirm(&mut self, waiting: Waiting, at_least: Index) {
         if mutant::is_on(Mutant::RenewUnconfirmed)
             && matches!(waiting, Waiting::Renew(_) | Waiting::Acquire(_))
@@ -125,23 +125,23 @@ impl Desk {
         !self.round.entries.is_empty() || !self.round.reads.is_empty()
     }
 
-    /// It holds as much as is to go as one batch.
+    /// The round holds as many bytes as one batch should have.
     pub fn has_full_round(&self) -> bool {
         self.round.bytes >= BYTES_MOST
     }
 
-    /// What is gathered, for the protocol: the next record begins a version of its own.
+    /// Takes what is gathered, for the protocol. The next record begins a new version.
     pub fn take_round(&mut self) -> (Vec<Proposal>, Vec<(RequestId, Index)>) {
         self.versions.seal();
         let Round { entries, reads, .. } = std::mem::take(&mut self.round);
         (entries, reads)
     }
 
-    /// Brings the newest version up to the log's end: the protocol writes records of its own. False only if that cannot
-    /// be: then the replica ends.
+    /// Brings the newest version up to the log's end, because the protocol writes its own records, too. Returns false only if that is
+    /// impossible; then the replica ends.
     pub fn look_ahead(&mut self) -> bool {
         if !self.round.entries.is_empty() {
-            // The versions stand beyond the log, by what is about to be in it.
+            // The versions are ahead of the log by the records of this round.
             return !self.has_ended();
         }
         if let Err(error) = self.versions.follow(self.node.log()) {

@@ -1,16 +1,16 @@
-//! Roles and processes on the leader: grants, waits, renewals, and what nobody renews.
+//! Roles and processes on the leader: grants, waits, renewals, and the end of leases that are not renewed.
 //!
 //! ```text
 //! acquire ──► judged by the newest version ──┬─ free ──► a record ──► committed ──► granted
 //!                 ▲                          ├─ held, and there is time to wait ──► the waiter queue ──┐
-//!                 │                          └─ held ──► a round ──► still so ──► told who             │
+//!                 │                          └─ held ──► a round ──► still so ──► answer: the holder   │
 //!                 └────────── a release or an end enters the log: the first waiter ◄───────────────────┘
 //! renewal, or acquire by the holder ──► a round ──► counted (`crate::leases`) ──► answered
 //! ```
 //!
-//! The queue moves as soon as the record that frees the role enters the log: the grant of the next one follows in the same round, and both are
-//! synced together. Nobody who comes later passes by.
-//! Nothing of this is on disk but the records. A leader that is deposed sends everybody who waits to the next one.
+//! The queue moves as soon as the record that frees the role enters the log. The grant of the next waiter follows in the same round, and
+//! both records are synced together. A call that comes later never takes the freed role before the waiters.
+//! Only records are on disk. A leader that is deposed sends all waiters to the next leader.
 
 use super::{Roles, Turn};
 use crate::leases::{Due, Outcome, RenewalVerdict as Standing, Waiter};
@@ -25,7 +25,7 @@ use crate::store::{Command, Judged, LeaseOperation, Operation, Reason, Role, Sec
 use crate::types::{Lease, LeaseName, Position, Span, Text, Time};
 
 impl Roles {
-    /// Leases are counted in one epoch at a time, by the state as it is when that begins.
+    /// Leases are counted in one epoch at a time, starting from the state at the beginning of that epoch.
     pub fn follow_leadership(&mut self, desk: &mut Desk) {
         let epoch = desk.leads_in();
         if epoch != self.led {
@@ -47,7 +47,7 @@ impl Roles {
         }
     }
 
-    /// A record has been committed that left these leases so.
+    /// A committed record has left these leases in this state.
     pub fn count_leases(&mut self, desk: &Desk, leases: Vec<(LeaseName, Option<Lease>)>) {
         if self.leads() {
             for (name, lease) in leases {
@@ -56,12 +56,12 @@ impl Roles {
         }
     }
 
-    /// Records have entered the log: whoever waits for what they free is next.
+    /// Records have entered the log. The waiters for the roles that these records free are next.
     pub fn move_waiters(&mut self, desk: &mut Desk) {
         desk.freed.drain(..).rev().for_each(|role| self.falls_free(role));
     }
 
-    /// What was granted to somebody who did not hear of it is free again.
+    /// Takes back a grant or a promise whose answer did not reach its caller.
     pub fn take_back(&mut self, desk: &Desk, unheard: &Unheard) {
         let Unheard { name, token, granted } = unheard;
         match granted {
@@ -70,7 +70,7 @@ impl Roles {
         }
     }
 
-    /// Nobody waits for this answer any more.
+    /// The caller no longer waits for its answer.
     pub fn caller_has_gone(&mut self, desk: &mut Desk, call: CallId) {
         let Some(caller) = self.callers.get_mut(&call) else { return };
         caller.gone = true;
@@ -79,14 +79,14 @@ impl Roles {
         }
         let left = self.waiters.leave(&caller.role, &caller.instance, |waiter| waiter.call == call);
         if left.is_some() {
-            // Nobody hears it, and whoever keeps the way to the caller forgets it.
+            // No caller receives this answer. The driver needs it to drop the route to the caller.
             desk.deny(call, Denied::Unknown);
         }
     }
 }
 
 impl Roles {
-    /// What is next, one thing at a time: what it brings about may be another. Says whether there was anything.
+    /// Handles the next turn, and no more than one, because a turn may add others. Returns whether there was one.
     pub fn take_turn(&mut self, desk: &mut Desk) -> bool {
         let Some(turn) = self.turns.pop_front() else {
             return false;
@@ -100,7 +100,7 @@ impl Roles {
     }
 }
 
-// Who gets a role.
+// Granting roles.
 impl Roles {
     pub fn on_acquire(&mut self, call: CallId, wanted: Acquire) {
         self.called(call, wanted.role.clone(), wanted.claim.instance.clone());
@@ -138,7 +138,7 @@ impl Roles {
                 }
                 _ => desk.deny(acquiring.call, Denied::Rejected(rejection)),
             },
-            // It is told how things are now, not how they were then (C16).
+            // The caller gets the present state, not the state at the time of the first call (C16).
             Judged::Replay { .. } => {
                 acquiring.replayed = true;
                 confirm_acquire(desk, acquiring);
@@ -168,7 +168,7 @@ impl Roles {
         }
     }
 
-    /// The first waiter is next, if the role is nobody's by what stands in the log.
+    /// The first waiter gets its turn, if the role is free by the records in the log.
     fn take_freed(&mut self, desk: &mut Desk, role: &Text) {
         if self.waiters.count(role) == 0 || !desk.node().is_open() || !desk.look_ahead() {
             return;
@@ -176,16 +176,16 @@ impl Roles {
         if desk.versions.newest().role(role).is_some() {
             return;
         }
-        // Whoever has gone has left the queue.
+        // A caller that has gone has left the queue already.
         let next = self.waiters.next(desk.now.mono, role, |_| true);
-        // Those who waited too long are told so.
+        // Waiters whose time is over get a turn, too. They cannot wait any longer, so that turn gives them their answer.
         for late in next.dropped {
             self.add_turn(Turn::Acquire(late.ticket));
         }
         if let Some(mut best) = next.best {
             best.ticket.waited = true;
             self.take_acquire(desk, best.ticket);
-            // If it could not be given the role, the next one can.
+            // If this waiter could not get the role, the next one can.
             self.falls_free(role.clone());
         }
     }
@@ -203,7 +203,7 @@ impl Roles {
         }
     }
 
-    /// Its record has been applied; others may have been, too.
+    /// The record of the call has been applied. Later records may have been applied, too.
     fn acquired(
         &mut self,
         desk: &mut Desk,
@@ -217,11 +217,11 @@ impl Roles {
             return self.tell_holder(desk, &acquiring);
         };
         if self.leases.renewal(&name, what.token) == Standing::Ending {
-            // Said of itself too late: by the state to come the role is free.
+            // The holder's record came too late: another record under way ends the lease, and then the role is free.
             return self.add_turn(Turn::Acquire(acquiring));
         }
         let Acquiring { call, waited, again, .. } = *acquiring;
-        // A record of whoever has it already is none that can be taken back: it may not have been counted.
+        // A record of an instance that holds the role already cannot be taken back: its promise may not have been counted.
         let granted = waited && !again && what.at == position && !mutant::is_on(Mutant::GrantToTheGone);
         let if_unheard = granted.then(|| Unheard { name: name.clone(), token: what.token, granted });
         let expires_in = self.left(desk, &name, what.claim.ttl);
@@ -229,10 +229,10 @@ impl Roles {
         desk.answer(call, Ok(Answer::Role(granted.into())));
     }
 
-    /// By a state that is confirmed: it has the role already, somebody else has it, or nobody any more.
+    /// Decides by a confirmed state: the caller has the role already, another instance has it, or the role is free.
     fn look_at_role(&mut self, desk: &mut Desk, acquiring: Box<Acquiring>) {
         if self.is_gone(acquiring.call) {
-            // Whoever has gone keeps nothing up.
+            // A disconnected caller's lease is not renewed.
             return desk.deny(acquiring.call, Denied::Unknown);
         }
         let position = desk.committed().applied();
@@ -240,7 +240,7 @@ impl Roles {
             if !acquiring.replayed {
                 return self.add_turn(Turn::Acquire(acquiring));
             }
-            // What that call was granted has ended since, and a late copy of it must not bring it back.
+            // The grant of the first call has ended since, and a late copy of that call must not bring it back.
             let free = self.held_by(desk, &acquiring.wanted.role, false);
             return desk.deny(acquiring.call, Denied::LeaseLost(free));
         };
@@ -254,7 +254,8 @@ impl Roles {
         match self.leases.renewal(&name, held.token) {
             Standing::Renewable => {
                 let renewed = self.leases.renew(desk.now.mono, &name, held.token, ttl);
-                // Whoever asks anew may be another process under the same name: the connection of the one before ends nothing.
+                // The caller may be another process under the same name, so the connection of the process before it must not end the
+                // lease.
                 self.leases.forget_tie(&name, held.token);
                 let expires_in = renewed.map(|renewed| renewed.expires_in).unwrap_or_default();
                 let stands = mutant::is_on(Mutant::UnheardPromiseStands);
@@ -263,7 +264,7 @@ impl Roles {
                 let granted = Granted { what: held, new, waited, expires_in, position, acks, if_unheard };
                 desk.answer(acquiring.call, Ok(Answer::Role(granted.into())));
             }
-            // By the state to come it is free.
+            // A record under way ends this lease, and then the role is free.
             Standing::Ending => self.add_turn(Turn::Acquire(acquiring)),
             Standing::Lost => {
                 let denied = desk.not_leading();
@@ -278,33 +279,34 @@ impl Roles {
         desk.deny(acquiring.call, Denied::RoleHeld(held));
     }
 
-    /// By the committed state.
+    /// The holder by the committed state.
     fn held_by(&self, desk: &Desk, role: &Text, conflict: bool) -> Box<HeldBy> {
         let (by, name) = (desk.committed().role(role).cloned(), LeaseName::Role(role.clone()));
         let expires_in = self.leases.left(&name, desk.now.mono);
         HeldBy { role: role.clone(), by, expires_in, conflict }.into()
     }
 
-    /// What is left of something that has just been granted for so long.
+    /// The time left of a lease that has just been granted for this ttl.
     fn left(&self, desk: &Desk, name: &LeaseName, ttl: Span) -> Span {
         self.leases.left(name, desk.now.mono).unwrap_or_default().min(ttl)
     }
 }
 
-/// By what stands in the log, though it may not be committed yet: what frees the role may stand right behind what revokes the token.
+/// Checks the token by the records in the log, committed or not: the record that frees the role may stand right behind the record that
+/// revokes the token.
 fn is_let_in(desk: &Desk, acquiring: &Acquiring) -> bool {
     let is_good = |id| desk.versions.newest().token(id).is_some_and(|token| !token.has_ended(desk.now.wall));
     acquiring.wanted.by.is_none_or(is_good) || mutant::is_on(Mutant::GrantToTheRevoked)
 }
 
-/// What was judged by records that are not committed yet, or by a leader that may have been deposed, is looked at
-/// again once neither is so (P14).
+/// The judgement may rest on records that are not committed yet, or come from a leader that was deposed. The role is looked at again once
+/// those records are committed and the leadership is confirmed (P14).
 fn confirm_acquire(desk: &mut Desk, acquiring: Box<Acquiring>) {
     let at_least = desk.last_index();
     desk.confirm(Waiting::Acquire(acquiring), at_least);
 }
 
-// Who goes on holding what: answered after a round that started after the call arrived, and in no record (P39).
+// Renewals and registrations. A renewal is answered after a round that started after the call arrived, and makes no record (P39).
 impl Roles {
     pub fn on_renew(&mut self, call: CallId, renewal: Renewal) {
         self.add_turn(Turn::Renew(Renewing { call, what: What::Held(renewal) }));
@@ -353,7 +355,7 @@ impl Roles {
         }
     }
 
-    /// A renewal of what a record is about to end waits for that record.
+    /// A renewal of a lease that a record is about to end waits for that record.
     fn confirm_renewal(&self, desk: &mut Desk, renewing: Renewing) {
         let name = renewing.name();
         let lease = desk.committed().lease(&name);
@@ -381,7 +383,7 @@ impl Roles {
         };
         let name = renewing.name();
         if self.leases.renewal(&name, what.token) == Standing::Ending {
-            // By the state to come it is gone, and comes anew.
+            // A record under way ends this registration, so this call registers the process again.
             return self.add_turn(Turn::Renew(renewing));
         }
         let expires_in = self.left(desk, &name, what.new.ttl);
@@ -390,7 +392,7 @@ impl Roles {
         desk.answer(renewing.call, Ok(Answer::Process(granted.into())));
     }
 
-    /// By a state that is confirmed.
+    /// Renews by a confirmed state.
     fn renew(&mut self, desk: &mut Desk, renewing: Renewing) {
         let name = renewing.name();
         let Some(lease) = lease_of(desk, &renewing, &name) else {
@@ -402,7 +404,7 @@ impl Roles {
         match self.leases.renewal(&name, lease.token) {
             Standing::Renewable => self.renewed(desk, &renewing, &name, lease.token),
             Standing::Ending => self.add_turn(Turn::Renew(renewing)),
-            // The state has it and the count has not: the leadership is gone.
+            // The state has the lease, but this node no longer counts it: the leadership is gone.
             Standing::Lost => {
                 let denied = desk.not_leading();
                 desk.deny(renewing.call, denied);
@@ -430,7 +432,7 @@ impl Roles {
         desk.answer(renewing.call, answer.ok_or(Denied::Unknown));
     }
 
-    /// Needs no round: by a leader that was deposed nothing ends, since the end is a record.
+    /// An untie needs no round: if the leader was deposed nothing ends, because the end is a record.
     pub fn on_untie(&mut self, desk: &mut Desk, call: CallId, untie: Untie) {
         if !desk.node().is_open() {
             let denied = desk.not_leading();
@@ -461,17 +463,17 @@ impl Roles {
                 let missing = Reason::NotFound { thing: Thing::Document, name: key.clone() };
                 desk.deny(renewing.call, Denied::Rejected(refused.unwrap_or(missing).into()));
             }
-            // What that call brought about has ended since, and a late copy of it must not bring it back.
+            // The registration of the first call has ended since, and a late copy of that call must not bring it back.
             What::Register { replayed: true, .. } | What::Held(Renewal::Process { .. }) => {
                 deny_missing(desk, &renewing)
             }
-            // It has gone since it was looked at: it comes anew.
+            // The process has gone since the call was judged, so it is registered again.
             What::Register { .. } => self.add_turn(Turn::Renew(renewing)),
         }
     }
 }
 
-/// The lease, if it is still that of the one who asks.
+/// The lease, if it still belongs to the caller.
 fn lease_of(desk: &Desk, renewing: &Renewing, name: &LeaseName) -> Option<Lease> {
     let store = desk.committed();
     match &renewing.what {
@@ -484,7 +486,7 @@ fn lease_of(desk: &Desk, renewing: &Renewing, name: &LeaseName) -> Option<Lease>
     store.lease(name)
 }
 
-/// Whether who asks may speak for what is there (P53).
+/// Whether the caller showed the secret of what it renews (P53).
 fn is_shown_its_secret(desk: &Desk, renewing: &Renewing) -> bool {
     let store = desk.committed();
     let of_process = |id: &Text, secret| {
@@ -506,7 +508,7 @@ fn deny_missing(desk: &mut Desk, renewing: &Renewing) {
     desk.deny(renewing.call, Denied::Rejected(rejection));
 }
 
-/// Whether it is this one that holds the role.
+/// Whether this instance and token hold the role.
 fn holds(tenure: &Tenure, held: &Role) -> bool {
     held.claim.instance == tenure.instance && held.token == tenure.token
 }
@@ -515,7 +517,7 @@ fn admits(tenure: &Tenure, held: &Role) -> bool {
     SecretHash::admits(held.claim.secret, tenure.secret)
 }
 
-// What time makes due: leases that nobody renews end by a record, and waits end by an answer.
+// Deadlines: leases that are not renewed end by a record, and waits end by an answer.
 impl Roles {
     pub fn tick_leases(&mut self, desk: &mut Desk) {
         let now = desk.now.mono;
@@ -542,12 +544,12 @@ impl Roles {
             self.record += 1;
             desk.propose(&command, None, Waiting::Leases(self.record));
         } else {
-            // Another record about them stands in the log already.
+            // Another record about these leases is in the log already.
             self.leases.settled(desk.now.mono, Outcome::Refused);
         }
     }
 
-    /// One of an epoch before says nothing about the record that is under way in this one.
+    /// A verdict on a record of an earlier epoch says nothing about the record that is under way in this one.
     pub fn leases_verdict(&mut self, desk: &Desk, record: u64, verdict: &Verdict) {
         if record != self.record {
             return;

@@ -1,4 +1,4 @@
-//! What a leader remembers of roles and processes, and of the calls that want one or keep one up.
+//! The leader's knowledge of roles and processes, and of the calls that ask for one or renew one.
 
 mod granting;
 
@@ -16,9 +16,9 @@ pub struct Roles {
     waiters: Waiters<Box<Acquiring>>,
     /// The epoch that this node leads and counts leases in.
     led: Option<Epoch>,
-    /// The state is another one: all is counted anew.
+    /// The state was replaced, or another epoch has begun, so all leases are to be counted from the start again.
     anew: bool,
-    /// The number of the record about leases that is under way, or was the last.
+    /// The number of the newest record about leases; it may still be under way.
     record: u64,
     turns: VecDeque<Turn>,
     /// Calls for a role that have no answer yet.
@@ -32,12 +32,12 @@ struct Caller {
     gone: bool,
 }
 
-/// What is to be done next.
+/// The next thing to do.
 #[derive(Clone, Debug)]
 enum Turn {
     Acquire(Box<Acquiring>),
     Renew(Renewing),
-    /// Somebody gave it back, or it ended.
+    /// The role was released, or its lease ended.
     Freed(Text),
 }
 
@@ -50,7 +50,7 @@ impl Roles {
         self.led.is_some()
     }
 
-    /// Calls that want a role which somebody else has.
+    /// The number of calls that wait for a role held by another instance.
     pub fn waiting(&self) -> usize {
         self.waiters.waiting()
     }
@@ -60,8 +60,8 @@ impl Roles {
         self.anew = true;
     }
 
-    /// Whoever stands in line for it is next, before the calls whose turn is yet to come: these have come later, are looked at anew, or have
-    /// waited until their time was over.
+    /// The role may be free, so its first waiter gets the next turn, before the calls whose turns are queued: those came later, are
+    /// judged again, or have waited until their time was over.
     fn falls_free(&mut self, role: Text) {
         match mutant::is_on(Mutant::LatecomersPass) {
             true => self.turns.push_back(Turn::Freed(role)),
@@ -73,7 +73,7 @@ impl Roles {
         self.turns.push_back(turn);
     }
 
-    /// What is left of a lease, and how many wait for it.
+    /// The time that a lease has left, and the number of calls that wait for it.
     pub fn times(&self, name: &LeaseName, now: Time) -> (Option<Span>, usize) {
         let waiting = match name {
             LeaseName::Role(role) => self.waiters.count(role),
@@ -90,7 +90,7 @@ impl Roles {
         self.callers.get(&call).is_some_and(|caller| caller.gone)
     }
 
-    /// Whoever has an answer waits no longer.
+    /// A caller that has its answer waits no longer.
     pub fn forget_answered(&mut self, out: &[Out]) {
         for output in out {
             if let Out::Answer(call, _) = output {
@@ -99,12 +99,12 @@ impl Roles {
         }
     }
 
-    /// Everybody who waits for a role.
+    /// Removes all calls that wait for a role, and returns them.
     fn drain_waiters(&mut self) -> Vec<Acquiring> {
         self.waiters.drain().into_iter().map(|waiter| *waiter.ticket).collect()
     }
 
-    /// Every call that waits here, when the replica ends.
+    /// Removes every call that waits here and returns it, when the replica ends.
     pub fn drain_calls(&mut self) -> Vec<CallId> {
         let turns = std::mem::take(&mut self.turns);
         let waiters = self.drain_waiters().into_iter().map(|acquiring| acquiring.call);
@@ -113,7 +113,7 @@ impl Roles {
 }
 
 impl Turn {
-    /// Who is to be answered.
+    /// The caller to answer.
     fn call(&self) -> Option<CallId> {
         match self {
             Turn::Acquire(acquiring) => Some(acquiring.call),

@@ -66,7 +66,7 @@ fn who_renews_says_which_document_is_meant() {
     assert!(matches!(other, Reason::PreconditionFailed { .. }), "{other:?}");
 }
 
-/// Nobody who counts on a renewal is let down by the end that is on its way.
+/// While the record of an end is under way, a renewal gets no answer: a caller must not count on a document that is about to end.
 #[test]
 fn a_renewal_waits_for_an_end_that_is_on_its_way() {
     let mut solo = Solo::open();
@@ -96,7 +96,7 @@ fn a_restore_begins_every_ttl_anew() {
     assert!(!solo.has_doc("k"));
 }
 
-/// A thousand leases may end at a time; where ten thousand documents go with one, it is one.
+/// One record may end a thousand leases, but a lease that takes ten thousand documents with it is the last one in its record.
 #[test]
 fn what_has_much_to_it_ends_alone() {
     let mut leases = crate::leases::Leases::default();
@@ -147,7 +147,7 @@ fn a_full_state_refuses_what_makes_it_larger() {
     assert!(solo.has_doc("l"));
 }
 
-/// What ends with a lease does so in the same record, whoever asks when.
+/// A document bound to a lease ends in the same record as the lease, so every reader sees both or neither.
 #[test]
 fn a_bound_document_goes_with_its_role() {
     let mut solo = Solo::open();

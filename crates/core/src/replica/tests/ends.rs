@@ -1,4 +1,4 @@
-//! Bounds, and the last word.
+//! Bounds, and the answers when a replica ends.
 
 use super::*;
 use crate::replica::End;

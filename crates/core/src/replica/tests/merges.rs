@@ -16,7 +16,7 @@ const CONFLICTS: u64 = 1_000;
 const EACH: u64 = DOCS / CONFLICTS;
 const COMMON: Position = Position { epoch: Epoch { counter: 1, leader: NodeId(1) }, index: DOCS };
 
-/// What one side has: all documents, of which every tenth was written on this side.
+/// The state of one side: all documents, of which every tenth was written on this side.
 fn state(epoch: Epoch) -> (Store, SnapshotMeta) {
     let mut vector = Vector::linear(COMMON);
     let mut loader = Difference::loader();
@@ -37,7 +37,7 @@ fn state(epoch: Epoch) -> (Store, SnapshotMeta) {
     (loader.finish(last, stamp), meta)
 }
 
-/// The elder side's leader, and the longest that one input has kept it.
+/// The elder side's leader, and the longest time that one input has taken.
 struct Elder {
     replica: Replica,
     now: u64,
@@ -66,7 +66,7 @@ impl Elder {
         }
     }
 
-    /// Hands it the input and what that brings about; says what it sends.
+    /// Passes in the input and everything that follows from it; returns the messages that are sent.
     fn feed(&mut self, input: In) -> Vec<Message> {
         let (mut inputs, mut sent) = (vec![input], Vec::new());
         while let Some(input) = inputs.pop() {

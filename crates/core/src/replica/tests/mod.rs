@@ -1,4 +1,4 @@
-//! One replica alone, whose disk is as fast as the test wants.
+//! Tests of one replica alone. The test decides how fast its disk is.
 
 mod documents;
 mod ends;
@@ -14,21 +14,21 @@ use crate::protocol::{Recovered, Seq, Settings, SnapshotMeta, Vote};
 use crate::store::{Command, DocCondition, Ending, LeaseOperation, Operation, RoleClaim, Store};
 use crate::types::{Boot, Incarnation, NodeId, Now, Span, Text, Time, WallTime};
 
-/// A node whose cluster is itself.
+/// A node that is the only one in its cluster.
 struct Solo {
     replica: Replica,
     now: u64,
     last_call: u64,
-    /// The last write that it has given to its disk.
+    /// The last write that the replica has given to its disk.
     given: Seq,
-    /// All that it has written, and said, since it was last asked.
+    /// All writes, answers and other outputs since the test last took them.
     writes: Vec<DiskWrite>,
     answers: Vec<(CallId, Result<Answer, Denied>)>,
     outs: Vec<Out>,
 }
 
 impl Solo {
-    /// It leads.
+    /// The node leads.
     fn open() -> Solo {
         Solo::open_with(|_| {})
     }
@@ -68,7 +68,7 @@ impl Solo {
         }
     }
 
-    /// All that was written is safe, and what that brings about.
+    /// Makes all writes durable, and handles what follows from that.
     fn sync(&mut self) {
         let mut synced = Seq(0);
         while synced < self.given {
@@ -77,7 +77,7 @@ impl Solo {
         }
     }
 
-    /// Gives it these as one round, and says which calls they are.
+    /// Passes in these calls as one round, and returns their numbers.
     fn round(&mut self, calls: Vec<Call>) -> Vec<CallId> {
         let calls: Vec<(CallId, Call)> = calls.into_iter().map(|call| (self.next_call(), call)).collect();
         let ids = calls.iter().map(|(id, _)| *id).collect();
@@ -100,7 +100,7 @@ impl Solo {
         Some(self.answers.remove(at).1)
     }
 
-    /// Time passes, with a tick wherever one is due.
+    /// Lets time pass, with a tick whenever one is due.
     fn pass(&mut self, span: Span) {
         let until = self.now + span.0;
         while self.replica.deadline().0 <= until {
@@ -130,7 +130,7 @@ fn put_until(key: &str, value: &str, condition: DocCondition, ending: Ending) ->
     Call::Write { command: Command::Single(operation).into(), key: None }
 }
 
-/// `by` wants the role, and waits for it so long.
+/// `by` asks for the role, and waits for it until this time.
 fn acquire(by: &str, ttl: Span, until: Time) -> Call {
     let claim = Arc::new(RoleClaim { instance: by.into(), ttl, address: None, metadata: None, secret: None });
     Call::Acquire(

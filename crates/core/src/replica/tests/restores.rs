@@ -1,4 +1,4 @@
-//! A document takes the place of all data, or surely does not (P46).
+//! A document replaces all data, or surely does not (P46).
 
 use super::*;
 use crate::protocol::ServiceChange;
@@ -16,7 +16,7 @@ fn restore(steps: Vec<Payload>) -> Call {
 }
 
 impl Solo {
-    /// By the stamp of a record that would be written now.
+    /// The stamp of a record that would be written now.
     fn clock(&self) -> u64 {
         self.replica.core().stamp(at(self.now)).expect("it leads").wall.0
     }
@@ -26,7 +26,7 @@ impl Solo {
         self.replica.committed().doc("k").is_some()
     }
 
-    /// Until the disk has nothing more to do.
+    /// Runs until the disk has nothing more to do.
     fn rest(&mut self) {
         let mut before = Seq(0);
         while before < self.given {
@@ -55,7 +55,7 @@ fn one_document_at_a_time() {
     assert!(matches!(solo.answer(calls[0]), Some(Ok(Answer::Written(_)))));
 }
 
-/// The answer is what the last record came to, and not that it was written.
+/// The answer is the outcome of the last record, and not just that it was written.
 #[test]
 fn an_end_without_all_parts_puts_nothing_in_place() {
     for all in [steps(), merge_steps(DOCUMENT, 7).expect("a good document").steps] {
@@ -89,7 +89,7 @@ fn a_bound_that_is_reached_breaks_it_off_and_nothing_is_left() {
     let mut solo = Solo::open_with(|settings| settings.limits.uncommitted = 2);
     let write = |key: &str| put(key, "1", DocCondition::None);
     let call = solo.call(restore(steps()));
-    // As the part is committed, two more are under way.
+    // When the part is committed, two more writes are under way.
     let others = [solo.call(write("a")), solo.call(write("b"))];
     solo.rest();
     let answer = solo.answer(call);
@@ -122,7 +122,7 @@ fn who_ends_in_the_middle_says_what_is_sure() {
     assert!(matches!(solo.answer(calls[0]), Some(Err(Denied::Stopping))), "its end is in no log");
 }
 
-/// A step that puts an empty document in place, with what a backup asks for.
+/// A restore with the guard of a backup.
 fn guarded(guard: Guard) -> Call {
     Call::Restore(Steps { guard, ..restore_steps(DOCUMENT, 7).expect("a good document") })
 }
@@ -137,7 +137,7 @@ fn broken(answer: Option<Result<Answer, Denied>>) -> Option<Rule> {
     }
 }
 
-/// P57, I6: whoever checks tokens would let an older holder in.
+/// P57, I6: otherwise a service that checks tokens would let an older holder in.
 #[test]
 fn a_clock_behind_the_backup_is_refused_unless_the_tokens_are_known() {
     const MINUTE: u64 = 60_000_000;
@@ -145,7 +145,7 @@ fn a_clock_behind_the_backup_is_refused_unless_the_tokens_are_known() {
     let guard = |token: u64, time: u64| Guard { token, time: WallTime(time), ..Guard::default() };
     let floor = |floor: u64, guard: Guard| Guard { floor: Some(floor), ..guard };
     let own = |guard: Guard| Guard { is_own: true, ..guard };
-    // The guard, and the last token that it leaves. None: it is refused.
+    // Each case has the guard, and the last token after the restore. `None`: the restore is refused.
     let cases = [
         (guard(0, 0), Some(0)),
         (guard(clock - 1, clock - 1), Some(clock - 1)),
@@ -169,7 +169,7 @@ fn a_clock_behind_the_backup_is_refused_unless_the_tokens_are_known() {
     }
 }
 
-/// P23: the end that raises the last token is of a format of its own, and ordinary ones are not.
+/// P23: a last step that raises the last token has its own format, and ordinary last steps do not.
 #[test]
 fn an_end_raises_tokens_only_where_it_has_to() {
     let ends = |solo: &Solo| {
@@ -194,7 +194,7 @@ fn an_end_raises_tokens_only_where_it_has_to() {
     assert_eq!(ends(&solo), [plain(), raising, plain(), plain()]);
 }
 
-/// P57: what somebody writes while the parts are on their way counts.
+/// P57: data that is written while the parts are under way counts.
 #[test]
 fn a_backup_from_elsewhere_replaces_nothing() {
     let elsewhere = Guard { only_if_empty: true, ..Guard::default() };

@@ -67,7 +67,7 @@ fn orders(solo: &mut Solo) -> Vec<(u64, usize, bool)> {
 #[test]
 fn a_snapshot_that_failed_is_made_up_for_by_the_next() {
     let mut solo = Solo::open();
-    // The record that opened the epoch was the first, and others may have let the disk in.
+    // The first record opened the epoch, and other records may have admitted the disk.
     let first = solo.replica.core().last().index;
     for number in first + 1..=10 {
         solo.call(put(&format!("k{number}"), "1", DocCondition::None));

@@ -1,4 +1,4 @@
-//! Who waits for a role, and who has gone.
+//! Calls that wait for a role, and callers that have gone.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn if_unheard(answer: Option<Result<Answer, Denied>>) -> Option<Unheard> {
     }
 }
 
-/// `a` has the role, and these wait for it.
+/// `a` has the role, and these instances wait for it.
 fn queue(waiting: &[&str]) -> (Solo, u64, Vec<CallId>) {
     let mut solo = Solo::open();
     let first = solo.call(acquire("a", TTL, Time(0)));
@@ -48,7 +48,7 @@ fn the_first_waiter_is_next_in_the_same_batch() {
     assert!(solo.answer(calls[1]).is_none());
 }
 
-/// Nobody who comes later passes by, in whichever order calls come that are judged together.
+/// A call that comes later never takes the freed role before a waiter, in whichever order the calls of one round come.
 #[test]
 fn the_first_waiter_is_next_before_calls_of_the_same_round() {
     let late = || acquire("d", TTL, Time(u64::MAX / 2));

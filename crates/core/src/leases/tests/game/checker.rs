@@ -1,20 +1,20 @@
-//! What must be true of every game. Knows nothing of how it is brought about.
+//! Properties that hold in every game. The checker does not know how a game is played.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::types::{LeaseName, Span, Time};
 
-/// How much later than its ttl a lease may end under a leader that lives: its record may be refused a few times. One that
-/// dies over that record leaves it to the next to begin again.
+/// The longest time by which a lease may end late under a leader that lives: its record may be refused a few times. If the leader dies
+/// before the record is decided, the next leader begins again.
 const LATE: Span = Span::millis(1000);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// Its holder believes in a lease beyond the record that ended it.
     BelievedBeyondEnd { token: u64, until: Time, ended: Time },
-    /// Nobody counted it, and yet it goes on.
+    /// The lease went on for too long after it was last counted.
     EndedLate { token: u64, at: Time, latest: Time },
-    /// It was counted less than half its ttl ago.
+    /// The lease was aged less than half its ttl after it was counted.
     AgedEarly { token: u64, at: Time },
     /// A record names a token that does not hold what it names.
     WrongToken { name: LeaseName, token: u64 },
@@ -25,11 +25,11 @@ pub enum Violation {
 pub struct Checker {
     believed: BTreeMap<u64, Time>,
     ended: BTreeMap<u64, Time>,
-    /// Released or replaced: whoever believes in them has been told, or overruled.
+    /// Tokens that were released or replaced: their holders know it, or are overruled.
     void: BTreeSet<u64>,
-    /// By a leader in charge: when, and the ttl.
+    /// The last time that a leader in charge counted the token, and the ttl.
     counted: BTreeMap<u64, (Time, Span)>,
-    /// When each began to count anew, and how long nobody did before.
+    /// The time when each leader began to count again, and for how long no leader counted before that.
     terms: Vec<(Time, Span)>,
 }
 
@@ -67,7 +67,7 @@ impl Checker {
         self.check_late(token, now)
     }
 
-    /// Holds for every lease that has not ended, too.
+    /// The check holds for every lease that has not ended, too.
     pub fn check_late(&self, token: u64, now: Time) -> Result<(), Violation> {
         let (at, ttl) = self.counted[&token];
         let anew = self.terms.iter().filter(|(begin, _)| *begin > at);

@@ -1,5 +1,5 @@
-//! Leaders one after another, each with a clock of its own, and the log that they share: what is committed, and what the
-//! present leader has proposed. A leader that is replaced learns it late. Its undecided records survive it up to some
+//! Leaders one after another, each with its own clock, and the log that they share: the committed state, and the records that
+//! the present leader has proposed. A leader that is replaced learns it late. Its undecided records survive it up to some
 //! point.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,14 +11,14 @@ pub type LeaderId = usize;
 
 #[derive(Clone, Debug)]
 pub enum Record {
-    /// `over`: the token that it replaces, if it may.
+    /// `over`: the token that the grant replaces, if it may replace one.
     Grant {
         name: LeaseName,
         lease: Lease,
         over: Option<u64>,
         sent: Time,
     },
-    /// The holder says something else about itself: it keeps its token.
+    /// The holder changes its own description, and keeps its token.
     Again {
         name: LeaseName,
         token: u64,
@@ -34,15 +34,15 @@ pub enum Record {
 #[derive(Debug)]
 pub struct Leader {
     pub leases: Leases,
-    /// Its records are committed and its rounds answered. Whoever was replaced does not know it yet.
+    /// Its records are committed and its rounds answered. A leader that was replaced does not know it yet.
     pub in_charge: bool,
     pub resigned: bool,
-    /// What its clock showed when the game began.
+    /// The reading of its clock when the game began.
     clock: Span,
-    /// The deadline for which it is to be woken.
+    /// The deadline for which the leader is to be woken.
     pub wake: Time,
     pub undecided: VecDeque<(u64, Record)>,
-    /// Records refused one after another.
+    /// The number of records that were refused one after another.
     pub refusals: u64,
 }
 
@@ -56,7 +56,7 @@ impl Leader {
         now + self.clock
     }
 
-    /// The game's time at which its clock shows `time`.
+    /// The game's time at which the leader's clock shows `time`.
     pub fn game_time(&self, time: Time) -> Time {
         time - self.clock
     }
@@ -64,20 +64,20 @@ impl Leader {
 
 #[derive(Debug, Default)]
 pub struct Cluster {
-    /// The newest is last.
+    /// All leaders; the newest is last.
     pub leaders: Vec<Leader>,
     pub state: BTreeMap<LeaseName, Lease>,
-    /// What a leader left behind in the log for the next one.
+    /// Records that a leader left in the log for the next leader.
     pub survivors: Vec<Record>,
 }
 
 impl Cluster {
-    /// The newest that believes to lead; another one may follow it already.
+    /// The newest leader that has not resigned. It may have been deposed already.
     pub fn newest(&self) -> Option<LeaderId> {
         self.believing().next_back()
     }
 
-    /// Whoever else does.
+    /// An older leader that has not resigned, either.
     pub fn outdated(&self) -> Option<LeaderId> {
         self.believing().next().filter(|id| Some(*id) != self.newest())
     }
@@ -111,7 +111,7 @@ impl Cluster {
         leader.leases.lead(leader.clock(now), state.into_iter());
     }
 
-    /// The first `surviving` of its undecided records go on without it.
+    /// The first `surviving` of the leader's undecided records go on without it.
     pub fn depose(&mut self, id: LeaderId, surviving: usize) {
         let leader = &mut self.leaders[id];
         leader.in_charge = false;
@@ -120,7 +120,7 @@ impl Cluster {
         leader.undecided.clear();
     }
 
-    /// What the store does: a record that names a token does nothing to another. Returns what has changed.
+    /// Commits a record as the store does: a record that names a token does nothing to another one. Returns the changes.
     pub fn commit(&mut self, record: &Record) -> Vec<(LeaseName, Option<Lease>)> {
         match record {
             Record::Grant { name, lease, over, .. } => {

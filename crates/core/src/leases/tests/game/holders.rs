@@ -1,5 +1,5 @@
-//! Who holds a lease: renews it every third of its ttl, or is silent for a while, or for ever. It believes from when it
-//! sent what was answered.
+//! Holders of leases. A holder renews every third of its ttl, or is silent for a while or for ever. It believes in its lease from when it
+//! sent the request that was answered.
 
 use super::checker::Violation;
 use super::cluster::Record;
@@ -8,7 +8,7 @@ use super::world::{Event, World};
 use crate::types::{Lease, LeaseName, Span, Time};
 
 impl World {
-    /// Somebody asks for it. An operator may name a holder over another's head.
+    /// An instance asks for the lease. An operator may name a new holder while another one has it.
     pub fn want(&mut self, name: LeaseName) {
         let again = self.rng.span(100, 900);
         self.after(again, Event::Want(name.clone()));
@@ -22,7 +22,7 @@ impl World {
         self.propose(leader, Record::Grant { name, lease, over: held, sent: self.now });
     }
 
-    /// The holder was told of its grant, unless the answer was lost: then it does not know that it holds anything.
+    /// The holder gets the answer with its grant, unless the answer was lost: then it does not know that it holds anything.
     pub fn granted(&mut self, name: LeaseName, lease: Lease, sent: Time) -> Result<(), Violation> {
         if self.mishap(8) {
             return Ok(());
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// It stops believing before it says so.
+    /// The holder stops believing before it sends the release.
     fn give_up(&mut self, name: LeaseName, token: u64) {
         self.checker.void(token);
         if let Some(leader) = self.cluster.in_charge() {
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// Most of the time a third of its ttl.
+    /// The time until the next renewal: usually a third of the ttl.
     fn until_next(&mut self, ttl: Span) -> Span {
         match self.mishap(3) {
             true => Span(self.rng.below(ttl.0 / 10 * 11)),

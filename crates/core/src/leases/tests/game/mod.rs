@@ -1,5 +1,5 @@
-//! A game: leaders follow each other at any time, holders renew or do not, answers and records are lost. Checkers
-//! watch what is believed, ended and written. The checkers are checked: known bugs of a driver, put in, are caught.
+//! A game: leaders follow each other at any time, holders renew or do not, answers and records are lost. Checkers watch what is believed,
+//! ended and written. The checkers are checked, too: they catch known bugs that are put into the driver.
 
 mod checker;
 mod cluster;
@@ -12,7 +12,7 @@ mod world;
 use checker::Violation;
 use world::{Kind, Seen, Tally, World};
 
-/// What a driver could get wrong.
+/// A bug that a driver could have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     None,
@@ -20,7 +20,7 @@ pub enum Bug {
     JudgesOnce,
     /// A renewal of an aged lease is answered with the whole ttl.
     PromisesAgedInFull,
-    /// The same, but only while the ageing is proposed and undecided.
+    /// A renewal is answered with the whole ttl while an ageing is proposed and undecided.
     ForgetsUndecidedAgeing,
     /// A renewal is answered while the end of its token is under way.
     AnswersEnding,

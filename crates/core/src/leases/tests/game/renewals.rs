@@ -1,4 +1,4 @@
-//! A renewal's way: to whoever seems to lead, through a round, into the leases, and back. This is what a driver does.
+//! A renewal goes to the node that seems to lead, through a round, into the leases, and back. A driver does the same.
 
 use super::super::super::RenewalVerdict;
 use super::Bug;
@@ -10,14 +10,14 @@ use crate::types::{LeaseName, Span, Time};
 pub struct Renewal {
     pub name: LeaseName,
     pub token: u64,
-    /// Of the grant.
+    /// The ttl of the grant.
     pub ttl: Span,
-    /// Less or more than that, if the holder says so.
+    /// The ttl that the holder asks for, if it is less or more than that of the grant.
     pub asked: Option<Span>,
     pub sent: Time,
-    /// Who it was sent to.
+    /// The leader that it was sent to.
     pub leader: Option<LeaderId>,
-    /// At its arrival.
+    /// The verdict at its arrival.
     pub judged: Option<RenewalVerdict>,
 }
 
@@ -33,7 +33,7 @@ impl World {
         self.after(round, Event::Confirmed(renewal));
     }
 
-    /// The round, which started after the arrival, was answered now; or never, if another one leads.
+    /// The round started after the arrival, and is answered now. It is never answered if another leader is in charge.
     pub fn confirmed(&mut self, renewal: Renewal) {
         let Some(id) = self.alive(&renewal) else { return };
         if !self.cluster.leaders[id].in_charge && self.bug != Bug::NoRound {
@@ -43,7 +43,7 @@ impl World {
         self.after(answers, Event::Process(renewal));
     }
 
-    /// The leader carries it out, and may have been replaced since the round.
+    /// The leader carries the renewal out. It may have been replaced since the round.
     pub fn process(&mut self, renewal: Renewal) {
         let Some(id) = self.alive(&renewal) else { return };
         let leader = &mut self.cluster.leaders[id];
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// The leader that it was sent to, unless that has resigned.
+    /// The leader that the renewal was sent to, unless that leader has resigned.
     fn alive(&self, renewal: &Renewal) -> Option<LeaderId> {
         renewal.leader.filter(|id| !self.cluster.leaders[*id].resigned)
     }

@@ -1,4 +1,4 @@
-//! What the game draws.
+//! The game's random numbers.
 
 use eldest_storage::files::Dice;
 
@@ -20,7 +20,7 @@ impl Rng {
         self.0.one_in(count)
     }
 
-    /// From `low` to `high` milliseconds, to the microsecond.
+    /// A span from `low` to `high` milliseconds, to the microsecond.
     pub fn span(&mut self, low: u64, high: u64) -> Span {
         Span(low * 1000 + self.below((high - low) * 1000))
     }

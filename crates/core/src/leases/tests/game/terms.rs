@@ -1,4 +1,4 @@
-//! What leaders do: wake for what is due, see records decided, lose the leadership and gain it.
+//! The actions of leaders: they wake for what is due, see records decided, lose the leadership and gain it.
 
 use super::super::super::{Due, Outcome};
 use super::checker::Violation;
@@ -26,7 +26,7 @@ impl World {
         Ok(())
     }
 
-    /// Everything that a record says is so in the committed state.
+    /// Checks that everything in a record agrees with the committed state.
     fn check_due(&self, due: &Due) -> Result<(), Violation> {
         for (name, token) in due.leases() {
             if self.cluster.state.get(name).is_none_or(|held| held.token != *token) {
@@ -36,7 +36,7 @@ impl World {
         due.age.iter().try_for_each(|(_, token)| self.checker.aged(*token, self.now))
     }
 
-    /// Decides this record, and whatever stands before it in the log.
+    /// Decides this record, and all records before it in the log.
     pub fn decide(&mut self, id: LeaderId, number: u64, refused: bool) -> Result<(), Violation> {
         if !self.cluster.leaders[id].in_charge {
             return Ok(());
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Applies a record: by a leader in charge, or on the way to the next term.
+    /// Applies a record: by a leader in charge, or between two terms.
     fn commit(&mut self, by: Option<LeaderId>, record: &Record) -> Result<(), Violation> {
         if let Record::Grant { name, over: Some(over), .. } = record {
             self.overruled(name, *over);
@@ -128,7 +128,7 @@ impl World {
         Ok(())
     }
 
-    /// The holder is told what it has left.
+    /// The holder gets an answer with the time that its lease has left.
     fn said_again(&mut self, lease: Lease, sent: Time, left: Span) -> Result<(), Violation> {
         self.checker.counted(lease.token, self.now, lease.ttl);
         self.tally.see(Seen::Again, 1);

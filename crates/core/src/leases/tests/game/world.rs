@@ -15,13 +15,13 @@ const LENGTH: Span = Span::millis(15_000);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Wild,
-    /// Nothing is lost and nobody is silent; only leaders change.
+    /// Nothing is lost and no holder is silent; only leaders change.
     Calm,
 }
 
 #[derive(Debug)]
 pub enum Event {
-    /// Somebody wants it, if it is free.
+    /// An instance asks for the lease, if it is free.
     Want(LeaseName),
     /// The holder of this token does something.
     Act {
@@ -32,16 +32,16 @@ pub enum Event {
     Arrive(Renewal),
     /// A majority has answered the round.
     Confirmed(Renewal),
-    /// The leader has seen that.
+    /// The leader has seen the answer of the majority.
     Process(Renewal),
-    /// The holder reads how long it may believe from when it sent that.
+    /// The holder reads how long it may believe from when it sent the renewal.
     Answer {
         renewal: Renewal,
         expires_in: Span,
     },
     /// This leader was to wake up for something due at this time of its clock.
     Wake(LeaderId, Time),
-    /// The fate of a record, and of those before it.
+    /// The decision on a record, and on the records before it.
     Decide {
         leader: LeaderId,
         record: u64,
@@ -59,7 +59,7 @@ pub enum Event {
 pub enum Seen {
     Grant,
     Renewal,
-    /// A record of the holder's own.
+    /// The holder's own record about itself.
     Again,
     /// A renewal that was promised less than it asked for.
     Halved,
@@ -75,7 +75,7 @@ pub enum Seen {
     Survivor,
 }
 
-/// How often what happened.
+/// The number of times that each thing was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<Seen, usize>);
 
@@ -102,7 +102,7 @@ pub struct World {
     pub cluster: Cluster,
     pub checker: Checker,
     pub tally: Tally,
-    /// Waiting for a record that ends their token to be decided.
+    /// Renewals that wait until a record that ends their token is decided.
     pub waiting: Vec<Renewal>,
     events: BTreeMap<(Time, u64), Event>,
     serial: u64,
@@ -151,13 +151,13 @@ impl World {
         self.events.insert((self.now + span, self.serial), event);
     }
 
-    /// A number that was never given before: for tokens and records.
+    /// A number that was never given before, for tokens and records.
     pub fn number(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }
 
-    /// Only in a wild game.
+    /// Draws whether a mishap happens, once in so many times. None happens in a calm game.
     pub fn mishap(&mut self, one_in: u64) -> bool {
         self.kind == Kind::Wild && self.rng.one_in(one_in)
     }
@@ -180,7 +180,7 @@ impl World {
         Ok(())
     }
 
-    /// Whoever leads, or believes so, wakes up a little after the next thing is due.
+    /// The newest leader that has not resigned wakes up a little after the next thing is due.
     fn set_alarms(&mut self) {
         let Some(id) = self.cluster.newest() else { return };
         let leader = &mut self.cluster.leaders[id];
