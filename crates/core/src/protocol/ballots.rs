@@ -1,4 +1,4 @@
-//! The digests that a node keeps, and how a leader compares those of all (P25).
+//! The digests that a node keeps, and the comparison of all nodes' digests by a leader (P25).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use super::messages::Checkpoint;
 use super::mutant::{self, Mutant};
 use crate::types::{Digest, Index, NodeId};
 
-/// Boundaries whose digests a node keeps: enough for a beat's worth of boundaries at full speed.
+/// The number of boundaries whose digests a node keeps: enough for the boundaries of one beat at full speed.
 const KEPT: usize = 1024;
 
-/// Boundaries that a leader compares at a time.
+/// The number of boundaries that a leader compares at a time.
 const COMPARED: usize = 16;
 
 /// This node's own digests at the newest boundaries.
@@ -18,7 +18,7 @@ pub struct Checkpoints {
     pub digests: BTreeMap<Index, Digest>,
 }
 
-/// What each node's state was at the boundaries that the leader asked for.
+/// The digest of each node's state at the boundaries that the leader asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ballots {
     pub by_index: BTreeMap<Index, BTreeMap<NodeId, Digest>>,
@@ -28,7 +28,7 @@ pub struct Ballots {
 pub enum Judgement {
     Pending,
     Odd(Vec<NodeId>),
-    /// States differ, and even with those that have yet to speak no majority can agree.
+    /// States differ, and no majority can agree, even with the nodes that have not answered yet.
     Undecidable,
 }
 
@@ -51,7 +51,7 @@ impl Checkpoints {
 }
 
 impl Ballots {
-    /// Another disk answers in this node's name.
+    /// Forgets this node's digests: another disk answers in its name.
     pub fn forget(&mut self, node: NodeId) {
         for ballots in self.by_index.values_mut() {
             ballots.remove(&node);
@@ -73,7 +73,7 @@ impl Ballots {
         })
     }
 
-    /// Odd is whoever differs from a majority of the topology, the leader not excepted.
+    /// A node is odd if it differs from a majority of the topology; this includes the leader.
     pub fn judge(&self, index: Index, quorum: usize, me: NodeId, expected: &[NodeId]) -> Judgement {
         let Some(ballots) = self.by_index.get(&index) else {
             return Judgement::Pending;
@@ -96,7 +96,7 @@ impl Ballots {
     }
 }
 
-/// What a majority of the topology says.
+/// The digest that a majority of the topology reports.
 fn winner(ballots: &BTreeMap<NodeId, Digest>, quorum: usize) -> Option<Digest> {
     counts(ballots).into_iter().find(|(_, count)| *count >= quorum).map(|(digest, _)| digest)
 }
@@ -109,13 +109,13 @@ fn counts(ballots: &BTreeMap<NodeId, Digest>) -> BTreeMap<Digest, usize> {
     counts
 }
 
-/// Whether any two of them say that their states differ.
+/// Whether any two of these digests show that their states differ.
 fn disagree(counts: &BTreeMap<Digest, usize>) -> bool {
-    // In order: those of one version stand side by side.
+    // The digests are in order: those of one version stand side by side.
     counts.keys().zip(counts.keys().skip(1)).any(|(one, next)| differ(*one, *next))
 }
 
-/// A build that computes digests otherwise may have the same state (P25).
+/// A build that computes digests in another way may have the same state (P25).
 fn differ(one: Digest, other: Digest) -> bool {
     one.contradicts(other) || (one.value != other.value && mutant::is_on(Mutant::DigestsOfAnyVersion))
 }

@@ -1,24 +1,24 @@
-//! Records are stamped with wall time for people, and with cluster time for every ttl (P17).
+//! Records carry stamps: wall time for people, and cluster time for every ttl (P17).
 
 use super::mutant::{self, Mutant};
 use crate::types::{Now, Span, Stamp, Time, WallTime};
 
-/// How far a wall clock may be from what the monotonic clock makes of the newest stamp. One that is set right is not off by more;
-/// one that is has been set wrong, and is not believed.
+/// The most by which a wall clock may differ from the newest stamp plus the time that the monotonic clock has counted since. A clock that
+/// is set right is not off by more; a clock that is off by more has been set wrong, and is not believed.
 const STEP_MOST: Span = Span::millis(24 * 3_600 * 1_000);
 
-/// The same where nothing tells how old the newest stamp is, after a start: the cluster may have been down for so long.
+/// The same bound after a start, when the age of the newest stamp is unknown: the cluster may have been down for this long.
 const REST_MOST: Span = Span::millis(10 * 365 * 24 * 3_600 * 1_000);
 
-/// A clock that shows less has never been set. From there every way is open.
+/// A clock that shows less has never been set. After a stamp below this, any later time up to the greatest one is believed.
 const EVER_SET: WallTime = WallTime(1_735_689_600_000_000);
 
-/// Cluster time as a leader keeps it: it goes on from the newest record by its monotonic clock.
+/// Cluster time as a leader counts it: it goes on from the newest record by the leader's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClusterClock {
     newest: Stamp,
     newest_at: Time,
-    /// When this process took that record in. None: it was there when it started.
+    /// The time at which this process added that record. `None`: the record was there when the process started.
     taken_at: Option<Time>,
 }
 
@@ -35,8 +35,8 @@ impl ClusterClock {
         self.newest.cluster + now.since(self.newest_at)
     }
 
-    /// The next record's stamp. A wall clock that was set back a little waits until it has caught up; one that has leapt, either
-    /// way, is left alone, and time goes on by the monotonic clock.
+    /// The next record's stamp. A wall clock that was set back a little has to catch up first. A wall clock that has leapt, in either
+    /// direction, is ignored, and time goes on by the monotonic clock.
     pub fn stamp(&self, now: Now) -> Stamp {
         let wall = match () {
             () if mutant::is_on(Mutant::WallTimeGoesBack) => now.wall,
@@ -73,7 +73,7 @@ mod tests {
     const HOUR_US: u64 = 3_600 * 1_000_000;
     const NEW: WallTime = WallTime(1_800_000_000_000_000);
 
-    /// What a leader stamps `passed` after a record of `newest`, if its wall clock shows that.
+    /// The stamp of a leader `passed` after a record of `newest`, if its wall clock shows `shown`.
     fn stamped(newest: WallTime, passed: u64, shown: u64) -> u64 {
         let stamp = Stamp { wall: newest, cluster: Span(70) };
         let clock = ClusterClock::continue_from(stamp, Some(Time(1_000)), Time(1_000));

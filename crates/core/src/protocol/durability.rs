@@ -1,15 +1,15 @@
-//! What has been given to the disk, and what the disk has said is safe (P29).
+//! The writes that were given to the disk, and those that the disk has reported as durable (P29).
 
 use std::collections::VecDeque;
 
 use crate::types::Index;
 
-/// The number of a write; a later one is durable only if all earlier ones are.
+/// The number of a write. A write is durable only if all earlier writes are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
-/// What must be on disk before a message leaves: this promise, and the log up to this write. A promise may be on disk ahead of
-/// records that were written before it and find no room; nothing else overtakes anything.
+/// The writes that must be on disk before a message leaves: this promise, and the log up to this write. A promise may be on disk ahead of
+/// records that were written before it and find no room; no other write overtakes another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct After {
     pub promise: Seq,
@@ -17,14 +17,14 @@ pub struct After {
 }
 
 impl After {
-    /// `durable`: everything up to there is on disk. `promised`: so is the promise of every vote up to there.
+    /// `durable`: every write up to this one is on disk. `promised`: the promise of every vote up to this one is on disk.
     pub fn is_met(self, durable: Seq, promised: Seq) -> bool {
         self.log <= durable && self.promise <= durable.max(promised)
     }
 }
 
 /// Writes are numbered in order. The last write of each kind is kept, so that a message can name
-/// the durability it needs.
+/// the durability that it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Durability {
     issued: Seq,
@@ -34,9 +34,9 @@ pub struct Durability {
     log: Seq,
     /// The last write that replaces log and state by a snapshot.
     install: Seq,
-    /// Appends under way: the write and the index it reaches.
+    /// Appends under way, each with its write and the index that it reaches.
     appends: VecDeque<(Seq, Index)>,
-    /// Every record up to here is on this node's own disk.
+    /// Every record up to this index is on this node's own disk.
     upto: Index,
 }
 
@@ -61,7 +61,7 @@ impl Durability {
         self.log
     }
 
-    /// Records above `index` go: what of them was on its way does not count any more.
+    /// Records above `index` are removed: those that were still being written no longer count.
     pub fn truncated(&mut self, index: Index) -> Seq {
         for (_, upto) in &mut self.appends {
             *upto = (*upto).min(index);
@@ -92,17 +92,17 @@ impl Durability {
         }
     }
 
-    /// The promise of every vote up to this one is on disk, ahead of what finds no room.
+    /// The promise of every vote up to this one is on disk, ahead of writes that find no room.
     pub fn promised(&mut self, seq: Seq) {
         self.promised = self.promised.max(seq);
     }
 
-    /// What any message needs: it carries the promise (P2).
+    /// The durability that every message needs, since it carries the promise (P2).
     pub fn vote(&self) -> After {
         After { promise: self.vote, log: Seq::default() }
     }
 
-    /// What an acknowledgement needs: promise and records.
+    /// The durability that an acknowledgement needs: promise and records.
     pub fn vote_and_log(&self) -> After {
         After { promise: self.vote, log: self.log }
     }
@@ -111,7 +111,7 @@ impl Durability {
         after.is_met(self.done, self.promised)
     }
 
-    /// Whether the log is on its way to the disk, but no snapshot in its place.
+    /// Whether records are still being written to disk, but no snapshot that replaces the log.
     pub fn lacks_records_only(&self) -> bool {
         self.log > self.done && !self.is_installing()
     }

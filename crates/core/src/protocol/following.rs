@@ -1,4 +1,5 @@
-//! A follower hears its leader, or awaits the candidate that it has promised itself to: how long, and how much of its log is the leader's (P3, P8).
+//! A follower hears its leader, or awaits the candidate that it has approved. This module says how long it waits, and how much of its log
+//! matches the leader's (P3, P8).
 
 use super::core::Core;
 use super::durability::After;
@@ -13,7 +14,7 @@ pub struct Following {
     leader: NodeId,
     epoch: Epoch,
     heard: Time,
-    /// Given while the candidate has not opened its epoch: how long we wait for it (P8).
+    /// Set while the candidate has not opened its epoch: until when this node waits for it (P8).
     tentative: Option<Tentative>,
     /// The last index known to match this epoch's leader (P5).
     matched: Index,
@@ -27,12 +28,12 @@ struct Tentative {
 }
 
 impl Following {
-    /// It has heard the leader of that epoch.
+    /// This node has heard the leader of that epoch.
     pub fn new(epoch: Epoch, now: Time) -> Following {
         Following { leader: epoch.leader, epoch, heard: now, tentative: None, matched: 0, heir: None }
     }
 
-    /// It has promised itself to a candidate, whose log ends at `progress`, and waits for it so long.
+    /// This node has approved a candidate, whose log ends at `progress`, and waits for it until `until`.
     pub fn awaiting(epoch: Epoch, now: Time, until: Time, progress: Position) -> Following {
         Following { tentative: Some(Tentative { until, progress }), ..Following::new(epoch, now) }
     }
@@ -53,13 +54,14 @@ impl Following {
         self.heir
     }
 
-    /// The leader of its epoch has spoken; says whether it was still awaited.
+    /// The leader of the epoch has sent a message. Returns whether this node was still waiting for it.
     pub fn hear(&mut self, now: Time) -> bool {
         self.heard = now;
         self.tentative.take().is_some()
     }
 
-    /// The candidate that is awaited says how far it is. Whoever gets on is waited for longer (C27). Says whether it is awaited at all.
+    /// The awaited candidate reports its progress. A candidate that makes progress gets more time (C27). Returns whether a candidate is
+    /// awaited at all.
     pub fn waits_on(&mut self, progress: Position, until: Time) -> bool {
         if let Some(tentative) = &mut self.tentative
             && progress > tentative.progress
@@ -69,7 +71,7 @@ impl Following {
         self.is_awaiting()
     }
 
-    /// When the leader is given up if nothing is heard of it.
+    /// The time at which the leader is given up if it stays silent.
     pub fn deadline(&self, core: &Core) -> Time {
         let timing = &core.settings.timing;
         let peer = core.peers.get(self.leader);
@@ -80,7 +82,7 @@ impl Following {
         }
     }
 
-    /// What whoever follows has against all others (P58).
+    /// The objection of a follower to every other candidate (P58).
     pub fn objection(&self) -> Objection {
         match self.tentative {
             Some(_) => Objection::Awaits { candidate: self.leader },
@@ -88,20 +90,20 @@ impl Following {
         }
     }
 
-    /// One follows whom one follows; from a candidate that has not opened its epoch one may turn to
-    /// its elder, not to its younger (P8, C27). `comes_last`: others come before that candidate, whatever its index.
+    /// A follower approves the leader that it follows. While its candidate has not opened the epoch, it may turn to
+    /// an elder candidate, not to a younger one (P8, C27). `comes_last`: others come before that candidate, whatever its index is.
     pub fn would_leave(&self, candidate: NodeId, comes_last: bool) -> bool {
         candidate == self.leader
             || (self.is_awaiting() && candidate < self.leader && !comes_last)
             || mutant::is_on(Mutant::ApproveWithoutSuspicion)
     }
 
-    /// This log holds everything up to there now, as the leader's does.
+    /// This log now holds everything up to `index`, as the leader's log does.
     pub fn matches(&mut self, index: Index) {
         self.matched = self.matched.max(index);
     }
 
-    /// What the leader has committed counts here only as far as this log is known to match (P7).
+    /// The leader's commit index counts here only as far as this log is known to match (P7).
     fn commit(&self, core: &mut Core, commit: Index) {
         match mutant::is_on(Mutant::CommitUnmatched) {
             true => core.commit_as_told(commit),
@@ -109,7 +111,7 @@ impl Following {
         }
     }
 
-    /// Records of the leader, which has been accepted.
+    /// Handles records of the leader, which has been accepted already.
     pub fn take(&mut self, core: &mut Core, prev: Position, records: &Records, commit: Index) {
         if core.journal.is_full() && !mutant::is_on(Mutant::AckWhenFull) {
             return;
@@ -123,7 +125,7 @@ impl Following {
         let Ok(stayed) = core.merge(records) else {
             return;
         };
-        // Only whoever leads and contradicts itself has had more than this acknowledged.
+        // If more than this was acknowledged before, the leader has contradicted itself.
         self.matched = self.matched.min(stayed);
         let matched = if mutant::is_on(Mutant::AckLogEnd) { core.last().index } else { end.index };
         self.matches(matched);
@@ -131,7 +133,7 @@ impl Following {
         core.send_acknowledgement(leader, Message::Appended { epoch, matched });
     }
 
-    /// A beat of the leader, which has been accepted: it is granted its lease, and told where this log stands.
+    /// Answers a beat of the leader, which has been accepted already: the answer grants the lease and reports the position of this log.
     pub fn answer_beat(&mut self, core: &mut Core, beat: &Beat) {
         core.grant(self.leader, self.epoch, beat.lease);
         self.heir = beat.heir;
@@ -149,8 +151,8 @@ impl Following {
         core.send_after(self.leader, reply, after);
     }
 
-    /// What the answer to a beat says of this log: how much of it counts, where it ends, and what must be on disk before the answer
-    /// leaves. It does not wait for records (P29): what counts is on disk, and the end only tells the leader where to go on.
+    /// The report about this log in the answer to a beat: how much of it counts, where it ends, and what must be on disk before the answer
+    /// leaves. The answer does not wait for records (P29): what counts is on disk, and the end only tells the leader where to go on.
     fn end(&self, core: &Core) -> (Index, Position, After) {
         if mutant::is_on(Mutant::AckBeforeSync) {
             return (self.matched, core.last(), After::default());
@@ -165,7 +167,7 @@ impl Following {
         (self.matched.min(counts), core.last(), disk.vote())
     }
 
-    /// What must be true after every input (I11).
+    /// Checks what must be true after every input (I11).
     pub fn validate(&self, core: &Core) {
         assert!(self.matched <= core.last().index, "matched beyond the log");
         assert_eq!(self.leader, self.epoch.leader, "follows somebody in another one's epoch");

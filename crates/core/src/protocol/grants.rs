@@ -1,4 +1,4 @@
-//! Leases between a leader and its followers (P11): who may still rely on this node, and how long
+//! Leases between a leader and its followers (P11): which leaders may still rely on this node, and how long
 //! this node may rely on the others.
 
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use super::mutant::{self, Mutant};
 use super::settings::Timing;
 use crate::types::{Epoch, Incarnation, NodeId, Span, Time};
 
-/// What this node has granted. Until a grant ends its leader may answer `/is_leader` with `true`.
+/// The leases that this node has granted. Until a grant ends its leader may answer `/is_leader` with `true`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GivenLeases {
-    /// By the epoch of the leader, which one process leads.
+    /// The grants by the epoch of the leader; one process leads in an epoch.
     given: BTreeMap<Epoch, Grant>,
-    /// Grants that this process knows nothing of last no longer: those of the process before.
+    /// The grants of the process before, which this process does not know, end by this time.
     unknown_until: Time,
 }
 
@@ -23,7 +23,8 @@ struct Grant {
 }
 
 impl GivenLeases {
-    /// `granted`: whether this disk has ever promised anything. One that has not has granted nothing, any other as much as it says.
+    /// `granted`: this disk has promised something before. A disk that never has granted nothing; any other granted as much as its vote
+    /// file says.
     pub fn after_start(now: Time, granted: bool, lease: Span) -> GivenLeases {
         let forgotten = match granted && !mutant::is_on(Mutant::RestartForgetsGrants) {
             true => lease,
@@ -38,27 +39,27 @@ impl GivenLeases {
         grant.until = grant.until.max(now + lease);
     }
 
-    /// That node has ended its lease itself, on this disk: nobody relies on these grants. Another disk of
-    /// its may be in use all the same.
+    /// That node has ended its lease itself, on this disk: no leader relies on these grants any more. Another disk of
+    /// the same node may still be in use.
     pub fn void(&mut self, leader: NodeId, on: Incarnation) {
         let any = mutant::is_on(Mutant::GrantsEndWithNewDisk);
         self.given.retain(|epoch, grant| epoch.leader != leader || (grant.to != on && !any));
     }
 
-    /// The leader of that epoch has ended it, and its leases.
+    /// The leader of that epoch has ended the epoch and its leases.
     pub fn void_epoch(&mut self, epoch: Epoch) {
         if let Some(grant) = self.given.get(&epoch).copied() {
             self.void(epoch.leader, grant.to);
         }
     }
 
-    /// The longest that anybody may still rely on this node.
+    /// The longest time for which any leader may still rely on this node.
     pub fn longest(&self, now: Time) -> Span {
         let latest = self.given.values().map(|grant| grant.until).max().unwrap_or_default();
         latest.max(self.unknown_until).since(now)
     }
 
-    /// The longest that a leader other than that disk's may still rely on this node.
+    /// The longest time for which a leader may still rely on this node, unless that leader is the candidate on that same disk.
     pub fn left(&self, candidate: NodeId, on: Incarnation, now: Time) -> Span {
         let any = mutant::is_on(Mutant::GrantsEndWithNewDisk);
         let its_own = |epoch: &Epoch, grant: &Grant| epoch.leader == candidate && (grant.to == on || any);
@@ -68,8 +69,8 @@ impl GivenLeases {
     }
 }
 
-/// How long a leader may rely on a beat that it sent at `sent`: shortened by twice the drift bound,
-/// so that its clock may be slow and the follower's fast.
+/// Until this time a leader may rely on a beat that it sent at `sent`. The lease is shortened by twice the drift bound,
+/// because its clock may be slow and the follower's fast.
 pub fn relied_until(sent: Time, timing: &Timing) -> Time {
     sent + timing.lease.shortened(2 * timing.drift_percent)
 }

@@ -1,14 +1,14 @@
-//! Merges that do not come off, and how long they are left alone (P48).
+//! Merges that do not succeed, and the time until they are tried again (P48).
 
 use std::collections::BTreeMap;
 
 use super::messages::Impasse;
 use crate::types::{NodeId, Span, Time};
 
-/// Patience doubles so often, and no more.
+/// Patience doubles at most this many times.
 const DOUBLINGS: u32 = 6;
 
-/// By the leader of the other side.
+/// The failed merges, by the leader of the other side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Impasses(BTreeMap<NodeId, Tried>);
 
@@ -16,9 +16,9 @@ pub struct Impasses(BTreeMap<NodeId, Tried>);
 struct Tried {
     why: Impasse,
     times: u32,
-    /// Nothing is tried before.
+    /// No merge is tried before this time.
     rests_until: Time,
-    /// If nothing has been tried by then, that is over: it comes to nothing no more.
+    /// If no merge has been tried by this time, the impasse is over and forgotten.
     known_until: Time,
 }
 
@@ -28,13 +28,13 @@ impl Impasses {
         self.0.get(&other).is_none_or(|tried| now >= tried.rests_until)
     }
 
-    /// How long a try may take: twice as long each time, so that what only needs longer has it in the end.
+    /// The time that a merge may take: it doubles with each try, so that a merge that only needs longer gets enough time in the end.
     pub fn patience(&self, other: NodeId, first: Span) -> Span {
         let times = self.0.get(&other).map_or(0, |tried| tried.times);
         first.times(1 << times.min(DOUBLINGS))
     }
 
-    /// Nothing has come of it. It rests for as long as it might have taken: half of the time clients are served.
+    /// The merge has failed. It rests for as long as it might have taken: so clients are served for half of the time.
     pub fn failed(&mut self, other: NodeId, why: Impasse, now: Time, first: Span) {
         let patience = self.patience(other, first);
         let times = self.0.get(&other).map_or(0, |tried| tried.times).saturating_add(1);

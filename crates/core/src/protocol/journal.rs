@@ -1,5 +1,5 @@
-//! What a node must not forget: its promise and its log, how much of that is on its disk, and how much is committed. Nothing else
-//! changes any of it. A change that must last is given out as the write that makes it last.
+//! The state that a node must not forget: its promise and its log, how much of them is on its disk, and how much is committed. Only this
+//! module changes that state. A change that must last returns the write that makes it last.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Journal {
     commit: Index,
     /// The disk has no room for records (P24).
     full: bool,
-    /// When this process took in the newest record. None: it was there when it started.
+    /// The time at which this process added the newest record. `None`: the record was there when the process started.
     stamped_at: Option<Time>,
     /// The size of the records that are not committed.
     uncommitted_bytes: usize,
@@ -31,11 +31,11 @@ impl Journal {
         // A log without a vector was written in safe mode, or is new: it is one history, up to here (P31).
         base.vector = settings.is_available().then(|| base.vector.unwrap_or(Vector::linear(base.at)));
         let log = Log::new(base, records);
-        // A leader before may rely on either: what the disk says was asked for, or what is configured. Earlier versions stored nothing.
+        // An earlier leader may rely on either lease: the stored one, or the configured one. Earlier versions stored no lease.
         vote.lease = vote.lease.max(settings.timing.lease);
         vote.formed |= !log.is_empty();
         if vote.promise.epoch < log.last().epoch {
-            // The promise file is lost: the log tells the least that it must have said (P27).
+            // The promise file is lost: the log shows the least promise that the file must have held (P27).
             vote.promise = Term { epoch: log.last().epoch, claim: ClaimId::default() };
         }
         let (disk, commit) = (Durability::starting_at(log.last().index), log.base().index);
@@ -75,15 +75,15 @@ impl Journal {
         self.stamped_at
     }
 
-    /// The end of the log that this node may tell others with a promise or the answer to a beat, and what must be on disk first. While the
-    /// disk is full, records wait for room. Then only the promise is waited for, and the end told is that of the records on disk (P24). In
-    /// available mode it is the end of the log: such a message also says what the whole log includes.
+    /// The end of the log that this node may report with a promise or with the answer to a beat, and what must be on disk first. While the
+    /// disk is full, records wait for room. In that case the message waits only for the promise, and reports the end of the records on disk
+    /// (P24). In available mode it reports the end of the log, because such a message also says what the whole log includes.
     pub fn told_end(&self, settings: &Settings) -> (Position, After) {
         let stuck = self.full && self.disk.lacks_records_only() && !settings.is_available();
         if !stuck || mutant::is_on(Mutant::FullWaitsForRoom) {
             return (self.log.last(), self.disk.vote_and_log());
         }
-        // What lies below the base is in a snapshot, which is durable.
+        // A snapshot, which is durable, holds everything below the base.
         let there = self.log.position(self.disk.upto()).unwrap_or(self.log.base());
         let named = if mutant::is_on(Mutant::FullTellsAll) { self.log.last() } else { there };
         (named, self.disk.vote())
@@ -94,7 +94,7 @@ impl Journal {
         self.disk.done(seq);
     }
 
-    /// The promise of every vote up to this one is on disk, ahead of what finds no room.
+    /// The promise of every vote up to this one is on disk, ahead of writes that find no room.
     pub fn promised(&mut self, seq: Seq) {
         self.disk.promised(seq);
     }
@@ -103,12 +103,12 @@ impl Journal {
         self.full = full;
     }
 
-    /// The vote as it stands, for the disk.
+    /// The write of the current vote.
     pub fn write_vote(&mut self) -> Output {
         Output::Write { seq: self.disk.vote_written(), write: Write::Vote(self.vote) }
     }
 
-    /// From now on nothing below it is accepted (P2).
+    /// Raises the promise: from now on nothing below it is accepted (P2).
     pub fn raise_promise(&mut self, term: Term) -> Output {
         debug_assert!(
             term.epoch > self.vote.promise.epoch || mutant::is_on(Mutant::SameEpochTwice),
@@ -118,7 +118,7 @@ impl Journal {
         self.write_vote()
     }
 
-    /// A disk that lost its promise file knows the epoch from its log, but not for which claim (P27).
+    /// A disk that lost its promise file knows the epoch from its log, but not the claim that the promise was for (P27).
     pub fn learn_claim(&mut self, term: Term) -> Option<Output> {
         let promise = self.vote.promise;
         if promise.epoch != term.epoch || promise.claim != ClaimId::default() {
@@ -128,7 +128,7 @@ impl Journal {
         Some(self.write_vote())
     }
 
-    /// For how long a leader may rely on this node: its next process must know (P11).
+    /// Stores how long a leader may rely on this node: the node's next process must know it (P11).
     pub fn note_lease(&mut self, lease: Span) -> Output {
         self.vote.lease = lease;
         self.write_vote()
@@ -144,12 +144,12 @@ impl Journal {
         Some(self.write_vote())
     }
 
-    /// Stored with the next promise.
+    /// Notes that the log has counted this disk. The next promise stores it.
     pub fn note_admitted(&mut self) {
         self.vote.admitted = true;
     }
 
-    /// The one place where records enter the log.
+    /// This is the one place where records enter the log.
     pub fn append(&mut self, records: Records, now: Time) -> Output {
         debug_assert!(!self.full || mutant::is_on(Mutant::AckWhenFull), "wrote to a full disk (P24)");
         for record in records.iter() {
@@ -160,7 +160,7 @@ impl Journal {
         Output::Write { seq: self.disk.appended(self.log.last().index), write: Write::Append(records) }
     }
 
-    /// The one place where records leave the log at its end. What is committed does not.
+    /// This is the one place where records leave the log at its end. Committed records are never cut.
     pub fn cut_above(&mut self, index: Index) -> Result<Output, Fault> {
         if index < self.commit {
             return Err(Fault::CommittedConflict { index: index + 1 });
@@ -170,7 +170,7 @@ impl Journal {
         Ok(Output::Write { seq: self.disk.truncated(index), write: Write::Truncate { above: index } })
     }
 
-    /// Log and state are replaced by a state that includes them.
+    /// A state that includes this log and state replaces both.
     pub fn go_on_from(&mut self, meta: SnapshotMeta, write: fn(SnapshotMeta) -> Write, now: Time) -> Output {
         let index = meta.index();
         self.log.reset(meta.clone());
@@ -180,7 +180,7 @@ impl Journal {
         Output::Write { seq: self.disk.installed(index), write: write(meta) }
     }
 
-    /// The snapshot is safe: the records below it go, but for what lagging followers may need (P26).
+    /// The snapshot is durable: the records below it are dropped, except those that lagging followers may need (P26).
     pub fn trim(&mut self, index: Index, limits: &Limits) -> Option<Output> {
         let upto = index.min(self.commit).min(self.log.kept_above(limits));
         (upto > self.log.base().index).then(|| {
@@ -189,7 +189,8 @@ impl Journal {
         })
     }
 
-    /// The one place where the commit index rises, but for a state that takes the log's place. Gives out what it has come to cover.
+    /// This is the one place where the commit index rises, apart from a state that replaces the log. Returns the records that are newly
+    /// committed.
     pub fn commit_to(&mut self, index: Index) -> Vec<Record> {
         let index = index.min(self.log.last().index);
         if index <= self.commit {
@@ -202,7 +203,7 @@ impl Journal {
         records
     }
 
-    /// What must be true at all times (I11).
+    /// Checks what must be true at all times (I11).
     pub fn validate(&self) {
         let last = self.log.last();
         assert!(self.commit <= last.index, "commit beyond the log");
@@ -215,8 +216,8 @@ impl Journal {
     }
 }
 
-/// Clients' writes in this node's log, by index. The record that is committed there decides the answer: refused must mean never applied
-/// (P15, I8).
+/// Clients' writes in this node's log, by index. The record that is committed at that index decides the answer: refused must mean never
+/// applied (P15, I8).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Undecided {
     writes: BTreeMap<Index, (Epoch, RequestId)>,
@@ -227,7 +228,7 @@ impl Undecided {
         self.writes.insert(position.index, (position.epoch, request)).map(|(_, before)| before)
     }
 
-    /// The first write at or below `upto`, and where it was written.
+    /// Removes the first write at or below `upto`, and returns its position.
     pub fn take(&mut self, upto: Index) -> Option<(Position, RequestId)> {
         let entry = self.writes.first_entry().filter(|entry| *entry.key() <= upto)?;
         let (index, (epoch, request)) = entry.remove_entry();

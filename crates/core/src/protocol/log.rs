@@ -1,4 +1,4 @@
-//! The tail of the log that is held in memory, and the questions asked of it (P5).
+//! The part of the log that is held in memory, and the questions that are asked about it (P5).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,23 +7,23 @@ use super::mutant::{self, Mutant};
 use super::settings::Limits;
 use crate::types::{Entry, Epoch, Format, Incarnation, Index, Position, Record, Stamp, Vector};
 
-/// Records above a base that a snapshot covers, and what they add up to. Indexes are contiguous;
+/// Records above a base that a snapshot covers, and the summary of these records. Indexes are contiguous;
 /// epochs never go down.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Log {
     base: SnapshotMeta,
     records: VecDeque<Record>,
-    /// The size of the records, all together.
+    /// The total size of the records.
     bytes: usize,
-    /// As of the last record, committed or not.
+    /// The roster as of the last record, committed or not.
     roster: Roster,
     holds: Holds,
     format: Format,
     vector: Option<Vector>,
 }
 
-/// Whether these could stand behind `prev` in the log of a leader of that epoch: without a gap, the epochs never going down and
-/// none above its own. Nobody's log is otherwise, so whatever is has been made up.
+/// Whether these records could stand behind `prev` in the log of a leader of that epoch: without a gap, with epochs that never go down and
+/// with none above the leader's own epoch. Every real log is like this, so other records have been invented.
 pub fn may_follow(prev: Position, records: &[Record], leader: Epoch) -> bool {
     let mut before = prev;
     records.iter().all(|record| {
@@ -53,12 +53,12 @@ impl Log {
         self.base.at
     }
 
-    /// Whose disks the whole log, committed or not, knows.
+    /// The roster of the whole log, committed or not: it names the disks that the log knows.
     pub fn roster(&self) -> &Roster {
         &self.roster
     }
 
-    /// The disks whose seat one of these records has given to another.
+    /// The disks whose seat one of these records has given to another disk.
     pub fn replaced_disks(&self) -> BTreeSet<Incarnation> {
         let mut roster = self.base.roster.clone();
         let mut replaced = BTreeSet::new();
@@ -71,12 +71,12 @@ impl Log {
         replaced
     }
 
-    /// Who holds the service down by the whole log, committed or not.
+    /// The owners that hold the service down, by the whole log, committed or not.
     pub fn holds_of_service(&self) -> &Holds {
         &self.holds
     }
 
-    /// Available mode: what the whole log, committed or not, includes (P31).
+    /// Available mode: the vector of the whole log, committed or not (P31).
     pub fn vector(&self) -> Option<&Vector> {
         self.vector.as_ref()
     }
@@ -93,12 +93,12 @@ impl Log {
         self.records.back().map_or(self.base.stamp, |record| record.stamp)
     }
 
-    /// The newest format of any record: all nodes can read that much (P23).
+    /// The newest format of any record: all nodes can read this format (P23).
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What a snapshot taken at `index` must carry of the protocol's state (P26).
+    /// The part of the protocol's state that a snapshot taken at `index` must carry (P26).
     pub fn meta_at(&self, index: Index) -> SnapshotMeta {
         let mut meta = self.base.clone();
         let upto = index.saturating_sub(self.base.at.index) as usize;
@@ -106,7 +106,7 @@ impl Log {
         meta
     }
 
-    /// The position at an index that is held, the base included.
+    /// The position at an index that is in memory, the base included.
     pub fn position(&self, index: Index) -> Option<Position> {
         if index == self.base.at.index {
             return Some(self.base.at);
@@ -124,9 +124,9 @@ impl Log {
     }
 
     /// The greatest position here that could stand in a log whose greatest candidate is `limit`: not
-    /// above its index and not of a later epoch. `None` if what could is below the base. A refusal that
-    /// names it skips an epoch a round. Where sides are told apart only `limit` itself will do: what agrees further down may have
-    /// gone different ways since (P33).
+    /// above its index and not of a later epoch. `None` if that position is below the base. Each refusal that
+    /// names it skips at least one epoch. Between sides only `limit` itself counts: two logs that agree further down may still have
+    /// diverged (P33).
     pub fn common_candidate(&self, limit: Position) -> Option<Position> {
         if self.vector.is_some() && !mutant::is_on(Mutant::CutInAvailable) {
             return Some(limit).filter(|limit| self.holds(*limit));
@@ -137,7 +137,7 @@ impl Log {
     }
 
     /// The records above `index`, as many as one message may hold, shared. Empty if they are gone or
-    /// not yet there.
+    /// do not exist yet.
     pub fn above(&self, index: Index, limits: &Limits) -> Records {
         let skip = index.saturating_sub(self.base.at.index) as usize;
         if index < self.base.at.index || skip >= self.records.len() {
@@ -154,13 +154,13 @@ impl Log {
         self.records.iter().skip(skip).take(limits.batch).take_while(fits).cloned().collect()
     }
 
-    /// How many bytes of records stand above `index`.
+    /// The size in bytes of the records above `index`.
     pub fn bytes_above(&self, index: Index) -> usize {
         let skip = index.saturating_sub(self.base.at.index) as usize;
         self.records.iter().skip(skip).map(|record| record.entry.size()).sum()
     }
 
-    /// The index above which the newest records stand that lagging followers may still need.
+    /// The index above which records are kept, because lagging followers may still need them.
     pub fn kept_above(&self, limits: &Limits) -> Index {
         let by_count = self.last().index.saturating_sub(limits.keep);
         let mut too_many = self.bytes.saturating_sub(limits.keep_bytes);
@@ -192,7 +192,7 @@ impl Log {
         self.add_up();
     }
 
-    /// Forgets the records up to `index`, which a snapshot holds.
+    /// Drops the records up to `index`, which a snapshot holds.
     pub fn trim(&mut self, index: Index) {
         while self.base.at.index < index {
             let Some(record) = self.records.pop_front() else {
@@ -240,19 +240,19 @@ impl Log {
     }
 }
 
-/// A line that does not check, and how far the log was known to be synced.
+/// A line with a bad checksum, and the index up to which the log was known to be synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLine {
     pub index: Index,
-    /// The greatest index that a marker in the log vouches for.
+    /// The greatest index that a marker in the log says is synced.
     pub synced: Index,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// A write that power loss cut short: nobody was told of it. Cut, and go on.
+    /// A power loss cut the write short: the node had not acknowledged it. The line is cut, and the node goes on.
     Torn,
-    /// Something was lost that this node may have acknowledged: the disk comes back as a new one (P10).
+    /// A record was lost that this node may have acknowledged: the disk comes back as a new one (P10).
     Doubtful,
 }
 

@@ -1,5 +1,5 @@
-//! What goes in and out: the inputs and outputs of a node, the messages between nodes, why something happens or does not, and how people
-//! read it.
+//! The inputs and outputs of a node, the messages between nodes, the reasons why something happens or does not, and the `Display` form of
+//! messages in logs and scripts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::types::{
     Position, Record, RequestId, Span, Text, Vector,
 };
 
-/// What happened. The driver gives one at a time, with what the clocks showed.
+/// An event outside the core. The driver passes in one at a time, with the readings of the clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "most inputs are messages")]
 pub enum Input {
@@ -20,18 +20,18 @@ pub enum Input {
     Message(Envelope),
     /// Every write up to this one is on disk.
     Durable(Seq),
-    /// The promise of every vote up to this one is on disk, though writes before it still wait for room (P24).
+    /// The promise of every vote up to this one is on disk; writes before that vote may still wait for room (P24).
     Promised(Seq),
-    /// The peer's connection broke and its port refuses: that process is dead (P3).
+    /// The peer's connection broke and its port refuses connections: that process is dead (P3).
     PeerRefused(NodeId),
-    /// Client commands, in this order; each gets a verdict of its own.
+    /// Client commands, in this order; each gets its own verdict.
     Propose(Vec<Proposal>),
-    /// May a read be answered? `at_least` names a record that it was judged against (P14).
+    /// Asks whether a read may be answered. `at_least` is the index of a record that the read was judged against (P14).
     Read {
         request: RequestId,
         at_least: Index,
     },
-    /// Hand leadership to this node, or to the best heir (P18).
+    /// Hands leadership over to this node, or to the best heir (P18).
     HandOver {
         request: RequestId,
         to: Option<NodeId>,
@@ -40,7 +40,7 @@ pub enum Input {
         request: RequestId,
         change: ServiceChange,
     },
-    /// The operator adds a node, removes one, or gives one another address (P43).
+    /// The operator adds a node, removes a node, or changes the address of a node (P43).
     ChangeMembers {
         request: RequestId,
         change: MemberChange,
@@ -55,20 +55,20 @@ pub enum Input {
     Digest(Checkpoint),
     /// The disk has no room for another segment, or has room again (P24).
     DiskFull(bool),
-    /// What this side or that one has cannot be merged as things are (P48).
+    /// The state of this side or of the other cannot be merged as things are (P48).
     MergeFails {
         other: NodeId,
         why: Impasse,
     },
 }
 
-/// A record that somebody waits for.
+/// A record with a caller that waits for its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proposal {
     pub request: RequestId,
     pub entry: Entry,
-    /// It takes back what was left half-way. No hold of the service refuses that, nor any bound on what clients may ask for:
-    /// whatever refused the rest would keep what is half-way there.
+    /// This record takes back what was left half-way. No hold of the service refuses it, and no bound on what clients may ask for:
+    /// otherwise the refusal that broke off the rest would also keep what is half-way there.
     pub clears_up: bool,
 }
 
@@ -91,115 +91,115 @@ pub enum MemberChange {
     Move { id: NodeId, address: Text },
 }
 
-/// What to do. Carried out in order; `after` is the durability that a message needs (P29).
+/// An action for the driver. Actions are carried out in order; `after` is the durability that a message needs (P29).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
     Write {
         seq: Seq,
         write: Write,
     },
-    /// Give this to the transport once what `after` names is durable, never before.
+    /// The driver gives this envelope to the transport once what `after` names is durable, never before.
     Send {
         envelope: Envelope,
         after: After,
     },
-    /// The same, with the newest snapshot as the message: one that reaches at least the log's base, so an
-    /// installed one counts as soon as it is durable.
+    /// The same, with the newest snapshot as the message. The snapshot reaches at least the log's base, so an
+    /// installed snapshot counts as soon as it is durable.
     SendSnapshot {
         to: NodeId,
         term: Term,
         after: After,
     },
-    /// Give this node everything that the committed state has and `base` does not include, as a message: what
-    /// it is at the moment of this output.
+    /// The driver sends this node everything that the committed state has and `base` does not include, as a message. The state
+    /// is the one at the moment of this output.
     SendMerge {
         to: NodeId,
         base: Vector,
         after: After,
     },
-    /// The same to one that is brought up to this state. Where the difference cannot be told, the newest snapshot will do.
+    /// The same to a node that is brought up to this state. If the difference cannot be computed, the newest snapshot is sent instead.
     SendOverride {
         to: NodeId,
         term: Term,
         base: Vector,
         after: After,
     },
-    /// The state becomes its merge with the data that came with this message, as of `meta` (P34).
+    /// The state becomes its merge with the data in the incoming message, as of `meta` (P34).
     Merge {
         own: Vector,
         theirs: Vector,
         meta: SnapshotMeta,
     },
-    /// The state is brought up to `meta` by the data that came with this message (P33).
+    /// The state is brought up to `meta` by the data in the incoming message (P33).
     Override(SnapshotMeta),
-    /// These are committed: apply them.
+    /// These records are committed: the driver applies them.
     Apply(Vec<Record>),
-    /// The state is replaced by the snapshot that came with this.
+    /// The state is replaced by the snapshot in the incoming message.
     Restore(SnapshotMeta),
     Verdict {
         request: RequestId,
         verdict: Verdict,
     },
-    /// These belong to the cluster from now on, as far as this node knows, and this is which one it is.
+    /// As far as this node knows, these are the members of the cluster from now on, and this is the cluster's id.
     Members {
         cluster: ClusterId,
         members: Members,
     },
-    /// Find out now whether this peer's process lives.
+    /// The driver finds out now whether this peer's process lives.
     Probe(NodeId),
     Event(Event),
-    /// This node cannot go on, for a reason that no message repairs.
+    /// This node cannot go on, for a reason that no message can repair.
     Stop(Fault),
 }
 
-/// What a node does with a state that has come, if it takes it (P33, P34): what `Output` then says.
+/// The way in which a node accepts a state from a message, if it does (P33, P34). `Output` has the same two cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taking {
     Merge { own: Vector, theirs: Vector, meta: SnapshotMeta },
     Override(SnapshotMeta),
 }
 
-/// A change of what is on disk. Order is kept; durability is reported by `Input::Durable`.
+/// A change of what is on disk. Writes keep their order; `Input::Durable` reports durability.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Write {
     Vote(Vote),
     Append(Records),
-    /// Every record above this index goes. Durable before anything is appended after it.
+    /// Removes every record above this index. The removal is durable before anything is appended after it.
     Truncate {
         above: Index,
     },
     /// The snapshot replaces log and state.
     Install(SnapshotMeta),
-    /// The state as it has just become replaces log and snapshot: only what has changed needs to be written.
+    /// The current state replaces log and snapshot: only what has changed needs to be written.
     Rebase(SnapshotMeta),
-    /// Records up to this index may go: a snapshot holds them.
+    /// Records up to this index may be removed: a snapshot holds them.
     Trim {
         upto: Index,
     },
 }
 
-/// What a node must never forget (P2).
+/// The facts that a node must never forget (P2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Vote {
-    /// The highest epoch approved, or of which a record was accepted, and for which claim.
+    /// The highest epoch that this node approved, or of which it accepted a record, with the claim it belongs to.
     pub promise: Term,
     /// This disk has been part of a cluster (P9).
     pub formed: bool,
     /// The log has counted this disk (P10).
     pub admitted: bool,
-    /// Nobody relies on what was granted from this disk for longer than that, whenever its process ends (P11).
+    /// Whenever the process ends, no leader relies for longer than this on a lease that this disk granted (P11).
     pub lease: Span,
 }
 
 impl Vote {
-    /// With what that one binds this node to, whatever becomes of its log: a promise and a grant do no harm on disk before records that
-    /// came first (P24).
+    /// This vote with the promise and the lease of `ahead`. These two bind the node whatever becomes of its log, and they do no harm on
+    /// disk before records that came first (P24).
     pub fn bound_by(self, ahead: Vote) -> Vote {
         Vote { promise: ahead.promise, lease: ahead.lease, ..self }
     }
 }
 
-/// What a node finds on its disk when it starts.
+/// The contents of a node's disk when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     pub boot: Boot,
@@ -211,19 +211,19 @@ pub struct Recovered {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Durable on a majority; `acks` nodes had it when this was said.
+    /// Durable on a majority; `acks` nodes had it when this verdict was given.
     Written {
         position: Position,
         acks: usize,
     },
-    /// A read may be answered from a state that has applied this index.
+    /// A read may be answered from a state in which this index is applied.
     Readable {
         index: Index,
     },
     Done,
-    /// Surely not applied, now or later (P15).
+    /// The write is surely not applied, now or later (P15).
     Refused(Refusal),
-    /// May or may not have been applied.
+    /// The write may or may not have been applied.
     Unknown,
 }
 
@@ -238,21 +238,21 @@ pub enum Refusal {
     DiskFull,
     TooMany,
     TooManyReads,
-    /// A node of the topology cannot read this yet (P23).
+    /// A node of the topology cannot read this format yet (P23).
     FormatNotShared,
-    /// The heir named cannot lead.
+    /// The named heir cannot lead.
     NotAnHeir,
-    /// Another leader's record stands in this one's place.
+    /// Another leader's record stands at the index of this write.
     Superseded,
     Members(MembersRefusal),
 }
 
-/// Why the members do not change.
+/// The reason why a change of members is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MembersRefusal {
-    /// The log does not say who belongs here: in available mode the topology file does.
+    /// The log does not name the members: in available mode the topology file does.
     ByFile,
-    /// The change before is not committed yet, or the leader before may still be relied on: try again in a moment.
+    /// The change before is not committed yet, or the previous leader may still be relied on: try again in a moment.
     UnderWay,
     IsMember,
     NotMember,
@@ -261,15 +261,15 @@ pub enum MembersRefusal {
     TooMany,
     /// A leader does not remove itself: it hands over first.
     IsLeader,
-    /// Of those that would be left no majority answers.
+    /// After the change no majority of the remaining members would answer.
     WouldStall,
 }
 
-/// What a node may say of itself at this moment (P11).
+/// The answer that a node may give at this moment to the question whether it leads (P11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IsLeader {
     Yes,
-    /// It leads, and its lease has lapsed since the last beat: a read that is confirmed proves it anew.
+    /// The node leads, but its lease has lapsed since the last beat: a confirmed read proves again that it leads.
     Unproven,
     No,
 }
@@ -297,20 +297,20 @@ pub enum Event {
     Admitted {
         incarnation: Incarnation,
     },
-    /// Another disk has this node's seat: this one neither votes nor leads (P10).
+    /// Another disk has this node's seat: this disk neither votes nor leads (P10).
     Replaced {
         by: Incarnation,
     },
-    /// This node, the elder of two leaders, asks the other for what it has written (P34).
+    /// This node, the elder of two leaders, asks the other for its writes (P34).
     Met {
         other: NodeId,
     },
-    /// Two sides are one: what the other had is merged, as of this index.
+    /// Two sides are one: the state of the other side is merged, as of this index.
     Merged {
         with: NodeId,
         index: Index,
     },
-    /// They do not become one, and both go on as before for a while (P48).
+    /// The two sides do not become one, and both go on as before for a while (P48).
     Impasse {
         other: NodeId,
         why: Impasse,
@@ -319,7 +319,7 @@ pub enum Event {
     Overridden {
         index: Index,
     },
-    /// A message without proof says what would end this node (P51).
+    /// A message without proof reports a fault that would end this node (P51).
     Accused {
         fault: Fault,
     },
@@ -329,20 +329,20 @@ pub enum Event {
         kept: Index,
         end: Index,
     },
-    /// States differ, and which one is odd cannot be told (P25).
+    /// States differ, and the nodes cannot tell which one is odd (P25).
     Diverged {
         index: Index,
     },
-    /// This node would not approve that one now, and has told it so (P4).
+    /// This node would not approve that candidate now, and has told it so (P4).
     Declined {
         candidate: NodeId,
         why: Objection,
     },
-    /// This node promises itself to the claim of an epoch (P8).
+    /// This node promises an epoch to the claim of another node (P8).
     Approved {
         epoch: Epoch,
     },
-    /// It may yet: the claim is kept until its turn comes.
+    /// This node may yet approve the claim: it keeps the claim until the candidate's turn comes.
     Deferred {
         epoch: Epoch,
         why: Objection,
@@ -351,7 +351,7 @@ pub enum Event {
         epoch: Epoch,
         why: Objection,
     },
-    /// That node has promised itself to this node's claim.
+    /// That node has approved this node's claim.
     Backed {
         epoch: Epoch,
         by: NodeId,
@@ -362,33 +362,33 @@ pub enum Event {
     },
 }
 
-/// Why a node does not approve a candidate, or not yet (P58).
+/// The reason why a node does not approve a candidate, or does not approve it yet (P58).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Objection {
-    /// Its disk does not count, or another one has its seat (P10).
+    /// The node's disk does not count, or another disk has its seat (P10).
     MayNotVote,
-    /// It has nothing, and knows better than to found a cluster with that one now (P9).
+    /// The node may not found a cluster with that blank candidate now: it is formed, has heard of a cluster, or still listens for one (P9).
     MayNotFound,
-    /// What the candidate has is no part of its history (P34).
+    /// The candidate's log is no part of the node's history (P34).
     OtherHistory,
     Leads,
-    /// It hears that leader.
+    /// The node hears that leader.
     Follows {
         leader: NodeId,
     },
-    /// It has promised itself to that candidate, whose epoch is not open.
+    /// The node has promised an epoch to that candidate, and that epoch is not open yet.
     Awaits {
         candidate: NodeId,
     },
-    /// It claims itself, and comes first.
+    /// The node claims itself, and comes first.
     ClaimsItself,
-    /// It has just failed or handed over, and keeps quiet for a moment.
+    /// The node has just failed or handed over, and stays quiet for a moment.
     Quiet,
-    /// So many others come before the candidate, and have a moment each.
+    /// `before` other nodes come before the candidate, and each of them has a moment to claim.
     NotItsTurn {
         before: u64,
     },
-    /// It has promised itself to that epoch, or to a greater one (P2).
+    /// The node has promised that epoch or a greater one (P2).
     Promised {
         epoch: Epoch,
     },
@@ -406,21 +406,21 @@ pub enum Cause {
     HandedOver,
     GreaterEpoch,
     NoDecision,
-    /// It goes on in a new epoch that begins with two sides merged (P34).
+    /// The leader goes on in a new epoch, which begins with the merge of two sides (P34).
     Merged,
     Odd,
-    /// Another disk has its seat (P10).
+    /// Another disk has the node's seat (P10).
     Replaced,
 }
 
-/// Why two sides do not become one (P48).
+/// The reason why two sides do not become one (P48).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Impasse {
-    /// The other side was heard, and handed in nothing that could be taken.
+    /// The other side was heard, but sent nothing that could be merged.
     NothingComes,
-    /// What this side has to hand in is more than a node takes.
+    /// The state that this side would send is larger than a node accepts.
     TooLarge { bytes: u64, most: u64 },
-    /// The journal of conflicts would have more entries than it may, or more text.
+    /// The journal of conflicts would exceed its bound on entries or on text.
     JournalFull { entries: usize, bytes: usize },
 }
 
@@ -428,26 +428,26 @@ pub enum Impasse {
 pub enum Fault {
     /// A record that this binary cannot read (P23).
     UnknownFormat { index: Index },
-    /// This state differs from the majority's: start again with a new incarnation (P25).
+    /// This node's state differs from the majority's: it starts again with a new incarnation (P25).
     Odd,
-    /// This disk ends below what it has acknowledged to its leader: start again with a new incarnation (P27).
+    /// This disk ends below what it has acknowledged to its leader: the node starts again with a new incarnation (P27).
     Forgot,
-    /// This node has been removed from the cluster, by a record up to this one (P43).
+    /// This node has been removed from the cluster, by a record up to this index (P43).
     Removed { as_of: Index },
-    /// A leader asked to truncate what is committed: no history of this protocol does (I2).
+    /// A leader asked this node to truncate what is committed: no history of this protocol does that (I2).
     CommittedConflict { index: Index },
 }
 
-/// A message with what every message carries about its sender.
+/// A message, with the fields that every message carries about its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Envelope {
     pub from: NodeId,
     pub to: NodeId,
     pub boot: Boot,
     pub incarnation: Incarnation,
-    /// The sender's log has counted its disk: it is not let in a second time (P10).
+    /// The sender's log has counted its disk: the disk is not let in a second time (P10).
     pub admitted: bool,
-    /// Which cluster the sender's log is of, if it says so (P44).
+    /// The cluster that the sender's log belongs to, if the log names one (P44).
     pub cluster: ClusterId,
     pub format: Format,
     pub message: Message,
@@ -460,14 +460,14 @@ pub struct Term {
     pub claim: ClaimId,
 }
 
-/// What nodes say to each other. Every message is one-way; the transport may drop, repeat, reorder and delay it. An answer is a message like
+/// The messages between nodes. Every message is one-way; the transport may drop, repeat, reorder and delay it. An answer is a message like
 /// any other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// Leader to all: I lead; grant me a lease (P11); this is committed; this is who comes next.
+    /// The leader to all: I lead; grant me a lease (P11); this index is committed; this node is the heir.
     Heartbeat(Beat),
     HeartbeatReply(BeatReply),
-    /// Leader to one: these records follow `prev` (P5).
+    /// The leader to one follower: these records follow `prev` (P5).
     Append {
         term: Term,
         prev: Position,
@@ -478,13 +478,13 @@ pub enum Message {
         epoch: Epoch,
         matched: Index,
     },
-    /// I do not have `prev`; `hint` is my greatest position that could be yours.
+    /// I do not have `prev`; `hint` is the greatest position in my log that could match yours.
     Gap {
         epoch: Epoch,
         prev: Position,
         hint: Position,
     },
-    /// Leader to one that lags too far: a whole state (P26).
+    /// The leader to a follower that lags too far: a whole state (P26).
     Snapshot {
         term: Term,
         meta: SnapshotMeta,
@@ -493,10 +493,10 @@ pub enum Message {
     Stale {
         promise: Term,
     },
-    /// The answer to `Willing`: you do not belong to the cluster, by a committed record up to this one, and my log goes as far as
-    /// this (P43).
+    /// The answer to `Willing`: you do not belong to the cluster, by a committed record up to `as_of`; my log goes as far as
+    /// `last` (P43).
     NotMember {
-        /// The number of the question, which nobody knows but whoever was asked (P51).
+        /// The number of the question. Only the node that was asked knows it (P51).
         ask: u64,
         as_of: Index,
         last: Position,
@@ -505,7 +505,7 @@ pub enum Message {
     Resigned {
         epoch: Epoch,
     },
-    /// A leaderless node to all: would you have me? The dry run (P4).
+    /// A leaderless node to all: would you approve me? This is the dry run (P4).
     Willing {
         ask: u64,
         standing: Standing,
@@ -522,14 +522,14 @@ pub enum Message {
     Approve {
         term: Term,
         last: Position,
-        /// The longest that an older leader may still rely on me (P11).
+        /// The longest time for which an older leader may still rely on me (P11).
         lease_left: Span,
     },
     Refuse {
         term: Term,
         promise: Epoch,
     },
-    /// A candidate to one that approved it: send what follows this (P6).
+    /// A candidate to a node that approved it: send the records that follow `after` (P6).
     Pull {
         term: Term,
         after: Position,
@@ -541,29 +541,29 @@ pub enum Message {
     },
     /// The leader to its heir: my epoch has ended, at this position (P18).
     HandOver(Certificate),
-    /// Available mode, a leader to every node outside its side: do you lead, or whom do you follow (P32)?
+    /// Available mode, a leader to every node outside its side: do you lead, or which leader do you follow (P32)?
     Poll {
         term: Term,
         vector: Vector,
     },
-    /// I am on another side: led by this one, or by nobody.
+    /// I am on another side: `leader` leads it, or it has no leader.
     Side {
         epoch: Epoch,
         leader: Option<NodeId>,
         vector: Vector,
     },
-    /// The elder of two leaders to the younger: stop the service, and hand in what this does not include (P34).
+    /// The elder of two leaders to the younger: stop the service, and send me what `vector` does not include (P34).
     Meet {
         term: Term,
         vector: Vector,
     },
-    /// The younger to the elder: everything of mine that `base` does not include (P34).
+    /// The younger to the elder: everything of my state that `base` does not include (P34).
     Merge {
         epoch: Epoch,
         base: Vector,
         meta: SnapshotMeta,
     },
-    /// The leader to one whose log it includes: everything that `base` does not include (P33).
+    /// The leader to a node whose log its own log includes: everything that `base` does not include (P33).
     Override {
         term: Term,
         base: Vector,
@@ -574,36 +574,36 @@ pub enum Message {
         epoch: Epoch,
         incarnation: Incarnation,
         forgot: bool,
-        /// The number of that node's own question, where it has asked (P51).
+        /// The number of that node's own question, if it has asked one (P51).
         ask: Option<u64>,
     },
 }
 
-/// What a node says of itself while leaders are made.
+/// The report of a node about itself during an election.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Standing {
     pub promise: Epoch,
-    /// The greatest epoch that it has heard of: the next claim must beat it.
+    /// The greatest epoch that the node has heard of: the next claim must be greater.
     pub seen: Epoch,
     pub last: Position,
-    /// Who answered it lately (P4).
+    /// The nodes that answered this node lately (P4).
     pub hears: BTreeSet<NodeId>,
-    /// How long it has been leaderless; zero if it follows or leads.
+    /// The time for which the node has been leaderless; zero if it follows or leads.
     pub seeking: Span,
     pub condition: Condition,
-    /// Available mode: what its log includes (P31).
+    /// Available mode: what the node's log includes (P31).
     pub vector: Option<Vector>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// Never part of a cluster (P9).
+    /// The node was never part of a cluster (P9).
     Blank,
-    /// The same, and an operator has ordered that it forms one.
+    /// The node is blank, and an operator has ordered it to form a cluster.
     Ordered,
-    /// Its disk forgot something: neither votes nor counts (P10).
+    /// The node's disk forgot something: it neither votes nor counts (P10).
     Recovering,
-    /// Fit, but passed over for a while (P20), or without room on its disk (P24).
+    /// The node is fit, but passed over for a while (P20), or its disk has no room (P24).
     Held,
     Fit,
 }
@@ -618,7 +618,7 @@ impl Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     pub term: Term,
-    /// Grows while the candidate pulls: a claim that makes progress is given more time.
+    /// This position grows while the candidate pulls: a claim that makes progress gets more time.
     pub last: Position,
     pub condition: Condition,
     pub certificate: Option<Certificate>,
@@ -626,7 +626,7 @@ pub struct Claim {
     pub vector: Option<Vector>,
 }
 
-/// The end of an epoch by its own leader's word (P18).
+/// The end of an epoch, declared by the leader of that epoch (P18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Certificate {
     pub epoch: Epoch,
@@ -640,7 +640,7 @@ impl Certificate {
     }
 }
 
-/// The leader is alive, and this is how far the cluster is.
+/// A beat says that the leader is alive, and how far the cluster is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Beat {
     pub term: Term,
@@ -648,13 +648,13 @@ pub struct Beat {
     pub lease: Span,
     pub commit: Index,
     pub heir: Option<NodeId>,
-    /// The boundary whose digest it would like to see (P25).
+    /// The boundary whose digest the leader asks for (P25).
     pub boundary: Index,
-    /// Available mode: what the leader's log includes, for one who does not follow yet (P32).
+    /// Available mode: what the leader's log includes, for a node that does not follow yet (P32).
     pub vector: Option<Vector>,
 }
 
-/// A follower answers.
+/// The answer of a follower to a beat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BeatReply {
     pub epoch: Epoch,
@@ -664,7 +664,7 @@ pub struct BeatReply {
     pub last: Position,
     pub full: bool,
     pub digest: Option<Checkpoint>,
-    /// Available mode: what this log includes, for a leader who does not know yet where it stands (P33).
+    /// Available mode: what this log includes, for a leader that does not know this follower's position yet (P33).
     pub vector: Option<Vector>,
 }
 
@@ -676,7 +676,7 @@ pub struct Checkpoint {
 }
 
 impl Message {
-    /// What sides say to each other: nobody has anything of the kind to say in safe mode.
+    /// Whether this is a message between sides. No node sends such a message in safe mode.
     pub fn is_of_sides(&self) -> bool {
         matches!(
             self,
@@ -688,7 +688,7 @@ impl Message {
         )
     }
 
-    /// The greatest epoch that is named anywhere in it.
+    /// The greatest epoch that the message names anywhere.
     pub fn newest_epoch(&self) -> Epoch {
         let of_vector = |vector: &Option<Vector>| vector.as_ref().map(Vector::newest).unwrap_or_default();
         match self {
@@ -727,7 +727,7 @@ impl Message {
         }
     }
 
-    /// The greatest index of a record that a log here may come to hold because of it.
+    /// The greatest index of a record that a log here may come to hold because of this message.
     pub fn greatest_index(&self) -> Index {
         let of_meta = |meta: &SnapshotMeta| {
             let noted = meta.vector.as_ref().map_or(0, Vector::highest);
@@ -744,7 +744,7 @@ impl Message {
         }
     }
 
-    /// The epoch that the sender speaks for, where the message binds one.
+    /// The epoch that the sender speaks for, if the message binds the sender to one.
     pub fn epoch(&self) -> Option<Epoch> {
         match self {
             Message::Heartbeat(Beat { term, .. })

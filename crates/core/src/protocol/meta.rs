@@ -1,5 +1,5 @@
-//! What records add up to, which the protocol must know also of a state whose log is gone: whose disks count (P9, P10), and
-//! who holds the service down until when (P22).
+//! The summary of the records that the protocol must know even of a state whose log is gone: the disks that count (P9, P10), and
+//! the owners that hold the service down, and until when (P22).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use crate::types::{
     Stamp, Vector,
 };
 
-/// Shared, so that one batch goes to every follower and to the disk without a copy.
+/// A batch is shared, so that it goes to every follower and to the disk without a copy.
 pub type Records = Arc<[Record]>;
 
-/// The protocol's part of a snapshot (P26). The store's part travels with it, in the driver's hands.
+/// The protocol's part of a snapshot (P26). The driver carries the store's part beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SnapshotMeta {
     /// The last record that the snapshot includes.
     pub at: Position,
     /// That record's stamp: time goes on from there (P17).
     pub stamp: Stamp,
-    /// Whose disks count (P10).
+    /// The disks that count (P10).
     pub roster: Roster,
-    /// Who holds the service down (P22).
+    /// The owners that hold the service down (P22).
     pub holds: Holds,
     /// The newest format of any record (P23).
     pub format: Format,
@@ -34,13 +34,13 @@ impl SnapshotMeta {
         self.at.index
     }
 
-    /// The greatest epoch that is named anywhere in it.
+    /// The greatest epoch that this meta names anywhere.
     pub fn newest_epoch(&self) -> Epoch {
         let noted = self.vector.as_ref().map(Vector::newest).unwrap_or_default();
         self.at.epoch.max(noted)
     }
 
-    /// Goes on by one record.
+    /// Extends the summary by one record.
     pub fn absorb(&mut self, record: &Record) {
         self.roster.absorb(record);
         self.holds.absorb(record);
@@ -51,7 +51,7 @@ impl SnapshotMeta {
     }
 }
 
-/// A history goes on by one record, where histories are told apart at all.
+/// Extends a vector by one record, if there is a vector (in available mode).
 pub fn absorb(vector: &mut Option<Vector>, record: &Record) {
     if let Some(vector) = vector {
         vector.note(record.position);
@@ -61,27 +61,27 @@ pub fn absorb(vector: &mut Option<Vector>, record: &Record) {
     }
 }
 
-/// The disk of a member, and which record names it. Index zero: it founded the cluster.
+/// The disk of a member, and the record that names it. Index zero: the disk founded the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seat {
     pub incarnation: Incarnation,
     pub since: Index,
 }
 
-/// Which cluster this is, who belongs to it and whose disks count, as of some record.
+/// The id of the cluster, its members and the disks that count, as of some record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Roster {
     seats: BTreeMap<NodeId, Seat>,
-    /// None: the log does not say, the topology file does (P43).
+    /// `None`: the log does not name the members, the topology file does (P43).
     belonging: Option<Arc<Belonging>>,
 }
 
-/// Shared: a roster goes with every boundary of the log.
+/// Shared, because a roster goes with every boundary of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Belonging {
     cluster: ClusterId,
     members: Members,
-    /// The newest record that says who belongs to it.
+    /// The newest record that names the members.
     since: Index,
 }
 
@@ -94,17 +94,17 @@ impl Roster {
         self.seats.iter().map(|(node, seat)| (*node, *seat))
     }
 
-    /// Which cluster this is, if it has been told (P44).
+    /// The id of the cluster, if the log names it (P44).
     pub fn cluster(&self) -> ClusterId {
         self.belonging.as_ref().map_or(ClusterId::NONE, |belonging| belonging.cluster)
     }
 
-    /// Who belongs to it. None: the log does not say, the topology file does (P43).
+    /// The members of the cluster. `None`: the log does not name them, the topology file does (P43).
     pub fn members(&self) -> Option<&Members> {
         self.belonging.as_ref().map(|belonging| &belonging.members)
     }
 
-    /// The record that said so.
+    /// The record that names the members.
     pub fn members_since(&self) -> Index {
         self.belonging.as_ref().map_or(0, |belonging| belonging.since)
     }
@@ -118,12 +118,12 @@ impl Roster {
         self
     }
 
-    /// Whether this disk is the one that the log knows.
+    /// Whether this disk is the one that the log names for that node.
     pub fn knows(&self, node: NodeId, incarnation: Incarnation) -> bool {
         self.seat(node).is_some_and(|seat| seat.incarnation == incarnation)
     }
 
-    /// Takes in a record; says whether it changed anything here.
+    /// Applies a record to the roster. Returns whether the roster changed.
     pub fn absorb(&mut self, record: &Record) -> bool {
         match &record.entry {
             Entry::Lead { founding: Some(founding) } => {
@@ -135,7 +135,7 @@ impl Roster {
                 true
             }
             Entry::Members { members } => {
-                // A disk that leaves has no seat to come back to: what it acknowledged is somebody else's business now.
+                // A disk that leaves has no seat to come back to: its acknowledgements no longer count in this cluster.
                 self.seats.retain(|node, _| members.iter().any(|member| member.id == *node));
                 let (cluster, since, members) = (self.cluster(), record.index(), members.clone());
                 self.belonging = Some(Arc::new(Belonging { cluster, members, since }));
@@ -181,7 +181,7 @@ impl Holds {
         self.until.insert(owner, until);
     }
 
-    /// An owner whose hold has lapsed. Lifting it is a record too, so that all nodes agree when.
+    /// An owner whose hold has lapsed. A record lifts it, so that all nodes agree on the moment.
     pub fn lapsed(&self, cluster_now: Span) -> Option<Owner> {
         let mut holds = self.until.iter();
         holds.find(|(_, until)| **until <= cluster_now).map(|(owner, _)| *owner)
@@ -192,7 +192,7 @@ impl Holds {
         self.until.iter().map(|(owner, until)| (*owner, *until))
     }
 
-    /// Takes in a record; says whether it changed a hold.
+    /// Applies a record to the holds. Returns whether a hold changed.
     pub fn absorb(&mut self, record: &Record) -> bool {
         match &record.entry {
             Entry::ServiceDown { owner, ttl, .. } => {

@@ -1,4 +1,4 @@
-//! What this node knows of each other one: its process, its disk, and how steadily it lives.
+//! The knowledge of this node about each other node: its process, its disk, and how steadily it lives.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::mutant::{self, Mutant};
 use super::settings::Timing;
 use crate::types::{Boot, Format, Incarnation, NodeId, Span, Time};
 
-/// A whole cluster, and another one that has taken its place.
+/// Room for a whole cluster, and for another cluster that has taken its place.
 const KNOWN_MOST: usize = 256;
 
-/// A leader that falters is waited for up to so many times `dead_after`.
+/// The patience with a leader that falters is at most this many times `dead_after`.
 const PATIENCE_MOST: u64 = 4;
 
-/// Passes over an index that keeps dying, for a time that doubles (P20).
+/// The hold on an index that keeps dying: it is passed over for a time that doubles (P20).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hold {
     deaths: u32,
@@ -30,14 +30,14 @@ impl Hold {
         }
         self.deaths += 1;
         self.last_death = now;
-        // The first death is an accident; from the second on it is a habit.
+        // The first death may be an accident; from the second on the index is held.
         if self.deaths >= 2 {
             let doubled = timing.hold.times(1 << (self.deaths - 2).min(20));
             self.until = now + doubled.min(timing.hold_most);
         }
     }
 
-    /// It had its chance and could not use it: others come first at once.
+    /// The node had its chance to lead and failed: others come first at once.
     pub fn failed(&mut self, now: Time, timing: &Timing) {
         self.deaths = self.deaths.max(1);
         self.last_death = self.last_death.max(now);
@@ -52,21 +52,21 @@ impl Hold {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Peer {
     pub boot: Boot,
-    /// A late message of the life before is not a new process.
+    /// The boot before: a late message of that life is not a new process.
     boot_before: Boot,
     pub incarnation: Incarnation,
-    /// That disk has told us that its log has counted it (P10).
+    /// That disk has reported that its log has counted it (P10).
     pub admitted: bool,
     pub format: Format,
-    /// Its port refused, and nothing came from it since.
+    /// The node's port refused a connection, and no message has come from it since.
     pub refused: bool,
     refused_at: Time,
-    /// When the life that we know of began, or when it last went silent.
+    /// The last time at which the node showed a new process, broke a silence, or refused a connection.
     pub up_since: Time,
     pub last_message: Time,
-    /// Its last message, if this node followed it then.
+    /// The time of its last message, if this node followed it at that time.
     beat_at: Option<Time>,
-    /// The longest silence as this node's leader that it has broken lately, and when.
+    /// The longest silence as this node's leader that it has broken lately, and the time at which it broke it.
     faltered: (Span, Time),
     pub hold: Hold,
 }
@@ -76,13 +76,13 @@ pub struct Peers {
     peers: BTreeMap<NodeId, Peer>,
 }
 
-/// What a message tells of its sender's process.
+/// The process of a message's sender, compared with the process known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     Known,
-    /// The first that we hear of it.
+    /// This is the first message from that node.
     First,
-    /// Another process than before: the one before is dead (P3).
+    /// Another process has sent this message: the process before it is dead (P3).
     New,
 }
 
@@ -91,7 +91,7 @@ impl Peers {
         Peers { peers: others.map(|node| (node, Peer::default())).collect() }
     }
 
-    /// Forgets all but these, and begins to know those of them that are new.
+    /// Forgets all nodes but these, and adds those of them that are new.
     pub fn keep(&mut self, nodes: &[NodeId]) {
         self.peers.retain(|node, _| nodes.contains(node));
         for node in nodes {
@@ -99,7 +99,8 @@ impl Peers {
         }
     }
 
-    /// Whoever speaks is known from then on, as far as there is room: who belongs here may have changed without this node.
+    /// A node that sends a message is known from then on, as far as there is room: the members may have changed without this node's
+    /// knowledge.
     pub fn know(&mut self, node: NodeId) -> bool {
         let room = self.peers.len() < KNOWN_MOST || self.peers.contains_key(&node);
         if room {
@@ -130,7 +131,7 @@ impl Peers {
 }
 
 impl Peer {
-    /// A silence that no patience would have outlasted was a failure, and teaches nothing.
+    /// A silence that is longer than the greatest patience was a failure, and teaches nothing.
     fn broke_silence(&mut self, silence: Span, now: Time, timing: &Timing) {
         let ridden_out = silence <= timing.dead_after.times(PATIENCE_MOST);
         if ridden_out && silence >= self.faltered(now, timing) {
@@ -143,7 +144,7 @@ impl Peer {
         if now.since(at) > timing.falters_for() { Span::ZERO } else { silence }
     }
 
-    /// How long this node waits for it as its leader: twice as long as it has been seen to falter (P3).
+    /// The time for which this node waits for that node as its leader: twice its longest silence lately (P3).
     pub fn patience(&self, now: Time, timing: &Timing) -> Span {
         let most = timing.dead_after.times(PATIENCE_MOST);
         if mutant::is_on(Mutant::FaltersForgotten) {
@@ -152,7 +153,7 @@ impl Peer {
         self.faltered(now, timing).times(2).clamp(timing.dead_after, most)
     }
 
-    /// Takes note of the process that a message came from; `leads`, as far as this node knows.
+    /// Notes the process that a message came from. `leads`: that node leads, as far as this node knows.
     pub fn heard(&mut self, boot: Boot, leads: bool, now: Time, timing: &Timing) -> Life {
         if now.since(self.last_message) > timing.dead_after {
             self.up_since = now;
@@ -184,7 +185,7 @@ impl Peer {
         }
     }
 
-    /// Its port refuses: that process is dead.
+    /// The node's port refuses connections: its process is dead.
     pub fn refuses(&mut self, now: Time, timing: &Timing) {
         if !self.refused && self.boot != Boot::default() {
             self.hold.died(now, timing);
@@ -194,8 +195,8 @@ impl Peer {
         self.up_since = now;
     }
 
-    /// It has answered what left at `sent`. After a refusal that proves that a process listens there, also where a late
-    /// message of an older life has hidden which one it is.
+    /// The node has answered a message that left at `sent`. After a refused connection this proves that a process listens there, even if a
+    /// late message of an older life has hidden which process it is.
     pub fn answered(&mut self, sent: Time) {
         self.refused &= sent <= self.refused_at || mutant::is_on(Mutant::RefusedUntilNamed);
     }

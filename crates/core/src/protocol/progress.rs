@@ -1,4 +1,4 @@
-//! How far one follower is, as far as its leader knows, and what it may be sent next (P5).
+//! The position of one follower, as far as its leader knows, and what it may be sent next (P5).
 
 use std::collections::VecDeque;
 
@@ -6,50 +6,50 @@ use super::mutant::{self, Mutant};
 use super::settings::Settings;
 use crate::types::{Index, Span, Time, Vector};
 
-/// How far one follower is, as far as the leader knows.
+/// The position of one follower, as far as the leader knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Progress {
-    /// Known to match, and durable there.
+    /// Up to this index the follower's log is known to match, and is durable there.
     pub matched: Index,
     /// The next index to send.
     pub next: Index,
     pub mode: Sending,
-    /// The last index of each append on its way.
+    /// The last index of each append in flight.
     pub inflight: VecDeque<Index>,
     pub last_sent: Time,
     pub answered_round: u64,
-    /// When the newest round that it answered was sent: leases count from there (P11).
+    /// The time at which the newest round that it answered was sent: leases count from that time (P11).
     pub answered_sent: Time,
     pub answered_at: Time,
-    /// The commit index that it was last sent.
+    /// The commit index in the last message to this follower.
     pub told: Index,
-    /// What it last said that it knows to match: less than `matched` if it has started anew since.
+    /// The match index in its last answer: less than `matched` if the follower has restarted since.
     pub reported: Index,
     pub full: bool,
-    /// Safe mode: what this disk has said to hold durably, in this epoch, and the newest round when it was heard to say so. In answer
-    /// to a later round it says where its log ends, and that is not below (P27).
+    /// Safe mode: the index up to which this disk has acknowledged records in this epoch, and the newest round at the time of that
+    /// acknowledgement. In answer to a later round the follower says where its log ends, and that is not below this index (P27).
     kept: (Index, u64),
-    /// Available mode: it is of this side, as far as is known (P32).
+    /// Available mode: the follower is on this side, as far as is known (P32).
     pub joined: bool,
-    /// Available mode: it has kept up, and however slow its answers are now, writes wait for it (P37).
+    /// Available mode: the follower has kept up. Writes wait for it, however slow its answers are now (P37).
     pub kept_up: bool,
-    /// What its log included when it joined.
+    /// The vector of its log when it joined.
     pub vector: Option<Vector>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sending {
-    /// Nothing is known: its next answer to a beat will say where it stands.
+    /// The follower's position is unknown: its next answer to a beat will tell it.
     Unknown,
-    /// Looking for the common position: one append at a time.
+    /// The leader looks for the common position: one append at a time.
     Probe,
     /// Appends follow each other without waiting.
     Stream,
-    /// A snapshot is on its way.
+    /// A snapshot is in flight.
     Snapshot,
 }
 
-/// What to do next for one follower.
+/// The next step for one follower.
 pub enum Step {
     Wait,
     Append(Index),
@@ -77,7 +77,7 @@ impl Progress {
         }
     }
 
-    /// Nothing is known of it, and nothing is sent until it answers.
+    /// The follower's position is unknown, and nothing is sent until it answers.
     pub fn unknown(next: Index, now: Time) -> Progress {
         Progress { mode: Sending::Unknown, ..Progress::new(next, now) }
     }
@@ -90,7 +90,7 @@ impl Progress {
         self.answered_at = now;
     }
 
-    /// Another process on the same disk, which keeps its promises: that it answered remains true.
+    /// Another process runs on the same disk, which keeps its promises: that it answered remains true.
     pub fn restarted(&self, next: Index, now: Time) -> Progress {
         Progress {
             answered_round: self.answered_round,
@@ -107,21 +107,21 @@ impl Progress {
         }
     }
 
-    /// What it had said to hold before it can have heard of that round.
+    /// The index up to which the follower had acknowledged records before it can have heard of that round.
     pub fn kept_before(&self, round: u64) -> Index {
         let (kept, heard_in) = self.kept;
         if heard_in < round { kept } else { 0 }
     }
 
-    /// Another disk, on which nothing of what the one before acknowledged may be. Somebody is there all the same, or was until
-    /// now: under `ack = all` writes wait for it, also where what came is a late message of the disk before (P15).
+    /// Another disk took the follower's place: it may lack everything that the disk before it acknowledged. A node is there all the same,
+    /// or was until now. Under `ack = all` writes wait for it, even if the message was a late one of the disk before (P15).
     pub fn replaced(&self, next: Index, now: Time) -> Progress {
         let silent = mutant::is_on(Mutant::ReplacedIsSilent);
         let answered_at = if silent { Time::default() } else { self.answered_at };
         Progress { answered_at, ..Progress::unknown(next, now) }
     }
 
-    /// An append up to `end` is on its way.
+    /// Notes that an append up to `end` was sent.
     pub fn sent(&mut self, end: Index, now: Time) {
         self.last_sent = now;
         match self.mode {
@@ -131,12 +131,12 @@ impl Progress {
         self.inflight.push_back(end);
     }
 
-    /// It has all that is committed and does not know it: no append will bring it the news.
+    /// The follower has all that is committed and does not know that it is committed: no append will tell it.
     pub fn lacks_the_news_only(&self, commit: Index) -> bool {
         self.told < commit && self.matched >= commit
     }
 
-    /// It is on another side.
+    /// The follower is on another side.
     pub fn leave(&mut self) {
         self.joined = false;
         self.kept_up = false;
@@ -155,7 +155,7 @@ impl Progress {
 
     pub fn streams_again(&mut self, base: Index) {
         let found = match self.mode {
-            // Where it stands must be known to match: that it answers does not say so.
+            // The follower's position must be known to match: an answer alone does not show that.
             Sending::Probe => self.inflight.is_empty() && self.next == self.matched + 1,
             Sending::Snapshot => self.next > base,
             Sending::Unknown | Sending::Stream => false,
@@ -165,8 +165,8 @@ impl Progress {
         }
     }
 
-    /// It has said where it stands: what follows `common` is tried next. If it ends below what it has said before, this is an old
-    /// answer, or an old copy of the disk: the next one tells (P27).
+    /// The follower has said where it stands: the records after `common` are sent next. If its log ends below what it has acknowledged,
+    /// this is an old answer, or an old copy of the disk: the next answer decides (P27).
     pub fn located(&mut self, common: Index, end: Index) {
         if self.mode == Sending::Unknown && end >= self.kept.0 {
             self.rewind(common.max(self.matched));
@@ -197,13 +197,13 @@ impl Progress {
 
     pub fn may_stream(&self, quiet: Span, last: Index, settings: &Settings) -> bool {
         match self.next > last {
-            // Nothing to send, but a follower that began to follow anew must learn how far it matches.
+            // There is nothing to send, but a follower that has begun to follow again must learn how far it matches.
             true => self.reported < self.matched && quiet > settings.timing.fresh(),
             false => self.inflight.len() < settings.limits.inflight,
         }
     }
 
-    /// Starts over after `index`.
+    /// Starts over after `index`, one append at a time.
     pub fn rewind(&mut self, index: Index) {
         self.next = index + 1;
         self.inflight.clear();
@@ -217,8 +217,8 @@ mod tests {
     use crate::protocol::Limits;
     use crate::types::NodeId;
 
-    /// Its log ends where the leader's does, but it knows only a part of it to match: the rest is asked for, also when nothing
-    /// is written any more.
+    /// The follower's log ends where the leader's does, but only a part of it is known to match. The leader checks the rest, even if no
+    /// more records are written.
     #[test]
     fn an_answer_is_no_match() {
         let settings = Settings { limits: Limits::default(), ..Settings::lan(NodeId(1), Vec::new()) };

@@ -1,6 +1,6 @@
 //! Majority arithmetic, and nothing else.
 
-/// The smallest number of nodes such that any two such groups share one.
+/// The smallest size for which any two groups of nodes of that size share a node.
 pub fn majority(members: usize) -> usize {
     members / 2 + 1
 }
@@ -12,12 +12,12 @@ pub fn reached_by<T: Ord + Copy>(values: impl IntoIterator<Item = T>, needed: us
     values.get(needed.checked_sub(1)?).copied()
 }
 
-/// How a count of answers stands.
+/// The state of a count of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tally {
     Pending,
     Won,
-    /// So many refused that the rest cannot make it.
+    /// So many nodes refused that the rest cannot reach the needed number.
     Lost,
 }
 

@@ -1,33 +1,33 @@
-//! Who the members are and how long everybody waits. Relations between the timings are asserted here,
+//! The members and the timings of the protocol. Relations between the timings are checked here,
 //! once, so that the rest of the protocol may rely on them.
 
 use crate::types::{ClusterId, DIGESTS, FORMAT, Format, INDEX_MOST, Member, Members, NodeId, Span, Text};
 
-/// How long everybody waits. All nodes of a cluster run the same timings: peers compare a digest of
-/// them, because a lease is a promise about somebody else's patience (P11).
+/// The timings. All nodes of a cluster run the same timings. Peers compare a digest of
+/// them, because a lease is a promise about the patience of another node (P11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// Between two beats of a leader.
+    /// The time between two beats of a leader.
     pub heartbeat: Span,
-    /// Silence after which a leader is suspected, and without a majority after which it steps down.
+    /// After a silence of this length a leader is suspected; a leader without a majority for this long steps down.
     pub dead_after: Span,
-    /// Between two declarations of a leaderless node, and two sendings of a claim.
+    /// The time between two declarations of a leaderless node, and between two sendings of a claim.
     pub declare: Span,
     /// Head start of each rank over the next.
     pub stagger: Span,
-    /// What a leader asks for with each beat.
+    /// The lease that a leader asks for with each beat.
     pub lease: Span,
-    /// How far a clock's rate may be off, in percent.
+    /// The most by which a clock's rate may be off, in percent.
     pub drift_percent: u64,
-    /// How long a claim may take, and a hand-over.
+    /// The longest time that a claim, or a hand-over, may take.
     pub window: Span,
-    /// How long a returning elder must have been up and caught up before it takes over (P19).
+    /// The time for which a returning elder must have been up and caught up before it takes over (P19).
     pub stable_for: Span,
-    /// The hold after the second death in a row; doubles with each further one (P20).
+    /// The hold after the second death in a row; it doubles with each further death (P20).
     pub hold: Span,
-    /// The longest hold, and how long an index must live for its deaths to be forgotten.
+    /// The longest hold. An index must also live for this long before its deaths are forgotten.
     pub hold_most: Span,
-    /// Between two polls of a leader for other leaders, in available mode (P32).
+    /// The time between two polls in which a leader looks for other leaders, in available mode (P32).
     pub poll: Span,
 }
 
@@ -38,16 +38,16 @@ pub enum Takeover {
     WhenStable,
 }
 
-/// When a write is acknowledged to its client.
+/// The moment at which a write is acknowledged to its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ack {
     /// When a majority of the topology has it durably.
     Majority,
-    /// When every follower that is not suspected has it as well: the seed's rule.
+    /// When every follower that is not suspected has it durably as well: the rule of the seed program.
     All,
 }
 
-/// What a side of a partition may do.
+/// The operations that one side of a partition may carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Leadership and acknowledgement need a majority of the topology.
@@ -56,34 +56,34 @@ pub enum Mode {
     Available,
 }
 
-/// Bounds of what a node holds or sends at once.
+/// Bounds on the data that a node holds or sends at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Records in one append: bounds the memory and the delay of one message.
     pub batch: usize,
     /// The same in bytes. One record alone may be larger.
     pub batch_bytes: usize,
-    /// Appends on their way to one follower: bounds what a slow one makes the leader resend.
+    /// Appends in flight to one follower: bounds how much the leader resends to a slow follower.
     pub inflight: usize,
     /// Records appended but not committed; beyond it writes are refused with `TooMany` (429).
     pub uncommitted: u64,
-    /// The same in bytes: bounds the memory that clients can fill faster than followers take it.
+    /// The same in bytes: bounds the memory that clients can fill faster than followers store the records.
     pub uncommitted_bytes: usize,
     /// Reads that wait for a confirmation; beyond it they are refused with `TooManyReads`.
     pub reads: usize,
     /// Records kept below the newest snapshot for followers that lag.
     pub keep: u64,
-    /// The same in bytes: large records leave the memory sooner.
+    /// The same in bytes: large records leave memory sooner.
     pub keep_bytes: usize,
-    /// How far behind the newest position a node may be and still count as ready (P21).
+    /// A node may be this far behind the newest position and still count as ready (P21).
     pub ready_lag: u64,
-    /// What a side hands in to be merged, in bytes: it is held in memory where it is taken in (P48).
+    /// The size of the state that a side sends to be merged, in bytes: the node that takes it holds it in memory (P48).
     pub merge_bytes: u64,
     /// Entries of the journal of conflicts; a merge that would make more does not take place (P48).
     pub conflicts: usize,
     /// The same in bytes of text.
     pub conflict_bytes: usize,
-    /// What clients may make the state come to, in bytes. The leader's counts (P55).
+    /// The most that clients may make the state grow to, in bytes. The leader's own setting counts (P55).
     pub state_bytes: u64,
     /// The same for the documents under some areas: keys up to their first slash.
     pub area_bytes: Vec<(Text, u64)>,
@@ -92,9 +92,9 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     pub me: NodeId,
-    /// The topology file's nodes, this one included: the founders. Once the log says who belongs here, it is right (P43).
+    /// The topology file's nodes, this one included: the founders. Once the log names the members, the log is right (P43).
     pub members: Members,
-    /// What a cluster that this node founds is told apart by (P44): drawn at random by whoever starts it.
+    /// The id of a cluster that this node founds (P44). The driver draws it at random at the start.
     pub new_cluster: ClusterId,
     pub mode: Mode,
     pub timing: Timing,
@@ -103,16 +103,17 @@ pub struct Settings {
     pub ack: Ack,
     /// The newest record format that this binary reads.
     pub format: Format,
-    /// How this binary computes the digests that nodes compare (P25).
+    /// The version of the computation by which this binary makes the digests that nodes compare (P25).
     pub digests: u32,
-    /// Whoever speaks for a node proves that it knows the cluster's secret. Where there is none, no message ends this node (P51).
+    /// Whether peers prove who they are, by secret or certificate. If they do not, no unasked message ends this node (P51).
     pub peers_prove: bool,
-    /// What the numbers of this process's questions and beats are made from: drawn at random by whoever starts it, so that only those
-    /// who were asked can answer (P51). Zero: the numbers begin at zero.
+    /// The base of the numbers of this process's questions and beats. The driver draws it at random at the start, so that only
+    /// the nodes that were asked can answer (P51). Zero: the numbers begin at zero.
     pub asks_from: u64,
 }
 
-/// No lease is longer, whatever is configured or said: so long the next leader waits, at most, until it may be relied on.
+/// No lease is longer than this, whatever is configured or sent in a message: the next leader waits at most this long before its leadership
+/// may be relied on.
 pub const LEASE_MOST: Span = Span::millis(60_000);
 
 impl Timing {
@@ -147,7 +148,7 @@ impl Timing {
         }
     }
 
-    /// The seed's own numbers.
+    /// The seed program's own numbers.
     pub fn seed() -> Timing {
         Timing {
             heartbeat: Span::millis(30_000),
@@ -163,33 +164,33 @@ impl Timing {
         }
     }
 
-    /// The election time-out that liveness is counted in (I10).
+    /// The election time-out, the unit of the liveness bound (I10).
     pub fn election_timeout(&self) -> Span {
         self.dead_after + self.window
     }
 
-    /// How long a leader's oldest record may wait for a majority (P16): a disk that stalls for two seconds comes back, and
-    /// whoever took over would wait for it as well.
+    /// A leader's oldest record may wait this long for a majority (P16). A disk that stalls for two seconds comes back, and
+    /// a successor would wait for that disk as well.
     pub fn stuck_after(&self) -> Span {
         self.dead_after + self.window.times(2)
     }
 
-    /// How long a leader that has broken a silence is remembered to falter (P3).
+    /// For this long the others remember that a leader which broke a silence falters (P3).
     pub fn falters_for(&self) -> Span {
         self.hold.times(6)
     }
 
-    /// Leases lapse between two beats: whoever wants to know has the leader ask for one (P11).
+    /// Whether leases lapse between two beats. If they do, a caller who wants to know the leader has it ask for a new lease (P11).
     pub fn leases_lapse(&self) -> bool {
         self.lease <= self.heartbeat
     }
 
-    /// How long an answer proves that its sender hears us (P4).
+    /// For this long an answer proves that its sender hears this node (P4).
     pub fn fresh(&self) -> Span {
         self.heartbeat.times(2)
     }
 
-    /// Every relation that the rules rely on, with its reason; empty when all hold.
+    /// Every violated relation that the rules rely on, with its reason. The list is empty when all relations hold.
     pub fn contradictions(&self) -> Vec<&'static str> {
         let relations = [
             (self.heartbeat > Span::ZERO, "heartbeat must not be zero"),
@@ -239,8 +240,8 @@ impl Default for Limits {
 }
 
 impl Settings {
-    /// From where on the questions and beats to that node are numbered. What one node hears tells nobody the numbers of another, so
-    /// that who listens at the address of one can answer for that one alone (P51).
+    /// The number at which the questions and beats to that node begin. The numbers that one node hears tell it nothing about the numbers of
+    /// another node. So a process that listens at the address of one node can answer for that node alone (P51).
     pub(in crate::protocol) fn numbers_from(&self, node: NodeId) -> u64 {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.asks_from.to_le_bytes()).update(&node.0.to_le_bytes());

@@ -1,8 +1,9 @@
-//! Who would lead if the leader died now, and who after that: foretold by the rules of turns (P4, P58), for people to see.
+//! The succession: which node would lead if the leader died now, and which after that, by the rules of turns (P4, P58). It is shown to
+//! people.
 
 use crate::types::NodeId;
 
-/// A node as the leader sees it: could it lead?
+/// A node, and the leader's view of its fitness to lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contender {
     pub node: NodeId,
@@ -12,17 +13,17 @@ pub struct Contender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fitness {
     Ready,
-    /// It lacks so many records: it comes after those that are ready.
+    /// The node lacks `lag` records: it comes after the nodes that are ready.
     Behind {
         lag: u64,
     },
-    /// It has died more than once lately, and comes after the others for a while (P20).
+    /// The node has died more than once lately, and comes after the others for a while (P20).
     Held,
-    /// Its disk is full: it votes, and does not lead (P24).
+    /// The node's disk is full: it votes, but does not lead (P24).
     Full,
-    /// Its disk does not count, or it only learns (P10, P43).
+    /// The node's disk does not count, or the node is a learner (P10, P43).
     NoVote,
-    /// It does not answer.
+    /// The node does not answer.
     Silent,
 }
 
@@ -36,17 +37,17 @@ impl Fitness {
     }
 }
 
-/// What happens when these have died, one after the other.
+/// The next leader after the nodes in `dead` have died, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heir {
     pub dead: Vec<NodeId>,
-    /// None if nobody can.
+    /// `None` if no node can lead.
     pub next: Option<NodeId>,
-    /// How many votes there are left.
+    /// The number of votes that are left.
     pub votes: usize,
 }
 
-/// The leader dies, then its heir, and so on, until nobody can be elected: that is the last step. `quorum` votes are needed.
+/// The leader dies, then its heir, and so on, until no node can be elected: that is the last step. `quorum` votes are needed.
 pub fn succession(leader: NodeId, contenders: &[Contender], quorum: usize) -> Vec<Heir> {
     let mut living: Vec<Contender> = contenders.to_vec();
     let mut dead = Vec::new();

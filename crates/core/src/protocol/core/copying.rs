@@ -1,4 +1,4 @@
-//! A node gives and takes what another log lacks: by records (P5), or by a snapshot (P6, P26).
+//! A node sends and accepts what another log lacks: as records (P5), or as a snapshot (P6, P26).
 
 use super::Core;
 use crate::protocol::messages::{Fault, Message, Output, Term, Write};
@@ -8,15 +8,15 @@ use crate::types::{Index, NodeId, Position, Record};
 
 // Records.
 impl Core {
-    /// Whether what follows `prev` in its sender's log may follow it here (P5). Committed records are
+    /// Whether the records that follow `prev` in the sender's log may follow `prev` here (P5). Committed records are
     /// the same everywhere, so below the base there is nothing to compare.
     pub fn continues(&self, prev: Position) -> bool {
         let below = prev.index < self.log().base().index && !self.settings.is_available();
         below || self.log().holds(prev)
     }
 
-    /// The greatest position here that could stand in the sender's log. Among sides only the end of the log tells
-    /// anything: what agrees further down may have gone different ways (P33).
+    /// The greatest position here that could stand in the sender's log. Between sides only the end of the log
+    /// counts: two logs that agree further down may still have diverged (P33).
     pub fn could_match(&self, prev: Position) -> Position {
         match self.settings.is_available() {
             true => self.last(),
@@ -24,7 +24,8 @@ impl Core {
         }
     }
 
-    /// Takes records of another log into this one: what agrees stays, what conflicts is cut (P5). Says up to where this log has stayed.
+    /// Merges records of another log into this one: records that agree stay, records that conflict are cut (P5). Returns the index up to
+    /// which this log was kept.
     pub fn merge(&mut self, records: &Records) -> Result<Index, Fault> {
         let fresh = records.iter().position(|record| !self.has(record));
         let Some(first) = fresh else {
@@ -41,7 +42,7 @@ impl Core {
         }
         let before = fresh[0].index() - 1;
         if self.log().position(before).is_some_and(|before| before.epoch > fresh[0].epoch()) {
-            // What stands before them is committed here, and of a later epoch: they are of no log that this one has followed.
+            // The record before them is committed here and of a later epoch: these records belong to no log that this one has followed.
             return Err(Fault::CommittedConflict { index: before });
         }
         let stayed = self.cut_above(before)?;
@@ -65,7 +66,7 @@ impl Core {
             return Ok(self.last().index);
         }
         if self.settings.is_available() && !mutant::is_on(Mutant::CutInAvailable) {
-            // It is kept, and merged when its time comes (P31).
+            // The conflicting part is kept, and a later merge takes it in (P31).
             return Err(Fault::CommittedConflict { index: index + 1 });
         }
         match self.journal.cut_above(index) {
@@ -80,7 +81,7 @@ impl Core {
         }
     }
 
-    /// A candidate pulls. Whoever promised that very claim answers, leader or not; nobody else does.
+    /// Answers the pull of a candidate. A node answers if it promised that very claim, whether it leads or not; otherwise it does not.
     pub fn on_pull(&mut self, from: NodeId, term: Term, after: Position) {
         if term != self.journal.promise() || term.epoch.leader != from {
             return;
@@ -107,7 +108,7 @@ impl Core {
         self.out.push(Output::SendSnapshot { to, term, after });
     }
 
-    /// A snapshot holds only what is committed, so it never takes back what is committed here (I7).
+    /// Accepts a snapshot. A snapshot holds only what is committed, so it never takes back what is committed here (I7).
     pub fn take_snapshot(&mut self, meta: SnapshotMeta) {
         let index = meta.index();
         if index <= self.journal.commit() && !mutant::is_on(Mutant::SnapshotGoesBack) {
@@ -122,7 +123,7 @@ impl Core {
         self.decide_as_told(index);
     }
 
-    /// Log and state are replaced by a state that includes them.
+    /// A state that includes this log and state replaces both.
     pub fn go_on_from(&mut self, meta: SnapshotMeta, write: fn(SnapshotMeta) -> Write) {
         if self.settings.is_available() {
             // Digests of another history say nothing about this one (P25).

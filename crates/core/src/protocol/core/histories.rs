@@ -1,4 +1,4 @@
-//! Available mode: logs go different ways. What one has and another lacks, and how an epoch is never written twice (P31, P36).
+//! Available mode: logs diverge. These rules say what one log has and another lacks, and keep an epoch from being written twice (P31, P36).
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::types::{BEGINNING, NodeId, Span, Vector};
 
 impl Core {
-    /// What this log includes. Empty in safe mode, where nobody asks.
+    /// The vector of this log, which says what the log includes. Empty in safe mode, where it is not used.
     pub fn own_vector(&self) -> Vector {
         self.vector_to_send().unwrap_or_default()
     }
 
-    /// The vector to send along: none in safe mode.
+    /// The vector that a message carries; there is none in safe mode.
     pub fn vector_to_send(&self) -> Option<Vector> {
         self.log().vector().cloned()
     }
 
-    /// Whether one of two logs includes the other: only then may their nodes elect one another (P31).
+    /// Whether one of two logs includes the other: only then may their nodes elect each other (P31).
     pub fn is_of_one_history(&self, other: Option<&Vector>) -> bool {
         match (self.log().vector(), other) {
             (Some(own), Some(other)) => own.includes(other) || other.includes(own),
@@ -25,7 +25,7 @@ impl Core {
         }
     }
 
-    /// Whether a leader whose log includes that much has everything of this node.
+    /// Whether the leader's log, as described by `has`, includes all of this log.
     pub fn is_included_in(&self, has: Option<&Vector>) -> bool {
         match (self.log().vector(), has) {
             (Some(own), Some(has)) => has.includes(own) || joins_anybody(),
@@ -39,11 +39,11 @@ fn joins_anybody() -> bool {
     mutant::is_on(Mutant::JoinUncovered) || mutant::is_on(Mutant::CutInAvailable)
 }
 
-// No epoch is written twice, though no majority is asked for one (P36).
+// No epoch is written twice, although no majority is asked for an epoch (P36).
 impl Core {
-    /// A disk that may have forgotten epochs of its own draws its counter at random, far from every other: so no epoch is
-    /// ever written twice (P36). One that forms the cluster together with all others has nothing to forget. Being let in by
-    /// others does not help: its epochs may be known on another side, or to clients, as revisions.
+    /// A disk that may have forgotten its own epochs draws its counter at random, far from every other counter: so no epoch is
+    /// ever written twice (P36). A disk that forms the cluster together with all other nodes has nothing to forget. Admission by
+    /// other nodes does not help: the disk's old epochs may be known on another side, or to clients, as revisions.
     pub fn lonely_jump(&self, expected: &BTreeSet<NodeId>) -> u64 {
         /// Each jump stays below 2^44: five hundred of them fit below 2^53, up to which every JSON reader is exact.
         const BEGINNINGS: u64 = 1 << 24;
@@ -56,8 +56,8 @@ impl Core {
         }
     }
 
-    /// Later on such a disk hears of counters that others have come to, and its former life may have led in the next one. What
-    /// it goes on from itself it knows. The step is small beside a beginning: 2^34 of them fit.
+    /// Later such a disk hears of counters that other nodes have reached, and its former life may have led in the next counter. If it goes
+    /// on from its own promise, it knows its epochs and takes no step. The step is small beside a beginning: 2^34 steps fit below 2^53.
     fn step_aside(&self) -> u64 {
         const STEPS: u64 = BEGINNING / 2;
         let roster = self.log().roster();
@@ -68,7 +68,7 @@ impl Core {
         if remembers || own || blind { 0 } else { 1 + (self.boot.0 >> 24) % STEPS }
     }
 
-    /// From its first claim on this disk knows every epoch that it may have led. Stored with that claim's promise.
+    /// From its first claim this disk knows every epoch that it may have led. This is stored with that claim's promise.
     pub fn note_beginning(&mut self) {
         if self.settings.is_available() && !self.is_blank() {
             self.journal.note_admitted();
@@ -76,14 +76,14 @@ impl Core {
     }
 }
 
-// Merges take their time.
+// The times that a merge may take.
 impl Core {
-    /// How long the service may stay down for a coordinator that has died.
+    /// The time for which the service may stay down for a coordinator that has died.
     pub fn merge_hold(&self) -> Span {
         self.settings.timing.window.times(2)
     }
 
-    /// What a merge may take the first time, holding the service: a gigabyte has arrived by then where links are as they should be.
+    /// The time that a first merge attempt may take while it holds the service: over a sound link a gigabyte arrives within this time.
     pub fn merge_patience(&self) -> Span {
         self.settings.timing.window.times(30)
     }

@@ -1,4 +1,4 @@
-//! Who belongs to the cluster, whose votes count, and whose word (P9, P10): the log says so, from the record that founds it on (P43).
+//! The members of the cluster, and the disks whose votes and messages count (P9, P10). The log names them, from its first record on (P43).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::protocol::quorum::majority;
 use crate::types::{ClusterId, Incarnation, Members, NodeId};
 
 impl Core {
-    /// As this node's log has it, committed or not; before there is any, and in available mode, as the topology file does.
+    /// The members that this node's log names, committed or not. The topology file names them if the log does not, and in available mode.
     pub fn members(&self) -> &Members {
         let by_file = match self.settings.is_available() {
             true => !mutant::is_on(Mutant::LogRulesSides),
@@ -34,7 +34,7 @@ impl Core {
         voters.into_iter()
     }
 
-    /// Everybody but this node, those who only learn included.
+    /// All members but this node, learners included.
     pub fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
         let me = self.me();
         let others: Vec<NodeId> =
@@ -42,7 +42,7 @@ impl Core {
         others.into_iter()
     }
 
-    /// Those of the others whose votes count.
+    /// The other members whose votes count.
     pub fn other_voters(&self) -> impl Iterator<Item = NodeId> + use<> {
         let me = self.me();
         self.voters().filter(move |node| *node != me)
@@ -52,19 +52,19 @@ impl Core {
         majority(self.members().iter().filter(|member| member.votes).count())
     }
 
-    /// This node's own vote, as a number to be counted with those of others.
+    /// This node's own vote, as a number to add to the votes of other nodes.
     pub fn own_vote(&self) -> usize {
         usize::from(self.is_voter(self.me()))
     }
 
-    /// Whether that is the disk of another cluster, whatever its name (P44).
+    /// Whether the sender's disk belongs to another cluster, even one of the same name (P44).
     pub fn is_foreign(&self, theirs: ClusterId) -> bool {
         let own = self.log().roster().cluster();
         own.is_known() && theirs.is_known() && own != theirs && !mutant::is_on(Mutant::AnyClusterCounts)
     }
 
-    /// Who has been removed, and does not know it, asks to lead: it is told, and disturbs nobody (P43). Others are listened to
-    /// though this log does not name them: it may be the one that lags, or hold a change that never took place.
+    /// A removed node that does not know of its removal asks to lead. It is told of the removal, and disturbs no other node (P43). Other
+    /// strangers are heard although this log does not name them: this log may be the one that lags, or hold a change that never took place.
     pub fn turns_away(&mut self, from: NodeId, message: &Message) -> bool {
         let (theirs, asked) = match message {
             Message::Willing { ask, standing } => (standing.last, Some(*ask)),
@@ -74,7 +74,7 @@ impl Core {
         let roster = self.log().roster();
         let as_of = roster.members_since();
         let decided = roster.members().is_some() && as_of <= self.journal.commit() && !self.is_blank();
-        // A log that goes further than this one may know better.
+        // A candidate whose log goes further than this log may know of a later change.
         let removed = decided && !self.is_member(from) && theirs <= self.last();
         if let (true, Some(ask)) = (removed, asked) {
             let last = self.last();
@@ -83,8 +83,8 @@ impl Core {
         removed
     }
 
-    /// The log has gone on, or back: what is kept for each of the others is kept for those who belong here now. Says who that is, if it is not
-    /// as before.
+    /// The log has grown or was cut. The state about each other node is now kept for the present members. Returns the other members, if
+    /// the members have changed.
     pub fn follow_members(&mut self) -> Option<Vec<NodeId>> {
         let cluster = self.log().roster().cluster();
         let same = Arc::ptr_eq(&self.known_members, self.members()) || self.known_members == *self.members();
@@ -101,35 +101,35 @@ impl Core {
     }
 }
 
-// Admission says whose word counts (P9, P10): a disk is blank, a founder's, wiped, or let in again.
+// Admission decides which disks count (P9, P10): a disk is blank, a founder's, wiped, or let in again.
 impl Core {
-    /// A node that was never part of a cluster (P9).
+    /// Whether this node was never part of a cluster (P9).
     pub fn is_blank(&self) -> bool {
         !self.journal.vote().formed
     }
 
-    /// Whether a promise of this disk may be of use: the candidate's log says whether it counts (P10). One that has been removed may
-    /// have been added again since, beyond what its own log says (P43).
+    /// Whether a promise of this disk may be of use: the candidate's log decides whether it counts (P10). A removed node may
+    /// have been added again since, which its own log does not show (P43).
     pub fn may_vote(&self) -> bool {
         let removed = self.journal.vote().admitted && self.log().roster().seat(self.me()).is_none();
         self.is_blank() || self.has_seat() || removed
     }
 
-    /// Whether the log that this node holds knows this node's disk: else it does not count itself (P10).
+    /// Whether the log that this node holds knows this node's disk. If it does not, this node does not count its own vote (P10).
     pub fn has_seat(&self) -> bool {
         self.settings.is_available()
             || self.log().roster().knows(self.me(), self.incarnation)
             || mutant::is_on(Mutant::CountsItselfAlways)
     }
 
-    /// The disk that has taken this one's place, by this node's own log: two machines run under one id, or this one is
-    /// back though it was replaced (P10).
+    /// The disk that has taken this one's place, by this node's own log. Either two machines run under one id, or this disk is
+    /// back although it was replaced (P10).
     pub fn replaced_by(&self) -> Option<Incarnation> {
         let seat = self.log().roster().seat(self.me());
         seat.filter(|_| self.journal.vote().admitted && !self.has_seat()).map(|seat| seat.incarnation)
     }
 
-    /// A node that another one has replaced says so once.
+    /// A node that was replaced by another disk reports it once.
     pub fn settle_seat(&mut self) {
         let by = self.replaced_by();
         if let Some(by) = by.filter(|_| self.told_replaced != by) {
@@ -138,27 +138,28 @@ impl Core {
         self.told_replaced = by;
     }
 
-    /// Whoever only learns leads nobody. It may well be asked for its promise: the candidate's log says whether that counts, and
-    /// may know more of the members than this one (P43).
+    /// A learner cannot lead. It may still be asked for its promise: the candidate's log decides whether that promise counts, and
+    /// may know more about the members than this log (P43).
     pub fn may_lead(&self) -> bool {
         self.may_vote() && self.own_vote() == 1 && self.epochs.has_more()
     }
 
-    /// Whether what that disk acknowledges counts for a majority, as far as the log says (P10).
+    /// Whether the acknowledgements of that node's disk count for a majority, by this node's log (P10).
     pub fn peer_counts(&self, node: NodeId) -> bool {
-        // Nothing is decided by counting disks in available mode.
+        // In available mode no decision counts disks.
         let peer = self.peers.get(node);
         peer.is_some_and(|peer| self.settings.is_available() || self.vote_counts(node, peer.incarnation))
     }
 
-    /// Whether what that disk promises counts by the log that this node holds (P10).
+    /// Whether the promises of that disk count, by the log that this node holds (P10).
     pub fn vote_counts(&self, node: NodeId, incarnation: Incarnation) -> bool {
         let any = mutant::is_on(Mutant::AnyIncarnationCounts);
         self.is_voter(node) && (self.log().roster().knows(node, incarnation) || any)
     }
 
     /// Notes that this disk is part of a cluster from now on, and that its log has counted it: it is not let in a second time (P10).
-    /// In available mode whoever lets it in may not know which epochs it once led: there its own fresh beginning does that (P36).
+    /// In available mode the node that lets this disk in may not know which epochs the disk once led. There the disk's own beginning
+    /// settles that (P36).
     pub fn note_formed(&mut self) {
         let seat = self.log().roster().seat(self.me()).filter(|seat| seat.incarnation == self.incarnation);
         let anybody = !self.settings.is_available() || mutant::is_on(Mutant::AdmittedKnowsItsEpochs);
@@ -172,8 +173,8 @@ impl Core {
     }
 }
 
-/// So few founders listen first (P9): of a cluster of five two disks may be lost at a time. Three founders would have to be lost
-/// out of seven.
+/// A cluster with at most this many founders listens first (P9): of a cluster of five two disks may be lost at a time. With three
+/// founders, all three disks would have to be lost, out of seven.
 const LISTENING_FOUNDERS: usize = 2;
 
 // A cluster is founded once (P9), by nodes that are all blank.
@@ -183,7 +184,7 @@ impl Core {
         if mutant::is_on(Mutant::FormByMajority) {
             return yes.len() + 1 >= self.quorum();
         }
-        // Whoever has added this node since need not stand in its topology file.
+        // The nodes that have added this node since need not stand in its topology file.
         let by_order = self.forming_without.is_some() || mutant::is_on(Mutant::FormDeaf);
         let listens = self.listens_for_a_cluster() && !mutant::is_on(Mutant::FoundWithoutListening);
         if !by_order && (self.hears_cluster || listens) {
@@ -194,27 +195,27 @@ impl Core {
             && yes.len() + 1 >= self.quorum()
     }
 
-    /// Whether this node, if it is blank, lets others found a cluster with it: what it has heard they may not have. An operator's order
-    /// is above that (P9).
+    /// Whether this node, if it is blank, lets others found a cluster with it: it may have heard of a cluster that they have not heard of.
+    /// An operator's order overrides this (P9).
     pub fn may_found(&self, condition: Condition) -> bool {
         let unasked = self.settings.is_available() || mutant::is_on(Mutant::FoundsWithOthers);
         let by_order = condition == Condition::Ordered || self.forming_without.is_some();
         !condition.is_blank() || (self.is_blank() && (by_order || unasked || !self.hears_cluster))
     }
 
-    /// Founders agree once each has listened: the candidate may have been removed since, and hear nobody (P9).
+    /// Founders agree only after each has listened: the candidate may have been removed meanwhile, and hear no node (P9).
     pub fn founds_too_early(&self, condition: Condition) -> bool {
         let founds = condition == Condition::Blank && !self.settings.is_available();
         founds && self.listens_for_a_cluster() && !mutant::is_on(Mutant::AgreeWithoutListening)
     }
 
-    /// Whether a cluster that these founders have formed before, and that has grown since, may yet be about to speak (P9).
+    /// Whether a cluster that these founders have formed earlier, and that has grown since, may still make itself heard (P9).
     fn listens_for_a_cluster(&self) -> bool {
         let listening = if mutant::is_on(Mutant::FoundersDeaf) { 1 } else { LISTENING_FOUNDERS };
         self.is_blank() && self.members().len() <= listening && self.mono() < self.listens_until
     }
 
-    /// Whether others come before that candidate, whatever its index (P20, P21).
+    /// Whether others come before that candidate whatever its index is (P20, P21).
     pub fn comes_last(&self, candidate: NodeId, condition: Condition) -> bool {
         condition == Condition::Held || self.peers.is_on_hold(candidate, self.mono())
     }

@@ -1,6 +1,6 @@
-//! What a node has and does whatever its role: what it must not forget, what it knows of the others, what it gives out. The rules of a role are
-//! given it; it knows none of them. What must be durable before a message leaves is what the journal says: `send` and `send_acknowledgement` ask
-//! it, and so does whoever needs something else (I9).
+//! The state and the operations that a node has in every role: what it must not forget, what it knows of other nodes, and its outputs. The
+//! core knows no rules of a role; the roles pass in what they need. The journal says what must be durable before a message leaves. `send`
+//! and `send_acknowledgement` ask the journal, and so does a caller that needs other durability (I9).
 
 mod copying;
 mod histories;
@@ -33,34 +33,34 @@ pub struct Core {
     pub boot: Boot,
     pub incarnation: Incarnation,
     pub now: Now,
-    /// When it last found that it had slept: the silence of others before that proves nothing (P3).
+    /// The time at which this node last found that it had slept: the silence of others before that time proves nothing (P3).
     pub woke_at: Time,
     pub out: Vec<Output>,
     pub journal: Journal,
     pub undecided: Undecided,
     pub peers: Peers,
-    /// Whom `peers` and the role know of.
+    /// The members that `peers` and the role know of.
     known_members: Members,
-    /// Which cluster others have been told that this is.
+    /// The cluster id in the last `Output::Members`.
     known_cluster: ClusterId,
     pub grants: GivenLeases,
     pub epochs: Epochs,
-    /// An operator has said that the cluster is to be formed without these (P9).
+    /// An operator has ordered that the cluster forms without these nodes (P9).
     pub forming_without: Option<BTreeSet<NodeId>>,
-    /// Until then a blank node listens for a cluster that has it already (P9).
+    /// Until this time a blank node listens for a cluster that it may belong to already (P9).
     listens_until: Time,
-    /// It has heard somebody of a cluster.
+    /// This node has heard a node of a cluster.
     pub hears_cluster: bool,
     pub own_hold: Hold,
-    /// When this node last claimed as the heir, without a dry run (P4).
+    /// The time at which this node last claimed as the heir, without a dry run (P4).
     pub claimed_as_heir: Option<Time>,
     pub checkpoints: Checkpoints,
-    /// Which disk it has said to have taken its place (P10).
+    /// The disk that this node has reported as the one that replaced it (P10).
     told_replaced: Option<Incarnation>,
-    /// Merges that do not come off (P48).
+    /// Merges that do not succeed (P48).
     pub impasses: Impasses,
     pub stopped: bool,
-    /// The fault that an unproved peer's message has shown last: it was logged, and is not acted on (P51).
+    /// The last fault that a message of an unproved peer named: it was logged, and has no effect (P51).
     told_fault: Option<Fault>,
 }
 
@@ -77,11 +77,11 @@ impl Core {
             false => promised,
         };
         let grants = GivenLeases::after_start(now.mono, granted, lease);
-        // In available mode the topology file says who belongs together, whatever the log says from before (P43).
+        // In available mode the topology file names the members, whatever the log of earlier times says (P43).
         let by_log = log.roster().members().filter(|_| !settings.is_available());
         let members = by_log.unwrap_or(&settings.members).clone();
         let known_cluster = log.roster().cluster();
-        // What stands in the log may not have reached the vote file before the crash.
+        // A fact that stands in the log may not have reached the vote file before the crash.
         let votes = members.iter().any(|member| member.id == settings.me && member.votes);
         let counts = votes && log.roster().knows(settings.me, incarnation);
         if counts && !settings.is_available() {
@@ -114,7 +114,7 @@ impl Core {
             settings,
         };
         if untold {
-            // Before it answers any beat (P11).
+            // The vote is written before this node answers any beat (P11).
             core.write_vote();
         }
         core
@@ -144,12 +144,12 @@ impl Core {
         self.journal.promise().epoch
     }
 
-    /// The disk that this node's last message came from.
+    /// The disk from which the last message of that node came.
     pub fn disk_of(&self, node: NodeId) -> Incarnation {
         self.peers.get(node).map(|peer| peer.incarnation).unwrap_or_default()
     }
 
-    /// When this node last heard that one, if it ever did.
+    /// The time at which this node last heard that node, if it ever did.
     pub fn last_heard(&self, node: NodeId) -> Option<Time> {
         let heard = self.peers.get(node)?.last_message;
         (heard != Time::default()).then_some(heard)
@@ -163,7 +163,7 @@ impl Core {
         self.log().holds_of_service().any()
     }
 
-    /// Whether the service is held and everything before that is committed: nothing is on its way any more.
+    /// Whether the service is held and everything before the hold is committed: no write is in flight any more.
     pub fn is_at_rest(&self) -> bool {
         let held = self.log().holds_of_service().held_by(Owner::Merge);
         self.journal.commit() == self.last().index && held
@@ -172,7 +172,7 @@ impl Core {
 
 // Promising, writing and committing.
 impl Core {
-    /// The vote as it stands goes to the disk.
+    /// Writes the current vote to the disk.
     pub fn write_vote(&mut self) {
         let write = self.journal.write_vote();
         self.out.push(write);
@@ -191,7 +191,7 @@ impl Core {
         self.note_formed();
     }
 
-    /// Commits up to there and has it applied; says whether there was anything to commit.
+    /// Commits up to `index` and has the records applied. Returns whether there was anything to commit.
     pub fn commit_to(&mut self, index: Index) -> bool {
         let records = self.journal.commit_to(index);
         let any = !records.is_empty();
@@ -201,15 +201,16 @@ impl Core {
         any
     }
 
-    /// What another node, which leads, says to be committed.
+    /// Commits up to the index that another node, the leader, reports as committed.
     pub fn commit_as_told(&mut self, index: Index) {
         if self.commit_to(index) {
             self.decide_as_told(self.journal.commit());
         }
     }
 
-    /// Answers the writes up to `upto`: each stands there, or another leader's record does. `answer` is asked about those of which nothing else
-    /// is known; it is told whether the record is seen to stand there.
+    /// Answers the writes up to `upto`. Either the record of the write stands at its index, or the record of another leader does, or the
+    /// log no longer holds that index. `answer` decides unless another record stands there. Its last argument says whether the log shows
+    /// the write's own record.
     pub fn decide(&mut self, upto: Index, answer: impl Fn(&Core, Position, bool) -> Verdict) {
         while let Some((position, request)) = self.undecided.take(upto) {
             let there = self.log().position(position.index);
@@ -221,8 +222,8 @@ impl Core {
         }
     }
 
-    /// The writes of a node that does not lead any more. Under `ack = all` it hears of a commit, and not of who has it: that it happened is not
-    /// what was asked for. Nor does it know what a snapshot covers.
+    /// Answers the writes of a node that no longer leads. Under `ack = all` it learns that a record is committed, not which nodes hold it,
+    /// and the caller asked for the latter. It also does not know what a snapshot covers.
     pub fn decide_as_told(&mut self, upto: Index) {
         let unknown = self.settings.ack == Ack::All && !mutant::is_on(Mutant::AckAllWhenDeposed);
         self.decide(upto, |core, position, stands| match stands && !unknown {
@@ -232,9 +233,9 @@ impl Core {
     }
 }
 
-// What others may rely on.
+// Leases that other nodes may rely on.
 impl Core {
-    /// As much as the leader asks for, since it relies on that. The disk knows it before the answer leaves (P11).
+    /// Grants the lease that the leader asks for, since the leader relies on it. The lease is on disk before the answer leaves (P11).
     pub fn grant(&mut self, to: NodeId, epoch: Epoch, lease: Span) {
         let (now, own) = (self.mono(), self.settings.timing.lease);
         let most = if mutant::is_on(Mutant::GrantsByConfiguration) { own } else { LEASE_MOST };
@@ -244,7 +245,7 @@ impl Core {
             true => Span::ZERO,
             false => self.grants.longest(now),
         };
-        // It falls once nobody relies on this node for longer, and not a little with each beat.
+        // The stored lease falls only once no leader relies on this node for longer; it does not fall a little with each beat.
         let (stored, usual) = (self.journal.vote().lease, lease.max(own));
         let longest = usual.max(others);
         if longest > stored || (longest < stored && longest == usual) {
@@ -254,7 +255,7 @@ impl Core {
     }
 }
 
-// Speaking: to other nodes, to clients, to people.
+// Outputs to other nodes, to clients, and to people.
 impl Core {
     pub fn envelope(&self, to: NodeId, message: Message) -> Envelope {
         Envelope {
@@ -269,13 +270,13 @@ impl Core {
         }
     }
 
-    /// A message that binds this node to its promise: leaves once the promise is on disk (P29).
+    /// Sends a message that binds this node to its promise: it leaves once the promise is on disk (P29).
     pub fn send(&mut self, to: NodeId, message: Message) {
         let after = self.journal.disk().vote();
         self.send_after(to, message, after);
     }
 
-    /// An acknowledgement: leaves once the records are on disk too (P29).
+    /// Sends an acknowledgement: it leaves once the records are on disk too (P29).
     pub fn send_acknowledgement(&mut self, to: NodeId, message: Message) {
         let after = match mutant::is_on(Mutant::AckBeforeSync) {
             true => After::default(),
@@ -307,7 +308,8 @@ impl Core {
         self.verdict(request, Verdict::Refused(refusal));
     }
 
-    /// What this node says of itself. `hears`: who has answered it lately; `seeking`: for how long it has looked for a leader.
+    /// The report of this node about itself. `hears`: the nodes that have answered it lately; `seeking`: how long it has looked for a
+    /// leader.
     pub fn standing(&self, hears: BTreeSet<NodeId>, seeking: Span, condition: Condition) -> Standing {
         Standing {
             promise: self.promise(),
@@ -320,7 +322,7 @@ impl Core {
         }
     }
 
-    /// `held`: others pass over this node for a while (P20).
+    /// `held`: other nodes pass over this node for a while (P20).
     pub fn condition(&self, held: bool) -> Condition {
         match () {
             () if self.is_blank() && self.forming_without.is_some() => Condition::Ordered,
@@ -331,18 +333,18 @@ impl Core {
         }
     }
 
-    /// A question as it is sent: its number is known to whoever is asked, and to nobody else (P51).
+    /// A question as it is sent. Only the node that is asked knows its number (P51).
     pub fn question(&self, to: NodeId, ask: u64, standing: Standing) -> Message {
         Message::Willing { ask: self.settings.numbers_from(to) + ask, standing }
     }
 
-    /// From where on the beats of this node, if it leads, to that one are numbered.
+    /// The number at which this node's beats to that node begin, if this node leads.
     pub fn beats_from(&self, to: NodeId) -> u64 {
         if mutant::is_on(Mutant::BeatsAreGuessed) { 0 } else { self.settings.numbers_from(to) }
     }
 
-    /// Ends this node because of what another one has sent. Where nobody proves who speaks anybody may have sent it: there
-    /// people are told, once, and what was sent is not listened to (P51).
+    /// Ends this node because of a message of another node. If peers do not prove who they are, any process may have sent the message. In
+    /// that case the fault is logged once, and the message is ignored (P51).
     pub fn stop_on_word(&mut self, fault: Fault) {
         if self.settings.peers_prove {
             self.stop(fault);
@@ -357,7 +359,7 @@ impl Core {
         self.out.push(Output::Stop(fault));
     }
 
-    /// The leader of that epoch, which is this node, has ended it (P16).
+    /// This node, the leader of that epoch, has ended it (P16).
     pub fn note_over(&mut self, epoch: Epoch) {
         self.epochs.end(epoch);
         self.broadcast(&Message::Resigned { epoch }, self.journal.disk().vote());

@@ -1,4 +1,5 @@
-//! A leader hands over as planned (P18), or to a returning elder that takes over (P19). Who could lead after it, it knows best (P4).
+//! A leader hands over as planned (P18), or to a returning elder that takes over (P19). The leader knows best which nodes could lead after
+//! it (P4).
 
 use super::{Exit, HandingOver, Leading};
 use crate::protocol::core::Core;
@@ -31,7 +32,7 @@ impl Leading {
         self.handing = Some(HandingOver { heir, request, until });
     }
 
-    /// A returning elder takes over once it has been up, caught up and off its hold for a while.
+    /// Starts the takeover by a returning elder that has been up, caught up and off its hold for a while.
     pub(super) fn consider_takeover(&mut self, core: &Core) {
         let never = core.settings.takeover == Takeover::Never;
         if never || !self.opened || self.handing.is_some() {
@@ -42,7 +43,7 @@ impl Leading {
         }
     }
 
-    /// Without room on its disk a leader is of no use: it looks for an heir at each beat (P24).
+    /// A leader without room on its disk cannot serve writes: it looks for an heir at each beat (P24).
     pub(super) fn leave_if_full(&mut self, core: &Core) {
         if !self.opened || self.handing.is_some() || !core.journal.is_full() {
             return;
@@ -56,14 +57,14 @@ impl Leading {
         let HandingOver { heir, request, until } = self.handing.clone()?;
         let last = core.last();
         let has_all = self.matched_by(heir) == Some(last.index) && core.journal.commit() == last.index;
-        // Under `ack = all` what has been written is answered first: nobody can afterwards.
+        // Under `ack = all` the writes so far are answered first: after the hand-over no node can answer them.
         let answered = self.acknowledged(core) == last.index || mutant::is_on(Mutant::AckAllWhenDeposed);
         if has_all && answered {
             self.handing = None;
             return Some(Exit::HandsOver(Certificate { epoch: self.term.epoch, heir, last }, request));
         }
         if core.mono() >= until {
-            // Nothing has left yet, so this epoch may go on.
+            // The certificate has not left yet, so this epoch may go on.
             self.handing = None;
             if let Some(request) = request {
                 core.refuse(request, Refusal::NotAnHeir);
@@ -73,9 +74,9 @@ impl Leading {
     }
 }
 
-// Who could lead next.
+// The nodes that could lead next.
 impl Leading {
-    /// Whether that node could lead now: its disk counts, it answers, it is nearly caught up.
+    /// Whether that node could lead now: its disk counts, it answers, and it is nearly caught up.
     fn can_inherit(&self, core: &Core, heir: NodeId) -> bool {
         let lag = core.settings.limits.ready_lag;
         self.progress.get(&heir).is_some_and(|progress| {
@@ -86,7 +87,7 @@ impl Leading {
             && !core.peers.is_refused(heir)
     }
 
-    /// Who comes next: the lowest index that could lead, those on hold last (P4, P20).
+    /// The next leader: the lowest index that could lead; nodes on hold come last (P4, P20).
     pub fn best_heir(&self, core: &Core) -> Option<NodeId> {
         let heirs = core.other_voters().filter(|heir| self.can_inherit(core, *heir));
         heirs.min_by_key(|heir| (core.peers.is_on_hold(*heir, core.mono()), *heir))
@@ -104,7 +105,7 @@ impl Leading {
         })
     }
 
-    /// All nodes, as the leader sees them: who could lead? (P58)
+    /// All nodes, as the leader sees them, each with its fitness to lead (P58).
     pub fn contenders(&self, core: &Core, now: Time) -> Vec<Contender> {
         let others = core.others().map(|node| match core.is_voter(node) {
             true => Contender { node, fitness: self.fitness_of(core, node, now) },

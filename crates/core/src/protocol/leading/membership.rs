@@ -1,4 +1,4 @@
-//! Who belongs to the cluster changes by a record, one change at a time (P43).
+//! The members of the cluster change by a record, one change at a time (P43).
 
 use super::Leading;
 use crate::protocol::core::Core;
@@ -9,10 +9,10 @@ use crate::protocol::progress::Progress;
 use crate::protocol::quorum::majority;
 use crate::types::{Entry, Incarnation, Index, Member, Members, NodeId, RequestId, Text};
 
-/// A cluster of more is slow to agree, and nobody has tried one.
+/// A larger cluster is slow to agree, and has not been tried.
 const MEMBERS_MOST: usize = 101;
 
-/// So many records behind what is committed a node has caught up: the rest is on its way.
+/// A node that is at most this many records behind the commit index has caught up: the rest is in flight.
 const CAUGHT_UP: Index = 100;
 
 impl Leading {
@@ -21,7 +21,7 @@ impl Leading {
             return core.refuse(request, Refusal::NotLeader { leader: None });
         }
         match self.after(core, change) {
-            // It is so already: a call that is tried again.
+            // The change is in place already: the call is a retry.
             Ok(members) if members == *core.members() => {
                 let last = core.last().index;
                 self.on_read(core, request, last);
@@ -31,8 +31,8 @@ impl Leading {
         }
     }
 
-    /// A disk that the log does not know, a replaced or doubtful one, takes its member's seat, and learns (P10). Where the disk before
-    /// had a vote, that is a change of members. In available mode nothing is decided by counting disks.
+    /// A disk that the log does not know, because it is a replacement or was doubtful, takes its member's seat as a learner (P10). If the
+    /// disk before it had a vote, taking that vote is a change of members. In available mode no decision counts disks.
     pub(super) fn let_disks_in(&mut self, core: &mut Core) {
         if !self.may_write(core) {
             return;
@@ -51,7 +51,7 @@ impl Leading {
         }
     }
 
-    /// Whoever only learns votes from when it has caught up.
+    /// A learner gets its vote once it has caught up.
     pub(super) fn promote_learner(&mut self, core: &mut Core) {
         if !self.may_write(core) || !self.may_change(core) {
             return;
@@ -72,7 +72,7 @@ impl Leading {
 }
 
 impl Leading {
-    /// The members after a change, or why there will be no such change.
+    /// The members after a change, or the reason why the change is refused.
     fn after(&self, core: &Core, change: &MemberChange) -> Result<Members, MembersRefusal> {
         if core.settings.is_available() && !mutant::is_on(Mutant::LogRulesSides) {
             return Err(MembersRefusal::ByFile);
@@ -90,7 +90,7 @@ impl Leading {
         }
     }
 
-    /// The change before is committed, and nobody can rely any more on leases that were granted under members before that: two
+    /// The previous change is committed, and no leader can rely any more on leases that were granted under the members before it: two
     /// majorities that are more than one change apart need not meet.
     fn may_change(&self, core: &Core) -> bool {
         let roster = core.log().roster();
@@ -147,7 +147,7 @@ impl Leading {
         Ok(core.members().iter().map(there).collect())
     }
 
-    /// Of the others a majority answers. A leader that has just begun has not heard everybody yet.
+    /// Whether a majority of the others answers. A leader that has just begun has not heard all of them yet.
     fn is_carried_without(&self, core: &Core, id: NodeId) -> Result<(), MembersRefusal> {
         let voters: Vec<NodeId> = core.voters().filter(|voter| *voter != id).collect();
         let live = voters.iter().filter(|voter| self.is_live(core, **voter)).count();
@@ -159,27 +159,27 @@ impl Leading {
         }
     }
 
-    /// Whether that node's vote can be had now.
+    /// Whether that node can give its vote now.
     fn is_live(&self, core: &Core, node: NodeId) -> bool {
         let (now, patience) = (core.mono(), core.settings.timing.dead_after);
         let begun = self.since + patience > now;
         let heard = self.progress.get(&node).is_some_and(|progress| {
             let answers = progress.answered_round > 0 && progress.answered_at + patience > now;
-            // It has the record that opened this epoch, which is not older than that.
+            // The node has the record that opened this epoch, and the epoch began less than `patience` ago.
             answers || (begun && progress.matched >= self.open_index)
         });
         node == core.me() || (heard && self.peer_counts(core, node) && !core.peers.is_refused(node))
     }
 
-    /// Its disk holds the record that has let it in, so that it would give promises. In a young log it is near the end with nothing
-    /// on its disk.
+    /// Whether the node's disk holds the record that let it in, so that it would give promises. In a young log a node is near the end with
+    /// nothing on its disk.
     fn is_seated(&self, core: &Core, id: NodeId, peer: &Peer) -> bool {
         let seat = core.log().roster().seat(id).filter(|seat| seat.incarnation == peer.incarnation);
         let matched = self.progress.get(&id).map_or(0, |progress| progress.matched);
         seat.is_some_and(|seat| matched >= seat.since || mutant::is_on(Mutant::VotesUnseated))
     }
 
-    /// The disks that answer, this node's included, and that the log does not know.
+    /// The disks, this node's included, that answer and that the log does not know.
     fn unknown_disks(&self, core: &Core) -> Vec<(NodeId, Incarnation)> {
         let (now, fresh) = (core.mono(), core.fresh());
         let answers =
@@ -190,8 +190,8 @@ impl Leading {
         all.filter(|(id, incarnation)| self.may_be_let_in(core, *id, *incarnation)).collect()
     }
 
-    /// A disk that the log does not know and never has known. One that says that it was let in though another has its seat has
-    /// been replaced, and so has one that the log has known: a disk is let in once (P10).
+    /// Whether this is a disk that the log does not know and has never known. A disk that says that it was let in, although another disk
+    /// has its seat, has been replaced. So has a disk that the log once knew: a disk is let in once (P10).
     fn may_be_let_in(&self, core: &Core, id: NodeId, incarnation: Incarnation) -> bool {
         let roster = core.log().roster();
         let counted = core.peers.get(id).is_some_and(|peer| peer.admitted);

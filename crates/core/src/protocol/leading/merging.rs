@@ -1,4 +1,4 @@
-//! Available mode: a leader meets another one, and their sides become one (P34). `protocol/node/merging.rs` draws the whole of it.
+//! Available mode: a leader meets another one, and their sides become one (P34). `protocol/node/merging.rs` draws the whole sequence.
 
 use super::Leading;
 use super::merges::{HandingIn, Meeting, Merges};
@@ -8,9 +8,9 @@ use crate::protocol::meta::SnapshotMeta;
 use crate::protocol::mutant::{self, Mutant};
 use crate::types::{Entry, NodeId, Owner, Position, Span, Stamp, Time, Vector, WallTime};
 
-// The meeting: the elder asks, the younger hands in, the service is held.
+// The meeting: the elder asks, the younger sends its state, and the service is held.
 impl Leading {
-    /// That node leads too, and has this much. The elder of the two takes it in; one at a time.
+    /// That node leads too, and its log includes `vector`. The elder of the two leaders merges the other side, one side at a time.
     pub fn meet_if_elder(&mut self, core: &mut Core, other: NodeId, vector: &Vector) {
         let now = core.mono();
         if other < core.me() || core.own_vector().includes(vector) || core.journal.is_full() {
@@ -22,7 +22,7 @@ impl Leading {
         let until = now + core.merge_hold();
         let may_begin = self.opened && self.handing.is_none();
         match &mut self.merges.meeting {
-            // Before its epoch opens, too: a meeting that lapsed then would begin again, with all of its patience.
+            // This also applies before the epoch opens: a meeting that lapsed then would begin again, with its full patience.
             Some(meeting) if meeting.other == other => meeting.until = until,
             None if may_begin => {
                 let comes_off_by = now + core.impasses.patience(other, core.merge_patience());
@@ -33,7 +33,7 @@ impl Leading {
         }
     }
 
-    /// An elder asks for what it lacks. `has`: what it has.
+    /// An elder asks for what it lacks. `has` is the vector of its log.
     pub fn on_meet(&mut self, core: &Core, from: NodeId, has: &Vector) {
         if !self.opened || from >= core.me() {
             return;
@@ -49,7 +49,7 @@ impl Leading {
         self.merges.handing_in = Some(HandingIn { to: from, base: has.clone(), next_send, until });
     }
 
-    /// What the meetings of this leader are due to do now.
+    /// Takes the steps of this leader's merges that are due now.
     pub(super) fn settle_merging(&mut self, core: &mut Core) {
         core.impasses.forget_old(core.now.mono);
         match self.merges.are_under_way() {
@@ -64,7 +64,7 @@ impl Leading {
         }
     }
 
-    /// While the disk is what a merge waits for, it is not a matter of time: the disk's answer goes on with it.
+    /// While a merge waits for the disk there is no deadline: the disk's answer makes the merge go on.
     pub(super) fn merging_deadline(&self, core: &Core) -> Time {
         let waits = core.journal.is_full() || !core.is_at_rest();
         self.merges.next_send().filter(|_| !waits).unwrap_or(Time::NEVER)
@@ -82,7 +82,7 @@ impl Leading {
         self.merges.handing_in.take_if(|handing| now >= handing.until);
     }
 
-    /// Nothing comes of the merge with that side: both go on for themselves, and try again later (P48).
+    /// The merge with that side has failed: both sides go on apart, and try again later (P48).
     pub fn call_off(&mut self, core: &mut Core, other: NodeId, why: Impasse) {
         let met = self.merges.meeting.take_if(|meeting| meeting.other == other).is_some();
         let handing_in = self.merges.handing_in.take_if(|handing| handing.to == other).is_some();
@@ -92,7 +92,7 @@ impl Leading {
         }
     }
 
-    /// Nothing is acknowledged that the other side would not learn of. The hold is renewed while the meeting goes on.
+    /// During the hold no write is acknowledged that the other side would not learn of. The hold is renewed while the meeting goes on.
     fn hold_for_merge(&mut self, core: &mut Core) {
         let ttl = core.merge_hold();
         let until = core.log().holds_of_service().until(Owner::Merge).unwrap_or_default();
@@ -124,11 +124,11 @@ impl Leading {
     }
 }
 
-// The merge, and what it leaves behind.
+// The merge, and its effects.
 impl Leading {
-    /// Whether to take in what that node hands in. It fits if it was made for what is here, and nothing is on its way here. It must have been
-    /// asked for since this node last followed or merged, and since anything was settled: the disk that an older one comes from may be lost, and counts
-    /// as known (P34).
+    /// Whether to merge the state that this node was sent. It fits if its base is included in this log, and if no write is in flight here.
+    /// It must have been asked for since this node last followed or merged, and since anything was settled: the disk that older data comes
+    /// from may be lost, and its history counts as known (P34).
     pub fn takes_in(&self, core: &Core, from: NodeId, base: &Vector, theirs: &Vector) -> bool {
         let own = core.own_vector();
         let leads = self.opened && self.handing.is_none();
@@ -137,7 +137,7 @@ impl Leading {
         leads && fits && from > core.me() && !core.journal.is_full() && core.is_at_rest()
     }
 
-    /// What the merged state is told by: it stands at `at`, and the service is held.
+    /// The meta of the merged state: it stands at `at`, and the service is held.
     pub fn merged_meta(&self, core: &Core, at: Position, theirs: &SnapshotMeta) -> SnapshotMeta {
         let mut meta = core.log().meta_at(core.last().index);
         let stamp = self.clock.stamp(core.now);
@@ -157,7 +157,7 @@ impl Leading {
         meta
     }
 
-    /// It leads with a state that it has merged: nobody else has it.
+    /// This node leads with a state that it has merged: no other node has that state.
     pub fn begin_with_merged(&mut self, core: &Core) {
         self.merges.merged = true;
         self.find_out_where_all_stand(core);
@@ -167,14 +167,14 @@ impl Leading {
         &self.merges
     }
 
-    /// It leads in a greater epoch, with what was under way in the one before.
+    /// This node leads in a greater epoch, and goes on with the merges of the epoch before.
     pub fn go_on_with(&mut self, merges: Merges) {
         self.merges = merges;
     }
 
-    /// Lifts the hold of the merge once all that are heard have what was merged. A node that cannot take it in time is not waited
-    /// for longer than the hold lasts. A leader that has merged nothing waits for nobody: the hold is one of a leader before it,
-    /// and would last anew with each, since cluster time stands still between them (P17).
+    /// Lifts the hold of the merge once every node that is heard has the merged state. The leader waits for a node that cannot take it in
+    /// time no longer than the hold lasts. A leader that has merged nothing waits for no node: the hold was made by an earlier leader, and
+    /// would last its full time again with each new leader, since cluster time stands still between them (P17).
     fn lift_merge_hold(&mut self, core: &mut Core) {
         let held = core.log().holds_of_service().held_by(Owner::Merge);
         let waits = self.merges.merged || mutant::is_on(Mutant::MergeHoldInherited);
@@ -183,7 +183,7 @@ impl Leading {
         }
     }
 
-    /// Everybody who is heard has what was merged.
+    /// Whether every node that is heard has the merged state.
     fn is_merged_everywhere(&self, core: &Core) -> bool {
         let (now, fresh) = (core.mono(), core.fresh());
         self.progress.iter().all(|(node, progress)| {

@@ -1,7 +1,7 @@
 //! A leader opens its epoch, sends heartbeats, relies on leases, and knows when to stop (P6, P11, P16).
 //!
-//! What it remembers is private to this folder; each file has its rules. A rule is given the node's core, and what becomes of the role it gives
-//! back as an `Exit`: the node carries it out.
+//! Its memory is private to this folder; each file holds its own rules. A rule gets the node's core. If the role is to end, the rule
+//! returns an `Exit`, and the node carries it out.
 
 mod handover;
 mod membership;
@@ -31,13 +31,13 @@ use crate::types::{
     Vector,
 };
 
-/// How long a commit may wait for an append that carries it. Under load an append follows within this time, and one heartbeat for each
-/// commit would cost as much as the writes.
+/// The time for which a commit may wait for an append that carries it. Under load an append follows within this time, and one heartbeat for
+/// each commit would cost as much as the writes.
 const TELL_COMMIT_AFTER: Span = Span::millis(10);
-/// Rounds whose answers are told apart: linear reads make as many as they like.
+/// The number of rounds whose answers are told apart. It is a bound, because linear reads can start any number of rounds.
 const ROUNDS_MOST: usize = 65_536;
 
-/// It leads: how far its followers are, its rounds, the reads that wait, hand-overs and merges under way.
+/// The state of a leader: the progress of its followers, its rounds, the waiting reads, and hand-overs and merges under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leading {
     term: Term,
@@ -45,52 +45,52 @@ pub struct Leading {
     /// The record that opens the epoch. Nothing is committed or served before it is (P6).
     open_index: Index,
     opened: bool,
-    /// Older leaders may still rely on their leases until then (P11).
+    /// Older leaders may still rely on their leases until this time (P11).
     leases_until: Time,
     progress: BTreeMap<NodeId, Progress>,
     round: u64,
-    /// When each recent round was sent.
+    /// The time at which each recent round was sent.
     sent: VecDeque<(u64, Time)>,
     next_beat: Time,
     next_periodic_work: Time,
-    /// Since when nothing has been committed although something waits for it (P16).
+    /// Since this time nothing has been committed although records wait for it (P16).
     behind_since: Option<Time>,
     behind_from: Index,
     clock: ClusterClock,
     reads: Vec<WaitingRead>,
     handing: Option<HandingOver>,
     ballots: Ballots,
-    /// Disks whose seat another one has, as far as the records held tell (P10).
+    /// Disks whose seat was given to another disk, as far as the records in memory show (P10).
     replaced: BTreeSet<Incarnation>,
-    /// Disks that have forgotten what they acknowledged in this epoch (P27).
+    /// Disks that have forgotten records that they acknowledged in this epoch (P27).
     forgetful: BTreeSet<Incarnation>,
-    /// The boundary to compare, and the next one: a beat later every follower has reached it (P25).
+    /// The boundary to compare, and the next one: one beat later every follower has reached it (P25).
     boundary: (Index, Index),
-    /// Beats wanted now: a read waits for a round of its own.
+    /// A beat is wanted now: a read waits for a new round.
     beat_wanted: bool,
-    /// When a beat tells followers what is committed, unless an append has told them before.
+    /// The time at which a beat tells followers the commit index, unless an append has told them before.
     tell_at: Time,
     next_poll: Time,
     merges: Merges,
-    /// Available mode: what the log included when this epoch began. All of it stands below the record that opens the epoch.
+    /// Available mode: the vector of the log when this epoch began. All of it stands below the record that opens the epoch.
     began_with: Vector,
-    /// Up to where histories have been settled in this epoch (P35).
+    /// Histories have been settled up to this index in this epoch (P35).
     settled: Index,
-    /// When a process last spoke that this leader had not known in its node's place (P35).
+    /// The time at which a process was last heard that this leader had not known for its node (P35).
     new_process_at: Time,
 }
 
-/// A read waits for a round that proves that this node still leads.
+/// A read that waits for a round which proves that this node still leads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct WaitingRead {
     request: RequestId,
-    /// The state must have applied this.
+    /// The state must have applied this index.
     index: Index,
     /// A majority must have answered this round or a later one: it started after the read arrived.
     round: u64,
 }
 
-/// The leader waits for its heir to have everything. Writes are refused meanwhile, none is lost.
+/// The leader waits until its heir has everything. Writes are refused meanwhile; none is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct HandingOver {
     heir: NodeId,
@@ -98,13 +98,13 @@ struct HandingOver {
     until: Time,
 }
 
-/// Why a node leads no longer.
+/// The reason why a node leads no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     StepsDown(Cause),
-    /// Its own state differs from that of a majority (P25).
+    /// The node's own state differs from that of a majority (P25).
     IsOdd,
-    /// What it has is with its heir (P18).
+    /// The heir has everything that the leader has (P18).
     HandsOver(Certificate, Option<RequestId>),
 }
 
@@ -171,7 +171,7 @@ impl Leading {
         self.clock.stamp(now)
     }
 
-    /// A leader that may write a record of its own now. One that hands over has named the last one.
+    /// Whether this leader may write a record of its own now. A leader that hands over has named its last record already.
     fn may_write(&self, core: &Core) -> bool {
         self.opened && !core.journal.is_full() && self.handing.is_none()
     }
@@ -191,7 +191,7 @@ impl Leading {
         self.settle_hand_over(core)
     }
 
-    /// When it is to be settled, if nothing else happens before.
+    /// The time at which this leader must be settled, if nothing else happens before.
     pub fn deadline(&self, core: &Core) -> Time {
         let handing = self.handing.as_ref().map_or(Time::NEVER, |handing| handing.until);
         let periodic = self.next_beat.min(self.next_periodic_work);
@@ -200,7 +200,7 @@ impl Leading {
         told.min(ends).min(handing).min(self.merging_deadline(core))
     }
 
-    /// The others are these now.
+    /// Keeps the progress of `others`, which are the other members now.
     pub fn keep(&mut self, core: &Core, others: &[NodeId]) {
         let (now, next) = (core.mono(), core.last().index + 1);
         for gone in self.progress.keys().filter(|node| !others.contains(node)) {
@@ -213,8 +213,8 @@ impl Leading {
     }
 }
 
-/// The cluster's first record. In available mode sides may begin apart, each for itself: there the topology file says who
-/// belongs together.
+/// The cluster's first record. In available mode sides may begin apart, each for itself: there the topology file names the
+/// members.
 fn founding(core: &Core, founders: BTreeMap<NodeId, Incarnation>) -> Founding {
     let told = !core.settings.is_available();
     let cluster = if told { core.settings.new_cluster } else { ClusterId::NONE };
@@ -226,7 +226,7 @@ impl Leading {
     fn beat_if_due(&mut self, core: &mut Core) {
         let now = core.mono();
         let beat = self.beat_wanted || now >= self.next_beat;
-        // Reads make beats of their own, as often as they like: periodic work keeps its own time.
+        // Reads cause extra beats, and there is no bound on how many: periodic work keeps its own time.
         if now >= self.next_periodic_work {
             self.next_periodic_work = now + core.settings.timing.heartbeat;
             self.do_periodic_work(core);
@@ -236,7 +236,7 @@ impl Leading {
         }
     }
 
-    /// What a leader looks after once a beat.
+    /// The work that a leader does once per beat.
     fn do_periodic_work(&mut self, core: &mut Core) {
         self.lift_lapsed_hold(core);
         self.let_disks_in(core);
@@ -254,7 +254,7 @@ impl Leading {
         self.round += 1;
         self.next_beat = now + core.settings.timing.heartbeat;
         self.sent.push_back((self.round, now));
-        // Later than this an answer proves nothing that is still of use.
+        // An answer to an older round proves nothing that is still of use.
         let of_use =
             |sent: &VecDeque<(u64, Time)>| sent[0].1 + fresh.times(16) >= now && sent.len() <= ROUNDS_MOST;
         while self.sent.len() > 1 && !of_use(&self.sent) {
@@ -307,15 +307,15 @@ impl Leading {
         digest.and_then(|checkpoint| self.compare_digest(core, from, checkpoint))
     }
 
-    /// When this round was sent, if that is still of use. Rounds follow each other without a gap.
+    /// The time at which this round was sent, if that is still of use. Rounds follow each other without a gap.
     fn sent_at(&self, round: u64) -> Option<Time> {
         let (oldest, _) = self.sent.front()?;
         let place = usize::try_from(round.checked_sub(*oldest)?).ok()?;
         self.sent.get(place).map(|(_, at)| *at)
     }
 
-    /// A follower learns of a commit from the next append. If none follows soon the last beat is sent to it once more, so that
-    /// its own readers and its feed need not wait for the next one (P7).
+    /// A follower learns of a commit from the next append. If no append follows soon, the leader sends it the last beat once more, so that
+    /// the follower's own readers and its feed need not wait for the next beat (P7).
     fn tell_commit(&mut self, core: &mut Core) {
         let (now, commit) = (core.mono(), core.journal.commit());
         let lacking = self.progress.iter().filter(|(_, progress)| progress.lacks_the_news_only(commit));
@@ -331,9 +331,9 @@ impl Leading {
     }
 }
 
-// Leases, and what a majority has.
+// Leases, and the values that a majority has reached.
 impl Leading {
-    /// Whether it may say, at this moment, that it is the leader (I4).
+    /// Whether this node may say, at this moment, that it is the leader (I4).
     pub fn whether_leader(&self, core: &Core, now: Time) -> IsLeader {
         let now = now.max(core.mono());
         match () {
@@ -344,12 +344,12 @@ impl Leading {
         }
     }
 
-    /// No leader before this one may be relied on any more (P11).
+    /// Whether no earlier leader may be relied on any more (P11).
     pub fn older_leases_are_over(&self, now: Time) -> bool {
         now >= self.leases_until
     }
 
-    /// Until when a majority lets this leader rely on it (P11).
+    /// The end of the lease that a majority grants this leader (P11).
     fn lease_until(&self, core: &Core) -> Option<Time> {
         let now = core.mono();
         let sent = match mutant::is_on(Mutant::LeaseFromReceipt) {
@@ -370,13 +370,13 @@ impl Leading {
         reached_by(values, core.quorum())
     }
 
-    /// Whether what that disk acknowledges counts for a majority (P10, P27).
+    /// Whether the acknowledgements of that node's disk count for a majority (P10, P27).
     pub fn peer_counts(&self, core: &Core, node: NodeId) -> bool {
         let forgot = !core.settings.is_available() && self.has_forgotten(core, node);
         !forgot && core.peer_counts(node)
     }
 
-    /// Whether a majority of voters, this node included, answered it lately.
+    /// Whether a majority of voters, this node included, answered this node lately.
     pub fn reaches_majority(&self, core: &Core, now: Time) -> bool {
         let answers = self.progress.iter().filter(|(_, p)| p.answered_at + core.fresh() >= now);
         let voters = answers.filter(|(node, _)| core.is_voter(**node)).count();
@@ -384,7 +384,7 @@ impl Leading {
     }
 }
 
-// When to stop.
+// Reasons to stop.
 impl Leading {
     fn reason_to_stop(&mut self, core: &Core) -> Option<Cause> {
         let stuck = core.mono() >= self.stuck_at(core);
@@ -401,26 +401,27 @@ impl Leading {
         (stuck && !mutant::is_on(Mutant::StuckLeaderStays)).then_some(Cause::Stuck)
     }
 
-    /// When nothing will have been committed for too long.
+    /// The time at which nothing will have been committed for too long.
     fn stuck_at(&self, core: &Core) -> Time {
         let patience = core.settings.timing.stuck_after();
         self.behind_since.map_or(Time::NEVER, |since| since + patience)
     }
 
-    /// When no majority will have been heard for too long.
+    /// The time at which no majority will have been heard for too long.
     fn loses_majority_at(&self, core: &Core) -> Time {
         let heard = self.reached(core, core.mono(), |progress| progress.answered_at);
         let since = heard.unwrap_or_default().max(self.since).max(core.woke_at);
         since + core.settings.timing.dead_after
     }
 
-    /// Whether somebody's promise ends this epoch: a greater one, or the same one for another claim, of an earlier life of this node (P2).
+    /// Whether another node's promise ends this epoch. It does if it is greater, or if it is for the same epoch and another claim, of an
+    /// earlier life of this node (P2).
     pub fn is_outdated_by(&self, promise: Term) -> bool {
         promise.epoch > self.term.epoch
             || (promise.epoch == self.term.epoch && promise.claim != self.term.claim)
     }
 
-    /// The end of leading, whatever comes next. Writes that reached the log keep waiting for the
+    /// Ends the leadership, whatever role comes next. Writes that reached the log keep waiting for the
     /// record that will stand in their place (P15); reads are refused.
     pub fn leave(&mut self, core: &mut Core, cause: Cause) {
         let refusal = Refusal::NotLeader { leader: None };
@@ -440,14 +441,14 @@ impl Leading {
     }
 }
 
-// What it knows, and what must be true.
+// The view of this leader for others, and the conditions that must hold.
 impl Leading {
-    /// What is known to be on that node's disk.
+    /// The last index that is known to be on that node's disk.
     pub fn matched_by(&self, node: NodeId) -> Option<Index> {
         self.progress.get(&node).map(|progress| progress.matched)
     }
 
-    /// What must be true after every input (I11).
+    /// Checks what must be true after every input (I11).
     pub fn validate(&self, core: &Core) {
         let last = core.last().index;
         assert_eq!(self.term, core.journal.promise(), "leads below its promise");

@@ -1,5 +1,5 @@
-//! A leader notices states that differ where they must not (I5), and which node has diverged (P25). It notices a disk that ends below what it has
-//! acknowledged: an older copy of it was put back (P27).
+//! A leader notices states that differ although they must not (I5), and finds the node that has diverged (P25). It also notices a disk that
+//! ends below what it has acknowledged: an older copy of the disk was put back (P27).
 
 use super::{Exit, Leading};
 use crate::protocol::ballots::Judgement;
@@ -8,7 +8,7 @@ use crate::protocol::messages::{Checkpoint, Event, Message};
 use crate::protocol::mutant::{self, Mutant};
 use crate::types::{Index, NodeId};
 
-// The digests of all nodes' states are compared.
+// The leader compares the digests of all nodes' states.
 impl Leading {
     pub fn on_own_digest(&mut self, core: &Core, checkpoint: Checkpoint) {
         self.ballots.add(core.me(), checkpoint);
@@ -39,7 +39,7 @@ impl Leading {
         }
     }
 
-    /// Who may still say what its state was.
+    /// The nodes that may still report their digest.
     fn answering(&self, core: &Core) -> Vec<NodeId> {
         let (now, fresh) = (core.mono(), core.fresh());
         let lately = self.progress.iter().filter(|(_, progress)| progress.answered_at + fresh >= now);
@@ -52,7 +52,8 @@ impl Leading {
         }
     }
 
-    /// It has counted answers to its own beats, whose numbers nobody else knows: that it is odd itself is no other node's word (P51).
+    /// The leader has counted answers to its own beats, and only their receivers know the numbers of these beats. So if the leader is odd
+    /// itself, it has found that itself; no other node's word decides it (P51).
     fn send_away(&self, core: &mut Core, odd: Vec<NodeId>) -> Option<Exit> {
         let me = core.me();
         let itself = odd.contains(&me);
@@ -70,7 +71,7 @@ impl Leading {
         }
     }
 
-    /// Whether that node's question has been answered so.
+    /// Answers that node's question with "odd", if the node is odd or has forgotten something. Returns whether it did.
     pub fn answers_odd(&self, core: &mut Core, from: NodeId, ask: u64) -> bool {
         let odd = self.ballots.is_odd(from, core.quorum()) || self.has_forgotten(core, from);
         if odd {
@@ -80,10 +81,10 @@ impl Leading {
     }
 }
 
-// What each disk has said to hold.
+// The records that each disk has acknowledged.
 impl Leading {
-    /// Safe mode: that disk has said that it holds everything up to there, durably. What is no answer to a beat anybody may have sent, unless
-    /// peers prove who they are: no node ends because of that (P51).
+    /// Safe mode: that disk has acknowledged that it holds everything up to `matched`, durably. If the message is no answer to a beat, any
+    /// process may have sent it, unless peers prove who they are: no node ends because of such a message (P51).
     pub(super) fn note_kept(&mut self, core: &Core, from: NodeId, matched: Index, answers: bool) {
         let believed = (answers || core.settings.peers_prove) && !core.settings.is_available();
         if let Some(progress) = self.progress.get_mut(&from).filter(|_| believed) {
@@ -91,7 +92,7 @@ impl Leading {
         }
     }
 
-    /// Its log ends there, by its answer to that round. Says whether it is listened to.
+    /// The node's log ends at `end`, by its answer to that round. Returns whether the leader accepts the answer.
     pub(super) fn remembers(&mut self, core: &mut Core, from: NodeId, round: u64, end: Index) -> bool {
         if core.settings.is_available() || mutant::is_on(Mutant::ForgottenOverlooked) {
             return true;
@@ -107,7 +108,7 @@ impl Leading {
         !forgot
     }
 
-    /// Whether the disk which speaks in that node's name has forgotten what it acknowledged.
+    /// Whether the present disk of that node has forgotten records that it acknowledged.
     pub(super) fn has_forgotten(&self, core: &Core, node: NodeId) -> bool {
         self.forgetful.contains(&core.disk_of(node))
     }

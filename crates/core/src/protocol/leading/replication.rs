@@ -1,4 +1,4 @@
-//! A leader brings every follower's log to its own, and commits what a majority has (P5, P7).
+//! A leader brings every follower's log up to its own, and commits what a majority has (P5, P7).
 
 use super::Leading;
 use crate::protocol::core::Core;
@@ -9,9 +9,9 @@ use crate::protocol::progress::{Progress, Sending, Step};
 use crate::protocol::quorum::reached_by;
 use crate::types::{Index, NodeId, Position, Vector};
 
-// Sending.
+// Sending records.
 impl Leading {
-    /// Sends every follower what it lacks, as much as may be on its way at once.
+    /// Sends every follower what it lacks, up to the bound on appends in flight.
     pub(super) fn replicate(&mut self, core: &mut Core) {
         let mut shared: Option<(Index, Records)> = None;
         for to in core.others() {
@@ -36,14 +36,14 @@ impl Leading {
         }
     }
 
-    /// What this follower may be sent now.
+    /// The next message that this follower may be sent.
     fn next_step(&mut self, core: &Core, to: NodeId) -> Step {
         let (last, base) = (core.last().index, core.log().base().index);
         let progress = self.progress.get_mut(&to);
         progress.map_or(Step::Wait, |progress| progress.step(core.mono(), base, last, &core.settings))
     }
 
-    /// Says whether anything was sent: there is nothing beyond the end of the log.
+    /// Returns whether anything was sent: there is nothing to send beyond the end of the log.
     fn send_append(&mut self, core: &mut Core, to: NodeId, next: Index, records: Records) -> bool {
         let (term, commit) = (self.term, core.journal.commit());
         let Some(prev) = core.log().position(next - 1) else {
@@ -57,9 +57,9 @@ impl Leading {
         true
     }
 
-    /// The follower's next record is gone from this log. In available mode the leader knows what the follower has, and sends only the rest.
-    /// That leaves out what the follower has acknowledged since it joined: otherwise a difference that takes longer to work out than records are kept
-    /// would be sent whole again and again.
+    /// The follower's next record is gone from this log. In available mode the leader knows what the follower's log includes, and sends
+    /// only the rest. The rest also leaves out what the follower has acknowledged since it joined: otherwise, if the follower needs longer
+    /// to apply a difference than records are kept, the difference would be sent whole again and again.
     fn send_whole_or_rest(&self, core: &mut Core, to: NodeId) {
         let term = self.term;
         match self.included_by(to).filter(|base| !base.is_empty()) {
@@ -71,7 +71,7 @@ impl Leading {
         }
     }
 
-    /// What a follower's log includes, as far as it is known: what it had when it joined, or all up to where it matches.
+    /// The vector of a follower's log, as far as it is known: the one at the time when it joined, or everything up to its match index.
     fn included_by(&self, follower: NodeId) -> Option<Vector> {
         let progress = self.progress.get(&follower)?;
         let joined = progress.vector.clone()?;
@@ -79,7 +79,7 @@ impl Leading {
         Some(brought.filter(|_| !mutant::is_on(Mutant::OverrideFromTheStart)).unwrap_or(joined))
     }
 
-    /// What a log includes that matches the leader's up to there, as far as that is known.
+    /// The vector of a log that matches the leader's up to `matched`, as far as it is known.
     fn included_at(&self, matched: Index) -> Option<Vector> {
         (matched >= self.open_index).then(|| {
             let mut vector = self.began_with.clone();
@@ -89,7 +89,7 @@ impl Leading {
     }
 }
 
-// What followers answer.
+// The answers of followers.
 impl Leading {
     pub fn on_appended(&mut self, core: &Core, from: NodeId, matched: Index) {
         self.note_matched(core, from, matched);
@@ -104,8 +104,8 @@ impl Leading {
         }
     }
 
-    /// The follower does not have `prev`. Its hint and our log name the greatest position that both
-    /// may have; each such round skips at least one epoch.
+    /// The follower does not have `prev`. Its hint and this log give the greatest position that both
+    /// logs may have; each such round skips at least one epoch.
     pub fn on_gap(&mut self, core: &Core, from: NodeId, prev: Position, hint: Position) {
         let common = core.log().common_candidate(hint);
         let Some(progress) = self.progress.get_mut(&from) else {
@@ -117,9 +117,9 @@ impl Leading {
         if outdated || answered_already || elsewhere {
             return;
         }
-        // A common position below this log's base cannot be seen: index zero asks for a snapshot.
+        // A common position below this log's base is unknown here: index zero makes the next step a snapshot.
         if common.is_none() && core.settings.is_available() && progress.vector.is_none() {
-            // Its next answer to a beat says what it includes.
+            // The follower's next answer to a beat says what its log includes.
             progress.mode = Sending::Unknown;
             progress.inflight.clear();
             return;
@@ -128,8 +128,8 @@ impl Leading {
         progress.rewind(from_index.max(progress.matched));
     }
 
-    /// The process is dead, or another answers in its name, perhaps on another disk: what the one before
-    /// acknowledged may not be on it (P10). Nothing is sent until it says where it stands.
+    /// The process is dead, or another process answers in its name. That process may run on another disk, which may lack what the
+    /// disk before it acknowledged (P10). Nothing is sent until the follower reports its position.
     pub fn forget_progress(&mut self, core: &Core, node: NodeId, replaced: bool) {
         let (now, next) = (core.mono(), core.last().index + 1);
         if let Some(progress) = self.progress.get_mut(&node) {
@@ -140,7 +140,7 @@ impl Leading {
         }
     }
 
-    /// Nobody has the merged state: each says with its next answer what it includes.
+    /// No other node has the merged state: each node says with its next answer what its log includes.
     pub(super) fn find_out_where_all_stand(&mut self, core: &Core) {
         let (now, next) = (core.mono(), core.last().index + 1);
         let progress = self.progress.values_mut();
@@ -150,7 +150,7 @@ impl Leading {
 
 // Committing.
 impl Leading {
-    /// Commits what a majority has durably. Records of older epochs are committed only along with one
+    /// Commits what a majority has durably. Records of older epochs are committed only along with a record
     /// of this epoch (P7): until then another leader may still overwrite them.
     pub(super) fn advance_commit(&mut self, core: &mut Core) {
         self.commit_what_is_reached(core);
@@ -173,7 +173,7 @@ impl Leading {
         }
     }
 
-    /// What a majority has on disk.
+    /// The last index that a majority has on disk.
     fn committable(&self, core: &Core) -> Option<Index> {
         let own = core.journal.disk().upto();
         if mutant::is_on(Mutant::CommitBelowMajority) {

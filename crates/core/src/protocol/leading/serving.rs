@@ -1,5 +1,5 @@
-//! What clients ask of a leader: writes and the answers to them (P15), holds of the service (P22), reads by one confirmation round for all that
-//! wait (P13, I3).
+//! The requests of clients to a leader: writes and the answers to them (P15), holds of the service (P22), and linear reads. One
+//! confirmation round serves all reads that wait (P13, I3).
 
 use super::{Leading, WaitingRead};
 use crate::protocol::core::Core;
@@ -12,7 +12,7 @@ use crate::types::{Entry, Format, Index, Position, Record, RequestId};
 
 // A client's write goes from a proposal to its verdict (P12, P15, P22, P23).
 impl Leading {
-    /// Each entry becomes one record, or is refused and surely never applied. Those that are taken
+    /// Each entry becomes one record, or is refused and surely never applied. The accepted entries
     /// go to disk and to the followers as one batch.
     pub fn on_propose(&mut self, core: &mut Core, proposals: Vec<Proposal>) {
         let (mut taken, mut bytes) = (Vec::new(), 0);
@@ -35,8 +35,8 @@ impl Leading {
         }
     }
 
-    /// Why a proposal would be refused now, behind so many records and bytes that are proposed with it. It does not change
-    /// while nothing else happens.
+    /// The reason why a proposal would be refused now, if `records` records of `bytes` bytes are proposed before it in the same batch. The
+    /// answer stays the same while nothing else happens.
     pub fn refusal(
         &self,
         core: &Core,
@@ -68,7 +68,7 @@ impl Leading {
         Record { position, stamp, entry }
     }
 
-    /// One of the protocol's own records.
+    /// Appends one of the protocol's own records.
     pub(super) fn append(&mut self, core: &mut Core, entry: Entry) -> Position {
         let record = self.stamped(core, entry, 0);
         let position = record.position;
@@ -76,8 +76,8 @@ impl Leading {
         position
     }
 
-    /// Answers the writes that may be acknowledged. Of one that has been trimmed, while some follower lacked it, is known all the same what stood
-    /// there if this leader wrote it: nothing takes the place of its own record.
+    /// Answers the writes that may be acknowledged. A record may have been trimmed while some follower lacked it. Its outcome is still
+    /// known if this leader wrote it: no other record replaces it.
     pub(super) fn release_acknowledgements(&self, core: &mut Core) {
         core.decide(self.acknowledged(core), |core, position, stands| {
             let own = position.epoch == self.term.epoch && !mutant::is_on(Mutant::TrimmedIsUnknown);
@@ -88,8 +88,8 @@ impl Leading {
         });
     }
 
-    /// What is acknowledged: what is committed, under `ack = all` only once this node has it on its own disk, and so has every
-    /// follower that is not suspected.
+    /// The last index that is acknowledged. It is the commit index. Under `ack = all` a record also has to be on this node's own disk, and
+    /// on the disk of every follower that is not suspected.
     pub(super) fn acknowledged(&self, core: &Core) -> Index {
         match core.settings.ack {
             Ack::Majority => core.journal.commit(),
@@ -125,14 +125,14 @@ impl Leading {
             ServiceChange::Up { owner } if core.log().holds_of_service().held_by(owner) => {
                 Entry::ServiceUp { owner }
             }
-            // An owner lifts its own hold only; there is none to lift.
+            // An owner lifts only its own hold, and this owner has none.
             ServiceChange::Up { .. } if self.opened => return self.on_read(core, request, 0),
             ServiceChange::Up { owner } => Entry::ServiceUp { owner },
         };
         self.on_propose(core, vec![Proposal::new(request, entry)]);
     }
 
-    /// Lifts a hold whose ttl has passed: a dead coordinator cannot keep the cluster down (P22).
+    /// Lifts a hold whose ttl has passed, so that a dead coordinator cannot keep the cluster down (P22).
     pub(super) fn lift_lapsed_hold(&mut self, core: &mut Core) {
         if !self.opened || core.journal.is_full() {
             return;
@@ -187,7 +187,7 @@ impl Leading {
         }
     }
 
-    /// A new round starts when reads wait for it and none is on its way for others.
+    /// Asks for a new round if reads wait for one and no round is under way for other reads.
     fn want_round_for_reads(&mut self, confirmed: u64) {
         let mut rounds = self.reads.iter().map(|read| read.round);
         let under_way = rounds.clone().any(|round| confirmed < round && round <= self.round);

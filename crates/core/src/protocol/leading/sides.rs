@@ -1,5 +1,5 @@
-//! Available mode: a leader looks for other leaders, knows who is of its own side (P32), whom its writes wait for (P37), and lets the cluster
-//! forget what only sides need once every disk has had everything (P35).
+//! Available mode: a leader looks for other leaders, knows which nodes are on its own side (P32), and which nodes its writes wait for
+//! (P37). It lets the cluster forget what only sides need, once every disk has had everything (P35).
 
 use super::Leading;
 use crate::protocol::core::Core;
@@ -8,11 +8,11 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::progress::{Progress, Sending};
 use crate::types::{Entry, Index, NodeId, Position, Time};
 
-/// Records between two of these: what stays to be told apart in a cluster that is whole.
+/// The number of records between two settlements in a whole cluster: about this many of the newest records stay unsettled.
 const EVERY: Index = 1024;
 
 impl Leading {
-    /// The seed's question to everybody who is not of this side: do you lead, too?
+    /// Asks every node that is not on this side the question of the seed program: do you lead, too?
     pub(super) fn poll_if_due(&mut self, core: &mut Core) {
         let now = core.mono();
         let Some(vector) = core.vector_to_send().filter(|_| now >= self.next_poll) else {
@@ -25,21 +25,21 @@ impl Leading {
         }
     }
 
-    /// That node, which this leader took for its own or looked for, is on another side.
+    /// A node is on another side, although this leader counted it as its own or looked for it.
     pub fn note_elsewhere(&mut self, node: NodeId) {
         if let Some(progress) = self.progress.get_mut(&node) {
             progress.leave();
         }
     }
 
-    /// These have approved, or followed until now: writes wait for them from the beginning (P37).
+    /// These nodes have approved this leader, or followed it until now: writes wait for them from the beginning (P37).
     pub(super) fn count_on(&mut self, followers: &[NodeId]) {
         let progress = self.progress.iter_mut().filter(|(node, _)| followers.contains(node));
         progress.for_each(|(_, progress)| (progress.joined, progress.kept_up) = (true, true));
     }
 
-    /// Nothing has been committed for too long: whoever holds it up is not waited for any longer (P37). Says whether
-    /// that was it; if not, it is this node's own disk.
+    /// The commit index has not moved for too long: writes no longer wait for the nodes that hold it up (P37). Returns whether
+    /// other nodes held it up; if not, this node's own disk did.
     pub(super) fn leave_laggards_behind(&mut self, core: &Core) -> bool {
         let (commit, own) = (core.journal.commit(), core.journal.disk().upto());
         if own <= commit {
@@ -51,13 +51,14 @@ impl Leading {
         true
     }
 
-    /// Those who follow, as far as the leader knows.
+    /// The nodes that follow this leader, as far as it knows.
     pub fn joined(&self) -> Vec<NodeId> {
         let joined = self.progress.iter().filter(|(_, progress)| progress.joined);
         joined.map(|(node, _)| *node).collect()
     }
 
-    /// The least of what this node and every follower in step have reached (P37): what a majority is in safe mode.
+    /// The least value that this node and every follower in step have reached (P37). In available mode it does what a
+    /// majority does in safe mode.
     pub(super) fn reached_by_side<T: Ord + Copy>(
         &self,
         core: &Core,
@@ -68,7 +69,7 @@ impl Leading {
         in_step.map(|(_, progress)| of(progress)).chain([own]).min()
     }
 
-    /// A follower whose acknowledgement writes wait for.
+    /// Whether writes wait for the acknowledgement of this follower.
     fn is_in_step(&self, core: &Core, node: NodeId, progress: &Progress) -> bool {
         let heard = progress.answered_at.max(self.since);
         let patience = core.settings.timing.dead_after;
@@ -81,8 +82,8 @@ impl Leading {
 
 // A cluster forgets its tombstones and rivals once every disk has had everything (P35).
 impl Leading {
-    /// Where every node of the topology is known to hold everything up to a record of this epoch, no other history can have
-    /// begun below it: the epochs there need no names any more.
+    /// If every node of the topology is known to hold everything up to a record of this epoch, no other history can have
+    /// begun below that record: the epochs there no longer need names.
     pub(super) fn settle_histories(&mut self, core: &mut Core) {
         if !self.opened {
             return;
@@ -109,8 +110,8 @@ impl Leading {
         core.log().position(upto).filter(|position| position.epoch == self.term.epoch)
     }
 
-    /// What every node of the topology, as this leader knows, has on disk. None, until each has followed since the newest of
-    /// their processes spoke first: what was on their disks then, this leader has (P35).
+    /// The last index that every node of the topology has on disk, as far as this leader knows. `None` until each node has followed since
+    /// the newest of their processes was first heard: this leader has whatever was on their disks at that moment (P35).
     fn reached_by_everybody(&self, core: &Core) -> Option<Index> {
         let unasked = mutant::is_on(Mutant::SettleWithoutAll);
         let since = self.new_process_at;
@@ -123,8 +124,8 @@ impl Leading {
         all.then_some(least)
     }
 
-    /// Another process speaks for a follower, with a disk that may have forgotten something: nothing is settled before all have
-    /// followed anew.
+    /// Another process runs for a follower, and its disk may have forgotten something: nothing is settled before all nodes have
+    /// followed again.
     pub fn note_new_process(&mut self, now: Time, replaced: bool) {
         if replaced || !mutant::is_on(Mutant::SettleOverCopies) {
             self.new_process_at = now;

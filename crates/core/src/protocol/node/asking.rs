@@ -1,5 +1,5 @@
-//! Nodes ask each other whether they would be elected (the dry run, P4), whether they still belong to the cluster (P43), and whether their state is
-//! what it must be (P25). Whoever answers under a number that it was asked is believed (P51).
+//! Nodes ask each other whether they would be elected (the dry run, P4), whether they still belong to the cluster (P43), and whether their
+//! state is correct (P25). An answer that carries the number of this node's own question is believed (P51).
 
 use super::{Node, RoleState};
 use crate::protocol::messages::{Event, Fault, Message, Objection, Standing};
@@ -30,7 +30,7 @@ impl Node {
             standing: self.standing(),
         };
         self.core.send(from, opinion);
-        // A stranger has named its address itself: no number of a question or of a beat goes there (P51).
+        // A stranger has named its address itself: no number of a question or of a beat is sent there (P51).
         let told = self.core.is_member(from) || mutant::is_on(Mutant::StrangersAreAsked);
         match &mut self.role {
             RoleState::Seeking(seeking) => {
@@ -53,8 +53,8 @@ impl Node {
         }
     }
 
-    /// One that has never belonged waits. It ends this node, so it counts as the answer to a question of this node's own only:
-    /// whoever was not asked does not know the question's number (P51).
+    /// A node that has never been a member waits. The message ends this node, so it counts only as the answer to a question of this node:
+    /// a node that was not asked does not know the question's number (P51).
     pub(super) fn on_not_member(&mut self, from: NodeId, ask: u64, as_of: Index, theirs: Position) {
         let Some((seeking, core)) = self.seeking_mut() else {
             return;
@@ -74,7 +74,8 @@ impl Node {
         }
     }
 
-    /// Where nobody proves who speaks, the leader is asked whether it has said so: out of turn, under a number that no round of asking has.
+    /// If peers do not prove who they are, this node asks the leader whether it has said so. The question is out of turn, under a number
+    /// that no round of questions has.
     pub(super) fn on_odd(
         &mut self,
         from: NodeId,

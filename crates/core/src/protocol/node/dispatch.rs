@@ -1,4 +1,4 @@
-//! The one entrance: an input is dispatched to its rule, then everything that is due is settled.
+//! The one entry point: an input is dispatched to its rule, then everything that is due is settled.
 
 use super::{Node, RoleState, Yielded};
 use crate::protocol::core::Core;
@@ -9,7 +9,7 @@ use crate::protocol::seeking::Assent;
 use crate::types::{INDEX_MOST, Incarnation, NodeId, Now, RequestId, Time};
 
 impl Node {
-    /// Takes in one input and says what to do about it.
+    /// Handles one input and returns the actions for the driver.
     pub fn handle(&mut self, now: Now, input: Input) -> Vec<Output> {
         if self.core.stopped {
             return Vec::new();
@@ -29,7 +29,8 @@ impl Node {
         std::mem::take(&mut self.core.out)
     }
 
-    /// It is called more than a beat after it asked to be: its machine stood still, or gave it no time.
+    /// The driver calls this node more than a beat after the time that the node had named: the machine stood still, or the process got no
+    /// CPU time.
     fn has_slept(&self, now: Time) -> bool {
         let beat = self.core.settings.timing.heartbeat;
         now.since(self.core.now.mono) > beat && now.since(self.deadline()) > beat
@@ -63,7 +64,7 @@ impl Node {
         }
     }
 
-    /// Only a leader does this; another node names it.
+    /// Has the leader carry this out. A node that does not lead refuses, and names the leader.
     fn ask_leader(&mut self, request: RequestId, does: impl FnOnce(&mut Leading, &mut Core)) {
         let refusal = Refusal::NotLeader { leader: self.leader() };
         match &mut self.role {
@@ -94,7 +95,7 @@ impl Node {
             return;
         }
         let is_available = core.settings.is_available();
-        // There the topology file says who belongs together, and never changes.
+        // In available mode the topology file names the members, and it never changes.
         if is_available && !core.is_member(from) {
             return;
         }
@@ -144,7 +145,7 @@ impl Node {
         }
     }
 
-    /// A follower answers the leader of an epoch: this node, if it leads in that one.
+    /// Handles the answer of a follower to the leader of an epoch. It counts if this node leads in that epoch.
     fn on_followers_answer(&mut self, from: NodeId, message: Message) {
         let Some((leading, core)) = self.leading_mut() else {
             return;
@@ -161,7 +162,7 @@ impl Node {
         }
     }
 
-    /// A node answers a claim: this node's, if it has made that one and it stands.
+    /// Handles the answer of a node to a claim. It counts if the claim is this node's present one.
     fn on_claims_answer(&mut self, from: NodeId, disk: Incarnation, message: Message) {
         match message {
             Message::Approve { term, last, lease_left } => {
@@ -185,7 +186,7 @@ impl Node {
         }
     }
 
-    /// Everything that time or the last input has made due.
+    /// Settles everything that time or the last input has made due.
     fn settle(&mut self) {
         self.follow_members();
         self.settle_removed();
@@ -197,14 +198,14 @@ impl Node {
         self.settle_pending();
         self.settle_leading();
         self.settle_seeking();
-        // A claim may have been won at once: a cluster of one.
+        // A cluster of one wins its claim at once.
         self.settle_leading();
         self.settle_yielded();
-        // What was settled may have been a change of them.
+        // The members may have changed by what was settled.
         self.follow_members();
     }
 
-    /// The log has gone on, or back: what the role keeps for each of the others is kept for those who belong here now.
+    /// The log has grown or was cut. The role's state about each other node is now kept for the present members.
     fn follow_members(&mut self) {
         if let Some(others) = self.core.follow_members() {
             match &mut self.role {
@@ -229,7 +230,7 @@ impl Node {
         }
     }
 
-    /// When the driver must call `handle` with a tick, if nothing else happens before.
+    /// The time at which the driver must call `handle` with a tick, if nothing else happens before.
     pub fn deadline(&self) -> Time {
         if self.core.stopped {
             return Time::NEVER;

@@ -1,4 +1,4 @@
-//! Whatever number stands in a message: no node panics, spins, stops, or believes it (P50, P51).
+//! Tests with hostile numbers in messages: no node panics, loops, stops, or believes such a number (P50, P51).
 
 use super::Node;
 use crate::protocol::Mode;
@@ -16,7 +16,7 @@ const ME: NodeId = NodeId(2);
 const PEERS: [NodeId; 2] = [NodeId(1), NodeId(3)];
 const NUMBERS: [u64; 8] = [0, 1, 2, NUMBER_MOST, 1 << 53, 1 << 63, u64::MAX - 1, u64::MAX];
 
-/// Gives the numbers of a message one after the other: what is usual, but for one of them, or for all.
+/// Yields the numbers of a message one after the other: usual numbers, except at one place, or at all places.
 struct Pick {
     spoiled: Option<usize>,
     number: u64,
@@ -155,7 +155,7 @@ const KINDS: [Kind; 24] = [
     },
 ];
 
-/// A node with a disk that is as fast as can be, in a cluster of which it hears what the test says.
+/// A node with an instant disk, in a cluster from which it hears only what the test sends.
 #[derive(Clone)]
 struct Subject {
     node: Node,
@@ -192,7 +192,7 @@ impl Subject {
         subject
     }
 
-    /// It follows n1 in epoch 4.
+    /// The node follows n1 in epoch 4.
     fn following(mode: Mode) -> Subject {
         let mut subject = Subject::new(mode);
         let term = Term { epoch: Epoch::new(4, NodeId(1)), claim: ClaimId(11) };
@@ -204,7 +204,7 @@ impl Subject {
         subject
     }
 
-    /// It claims an epoch, and nobody has answered.
+    /// The node claims an epoch, and no answer has come.
     fn claiming(mode: Mode) -> Subject {
         let mut subject = Subject::following(mode);
         subject.feed(Input::PeerRefused(NodeId(1)));
@@ -212,7 +212,7 @@ impl Subject {
         subject
     }
 
-    /// It leads, with n3.
+    /// The node leads; n3 follows.
     fn leading(mode: Mode) -> Subject {
         let mut subject = Subject::claiming(mode);
         let (term, last) = (subject.node.vote().promise, subject.node.last());
@@ -231,7 +231,7 @@ impl Subject {
         self.feed(Input::Message(envelope))
     }
 
-    /// Whether it goes on.
+    /// Returns whether the node goes on.
     fn feed(&mut self, input: Input) -> bool {
         let mut inputs = vec![input];
         let mut lives = true;
@@ -255,7 +255,7 @@ impl Subject {
     }
 }
 
-/// Of what the subject asks that one.
+/// The number at which the subject's questions to that node begin.
 fn numbers_from(node: NodeId) -> u64 {
     Subject::new(Mode::Safe).node.core.settings.numbers_from(node)
 }
@@ -264,7 +264,7 @@ fn at(us: u64) -> Now {
     Now { mono: Time(us), wall: WallTime(1_800_000_000_000_000 + us) }
 }
 
-/// Every message, with every number in every place, and in all of them, to a node in every role.
+/// Sends every message, with every number in every place and in all places, to a node in every role.
 #[test]
 fn no_number_in_a_message_ends_a_node() {
     for mode in [Mode::Safe, Mode::Available] {
@@ -279,7 +279,7 @@ fn no_number_in_a_message_ends_a_node() {
                 for from in PEERS.into_iter().chain([ME, NodeId::NONE, NodeId(u32::MAX)]) {
                     let lives = subject.hear(from, message.clone());
                     assert!(lives, "stopped by {message:?} from {from}");
-                    // The answers to what it says in turn.
+                    // The same message again, as an answer to the node's own messages.
                     subject.hear(from, message.clone());
                 }
                 subject.pass(8);
@@ -300,8 +300,8 @@ fn cases() -> impl Iterator<Item = (Kind, Option<usize>, u64)> {
     })
 }
 
-/// An epoch at the end of all numbers, made up once, leaves the next election where it was; said again and again, as by a cluster
-/// that has really come so far, it is believed in the end.
+/// An invented epoch at the end of the number range moves the next election only by a bounded step. A cluster that has really come
+/// so far repeats its epoch, and is believed in the end.
 #[test]
 fn a_far_epoch_is_approached_in_steps() {
     let mut subject = Subject::new(Mode::Safe);
@@ -322,7 +322,7 @@ fn a_far_epoch_is_approached_in_steps() {
     }
 }
 
-/// Whoever says "you were removed" has been asked: nobody else knows the number of the question.
+/// The answer "you were removed" counts only from a node that was asked: no other node knows the number of the question.
 #[test]
 fn who_was_not_asked_removes_nobody() {
     let turned_away = |ask| {
@@ -337,7 +337,7 @@ fn who_was_not_asked_removes_nobody() {
     assert!(turned_away(numbers_from(NodeId(1)) + 1), "the number of its first question");
 }
 
-/// A lease is no longer than leases are, whoever says that it was granted: or the next leader would never say that it leads.
+/// No approval makes a lease longer than the bound on leases: otherwise the next leader would never say that it leads.
 #[test]
 fn no_approval_names_a_lease_without_end() {
     let mut subject = Subject::claiming(Mode::Safe);
@@ -347,7 +347,7 @@ fn no_approval_names_a_lease_without_end() {
     assert!(leading.older_leases_are_over(Time(subject.now) + LEASE_MOST));
 }
 
-/// Odd, contradicted, of another version: without proof nobody is ended by such a word.
+/// Without proof no such message ends a node, be it "odd", a contradiction, or a record of another version.
 #[test]
 fn what_ends_a_node_needs_proof() {
     let mut subject = Subject::following(Mode::Safe);
@@ -379,10 +379,10 @@ fn what_ends_a_node_needs_proof() {
     );
 }
 
-/// What others say of a leader's state counts as an answer to its own beats only: nobody else knows their numbers.
+/// A report about a leader's state counts only as an answer to the leader's own beats: only their receivers know the numbers.
 #[test]
 fn who_was_not_asked_calls_no_leader_odd() {
-    // With the n-th number after these, for each of the others.
+    // Tries the next hundred numbers from each start, for each of the other nodes.
     let ends = |first: [u64; 2]| {
         let mut subject = Subject::leading(Mode::Safe);
         let (epoch, last) = (subject.node.vote().promise.epoch, subject.node.last());
@@ -405,7 +405,7 @@ fn who_was_not_asked_calls_no_leader_odd() {
     assert!(numbers.into_iter().all(|one| !ends([one; 2])), "what one hears does for the other");
 }
 
-/// A word that a node is odd ends it if it answers that node's own question, and no other.
+/// A message that calls a node odd ends that node only if it answers that node's own question.
 #[test]
 fn who_was_not_asked_calls_no_follower_odd() {
     let mut subject = Subject::following(Mode::Safe);
@@ -420,14 +420,14 @@ fn who_was_not_asked_calls_no_follower_odd() {
     assert!(!subject.hear(NodeId(1), odd(Some(numbers_from(NodeId(1))))), "the number of its own question");
 }
 
-/// A stranger names its own address, and what is sent there is heard by anybody: no number of a question or of a beat.
+/// A stranger names its own address, and any process may hear what is sent there: no number of a question or of a beat is sent to it.
 #[test]
 fn a_stranger_learns_no_number() {
     let subjects = [Subject::new(Mode::Safe), Subject::following(Mode::Safe), Subject::leading(Mode::Safe)];
     assert!(!subjects.into_iter().any(tells_a_stranger));
 }
 
-/// It says that its log goes further, so that nobody turns it away.
+/// The stranger claims that its log goes further, so that it is not turned away.
 fn tells_a_stranger(mut subject: Subject) -> bool {
     let from = NodeId(9);
     let mut standing = subject.node.standing();
@@ -445,8 +445,8 @@ fn tells_a_stranger(mut subject: Subject) -> bool {
     })
 }
 
-/// Whoever is told of a greater promise goes on in a greater epoch, and has merged all the same: what it writes before the others have
-/// the merged state would be on its disk alone (P34).
+/// A leader that learns of a greater promise goes on in a greater epoch, and keeps the hold of its merge: a record that it writes before
+/// the others have the merged state would be on its disk alone (P34).
 #[test]
 fn a_greater_promise_lifts_no_hold_of_a_merge() {
     let mut subject = Subject::leading(Mode::Available);
@@ -470,7 +470,7 @@ fn a_greater_promise_lifts_no_hold_of_a_merge() {
     assert!(held(&subject), "n3 has nothing of it yet");
 }
 
-/// Without the rules the tests above see what they forbid.
+/// With each rule left out, the tests above find what they forbid.
 #[cfg(feature = "mutants")]
 #[test]
 fn the_bugs_put_back_are_seen() {

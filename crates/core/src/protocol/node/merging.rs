@@ -1,18 +1,18 @@
-//! Available mode: two leaders meet, and their sides become one with nothing lost (P34, I12), as the seed has it: the service stops, the
-//! elder stays, the younger hands in its data, the elder merges it and overrides everybody.
+//! Available mode: two leaders meet, and their sides become one with nothing lost (P34, I12), as in the seed program: the service stops,
+//! the elder stays, the younger sends its data, the elder merges it and overrides the state of all nodes.
 //!
 //! ```text
 //!   n1, the elder                                n2, the younger
 //!     holds its service  ── meet, has V1 ──►  holds its service, commits what it has
 //!                        ◄── merge: all of V2 that V1 lacks ──
 //!     claims a new epoch, merges at a new position, above both
-//!     ── beat, has V1 ∪ V2 ──►  to everybody: whoever is included joins
+//!     ── beat, has V1 ∪ V2 ──►  to all nodes: a node whose log is included joins
 //!     ── override: what you lack ──►                  stops leading, is brought up to the merge
 //!     lifts the hold when all have it
 //! ```
 //!
-//! Every step derives from vectors. Whoever dies, whatever is lost, late or repeated: two leaders that hear each other
-//! meet again, and what one of them has already taken in is not handed in again.
+//! Every step derives from vectors. Nodes may die, and messages may be lost, late or repeated: two leaders that hear each other
+//! meet again, and data that one of them has already merged is not sent again.
 
 use super::Node;
 use crate::protocol::messages::{Cause, Envelope, Event, Impasse, Input, Output, Taking, Term, Write};
@@ -32,7 +32,7 @@ impl Node {
         }
     }
 
-    /// The younger's data has come.
+    /// The younger's data has arrived.
     pub(super) fn on_merge(&mut self, from: NodeId, epoch: Epoch, base: &Vector, meta: &SnapshotMeta) {
         self.core.epochs.hear_of(epoch.max(meta.at.epoch));
         if let (Some(leading), Some(theirs)) = (self.leading(), &meta.vector)
@@ -42,7 +42,7 @@ impl Node {
         }
     }
 
-    /// A new epoch begins with the merged state, at a position above everything that either side has.
+    /// A new epoch begins with the merged state, at a position above every position of either side.
     fn merge_sides(&mut self, with: NodeId, theirs: &Vector, their_meta: &SnapshotMeta) {
         let own = self.core.own_vector();
         self.core.epochs.hear_of(theirs.newest());
@@ -71,15 +71,15 @@ impl Node {
         }
     }
 
-    /// Nothing comes of the merge with that side (P48).
+    /// The merge with that side has failed (P48).
     pub(super) fn on_impasse(&mut self, other: NodeId, why: Impasse) {
         if let Some((leading, core)) = self.leading_mut() {
             leading.call_off(core, other, why);
         }
     }
 
-    /// What a side has beyond this log (P33). It is taken if it includes everything that is here, and was made for no more than
-    /// what is here: a late one is neither.
+    /// Handles the part of a side's state that this log lacks (P33). It is accepted if it includes everything that is here, and if its base
+    /// is no more than what is here; a late message fails one of the two.
     pub(super) fn on_override(&mut self, from: NodeId, term: Term, base: &Vector, meta: SnapshotMeta) {
         if meta.at.epoch > term.epoch {
             return;
@@ -96,7 +96,7 @@ impl Node {
             if !(fits || blindly) || index <= core.last().index {
                 return;
             }
-            // All of it is included in what comes.
+            // The incoming state includes all of this log.
             core.commit_as_told(core.last().index);
             core.out.push(Output::Override(meta.clone()));
             core.go_on_from(meta, Write::Rebase);
@@ -108,7 +108,7 @@ impl Node {
         self.note_brought_up_to(from, term.epoch, index);
     }
 
-    /// What this node would do with the state that such a message brings, if it came now.
+    /// The way in which this node would accept the state of that message, if the message arrived now.
     pub fn would_take(&self, now: Now, envelope: &Envelope) -> Option<Taking> {
         let outputs = self.clone().handle(now, Input::Message(envelope.clone()));
         outputs.into_iter().find_map(|output| match output {
@@ -126,7 +126,7 @@ mod tests {
     use crate::protocol::{Input, Recovered, Settings, Vote};
     use crate::types::{Boot, ClaimId, ClusterId, Format, Incarnation, Now};
 
-    /// Whatever a peer sends: in safe mode there is one history (C25).
+    /// In safe mode there is one history, whatever a peer sends (C25).
     #[test]
     fn safe_mode_takes_nothing_from_sides() {
         let (peer, me) = (NodeId(1), NodeId(2));

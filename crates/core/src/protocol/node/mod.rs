@@ -1,4 +1,4 @@
-//! One node: its core, and the role that it has now. Here alone the role changes, and is seen together with anything else.
+//! One node: its core and its present role. Only this module changes the role, and only here is the role seen together with other state.
 
 mod asking;
 mod dispatch;
@@ -47,8 +47,8 @@ pub struct Node {
     yielded: Option<Yielded>,
 }
 
-/// A claim that this node may come to approve: once it suspects its leader too, or once those before
-/// the candidate have had their turn (C28). Forgotten unless the candidate repeats it.
+/// A claim that this node may come to approve: once it suspects its leader too, or once the nodes before
+/// the candidate have had their turn (C28). It is forgotten unless the candidate repeats it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PendingClaim {
     from: NodeId,
@@ -56,7 +56,7 @@ struct PendingClaim {
     at: Time,
 }
 
-/// The certificate has left: this node's epoch is over, whatever the heir makes of it.
+/// The certificate has left: this node's epoch is over, whether the heir uses the certificate or not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Yielded {
     certificate: Certificate,
@@ -114,18 +114,18 @@ impl Node {
         }
     }
 
-    /// The claim of that term, if this node has made it and it stands.
+    /// The claim of that term, if this node has made it and it still stands.
     fn claiming_mut(&mut self, term: Term) -> Option<(&mut Claiming, &mut Core)> {
         let (seeking, core) = self.seeking_mut()?;
         seeking.claim_mut().filter(|claim| claim.term() == term).map(|claim| (claim, core))
     }
 }
 
-// How one role becomes another.
+// Changes from one role to another.
 impl Node {
     /// Becomes the leader of a claimed epoch.
     fn lead(&mut self, won: Won) {
-        // Whoever asked for a hand-over that came to nothing is still to be told (P15).
+        // The caller of a hand-over that did not happen still waits for its verdict (P15).
         let yielded = self.yielded.take().and_then(|yielded| yielded.request);
         if let Some(request) = yielded.filter(|_| !mutant::is_on(Mutant::YieldedUnanswered)) {
             self.core.verdict(request, Verdict::Unknown);
@@ -143,7 +143,7 @@ impl Node {
         self.role = RoleState::Seeking(Seeking::new(self.core.mono(), cause));
     }
 
-    /// The leader is given up (P3).
+    /// Gives up the leader (P3).
     fn suspect(&mut self, cause: Cause) {
         let Some(following) = self.following() else {
             return;
@@ -159,9 +159,9 @@ impl Node {
         self.role = RoleState::Seeking(seeking);
     }
 
-    /// The heir that the leader named knows that its rank is zero: where the leader's process is surely
-    /// gone it claims without a dry run (P4). Not twice in a row, or a firewall that refuses would make
-    /// it a nuisance (C26).
+    /// The heir that the leader named knows that its rank is zero: when the leader's process is surely
+    /// gone, the heir claims without a dry run (P4). It does not do so twice in a row: otherwise, behind a firewall that refuses
+    /// connections, it would disturb the cluster again and again (C26).
     fn may_claim_as_heir(&self, cause: Cause) -> bool {
         let pause = self.core.settings.timing.election_timeout().times(4);
         let rested = self.core.claimed_as_heir.is_none_or(|at| self.core.mono() >= at + pause);
@@ -174,7 +174,7 @@ impl Node {
         }
     }
 
-    /// What becomes of a leader that leads no longer.
+    /// Carries out the exit of a leader that leads no longer.
     fn exit(&mut self, exit: Option<Exit>) {
         match exit {
             None => {}
@@ -190,7 +190,7 @@ impl Node {
         }
     }
 
-    /// Stops leading for good in this epoch, and says so (P16).
+    /// Stops leading for good in this epoch, and tells all nodes so (P16).
     fn step_down(&mut self, cause: Cause) {
         let Some(epoch) = self.leads() else {
             return;
@@ -216,8 +216,8 @@ impl Node {
         self.role = RoleState::Seeking(Seeking::quiet_until(until, now));
     }
 
-    /// A follower has promised a greater epoch: this one will never reach it again. Ask the others
-    /// whether they still follow, and claim a greater one (P28, C26).
+    /// A follower has promised a greater epoch: this epoch will never reach it again. The leader asks the others
+    /// whether they still follow, and claims a greater epoch (P28, C26).
     fn reclaim_if_outdated(&mut self, promise: Term) {
         if !self.leading().is_some_and(|leading| leading.is_outdated_by(promise)) {
             return;
@@ -231,7 +231,7 @@ impl Node {
         }
     }
 
-    /// Where no majority is needed, nobody needs to be asked: those who follow this leader go along (P32).
+    /// In available mode no majority is needed, so no node is asked: the followers of this leader follow it into the greater epoch (P32).
     fn go_on_in_a_greater_epoch(&mut self) {
         if self.core.journal.is_full() || !self.core.epochs.has_more() {
             return;

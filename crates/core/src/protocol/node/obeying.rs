@@ -1,4 +1,4 @@
-//! Whom a node listens to as its leader, and what it takes from it (P2, P5).
+//! A node decides which leader it follows, and what it accepts from that leader (P2, P5).
 
 use super::{Node, RoleState};
 use crate::protocol::following::Following;
@@ -9,7 +9,7 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::types::{Epoch, Index, NodeId, Position, Vector};
 
 impl Node {
-    /// Whether to listen to one that speaks as the leader of `term` (P2). Raises the promise if need be.
+    /// Whether to accept the node that speaks as the leader of `term` (P2). Raises the promise if need be.
     pub(super) fn accept_leader(&mut self, from: NodeId, term: Term, has: Option<&Vector>) -> bool {
         if from != term.epoch.leader || !self.joins(from, term, has) {
             return false;
@@ -68,7 +68,7 @@ impl Node {
         if !may_follow(prev, records, term.epoch) {
             return;
         }
-        // Whoever has a record right after this log's last has all of this log.
+        // A leader that has a record right after the last record of this log has all of this log.
         let has = (prev == self.core.last()).then(|| self.core.own_vector());
         if !self.accept_leader(from, term, has.as_ref()) {
             return;
@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// A whole state, from the leader or for a claim.
+    /// Handles a whole state, sent by the leader or for a claim.
     pub(super) fn on_snapshot(&mut self, from: NodeId, term: Term, meta: SnapshotMeta) {
         if meta.at.epoch > term.epoch {
             return;
@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// This log holds everything up to there now, as the leader's does.
+    /// This log now holds everything up to `index`, as the leader's log does.
     pub(super) fn note_brought_up_to(&mut self, leader: NodeId, epoch: Epoch, index: Index) {
         if let Some((following, _)) = self.following_mut() {
             following.matches(index);

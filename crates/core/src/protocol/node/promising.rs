@@ -1,4 +1,4 @@
-//! A node gives a promise: to whom, when, and what it says with it (P8).
+//! A node decides which candidate gets its promise, when, and what the approval says (P8).
 
 use super::{Node, PendingClaim, RoleState};
 use crate::protocol::following::Following;
@@ -8,7 +8,8 @@ use crate::protocol::seeking::{Consent, Seeking};
 use crate::types::{NodeId, Time};
 
 impl Node {
-    /// What this node has against that one, its turn apart (P58): would it approve a claim now? That is the answer to a dry run (P4).
+    /// The objection of this node to that candidate, without regard to its turn (P58): would this node approve a claim now? It is the
+    /// answer to a dry run (P4).
     pub(super) fn objection_to(&self, candidate: NodeId, condition: Condition) -> Option<Objection> {
         let core = &self.core;
         let founds = core.may_found(condition) && !core.founds_too_early(condition);
@@ -77,7 +78,7 @@ impl Node {
         }
     }
 
-    /// A certificate ends the epoch of the one who signed it, and no other (P18).
+    /// A certificate ends the epoch of the leader that signed it, and no other epoch (P18).
     fn honours(&self, from: NodeId, claim: &Claim) -> bool {
         claim.certificate.is_some_and(|certificate| {
             let current = certificate.epoch == self.core.promise() || mutant::is_on(Mutant::OldCertificate);
@@ -114,7 +115,7 @@ impl Node {
         }
     }
 
-    /// The claim was repeated: the approval may be lost, or the candidate shows its progress (C27).
+    /// The claim was repeated: the approval may have been lost, or the candidate shows its progress (C27).
     fn approve_again(&mut self, from: NodeId, claim: &Claim) {
         let until = self.core.mono() + self.core.settings.timing.window;
         if let Some((following, _)) = self.following_mut()
@@ -128,13 +129,13 @@ impl Node {
         let promise = self.core.promise();
         self.core.event(Event::Refused { epoch: claim.term.epoch, why });
         self.core.send(from, Message::Refuse { term: claim.term, promise });
-        // A leader is told of the greater promise by the answer to a beat (P28).
+        // The answer to a beat tells a leader about the greater promise (P28).
         if let Some((leading, core)) = self.leading_mut() {
             leading.beat_to(core, from);
         }
     }
 
-    /// Keeps the claim that comes first in turn, and looks whether the leader lives (C28).
+    /// Keeps the claim that comes first in turn, and probes whether the leader lives (C28).
     fn keep_pending(&mut self, from: NodeId, claim: Claim) {
         let kept = self.pending.as_ref().filter(|pending| self.is_still_wanted(pending));
         if kept.is_none_or(|pending| from <= pending.from) {
@@ -164,7 +165,7 @@ impl Node {
         }
     }
 
-    /// When a pending claim's turn comes.
+    /// The time at which the turn of a pending claim comes.
     pub(super) fn pending_deadline(&self, seeking: &Seeking) -> Time {
         let pending = self.pending.as_ref();
         pending.map_or(Time::NEVER, |kept| seeking.turn_of_claim(&self.core, kept.from, &kept.claim))

@@ -1,12 +1,13 @@
-//! Available mode: who belongs to which side (P32). A side is one leader and the nodes that follow its epoch. A node joins a side only if the
-//! leader's log includes all of its own. So no record is ever cut, whichever sides meet, and late or repeated messages do no harm.
+//! Available mode: which nodes belong to which side (P32). A side is one leader and the nodes that follow its epoch. A node joins a side
+//! only if the leader's log includes the node's whole log. So no record is ever cut, whichever sides meet, and late or repeated messages do
+//! no harm.
 
 use super::{Node, RoleState};
 use crate::protocol::messages::{Message, Term};
 use crate::types::{Epoch, NodeId, Vector};
 
 impl Node {
-    /// Whether this node belongs to the side of `term`'s leader, or changes over to it (P32). Safe mode knows no sides.
+    /// Whether this node belongs to the side of `term`'s leader, or changes over to it (P32). There are no sides in safe mode.
     pub(super) fn joins(&mut self, leader: NodeId, term: Term, has: Option<&Vector>) -> bool {
         if !self.core.settings.is_available() || self.follows(term) {
             return true;
@@ -25,14 +26,14 @@ impl Node {
         joins
     }
 
-    /// One that has approved a claim does not follow yet: the candidate may have opened without what is here.
+    /// A node that has approved a claim does not follow yet: the candidate may have opened its epoch without records that are here.
     fn follows(&self, term: Term) -> bool {
         let following = self.following().filter(|following| !following.is_awaiting());
         following.is_some_and(|following| following.epoch() == term.epoch)
             && self.core.journal.promise() == term
     }
 
-    /// One goes from a younger leader to an elder, never back: so two sides do not exchange their nodes.
+    /// A node goes from a younger leader to an elder one, never back: so two sides do not exchange their nodes.
     fn would_change_over(&self, leader: NodeId) -> bool {
         let me = self.core.me();
         match &self.role {
@@ -42,8 +43,8 @@ impl Node {
         }
     }
 
-    /// A leader that knows that nothing comes of a merge with that side does not answer it, so that the other one, too, stops
-    /// holding its service for it (P48).
+    /// A leader that knows that a merge with that side has failed does not answer it. So the other leader also stops
+    /// holding its service for the merge (P48).
     pub(super) fn say_side(&mut self, to: NodeId) {
         let leads = self.leading().is_some();
         let core = &self.core;
@@ -61,14 +62,14 @@ impl Node {
         }
     }
 
-    /// A node that this leader took for its own, or looked for, is on another side.
+    /// A node is on another side, although this leader counted it as its own or looked for it.
     pub(super) fn on_side(&mut self, from: NodeId, epoch: Epoch, leader: Option<NodeId>, vector: &Vector) {
         self.core.epochs.hear_of(epoch);
         let Some((leading, core)) = self.leading_mut() else {
             return;
         };
         if leader == Some(core.me()) && epoch == leading.term().epoch {
-            // It follows: what it answers came from an earlier epoch.
+            // That node follows this leader: it has answered a message of an earlier epoch.
             return;
         }
         leading.note_elsewhere(from);

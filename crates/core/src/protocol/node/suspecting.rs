@@ -1,5 +1,5 @@
-//! When a leader is given up (P3): silence, a dead process, or its own word. Each node decides for
-//! itself; a claim against a leader that still seems alive makes the node look (C28).
+//! Reasons to give up a leader (P3): silence, a dead process, or its own word. Each node decides for
+//! itself; a claim against a leader that still seems alive makes the node probe the leader (C28).
 
 use super::Node;
 use crate::protocol::messages::{Cause, Envelope, Term};
@@ -8,7 +8,7 @@ use crate::protocol::peers::Life;
 use crate::types::{Epoch, NodeId};
 
 impl Node {
-    /// Takes note of who sent a message, and of whether that is still the process we knew.
+    /// Notes which node sent a message, and whether it is still the known process of that node.
     pub(super) fn meet(&mut self, envelope: &Envelope) {
         let from = envelope.from;
         let leads = self.is_led_by(from);
@@ -32,7 +32,7 @@ impl Node {
             if another_disk || mutant::is_on(Mutant::NewProcessVoidsGrants) {
                 self.core.grants.void(from, envelope.incarnation);
             }
-            // A grant stands: the message may be a late one of an older life, and the process that relies on it may live.
+            // The grant stands: the message may be a late one of an older life, and the process that relies on the grant may live.
             self.suspect_if_leader(from, Cause::NewProcess);
         }
     }
@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// Somebody's promise is greater than the epoch we spoke for.
+    /// The promise of another node is greater than the epoch that this node spoke for.
     pub(super) fn on_stale(&mut self, promise: Term) {
         self.core.epochs.hear_of(promise.epoch);
         self.reclaim_if_outdated(promise);

@@ -1,4 +1,4 @@
-//! What others may look at, and what must be true of it at all times.
+//! The view of a node for its callers, and the conditions that must hold at all times.
 
 use super::{Node, RoleName, RoleState, Yielded};
 use crate::protocol::leading::Leading;
@@ -10,7 +10,7 @@ use crate::protocol::settings::Settings;
 use crate::protocol::succession::Contender;
 use crate::types::{Boot, Entry, Epoch, Incarnation, Index, Members, NodeId, Now, Position, Stamp, Time};
 
-// The node, whatever its role.
+// The view of a node in any role.
 impl Node {
     pub fn settings(&self) -> &Settings {
         &self.core.settings
@@ -40,12 +40,12 @@ impl Node {
         self.core.journal.vote()
     }
 
-    /// Whether a snapshot is on its way to the disk that is to take the place of log and state (P26).
+    /// Whether a snapshot is being written to disk that will replace log and state (P26).
     pub fn is_installing(&self) -> bool {
         self.core.journal.disk().is_installing()
     }
 
-    /// Whether the disk has what this node has promised last.
+    /// Whether the newest promise of this node is on disk.
     pub fn promise_is_durable(&self) -> bool {
         let disk = self.core.journal.disk();
         disk.is_met(disk.vote())
@@ -55,12 +55,12 @@ impl Node {
         self.core.service_is_down()
     }
 
-    /// Whether the service is held for a merge, and nothing is on its way any more.
+    /// Whether the service is held for a merge, and no write is in flight any more.
     pub fn is_at_rest(&self) -> bool {
         self.core.is_at_rest()
     }
 
-    /// Merges that do not come off, and why, as far as this node knows.
+    /// The merges that do not succeed, and the reasons, as far as this node knows.
     pub fn impasses(&self) -> impl Iterator<Item = (NodeId, &Impasse)> {
         self.core.impasses.iter()
     }
@@ -70,7 +70,7 @@ impl Node {
     }
 }
 
-// Who belongs to the cluster, and whose disk counts.
+// The members of the cluster, and the disks that count.
 impl Node {
     pub fn members(&self) -> &Members {
         self.core.members()
@@ -92,12 +92,12 @@ impl Node {
         self.core.replaced_by()
     }
 
-    /// Whether this disk counts, by its own log. In available mode nothing is decided by counting disks.
+    /// Whether this disk counts, by its own log. In available mode no decision counts disks.
     pub fn is_admitted(&self) -> bool {
         self.core.settings.is_available() || (self.core.own_vote() == 1 && self.core.has_seat())
     }
 
-    /// Whether that node's disk counts for what this one leads or follows (P10).
+    /// Whether that node's disk counts, for this node as a leader or as a follower (P10).
     pub fn counts(&self, node: NodeId) -> bool {
         match &self.role {
             _ if node == self.core.me() => self.is_admitted(),
@@ -106,13 +106,13 @@ impl Node {
         }
     }
 
-    /// When this node last heard that one, if it ever did.
+    /// The time at which this node last heard that node, if it ever did.
     pub fn last_heard(&self, node: NodeId) -> Option<Time> {
         self.core.last_heard(node)
     }
 }
 
-// Who leads, as far as this node knows.
+// The leader, as far as this node knows.
 impl Node {
     pub fn role_name(&self) -> RoleName {
         match &self.role {
@@ -153,13 +153,13 @@ impl Node {
         self.leading().map_or(IsLeader::No, |leading| leading.whether_leader(&self.core, now))
     }
 
-    /// It leads, and has to wait: a leader before may still be relied on (P11).
+    /// Whether this node leads and has to wait: an earlier leader may still be relied on (P11).
     pub fn waits_for_leases(&self, now: Time) -> bool {
         self.leading().is_some_and(|leading| leading.is_open() && !leading.older_leases_are_over(now))
     }
 
-    /// Whether a majority, where one is needed, answered this node lately, itself included: the difference between an
-    /// election under way and a minority.
+    /// Whether a majority, this node included, answered this node lately. True if no majority is needed. This tells an election
+    /// under way from a minority.
     pub fn reaches_majority(&self, now: Time) -> bool {
         match &self.role {
             _ if self.core.settings.is_available() => true,
@@ -169,17 +169,17 @@ impl Node {
         }
     }
 
-    /// Whom it waits for. None where a leader is known, an election is under way, or no majority is needed.
+    /// The nodes that this node waits for. `None` if a leader is known, an election is under way, or no majority is needed.
     pub fn waits_for(&self, now: Time) -> Option<Waits> {
         self.seeking()?.waits_for(&self.core, now)
     }
 
-    /// The dry run, for an operator: would this node approve that one now? Nothing changes (P4).
+    /// The dry run, for an operator: would this node approve that candidate now? Nothing changes (P4).
     pub fn opinion_of(&self, candidate: NodeId) -> bool {
         candidate == self.core.me() || self.objection_to(candidate, Condition::Fit).is_none()
     }
 
-    /// Who would lead next by the leader's last word (P4).
+    /// The node that would lead next, by the leader's last beat (P4).
     pub fn heir(&self) -> Option<NodeId> {
         match &self.role {
             RoleState::Following(following) => following.heir(),
@@ -189,10 +189,10 @@ impl Node {
     }
 }
 
-// What a leader knows.
+// The view of a leader.
 impl Node {
-    /// Why a proposal would be refused now, behind so many records and bytes that are proposed with it. It does not change
-    /// while nothing else happens.
+    /// The reason why a proposal would be refused now, if `records` records of `bytes` bytes are proposed before it in the same batch. The
+    /// answer stays the same while nothing else happens.
     pub fn refusal(&self, entry: &Entry, clears_up: bool, records: Index, bytes: usize) -> Option<Refusal> {
         match self.leading() {
             Some(leading) => leading.refusal(&self.core, entry, clears_up, records, bytes),
@@ -200,17 +200,17 @@ impl Node {
         }
     }
 
-    /// The stamp that a record written now would get (P17); none where this node does not lead.
+    /// The stamp that a record written now would get (P17); none if this node does not lead.
     pub fn stamp(&self, now: Now) -> Option<Stamp> {
         self.leading().map(|leading| leading.stamp(now))
     }
 
-    /// What a leader has appended and not committed yet, in bytes.
+    /// The size of the records that a leader has appended and not committed yet, in bytes.
     pub fn uncommitted_bytes(&self) -> usize {
         self.leading().map_or(0, |_| self.core.journal.uncommitted_bytes())
     }
 
-    /// What this node, as the leader, knows to be on that one's disk.
+    /// The last index that this node, as the leader, knows to be on that node's disk.
     pub fn matched_by(&self, node: NodeId) -> Option<Index> {
         let leading = self.leading()?;
         match node == self.core.me() {
@@ -219,12 +219,12 @@ impl Node {
         }
     }
 
-    /// Who could lead. Empty where this node does not lead: nobody else knows how far the others are.
+    /// The nodes that could lead. Empty if this node does not lead: only a leader knows the positions of the others.
     pub fn contenders(&self, now: Time) -> Vec<Contender> {
         self.leading().map(|leading| leading.contenders(&self.core, now)).unwrap_or_default()
     }
 
-    /// What must be true after every input. What is broken is a bug, and no error (I11).
+    /// Checks what must be true after every input. A violation is a bug, not an operating error (I11).
     pub fn validate(&self) {
         let core = &self.core;
         core.journal.validate();

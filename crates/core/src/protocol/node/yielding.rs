@@ -1,4 +1,4 @@
-//! A leader that has handed over tells its heir until that one leads, and the heir claims by its certificate (P18).
+//! A leader that has handed over sends its certificate to its heir until the heir leads; the heir claims by that certificate (P18).
 
 use super::{Node, RoleState, Yielded};
 use crate::protocol::messages::{Cause, Certificate, Message, Verdict};

@@ -1,4 +1,4 @@
-//! A candidate gathers promises, pulls the newest log, and may open its epoch then (P6, P8).
+//! A candidate gathers promises and pulls the newest log; then it may open its epoch (P6, P8).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +23,11 @@ pub struct Claiming {
     refused: BTreeSet<NodeId>,
     until: Time,
     next_send: Time,
-    /// Asked, since the claim was last repeated, to send what is missing.
+    /// The node that was asked, since the claim was last repeated, to send the missing records.
     pulling_from: Option<NodeId>,
     /// A majority has promised.
     has_majority: bool,
-    /// Available mode: who is waited for, and until when (P31).
+    /// Available mode: the nodes whose answer is awaited, and until when (P31).
     expected: BTreeSet<NodeId>,
     gathers_until: Time,
 }
@@ -36,11 +36,11 @@ pub struct Claiming {
 struct Approval {
     incarnation: Incarnation,
     last: Position,
-    /// On this node's clock: until then an older leader may rely on the approver (P11).
+    /// On this node's clock: until this time an older leader may rely on the approver (P11).
     lease_until: Time,
 }
 
-/// What the approvals that count amount to.
+/// The sum of the approvals that count.
 struct Backing {
     voters: BTreeMap<NodeId, Incarnation>,
     newest: Position,
@@ -48,7 +48,7 @@ struct Backing {
     leases_until: Time,
 }
 
-/// How a claim stands.
+/// The state of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimOutcome {
     Pending,
@@ -60,15 +60,15 @@ pub enum ClaimOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Won {
     pub term: Term,
-    /// Whoever founds the cluster, if that is what the epoch begins with (P9).
+    /// The founders of the cluster, if the epoch begins by founding one (P9).
     pub founders: Option<BTreeMap<NodeId, Incarnation>>,
-    /// Older leaders may still rely on their leases until then (P11).
+    /// Older leaders may still rely on their leases until this time (P11).
     pub leases_until: Time,
     pub approved: Vec<NodeId>,
 }
 
 impl Claiming {
-    /// A claim that is as good as made: this node has promised `term` to itself.
+    /// Begins a claim: this node has promised `term` to itself already.
     pub fn new(
         core: &Core,
         term: Term,
@@ -103,13 +103,13 @@ impl Claiming {
 
     pub fn settle(&mut self, core: &mut Core) -> ClaimOutcome {
         if core.journal.is_full() {
-            // It could not write the record that opens its epoch (P24).
+            // With a full disk this node could not write the record that opens its epoch (P24).
             return ClaimOutcome::Abandoned;
         }
         let next_send = self.next_send;
         if core.mono() >= self.until {
             if self.has_majority {
-                // Consent there was, but the epoch could not be opened: others come first (P20).
+                // A majority consented, but the epoch could not be opened: other candidates go first for a while (P20).
                 core.own_hold.failed(core.now.mono, &core.settings.timing);
             }
             return ClaimOutcome::Abandoned;
@@ -152,7 +152,7 @@ impl Claiming {
         let votes = core.own_vote() == 1 || mutant::is_on(Mutant::LearnerLeads);
         let may_lead = self.condition.is_blank() || (core.has_seat() && votes);
         if !may_lead {
-            // What it has pulled tells that another disk has its place (P10), or that it only learns (P43).
+            // The log that this node has pulled says that another disk has its seat (P10), or that it is only a learner (P43).
             return Tally::Lost;
         }
         let backing = self.backing(core);
@@ -165,7 +165,7 @@ impl Claiming {
         if won { Tally::Won } else { Tally::Pending }
     }
 
-    /// Everybody who is expected has answered, or has had the time to.
+    /// Every expected node has answered, or has had the time to.
     fn gathered(&self, core: &Core) -> Tally {
         let answered = |node: &NodeId| self.approvals.contains_key(node) || self.refused.contains(node);
         let complete = self.expected.iter().all(|node| answered(node) || core.peers.is_refused(*node));
@@ -173,8 +173,8 @@ impl Claiming {
         if ready && core.journal.disk().is_met(self.stored_by) { Tally::Won } else { Tally::Pending }
     }
 
-    /// The approvals that count: those of disks that the log knows (P10). A blank candidate's log knows
-    /// nobody; there, all voters are founders (P9).
+    /// The approvals that count are those of disks that the log knows (P10). The log of a blank candidate knows
+    /// no disks; in that case all voters are founders (P9).
     fn backing(&self, core: &Core) -> Backing {
         let (me, now) = (core.me(), core.mono());
         let mut backing = Backing {
@@ -198,8 +198,8 @@ impl Claiming {
         backing
     }
 
-    /// Leads once its log ends exactly at the newest position of those that promised (P6, C9). What it
-    /// learns by pulling may tell it that some of them do not count: then it is no longer won.
+    /// Leads once its log ends exactly at the newest position of the nodes that promised (P6, C9). The records that it
+    /// pulls may show that some of the approvals do not count: then the claim is no longer won.
     fn lead_or_pull(&mut self, core: &mut Core, next_send: Time) -> ClaimOutcome {
         let backing = self.backing(core);
         if backing.newest == core.last() || mutant::is_on(Mutant::LeadWithoutPull) {
@@ -248,7 +248,7 @@ impl Claiming {
         }
     }
 
-    /// A part of the newest log (P6). It is asked for until nothing is missing.
+    /// Takes a part of the newest log (P6). The candidate asks for more until nothing is missing.
     pub fn on_pulled(
         &mut self,
         core: &mut Core,
@@ -276,7 +276,8 @@ impl Claiming {
         None
     }
 
-    /// After progress: a candidate that pulls is not cut short (C27), and asks for what is still missing.
+    /// After progress the claim gets a new window, so that a candidate that pulls is not cut short (C27). It asks for what is still
+    /// missing.
     pub fn pull_on(&mut self, core: &mut Core, from: NodeId) {
         self.until = core.mono() + core.settings.timing.window;
         if self.backing(core).newest > core.last() {
@@ -284,7 +285,7 @@ impl Claiming {
         }
     }
 
-    /// What must be true after every input (I11).
+    /// Checks what must be true after every input (I11).
     pub fn validate(&self, promise: Term) {
         assert_eq!(self.term, promise, "claims what it has not promised itself (P8)");
         let both = self.refused.iter().any(|node| self.approvals.contains_key(node));

@@ -1,4 +1,4 @@
-//! A node without a leader asks around (the dry run), and decides when its turn has come to claim (P4).
+//! A node without a leader asks the others whether they would approve it (the dry run), and decides when its turn to claim has come (P4).
 
 mod claim;
 
@@ -12,52 +12,52 @@ use crate::protocol::messages::{Cause, Certificate, Claim, Condition, Event, Obj
 use crate::protocol::mutant::{self, Mutant};
 use crate::types::{Index, NUMBER_MOST, NodeId, Span, Time};
 
-/// Without a leader: the answers to its questions, its claim.
+/// The state of a node without a leader: the answers to its questions, and its claim.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Seeking {
     since: Time,
     /// The leader that was given up.
     suspected: Option<NodeId>,
-    /// The number of the last asking, and when each recent one was sent.
+    /// The number of the last round of questions, and when each recent round was sent.
     ask: u64,
     asked: VecDeque<(u64, Time)>,
     next_ask: Time,
-    /// In which round each was last asked out of turn.
+    /// For each node, the round in which it was last asked out of turn.
     asked_again: BTreeMap<NodeId, u64>,
     known: BTreeMap<NodeId, Known>,
     claim: Option<Claiming>,
-    /// It led until a moment ago and only needs a greater counter (P28).
+    /// This node led until a moment ago and only needs a greater counter (P28).
     incumbent: bool,
     as_heir: bool,
-    /// It has handed over and leaves the field to its heir until then (P18).
+    /// This node has handed over. Until this time it leaves the field to its heir (P18).
     quiet_until: Time,
-    /// Since when a majority would have this node (P4).
+    /// Since this time a majority would approve this node (P4).
     winnable_since: Option<Time>,
     after_start: bool,
-    /// Since when it has been told that it was removed, and by a record up to which one (P43).
+    /// Other nodes say since this time that this node was removed, by a record up to this index (P43).
     removed: Option<(Time, Index)>,
-    /// Available mode: a leader was heard whose log lacks some of this one (P32).
+    /// Available mode: this node heard a leader whose log lacks some of this node's records (P32).
     stands_apart: bool,
 }
 
-/// What a node has lately said of itself.
+/// The last report of another node about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Known {
     standing: Standing,
-    /// When it last answered a question of ours: only that proves both directions (P4).
+    /// The time at which it last answered a question of this node: only an answer proves both directions (P4).
     answered: Option<Time>,
     assent: Assent,
 }
 
-/// What a node thinks of this one as a leader.
+/// The answer of another node to the question whether it would approve this node as a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Assent {
     pub yes: bool,
-    /// It passes over this node for a while (P20).
+    /// The other node passes over this node for a while (P20).
     pub held: bool,
 }
 
-/// What a node says to a claim.
+/// The decision of this node about the claim of another node.
 pub enum Consent {
     Yes,
     NotYet(Objection),
@@ -85,12 +85,12 @@ impl Seeking {
         }
     }
 
-    /// It has given up its leader, and claims at once if it is the heir and may (P4).
+    /// This node has given up its leader. It claims at once if it is the heir and may do so (P4).
     pub fn instead_of(leader: NodeId, as_heir: bool, now: Time, cause: Cause) -> Seeking {
         Seeking { suspected: Some(leader), as_heir, ..Seeking::new(now, cause) }
     }
 
-    /// It has handed over.
+    /// This node has handed over.
     pub fn quiet_until(until: Time, now: Time) -> Seeking {
         Seeking { quiet_until: until, ..Seeking::new(now, Cause::HandedOver) }
     }
@@ -118,7 +118,7 @@ impl Seeking {
         known.filter(|node| self.answered_by(*node, now, fresh).is_some()).collect()
     }
 
-    /// What that node says of itself, and of this one if it answers a question.
+    /// Notes what that node reports about itself and, if it answers a question, its opinion of this node.
     pub fn note(&mut self, from: NodeId, standing: Standing, answer: Option<(Time, Assent)>) {
         let before = self.known.get(&from);
         let (answered, assent) = match answer {
@@ -128,28 +128,28 @@ impl Seeking {
         self.known.insert(from, Known { standing, answered, assent });
     }
 
-    /// Its port refused: what it said before does not count any more.
+    /// The port of that peer refused a connection: its earlier reports no longer count.
     pub fn forget(&mut self, peer: NodeId) {
         self.known.remove(&peer);
     }
 
-    /// These are the others now.
+    /// Forgets every node that is not one of `others`, which are the other nodes now.
     pub fn keep(&mut self, others: &[NodeId]) {
         self.known.retain(|node, _| others.contains(node));
     }
 
-    /// There is a leader, and it lacks something that is here: this node is a side of its own (P32).
+    /// There is a leader, and its log lacks something that this node's log holds: this node is a side of its own (P32).
     pub fn stand_apart(&mut self) {
         self.stands_apart = true;
     }
 
-    /// Somebody says that this node has been removed. Whoever says so may know less than others, who have made this node a member again: they
-    /// have `dead_after` to be heard.
+    /// Another node says that this node has been removed. That node may know less than others, which have made this node a member again.
+    /// Those others have `dead_after` to be heard.
     pub fn told_removed(&mut self, now: Time, as_of: Index) {
         self.removed.get_or_insert((now, as_of)).1 = as_of;
     }
 
-    /// By which record it has been removed, once that is beyond doubt (P43).
+    /// The record by which this node was removed, once the removal is beyond doubt (P43).
     pub fn is_removed(&self, core: &Core) -> Option<Index> {
         let (since, as_of) = self.removed?;
         (core.mono() >= since + core.settings.timing.dead_after).then_some(as_of)
@@ -184,7 +184,7 @@ impl Seeking {
         asks
     }
 
-    /// What must be true after every input (I11).
+    /// Checks what must be true after every input (I11).
     pub fn validate(&self, core: &Core) {
         if let Some(claim) = &self.claim {
             claim.validate(core.journal.promise());
@@ -194,8 +194,8 @@ impl Seeking {
 
 // The claim.
 impl Seeking {
-    /// Claims an epoch above every one heard of (P2). The claim may leave before this node's own
-    /// promise is stored: it promises nothing, it asks.
+    /// Claims an epoch above every epoch that this node has heard of (P2). The claim may leave before this node's own
+    /// promise is stored: a claim asks for promises and makes none.
     pub fn make_claim(&mut self, core: &mut Core, certificate: Option<Certificate>) -> Option<Won> {
         let (expected, promise) = (self.expected_voters(core, certificate.is_some()), core.promise());
         let counter = match mutant::is_on(Mutant::SameEpochTwice) {
@@ -238,16 +238,16 @@ impl Seeking {
     }
 }
 
-// The dry run: what would others say to a claim?
+// The dry run asks the others what they would answer to a claim.
 impl Seeking {
-    /// The turns of the candidates are counted from when the dry run was won: before that nobody could
+    /// The turns of the candidates are counted from the moment at which the dry run was won: before that moment no node could
     /// have claimed.
     fn note_whether_winnable(&mut self, core: &Core) {
         let won = self.has_won_dry_run(core);
         self.winnable_since = won.then(|| self.winnable_since.unwrap_or(core.mono()));
     }
 
-    /// A majority, this node included, answered lately that it would approve (P4). A cluster that was
+    /// A majority, this node included, has answered lately that it would approve this node (P4). A cluster that was
     /// never formed needs every node that the operator has not excused (P9).
     fn has_won_dry_run(&self, core: &Core) -> bool {
         if core.settings.is_available() {
@@ -263,8 +263,8 @@ impl Seeking {
         }
     }
 
-    /// The heir is told at once that its leader has been given up; the others are asked only if it does not
-    /// come forward within one stagger. So a failover costs messages by the number of nodes, not by
+    /// The heir learns at once that its leader has been given up. The others are asked only if the heir does not
+    /// claim within one stagger. So the number of messages of a failover grows with the number of nodes, not with
     /// its square.
     pub fn ask_heir_first(&mut self, core: &mut Core, heir: NodeId) {
         let now = core.mono();
@@ -295,16 +295,16 @@ impl Seeking {
         core.send_after(to, willing, After::default());
     }
 
-    /// Whether this node has lately asked that one the question of that number.
+    /// Whether this node has lately asked that node the question with this number.
     pub fn has_asked(&self, core: &Core, node: NodeId, ask: u64) -> bool {
         let (now, fresh) = (core.mono(), core.fresh());
         let own = ask.checked_sub(core.settings.numbers_from(node));
         own.is_some_and(|own| self.asked.iter().any(|(number, at)| *number == own && *at + fresh >= now))
     }
 
-    /// It said no and now seeks, or it has only now come up: what does it say? Waiting for the next round
-    /// of asking would hand this node's turn to the next in rank. Once per round, or two that keep
-    /// saying no would never stop.
+    /// Asks a node again that said no and now seeks a leader itself, or that has only now come up. If this node waited for the next
+    /// round of questions, its turn would pass to the next node in rank. A node is asked again only once per round: otherwise two nodes
+    /// that keep saying no would never stop asking.
     pub fn ask_again(&mut self, core: &mut Core, node: NodeId, seeking_for: Span) {
         let now = core.mono();
         let (declare, patience) = (core.settings.timing.declare, core.settings.timing.stagger.0 / 4);
@@ -315,7 +315,7 @@ impl Seeking {
         }
         let unanswered_until = self.asked.back().map_or(now, |(_, at)| *at + Span(patience));
         if unknown && now < unanswered_until {
-            // The answer to a question just asked may be on its way; if not, the next round is early.
+            // The answer to a question just asked may still arrive; if it does not, the next round starts early.
             if seeking_for < declare {
                 self.next_ask = self.next_ask.min(unanswered_until);
             }
@@ -331,7 +331,7 @@ impl Seeking {
         core.standing(self.hears(now, fresh), now.since(self.since), self.condition(core))
     }
 
-    /// A process that has just started does not remember its deaths; the others do (P20).
+    /// A process that has just started does not remember its deaths; the other nodes do (P20).
     pub fn condition(&self, core: &Core) -> Condition {
         let mut others = self.known.keys();
         let held =
@@ -340,8 +340,8 @@ impl Seeking {
     }
 }
 
-/// Whether that node's promise would count: a founder's among founders, else that of a disk which
-/// the log knows (P9, P10).
+/// Whether that node's promise would count. Among founders the promise of a founder counts; otherwise the promise of a disk
+/// that the log knows (P9, P10).
 fn is_of_use(core: &Core, node: NodeId, known: &Known) -> bool {
     if core.is_blank() {
         return known.standing.condition.is_blank();
@@ -350,9 +350,9 @@ fn is_of_use(core: &Core, node: NodeId, known: &Known) -> bool {
     peer.is_some_and(|peer| core.vote_counts(node, peer.incarnation))
 }
 
-// What it says to the candidature of another.
+// The answer of this node to another candidate.
 impl Seeking {
-    /// What this node has against that one, its turn apart (P58).
+    /// The objection of this node to that candidate, if it has one. The candidate's turn is not considered here (P58).
     pub fn objection_to(&self, core: &Core, candidate: NodeId, condition: Condition) -> Option<Objection> {
         match self.claim {
             Some(_) => {
@@ -380,28 +380,28 @@ impl Seeking {
         }
     }
 
-    /// When that claim's turn comes.
+    /// The time at which the turn of that claim comes.
     pub fn turn_of_claim(&self, core: &Core, from: NodeId, claim: &Claim) -> Time {
         let rank = self.rank_of(core, from, claim.condition);
         let turn = self.since + core.settings.timing.stagger.times(rank);
         turn.max(self.quiet_until)
     }
 
-    /// Whether this node, itself a candidate, lets that one go first.
+    /// Whether this node, itself a candidate, lets the other candidate go first.
     fn gives_way_to(&self, core: &Core, candidate: NodeId, condition: Condition) -> bool {
         let (theirs, own) = (core.comes_last(candidate, condition), self.condition(core) == Condition::Held);
         (theirs, candidate) < (own, core.me())
     }
 }
 
-/// Ready nodes first, each group by index. The unready and the held come last but are not shut out.
+/// Ready nodes come first, each group ordered by index. Nodes that are held or not ready come last, but are not shut out.
 type Turn = (bool, NodeId);
 
 // The rank of a candidate is how many others come before it (P4, P21).
 impl Seeking {
-    /// When this candidate's turn comes: each rank waits one stagger longer (P4). Where nothing has ever been served nobody
-    /// waits for a leader, and processes that start together start some time apart: each rank waits long enough for its
-    /// elder to ask once more (P9).
+    /// The time at which the turn of this candidate comes: each rank waits one stagger longer (P4). In a blank cluster no client
+    /// waits for a leader yet, and processes that start together start some time apart. There each rank waits long enough for the
+    /// elder before it to ask once more (P9).
     fn turn(&self, core: &Core) -> Time {
         if self.incumbent || mutant::is_on(Mutant::NoRankWait) {
             return self.since;
@@ -413,7 +413,7 @@ impl Seeking {
         from + head_start.times(rank)
     }
 
-    /// How many nodes come before `candidate`, as far as this one knows.
+    /// The number of nodes that come before `candidate`, as far as this node knows.
     fn rank_of(&self, core: &Core, candidate: NodeId, condition: Condition) -> u64 {
         let newest = self.newest_index(core);
         let turn = turn_of(core, candidate, condition, self.last_of(core, candidate), newest);
@@ -446,7 +446,7 @@ impl Seeking {
         known.max().unwrap_or(0).max(core.last().index)
     }
 
-    /// Whether that node may still claim before others do: it lives as far as we know, may vote, and
+    /// Whether that node may still claim before others do: as far as this node knows it lives and may vote, and it
     /// is not known to sit on the wrong side of a cut.
     fn may_come_first(&self, core: &Core, node: NodeId) -> bool {
         if node == core.me() {
@@ -457,7 +457,7 @@ impl Seeking {
         }
         match self.answered_lately(core, node) {
             Some(known) => may_win(core, &known.standing),
-            // Not heard yet: given the benefit of the doubt for as long as an answer may take.
+            // This node has not been heard yet: it gets the benefit of the doubt for as long as an answer may take.
             None => self.suspected != Some(node) && core.mono() < self.since + core.fresh(),
         }
     }
@@ -474,19 +474,19 @@ fn may_win(core: &Core, standing: &Standing) -> bool {
         return core.is_of_one_history(standing.vector.as_ref());
     }
     let settled = standing.seeking > core.fresh();
-    // It has just answered this node: so it hears this one at least.
+    // That node has just answered this node, so it hears at least this node.
     let others = standing.hears.iter().filter(|node| **node != core.me()).count();
     let alone = others + 2 < core.quorum();
     standing.condition != Condition::Recovering && !(settled && alone)
 }
 
-// Available mode: electing without a majority (P31). The lowest live index among those that hear each other
-// leads them. Nothing is safe because of who was asked: what somebody misses here, a merge brings back.
+// Available mode: electing without a majority (P31). The lowest live index among the nodes that hear each other
+// leads them. Safety does not depend on which nodes were asked: a merge brings back what a node misses here.
 impl Seeking {
-    /// The dry run among those who can be reached: everybody has answered yes, or is known not to come along.
+    /// The dry run among the nodes that can be reached: every node has answered yes, or is known not to come along.
     fn has_gathered(&self, core: &Core) -> bool {
         if core.is_blank() && self.hears_of_a_history(core) {
-            // It begins nothing new, it waits to be taken in.
+            // A blank node begins nothing new here: it waits until the existing history takes it in.
             return false;
         }
         let waited = core.mono() >= self.since + core.settings.timing.window;
@@ -507,7 +507,7 @@ impl Seeking {
         }
     }
 
-    /// After a start, or in a cluster that was never formed, others are given time to come up.
+    /// After a start, or in a cluster that was never formed, other nodes get more time to come up.
     fn is_absent(&self, core: &Core, node: NodeId) -> bool {
         let patience = match core.is_blank() || self.after_start {
             true => core.settings.timing.window,
@@ -517,12 +517,12 @@ impl Seeking {
         known_dead || core.mono() >= self.since + patience
     }
 
-    /// Whose approval a claim waits for a moment.
+    /// The nodes whose approval a claim waits for during a moment.
     fn expected_voters(&self, core: &Core, by_certificate: bool) -> BTreeSet<NodeId> {
         let others = core.others().filter(|node| !core.peers.is_refused(*node));
         let comes = |node: &NodeId| match self.answered_lately(core, *node) {
             Some(known) => comes_along(core, known),
-            // An heir claims without having asked: whoever may be alive is expected to answer.
+            // An heir claims without a dry run: every node that may be alive is expected to answer.
             None => (self.as_heir || by_certificate) && self.suspected != Some(*node),
         };
         others.filter(comes).collect()
@@ -533,23 +533,23 @@ fn comes_along(core: &Core, known: &Known) -> bool {
     known.assent.yes && core.is_of_one_history(known.standing.vector.as_ref())
 }
 
-/// Without these no election can be won.
+/// The nodes without which no election can be won.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits {
-    /// The cluster has never been formed, and takes every node for that (P9).
+    /// The cluster has never been formed, and needs every node to form (P9).
     pub to_form: bool,
-    /// Of them nothing is heard.
+    /// These nodes are silent.
     pub silent: Vec<NodeId>,
-    /// They are heard, and what they answer comes too late to count (P4).
+    /// These nodes are heard, but their answers come too late to count (P4).
     pub late: Vec<NodeId>,
-    /// Their disks may have forgotten something, this node's perhaps, and without them no majority is left that could let them
-    /// in again (P10, P27).
+    /// The disks of these nodes may have forgotten something; this node may be one of them. Without these nodes no majority is left that
+    /// could let them in again (P10, P27).
     pub doubted: Vec<NodeId>,
 }
 
-// Why nobody leads: whom a node waits for that looks for a leader, for people to see.
+// The reason why there is no leader: operators can see which nodes a leaderless node waits for.
 impl Seeking {
-    /// None where an election is under way, or no majority is needed.
+    /// Returns `None` if an election is under way, or if no majority is needed.
     pub fn waits_for(&self, core: &Core, now: Time) -> Option<Waits> {
         let doubted = self.doubted_majority(core, now);
         if core.settings.is_available() || (self.reaches_enough(core, now) && doubted.is_empty()) {
@@ -564,7 +564,7 @@ impl Seeking {
         Some(Waits { to_form: core.is_blank(), silent, late, doubted })
     }
 
-    /// The voters that wait to be let in, where all others together are no majority. Empty where they are one.
+    /// The voters that wait to be let in, if all other voters together are no majority. Empty if the others are a majority.
     fn doubted_majority(&self, core: &Core, now: Time) -> Vec<NodeId> {
         let waits = |node: &NodeId| match *node == core.me() {
             true => !core.may_vote(),
