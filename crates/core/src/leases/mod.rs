@@ -3,7 +3,7 @@
 //! ```text
 //!                 asked at arrival          asked again             ┌── Renewable: `renew`, answer its `expires_in`
 //! renewal ──► `renewal` ──► a round that starts now ──► `renewal` ──┼── Ending: wait for `settled`, then ask again
-//!                                                                   └── Lost: 410
+//!                                                                   └── Lost: this node leads no more
 //!
 //! `deadline` ──► `due` ──► one record: ends, or ages and refreshes ──► the log ──► `changed` …, `settled`
 //! ```

@@ -27,7 +27,8 @@
 //!   `copying` accepts what another log has, `histories` compares logs that have diverged.
 //! - `following` a leader, and `seeking` one: which nodes to ask, when to `claim`.
 //! - `leading`: beats, leases, and when to stop; `replication`, `serving` clients, `handover`, `membership` changes, `oddity` of a
-//!   state or a disk; in available mode the `sides` of a cluster, and `merging` them.
+//!   state or a disk; in available mode the `sides` of a cluster, and `merging` them (`merges` is what is
+//!   remembered of that).
 //! - `node` changes the role: it `dispatch`es inputs; `suspecting` and `obeying` a leader, `asking` others, `promising` a candidate its
 //!   vote, `yielding` to an heir; in available mode `sides` that a node joins, and `merging` them. `view` shows a node to others.
 //!

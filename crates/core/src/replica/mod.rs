@@ -24,8 +24,9 @@
 //! - `pending` has the calls that wait for a verdict.
 //! - `desk` has what all calls need: `rounds` in which they are judged and proposed, and their answers. `calls` has the calls
 //!   that need nothing else.
-//! - `roles` grants roles and counts leases, `restore` replaces all data step by step, `state_transfer` sends states to other
-//!   nodes and takes in those that arrive. Each works with the desk, and does not see the other two.
+//! - `roles` has what a leader knows of roles and leases, and in `granting` the rules by which it grants and ends them. `restore` replaces all
+//!   data step by step. `state_transfer` sends states to other nodes and takes in those that arrive. Each works with the desk, and does not
+//!   see the other two.
 //! - `state` is the replica itself: it takes in inputs, passes them to the protocol, and carries out the protocol's outputs.
 
 mod answer;
