@@ -1,8 +1,8 @@
-//! What decides, and nothing else: no clock, no socket, no file, no randomness.
+//! The core decides, and does nothing else: it has no clock, no socket, no file and no randomness.
 //!
-//! `types` names things, `protocol` elects and replicates, `store` is the replicated state, and `leases` counts what ends by
-//! itself. `replica` puts these together for clients, and `feed` keeps what it tells. The same inputs give the same outputs, so every
-//! failure replays.
+//! `types` has the terms, `protocol` elects and replicates, `store` is the replicated state, and `leases` counts the leases and
+//! ttls that expire. `replica` combines these for clients, and `feed` keeps the events that it reports. The same inputs give
+//! the same outputs, so every failure replays.
 
 pub mod feed;
 pub mod leases;

@@ -1,4 +1,4 @@
-//! A node whose state differs from everybody else's comes back as a new disk, with nothing (P25).
+//! A node whose state has diverged restarts as a new disk, without any data (P25).
 
 use std::path::PathBuf;
 
@@ -12,8 +12,8 @@ use super::segment::{self, LOG_DIR};
 use super::vote::{Stored, VOTE_FILE, VoteFile};
 use crate::protocol::Vote;
 
-/// Sets log and snapshots aside, while no process uses the directory. What was promised stays promised. Gives the
-/// folder where everything is now.
+/// Sets log and snapshots aside, while no process uses the directory. The promises stay. Returns the folder that everything was
+/// moved to.
 pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, StorageError> {
     let (files, dir) = (&options.files, &options.dir);
     let _lock = lock(files, dir)?;
@@ -24,8 +24,8 @@ pub fn start_over(options: &Options, why: &str) -> Result<Option<PathBuf>, Stora
     let promised = found.map_or(Vote::default(), |found| found.stored.vote);
     let mut quarantine = Quarantine::new(files, dir);
     quarantine.note(why);
-    // The state first: under a new incarnation it would be let in again. What a crash leaves without it is a log that is replayed from
-    // its beginning, or one that nothing leads up to, which is a loss.
+    // The state is moved first: under a new incarnation it would be admitted again. A crash after that leaves a log without the
+    // state. Such a log is either replayed from its beginning, or has no snapshot that leads to it, which counts as a loss.
     let snapshots = dir.join(SNAPSHOTS_DIR);
     if files.is_dir(&snapshots)? {
         quarantine.take(&snapshots)?;

@@ -1,4 +1,4 @@
-//! A batch from the wire: the same lines that stand on the sender's disk.
+//! A batch from the network: the same lines as on the sender's disk.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Batch {
     pub encoded: Encoded,
 }
 
-/// Checked lines, one a record, without anything between them.
+/// Checked lines, one per record, without anything between them.
 #[derive(Clone, Debug, Default)]
 pub struct Encoded {
     pub(super) bytes: Bytes,
@@ -25,14 +25,14 @@ pub struct Encoded {
     pub(super) positions: Vec<Position>,
 }
 
-/// Where a line ends, after its newline, and its checksum.
+/// The end of a line, behind its newline, and the line's checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineEnd {
     pub at: usize,
     pub chain: u32,
 }
 
-/// A batch that is not what a leader's log holds. Nothing of it may be used.
+/// A batch that cannot come from a leader's log. No part of it may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchError {
     pub offset: usize,
@@ -47,7 +47,7 @@ impl fmt::Display for BatchError {
 
 impl std::error::Error for BatchError {}
 
-/// Reads lines that follow a line of the checksum `chain`. Their indexes are contiguous, their epochs never go down.
+/// Reads lines that follow a line with the checksum `chain`. Their indexes are contiguous, and their epochs never decrease.
 pub fn decode_all(bytes: Bytes, chain: u32) -> Result<Batch, BatchError> {
     let mut records: Vec<Record> = Vec::new();
     let mut encoded = Encoded { before: chain, ..Encoded::default() };

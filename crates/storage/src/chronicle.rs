@@ -1,8 +1,8 @@
-//! Lines that a node keeps for people: appended, bounded, and worth nothing to safety. They are not synced: they outlive the process,
-//! and a power failure may take the newest.
+//! Lines that a node keeps for people: appended, bounded, and irrelevant to safety. They are not synced: they outlive the
+//! process, but a power failure may lose the newest.
 //!
-//! A line that was cut short is ended when the file is opened, and is whoever reads it to leave out. The file is written anew with its
-//! newest lines when it has twice as many as are kept, under another name first.
+//! A line that was cut short gets its line end when the file is opened; readers skip it. When the file has twice as many lines
+//! as are kept, it is rewritten with the newest ones, first under another name.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -12,22 +12,22 @@ use std::path::{Path, PathBuf};
 
 use super::files::FILE_MODE;
 
-/// What a file may be asked to hold, whoever has written it: of a larger one the end is read.
+/// The size limit of the file that is read, whatever program wrote it. If the file is larger, only its end is read.
 const BYTES_MOST: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub struct Chronicle {
     path: PathBuf,
     file: File,
-    /// The newest, at most `most`.
+    /// The newest lines, at most `most`.
     lines: VecDeque<String>,
     most: usize,
-    /// How many stand in the file.
+    /// The number of lines in the file.
     written: usize,
 }
 
 impl Chronicle {
-    /// `most` lines are kept.
+    /// Opens the file, which keeps `most` lines.
     pub fn open(dir: &Path, name: &str, most: usize) -> io::Result<Chronicle> {
         let path = dir.join(name);
         let (mut file, found) = read(&path)?;
@@ -61,7 +61,7 @@ impl Chronicle {
 
     fn write_anew(&mut self) -> io::Result<()> {
         let new = self.path.with_extension("new");
-        // What a crash has left there goes, and nobody's link is followed.
+        // A leftover of a crash is removed, and no link is followed, even one that another program created.
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -82,9 +82,9 @@ fn keep(lines: &mut VecDeque<String>, most: usize, line: &str) {
     lines.push_back(line.to_string());
 }
 
-/// What stands at its end, and the file to be appended to.
+/// The end of the file's content, and the file opened for appending.
 fn read(path: &Path) -> io::Result<(File, Vec<u8>)> {
-    // A FIFO in its place would be waited for for ever.
+    // Opening a FIFO in its place would wait for ever.
     let is_file = fs::symlink_metadata(path).map_or(true, |metadata| metadata.is_file());
     if !is_file {
         return Err(io::Error::other(format!("{} is not a file", path.display())));

@@ -1,9 +1,9 @@
-//! What the writer has done, for metrics.
+//! Counters of the writer's work, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Each number stands for itself: no order between them is promised.
+/// The numbers are independent: no order between them is promised.
 #[derive(Debug, Default)]
 pub struct Counters {
     syncs: AtomicU64,
@@ -18,7 +18,7 @@ pub struct Counted {
     pub syncs: u64,
     /// Bytes written to the log.
     pub bytes: u64,
-    /// How long the last sync took.
+    /// The duration of the last sync.
     pub last_sync_us: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Cutting a segment so that a crash half-way leaves no doubt.
+//! Cuts a segment so that a crash half-way leaves no doubt.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use super::text::{lines, written};
 use super::walk::{Item, Resume, Walk};
 use crate::types::Index;
 
-/// Where a segment is to end.
+/// The place where a segment is to end.
 #[derive(Debug)]
 pub struct Cut {
     pub end: Boundary,
-    /// After the last line that stays.
+    /// The offset after the last line that stays.
     pub offset: usize,
-    /// The greatest index that what stays vouches for.
+    /// The greatest index that the markers in the remaining part vouch for.
     pub marked: Index,
 }
 
@@ -45,8 +45,8 @@ pub fn find_cut(path: &Path, first: Index, bytes: &[u8], above: Index) -> Result
     found.ok_or_else(|| StorageError::Damaged { path: path.to_path_buf(), why: why() })
 }
 
-/// Makes everything behind `offset` blank, durably. The markers go first: as long as one is left, it vouches for
-/// records that may be half gone already, and the log would be doubtful (P27).
+/// Makes everything behind `offset` blank, durably. The markers go first: as long as one is left, it vouches for records that
+/// may already be half gone, and the log would be doubtful (P27).
 pub fn blank_behind(file: &Open, bytes: &[u8], offset: usize) -> Result<(), StorageError> {
     let behind = &bytes[offset..written(bytes).max(offset)];
     if behind.is_empty() {

@@ -1,8 +1,8 @@
-//! Numbers to text and back without `format!`: every record passes here on every node.
+//! Converts numbers to text and back without `format!`: every record passes here on every node.
 
 use crate::types::NUMBER_MOST;
 
-/// The most digits that a `u64` takes.
+/// The maximum number of digits of a `u64`.
 const DECIMAL_MAX: usize = 20;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -30,7 +30,8 @@ pub fn push_hex(out: &mut Vec<u8>, number: u128, digits: u32) {
     out.extend((0..digits).rev().map(|at| HEX[(number >> (4 * at)) as usize & 15]));
 }
 
-/// What is left of a line. Every reader takes exactly what the writer would write, so that a line has one form.
+/// The rest of a line. Every read function accepts exactly the form that the writer would write, so each line has only one
+/// form.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -50,12 +51,12 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// A number that is counted on from, as far as such numbers go (P50).
+    /// A number that the program counts on from. It must be within the bound of such numbers (P50).
     pub fn number(&mut self) -> Option<u64> {
         self.decimal().filter(|number| *number <= NUMBER_MOST)
     }
 
-    /// No leading zeros.
+    /// A decimal number without leading zeros.
     pub fn decimal(&mut self) -> Option<u64> {
         let mut number: u64 = 0;
         let mut taken = 0;
@@ -70,7 +71,7 @@ impl<'a> Cursor<'a> {
         Some(number)
     }
 
-    /// Exactly that many digits, in lower case.
+    /// A hexadecimal number of exactly that many digits, in lower case.
     pub fn hex(&mut self, digits: usize) -> Option<u128> {
         let (text, rest) = self.rest.split_at_checked(digits)?;
         let mut number = 0;

@@ -1,4 +1,5 @@
-//! The disk of one node, to the driver: a queue, the thread that empties it, and the one that makes room ahead.
+//! The disk of one node, as the driver uses it: a queue, the thread that works on it, and the thread that allocates segments
+//! ahead.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,23 +14,24 @@ use super::step::{DiskWriter, Room};
 use super::writer::{Job, Report, Writer};
 use crate::protocol::Seq;
 
-/// After this much quiet the log is told how far it is durable. Long beside a write, short beside a crash.
+/// After this much quiet, a marker in the log says how far the log is durable. It is long compared with a write, and short
+/// compared with the time between crashes.
 pub const MARK_AFTER: Duration = Duration::from_millis(100);
 
-/// How often a full disk is tried again: soon enough for people, rarely enough not to matter.
+/// The interval at which a full disk is tried again: soon enough for people, and rarely enough not to matter.
 pub const ROOM_RETRY: Duration = Duration::from_millis(250);
 
-/// A disk whose directory is open and locked, and that nobody writes to yet.
+/// A disk whose directory is open and locked, without a writer so far.
 #[derive(Debug)]
 pub struct Idle(DiskWriter);
 
-/// The running disk. Dropping it does what is queued, as far as there is room, and waits for that.
+/// The running disk. Dropping it finishes the queued jobs, as far as there is room, and waits for them.
 #[derive(Debug)]
 pub struct Disk {
     shared: Arc<Shared>,
     counters: Arc<Counters>,
     writer: Option<JoinHandle<()>>,
-    /// Held until the writer has ended.
+    /// The lock is held until the writer has ended.
     _lock: Arc<dyn Lock>,
 }
 
@@ -45,7 +47,7 @@ struct Inbox {
     jobs: Vec<(Seq, Job)>,
     room: Option<Room>,
     stop: bool,
-    /// The writer has failed: nobody takes anything out any more.
+    /// The writer has failed: jobs are no longer taken from the inbox.
     closed: bool,
 }
 
@@ -68,7 +70,7 @@ impl Shared {
         }
     }
 
-    /// All that has arrived; nothing if the deadline passed first.
+    /// Returns all jobs that have arrived, or none if the deadline passed first.
     fn take(&self, deadline: Option<Instant>) -> Inbox {
         let mut inbox = self.inbox();
         while inbox.is_empty() {
@@ -90,12 +92,12 @@ impl Idle {
         Idle(DiskWriter::new(writer, lock, counters))
     }
 
-    /// Starts the threads. `report` is called on the writer's.
+    /// Starts the threads. `report` is called on the writer's thread.
     pub fn start(self, report: impl FnMut(Report) + Send + 'static) -> Result<Disk, StorageError> {
         Disk::start(self.0, report)
     }
 
-    /// Without threads: nothing is done but what is called for.
+    /// Runs without threads: all work happens in the caller's calls.
     pub fn into_writer(self) -> DiskWriter {
         self.0
     }
@@ -119,19 +121,19 @@ impl Disk {
         let thread = std::thread::Builder::new().name("eldest-disk".to_string());
         let thread = thread.spawn(move || {
             work.run();
-            // Its channel is closed now.
+            // The writer has ended, so the channel of the other thread is closed.
             let _ = rooms.join();
         });
         let writer = Some(thread.map_err(StorageError::io("start a thread for", &dir))?);
         Ok(Disk { shared, counters, writer, _lock: lock })
     }
 
-    /// Never waits. After a failure nothing is done any more, and nothing reported.
+    /// Never blocks. After a failure jobs are neither done nor reported.
     pub fn submit(&self, seq: Seq, job: Job) {
         self.shared.put(|inbox| inbox.jobs.push((seq, job)));
     }
 
-    /// What belongs together is given together: it is synced together.
+    /// Jobs that are submitted together are synced together.
     pub fn submit_all(&self, jobs: impl Iterator<Item = (Seq, Job)>) {
         self.shared.put(|inbox| inbox.jobs.extend(jobs));
     }
@@ -145,7 +147,7 @@ impl Drop for Disk {
     fn drop(&mut self) {
         self.shared.put(|inbox| inbox.stop = true);
         if let Some(writer) = self.writer.take() {
-            // A panic there has been printed, and nobody is told of durability any more.
+            // A panic in the thread has already been printed, and durability is no longer reported.
             let _ = writer.join();
         }
     }
@@ -157,7 +159,7 @@ struct Work {
     shared: Arc<Shared>,
     report: Box<dyn FnMut(Report) + Send>,
     want: Sender<u64>,
-    /// The room that is being made.
+    /// The size of the segment that is being allocated.
     asked: Option<u64>,
 }
 
@@ -178,7 +180,7 @@ impl Work {
         *self.shared.inbox() = Inbox { closed: true, ..Inbox::default() };
     }
 
-    /// How long to wait for jobs, if there is something to do without any.
+    /// The time to wait for jobs, if there is work to do without any.
     fn patience(&self) -> Option<Duration> {
         let idle = self.disk.is_unmarked().then_some(MARK_AFTER);
         idle.or(self.disk.is_starved().then_some(ROOM_RETRY))
@@ -188,13 +190,13 @@ impl Work {
         let wanted = self.disk.wanted();
         if wanted.is_some() && self.asked.is_none() {
             self.asked = wanted;
-            // The other end lives as long as this one.
+            // The receiver lives as long as this sender.
             let _ = wanted.map(|size| self.want.send(size));
         }
     }
 }
 
-/// The other thread: makes what room is wanted, and tries again for as long as there is none.
+/// The other thread: allocates the requested segments, and retries while the disk is full.
 fn make_room(
     wants: &Receiver<u64>,
     shared: &Shared,

@@ -1,4 +1,4 @@
-//! The threads: order, full disks, failures, and the end.
+//! The threads of the disk: order, full disks, failures, and the end.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
@@ -12,7 +12,7 @@ use crate::types::Position;
 use crate::vote::VoteFile;
 use crate::{Boundary, Idle, open};
 
-/// More than any of this takes on a busy machine; only a hang waits for it.
+/// More time than any step takes on a busy machine. Only a hang waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn running(idle: Idle) -> (Disk, Receiver<Report>) {
@@ -21,7 +21,7 @@ fn running(idle: Idle) -> (Disk, Receiver<Report>) {
     (disk, reports)
 }
 
-/// Reports up to the first that fits.
+/// Collects reports up to the first that fits.
 fn wait(reports: &Receiver<Report>, fits: impl Fn(&Report) -> bool) -> Vec<Report> {
     let mut seen = Vec::new();
     loop {
@@ -67,7 +67,7 @@ fn what_is_reported_is_there() {
     assert_eq!(again.findings, []);
 }
 
-/// A quiet log says itself how far it is durable.
+/// A quiet log gets a marker of its durable part.
 #[test]
 fn a_marker_comes_when_nothing_else_does() {
     let dir = TempDir::new();
@@ -92,7 +92,7 @@ fn a_full_disk_waits_and_goes_on() {
     machine.limit(Path::new("/"), 0);
     let (disk, reports) = running(disk);
     wait(&reports, |report| matches!(report, Report::Full(true)));
-    // There is room in the segment that has been begun, and in the promise file.
+    // There is still room in the current segment, and in the promise file.
     disk.submit(Seq(1), Job::Vote(vote(3)));
     disk.submit(Seq(2), append(&mut lines, &mut rng, 1));
     let seen = wait(&reports, durable(2));
@@ -113,7 +113,8 @@ fn a_full_disk_waits_and_goes_on() {
     assert_eq!(again.recovered.records.len() as u64, lines.last());
 }
 
-/// P24: a promise waits for no room. What else its vote says waits for the records, and no older vote takes the promise back.
+/// P24: a promise does not wait for room. The other parts of its vote wait for the records, and no older vote undoes the
+/// promise.
 #[test]
 fn a_promise_goes_ahead_of_what_finds_no_room() {
     let machine = Simulated::new(1);
@@ -138,7 +139,7 @@ fn a_promise_goes_ahead_of_what_finds_no_room() {
     assert_eq!((again.recovered.vote, again.recovered.records.len()), (vote(8), 51));
 }
 
-/// Waiting for room does not hold up the end.
+/// Waiting for room does not delay the end.
 #[test]
 fn a_full_disk_can_be_closed() {
     let machine = Simulated::new(1);
@@ -151,11 +152,11 @@ fn a_full_disk_can_be_closed() {
     drop(disk);
     machine.lift_limit();
     let again = open(&simulated(&machine)).unwrap();
-    // Never reported, so as much as there was room for.
+    // These records were never reported, so only those with room are there.
     assert!(!is_doubtful(&again) && again.recovered.records.len() < 50);
 }
 
-/// No spare segment is waited for, so nobody but the writer itself tries again.
+/// The writer waits for no spare segment, so only the writer itself can retry.
 #[test]
 fn a_rebase_without_room_is_tried_again() {
     let machine = Simulated::new(1);

@@ -1,4 +1,4 @@
-//! What can go wrong with a data directory, each with what to do about it.
+//! The errors of a data directory, each with the operator's remedy.
 
 use std::fmt;
 use std::io;
@@ -25,7 +25,7 @@ pub enum StorageError {
         found: NodeId,
         expected: NodeId,
     },
-    /// The identity says that it is another file than it is: somebody copied the directory.
+    /// The identity belongs to another file: the directory was copied.
     Copied {
         path: PathBuf,
         found: u64,
@@ -40,12 +40,12 @@ pub enum StorageError {
         path: PathBuf,
         why: String,
     },
-    /// There are files of a node here, but not the one that says which node's.
+    /// The directory has files of a node, but not the file that says which node's.
     NoIdentity {
         dir: PathBuf,
         found: String,
     },
-    /// There is no identity here, but a file that no node writes.
+    /// The directory has no identity, but has a file that no node writes.
     Foreign {
         dir: PathBuf,
         found: String,
@@ -53,7 +53,7 @@ pub enum StorageError {
     InUse {
         path: PathBuf,
     },
-    /// What was read and checked at the start does not check any more.
+    /// A file that was read and checked at the start no longer checks.
     Damaged {
         path: PathBuf,
         why: String,
@@ -62,13 +62,13 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// For `map_err`: what was being done to which file.
+    /// For `map_err`: the failed operation, and the file.
     pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
         let path = path.to_path_buf();
         move |source| StorageError::Io { doing, path, source }
     }
 
-    /// The disk, or what this user may use of it, has no room.
+    /// The disk is full, or this user's quota of it is used up.
     pub fn is_full(&self) -> bool {
         let full = |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         matches!(self, StorageError::Io { source, .. } if full(source.kind()))

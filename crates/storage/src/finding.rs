@@ -1,4 +1,4 @@
-//! What was found when a data directory was opened, for the operator's eyes.
+//! The findings of opening a data directory, for the operator.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,43 +10,43 @@ use crate::types::{Epoch, Index, Position};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// A write that power loss cut short. The log ends before it.
+    /// A write that a power failure cut short. The log ends before it.
     Cut(Bad),
-    /// Nothing was in this line that is not there. It is blank now.
+    /// A damaged line was not a record, so no record is missing. It is blank now.
     Repaired(Bad),
-    /// The newest snapshot holds what was lost here.
+    /// The newest snapshot includes the records that were lost here.
     Replaced(Bad),
     /// The newest snapshot is ahead of the log, or of another history.
     Superseded { log: Position, snapshot: Position },
-    /// The log replaces this file.
+    /// The snapshot is bad, and the log replaces it.
     BadSnapshot(Flaw),
-    /// One of the two slots of the promise file did not check.
+    /// One of the two slots of the promise file does not check.
     BadPromiseSlot(&'static str),
-    /// This node has a new incarnation and must be let in again (P10).
+    /// This node has a new incarnation and must be admitted again (P10).
     Doubtful(Doubt),
-    /// An operator has said so: this disk counts, whatever it may have forgotten.
+    /// An operator decided to trust this disk, although it may have forgotten something.
     Trusted,
-    /// The same was said of a disk that knows nothing of a place in the cluster.
+    /// An operator decided to trust this disk, but the disk has no record of its membership in the cluster.
     NothingToTrust,
-    /// Bad files went here.
+    /// Bad files were moved here.
     Quarantined(PathBuf),
 }
 
-/// Why this disk may have forgotten something that it said (P27).
+/// The reason why this disk may have forgotten something that it reported (P27).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// Records up to `synced` were durable once.
+    /// Records up to `synced` were once durable.
     Line {
         bad: Bad,
         synced: Index,
     },
     NoLog,
-    /// The log begins only after this, and no snapshot leads there.
+    /// The log begins after this record, and no snapshot leads there.
     Gap {
         from: Index,
         to: Index,
     },
-    /// Snapshot and log hold the same record and another checksum.
+    /// Snapshot and log include the same record with different checksums.
     Mismatch {
         at: Position,
     },

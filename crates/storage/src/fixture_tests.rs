@@ -1,4 +1,4 @@
-//! A directory of format 1, as it was written once, opens for ever.
+//! A directory that was once written in format 1 must always open.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::types::{
 
 const CLUSTER: &str = "fixture";
 const NODE: NodeId = NodeId(2);
-/// In the middle of the first segment.
+/// The snapshot is in the middle of the first segment.
 const SNAPSHOT: Index = 8;
 
 fn fixture() -> PathBuf {
@@ -25,7 +25,7 @@ fn options(dir: &Path) -> Options {
     Options { adopt_copy: true, segment_bytes: 1024, ..options }
 }
 
-/// Three rounds of one of each.
+/// Three rounds with one record of each kind.
 fn records() -> Vec<Record> {
     let founders = [(NodeId(1), Incarnation(0x11)), (NodeId(2), Incarnation(u64::MAX))].into_iter().collect();
     let payload = |kind, format, call, text: &str| {

@@ -1,4 +1,4 @@
-//! Reads the log into memory, and judges what of it can be used.
+//! Reads the log into memory, and judges which part of it can be used.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ use super::walk::{Bad, Item, Place, Reason, Resume, Walk};
 use crate::protocol::{BadLine, Tail, judge};
 use crate::types::{Index, Position, Record};
 
-/// Records kept below the newest snapshot, for followers that lag: more takes memory and time at the start, and a
-/// follower that lags farther is served by a snapshot in less time.
+/// Records that are kept below the newest snapshot, for followers that lag. More would cost memory and time at the start, and a
+/// follower that lags farther catches up faster by a snapshot.
 pub const RECORDS_KEPT_MAX: u64 = 10_000;
-/// The same in bytes, for big records.
+/// The same bound in bytes, for large records.
 pub const BYTES_KEPT_MAX: usize = 64 << 20;
 
-/// What checks in a log, and what does not.
+/// The good and the bad parts of a log.
 #[derive(Debug)]
 pub struct Gathered {
     pub segments: Vec<Index>,
-    /// None if nothing checks.
+    /// `None` if no part of the log is good.
     pub log: Option<Checked>,
     pub junk: Vec<Junk>,
     pub replaced: Vec<Bad>,
@@ -37,11 +37,11 @@ pub struct Checked {
     pub base: Boundary,
     pub records: Vec<Record>,
     pub lines: Lines,
-    /// The segment that holds the first of the records.
+    /// The segment with the first of the records.
     pub first: Index,
-    /// It holds other things before them.
+    /// The segment also has lines before these records.
     pub amid: bool,
-    /// The segment that holds the last one, and where that ends.
+    /// The segment with the last record, and the end of that record.
     pub last: Index,
     pub offset: u64,
     pub end: Boundary,
@@ -52,16 +52,16 @@ pub struct Checked {
 #[derive(Debug)]
 pub struct Junk {
     pub bad: Bad,
-    /// What the log amounts to there.
+    /// The boundary of the log at that place.
     pub at: Boundary,
-    /// Where the log goes on, if in the same file.
+    /// The offset at which the log continues, if it does so in the same file.
     pub upto: Option<u64>,
 }
 
-/// What to do with what was read.
+/// The decision about the log that was read.
 #[derive(Debug)]
 pub struct Verdict {
-    /// The log can be used. If not, it begins anew after the snapshot.
+    /// The log can be used. Otherwise a new log begins after the snapshot.
     pub keep: bool,
     pub findings: Vec<Finding>,
 }
@@ -79,7 +79,7 @@ pub fn gather(files: &Files, dir: &Path, snapshot: &Boundary) -> Result<Gathered
     if let Some(log) = &mut log {
         log.lines.finish(&mut building);
         log.end = walk.end.clone().unwrap_or_default();
-        // What is in older files goes with them, and a file that is entered amid is written anew.
+        // Bad lines in older files are removed with these files. If the log begins inside a file, that file is rewritten.
         junk.retain(|junk| junk.bad.segment > log.first || (junk.bad.segment == log.first && !log.amid));
     }
     Ok(Gathered { segments, log, junk, replaced, lost: walk.lost, synced: walk.synced })
@@ -91,7 +91,7 @@ struct Gathering {
     building: Building,
     junk: Vec<Junk>,
     replaced: Vec<Bad>,
-    /// Not yet known for what it is.
+    /// A bad line that is not classified yet.
     bad: Option<Bad>,
 }
 
@@ -152,8 +152,8 @@ impl Gathering {
 }
 
 impl Gathered {
-    /// Whether the log goes on from the snapshot, and whether something was forgotten (P27). `complete`: there was
-    /// a log once.
+    /// Judges whether the log continues from the snapshot, and whether something was forgotten (P27). `complete`: the directory
+    /// had a log once.
     pub fn judge(&self, snapshot: &Boundary, complete: bool) -> Verdict {
         let mut findings: Vec<Finding> =
             self.junk.iter().map(|junk| Finding::Repaired(junk.bad.clone())).collect();
@@ -165,7 +165,7 @@ impl Gathered {
             Fit::Nothing if self.segments.is_empty() && complete => {
                 findings.push(Finding::Doubtful(Doubt::NoLog));
             }
-            // Whatever is there does not check, which has been judged.
+            // The log has no good part; the bad part has already been judged.
             Fit::Nothing => {}
             Fit::Beyond(to) => findings.push(Finding::Doubtful(Doubt::Gap { from: snapshot.index(), to })),
             Fit::Superseded(log) => {
@@ -178,14 +178,14 @@ impl Gathered {
         Verdict { keep: fit == Fit::Good, findings }
     }
 
-    /// What the snapshot holds is not lost, so the bad line counts as the one after that.
+    /// Records in the snapshot are not lost, so the bad line counts as the one after the snapshot.
     fn judge_end(&self, bad: &Bad, snapshot: &Boundary) -> Finding {
         let index = bad.index.max(snapshot.index() + 1);
         let tail = match bad.reason {
             Reason::Line(_) | Reason::Unended | Reason::Marker => {
                 judge(BadLine { index, synced: self.synced })
             }
-            // Head and length are durable before the file has a name, so no power loss cuts them short.
+            // Head and length are durable before the file has a name, so no power failure cuts them short.
             Reason::Head(_) | Reason::Gap { .. } | Reason::Shortened { .. } => Tail::Doubtful,
         };
         match tail {
@@ -196,14 +196,14 @@ impl Gathered {
     }
 }
 
-/// How a log and the newest snapshot fit together.
+/// The relation between a log and the newest snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
     Good,
     Nothing,
-    /// The log begins after this record only.
+    /// The log begins after this record, beyond the snapshot.
     Beyond(Index),
-    /// The log ends before the snapshot, or is of another history: what is committed there was installed here.
+    /// The log ends before the snapshot, or is of another history: the committed history was installed as the snapshot.
     Superseded(Position),
     Mismatch,
 }
@@ -225,17 +225,17 @@ impl Checked {
         }
     }
 
-    /// Nothing comes before the first record, and so nothing is unknown of it.
+    /// No record comes before the first one, so the vector of the base is known to be empty.
     pub fn tell_histories_apart(&mut self) {
         if self.base.index() == 0 {
             self.base.meta.vector.get_or_insert_default();
         }
     }
 
-    /// Forgets what is too old to be of use, in memory only.
+    /// Drops records that are too old to be useful, in memory only.
     pub fn shorten(&mut self, snapshot: &Boundary) {
         let below = snapshot.index().saturating_sub(self.base.index()) as usize;
-        // Only the snapshot knows which histories it includes: the log begins there.
+        // The vector of the included histories is in the snapshot only, so the log begins there.
         let unsaid = self.base.meta.vector.is_none() && snapshot.meta.vector.is_some();
         let kept_most = if unsaid { 0 } else { RECORDS_KEPT_MAX };
         let (mut kept, mut bytes) = (0, 0);

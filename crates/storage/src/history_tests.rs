@@ -1,4 +1,4 @@
-//! Available mode: a log says which histories it includes, and claims none but those (P31).
+//! Available mode: a log has the vector of the histories that it includes, and claims no others (P31).
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ fn available(disk: &Simulated) -> Options {
     Options { mode: Mode::Available, ..simulated(disk) }
 }
 
-/// Records of a third epoch, whose leader went elsewhere at 20, and of a fifth one. Gives what they amount to at 45.
+/// Writes records of a third epoch, whose leader split off at 20, and of a fifth epoch. Returns their meta at 45.
 fn write(opened: Opened, mut whole: SnapshotMeta) -> (Hand, Boundary, SnapshotMeta, Arc<Mutex<Snapshots>>) {
     let Opened { disk, mut lines, snapshots, .. } = opened;
     let mut hand = Hand::new(disk);
@@ -40,8 +40,8 @@ fn blank(vector: Option<Vector>) -> SnapshotMeta {
     SnapshotMeta { vector, ..SnapshotMeta::default() }
 }
 
-/// However often the log begins a segment, loses one, and is opened: it includes nothing that was written elsewhere in an
-/// elder epoch.
+/// However often the log begins a segment, loses one, and is opened: it does not include records that were written on another
+/// side in an elder epoch.
 #[test]
 fn a_log_claims_no_history_but_its_own() {
     let disk = Simulated::new(1);
@@ -67,7 +67,7 @@ fn a_log_claims_no_history_but_its_own() {
     }
 }
 
-/// An older program wrote logs that do not say what they include: such a log begins at the snapshot, which does.
+/// An older program wrote logs without a vector. Such a log begins at the snapshot, which has one.
 #[test]
 fn a_snapshot_says_what_a_log_includes() {
     let disk = Simulated::new(2);
@@ -87,7 +87,7 @@ fn a_snapshot_says_what_a_log_includes() {
     assert_eq!(opened.lines.chain_at(45), Some(boundary.chain));
 }
 
-/// What was written in safe mode has no branches, and in safe mode nobody asks.
+/// A log from safe mode has no branches, and safe mode does not use vectors.
 #[test]
 fn a_log_of_safe_mode_is_one_history() {
     let disk = Simulated::new(3);

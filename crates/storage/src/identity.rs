@@ -1,4 +1,4 @@
-//! Whose data directory this is. Written when it is made, and when it gets a new life.
+//! The owner of this data directory. The file is written when the directory is created, and when it gets a new incarnation.
 
 use std::path::Path;
 
@@ -12,38 +12,38 @@ use crate::types::{Incarnation, NodeId};
 
 pub const IDENTITY_FILE: &str = "identity";
 
-/// The newest layout of a data directory that this program knows.
+/// The newest layout of a data directory that this program reads.
 const FORMAT: u32 = 2;
 
-/// Before this one the identity had no checksum.
+/// Before this version the identity had no checksum.
 const FORMAT_WITH_CHECKSUM: u32 = 2;
 
-/// What stands in the place of the checksum while it is counted.
+/// The placeholder of the checksum while it is computed.
 const UNCOUNTED: &str = "00000000";
 
 /// A new file system has this directory.
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
 
-/// What a node keeps beside its identity. One of these without it is a directory of which something was lost.
+/// A node's files in addition to its identity. A directory that has one of these without an identity has lost something.
 const BELONGINGS: [&str; 6] = ["log", "snapshots", "vote", "quarantine", "chronicle", "roles"];
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
     format: u32,
-    /// Of the whole file, with zeros in its own place. It is the first text in there.
+    /// The checksum of the whole file, with zeros in the place of the checksum. It is the first text in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
     cluster: String,
     node: u32,
     incarnation: String,
-    /// This file's own: a copy has another one.
+    /// The inode number of this file: a copy has another one.
     inode: u64,
-    /// Log and promise file were made. Before that, none of them can have been lost.
+    /// Log and promise file were created. Before that, neither can have been lost.
     complete: bool,
 }
 
-/// What a later format may have in common with this one.
+/// The members that a later format may share with this one.
 #[derive(Debug, Deserialize)]
 struct AnyFormat {
     format: u32,
@@ -51,7 +51,7 @@ struct AnyFormat {
 }
 
 impl AnyFormat {
-    /// Whether the file is as it was written, as far as that can be told.
+    /// Whether the file is as it was written, as far as can be determined.
     fn checks(&self, bytes: &[u8]) -> bool {
         let Some(found) = &self.checksum else {
             return self.format < FORMAT_WITH_CHECKSUM || self.format > FORMAT;
@@ -74,7 +74,7 @@ pub struct Identity {
     pub complete: bool,
 }
 
-/// An identity, whether the file is where it was written, and whether it would tell of damage.
+/// An identity, whether the file is at its original place, and whether damage to it would be detected.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Read {
     pub identity: Identity,
@@ -83,13 +83,13 @@ pub struct Read {
 }
 
 impl Identity {
-    /// A new disk's.
+    /// The identity of a new disk.
     pub fn draw(files: &Files, cluster: &str, node: NodeId) -> Result<Identity, StorageError> {
         let incarnation = draw_incarnation(files)?;
         Ok(Identity { cluster: cluster.to_string(), node, incarnation, complete: false })
     }
 
-    /// Reads the identity of a directory; none if nothing was ever kept there.
+    /// Reads the identity of a directory. Returns `None` if no node has used it.
     pub fn read(
         files: &Files,
         dir: &Path,
@@ -132,7 +132,7 @@ impl Identity {
         Ok(Some(Read { identity, copied, has_checksum: any.checksum.is_some() }))
     }
 
-    /// Durable when it returns; until then the old one stays.
+    /// The new identity is durable when this returns; until then the old one stays.
     pub fn write(&self, files: &Files, dir: &Path) -> Result<(), StorageError> {
         let temporary = dir.join("identity.new");
         let mut file = files.create(&temporary)?;
@@ -155,12 +155,13 @@ impl Identity {
     }
 }
 
-/// A life that no disk has had before.
+/// An incarnation that no disk has had before.
 pub fn draw_incarnation(files: &Files) -> Result<Incarnation, StorageError> {
     Ok(Incarnation(files.draw()?))
 }
 
-/// The directory is new, or a node died in it before it wrote its identity. It may have left its lock and half an identity.
+/// Accepts a directory that is new, or in which a node died before it wrote its identity. It may have left its lock and half an
+/// identity.
 fn nothing_kept(files: &Files, dir: &Path) -> Result<(), StorageError> {
     let names = files.names_if_there(dir)?;
     let names = || names.iter().map(String::as_str);

@@ -1,4 +1,4 @@
-//! Whose directory it is, and every way in which it is not.
+//! The owner of a directory, and every way in which the directory can fail to be this node's.
 
 use super::*;
 use crate::testing::{CLUSTER, NODE, TempDir};
@@ -58,7 +58,7 @@ fn a_newer_or_unreadable_one_is_refused() {
     }
 }
 
-/// Whatever bit is turned over: the file says something else of whose disk this is, and is not believed.
+/// After a flip of any bit, the file names another owner or does not check, and is refused.
 #[test]
 fn damage_is_noticed_at_every_bit() {
     let dir = TempDir::new();
@@ -76,7 +76,7 @@ fn damage_is_noticed_at_every_bit() {
     assert!(read(dir.path()).is_ok());
 }
 
-/// Written by a program that knew no checksum.
+/// The identity was written by a program without checksums.
 #[test]
 fn an_old_identity_opens_and_gets_a_checksum() {
     let dir = TempDir::new();

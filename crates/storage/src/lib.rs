@@ -1,21 +1,21 @@
-//! Everything that touches files: what one node must still know after its power failed.
+//! All file access: the data that one node must still have after a power failure.
 //!
 //! ```text
-//!  data directory                                   who
-//!    identity    whose it is                        identity.rs
-//!    vote        what was promised                  vote.rs
-//!    log/        segments of lines, a line a record walk.rs reads, log.rs writes
-//!    snapshots/  the chain of states                snapshot/
-//!    quarantine/ what was bad                       quarantine.rs
-//!    chronicle   who led, and why, for people       chronicle.rs
-//!    roles       who held a role, for people        chronicle.rs
+//!  data directory                                     read and written by
+//!    identity    the node that it belongs to          identity.rs
+//!    vote        the node's promises                  vote.rs
+//!    log/        segments of lines, a line a record   walk.rs reads, log.rs writes
+//!    snapshots/  the chain of states                  snapshot/
+//!    quarantine/ bad files                            quarantine.rs
+//!    chronicle   leaders and reasons, for people      chronicle.rs
+//!    roles       holders of roles, for people         chronicle.rs
 //!
 //!  open ─► recover.rs ─► gather.rs (read, judge) ─► repair.rs ─► Idle ─ start ─► Disk
 //!
 //!  Disk::submit(seq, job) ─► disk.rs: queue ─► writer.rs ─► log.rs, vote.rs, snapshot/ ─► Report::Durable(seq)
 //! ```
 //!
-//! One thread writes, in the order of the jobs; another makes room ahead of need. `docs/disk-format.md` describes the files.
+//! One thread writes, in the order of the jobs; another allocates segments ahead. `docs/disk-format.md` describes the files.
 
 mod again;
 mod batch;

@@ -5,8 +5,8 @@
 //! index epoch checksum wall_us cluster_us [call] [format, unless 1] type|text
 //! ```
 //!
-//! The checksum covers the previous line's and the whole line without its own, so that a log which checks has
-//! neither a gap nor a record of another history in it. `docs/disk-format.md` is the grammar.
+//! The checksum covers the previous line's checksum and the whole line without its own. So a log that checks has neither a gap
+//! nor a record of another history in it. `docs/disk-format.md` is the grammar.
 
 use std::fmt;
 
@@ -19,22 +19,22 @@ use crate::types::{
 /// The checksum field and the blank after it.
 const CHECKSUM_BYTES: usize = 9;
 
-/// A payload of this format does not say so.
+/// A payload of this format does not mention its format.
 const FIRST_FORMAT: Format = Format(1);
 
-/// Why a line is not the record that it should be.
+/// The reason why a line is not the expected record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineError {
-    /// This field is missing or not written as we write it.
+    /// This field is missing or not in the form that the writer uses.
     Field(&'static str),
     Checksum {
         found: u32,
         expected: u32,
     },
     NotUtf8,
-    /// The text of one of the protocol's own types says something else.
+    /// The text does not fit the protocol's own type.
     Entry(u16),
-    /// It checks, but stands in the wrong place.
+    /// The line checks, but is at the wrong position.
     Order(Position),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for LineError {
 
 impl std::error::Error for LineError {}
 
-/// Appends the record's line to `out`. Gives its checksum, which the next line is chained to.
+/// Appends the record's line to `out`. Returns its checksum, which the next line is chained to.
 pub fn encode(record: &Record, chain: u32, out: &mut Vec<u8>) -> u32 {
     let start = out.len();
     push_decimal(out, record.index());
@@ -123,7 +123,7 @@ fn checksum(chain: u32, before: &[u8], after: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads one line, with or without its newline, that follows a line of the checksum `chain`.
+/// Reads one line, with or without its newline, that follows a line with the checksum `chain`.
 pub fn decode(line: &[u8], chain: u32) -> Result<(Record, u32), LineError> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let mut cursor = Cursor::new(line);
@@ -139,14 +139,14 @@ pub fn decode(line: &[u8], chain: u32) -> Result<(Record, u32), LineError> {
     Ok((Record { position, stamp, entry }, crc))
 }
 
-/// The checksum that stands in a line, right or wrong.
+/// The checksum in a line, right or wrong.
 pub fn checksum_in(line: &[u8]) -> Option<u32> {
     let mut cursor = Cursor::new(line);
     position(&mut cursor).ok()?;
     written_checksum(&mut cursor).ok()
 }
 
-/// The position that stands in a line, right or wrong.
+/// The position in a line, right or wrong.
 pub fn position_in(line: &[u8]) -> Option<Position> {
     position(&mut Cursor::new(line)).ok()
 }

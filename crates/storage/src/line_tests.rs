@@ -1,4 +1,4 @@
-//! The codec: one form a record, no form twice, and nothing that it is given makes it panic.
+//! The codec: each record has one form, no form stands for two records, and no input causes a panic.
 
 use super::*;
 use crate::batch::decode_all;
@@ -56,7 +56,7 @@ fn the_lines_are_these() {
     }
 }
 
-/// Each type of a record has one meaning: no command and no step of a document is taken for one of the protocol's own.
+/// Each record type has one meaning: no command and no step of a restore is read as a record of the protocol.
 #[test]
 fn what_clients_write_has_types_of_its_own() {
     use crate::store::{CommandKind, give_up_restore, merge_steps, restore_steps};
@@ -78,7 +78,7 @@ fn a_line_follows_one_other_only() {
     assert!(matches!(decode(&line, CHAIN + 1), Err(LineError::Checksum { .. })));
 }
 
-/// What a writer of ours would not write is refused, even with a checksum that is right.
+/// A form that our writer would not produce is refused, even with a correct checksum.
 #[test]
 fn a_record_has_one_form() {
     let bad = [
@@ -126,7 +126,7 @@ fn everything_survives_its_line() {
     }
 }
 
-/// Twenty thousand lines that are nearly right: an error, or the very record.
+/// Twenty thousand lines that are nearly right: each gives an error, or the same record.
 #[test]
 fn damaged_lines_are_refused() {
     let mut rng = Dice::new(2);

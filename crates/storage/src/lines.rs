@@ -1,5 +1,4 @@
-//! The encoded form of the log's tail in memory: the bytes on the wire are the bytes on the disk, and nothing is
-//! encoded twice.
+//! The encoded form of the log's tail in memory. The same bytes go to the network and to the disk, so nothing is encoded twice.
 
 use std::collections::VecDeque;
 
@@ -10,19 +9,19 @@ use super::line;
 use super::meta::Boundary;
 use crate::types::{Index, Record};
 
-/// Follows the core's log: starts where it starts, and is told of every change of it.
+/// Follows the core's log: it starts at the same record, and gets every change of the log.
 #[derive(Clone, Debug)]
 pub struct Lines {
-    /// The first record held comes after this one.
+    /// The first line here comes after this record.
     base: Index,
     /// That record's checksum.
     chain: u32,
     chunks: VecDeque<Chunk>,
-    /// What a leader sent and the core has not yet taken.
+    /// Lines that a leader sent and the core has not yet appended.
     received: Encoded,
 }
 
-/// Lines that stand in one buffer without a gap.
+/// Lines in one buffer without a gap.
 #[derive(Clone, Debug)]
 struct Chunk {
     first: Index,
@@ -36,7 +35,7 @@ impl Lines {
         Lines { base, chain, chunks: VecDeque::new(), received: Encoded::default() }
     }
 
-    /// A batch as it came, so that its lines are taken over when the core appends it.
+    /// Takes a received batch, so that its lines are reused when the core appends its records.
     pub fn receive(&mut self, encoded: Encoded) {
         self.received = encoded;
     }
@@ -64,7 +63,7 @@ impl Lines {
         Chunk { first: records[0].index(), bytes: bytes.into(), ends }
     }
 
-    /// The received lines of these very records. A position names one record only (P5).
+    /// The received lines of these same records. A position identifies one record only (P5).
     fn take_received(&mut self, records: &[Record]) -> Option<Chunk> {
         let received = std::mem::take(&mut self.received);
         let first = records[0].index();
@@ -82,7 +81,7 @@ impl Lines {
         Some(Chunk { first, bytes, ends: ends.iter().map(moved).collect() })
     }
 
-    /// A line that is known to follow, as it stands on the disk.
+    /// Adds a line that is known to follow, as it is on the disk.
     pub(super) fn push_line(&mut self, line: &[u8], chain: u32, chunk: &mut Building) {
         chunk.bytes.extend_from_slice(line);
         chunk.bytes.extend_from_slice(b"\n");
@@ -107,7 +106,7 @@ impl Lines {
         self.chunks.back().map_or(self.chain, |chunk| chunk.ends[chunk.ends.len() - 1].chain)
     }
 
-    /// The checksum of the line at `index`, that of the base included.
+    /// The checksum of the line at `index`. It may also be the index of the base.
     pub fn chain_at(&self, index: Index) -> Option<u32> {
         if index == self.base {
             return Some(self.chain);
@@ -115,7 +114,7 @@ impl Lines {
         self.chunk(index).map(|chunk| chunk.ends[(index - chunk.first) as usize].chain)
     }
 
-    /// The lines of `count` records above `above`; without copying if they came together.
+    /// The lines of `count` records above `above`. They are not copied if they arrived together.
     pub fn slice(&self, above: Index, count: usize) -> Option<Bytes> {
         let upto = above.checked_add(count as u64)?;
         if above < self.base || upto > self.last() {
@@ -150,7 +149,7 @@ impl Lines {
         }
     }
 
-    /// Forgets the lines up to `upto`. What shares a buffer with later ones stays in memory until those go.
+    /// Drops the lines up to `upto`. Lines that share a buffer with later ones stay in memory until those are dropped.
     pub fn trim(&mut self, upto: Index) {
         let upto = upto.min(self.last());
         if let Some(chain) = self.chain_at(upto) {
@@ -173,7 +172,7 @@ pub(super) struct Building {
 }
 
 impl Building {
-    /// Long enough for few chunks, short enough that a trimmed one does not hold much.
+    /// Long enough for few chunks, and short enough that a partly trimmed chunk does not keep much memory.
     const BYTES: usize = 1 << 20;
 }
 
@@ -182,7 +181,7 @@ impl Chunk {
         self.first + self.ends.len() as u64 - 1
     }
 
-    /// What of this chunk lies above `above` and not above `upto`.
+    /// The part of this chunk above `above` and up to `upto`.
     fn part(&self, above: Index, upto: Index) -> Bytes {
         let end = |index: Index| match index.checked_sub(self.first) {
             Some(at) => self.ends[(at as usize).min(self.ends.len() - 1)].at,

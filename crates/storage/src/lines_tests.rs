@@ -1,17 +1,17 @@
-//! The encoded tail against a plain list of lines.
+//! Compares the encoded tail with a plain list of lines.
 
 use super::*;
 use crate::batch::decode_all;
 use crate::testing::{Dice, some_records};
 use crate::types::{Epoch, NodeId, Position};
 
-/// The same by the simplest means.
+/// The same in the simplest form.
 #[derive(Debug)]
 struct Plain {
     base: Index,
     chain: u32,
     lines: Vec<(Vec<u8>, u32)>,
-    /// A new one after each truncation: no position is used twice.
+    /// The epoch changes after each truncation, so that no position is used twice.
     epoch: u64,
 }
 
@@ -93,7 +93,7 @@ fn step(rng: &mut Dice, lines: &mut Lines, plain: &mut Plain) {
     }
 }
 
-/// The batch as a leader sent it, perhaps with lines before that this node had already.
+/// Receives the batch as a leader sent it, perhaps preceded by lines that this node had already.
 fn receive(rng: &mut Dice, lines: &mut Lines, plain: &Plain, records: &[Record]) {
     let overlap = rng.below(plain.lines.len().min(3) as u64 + 1) as usize;
     let from = plain.lines.len() - overlap;

@@ -1,4 +1,4 @@
-//! The log as its writer sees it: the segment that grows, how much of it is durable, and room made ahead.
+//! The log as its writer sees it: the growing segment, how much of it is durable, and the segments allocated ahead.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::types::Index;
 
 type Result<T> = std::result::Result<T, StorageError>;
 
-/// Lines are gathered up to this much before they are given to the system: one call for a usual group.
+/// Lines are gathered up to this size before they are written: one system call for a usual group.
 const GATHER_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -33,25 +33,25 @@ pub struct Log {
     segments: VecDeque<Index>,
     current: Open,
     size: u64,
-    /// How much of the current segment is written.
+    /// The written length of the current segment.
     offset: u64,
-    /// Lines not yet given to the system.
+    /// Lines that are not yet written.
     gathered: Vec<u8>,
     /// Something was written since the last sync.
     dirty: bool,
-    /// After the last record, gathered or written.
+    /// The boundary after the last record, gathered or written.
     end: Boundary,
     /// Everything up to here is on disk.
     durable: Index,
     /// A marker or a head vouches for everything up to here.
     marked: Index,
     spares: Vec<Spare>,
-    /// The size of the room that is waited for.
+    /// The size of the segment that the log waits for.
     wanted: Option<u64>,
     counters: Arc<Counters>,
 }
 
-/// Where a log goes on that was read from disk, all of it durable.
+/// The state in which a log continues that was read from disk. All of it is durable.
 #[derive(Debug)]
 pub struct Resumed {
     pub files: Files,
@@ -64,7 +64,7 @@ pub struct Resumed {
     pub marked: Index,
 }
 
-/// Records on their way to disk, as far as there is room.
+/// Records that are being written, as far as there is room.
 #[derive(Debug)]
 pub struct Appending {
     records: Records,
@@ -102,7 +102,7 @@ impl Log {
         })
     }
 
-    /// How much room to make, if any is waited for.
+    /// The size of the segment to allocate, if the log waits for one.
     pub fn wanted(&self) -> Option<u64> {
         self.wanted
     }
@@ -120,7 +120,7 @@ impl Log {
         &self.files
     }
 
-    /// Goes on with a batch. False: there is no room for the rest yet.
+    /// Continues with a batch. Returns false if there is no room for the rest yet.
     pub fn append(&mut self, batch: &mut Appending) -> Result<bool> {
         self.mark();
         while let Some(record) = batch.records.get(batch.next) {
@@ -145,7 +145,7 @@ impl Log {
         self.offset + (self.gathered.len() + bytes) as u64 <= self.size
     }
 
-    /// Says in the log what is durable, unless it says so already.
+    /// Writes a marker for the durable part, unless the log has one already.
     fn mark(&mut self) {
         let due = self.durable == self.end.index() && self.marked < self.durable;
         if due && self.fits(MARKER_BYTES_MAX) {
@@ -154,7 +154,7 @@ impl Log {
         }
     }
 
-    /// Whether there is something durable that the log does not say is.
+    /// Whether a durable part of the log has no marker yet.
     pub fn is_unmarked(&self) -> bool {
         self.marked < self.durable && self.fits(MARKER_BYTES_MAX)
     }
@@ -164,12 +164,12 @@ impl Log {
         self.sync()
     }
 
-    /// Begins a new segment, whose first line has this length. False: there is no room.
+    /// Begins a new segment, whose first line has this length. Returns false if there is no room.
     fn rotate(&mut self, line: usize) -> Result<bool> {
         let Some(spare) = self.take_spare(segment::needed(&self.end, line)) else {
             return Ok(false);
         };
-        // A head vouches for all before it.
+        // A head vouches for everything before it.
         self.sync()?;
         let end = self.end.clone();
         self.begin_segment(spare, &end)?;
@@ -190,7 +190,7 @@ impl Log {
     fn begin_segment(&mut self, spare: Spare, boundary: &Boundary) -> Result<()> {
         self.size = spare.size;
         (self.current, self.offset) = spare.become_segment(&self.files, &self.dir, boundary, &[])?;
-        // One that had no room for its first record is replaced by a larger one of the same name.
+        // A segment that had no room for its first record is replaced by a larger one of the same name.
         if self.segments.back() != Some(&(boundary.index() + 1)) {
             self.segments.push_back(boundary.index() + 1);
         }
@@ -222,13 +222,13 @@ impl Log {
         Ok(())
     }
 
-    /// Every record above this index goes, durably.
+    /// Removes every record above this index, durably.
     pub fn truncate(&mut self, above: Index) -> Result<()> {
         self.sync()?;
         if above >= self.end.index() {
             return Ok(());
         }
-        // Newest first: what a crash leaves is a log that ends earlier.
+        // The newest segment goes first, so that after a crash the log just ends earlier.
         while self.segments.len() > 1 && self.last_segment() > above + 1 {
             self.files.remove(&segment::path(&self.dir, self.last_segment()))?;
             self.segments.pop_back();
@@ -245,14 +245,15 @@ impl Log {
         Ok(())
     }
 
-    /// The log begins anew after a snapshot, which is durable. False: there is no room.
+    /// The log restarts after a snapshot, which is durable. Returns false if there is no room.
     pub fn restart(&mut self, boundary: &Boundary) -> Result<bool> {
         assert!(self.gathered.is_empty() && !self.dirty, "the snapshot came after what the log had");
         let Some(spare) = self.take_spare(segment::needed(boundary, 0)) else {
             return Ok(false);
         };
         let first = boundary.index() + 1;
-        // Later ones first, or they would seem to follow the new one; earlier ones last, or a crash would leave none.
+        // Later segments go first, because otherwise they would seem to follow the new one. Earlier segments go last, because
+        // otherwise a crash could leave no segment.
         let (earlier, later): (Vec<_>, Vec<_>) = self.segments.drain(..).partition(|old| *old <= first);
         self.remove(later.into_iter().rev())?;
         self.begin_segment(spare, boundary)?;
@@ -274,7 +275,7 @@ impl Log {
         Ok(())
     }
 
-    /// Whole segments go whose records are all at or below `upto`.
+    /// Removes segments whose records are all at or below `upto`.
     pub fn trim(&mut self, upto: Index) -> Result<()> {
         let next = self.segments.iter().skip(1);
         let gone = next.take_while(|first| **first <= upto.saturating_add(1)).count();

@@ -1,12 +1,12 @@
-//! The line that says how far the log is known to be durable (P27).
+//! The line that records how far the log is known to be durable (P27).
 //!
-//! `= <index> <checksum>`, the checksum over the last record line's and the line without its own. Markers are no
-//! part of the chain, so they stay on the disk that they speak of.
+//! `= <index> <checksum>`. The checksum covers the last record line's checksum and the line without its own. Markers are not
+//! part of the chain, so they stay on their own disk.
 
 use super::digits::{Cursor, hex8, push_decimal};
 use crate::types::Index;
 
-/// No marker is longer, its newline included.
+/// The maximum length of a marker, including its newline.
 pub const MARKER_BYTES_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

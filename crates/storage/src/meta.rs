@@ -10,13 +10,13 @@ use crate::types::{
     Position, Span, Stamp, Text as Words, WallTime,
 };
 
-/// What a log or a snapshot goes on from: the state's meta, and the checksum of its last line, which
-/// the next line's is chained to.
+/// The point from which a log or a snapshot continues: the state's meta, and the checksum of its last line, which the next line
+/// is chained to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Boundary {
     pub meta: SnapshotMeta,
     pub chain: u32,
-    /// The index of the newest override: snapshots are numbered from there.
+    /// The index of the newest override. Snapshots are numbered from there.
     pub origin: Index,
 }
 
@@ -30,22 +30,22 @@ struct Text {
     wall_us: u64,
     cluster_us: u64,
     format: u16,
-    /// Node, incarnation in hexadecimal, since which record.
+    /// Node, incarnation in hexadecimal, and the record since which it has the seat.
     seats: Vec<(u32, String, Index)>,
-    /// Owner and the cluster time at which its hold lapses.
+    /// The owner, and the cluster time at which its hold expires.
     holds: BTreeMap<String, u64>,
-    /// Available mode: what the state includes.
+    /// In available mode: the vector of the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     vector: Option<String>,
-    /// In hexadecimal, if the log says which cluster this is.
+    /// The cluster's id in hexadecimal, if the log has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cluster: Option<String>,
-    /// Who belongs to it, if the log says so, and since which record.
+    /// The members of the cluster and the record since which they are valid, if the log has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     members: Option<(Index, Vec<MemberText>)>,
 }
 
-/// A member, as records and states write it.
+/// A member, in the form that records and states have.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberText {

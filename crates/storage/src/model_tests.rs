@@ -1,4 +1,4 @@
-//! Random histories against a plain list.
+//! Compares random histories with a plain list.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use super::testing::{Dice, Hand, TempDir, incoming, rebase, reopen, some_records
 use super::writer::Job;
 use crate::types::{Index, Position, Record};
 
-/// What the disk should hold, by the simplest means.
+/// The expected content of the disk, in the simplest form.
 #[derive(Debug)]
 struct Plain {
-    /// What the state is known at, below the log's first record.
+    /// The boundary of the known state, below the log's first record.
     snapshot: Boundary,
     /// All records since the last installation, trimmed or not.
     records: Vec<Record>,
@@ -61,7 +61,7 @@ impl Pair {
                 self.hand.queue(Job::Truncate { above });
                 self.lines.truncate(above);
                 self.plain.records.retain(|record| record.index() <= above);
-                // What comes instead is another history.
+                // The records that replace them are another history.
                 self.plain.epoch += 1;
                 self.hand.queue(Job::Vote(vote(self.plain.epoch)));
             }
@@ -129,7 +129,7 @@ impl Pair {
     }
 }
 
-/// Every segment reads, and together they are the list.
+/// Every segment can be read, and together they equal the list.
 fn compare_files(dir: &Path, plain: &Plain, what: &str) {
     let mut found = Vec::new();
     let end = read_dir(dir, |item| match item {
@@ -167,7 +167,7 @@ fn a_disk_holds_what_a_list_holds() {
     }
 }
 
-/// Neither a record that needs a segment to itself, nor a batch over several, is cut.
+/// A record that needs a whole segment is not cut, and neither is a batch over several segments.
 #[test]
 fn big_records_have_room() {
     let dir = TempDir::new();

@@ -1,4 +1,4 @@
-//! The texts of the protocol's own records. They are rare, so plain JSON with names will do.
+//! The texts of the protocol's own records. They are rare, so plain JSON with member names is enough.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Lead {
     /// Node, and its incarnation in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     founders: Option<BTreeMap<u32, String>>,
-    /// In hexadecimal; missing in what was written before clusters had one.
+    /// The id in hexadecimal; missing in records from before clusters had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cluster: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

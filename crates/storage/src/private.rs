@@ -1,4 +1,4 @@
-//! What a node keeps is for its own user's eyes, also where a program that did not care has made it.
+//! Gives a node's files to its own user alone. This also corrects files that another program created with wider permissions.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::files::{DIR_MODE, FILE_MODE};
 
-/// What may stand in a data directory. Whatever else is there is none of ours.
+/// The names of a node's files in a data directory. All other files are left alone.
 pub(super) const NAMES: [&str; 12] = [
     "identity",
     "identity.new",
@@ -23,8 +23,8 @@ pub(super) const NAMES: [&str; 12] = [
     "roles.new",
 ];
 
-/// Takes from everybody but their owner what they may do with a data directory and its files. Says of how many; none if there is no
-/// directory yet.
+/// Removes every permission of other users from a data directory and its files. Returns the number of changed files; zero if
+/// there is no directory yet.
 pub fn close_to_others(dir: &Path) -> io::Result<usize> {
     let mut closed = close(dir)?;
     for name in NAMES {
@@ -44,7 +44,7 @@ fn close_all(path: &Path) -> io::Result<usize> {
     Ok(closed)
 }
 
-/// A link is left alone, and so is what it leads to.
+/// Links and their targets are left alone.
 fn close(path: &Path) -> io::Result<usize> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -1,4 +1,4 @@
-//! Where bad files go: nothing is thrown away that somebody may still want to look at.
+//! Bad files are moved to the quarantine: a file that people may still want to look at is not deleted.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::files::Files;
 
 pub const QUARANTINE_DIR: &str = "quarantine";
 
-/// A new folder in the quarantine, made when the first file goes there.
+/// A new folder in the quarantine. It is created for its first file.
 #[derive(Debug)]
 pub struct Quarantine {
     files: Files,
@@ -22,19 +22,19 @@ impl Quarantine {
         Quarantine { files: files.clone(), root: dir.join(QUARANTINE_DIR), folder: None, why: String::new() }
     }
 
-    /// Notes a reason for people, before the first file comes.
+    /// Notes a reason for people, before the first file is added.
     pub fn note(&mut self, why: &str) {
         writeln!(self.why, "{why}").expect("a text takes all that is written to it");
     }
 
-    /// A copy of the file stays here. What is copied is durable when it returns.
+    /// Keeps a copy of the file here. The copy is durable when this returns.
     pub fn copy(&mut self, path: &Path) -> Result<(), StorageError> {
         let to = self.place(path)?;
         self.files.copy(path, &to)?;
         Ok(self.files.sync_dir_of(&to)?)
     }
 
-    /// The file itself comes here.
+    /// Moves the file here.
     pub fn take(&mut self, path: &Path) -> Result<(), StorageError> {
         let to = self.place(path)?;
         self.files.rename(path, &to)?;
@@ -42,12 +42,12 @@ impl Quarantine {
         Ok(self.files.sync_dir_of(path)?)
     }
 
-    /// The folder, if anything is in it.
+    /// The folder, if a file was added to it.
     pub fn folder(self) -> Option<PathBuf> {
         self.folder
     }
 
-    /// The file's new path, with a name that no other has there.
+    /// The file's new path, with a name that is unique in the folder.
     fn place(&mut self, path: &Path) -> Result<PathBuf, StorageError> {
         let folder = match &self.folder {
             Some(folder) => folder.clone(),
@@ -58,7 +58,7 @@ impl Quarantine {
         Ok(folder.join(format!("{parent}-{name}")))
     }
 
-    /// Folders are numbered: a clock may be wrong, above all on a machine that damages files.
+    /// Folders are numbered and not dated, because a clock may be wrong, above all on a machine that damages files.
     fn make(&mut self) -> Result<PathBuf, StorageError> {
         self.files.make_dirs(&self.root)?;
         let last =

@@ -1,4 +1,5 @@
-//! The log of a directory for people's eyes: without a lock, without a change, also while a node uses it.
+//! The log of a directory in a readable form: no lock is needed and no file is changed, so a node may use the directory
+//! meanwhile.
 
 use std::path::{Path, PathBuf};
 
@@ -8,29 +9,29 @@ use super::segment::{self, LOG_DIR};
 use super::walk::{Bad, Item, Resume, Walk};
 use crate::types::{Index, Position, Record};
 
-/// What a log consists of, in order.
+/// The parts of a log, in order.
 #[derive(Debug)]
 pub enum LogItem<'a> {
-    /// The log begins after this record: the oldest segment, or one that does not follow what comes before it.
+    /// The log begins after this record. It is in the oldest segment, or in one that does not follow the segment before.
     Start { after: Position, path: &'a Path },
-    /// It goes on in this file.
+    /// The log continues in this file.
     Segment { path: &'a Path },
-    /// The line is without its newline.
+    /// A record. Its line has no newline.
     Record { record: Record, line: &'a [u8] },
-    /// Everything up to here was durable when this was written.
+    /// Everything up to here was durable when this marker was written.
     Marker { index: Index },
-    /// Nothing after this checks until the next `Start` or `Record`. In a log in use, the last line may be one that
+    /// The lines after this one do not check until the next `Start` or `Record`. In a log in use, the last line may be one that
     /// is just being written.
     Bad(&'a Bad),
 }
 
-/// How a log ends.
+/// The end of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogEnd {
     pub last: Position,
     /// Markers and heads vouch for everything up to here.
     pub synced: Index,
-    /// Nothing checks from here on.
+    /// The lines from here on do not check.
     pub bad: Option<Bad>,
 }
 
@@ -39,13 +40,13 @@ pub fn read_dir(dir: &Path, sink: impl FnMut(LogItem<'_>)) -> Result<LogEnd, Sto
     read_in(&Files::default(), dir, sink)
 }
 
-/// The same of any files.
+/// The same for any file system.
 pub fn read_in(files: &Files, dir: &Path, mut sink: impl FnMut(LogItem<'_>)) -> Result<LogEnd, StorageError> {
     let dir = log_dir(files, dir)?;
     let mut walk = Walk::new(Resume::AtAnyHead);
     for first in segment::list(files, &dir)? {
         let path = segment::path(&dir, first);
-        // Trimmed since it was listed.
+        // The segment was trimmed after the listing.
         let Some(bytes) = files.read_if_there(&path)? else {
             continue;
         };

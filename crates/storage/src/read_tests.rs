@@ -1,4 +1,4 @@
-//! What people are shown of a log, sound or not.
+//! The readable output for a log, good or bad.
 
 use super::*;
 use crate::recover::Opened;
@@ -56,7 +56,7 @@ fn a_log_in_use_is_shown_as_it_is() {
     }
 }
 
-/// Where it is bad is said, and what comes after the next head is shown.
+/// The place of the bad line is shown, and so are the records after the next head.
 #[test]
 fn a_bad_line_is_shown_with_its_place() {
     let dir = TempDir::new();

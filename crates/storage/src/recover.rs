@@ -1,4 +1,5 @@
-//! Opens a data directory: finds out whose it is, what is in it, and whether its word can still be trusted.
+//! Opens a data directory: finds out which node it belongs to, reads it, and decides whether the promises and records that the
+//! node once reported as durable can still be trusted to be there.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,7 +28,7 @@ type Result<T> = std::result::Result<T, StorageError>;
 const LOCK_FILE: &str = "lock";
 pub const SNAPSHOTS_DIR: &str = "snapshots";
 
-/// Which data directory, and whose it is to be.
+/// The data directory to open, and the node that it must belong to.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub files: Files,
@@ -35,11 +36,11 @@ pub struct Options {
     pub cluster: String,
     pub node: NodeId,
     pub boot: Boot,
-    /// In available mode the log says which histories it includes.
+    /// In available mode the log has the vector of the histories that it includes.
     pub mode: Mode,
-    /// Take over a directory that was copied, as a new disk.
+    /// Take over a copied directory, as a new disk.
     pub adopt_copy: bool,
-    /// Count a doubtful disk as if it had forgotten nothing: an operator's word, where no disk is left that could let it in.
+    /// Trust a doubtful disk as if it had forgotten nothing. An operator decides this if no disk is left that could admit it.
     pub trust_disk: bool,
     pub segment_bytes: u64,
 }
@@ -66,17 +67,17 @@ pub struct Opened {
 pub fn open(options: &Options) -> Result<Opened> {
     let (files, dir) = (&options.files, &options.dir);
     let identity = || Identity::read(files, dir, &options.cluster, options.node, options.adopt_copy);
-    // A directory that is not this node's stays as it is.
+    // A directory of another node is not changed.
     identity()?;
     files.make_dirs(dir)?;
     let lock = lock(files, dir)?;
-    // Another process may have written one before the lock was taken.
+    // Another process may have written an identity before the lock was taken.
     let identity = identity()?;
     let copied = identity.as_ref().is_some_and(|read| read.copied);
     let identity = match identity {
         Some(read) if read.has_checksum || read.copied => read.identity,
         Some(read) => {
-            // Written before there were checksums: from now on damage is noticed.
+            // The identity was written before there were checksums: from now on damage is detected.
             read.identity.write(files, dir)?;
             read.identity
         }
@@ -87,7 +88,7 @@ pub fn open(options: &Options) -> Result<Opened> {
         }
     };
     if !identity.complete {
-        // A process that made the directory may have died before its name was durable.
+        // The process that created the directory may have died before the directory's name was durable.
         files.sync_dir_of(dir)?;
     }
     let log = dir.join(LOG_DIR);
@@ -110,7 +111,7 @@ pub fn open(options: &Options) -> Result<Opened> {
     let snapshots = if opening.bad.is_empty() {
         snapshots
     } else {
-        // Its bad files are in quarantine now.
+        // The bad snapshots are in quarantine now.
         Snapshots::open(files, &dir.join(SNAPSHOTS_DIR))?.0
     };
     let snapshots = Arc::new(Mutex::new(snapshots));
@@ -127,9 +128,9 @@ pub(super) fn lock(files: &Files, dir: &Path) -> Result<Box<dyn Lock>> {
     lock.ok_or_else(|| StorageError::InUse { path: dir.to_path_buf() })
 }
 
-/// Everything that was found, before anything is changed.
+/// All findings, before anything is changed.
 struct Survey {
-    /// The life of this disk that is to be taken up again, by an operator's word.
+    /// The incarnation of this disk that is restored, because an operator trusts the disk.
     trusted: Option<Incarnation>,
     gathered: Gathered,
     snapshot: Boundary,
@@ -157,7 +158,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// No log holds a record above its node's promise (I11): one that does shows that the promise was forgotten.
+    /// No log has a record above its node's promise (I11). A log with such a record shows that the promise was forgotten.
     fn judge_promise(&mut self, complete: bool) {
         let proven = self.end().meta.at.epoch;
         match &self.promise {
@@ -174,8 +175,9 @@ impl Survey {
         }
     }
 
-    /// A doubtful disk, or one that has waited since to be let in, takes up the life that its own log knows it by. Not a copy: the
-    /// original may live. Not in available mode, where every disk counts (P36).
+    /// A doubtful disk, or one that has waited to be admitted since, takes up the incarnation in its own log. This does not
+    /// apply to a copy, because the original may still be in use. It does not apply in available mode, where every disk votes
+    /// (P36).
     fn trust(&mut self, mode: Mode, identity: &Identity) {
         let vote = self.vote(identity.incarnation);
         let waits = self.is_doubtful() || (vote.formed && !vote.admitted);
@@ -187,7 +189,7 @@ impl Survey {
         self.findings.push(seat.map_or(Finding::NothingToTrust, |_| Finding::Trusted));
     }
 
-    /// What the log amounts to.
+    /// The boundary at the end of the log.
     fn end(&self) -> &Boundary {
         let log = self.gathered.log.as_ref().filter(|_| self.keep);
         log.map_or(&self.snapshot, |log| &log.end)
@@ -197,7 +199,7 @@ impl Survey {
         self.findings.iter().any(Finding::is_doubt)
     }
 
-    /// What the promise file says, as far as it says anything, of this disk.
+    /// The vote in the promise file, as far as it is readable and of this disk.
     fn vote(&self, incarnation: Incarnation) -> Vote {
         let Ok(Found { stored, .. }) = &self.promise else {
             return Vote::default();
@@ -215,7 +217,7 @@ impl Survey {
     }
 }
 
-/// Everything on disk is what it says, and checks.
+/// The data directory after the repair: everything on disk is consistent, and checks.
 struct Settled {
     recovered: Recovered,
     lines: Lines,
@@ -225,8 +227,9 @@ struct Settled {
 }
 
 impl Settled {
-    /// What was written in safe mode is one history, up to its end; so is nothing (P31). The files of such a log do not say
-    /// so. From here on they say what it includes, or a later start could take what follows for one history, too.
+    /// A log from safe mode is one history, up to its end. An empty log is one, too (P31). The files of such a log have no
+    /// vector. From here on they have one, because otherwise a later start could treat later records as part of the same
+    /// history, too.
     fn tell_histories_apart(&mut self) {
         let base = &mut self.recovered.base;
         let mut whole = base.clone();
@@ -237,7 +240,7 @@ impl Settled {
     }
 }
 
-/// Acts on what was found. What was forgotten is admitted to, durably, before its traces are cleared.
+/// Acts on the findings. A loss is recorded durably before its traces are removed.
 fn settle(
     dir: &Path,
     place: &LogPlace,
@@ -285,7 +288,7 @@ fn empty(snapshot: Boundary) -> (SnapshotMeta, Vec<Record>, Lines) {
     (snapshot.meta, Vec::new(), lines)
 }
 
-/// A doubtful disk is a new one that keeps what it has (P10).
+/// A doubtful disk becomes a new disk that keeps its data (P10).
 fn settle_vote(
     files: &Files,
     dir: &Path,
@@ -308,10 +311,10 @@ fn settle_vote(
     };
     Identity { incarnation, ..identity }.write(files, dir)?;
     let formed = vote.formed || !survey.copied_blank();
-    // The log tells the least that the promise must have been.
+    // The log gives a lower bound for the promise.
     let proven = Term { epoch: survey.end().meta.at.epoch, claim: ClaimId::default() };
     let promise = if vote.promise.epoch < proven.epoch { proven } else { vote.promise };
-    // Whoever is trusted without its promise file answers for the longest lease there is.
+    // A trusted disk without its promise file must wait for the longest possible lease.
     let unknown = survey.trusted.is_some() && survey.promise.is_err();
     let lease = if unknown { LEASE_MOST } else { vote.lease };
     let vote = Vote { promise, formed, admitted: survey.trusted.is_some(), lease };

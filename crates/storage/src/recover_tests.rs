@@ -1,4 +1,4 @@
-//! Cut and damaged directories: what comes back is what was written, or the loss is admitted to.
+//! Cut and damaged directories: the records are recovered, or the loss is reported.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::testing::{
 use crate::types::{Index, Position};
 use crate::writer::Job;
 
-/// A directory with several segments, batches and markers, and everything that is in it.
+/// A directory with several segments, batches and markers, and its content.
 struct Sample {
     image: Image,
     records: Vec<Record>,
-    /// A marker or a head vouches for as much.
+    /// A marker or a head vouches for records up to this index.
     synced: Index,
     incarnation: Incarnation,
 }
@@ -54,7 +54,7 @@ impl Sample {
         self.image.keys().filter(|path| path.starts_with(LOG_DIR)).cloned().collect()
     }
 
-    /// A prefix, and if it lacks something that was vouched for, this is said, and said where.
+    /// The log must be a prefix. If it lacks a record that was vouched for, this loss is reported with its place.
     fn check(&self, dir: &Path, what: &str) -> Opened {
         let opened = reopen(dir);
         let found = &opened.recovered.records;
@@ -72,7 +72,7 @@ impl Sample {
     }
 }
 
-/// What was decided once needs no decision again.
+/// A decision at one start does not come up again at the next.
 fn settles(dir: &Path, opened: Opened, what: &str) {
     let before = opened.recovered.clone();
     drop(opened);
@@ -99,7 +99,7 @@ fn an_undamaged_log_comes_back_whole() {
     }
 }
 
-/// Power fails in the middle of the last write: whatever comes after a byte is blank.
+/// The power fails in the middle of the last write: everything after some byte is blank.
 #[test]
 fn a_cut_at_any_byte_of_the_end_is_torn() {
     let sample = Sample::make(1, 12);
@@ -165,7 +165,7 @@ fn a_lost_segment_is_noticed() {
     let segments = sample.segments();
     assert!(segments.len() > 2);
     let dir = TempDir::new();
-    // The newest one leaves no trace but what is missing; nothing can tell it from one that never was.
+    // The loss of the newest segment leaves no trace: it cannot be distinguished from a segment that never existed.
     for path in &segments[..segments.len() - 1] {
         sample.put(dir.path());
         fs::remove_file(dir.path().join(path)).unwrap();
@@ -234,7 +234,7 @@ fn a_copied_directory_is_a_new_disk() {
     settles(dir.path(), adopted, "adopted");
 }
 
-/// A snapshot stands for what is damaged below it.
+/// A snapshot replaces a damaged part below it.
 #[test]
 fn a_snapshot_replaces_a_damaged_part() {
     let sample = Sample::make(8, 14);
@@ -266,7 +266,7 @@ fn a_snapshot_replaces_a_damaged_part() {
     assert!(replaced > 50, "{replaced}");
 }
 
-/// As this node takes it: what it knows of the log at that record.
+/// Adds a snapshot as this node would: with the boundary of the log at that record.
 fn add_snapshot(dir: &Path, sample: &Sample, at: Index) {
     let mut boundary = Boundary::default();
     let mut line = Vec::new();
@@ -303,7 +303,7 @@ fn a_bad_snapshot_is_replaced_by_the_log_or_missed() {
     }
 }
 
-/// A crash after the snapshot was installed and before the log followed.
+/// The crash comes after the snapshot was installed and before the log followed.
 #[test]
 fn a_snapshot_ahead_of_the_log_takes_its_place() {
     let sample = Sample::make(10, 6);

@@ -1,6 +1,6 @@
-//! Makes the files of the log what was decided about them, so that the next start finds nothing to decide.
+//! Repairs the files of the log as decided, so that the next start finds nothing to decide.
 //!
-//! Each step leaves a log that is read the same way if a crash stops it there.
+//! If a crash stops the repair after any step, the log is still read the same way.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::segment::{self, allocate};
 use super::walk::{Bad, Reason};
 use crate::types::Index;
 
-/// The log's directory, and how long a new segment is.
+/// The log's directory, and the length of a new segment.
 #[derive(Clone, Debug)]
 pub struct LogPlace {
     pub files: Files,
@@ -50,8 +50,8 @@ impl LogPlace {
         }
     }
 
-    /// The log goes on from its last good line. Segments that are of no use are taken into quarantine, if there is
-    /// one, or removed.
+    /// The log continues after its last good line. Segments that are not needed are moved to the quarantine, if there is one,
+    /// or removed.
     pub fn keep(
         &self,
         gathered: &Gathered,
@@ -61,7 +61,7 @@ impl LogPlace {
         let after: Vec<Index> = gathered.segments.iter().copied().filter(|first| *first > log.last).collect();
         let before: Vec<Index> =
             gathered.segments.iter().copied().filter(|first| *first < log.first).collect();
-        // Newest first: what a crash leaves is a log that ends earlier.
+        // The newest segment goes first, so that after a crash the log just ends earlier.
         self.drop_all(after.into_iter().rev(), quarantine)?;
         for junk in &gathered.junk {
             self.clear(junk)?;
@@ -70,7 +70,7 @@ impl LogPlace {
         let mut current = self.files.existing(&path)?;
         self.lengthen(&current, gathered.lost.as_ref())?;
         blank_behind(&current, &self.files.read(&path)?, log.offset as usize)?;
-        // The process before may have died between writing and syncing.
+        // The process before may have died between a write and its sync.
         current.sync()?;
         let mut offset = log.offset;
         let mut kept = gathered.segments.clone();
@@ -87,7 +87,7 @@ impl LogPlace {
         Ok(self.resumed(kept, current, offset, log.end.clone(), log.marked))
     }
 
-    /// The first segment holds damaged lines before the first good record: its good part becomes a segment.
+    /// The first segment has damaged lines before the first good record: its good part becomes a new segment.
     fn rewrite_first(&self, log: &Checked, kept: &[Index]) -> Result<(Open, u64), StorageError> {
         let upto = kept.get(1).map_or(log.end.index(), |next| next - 1);
         let base = log.base.index();
@@ -101,7 +101,7 @@ impl LogPlace {
         Ok(new)
     }
 
-    /// The log begins anew after the snapshot.
+    /// A new log begins after the snapshot.
     pub fn begin_anew(
         &self,
         found: &[Index],
@@ -143,7 +143,7 @@ impl LogPlace {
         }
     }
 
-    /// Puts blanks, or the head that belongs there, in the place of damaged lines.
+    /// Replaces damaged lines by blanks, or by the head that belongs there.
     fn clear(&self, junk: &Junk) -> Result<(), StorageError> {
         let path = self.path(junk.bad.segment);
         let bytes = self.files.read(&path)?;
@@ -164,7 +164,7 @@ impl LogPlace {
     }
 }
 
-/// Copies of the segments in which something is wrong, before anything is done about it.
+/// Copies the segments with bad lines, before anything is changed.
 pub fn save_bad(dir: &Path, gathered: &Gathered, quarantine: &mut Quarantine) -> Result<(), StorageError> {
     match &gathered.lost {
         Some(bad) => quarantine.copy(&segment::path(dir, bad.segment)),

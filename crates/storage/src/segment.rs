@@ -1,8 +1,8 @@
-//! The files that the log is cut into: names, heads, and room made ahead of need.
+//! The files that the log is divided into: names, heads, and space allocated ahead.
 //!
-//! A segment begins with the boundary that it goes on from, so that the log can lose its older segments and still
-//! say what it adds up to. It is filled with newlines before it is used: a full disk then shows when room is made,
-//! never in the middle of a write (P24), and a write changes no more than bytes that are there.
+//! A segment begins with the boundary that it continues from, so that the log can lose its older segments and still have the
+//! state's meta. It is filled with newlines before it is used. So a full disk shows when space is allocated, never in the
+//! middle of a write (P24), and a write only changes bytes that exist.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::meta::Boundary;
 use super::text::{SealError, seal, unseal};
 use crate::types::Index;
 
-/// Some seconds of the heaviest load, some ten milliseconds to read.
+/// Takes some seconds of the heaviest load to fill, and some ten milliseconds to read.
 pub const SEGMENT_BYTES: u64 = 8 << 20;
 
 pub const LOG_DIR: &str = "log";
@@ -20,12 +20,12 @@ pub const LOG_DIR: &str = "log";
 const NAME: &str = "eldest-log";
 pub const LOG_FORMAT: u32 = 1;
 
-/// Filled in pieces, each synced, so that the log's own syncs do not wait behind eight megabytes.
+/// A segment is filled in pieces, each synced, so that the log's own syncs do not wait behind eight megabytes.
 const FILL_BYTES: usize = 1 << 20;
 
 const SPARE: &str = "spare-";
 
-/// A file of newlines, durable, under a name that means nothing yet.
+/// A file of newlines, durable, under a name that has no meaning yet.
 #[derive(Debug)]
 pub struct Spare {
     pub file: Open,
@@ -51,12 +51,13 @@ pub fn list(files: &Files, dir: &Path) -> Result<Vec<Index>, StorageError> {
     Ok(files.names_if_there(dir)?.iter().filter_map(|name| first_of(name)).collect())
 }
 
-/// The first line of a segment: how long the file is, so that a shortened one is noticed, and what it goes on from.
+/// The first line of a segment: the length of the file, so that a shortened file is detected, and the boundary that it
+/// continues from.
 pub fn head(size: u64, boundary: &Boundary) -> String {
     seal(NAME, LOG_FORMAT, &format!("{size} {}", boundary.to_json()))
 }
 
-/// What a head line says, given without its newline.
+/// Parses a head line without its newline.
 pub fn parse_head(line: &[u8], first: Index) -> Result<(u64, Boundary), SealError> {
     let text = unseal(NAME, LOG_FORMAT, line)?;
     let parsed =
@@ -66,18 +67,18 @@ pub fn parse_head(line: &[u8], first: Index) -> Result<(u64, Boundary), SealErro
     if follows { Ok((size, boundary)) } else { Err(SealError::Bad("the name says another index")) }
 }
 
-/// Room that a segment needs which begins with these lines.
+/// The space for a segment that begins with these lines.
 pub fn needed(boundary: &Boundary, lines: usize) -> u64 {
     (head(u64::MAX, boundary).len() + lines) as u64
 }
 
-/// Gives a shortened segment its length back.
+/// Restores the length of a shortened segment.
 pub fn lengthen(file: &Open, size: u64) -> Result<(), StorageError> {
     let from = file.size()?;
     if from < size { fill(file, from, size) } else { Ok(()) }
 }
 
-/// Makes a file of newlines. On failure nothing is left of it: somebody else may need the room.
+/// Creates a file of newlines. On failure the file is removed, because its space may be needed elsewhere.
 pub fn allocate(files: &Files, dir: &Path, size: u64) -> Result<Spare, StorageError> {
     let taken =
         files.names_if_there(dir)?.into_iter().filter_map(|name| name.strip_prefix(SPARE)?.parse().ok());
@@ -104,7 +105,7 @@ fn fill(file: &Open, mut offset: u64, size: u64) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Spares of a process that is gone. Nothing is known of how far they were filled.
+/// Removes spares of an earlier process, because it is unknown how far they were filled.
 pub fn remove_spares(files: &Files, dir: &Path) -> Result<(), StorageError> {
     let names = files.names_if_there(dir)?;
     let mut spares = names.iter().filter(|name| name.starts_with(SPARE)).peekable();
@@ -119,8 +120,8 @@ pub fn remove_spares(files: &Files, dir: &Path) -> Result<(), StorageError> {
 }
 
 impl Spare {
-    /// Becomes the segment after this boundary, in place of one of the same name. `lines` follow its head.
-    /// Gives how much is written.
+    /// Becomes the segment after this boundary, and replaces one of the same name. `lines` follow its head. Returns the written
+    /// length.
     pub fn become_segment(
         mut self,
         files: &Files,

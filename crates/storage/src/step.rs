@@ -1,7 +1,7 @@
-//! The disk without its threads: jobs in, reports out, each round when its caller says so.
+//! The disk without its threads: jobs in, reports out, one round per call.
 //!
-//! The threads of `disk.rs` call this, and so does a simulation, which then decides when a round is done and when
-//! room is made. Everything that happens to files happens in these calls.
+//! The threads of `disk.rs` call this, and so does a simulation, which then decides when a round is done and when space is
+//! allocated. All file operations happen in these calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::segment::{self, Spare};
 use super::writer::{Job, Report, Writer};
 use crate::protocol::Seq;
 
-/// Room for a segment, or why there is none.
+/// A spare file for a segment, or the reason why there is none.
 pub type Room = Result<Spare, StorageError>;
 
-/// Does jobs, in order. Dropping it gives the directory free; what is queued is not done.
+/// Does jobs, in order. Dropping it releases the directory; queued jobs are not done.
 #[derive(Debug)]
 pub struct DiskWriter {
     writer: Writer,
@@ -30,13 +30,14 @@ impl DiskWriter {
         DiskWriter { writer, counters, lock: lock.into(), failed: false }
     }
 
-    /// Does these jobs after what is still queued, as far as there is room, with one sync at the end. Without any,
-    /// the log is told how far it is durable. After a failure nothing is done any more, and nothing reported.
+    /// Does these jobs after those that are still queued, as far as there is room, with one sync at the end. Without jobs, it
+    /// writes a marker of the log's durable part. After a failure jobs are neither done nor reported.
     pub fn step(&mut self, jobs: impl IntoIterator<Item = (Seq, Job)>, report: &mut dyn FnMut(Report)) {
         self.round(None, jobs, report);
     }
 
-    /// Makes the room that is waited for, once, and goes on with what is queued. Without a wish it does nothing.
+    /// Allocates the segment that the log waits for, once, and continues with the queue. Does nothing if the log waits for
+    /// none.
     pub fn make_room(&mut self, report: &mut dyn FnMut(Report)) {
         if let Some(size) = self.wanted().filter(|_| !self.failed) {
             let (files, dir) = self.place();
@@ -44,17 +45,17 @@ impl DiskWriter {
         }
     }
 
-    /// How much room to make, if any is waited for.
+    /// The size of the segment to allocate, if the log waits for one.
     pub fn wanted(&self) -> Option<u64> {
         self.writer.wanted()
     }
 
-    /// Whether there is something to be tried again after a while, which nobody makes room for.
+    /// Whether a job must be retried after a while. No spare segment helps it.
     pub fn is_starved(&self) -> bool {
         self.writer.is_starved()
     }
 
-    /// Whether a step without jobs has something to do.
+    /// Whether a step without jobs has work to do.
     pub fn is_unmarked(&self) -> bool {
         self.writer.is_unmarked()
     }
@@ -75,13 +76,13 @@ impl DiskWriter {
         Arc::clone(&self.lock)
     }
 
-    /// Where room is made.
+    /// The directory in which segments are allocated.
     pub(super) fn place(&self) -> (Files, PathBuf) {
         let log = self.writer.log();
         (log.files().clone(), log.dir().to_path_buf())
     }
 
-    /// What one turn of the thread does: takes room that was made, and jobs.
+    /// One round of the thread: takes an allocated segment, and jobs.
     pub(super) fn round(
         &mut self,
         room: Option<Room>,

@@ -1,4 +1,4 @@
-//! What the tests of this module share: records, and directories of their own.
+//! Helpers that the tests of this module share: records, and temporary directories.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,8 @@ pub const NODE: NodeId = NodeId(1);
 /// Three to five records.
 pub const SMALL_SEGMENT: u64 = 640;
 
-/// A directory that goes when the test ends. In memory where there is such a place: these tests sync a lot.
+/// A directory that is removed when the test ends. It is in memory if there is such a file system, because these tests sync a
+/// lot.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 
@@ -58,7 +59,7 @@ pub fn options(dir: &Path) -> Options {
     Options { segment_bytes: SMALL_SEGMENT, ..Options::new(dir, CLUSTER, NODE, Boot(7)) }
 }
 
-/// On a disk in memory.
+/// Options for a disk in memory.
 pub fn simulated(disk: &Simulated) -> Options {
     Options { files: disk.files(), ..options(Path::new("/node")) }
 }
@@ -71,7 +72,7 @@ pub fn is_doubtful(opened: &Opened) -> bool {
     opened.findings.iter().any(Finding::is_doubt)
 }
 
-/// A copy of a directory is the original again.
+/// Turns a copy of a directory into an original.
 pub fn make_original(dir: &Path) {
     let path = dir.join(IDENTITY_FILE);
     let Ok(bytes) = fs::read(&path) else {
@@ -79,7 +80,7 @@ pub fn make_original(dir: &Path) {
     };
     if let Ok(mut json) = serde_json::from_slice::<serde_json::Value>(&bytes) {
         json["inode"] = fs::metadata(&path).unwrap().ino().into();
-        // As a program wrote it that knew no checksum: only that can be changed by hand.
+        // Without a checksum, as an older program wrote it: only such an identity can be changed by hand.
         json["format"] = 1.into();
         json.as_object_mut().unwrap().remove("checksum");
         fs::write(&path, json.to_string()).unwrap();
@@ -95,7 +96,7 @@ pub fn record(epoch: u64, index: Index, entry: Entry) -> Record {
     Record { position: Position::new(Epoch::new(epoch, NODE), index), stamp, entry }
 }
 
-/// One of everything that a log may hold.
+/// One entry of any kind that a log may have.
 pub fn any_entry(rng: &mut Dice) -> Entry {
     let node = NodeId(1 + rng.below(5) as u32);
     let owner = if rng.one_in(2) { Owner::Operator } else { Owner::Merge };
@@ -143,7 +144,7 @@ pub fn vote(epoch: u64) -> Vote {
     Vote { promise, formed: true, admitted: true, lease: Span::millis(epoch) }
 }
 
-/// A state from a peer, as the receiver has it once it is checked.
+/// A state from a peer, as the receiver has it after the check.
 pub fn incoming(receiver: &Snapshots, boundary: &Boundary) -> Result<Incoming, SnapshotError> {
     let (mut peer, _) = Snapshots::open(&Simulated::new(0).files(), Path::new("/peer"))?;
     peer.add(0, boundary.clone(), Two(boundary.index()).changes(true))?;
@@ -208,7 +209,7 @@ pub fn image(root: &Path) -> Image {
     image
 }
 
-/// Makes a directory that holds exactly this.
+/// Creates a directory with exactly this content.
 pub fn restore(image: &Image, root: &Path) {
     if root.exists() {
         fs::remove_dir_all(root).unwrap();
@@ -221,7 +222,7 @@ pub fn restore(image: &Image, root: &Path) {
     }
 }
 
-/// A writer without its threads: the test makes room, and counts.
+/// A writer without its threads: the test allocates segments, and counts.
 #[derive(Debug)]
 pub struct Hand {
     pub writer: DiskWriter,
@@ -240,7 +241,7 @@ impl Hand {
         self.jobs.push((Seq(self.seq), job));
     }
 
-    /// Does everything queued.
+    /// Does all queued jobs.
     pub fn run(&mut self) {
         self.step();
         while self.durable < self.seq {
@@ -248,7 +249,7 @@ impl Hand {
         }
     }
 
-    /// What is durable already is marked as such.
+    /// Writes the marker of the durable part.
     pub fn mark(&mut self) {
         let durable = &mut self.durable;
         self.writer.step([], &mut |report| note(durable, report));

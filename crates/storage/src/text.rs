@@ -1,18 +1,18 @@
-//! Bytes as lines, and single lines that vouch for themselves.
+//! Splits bytes into lines, and reads single lines with their own checksum.
 
 use std::io::BufRead;
 
-/// A line and where it stands. The text is without the newline.
+/// A line and its offset. The text has no newline.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     pub offset: usize,
     pub text: &'a [u8],
-    /// It has a newline. One that has none was cut.
+    /// Whether the line has a newline. A line without one was cut.
     pub ended: bool,
 }
 
 impl Line<'_> {
-    /// Where the next line begins.
+    /// The offset of the next line.
     pub fn end(&self) -> usize {
         self.offset + self.text.len() + usize::from(self.ended)
     }
@@ -24,7 +24,7 @@ pub fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     std::iter::from_fn(move || {
         offset += blank(&bytes[offset..]);
         let mut rest = &bytes[offset..];
-        // Searches a word at a time, unlike `position`.
+        // This searches a word at a time, unlike `position`.
         let length = rest.skip_until(b'\n').unwrap_or(0);
         if length == 0 {
             return None;
@@ -37,33 +37,33 @@ pub fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// How many newlines the bytes begin with.
+/// The number of newlines at the beginning of the bytes.
 fn blank(bytes: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let blocks = bytes.chunks_exact(BLOCK).take_while(|block| **block == [b'\n'; BLOCK]).count() * BLOCK;
     blocks + bytes[blocks..].iter().take_while(|byte| **byte == b'\n').count()
 }
 
-/// Where what is written ends: only newlines follow.
+/// The end of the written part: only newlines follow.
 pub fn written(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1)
 }
 
-/// `<name> <version> <checksum> <json>`: the form of every line that stands alone, for all versions.
+/// `<name> <version> <checksum> <json>`: the form of every line outside a chain, for all versions.
 pub fn seal(name: &str, version: u32, json: &str) -> String {
     let crc = crc32fast::hash(format!("{name} {version} {json}").as_bytes());
     format!("{name} {version} {crc:08x} {json}\n")
 }
 
-/// Why a sealed line cannot be used.
+/// The reason why a sealed line cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
-    /// It checks, but a newer program wrote it.
+    /// The line checks, but a newer program wrote it.
     Newer(u32),
     Bad(&'static str),
 }
 
-/// The JSON of a sealed line, given without its newline.
+/// The JSON of a sealed line. `line` has no newline.
 pub fn unseal<'a>(name: &str, version: u32, line: &'a [u8]) -> Result<&'a str, SealError> {
     let line = std::str::from_utf8(line).map_err(|_| SealError::Bad("not UTF-8"))?;
     let mut words = line.splitn(4, ' ');

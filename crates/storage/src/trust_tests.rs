@@ -1,4 +1,4 @@
-//! An operator's word for a doubtful disk: what it does, and where it does nothing.
+//! An operator trusts a doubtful disk: the effect, and the cases without effect.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::testing::{
 use crate::types::{Entry, Founding};
 use crate::writer::Job;
 
-/// By which the log of `made` knows this disk.
+/// The incarnation of this disk in the log of `made`.
 const SEAT: Incarnation = Incarnation(77);
 
 /// A founder's directory with two records.
@@ -35,7 +35,7 @@ fn counts(opened: &Opened) -> (Incarnation, bool, bool, u64, usize) {
     (*incarnation, vote.formed, vote.admitted, vote.promise.epoch.counter, records.len())
 }
 
-/// It takes up the life by which its own log knows it, at once or after it has waited in vain.
+/// The disk takes up the incarnation in its own log, at once or after it has waited in vain.
 #[test]
 fn a_disk_that_an_operator_trusts_counts_again() {
     for waited in [false, true] {
@@ -74,7 +74,7 @@ fn where_nothing_is_left_there_is_nothing_to_trust() {
     assert!(bare.findings.contains(&Finding::NothingToTrust) && !bare.recovered.vote.admitted);
 }
 
-/// A copy's original may live; in available mode no disk waits to be let in.
+/// A copy's original may still be in use, and in available mode no disk waits to be admitted.
 #[test]
 fn a_copy_and_a_side_are_not_trusted() {
     let (dir, copy) = (TempDir::new(), TempDir::new());

@@ -1,9 +1,9 @@
-//! The promise file: what this node must never forget, in a file that always has room for it (P2, P24).
+//! The promise file: the promises that this node must never forget, in a file that always has room for them (P2, P24).
 //!
-//! Two slots of one line each. A vote is written into the first, synced, and reported; then, at once, into the
-//! second too. So a write that power loss cuts short has the vote before it beside it, and a slot that goes bad
-//! later has its twin. The file is doubtful only if it is missing, or no slot checks, or what it says is
-//! less than what the log proves (P27).
+//! The file has two slots of one line each. A vote is written into the first, synced, and reported; then, at once, into the
+//! second slot, too. So if a power failure cuts a write short, the other slot has the vote before, and if a slot becomes bad
+//! later, the other slot has the same vote. The file is doubtful only if it is missing, or no slot checks, or its promise is
+//! less than the log proves (P27).
 
 use std::path::Path;
 
@@ -21,13 +21,13 @@ pub const VOTE_FILE: &str = "vote";
 const NAME: &str = "eldest-vote";
 const FORMAT: u32 = 1;
 
-/// A second line in each slot, which an earlier version passes over, and leaves out when it writes.
+/// A second line in each slot. An earlier version ignores it, and leaves it out when it writes.
 const DISK: &str = "eldest-disk";
 const DISK_FORMAT: u32 = 1;
 
-/// Apart by a sector of any disk, so that one torn write cannot harm both.
+/// The distance is at least a sector of any disk, so that one torn write cannot harm both slots.
 const SLOT_BYTES: usize = 4096;
-/// More than any vote's lines: what is written each time, so that no rest of longer ones stays.
+/// More than the lines of any vote. Every write has this length, so that no rest of longer lines stays.
 const LINE_BYTES: usize = 512;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,15 +41,15 @@ struct Text {
     incarnation: String,
 }
 
-/// What a node owes that it never promised: as long as the lease may last that it granted.
+/// A waiting time that replaces an unknown promise: it lasts as long as a lease that the disk may have granted.
 #[derive(Debug, Serialize, Deserialize)]
 struct Owed {
-    /// That of the line before: no two writes are mixed.
+    /// The same number as in the line before, so that two writes cannot be mixed.
     seq: u64,
     lease_us: u64,
 }
 
-/// A vote with the life of the disk that it was given in: admission counts for that one only.
+/// A vote with the incarnation in which it was given: admission counts for that incarnation only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub vote: Vote,
@@ -62,22 +62,22 @@ pub struct VoteFile {
     incarnation: Incarnation,
     last: Vote,
     seq: u64,
-    /// Not yet in both slots.
+    /// The vote that is not yet in both slots.
     single: Option<Vote>,
 }
 
-/// What was found in a promise file.
+/// The content of a promise file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
     pub stored: Stored,
     seq: u64,
-    /// Where it stands.
+    /// The slot of this vote.
     slot: usize,
-    /// Why the other slot does not check, if it does not.
+    /// The reason why the other slot does not check, if it does not.
     pub bad_twin: Option<&'static str>,
 }
 
-/// Why nothing of a promise file can be used.
+/// The reason why a promise file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
     Missing,
@@ -105,7 +105,7 @@ impl VoteFile {
         })
     }
 
-    /// Makes the file, in place of any other, with this vote in both slots.
+    /// Creates the file with this vote in both slots, and replaces any other.
     pub fn create(files: &Files, dir: &Path, stored: Stored) -> Result<VoteFile, StorageError> {
         let temporary = dir.join("vote.new");
         let file = files.create(&temporary)?;
@@ -119,7 +119,7 @@ impl VoteFile {
         Ok(votes)
     }
 
-    /// Goes on with a file that was read. What was found is in both slots, and durable, when it returns.
+    /// Continues with a file that was read. Its vote is in both slots, and durable, when this returns.
     pub fn resume(files: &Files, dir: &Path, found: &Found) -> Result<VoteFile, StorageError> {
         let file = files.existing(&dir.join(VOTE_FILE))?;
         let Stored { vote, incarnation } = found.stored;
@@ -133,7 +133,7 @@ impl VoteFile {
         self.last
     }
 
-    /// Durable when it returns.
+    /// The vote is durable when this returns.
     pub fn write(&mut self, vote: &Vote) -> Result<(), StorageError> {
         self.finish()?;
         self.seq += 1;
@@ -143,7 +143,7 @@ impl VoteFile {
         Ok(())
     }
 
-    /// Writes the last vote into the other slot too, unless it is there.
+    /// Writes the last vote into the other slot, too, unless it is there already.
     pub fn finish(&mut self) -> Result<(), StorageError> {
         match self.single.take() {
             Some(vote) => self.put(1, &vote),

@@ -1,4 +1,4 @@
-//! The promise file: what a torn or damaged slot costs.
+//! The promise file: the effect of a torn or damaged slot.
 
 use super::*;
 use crate::testing::{TempDir, vote};
@@ -71,7 +71,7 @@ fn one_damaged_slot_costs_nothing() {
     }
 }
 
-/// A version before this one wrote a single line, and reads no other.
+/// An earlier version wrote a single line, and reads no other.
 #[test]
 fn an_earlier_version_says_nothing_of_leases() {
     let dir = TempDir::new();

@@ -1,8 +1,8 @@
-//! Reads a log from its first segment to its last, and says what checks, what does not, and where it goes on.
+//! Reads a log from its first segment to its last, and reports its good and bad parts, and where it continues.
 //!
-//! A line is good if it follows the one before it: index, epoch and checksum. After a bad line the reader is *lost*
-//! until the record that is due turns up after all (what was bad then held no record: a damaged marker or head), or
-//! one that follows the newest snapshot, which replaces all before it. A log that ends lost ends at the bad line.
+//! A line is good if it follows the line before: by index, epoch and checksum. After a bad line the reader is *lost* until the
+//! expected record appears after all (then the bad line was no record: a damaged marker or head), or until a record appears
+//! that follows the newest snapshot, which replaces everything before it. A log that ends lost ends at the bad line.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,24 +16,24 @@ use super::segment::{self, LOG_FORMAT};
 use super::text::{Line, SealError, lines};
 use crate::types::{Index, Record};
 
-/// Where a reader that is lost may begin anew.
+/// The places where a lost reader may restart.
 #[derive(Clone, Copy, Debug)]
 pub enum Resume<'a> {
-    /// Right after what this snapshot holds.
+    /// Right after the last record in this snapshot.
     After(&'a Boundary),
-    /// At any head: for people, who want to see what else there is.
+    /// At any head: for people, who want to see the rest.
     AtAnyHead,
 }
 
-/// What a log consists of, in the order of the files.
+/// The parts of a log, in the order of the files.
 #[derive(Debug)]
 pub enum Item<'a> {
-    /// The log begins after this boundary. What was given before is no part of it.
+    /// The log begins after this boundary. Earlier items are not part of it.
     Start {
         boundary: &'a Boundary,
         place: Place<'a>,
     },
-    /// Another segment goes on where the last one ended.
+    /// Another segment continues where the last one ended.
     Segment {
         place: Place<'a>,
     },
@@ -49,7 +49,7 @@ pub enum Item<'a> {
     },
     /// The reader is lost from here on.
     Bad(&'a Bad),
-    /// The record that was due has turned up: nothing is missing between `Bad` and here.
+    /// The expected record has appeared: nothing is missing between `Bad` and here.
     Resumed {
         bad: &'a Bad,
         at: &'a Boundary,
@@ -57,13 +57,13 @@ pub enum Item<'a> {
     },
 }
 
-/// Where something stands.
+/// The place of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub path: &'a Path,
     pub segment: Index,
     pub offset: u64,
-    /// Where the next line may begin.
+    /// The offset at which the next line may begin.
     pub end: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Bad {
     pub path: PathBuf,
     pub segment: Index,
     pub offset: u64,
-    /// The record that is due here.
+    /// The record that is expected here.
     pub index: Index,
     pub reason: Reason,
 }
@@ -89,7 +89,7 @@ pub enum Reason {
     },
     Marker,
     Head(&'static str),
-    /// The head is good, but goes on from elsewhere: a file is missing or does not belong here.
+    /// The head is good, but continues from another record: a file is missing or does not belong here.
     Gap {
         from: Index,
     },
@@ -121,7 +121,7 @@ impl fmt::Display for Bad {
 #[derive(Debug)]
 pub struct Walk<'a> {
     resume: Resume<'a>,
-    /// What checks ends here.
+    /// The end of the good part.
     pub end: Option<Boundary>,
     pub lost: Option<Bad>,
     /// The greatest index that a marker or a head vouches for.
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
         if (bytes.len() as u64) < size {
             segment.lose(bytes.len(), Reason::Shortened { size });
             if let Some(bad) = segment.walk.lost.as_mut().filter(|bad| bad.segment == first) {
-                // Whatever else is bad there, more than that may be missing.
+                // More may be missing there, so this reason replaces the other one.
                 bad.reason = Reason::Shortened { size };
             }
         }
@@ -177,7 +177,7 @@ impl<'w> Segment<'_, 'w, '_> {
         Place { path: self.path, segment: self.first, offset: line.offset as u64, end: line.end() as u64 }
     }
 
-    /// Gives the size that the file should have, as far as that is known.
+    /// Returns the size that the file should have, as far as it is known.
     fn head(&mut self, line: &Line<'_>) -> Result<u64, StorageError> {
         let (size, boundary) = match segment::parse_head(line.text, self.first) {
             Ok(head) => head,
@@ -195,7 +195,7 @@ impl<'w> Segment<'_, 'w, '_> {
     }
 
     fn boundary(&mut self, boundary: Boundary, line: &Line<'_>) {
-        // A segment is begun only when all before it is durable.
+        // A segment is begun only when everything before it is durable.
         self.walk.synced = self.walk.synced.max(boundary.index());
         let connects = self.walk.end.as_ref().is_some_and(|end| same_place(end, &boundary));
         let first = self.walk.end.is_none() && self.walk.lost.is_none();
@@ -244,7 +244,7 @@ impl<'w> Segment<'_, 'w, '_> {
         (self.sink)(Item::Marker { index, place });
     }
 
-    /// The record that is due.
+    /// Reads the expected record.
     fn record(&mut self, line: &Line<'_>) -> Result<(), LineError> {
         let Some(end) = &self.walk.end else {
             return Err(LineError::Field("record before it"));
@@ -263,8 +263,8 @@ impl<'w> Segment<'_, 'w, '_> {
         Ok(())
     }
 
-    /// Every marker counts now, whatever its checksum says: the record that it is checked against may be the bad
-    /// one, and a marker too many only makes a torn log doubtful.
+    /// In this state every marker counts, whatever its checksum: the record that the marker refers to may be the bad one, and a
+    /// marker too many only makes a torn log doubtful.
     fn line_when_lost(&mut self, line: &Line<'_>) {
         if let Some(marker) = Marker::parse(line.text) {
             self.walk.synced = self.walk.synced.max(marker.index);
@@ -294,7 +294,7 @@ impl<'w> Segment<'_, 'w, '_> {
         (self.sink)(Item::Start { boundary, place });
     }
 
-    /// What is due has come.
+    /// The expected record has appeared.
     fn found(&mut self, line: &Line<'_>) {
         let place = self.place(line);
         if let (Some(bad), Some(at)) = (self.walk.lost.take(), &self.walk.end) {
@@ -302,7 +302,7 @@ impl<'w> Segment<'_, 'w, '_> {
         }
     }
 
-    /// The line may have lost the newline before a marker, which counts all the same.
+    /// The line may have lost the newline before a marker. The marker counts anyway.
     fn count_swallowed_marker(&mut self, line: &Line<'_>) {
         if let Some(marker) = Marker::at_end_of(line.text) {
             self.walk.synced = self.walk.synced.max(marker.index);

@@ -1,8 +1,8 @@
-//! What the one writer does, without its thread: jobs in, durability out.
+//! The work of the single writer, without its thread: jobs in, durability out.
 //!
-//! Jobs are done in order, and a job of another file waits for the sync of the one before, so that whatever a
-//! crash leaves is what some prefix of the jobs made (P29). One sync covers everything that was queued. Promises alone go ahead
-//! of jobs that find no room (P24).
+//! Jobs are done in order, and a job on another file waits for the sync of the job before. So after a crash the disk is in the
+//! state after some prefix of the jobs (P29). One sync covers all queued jobs. Only promises overtake jobs that wait for room
+//! (P24).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,36 +19,36 @@ use crate::protocol::mutant::{self, Mutant};
 use crate::protocol::{Records, Seq, Vote};
 use crate::types::Index;
 
-/// A change of what is on disk: `protocol::Write` with what its lines and states are made of.
+/// A change of the disk: `protocol::Write` with the bytes of its lines and states.
 #[derive(Debug)]
 pub enum Job {
     Vote(Vote),
     Append {
         records: Records,
-        /// One a record, from `Lines::append`.
+        /// One line per record, from `Lines::append`.
         lines: Bytes,
     },
     Truncate {
         above: Index,
     },
     Install(Incoming),
-    /// The state goes on from another history.
+    /// The state continues from another history.
     Rebase(Rebase),
     Trim {
         upto: Index,
     },
 }
 
-/// What has become of the jobs.
+/// The progress of the jobs.
 #[derive(Debug)]
 pub enum Report {
     /// Every job up to this one is on disk.
     Durable(Seq),
     /// The promise of every vote up to this one is on disk, ahead of jobs that wait for room.
     Promised(Seq),
-    /// There is no room for another segment, or there is again (P24).
+    /// True: there is no room for another segment. False: there is room again (P24).
     Full(bool),
-    /// A disk that refuses once may have lost anything: nothing is written ever after.
+    /// A disk operation failed. The disk may have lost anything, so nothing is written any more.
     Failed(StorageError),
 }
 
@@ -59,7 +59,7 @@ enum Task {
     Truncate(Index),
     Install(Incoming),
     Rebase(Rebase),
-    /// The snapshot is durable; the log is yet to follow it.
+    /// The snapshot is durable; the log still has to follow it.
     Restart(Boundary),
     Trim(Index),
 }
@@ -71,7 +71,7 @@ pub struct Writer {
     snapshots: Arc<Mutex<Snapshots>>,
     tasks: VecDeque<(Seq, Task)>,
     full: bool,
-    /// A snapshot found no room: nobody makes any, it can only be tried again.
+    /// A snapshot found no room. No allocated segment helps it, so it can only be retried.
     starved: bool,
     /// The newest promise on disk, written ahead of the votes up to this one.
     promised: Option<(Seq, Vote)>,
@@ -98,12 +98,12 @@ impl Writer {
         self.tasks.push_back((seq, task));
     }
 
-    /// Does everything queued, as far as there is room, with one sync at the end.
+    /// Does all queued jobs, as far as there is room, with one sync at the end.
     pub fn run(&mut self, report: &mut dyn FnMut(Report)) -> Result<(), StorageError> {
         let mut done = None;
         let starved = std::mem::take(&mut self.starved);
         while let Some((seq, task)) = self.tasks.pop_front() {
-            // Of votes in a row only the last one can be found on disk.
+            // Several votes in a row: the last one replaces the others, so it alone must be on disk.
             let superseded = matches!((&task, self.tasks.front()), (Task::Vote(_), Some((_, Task::Vote(_)))));
             let rest = if superseded { None } else { self.perform(self.no_older_promise(seq, task))? };
             if let Some(rest) = rest {
@@ -125,8 +125,8 @@ impl Writer {
         self.vote.finish()
     }
 
-    /// A promise does not wait for room: on disk it does no harm to have promised before the records that came first (P24).
-    /// What else a vote says tells of the log, and keeps its place.
+    /// A promise does not wait for room: it is harmless if it is on disk before the records that were queued first (P24). The
+    /// other parts of a vote describe the log, and keep their order.
     fn promise_ahead(&mut self, report: &mut dyn FnMut(Report)) -> Result<(), StorageError> {
         let votes = self.tasks.iter().rev().find_map(|(seq, task)| match task {
             Task::Vote(vote) => Some((*seq, *vote)),
@@ -141,7 +141,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A vote whose turn comes takes back no promise that was written ahead of it.
+    /// A queued vote never undoes a promise that was written ahead of it.
     fn no_older_promise(&self, seq: Seq, task: Task) -> Task {
         match (task, self.promised) {
             (Task::Vote(vote), Some((upto, ahead))) if seq <= upto => Task::Vote(vote.bound_by(ahead)),
@@ -149,7 +149,7 @@ impl Writer {
         }
     }
 
-    /// Gives back what there is no room for.
+    /// Returns the task if there is no room for it.
     fn perform(&mut self, task: Task) -> Result<Option<Task>, StorageError> {
         match task {
             Task::Vote(vote) => {
@@ -192,12 +192,12 @@ impl Writer {
         }
     }
 
-    /// Whether there is something to be tried again after a while.
+    /// Whether a task must be retried after a while.
     pub fn is_starved(&self) -> bool {
         self.starved
     }
 
-    /// How much room to make, if any is waited for.
+    /// The size of the segment to allocate, if the log waits for one.
     pub fn wanted(&self) -> Option<u64> {
         self.log.wanted()
     }
@@ -221,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// Whether something is worth doing when nothing comes for a while.
+    /// Whether there is work to do in a quiet period.
     pub fn is_unmarked(&self) -> bool {
         self.log.is_unmarked()
     }

@@ -1,4 +1,4 @@
-//! From a record to the next state, and the leader's question beforehand: what would come of a command?
+//! Turns a record into the next state. The leader also asks beforehand what a command would do.
 
 use std::borrow::Cow;
 
@@ -11,40 +11,40 @@ use super::state::Store;
 use super::tables::Key;
 use crate::types::{Entry, KeyedCall, Payload, Position, Record, Stamp, Text, WallTime};
 
-/// What a record came to.
+/// The result of applying a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     pub outcome: Result<Reply, Rejection>,
-    /// Each entry that was written or removed, in order, the remembered calls among them: what a snapshot of the
-    /// difference has to look up. An entry that a batch changes twice is here twice.
+    /// Each entry that was written or removed, in order, including remembered calls. A snapshot of the difference has to look
+    /// up these entries. An entry that a batch changes twice is listed twice.
     pub changes: Vec<Key>,
-    /// What became of leases.
+    /// The lease events of this record.
     pub events: Vec<LeaseEvent>,
-    /// Documents that ended by themselves.
+    /// Documents that expired or ended with their lease.
     pub ended: Vec<(Text, DocEnded)>,
-    /// What became of clients' tokens.
+    /// The events of clients' tokens.
     pub tokens: Vec<TokenEvent>,
-    /// All data has been replaced: there is no list of what changed.
+    /// All data has been replaced, so `changes` does not list what changed.
     pub restored: bool,
 }
 
-/// What would come of a command.
+/// The leader's verdict on a command before it writes a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// It would change the state: worth a record.
+    /// The command would change the state, so it needs a record.
     Accept,
-    /// This call was carried out before, by the record at that position.
+    /// The call was carried out before, by the record at that position.
     Replay {
         at: Position,
         reply: Reply,
     },
     Rejected(Rejection),
-    /// It has an idempotency key, and as many are remembered as may be. Only the leader says this, in available mode: what is in the log is
-    /// applied.
+    /// The command has an idempotency key, and the table of remembered calls is full. Only the leader returns this, in
+    /// available mode. A record that is already in the log is applied anyway.
     TooManyKeys,
 }
 
-/// The changes of one command, and which of its operations made a document.
+/// The changes of one command, and the operations in it that created a document.
 #[derive(Debug, Default)]
 pub struct Changes {
     keys: Vec<Key>,
@@ -55,13 +55,13 @@ pub struct Changes {
 }
 
 impl Store {
-    /// Applies the next record. An unreadable one leaves the state as it was; one that the rules reject changes no
-    /// data, on every node alike.
+    /// Applies the next record. An unreadable record leaves the state unchanged. A record that the rules reject changes no
+    /// data, on any node.
     pub fn apply(&mut self, record: &Record) -> Result<Applied, Unreadable> {
         self.apply_read(record, None)
     }
 
-    /// The same where somebody has the record's command at hand already.
+    /// The same, for callers that have already parsed the record's command.
     pub fn apply_read(&mut self, record: &Record, command: Option<&Command>) -> Result<Applied, Unreadable> {
         assert_eq!(record.index(), self.applied.index + 1, "applied with a gap (I5)");
         if let Entry::Lead { .. } = &record.entry {
@@ -107,7 +107,7 @@ impl Store {
         }
     }
 
-    /// With each leader the bounds are written anew: the snapshot of a state of safe mode has none.
+    /// The bounds are rewritten in every leader's first record, because a snapshot of a safe-mode state has none.
     fn keep_merge_metadata(&mut self, entry: &Entry, changes: &mut Vec<Key>) {
         let Some(merging) = self.merging_mut() else { return };
         match entry {
@@ -117,7 +117,7 @@ impl Store {
         }
     }
 
-    /// What a command would come to if its record were written now, with the stamp `now`.
+    /// The result that a command would have if its record were written now, with the stamp `now`.
     pub fn judge(&self, command: &Command, call: Option<KeyedCall>, now: Stamp) -> Judged {
         if let Some((at, first)) = self.first_answer(command, call) {
             return match first {
@@ -145,12 +145,12 @@ impl Store {
         }
     }
 
-    /// Whether this very call has been carried out, as far as that is still known.
+    /// Whether this same call has been carried out, as far as the table still remembers it.
     pub fn remembers(&self, call: KeyedCall) -> bool {
         self.idempotency_keys.get(call.key).is_some_and(|first| first.body == call.body)
     }
 
-    /// The answer to an earlier call with the same key; a token that stands is told by itself.
+    /// The answer to an earlier call with the same key. A token that exists already is itself the evidence of the earlier call.
     fn first_answer(
         &self,
         command: &Command,
@@ -209,7 +209,7 @@ impl Store {
         Ok(reply)
     }
 
-    /// Each operation sees what those before it did. After a rejection this state is good for nothing.
+    /// Each operation sees the changes of the operations before it. After a rejection this state must be discarded.
     fn run_batch(
         &mut self,
         operations: &[Operation],
@@ -225,7 +225,7 @@ impl Store {
         Ok(())
     }
 
-    /// Only after `check`.
+    /// The caller must have called `check` first.
     pub(in crate::store) fn change(
         &mut self,
         number: usize,
@@ -255,8 +255,8 @@ impl Store {
         }
     }
 
-    /// What an operation demands of the state: the leader asks before it writes a record, every node asks again when it
-    /// applies one.
+    /// Checks an operation's preconditions. The leader checks them before it writes a record, and every node checks them again
+    /// when it applies the record.
     fn check(&self, operation: &Operation, wall: WallTime) -> Result<(), Reason> {
         match operation {
             Operation::Lease(operation) => self.check_lease(operation),

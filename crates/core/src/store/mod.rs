@@ -7,20 +7,20 @@
 //!                                       └── entry, entries ──► snapshot ──► Loader ──► Store
 //! ```
 //!
-//! The rooms, lowest first; each imports only from those before it:
+//! The modules, lowest first; each imports only from the modules before it:
 //!
-//! - `encoding` reads and writes values, `access` says what a token's grants cover,
-//!   `command` is what clients can ask for, `tables` hold the entries, `state` is the
+//! - `encoding` reads and writes values, `access` decides what a token's grants cover,
+//!   `command` has the commands of clients, `tables` hold the entries, `state` is the
 //!   tables together.
 //! - `data` has the rules and views of users, elections, documents and tokens, `leases` those of roles and processes.
-//! - `merge` makes two histories one, in available mode.
+//! - `merge` merges two histories, in available mode.
 //! - `documents` are the state as one JSON document, and restores from it.
-//! - `apply` strings rules, batches and remembered calls together: from a record to the next state.
-//! - `quota` says what would make the state too large.
+//! - `apply` combines rules, batches and remembered calls: it turns a record into the next state.
+//! - `quota` decides what would make the state too large.
 //!
-//! Deterministic: the same records give the same state on every node (I5). Time comes with the records' stamps (P17); nothing
-//! here reads a clock, does IO or draws a number. What comes from clients, disks and peers is answered with an error and
-//! never a panic; a record applied out of turn is a bug of this program, and panics.
+//! The store is deterministic: the same records give the same state on every node (I5). Time comes with the records' stamps
+//! (P17); the store does not read a clock, does no IO and draws no random numbers. Bad input from clients, disks and peers gets
+//! an error and never a panic. A record that is applied out of order is a bug of this program, and panics.
 
 mod access;
 mod apply;

@@ -1,4 +1,5 @@
-//! How large the state may become (P55): the leader asks before it writes a record. What is in the log is applied.
+//! The size limit of the state (P55). The leader checks it before it writes a record. A record that is already in the log is
+//! applied anyway.
 
 use super::apply::Changes;
 use super::command::{Command, Operation, Reason};
@@ -6,21 +7,21 @@ use super::state::Store;
 use super::tables::area;
 use crate::types::{Position, Stamp, Text};
 
-/// What one leader lets clients fill. Others may be told otherwise: only the leader's word counts.
+/// The size limits that one leader enforces. Other nodes may be configured differently: only the leader's limits count.
 #[derive(Clone, Copy, Debug)]
 pub struct Quota<'a> {
-    /// For all rows together.
+    /// The limit for all rows together.
     pub most: u64,
-    /// For the documents under some areas: keys up to their first slash.
+    /// Limits for the documents of some areas: the part of a key up to its first slash.
     pub areas: &'a [(Text, u64)],
 }
 
-/// An operation adds less than this to the state beyond twice its own text: a vote's name has its quotes escaped.
+/// An operation adds at most twice its own text and this many bytes to the state: a vote's name has its quotes escaped.
 const BEYOND_TEXT: u64 = 1024;
 
 impl Store {
-    /// Why a command that the rules accept would make the state larger than it may be. Whatever makes it no larger passes,
-    /// however large it is already.
+    /// The reason why a command that the rules accept would make the state larger than allowed. A command that does not make
+    /// the state larger passes, however large the state is already.
     pub fn outgrown(&self, command: &Command, now: Stamp, quota: Quota) -> Option<Reason> {
         if !self.is_near(command, quota) {
             return None;
@@ -38,10 +39,10 @@ impl Store {
         })
     }
 
-    /// Whether it is worth working out. Most states are far from their limits.
+    /// Whether the exact size must be computed. Most states are far below their limits.
     fn is_near(&self, command: &Command, quota: Quota) -> bool {
         let operations = command.operations();
-        // What is put back is as large as it was, and stands under the key that it had: the command says neither.
+        // The size and the key of a value that is restored from the journal do not follow from the command.
         if operations.iter().any(|operation| matches!(operation, Operation::ApplyConflict { .. })) {
             return true;
         }
@@ -56,7 +57,7 @@ impl Store {
             || quota.areas.iter().any(|(area, most)| self.bytes_in(area) + adds > *most && touches(area))
     }
 
-    /// A copy costs a few pointers.
+    /// The state after the command. Copying the state costs a few pointers.
     fn after(&self, command: &Command, now: Stamp) -> Store {
         let (mut next, mut made) = (self.clone(), Changes::default());
         let at = Position::new(self.applied.epoch, self.applied.index + 1);
@@ -66,7 +67,7 @@ impl Store {
         next
     }
 
-    /// How large it is without clients' data: what a restore leaves as it is.
+    /// The size of the state without clients' data: the part that a restore keeps.
     pub fn bytes_that_stay(&self) -> u64 {
         self.roles.bytes()
             + self.processes.bytes()
@@ -74,7 +75,7 @@ impl Store {
             + self.idempotency_keys.table().bytes()
     }
 
-    /// How large it is as it would be counted anew.
+    /// The size of the state, recounted from all rows.
     #[cfg(any(test, feature = "mutants"))]
     pub fn bytes_anew(&self) -> u64 {
         let data = [

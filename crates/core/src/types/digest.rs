@@ -1,10 +1,10 @@
-//! What a state comes to as one number, and by which computation.
+//! The digest of a state: one number, and the version of its computation.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How this binary computes the digest of a state. Another computation takes the next number: nodes of two builds run side by
-/// side while a cluster is upgraded, and only digests of one version say anything of each other (P25).
+/// The version of the computation that this binary uses for the digest of a state. A changed computation takes the next number:
+/// during an upgrade nodes of two builds run side by side, and only digests of the same version can be compared (P25).
 pub const DIGESTS: u32 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,18 +14,18 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// As this binary computes it.
+    /// A digest that this binary has computed.
     pub fn new(value: u64) -> Digest {
         Digest { version: DIGESTS, value }
     }
 
-    /// Whether the states behind the two are surely not the same one.
+    /// Whether the two states are certainly different.
     pub fn contradicts(self, other: Digest) -> bool {
         self.version == other.version && self.value != other.value
     }
 }
 
-/// `9c1f03aa00000000`; where it was computed otherwise than in the first builds, `2.9c1f03aa00000000`.
+/// `9c1f03aa00000000`; with a later computation than that of the first builds, `2.9c1f03aa00000000`.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.version != 1 {

@@ -1,4 +1,5 @@
-//! Who: nodes, their lives and disks, the cluster and its members; and text that is shared, never copied.
+//! Identities: nodes, boots of their processes, incarnations of their disks, the cluster and its members; and text that is
+//! shared, never copied.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,24 +7,24 @@ use std::sync::Arc;
 /// The same bytes go to disk and to every peer.
 pub type Text = Arc<str>;
 
-/// A node's index in the topology. Lower is elder. Zero is nobody.
+/// A node's index in the topology. Of two nodes, the one with the lower index is the elder. Zero means no node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// One life of a disk: drawn when a data directory is made, and again when it is found doubtful.
-/// Zero is no disk.
+/// One life of a disk. It is drawn when a data directory is created, and again when the directory is found doubtful. Zero means
+/// no disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u64);
 
-/// One life of a process: drawn at random at each start. Zero is no process.
+/// One life of a process, drawn at random at each start. Zero means no process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Boot(pub u64);
 
-/// Tells apart two processes that claim the same epoch (P2). Zero is no claim.
+/// Distinguishes two processes that claim the same epoch (P2). Zero means no claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimId(pub u64);
 
-/// The driver's own name for a client's call, given back with the verdict.
+/// The driver's id for a client's call. The core returns it with the verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
@@ -49,25 +50,26 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Which cluster this is: drawn when it is formed, so that two of one name are told apart. Zero is not known.
+/// The identity of the cluster. It is drawn when the cluster is formed, so that two clusters of one name can be distinguished.
+/// Zero means that it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId(pub u128);
 
-/// A node of the cluster, as the log has it (P43).
+/// A node of the cluster, as the log records it (P43).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
     pub id: NodeId,
     /// For people.
     pub name: Text,
-    /// `host:port`. A node whose topology file gives this one another address calls that.
+    /// `host:port`. A node whose topology file gives this member another address uses that one.
     pub address: Text,
-    /// An operator has said by a command where it is: that counts for more than any topology file.
+    /// An operator has set the address by a command, so it takes precedence over every topology file.
     pub pinned: bool,
-    /// One that has been added learns first, and votes once it has caught up.
+    /// A new member first learns, and votes once it has caught up.
     pub votes: bool,
 }
 
-/// Ascending by id; shared, never changed in place.
+/// Sorted by id; shared, never changed in place.
 pub type Members = Arc<[Member]>;
 
 impl ClusterId {
@@ -85,7 +87,7 @@ impl fmt::Display for ClusterId {
 }
 
 impl Member {
-    /// One that votes, wherever the topology file says that it is.
+    /// A member that votes, at the address in the topology file.
     pub fn founder(id: NodeId) -> Member {
         Member { id, name: format!("n{}", id.0).into(), address: "".into(), pinned: false, votes: true }
     }

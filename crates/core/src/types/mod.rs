@@ -1,6 +1,6 @@
-//! The words of the protocol: who, when, where in the log, and what is written there.
+//! The terms of the protocol: ids, times, positions in the log, and records.
 //!
-//! Plain values with no behaviour beyond their own order and notation. Knows nobody.
+//! They are plain values without behaviour beyond their order and notation. This module imports no other.
 
 mod digest;
 mod ids;

@@ -1,4 +1,4 @@
-//! Where in which log: epoch and index, the history that indexes are of, and how large such numbers may be.
+//! Positions in a log: epoch and index, the history that indexes belong to, and the bounds of such numbers.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,19 +6,20 @@ use std::str::FromStr;
 
 use super::ids::NodeId;
 
-/// Up to here every reader of JSON is exact. What is counted from one never gets so far: a million a second, for 285 years.
+/// Every JSON reader is exact up to this number. A counter that starts at one never reaches it: that would take a million
+/// increments a second, for 285 years.
 pub const NUMBER_MOST: u64 = (1 << 53) - 1;
 
-/// No log goes beyond this. Whatever is added to an index that somebody names stays far below `NUMBER_MOST`.
+/// Logs never go beyond this index. An index that a client names, plus any offset, stays far below `NUMBER_MOST`.
 pub const INDEX_MOST: u64 = 1 << 52;
 
-/// A number as people and messages write it. None above `NUMBER_MOST`.
+/// Parses a number that people and messages write. Returns `None` above `NUMBER_MOST`.
 pub fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number| *number <= NUMBER_MOST)
 }
 
-/// A term of office. Only node k may claim an epoch that ends in k, so an epoch has one leader by
-/// construction (P1). Counter zero is before every epoch.
+/// A leader's term. Only node k may claim an epoch that ends in k, so an epoch has one leader by construction (P1). Counter
+/// zero is before every epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Epoch {
     pub counter: u64,
@@ -37,7 +38,7 @@ impl Epoch {
     }
 }
 
-/// By counter; within one counter the elder's epoch is the greater, so that it wins a tie (P1).
+/// Epochs compare by counter. Within one counter the elder node's epoch is the greater, so that it wins a tie (P1).
 impl Ord for Epoch {
     fn cmp(&self, other: &Epoch) -> Ordering {
         self.counter.cmp(&other.counter).then(other.leader.cmp(&self.leader))
@@ -56,7 +57,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// What is not written like an epoch or a position.
+/// The error for text that is not an epoch or a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misspelt;
 
@@ -74,7 +75,7 @@ impl FromStr for Epoch {
 /// A record's place in the log. The first record has index 1; zero is before it.
 pub type Index = u64;
 
-/// Epoch and index of a record: two logs that hold the same position agree on everything up to it (P5).
+/// Epoch and index of a record. Two logs that have a record at the same position agree on everything up to it (P5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     pub epoch: Epoch,
@@ -105,15 +106,16 @@ impl FromStr for Position {
     }
 }
 
-/// A cluster that has taken in the data of another one has a history of its own from there on: what somebody remembers of the other
-/// one, a revision or a place in the feed, names nothing here (P60). Zero: no such thing has happened.
+/// The history that indexes belong to. A cluster that has restored the data of another cluster starts a new history there: a
+/// revision or a place in the feed that a client remembers from the other cluster is not valid here (P60). Zero: this has not
+/// happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct History(u32);
 
 impl History {
     pub const FIRST: History = History(0);
 
-    /// That which begins with this attempt to take something in. Attempts are numbered at random.
+    /// The history that begins with this restore. Restores are numbered at random.
     pub fn begun_by(restore: u64) -> History {
         let folded = (restore ^ (restore >> 32)) as u32;
         History(folded.max(1))
@@ -130,7 +132,7 @@ impl fmt::Display for History {
     }
 }
 
-/// Not what it says of the first one, which nobody writes down.
+/// Does not accept the text of the first history, which is never written.
 impl FromStr for History {
     type Err = ();
 

@@ -1,4 +1,4 @@
-//! What stands in the log, and what ends by itself.
+//! The content of the log, and the leases that expire.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::time::{Span, WallTime};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Format(pub u16);
 
-/// The newest that this binary reads.
+/// The newest format that this binary reads.
 pub const FORMAT: Format = Format(4);
 
 /// A client's command, opaque to the protocol: the seed's `type|JSON`.
@@ -20,13 +20,13 @@ pub const FORMAT: Format = Format(4);
 pub struct Payload {
     pub kind: u16,
     pub format: Format,
-    /// Which call this answers, so that a retry of it is known again.
+    /// The call that this command answers, so that a retry of it is recognised.
     pub call: Option<KeyedCall>,
     pub text: Text,
 }
 
-/// A client's `Idempotency-Key` and what was asked under it, as hashes; and who asked, as a short one: room is made for those who have
-/// few (P52). Zero where that is not known.
+/// A client's `Idempotency-Key` and the request, as hashes; and the caller, as a short hash, because room is made for callers
+/// with few calls (P52). The caller is zero if it is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyedCall {
     pub key: u128,
@@ -35,27 +35,27 @@ pub struct KeyedCall {
 }
 
 impl KeyedCall {
-    /// Whether another call is an attempt of this one, from wherever it comes.
+    /// Whether another call is an attempt of the same call, from any caller.
     pub fn is_attempt_of(&self, other: &KeyedCall) -> bool {
         (self.key, self.body) == (other.key, other.body)
     }
 }
 
-/// Who stopped the service. Each owner lifts only its own hold.
+/// The party that stopped the service. Each owner lifts only its own hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     Operator,
     Merge,
 }
 
-/// What a record says. Everything but `Client` is the protocol's own.
+/// The content of a record. Every entry except `Client` belongs to the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
-    /// Opens a leader's epoch (P6). The first one of a cluster founds it (P9).
+    /// Opens a leader's epoch (P6). The first entry of this kind founds the cluster (P9).
     Lead {
         founding: Option<Box<Founding>>,
     },
-    /// Names the disk of a member that learns (P10).
+    /// Names the disk of a member that is learning (P10).
     Rejoin {
         node: NodeId,
         incarnation: Incarnation,
@@ -70,12 +70,12 @@ pub enum Entry {
     ServiceUp {
         owner: Owner,
     },
-    /// These are the nodes of the cluster from here on, committed or not (P43).
+    /// These are the nodes of the cluster from this record on, committed or not (P43).
     Members {
         members: Members,
     },
-    /// Every disk of the topology has had everything up to here: what it takes to tell sides apart below that is
-    /// forgotten (P35).
+    /// Every disk of the topology has had every record up to here. The data that distinguishes sides below this position is
+    /// dropped (P35).
     Settled {
         upto: Position,
     },
@@ -83,19 +83,20 @@ pub enum Entry {
     Client(Payload),
 }
 
-/// What the first record of a cluster says.
+/// The content of a cluster's first record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Founding {
-    /// Whose disks were there.
+    /// The nodes that were present, with their disks.
     pub founders: BTreeMap<NodeId, Incarnation>,
-    /// Not known in what was written before clusters had one, and in available mode, where sides may begin apart.
+    /// Zero in records from before clusters had an id, and in available mode, where sides may begin separately.
     pub cluster: ClusterId,
-    /// Who belongs to it, who was not there included. None where `cluster` is not known: there the topology file says.
+    /// The members, including those that were not present. `None` if `cluster` is not known: then the topology file lists the
+    /// members.
     pub members: Option<Members>,
 }
 
-/// What a leader's clocks showed when it wrote a record (P17): wall time for people, never going
-/// back; cluster time, which runs on through every change of leader, for every ttl.
+/// The leader's clocks when it wrote a record (P17). Wall time is for people and never goes back. Cluster time continues
+/// through every change of leader, and every ttl uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
     pub wall: WallTime,
@@ -120,7 +121,7 @@ impl Record {
 }
 
 impl Entry {
-    /// About how many bytes this takes, in memory as on disk: what the bounds in bytes count.
+    /// The approximate size in bytes, in memory as on disk. Bounds in bytes count this size.
     pub fn size(&self) -> usize {
         const REST: usize = 64;
         match self {
@@ -169,22 +170,22 @@ impl fmt::Display for Record {
     }
 }
 
-/// Leases that one record ends, ages or refreshes: applied in a few milliseconds, and ten of them in a second end 10,000.
-/// Names have up to 256 bytes, so a record stays far below the greatest that the log takes. Whoever proposes such a record and
-/// whoever reads it go by this one bound: no node could go on beyond a record that it does not read.
+/// Leases that one record ends, ages or refreshes. Such a record is applied in a few milliseconds, and ten of them in a second
+/// end 10,000 leases. Names have up to 256 bytes, so a record stays far below the size limit of the log. The proposer and the
+/// reader of such a record use this same bound, because a node cannot continue beyond a record that it cannot read.
 pub const LEASES_MOST: usize = 1000;
 
-/// Calls that wait for one role (P41). When it falls free the dead are sorted out one by one, in the leader's loop.
+/// Calls that wait for one role (P41). When the role becomes free, dead calls are removed one by one, in the leader's loop.
 pub const WAITERS_PER_ROLE_MOST: usize = 1000;
 
-/// Calls that wait for roles, all together: each keeps a connection and a request open on some node.
+/// Calls that wait for any role: each keeps a connection and a request open on some node.
 pub const WAITERS_MOST: usize = 10_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseName {
     Role(Text),
     Process(Text),
-    /// A document that ends unless somebody writes or renews it.
+    /// A document that ends unless it is written or renewed.
     Doc(Text),
 }
 
@@ -195,19 +196,19 @@ impl LeaseName {
         }
     }
 
-    /// Whether the log says that it went past half its ttl (P40). A document's row says what somebody wrote, and where: nothing
-    /// but a write changes it.
+    /// Whether the log records that this lease went past half its ttl (P40). It does not for documents: a document's row has
+    /// the written value and its position, and only a write changes it.
     pub fn ages(&self) -> bool {
         !matches!(self, LeaseName::Doc(_))
     }
 }
 
-/// What the log says of a lease. When it ends is for the leader to say, by its own clock.
+/// The lease as the log has it. The leader decides by its own clock when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Of this one grant: who has another token has another lease. A document's is the index of its last write.
+    /// The token of this grant: another token means another lease. A document's token is the index of its last write.
     pub token: u64,
     pub ttl: Span,
-    /// It went past half its ttl without being renewed, and has not been renewed since (C14).
+    /// The lease went past half its ttl without a renewal, and has not been renewed since (C14).
     pub aged: bool,
 }

@@ -1,10 +1,10 @@
-//! Instants and durations as the protocol sees them: numbers that somebody else read off a clock.
+//! Instants and durations in the protocol. They are plain numbers: the driver reads the clocks.
 
 use std::fmt;
 use std::ops::{Add, Sub};
 
-/// Microseconds on one node's monotonic clock (one that goes on while the machine is suspended).
-/// Means nothing on another node.
+/// Microseconds on one node's monotonic clock, which continues while the machine is suspended. The value has no meaning on
+/// another node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
@@ -12,11 +12,11 @@ pub struct Time(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
 
-/// Microseconds since 1970, for people. Nothing is decided by it (P17).
+/// Microseconds since 1970, for people. No decision depends on it (P17).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WallTime(pub u64);
 
-/// What the clocks showed when an input arrived.
+/// The clocks when an input arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Now {
     pub mono: Time,
@@ -26,7 +26,7 @@ pub struct Now {
 impl Time {
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// The time passed since `earlier`, zero if that lies ahead.
+    /// The time passed since `earlier`; zero if `earlier` is in the future.
     pub fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -50,8 +50,8 @@ impl Span {
 }
 
 impl WallTime {
-    /// The year 2200. No clock that shows more is believed: from here to the greatest number of all tokens can go on for another
-    /// fifty years of one a microsecond (P30).
+    /// The year 2200. Clocks that show more are not believed: between this value and the greatest of all numbers, tokens can be
+    /// granted for another fifty years at one a microsecond (P30).
     pub const MOST: WallTime = WallTime(7_258_118_400_000_000);
 }
 

@@ -1,8 +1,8 @@
-//! What a history includes: for each epoch, how far.
+//! The records that a history includes: for each epoch, the highest index.
 //!
-//! A state that includes a record includes everything that its leader's log held before it. So a vector is closed
-//! downwards, two vectors join by the greater index of each epoch, and "nothing of mine is unknown to you" is
-//! a comparison of vectors, however often and in whatever order sides have met.
+//! A state that includes a record includes everything that its leader's log had before it. So a vector is closed downwards, two
+//! vectors join by the greater index of each epoch, and "nothing of mine is unknown to you" is a comparison of vectors, however
+//! often and in whatever order sides have met.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::position::{Epoch, Index, Misspelt, Position, number};
 /// counter at random, in steps of this size.
 pub const BEGINNING: u64 = 1 << 20;
 
-/// For each epoch the highest index included. What every disk of the topology has held together is kept as a few
+/// The highest included index of each epoch. Records that every disk of the topology has had together are stored as a few
 /// stretches instead.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Vector {
@@ -37,7 +37,7 @@ impl Settled {
 }
 
 impl Vector {
-    /// Of one history without branches, up to a position: a log written in safe mode.
+    /// The vector of one history without branches, up to a position: a log that was written in safe mode.
     pub fn linear(upto: Position) -> Vector {
         let mut vector = Vector::default();
         if upto != Position::ZERO {
@@ -51,7 +51,7 @@ impl Vector {
         self.epochs.is_empty() && self.settled.is_empty()
     }
 
-    /// How many epochs are told apart.
+    /// The number of epochs that are stored separately.
     pub fn len(&self) -> usize {
         self.epochs.len()
     }
@@ -66,12 +66,13 @@ impl Vector {
         noted || self.is_settled(position)
     }
 
-    /// Whether every disk of the topology has had this (P35).
+    /// Whether every disk of the topology has had this record (P35).
     pub fn is_settled(&self, position: Position) -> bool {
         self.settled.iter().any(|settled| settled.covers(position))
     }
 
-    /// Whether nothing in `other` is unknown here. Whoever includes the end of a stretch that was settled includes the stretch.
+    /// Whether everything that `other` includes is included here. A vector that includes the end of a settled stretch includes
+    /// the whole stretch.
     pub fn includes(&self, other: &Vector) -> bool {
         let epochs = other.epochs.iter().map(|(epoch, index)| Position::new(*epoch, *index));
         epochs.chain(other.settled.iter().map(|settled| settled.top)).all(|position| self.covers(position))
@@ -91,7 +92,7 @@ impl Vector {
         self.settled.sort_by_key(|settled| settled.first);
     }
 
-    /// Every disk has held everything up to here: what lies below needs no names any more (P35).
+    /// Every disk has had every record up to here, so the epochs below are no longer stored separately (P35).
     pub fn settle(&mut self, upto: Position) {
         let below = self.epochs.iter().filter(|(epoch, _)| **epoch < upto.epoch);
         let one = |(epoch, index): (&Epoch, &Index)| Settled {

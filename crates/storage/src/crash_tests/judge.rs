@@ -1,4 +1,4 @@
-//! Runs a history once for every operation of it, has the power fail there, and judges what is found after that.
+//! Runs a history once for each of its operations, with a power failure at that operation, and judges the disk after that.
 
 use std::io;
 
@@ -11,16 +11,16 @@ use crate::recover::{Opened, open};
 use crate::testing::{is_doubtful, rows, rows_at, simulated};
 use crate::types::{Index, Record};
 
-/// How much is tried.
+/// The number of attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
-    /// At each operation, of what is lost by chance.
+    /// The random losses that are tried at each operation.
     pub losses: u64,
-    /// At least as many operations there must be.
+    /// The minimal number of operations in the history.
     pub crashes: u64,
 }
 
-/// The history, cut short at every operation from the first start on.
+/// The history, with a power failure at every operation from the first start on.
 pub fn every_crash(seeds: Seeds, history: impl Fn(&mut Life)) {
     every(seeds, Fault::Power, |life| {
         history(life);
@@ -28,7 +28,7 @@ pub fn every_crash(seeds: Seeds, history: impl Fn(&mut Life)) {
     });
 }
 
-/// The history, where every operation is refused once; the process then ends.
+/// The history, with each operation failing once. The process then ends.
 pub fn every_refusal(seeds: Seeds, kind: io::ErrorKind, history: impl Fn(&mut Life)) {
     every(seeds, Fault::Refuse(kind), |life| {
         history(life);
@@ -42,7 +42,7 @@ fn every(seeds: Seeds, fault: Fault, live: impl Fn(&mut Life) -> Told) {
         machine.schedule(at, fault);
         let told = Life::start(&machine, 1).map_or_else(Told::nothing, |mut life| live(&mut life));
         let struck = machine.struck();
-        // Nothing is on the disk that was not there at the change before.
+        // A power failure at a read leaves the same disk as one at the change before, so it is not judged again.
         if struck != Some(Operation::Read) || fault != Fault::Power {
             judge(&machine, &told, seeds.losses, &format!("{fault:?} at operation {at}"));
         }
@@ -53,7 +53,7 @@ fn every(seeds: Seeds, fault: Fault, live: impl Fn(&mut Life) -> Told) {
     }
 }
 
-/// Whatever was lost of what was not durable.
+/// Judges the disk for several losses of unsynced data.
 fn judge(machine: &Simulated, told: &Told, losses: u64, what: &str) {
     for seed in 0..losses + 2 {
         let fork = machine.fork(seed);
@@ -75,7 +75,7 @@ fn cut(machine: &Simulated, loss: Loss) -> &'static str {
 }
 
 fn judge_found(machine: &Simulated, told: &Told, seed: u64, what: &str) {
-    // Another failure on the way: what is found after that is judged the same.
+    // There is another failure while the directory is opened. The disk after that is judged in the same way.
     let again = machine.fork(seed);
     again.schedule(seed * 7 + told.durable as u64 % 40, Fault::Power);
     let cut_short = open(&simulated(&again)).is_err();
@@ -86,7 +86,7 @@ fn judge_found(machine: &Simulated, told: &Told, seed: u64, what: &str) {
     let opened = expect(machine, told, what);
     let settled = Told::settled(&opened);
     let before = opened.recovered.clone();
-    // A node has looked at this state, so it must stay.
+    // A node has seen this state, so it must stay.
     for loss in [Loss::Everything, Loss::Some] {
         let fork = machine.fork(seed);
         fork.cut_power(loss);
@@ -97,7 +97,7 @@ fn judge_found(machine: &Simulated, told: &Told, seed: u64, what: &str) {
     go_on(machine, opened, (seed + machine.operations()).is_multiple_of(2), what);
 }
 
-/// What comes next is as durable as ever.
+/// Later writes are still durable.
 fn go_on(machine: &Simulated, opened: Opened, snapshot: bool, what: &str) {
     let mut life = Life::go_on(machine, opened, 2);
     let epoch = 1 + life.state().vote.promise.epoch.counter.max(life.state().last().epoch.counter);
@@ -107,7 +107,7 @@ fn go_on(machine: &Simulated, opened: Opened, snapshot: bool, what: &str) {
     if snapshot {
         life.snapshot(1);
     }
-    // What the snapshot holds goes from the log, so that it must be there.
+    // The log drops the records in the snapshot, so the snapshot must be there.
     life.trim();
     life.run();
     assert_eq!(life.told.durable + 1, life.told.states.len(), "{what}");
@@ -115,7 +115,7 @@ fn go_on(machine: &Simulated, opened: Opened, snapshot: bool, what: &str) {
     expect(machine, &life.told, &format!("{what}, and went on"));
 }
 
-/// Opens it: what was reported is there, and nothing else than what was given.
+/// Opens the disk. Every reported job must be there, and nothing that was never submitted.
 pub fn expect(machine: &Simulated, told: &Told, what: &str) -> Opened {
     let opened = match open(&simulated(machine)) {
         Ok(opened) => opened,
@@ -126,7 +126,7 @@ pub fn expect(machine: &Simulated, told: &Told, what: &str) -> Opened {
     assert!(told.incarnation.is_none_or(|told| told == life), "{what}: another incarnation");
     let possible = &told.states[told.durable..];
     let next = |at: usize| &possible[(at + 1).min(possible.len() - 1)];
-    // A promise does not wait for records that have no room: it may be that of a later moment (P29).
+    // A promise does not wait for records that have no room: it may be the one of a later job (P29).
     let promised = |at: usize| possible[at..].iter().any(|state| state.vote == opened.recovered.vote);
     let there = |(at, state): (usize, &State)| promised(at) && is_between(&opened, state, next(at));
     let fits = possible.iter().enumerate().any(there);
@@ -135,13 +135,13 @@ pub fn expect(machine: &Simulated, told: &Told, what: &str) -> Opened {
     opened
 }
 
-/// The log of one moment, from before one job to after it.
+/// Whether the log is one between the states before and after a job.
 fn is_between(opened: &Opened, before: &State, after: &State) -> bool {
     let least = before.last().index.min(after.last().index);
     last(opened) >= least && (is_part_of(opened, before) || is_part_of(opened, after))
 }
 
-/// It is a prefix of that state's log. What lies below an installed one is nobody's business.
+/// Whether the log is a prefix of that state's log. Records below an installed snapshot do not matter.
 fn is_part_of(opened: &Opened, state: &State) -> bool {
     let Recovered { base, records, .. } = &opened.recovered;
     let known = base.index().max(state.base.index());

@@ -1,4 +1,4 @@
-//! What a node does with its disk, step by step, until the power goes; and what it was told of it.
+//! A node's use of its disk, step by step, until the power fails, and the reports that it received.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::testing::{Dice, incoming, rebase, rows_at, simulated, some_records, v
 use crate::types::{Incarnation, Index, Position, Record, Vector};
 use crate::writer::{Job, Report};
 
-/// What a disk should hold after so many jobs.
+/// The expected content of a disk after some number of jobs.
 #[derive(Clone, Debug)]
 pub struct State {
     pub vote: Vote,
@@ -35,26 +35,26 @@ impl State {
     }
 }
 
-/// What a node may rely on, and what else may be.
+/// The reported state that a node may rely on, and the other possible states.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// After each job; the first is before any.
+    /// The state after each job; the first one is before any job.
     pub states: Vec<State>,
-    /// So many jobs were reported.
+    /// The number of jobs that were reported.
     pub durable: usize,
-    /// The newest snapshot is at least of this record.
+    /// The newest snapshot includes at least this record.
     pub snapshot: Index,
-    /// Whose life it is, once the directory has been opened.
+    /// The incarnation, once the directory has been opened.
     pub incarnation: Option<Incarnation>,
 }
 
 impl Told {
-    /// Nothing was kept yet.
+    /// The disk is empty.
     pub fn nothing() -> Told {
         Told { states: vec![State::blank()], durable: 0, snapshot: 0, incarnation: None }
     }
 
-    /// What was found, and nothing else, from now on.
+    /// From now on, exactly the state that was found.
     pub fn settled(opened: &Opened) -> Told {
         let recovered = &opened.recovered;
         let base = Boundary { meta: recovered.base.clone(), ..Boundary::default() };
@@ -64,7 +64,7 @@ impl Told {
     }
 }
 
-/// A node's disk in use. After the power has gone, or the disk has failed, no step does anything.
+/// A node's disk in use. After a power failure or a disk failure, the steps do nothing.
 #[derive(Debug)]
 pub struct Life {
     pub machine: Simulated,
@@ -72,16 +72,16 @@ pub struct Life {
     pub snapshots: Arc<Mutex<Snapshots>>,
     writer: DiskWriter,
     lines: Lines,
-    /// Where the state of the newest job goes on from: what it absorbs is in its records.
+    /// The boundary below the records of the newest job's state.
     base: Boundary,
     rng: Dice,
     jobs: Vec<(Seq, Job)>,
-    /// The disk has refused something that a node does not go on after.
+    /// The disk has had an error that stops a node.
     ended: bool,
 }
 
 impl Life {
-    /// None if the power went on the way.
+    /// Returns `None` if the power failed meanwhile.
     pub fn start(machine: &Simulated, seed: u64) -> Option<Life> {
         let opened = open(&simulated(machine)).ok()?;
         Some(Life::go_on(machine, opened, seed))
@@ -135,18 +135,18 @@ impl Life {
         self.give(Job::Truncate { above }, |state| state.records.retain(|record| record.index() <= above));
     }
 
-    /// A state from a peer takes the place of this one, so many records ahead.
+    /// A state from a peer replaces this one, this many records ahead.
     pub fn install(&mut self, epoch: u64, ahead: u64) {
         let base = self.boundary_ahead(epoch, ahead);
         let received = incoming(&self.snapshots.lock().unwrap(), &base);
         match received {
             Ok(received) => self.begin_anew(base, Job::Install(received)),
-            // The peer sends it again, or not.
+            // The peer may send it again.
             Err(error) => assert!(self.machine.struck().is_some(), "{error}"),
         }
     }
 
-    /// The state goes on from another history, some records farther.
+    /// The state continues from another history, some records farther.
     pub fn rebase(&mut self, epoch: u64, ahead: u64, whole: bool) {
         let mut base = self.boundary_ahead(epoch, ahead);
         base.meta.vector = Some(Vector::linear(base.meta.at));
@@ -167,13 +167,13 @@ impl Life {
         self.give(job, |state| *state = State { vote: state.vote, base, records: Vec::new() });
     }
 
-    /// Records that the newest snapshot holds go, as far as whole segments do.
+    /// Drops the records in the newest snapshot, as far as whole segments allow.
     pub fn trim(&mut self) {
         let upto = self.told.snapshot;
         self.give(Job::Trim { upto }, |_| {});
     }
 
-    /// Does every job.
+    /// Does all jobs.
     pub fn run(&mut self) {
         let jobs = std::mem::take(&mut self.jobs);
         self.step(jobs);
@@ -195,13 +195,13 @@ impl Life {
         }
     }
 
-    /// Nothing comes for a while.
+    /// No new job arrives for a while.
     pub fn rest(&mut self) {
         self.run();
         self.step(Vec::new());
     }
 
-    /// Of everything but the last few records.
+    /// Writes a snapshot that leaves out the last few records.
     pub fn snapshot(&mut self, but: u64) {
         self.run();
         let index = self.lines.last() - but;
@@ -223,14 +223,14 @@ impl Life {
                 Ok(()) => self.told.snapshot = index,
                 Err(error) => {
                     assert!(self.machine.struck().is_some(), "{error}");
-                    // One without room is taken again with the next boundary.
+                    // A snapshot without room is retried with the next boundary.
                     self.ended |= !error.is_full();
                 }
             }
         }
     }
 
-    /// Every merge that is due.
+    /// Does all merges that are due.
     pub fn merge(&mut self) {
         let merged = if self.ended { Ok(()) } else { self.merge_all() };
         // The chain is as good as before, only longer.
@@ -249,7 +249,7 @@ impl Life {
 fn note(told: &mut Told, machine: &Simulated, report: Report) {
     match report {
         Report::Durable(Seq(seq)) => told.durable = told.durable.max(seq as usize),
-        // While the next segment is made.
+        // A promise may be reported ahead while the next segment is allocated.
         Report::Promised(_) => {}
         Report::Full(full) => assert!(!full || machine.struck().is_some(), "there is room"),
         Report::Failed(error) => assert!(machine.struck().is_some(), "{error}"),

@@ -1,6 +1,6 @@
-//! The power fails, or the process dies, at any operation on any file: every time the directory opens, is not
-//! doubtful, and what it holds is one state of this disk: promise, log and snapshot together, with everything that
-//! was reported. What opening it made of it stays, whatever fails next.
+//! The power fails, or the process dies, at any operation on any file. Every time the directory opens, is not doubtful, and has
+//! one state of this disk: promise, log and snapshot together, with everything that was reported. The state after opening
+//! stays, whatever fails next.
 
 mod judge;
 mod life;
@@ -29,7 +29,7 @@ fn appends_votes_and_rotations() {
     });
 }
 
-/// Within a segment, and back over several.
+/// Truncates within a segment, and back over several.
 #[test]
 fn truncations() {
     for by in [3, 5, 9] {
@@ -77,7 +77,7 @@ fn rebases() {
                 life.vote(epoch);
                 life.append(epoch, 9);
                 life.run();
-                // Some follow what is not synced yet, or each other.
+                // Some truncations follow records that are not synced yet, or each other.
                 life.append(epoch, unsynced);
                 life.vote(epoch + 1);
                 life.rebase(epoch + 1, 1 + unsynced % 2 * 20, epoch == 5);
@@ -91,7 +91,7 @@ fn rebases() {
     }
 }
 
-/// The log loses what the snapshots hold, while these grow, are merged, and go on from another history.
+/// The log drops the records in the snapshots, while snapshots grow, are merged, and continue from another history.
 #[test]
 fn snapshots_merges_and_trims() {
     every_crash(SEEDS, |life| {
@@ -117,7 +117,7 @@ fn snapshots_merges_and_trims() {
     });
 }
 
-/// One of everything.
+/// One job of each kind.
 fn short_history(life: &mut Life) {
     for epoch in 3..5 {
         life.vote(epoch);
@@ -152,7 +152,7 @@ fn refusals() {
     }
 }
 
-/// A directory that is being made is not one that has lost something.
+/// A directory that is being created does not count as one that has lost something.
 #[test]
 fn first_starts() {
     every_crash(Seeds { losses: 20, crashes: 10 }, |_: &mut Life| {});

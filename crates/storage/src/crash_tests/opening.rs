@@ -1,5 +1,5 @@
-//! What an opening or a start from nothing does about damage is cut short too: nothing is forgotten that was said, no
-//! disk that has lost something passes for its old self, and bad files are somewhere as long as they are bad.
+//! The repair at an opening and a restart without data are interrupted, too: no promise is forgotten, no disk that has lost
+//! something keeps its incarnation, and bad files are kept while they are bad.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn paths(machine: &Simulated, folder: &str) -> Vec<PathBuf> {
     image.into_keys().filter(|path| path.starts_with(Path::new("/node").join(folder))).collect()
 }
 
-/// Opens it, or does something else, with a power failure at every operation, and judges what is found after each.
+/// Opens the disk, or does something else, with a power failure at every operation, and judges the disk after each.
 fn every_cut(machine: &Simulated, act: impl Fn(&Simulated), judge: impl Fn(&Simulated, &str)) {
     for at in 0.. {
         let fork = machine.fork(2000 + at);
@@ -69,7 +69,7 @@ fn open_as_far_as_possible(machine: &Simulated) {
     assert!(opened.is_ok() || machine.is_dead(), "{opened:?}");
 }
 
-/// A disk that keeps what it promised, and is another one.
+/// The disk keeps its promises, but has a new incarnation.
 fn expect_new_life(opened: &Opened, sound: Option<Incarnation>, what: &str) {
     let found = &opened.recovered;
     assert!(!found.vote.admitted && Some(found.incarnation) != sound, "{what}: {:?}", opened.findings);
@@ -121,7 +121,7 @@ fn a_lost_promise_is_not_forgotten() {
     });
 }
 
-/// A log that ends below its snapshot gives way to it, and a bad snapshot to the log.
+/// A log that ends below its snapshot is replaced by the snapshot, and a bad snapshot by the log.
 #[test]
 fn what_replaces_the_other_is_there_first() {
     let (machine, told) = sound();
@@ -140,7 +140,7 @@ fn what_replaces_the_other_is_there_first() {
     life.run();
     let told = life.told.clone();
     for path in paths(&machine, "log") {
-        // The newest one alone: as if the crash came before the log followed.
+        // The newest segment alone remains, as if the crash came before the log followed the snapshot.
         let bytes = machine.image()[&path].clone();
         behind.damage(&path, |now| *now = bytes);
     }

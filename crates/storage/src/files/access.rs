@@ -1,4 +1,4 @@
-//! What storage does with files, and what it says of those that cannot be had.
+//! The file operations of storage, and the errors that they report.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::real::Real;
 use super::real::{FileSystem, Handle, How, Lock};
 
-/// What could not be done to which file.
+/// A failed operation on a file.
 #[derive(Debug)]
 pub struct FileError {
     pub doing: &'static str,
@@ -17,12 +17,12 @@ pub struct FileError {
 
 type Result<T> = std::result::Result<T, FileError>;
 
-/// Where the files are.
+/// The file system that storage uses.
 #[derive(Clone, Debug)]
 pub struct Files(Arc<dyn FileSystem>);
 
 impl Default for Files {
-    /// The machine's.
+    /// The machine's file system.
     fn default() -> Files {
         Files(Arc::new(Real))
     }
@@ -41,7 +41,7 @@ impl Files {
         self.open_as(path, How::CreateNew, "create")
     }
 
-    /// To read and write.
+    /// Opens an existing file for reading and writing.
     pub fn existing(&self, path: &Path) -> Result<Open> {
         self.open_as(path, How::Write, "open")
     }
@@ -59,7 +59,7 @@ impl Files {
         self.0.read(path).map_err(failed("read", path))
     }
 
-    /// None if there is no such file.
+    /// Returns `None` if there is no such file.
     pub fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>> {
         if_there(self.read(path))
     }
@@ -68,7 +68,7 @@ impl Files {
         Ok(self.0.look(path).map_err(failed("look at", path))?.inode)
     }
 
-    /// False if nothing is there.
+    /// Returns false if the path does not exist.
     pub fn is_dir(&self, path: &Path) -> Result<bool> {
         let look = self.0.look(path).map_err(failed("look at", path));
         Ok(if_there(look)?.is_some_and(|look| look.is_dir))
@@ -82,7 +82,7 @@ impl Files {
         self.0.remove_file(path).map_err(failed("remove", path))
     }
 
-    /// A file, or a folder with all that is in it.
+    /// Removes a file, or a folder with everything in it.
     pub fn remove_all(&self, path: &Path) -> Result<()> {
         let Err(error) = self.remove(path) else {
             return Ok(());
@@ -96,7 +96,7 @@ impl Files {
         self.0.remove_dir(path).map_err(failed("remove", path))
     }
 
-    /// The folder, and those that lead to it. It may be there.
+    /// Creates a folder and its parents. The folder may exist already.
     pub fn make_dirs(&self, path: &Path) -> Result<()> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         match (self.0.make_dir(path), parent) {
@@ -110,12 +110,12 @@ impl Files {
         }
     }
 
-    /// One that is not there.
+    /// Creates a folder, which must not exist.
     pub fn make_dir(&self, path: &Path) -> Result<()> {
         self.0.make_dir(path).map_err(failed("create", path))
     }
 
-    /// Names that were made, changed or removed in the folder are on disk when this returns.
+    /// Names that were created, changed or removed in the folder are durable when this returns.
     pub fn sync_dir(&self, path: &Path) -> Result<()> {
         self.0.sync_dir(path).map_err(failed("sync", path))
     }
@@ -126,7 +126,7 @@ impl Files {
         self.sync_dir(parent.unwrap_or(Path::new(".")))
     }
 
-    /// The names in a folder, sorted. What is not UTF-8 is not ours.
+    /// The names in a folder, sorted. Names that are not UTF-8 were not created by this program, and are skipped.
     pub fn names(&self, dir: &Path) -> Result<Vec<String>> {
         let names = self.0.names(dir).map_err(failed("list", dir))?;
         let mut names: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
@@ -134,24 +134,24 @@ impl Files {
         Ok(names)
     }
 
-    /// None if there is no such folder.
+    /// Returns no names if there is no such folder.
     pub fn names_if_there(&self, dir: &Path) -> Result<Vec<String>> {
         Ok(if_there(self.names(dir))?.unwrap_or_default())
     }
 
-    /// A copy that is durable, apart from its name.
+    /// Makes a durable copy. Only its name is not durable yet.
     pub fn copy(&self, from: &Path, to: &Path) -> Result<()> {
         let copy = self.create(to)?;
         copy.write_at(&self.read(from)?, 0)?;
         copy.sync()
     }
 
-    /// None if another process holds it.
+    /// Returns `None` if another process has the lock.
     pub fn lock(&self, path: &Path) -> Result<Option<Box<dyn Lock>>> {
         self.0.lock(path).map_err(failed("lock", path))
     }
 
-    /// Not zero.
+    /// A random number that is not zero.
     pub fn draw(&self) -> Result<u64> {
         loop {
             let drawn = self.0.draw();
@@ -174,7 +174,7 @@ fn if_there<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// An open file, with its name for what is said about it.
+/// An open file, with its path for error messages.
 #[derive(Debug)]
 pub struct Open {
     handle: Box<dyn Handle>,
@@ -194,7 +194,7 @@ impl Open {
         self.handle.write_all_at(bytes, offset).map_err(failed("write", &self.path))
     }
 
-    /// The bytes, and the length if that has changed, are on disk when this returns.
+    /// The bytes, and the length if it has changed, are durable when this returns.
     pub fn sync(&self) -> Result<()> {
         self.handle.sync().map_err(failed("sync", &self.path))
     }
@@ -206,7 +206,7 @@ impl Open {
         Ok(())
     }
 
-    /// From the beginning to the end, piece by piece.
+    /// Reads the file from the beginning to the end, in pieces.
     pub fn stream(self) -> Stream {
         Stream { open: self, at: 0 }
     }

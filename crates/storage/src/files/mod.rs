@@ -1,8 +1,8 @@
-//! Every operation on files that storage knows, in one place: on the machine's files, or on files in memory that a
-//! simulation can cut the power of.
+//! All file operations of storage, in one place: on the machine's files, or on files in memory for a simulation that can cut
+//! the power.
 //!
-//! What holds on both: bytes are durable after `Open::sync`, names after `sync_dir` of their folder, and until then a
-//! power failure may keep any part of the bytes, and of the names in a folder those up to some change.
+//! Both guarantee the same: bytes are durable after `Open::sync`, names after `sync_dir` of their folder. Until then a power
+//! failure may keep any part of the bytes, and the name changes of a folder up to some change.
 
 mod access;
 mod real;

@@ -1,4 +1,4 @@
-//! The machine's files.
+//! The machine's file system.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,21 +10,21 @@ use std::{fmt, io};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// What a node keeps is for its own user's eyes.
+/// The mode of a node's directories: other users must not read its files.
 pub const DIR_MODE: u32 = 0o700;
 pub const FILE_MODE: u32 = 0o600;
-/// Between two attempts to open a file while none can be opened.
+/// The pause between two attempts to open a file while the limit of open files is reached.
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub struct Real;
 
-/// Where this process or the machine has as many files open as it may, others are closed sooner or later: connections of
-/// clients, as a rule. That says nothing about the disk, so it is waited out.
+/// When this process or the machine has reached its limit of open files, other files are closed sooner or later: connections of
+/// clients, as a rule. This error says nothing about the disk, so the program waits until it is over.
 fn patiently<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match open() {
-            // Whatever ends the pause early costs one more attempt.
+            // If the pause ends early, that costs one more attempt.
             Err(error) if has_too_many_open(&error) => std::thread::park_timeout(PAUSE),
             opened => return opened,
         }
@@ -118,55 +118,55 @@ impl Handle for File {
 
 impl Lock for File {}
 
-// The operations themselves, as a machine or a simulation does them.
+// The operations that the machine and the simulation implement.
 
-/// The operations themselves. Names are durable only after `sync_dir` of the folder they are in.
+/// File operations. Names are durable only after `sync_dir` of their folder.
 pub trait FileSystem: fmt::Debug + Send + Sync {
     fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn Handle>>;
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     fn look(&self, path: &Path) -> io::Result<Look>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove_file(&self, path: &Path) -> io::Result<()>;
-    /// One that is empty.
+    /// Removes an empty folder.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     fn make_dir(&self, path: &Path) -> io::Result<()>;
     fn names(&self, dir: &Path) -> io::Result<Vec<OsString>>;
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// None if somebody else holds it.
+    /// Returns `None` if another process has the lock.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Lock>>>;
-    /// A number by chance, which no other disk has drawn.
+    /// A random number that no other disk has drawn.
     fn draw(&self) -> io::Result<u64>;
 }
 
-/// An open file. It stays open when its name goes.
+/// An open file. It stays open when its name is removed.
 pub trait Handle: fmt::Debug + Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// The bytes, and the length if that has changed, are on disk when this returns.
+    /// The bytes, and the length if it has changed, are durable when this returns.
     fn sync(&self) -> io::Result<()>;
     fn size(&self) -> io::Result<u64>;
 }
 
-/// Held for as long as it lives.
+/// The lock is held until this value is dropped.
 pub trait Lock: fmt::Debug + Send + Sync {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// To read it.
+    /// Opens a file for reading.
     Read,
-    /// To read and write one that is there.
+    /// Opens an existing file for reading and writing.
     Write,
-    /// Empty, in place of what is there.
+    /// Creates an empty file, and replaces an existing one.
     Create,
-    /// There is none of that name.
+    /// Creates a file, which must not exist.
     CreateNew,
 }
 
-/// What a path leads to.
+/// The kind of the file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     pub is_dir: bool,
-    /// The file's number, which a copy of it does not have.
+    /// The file's inode number. A copy of the file has another one.
     pub inode: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a replica says of its disk, as jobs: records become lines, states become boundaries and rows.
+//! Turns a replica's disk writes into jobs: records become lines, states become boundaries and rows.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::types::{Index, Position};
 use crate::writer::{Job, Report};
 use bytes::Bytes;
 
-/// Follows the replica's log, so that each write can be given on as it stands on the disk.
+/// Follows the replica's log, so that each write can be passed on in the form that it has on the disk.
 #[derive(Debug)]
 pub struct Encoder {
     lines: Lines,
-    /// The files of the snapshot that came with the message being handled.
+    /// The files of the snapshot that arrived with the current message.
     incoming: Option<Incoming>,
 }
 
@@ -27,17 +27,17 @@ impl Encoder {
         Encoder { lines, incoming: None }
     }
 
-    /// The lines that came with the message that is handled next.
+    /// Takes the lines that arrived with the next message.
     pub fn receive(&mut self, lines: Encoded) {
         self.lines.receive(lines);
     }
 
-    /// The snapshot that came with the message that is handled next, or none.
+    /// Takes the snapshot that arrived with the next message, if there is one.
     pub fn bring(&mut self, incoming: Option<Incoming>) {
         self.incoming = incoming;
     }
 
-    /// None if a snapshot is to be installed that nobody sent: a replica installs nothing but what it was brought.
+    /// Returns `None` if a snapshot is to be installed without its files: a replica only installs a snapshot that it received.
     pub fn job(&mut self, write: DiskWrite) -> Option<Job> {
         Some(match write {
             DiskWrite::Vote(vote) => Job::Vote(vote),
@@ -69,13 +69,13 @@ impl Encoder {
         Job::Rebase(Rebase { boundary, rows: Box::new(SnapshotRows(order)), whole })
     }
 
-    /// What a log goes on from behind this record; none if the log does not know it any more.
+    /// The boundary after this record. Returns `None` if the log no longer has the record.
     pub fn boundary(&self, meta: &SnapshotMeta, origin: Index) -> Option<Boundary> {
         let chain = self.lines.chain_at(meta.index())?;
         Some(Boundary { meta: meta.clone(), chain, origin })
     }
 
-    /// The lines of these records as they stand in the log, and the checksum that they go on from.
+    /// The lines of these records as the log has them, and the checksum that they are chained to.
     pub fn lines_after(&self, prev: Position, records: &Records) -> Option<(u32, Bytes)> {
         let chain = self.lines.chain_at(prev.index)?;
         if records.is_empty() {
@@ -85,13 +85,13 @@ impl Encoder {
     }
 }
 
-// What is known of the disk.
+// The known state of the disk.
 
-/// What the writer last said. Each part stands for itself: nothing is lost if an older one is never looked at.
+/// The writer's last reports. The parts are independent: skipping an older value loses nothing.
 #[derive(Clone, Debug, Default)]
 pub struct DiskState {
     pub durable: Seq,
-    /// Promises up to here are, though something before them waits for room.
+    /// The promises up to here are durable, even if a job before them waits for room.
     pub promised: Seq,
     pub full: bool,
     pub failed: Option<Arc<StorageError>>,

@@ -1,4 +1,4 @@
-//! States from their files into memory, and all that a replica starts with.
+//! Loads states from their files, and everything else that a replica starts with.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::snapshot::{Change, Incoming, Rows, SnapshotError, Snapshots};
 use crate::store::{Key, Loader, Store, Unreadable};
 use crate::types::{Index, Vector};
 
-/// A snapshot checks, and still cannot be read into a store.
+/// The snapshot checks, but the store cannot read it.
 #[derive(Debug)]
 pub enum LoadError {
     Snapshot(SnapshotError),
@@ -40,7 +40,7 @@ impl From<Unreadable> for LoadError {
     }
 }
 
-/// What a replica starts with: what was recovered, and the newest snapshot.
+/// The start of a replica: the recovered data, and the newest snapshot.
 pub fn starting(
     settings: Settings,
     snapshot_every: Index,
@@ -61,7 +61,7 @@ fn load_newest(snapshots: &Mutex<Snapshots>, mode: Mode) -> Result<(Boundary, St
     Ok((boundary, store))
 }
 
-/// Only where histories may part does a state remember more than what is in it.
+/// A state has merge metadata only in available mode, where histories may split.
 fn loader(mode: Mode, meta: &SnapshotMeta) -> Loader {
     match mode {
         Mode::Safe => Loader::default(),
@@ -77,9 +77,9 @@ pub fn load(incoming: &Incoming, mode: Mode) -> Result<Store, LoadError> {
     Ok(loader.finish(meta.at, meta.stamp))
 }
 
-// Snapshots as a replica orders them: written down on top of the chain, which then is merged a step at a time.
+// Snapshots that a replica orders: each is added to the chain, which then is merged one step at a time.
 
-/// Writes a state down. Gives the index that the newest snapshot has reached at least.
+/// Writes a state as a snapshot. Returns an index that the newest snapshot has reached.
 pub fn take(
     snapshots: &Mutex<Snapshots>,
     boundary: Boundary,
@@ -87,7 +87,7 @@ pub fn take(
 ) -> Result<Index, SnapshotError> {
     let index = boundary.index();
     let mut snapshots = lock(snapshots);
-    // One that was installed meanwhile is newer, and its state is another.
+    // A snapshot that was installed meanwhile is newer, and is another state.
     if snapshots.newest().is_some_and(|newest| newest.index() >= index) {
         return Ok(index);
     }
@@ -97,7 +97,7 @@ pub fn take(
     Ok(index)
 }
 
-/// One merge, if one is due.
+/// Does one merge, if one is due.
 pub fn merge_once(snapshots: &Mutex<Snapshots>) -> Result<bool, SnapshotError> {
     let Some(plan) = lock(snapshots).plan_merge()? else {
         return Ok(false);
@@ -106,12 +106,12 @@ pub fn merge_once(snapshots: &Mutex<Snapshots>) -> Result<bool, SnapshotError> {
     lock(snapshots).commit_merge(merged)
 }
 
-/// A thread that has died over them has ended the process.
+/// If a thread panicked while it had the lock, the process has ended.
 pub fn lock(snapshots: &Mutex<Snapshots>) -> MutexGuard<'_, Snapshots> {
     snapshots.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The rows of a snapshot, as the files take them.
+/// The rows of a snapshot, in the form that the files need.
 #[derive(Debug)]
 pub(super) struct SnapshotRows(pub SnapshotOrder);
 

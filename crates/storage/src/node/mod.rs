@@ -1,14 +1,14 @@
-//! What one node does with its storage: how a replica's writes become jobs, its states files, and how both are read again.
+//! A node's use of its storage: a replica's writes become jobs, its states become files, and both are read again.
 //!
 //! ```text
-//!  DiskWrite ─────► encoder.rs ─► Job ─► DiskWriter        Report ─► disk_state.rs
-//!  SnapshotOrder ─► snapshots.rs: written down, then merged
+//!  DiskWrite ─────► encoder.rs ─► Job ─► DiskWriter        Report ─► encoder.rs: DiskState
+//!  SnapshotOrder ─► load.rs: written down, then merged
 //!  Opened ────────► load.rs ─► the replica's start         an Incoming, too, becomes a store
-//!  StateTransfer ◄► sent_difference.rs: the text that travels
+//!  StateTransfer ◄► sent_difference.rs: the text that is sent
 //!  Store ◄────────► backup/: the text that an operator keeps
 //! ```
 //!
-//! Nothing here has a thread or a queue: the driver calls it on threads of its own, and the simulator when it likes.
+//! This module has no thread and no queue. The driver calls it on threads of the driver, and the simulator calls it directly.
 
 pub mod backup;
 mod encoder;

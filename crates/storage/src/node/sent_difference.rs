@@ -1,9 +1,9 @@
-//! What one state has and another has not, on its way from node to node.
+//! The difference between two states, as one node sends it to another.
 //!
 //! ```text
-//! eldest-difference 1 part 000000009c1f03aa {"epoch":…}     or whole; the sender's state: its digest, its boundary
+//! eldest-difference 1 part 000000009c1f03aa {"epoch":…}     `part` or `whole`; digest and boundary of the sender's state
 //! doc "greeting" {"at":"7.1@12","value":"hello"}            the store's lines
-//! end 1 9c1f03aa                                            how many; crc32 of every byte before its digits
+//! end 1 9c1f03aa                                            number of lines; crc32 of every byte before its digits
 //! ```
 
 use std::fmt;
@@ -18,14 +18,14 @@ use crate::store::{self, Difference, Loader, Unreadable};
 use crate::types::Digest;
 
 const NAME: &str = "eldest-difference 1";
-/// What is absent from it is not there.
+/// An entry that is not in the difference does not exist.
 const WHOLE: &str = "whole";
-/// What is absent from it stands as the receiver knows it.
+/// An entry that is not in the difference is unchanged for the receiver.
 const PART: &str = "part";
-/// As in a snapshot: no call that a node takes comes near it.
+/// As in a snapshot: no call that a node accepts comes near this length.
 const LINE_BYTES_MOST: usize = 64 << 20;
 
-/// A difference, and what the sender's state is with it.
+/// A difference, and the boundary of the sender's state.
 #[derive(Debug)]
 pub struct SentDifference {
     pub boundary: Boundary,
@@ -33,7 +33,7 @@ pub struct SentDifference {
     pub difference: Difference,
 }
 
-/// Why nothing of what came may be used.
+/// The reason why a difference is refused as a whole.
 #[derive(Debug)]
 pub enum BadDifference {
     Head,
@@ -43,7 +43,7 @@ pub enum BadDifference {
     Checksum,
     Unfinished,
     AfterEnd,
-    /// An entry was written where the sender's own vector does not reach.
+    /// An entry is at a position that the sender's own vector does not cover.
     Stray,
 }
 
@@ -89,7 +89,7 @@ impl SentDifference {
         out.end(count)
     }
 
-    /// In bytes, as it travels.
+    /// The length of the text in bytes.
     pub fn length(&self) -> u64 {
         let mut counting = Counting(0);
         self.write(&mut counting).expect("nothing refuses to be counted");
@@ -110,10 +110,10 @@ impl Write for Counting {
     }
 }
 
-/// Takes the text in pieces of any size and keeps what it means, not the text.
+/// Takes the text in pieces of any size. It keeps the parsed entries, not the text.
 #[derive(Debug)]
 pub struct Receiving {
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not arrived yet.
     pending: Vec<u8>,
     crc: Hasher,
     lines: u64,
@@ -164,7 +164,7 @@ impl Receiving {
         match self.head {
             Some(Head { whole, digest, boundary }) if self.ended && self.pending.is_empty() => {
                 let difference = Difference::loaded(whole, self.loader).map_err(BadDifference::Entry)?;
-                // Once the core has been told there is no way back.
+                // This is checked here, because the core cannot undo a difference once it has received it.
                 match boundary.meta.vector.as_ref().is_some_and(|vector| difference.is_within(vector)) {
                     true => Ok(SentDifference { boundary, digest, difference }),
                     false => Err(BadDifference::Stray),

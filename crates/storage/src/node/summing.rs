@@ -1,4 +1,4 @@
-//! What is written, with the checksum of it.
+//! A writer that also computes the checksum of everything written.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ impl<W> Summing<W> {
 }
 
 impl<W: Write> Summing<W> {
-    /// The last line: how many lines stand between it and the head, and the crc32 of every byte before its digits.
+    /// Writes the last line: the number of lines between it and the head, and the crc32 of every byte before its digits.
     pub fn end(&mut self, lines: u64) -> io::Result<()> {
         write!(self, "end {lines} ")?;
         let crc = self.crc.clone().finalize();

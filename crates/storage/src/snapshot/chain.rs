@@ -1,4 +1,4 @@
-//! The files that make up one state, the oldest first: a whole state, then what changed since.
+//! The files that make up one state, the oldest first: a whole state, then the changes since.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::writer::WrittenFile;
 use crate::Boundary;
 use crate::files::Files;
 
-/// A file of the chain. It was good when it was read or written last, and nobody changes it.
+/// A file of the chain. It was good when it was last read or written, and is never changed.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub stretch: Stretch,
     pub boundary: Boundary,
     pub written: WrittenFile,
-    /// Shared with the merge that reads the file, for as long as there is one.
+    /// Shared with the merge that reads the file, while there is one.
     pub claim: Arc<()>,
 }
 
@@ -42,7 +42,7 @@ impl Piece {
     }
 }
 
-/// Every line of the state that the chain leads to. All files are opened before the first line.
+/// Every line of the state at the end of the chain. All files are opened before the first line is read.
 pub(super) fn each_row<E: From<SnapshotError>>(
     files: &Files,
     folder: &Path,

@@ -1,7 +1,7 @@
-//! Whether lines make a good file: its grammar, its order, its count and its checksum.
+//! Checks the lines of a file: its grammar, its order, its count and its checksum.
 //!
-//! It reads no file itself: lines come from a file at start, from files being merged and from a peer's stream,
-//! in whatever pieces, and are judged by the same rules.
+//! This module reads no file: the lines come from a file at the start, from files that are merged, or from a peer's stream, in
+//! pieces of any size, and the same rules apply to all of them.
 
 use std::cmp::Ordering;
 use std::io::{self, BufRead, Read};
@@ -17,15 +17,15 @@ use crate::types::Index;
 
 const NAME: &str = "eldest-snapshot";
 
-/// The format's version: other versions are other files.
+/// The version of the format. A different version is a different kind of file.
 const VERSION: &str = "1";
 
 /// The first line.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
-    /// The state that the lines change; zero is the empty one.
+    /// The state that the lines change. Zero is the empty state.
     pub from: Index,
-    /// The state that they lead to.
+    /// The state after the changes.
     pub boundary: Boundary,
 }
 
@@ -63,7 +63,7 @@ pub(super) enum Step {
     Head(Head),
     /// See `Check::row`.
     Row,
-    /// The last line, and all is well.
+    /// The last line, and the whole file is good.
     End,
 }
 
@@ -91,12 +91,12 @@ pub(super) struct Check {
     rows: u64,
     row: Row,
     previous: Row,
-    /// The beginning of a line whose end has not come yet; between lines, memory to fill.
+    /// The beginning of a line whose end has not arrived yet. Between lines it is a buffer to reuse.
     pending: Vec<u8>,
 }
 
 impl Check {
-    /// Takes the next line out of `input`; none if it ends before the line does.
+    /// Takes the next line from `input`. Returns `None` if the input ends before the line does.
     pub fn advance(&mut self, input: &mut impl BufRead) -> Result<Option<Step>, Trouble> {
         let room = LINE_BYTES_MAX - self.pending.len();
         input.by_ref().take(room as u64).read_until(b'\n', &mut self.pending).map_err(Trouble::Io)?;
@@ -109,7 +109,7 @@ impl Check {
         self.judge(line).map(Some).map_err(Trouble::Bad)
     }
 
-    /// The last one taken.
+    /// The last row taken.
     pub fn row(&self) -> &Row {
         &self.row
     }
@@ -118,7 +118,7 @@ impl Check {
         self.rows
     }
 
-    /// The line at fault: the last one taken, or the one that has begun since.
+    /// The number of the wrong line: the last line taken, or the one that has begun since.
     pub fn line(&self) -> u64 {
         self.lines + u64::from(!self.pending.is_empty())
     }

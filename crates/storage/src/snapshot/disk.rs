@@ -1,4 +1,4 @@
-//! Names that last: nothing is seen under its name before it is whole and durable, and nothing unfinished stays.
+//! Durable names: a file gets its name only when it is complete and durable, and unfinished files are removed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::error::SnapshotError;
 use crate::files::Files;
 
-/// What ends so is unfinished: removed at the next start, whatever it is.
+/// The ending of unfinished names. Files and folders with it are removed at the next start.
 pub(super) const UNFINISHED: &str = ".tmp";
 
-/// The directory of all snapshots, with a number for each file that is begun in it.
+/// The directory of all snapshots, with a counter of the files that are begun in it.
 #[derive(Clone, Debug)]
 pub(super) struct SnapshotFolder {
     files: Files,
     dir: PathBuf,
-    /// Several may be under way at once, and only one process has the directory.
+    /// Several files may be in progress at once, but only one process uses the directory.
     last: Arc<AtomicU64>,
 }
 
@@ -33,7 +33,7 @@ impl SnapshotFolder {
     }
 }
 
-/// A file or folder that is removed again unless it is given its name.
+/// A file or folder that is removed unless it is given its name.
 #[derive(Debug)]
 pub(super) struct Unfinished {
     files: Files,
@@ -42,7 +42,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// A path to write to; nothing is there yet.
+    /// A path to write to. The file does not exist yet.
     pub fn file(room: &SnapshotFolder) -> Unfinished {
         let number = room.last.fetch_add(1, Ordering::Relaxed) + 1;
         let path = room.dir.join(format!("{number}{UNFINISHED}"));
@@ -63,12 +63,12 @@ impl Unfinished {
         &self.path
     }
 
-    /// Of a folder: the names in it are durable when it returns.
+    /// For a folder: the names in it are durable when this returns.
     pub fn sync(&self) -> Result<(), SnapshotError> {
         Ok(self.files.sync_dir(&self.path)?)
     }
 
-    /// The name is durable when it returns.
+    /// The name is durable when this returns.
     pub fn name(mut self, path: &Path) -> Result<(), SnapshotError> {
         self.files.rename(&self.path, path)?;
         self.named = true;
@@ -79,7 +79,7 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.named {
-            // What cannot be removed now is removed at the next start.
+            // A file that cannot be removed now is removed at the next start.
             let _ = self.files.remove_all(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with snapshots, and where.
+//! The errors of snapshots, and their places.
 
 use std::fmt;
 use std::io;
@@ -10,18 +10,18 @@ use crate::types::Index;
 
 #[derive(Debug)]
 pub enum SnapshotError {
-    /// The disk refused. Full or not, what was being written is gone again; what was there before still is.
+    /// A disk operation failed, for lack of space or otherwise. The unfinished file is removed, and existing files stay.
     Io { path: PathBuf, error: io::Error },
-    /// A file, or a stream from a peer, is not what was once written.
+    /// A file, or a stream from a peer, is not as it was written.
     Bad(Flaw),
-    /// A snapshot that does not go on from the newest one: something else was installed in the meantime.
+    /// The snapshot does not continue from the newest one: another state was installed in the meantime.
     NotOnTop { since: Index, to: Index, newest: Index },
-    /// A change that the grammar has no room for, or out of order: nothing of its snapshot was kept.
+    /// A change violates the grammar or the order. All of its snapshot was discarded.
     Unfit { table: String, key: String, why: Why },
 }
 
 impl SnapshotError {
-    /// No room: worth another try once there is some. Any other refusal of the disk is not.
+    /// Whether the disk is full. Only this error is worth a retry, once there is space.
     pub fn is_full(&self) -> bool {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
         matches!(self, SnapshotError::Io { error, .. } if full.contains(&error.kind()))
@@ -64,11 +64,11 @@ impl std::error::Error for SnapshotError {
     }
 }
 
-/// Where a file is bad, and in what way.
+/// The place of a bad file's error, and its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     pub path: PathBuf,
-    /// The first line is 1; 0 stands for the file as a whole.
+    /// Lines count from 1; 0 means the file as a whole.
     pub line: u64,
     pub why: Why,
 }
@@ -84,7 +84,7 @@ pub enum Why {
     Head,
     Version,
     Boundary,
-    /// Ends before it begins, or is not what its name says.
+    /// The range ends before it begins, or does not match the file's name.
     Stretch,
     NotUtf8,
     LineTooLong,
@@ -97,14 +97,14 @@ pub enum Why {
     Checksum,
     Unfinished,
     AfterEnd,
-    /// In a stream: the next file goes on from elsewhere.
+    /// In a stream: the next file continues from another state.
     NotAdjacent {
         expected: Index,
     },
     TooManyFiles,
-    /// Good or not, no good file leads up to it.
+    /// No good file leads up to this file, which may itself be good or not.
     OutOfReach,
-    /// The medium gives the bytes back no more.
+    /// The medium cannot read the bytes.
     Unreadable,
 }
 

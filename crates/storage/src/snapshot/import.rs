@@ -1,4 +1,4 @@
-//! A state coming from a peer: checked line by line while it is written, in a folder of its own beside the chain.
+//! A state from a peer: it is checked line by line while it is written, into a separate folder beside the chain.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ use crate::snapshot::error::{SnapshotError, Why};
 use crate::snapshot::names::Stretch;
 use crate::snapshot::writer::FileWriter;
 
-/// Far more than `CHAIN_FILES_MAX` and what comes on top during a merge. Each costs a file, however small.
+/// Far more than `CHAIN_FILES_MAX` and the files that are added during a merge. Each costs a file, however small.
 const STREAM_FILES_MAX: usize = 1024;
 
-/// Takes a stream in pieces of any size, in bounded memory. Dropped before the end, it removes what it wrote; and
-/// so it does after an error, which it does not go on from.
+/// Takes a stream in pieces of any size, in bounded memory. If it is dropped before the end, it removes the files that it
+/// wrote. It cannot continue after an error, and then removes them, too.
 #[derive(Debug)]
 pub struct Importer {
     folder: Unfinished,
@@ -26,7 +26,7 @@ pub struct Importer {
     failed: bool,
 }
 
-/// A state that is whole and durable and not in use yet. Dropped, it is gone.
+/// A state that is complete and durable but not in use yet. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct Incoming {
     pub(super) folder: Unfinished,
@@ -48,7 +48,7 @@ impl Importer {
         taken
     }
 
-    /// Durable when it returns.
+    /// The state is durable when this returns.
     pub fn finish(self) -> Result<Incoming, SnapshotError> {
         let newest = self.chain.last().map(|piece| piece.boundary.clone());
         match newest {
@@ -104,7 +104,7 @@ impl Importer {
         SnapshotError::bad(&self.path(), self.check.line(), why)
     }
 
-    /// The file being written; between files, the folder.
+    /// The file that is being written; between files, the folder.
     fn path(&self) -> PathBuf {
         let folder = self.folder.path().to_path_buf();
         self.open.as_ref().map_or(folder, |(head, _)| self.path_of(head))
@@ -130,14 +130,14 @@ impl Incoming {
     }
 }
 
-// A state on its way to a peer: the chain's files, one after the other, as they are on disk.
+// A state for a peer: the chain's files, one after the other, as they are on disk.
 
-/// Holds the files open: merges and installations that come later do not matter to it.
+/// Keeps the files open, so later merges and installations do not affect it.
 #[derive(Debug)]
 pub struct Export {
     pub(super) boundary: Boundary,
     pub(super) bytes: u64,
-    /// The next one last.
+    /// In reverse order: the next file is the last.
     pub(super) files: Vec<Stream>,
 }
 
@@ -146,7 +146,7 @@ impl Export {
         &self.boundary
     }
 
-    /// In bytes.
+    /// The length in bytes.
     pub fn length(&self) -> u64 {
         self.bytes
     }

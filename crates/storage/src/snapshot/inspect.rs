@@ -1,4 +1,4 @@
-//! Looking at snapshots from outside: no lock, no change, also while a node uses them.
+//! Reads snapshots from outside: no lock is needed and no file is changed, so a node may use them meanwhile.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::Boundary;
 use crate::files::Files;
 use crate::types::Index;
 
-/// A node that merges takes files away between listing and reading them. It does so a few times a second at
-/// most, so this many attempts fail for another reason.
+/// A node that merges may remove files between the listing and the reading. It does so a few times a second at most, so if this
+/// many attempts fail, there is another reason.
 const ATTEMPTS_MAX: usize = 10;
 
-/// What a node would find if it started here.
+/// The state that a node would find if it started here.
 #[derive(Debug)]
 pub struct Inspection {
     folder: PathBuf,
@@ -52,7 +52,7 @@ impl Inspection {
         self.survey.chain.last().map(|piece| &piece.boundary)
     }
 
-    /// The oldest first.
+    /// The files of the chain, the oldest first.
     pub fn chain(&self) -> impl Iterator<Item = ChainFile> + '_ {
         self.survey.chain.iter().map(|piece| ChainFile {
             path: self.folder.join(piece.stretch.file_name()),
@@ -67,12 +67,12 @@ impl Inspection {
         &self.survey.bad
     }
 
-    /// What the next start removes.
+    /// The files that the next start removes.
     pub fn leftovers(&self) -> &[PathBuf] {
         &self.survey.leftovers
     }
 
-    /// Every line of the newest good state as it would stand in one file, with its newline.
+    /// Every line of the newest good state in the form of a single file, with its newline.
     pub fn each_line<E: From<SnapshotError>>(
         &self,
         mut each: impl FnMut(&str) -> Result<(), E>,

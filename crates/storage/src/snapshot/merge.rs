@@ -1,4 +1,4 @@
-//! Files of a chain becoming one, in three steps, so that only the first and the last need the chain.
+//! Merges files of a chain into one, in three steps. Only the first and the last step need the chain.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::reader::FileReader;
 use super::writer::FileWriter;
 use crate::files::Open;
 
-/// What is to be merged. No other merge is planned for the same files while this or its result lives.
+/// The files to merge. No other merge is planned for them while this merge or its result exists.
 #[derive(Debug)]
 pub struct Merge {
     pub(super) room: SnapshotFolder,
@@ -22,7 +22,7 @@ pub struct Merge {
     pub(super) bytes: u64,
 }
 
-/// Open already: an installation may remove the file's name while it is read.
+/// The file is already open: an installation may remove its name meanwhile.
 #[derive(Debug)]
 pub(super) struct Input {
     pub file: Open,
@@ -30,7 +30,7 @@ pub(super) struct Input {
     pub claim: Arc<()>,
 }
 
-/// A merge that is done and durable, to be handed to `Snapshots::commit_merge`. Dropped, it is gone.
+/// A merge that is complete and durable, for `Snapshots::commit_merge`. Its file is removed when this is dropped.
 #[derive(Debug)]
 pub struct Merged {
     pub(super) generation: Generation,
@@ -40,12 +40,12 @@ pub struct Merged {
 }
 
 impl Merge {
-    /// How much it reads, and about how much it writes: a large one is better not waited for.
+    /// The number of bytes that it reads, and about the number that it writes. Callers should not wait for a large merge.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads and checks every input, so that what has become bad since is not given a new checksum.
+    /// Reads and checks every input, so that a file which has become bad since does not get a new checksum.
     pub fn run(self) -> Result<Merged, SnapshotError> {
         let (mut readers, mut claims) = (Vec::new(), Vec::new());
         for Input { file, stretch, claim } in self.inputs {

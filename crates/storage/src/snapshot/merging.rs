@@ -1,6 +1,6 @@
-//! Several files that follow each other, read as one: for every key the newest line, in order.
+//! Several consecutive files, read as one: for every key the newest line, in order.
 //!
-//! Memory is a buffer a file and the line each stands at, however large the files are.
+//! Memory is one buffer and one line per file, however large the files are.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -13,12 +13,12 @@ use super::row::Row;
 #[derive(Debug)]
 pub(super) struct Merging {
     sources: BinaryHeap<Source>,
-    /// Where the last row stood. At first nowhere: no table is called so.
+    /// The table of the last row. It is empty at first, which is not the name of a table.
     table: String,
     key: String,
 }
 
-/// A file that has a row to give. The greatest of them is due: the first in order and, in one place, the newest.
+/// A file with a row left. The greatest of the sources is next: the first row in order and, for equal keys, the newest file.
 #[derive(Debug)]
 struct Source {
     reader: FileReader,
@@ -26,7 +26,7 @@ struct Source {
 }
 
 impl Merging {
-    /// From the oldest file to the newest.
+    /// `readers` are ordered from the oldest file to the newest.
     pub fn new(readers: impl IntoIterator<Item = FileReader>) -> Result<Merging, SnapshotError> {
         let mut sources = BinaryHeap::new();
         for (age, mut reader) in readers.into_iter().enumerate() {
@@ -37,7 +37,7 @@ impl Merging {
         Ok(Merging { sources, table: String::new(), key: String::new() })
     }
 
-    /// The next row. The end is one only if every file was good to its own.
+    /// The next row. `None` means that every file was good to its end.
     pub fn advance(&mut self) -> Result<Option<&Row>, SnapshotError> {
         self.leave_place()?;
         let Some(first) = self.sources.peek() else {
@@ -51,7 +51,7 @@ impl Merging {
         Ok(Some(row))
     }
 
-    /// Passes the last row, and the older ones that it stands for.
+    /// Skips the last row, and the older rows of the same key.
     fn leave_place(&mut self) -> Result<(), SnapshotError> {
         while let Some(mut first) = self.sources.peek_mut() {
             if first.reader.row().place() != (&self.table, &self.key) {

@@ -1,10 +1,10 @@
-//! What files and folders are called: `<generation>/<from>-<to>.snap`, in digits that sort as the numbers do.
+//! The names of files and folders: `<generation>/<from>-<to>.snap`, in digits that sort like the numbers.
 
 use std::path::{Path, PathBuf};
 
 use crate::types::Index;
 
-/// From which state to which a file leads. From zero it is a whole state.
+/// The two states that a file leads from and to. From zero it is a whole state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stretch {
     pub from: Index,
@@ -16,7 +16,7 @@ impl Stretch {
         format!("{:020}-{:020}.snap", self.from, self.to)
     }
 
-    /// None for any name but the one that `file_name` gives.
+    /// Returns `None` for every name that `file_name` does not produce.
     pub fn named(name: &str) -> Option<Stretch> {
         let (from, to) = name.strip_suffix(".snap")?.split_once('-')?;
         let stretch = Stretch { from: from.parse().ok()?, to: to.parse().ok()? };
@@ -28,7 +28,7 @@ impl Stretch {
     }
 }
 
-/// A chain's folder. A chain that replaces another has a greater number; zero is none yet.
+/// A chain's folder. A chain that replaces another has a greater number; zero means no chain yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Generation(pub u64);
 

@@ -1,4 +1,4 @@
-//! One file, read line by line through a buffer of fixed size, and checked as it is read.
+//! One file, read line by line through a buffer of fixed size, and checked while it is read.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use super::names::Stretch;
 use super::row::Row;
 use crate::files::{Files, Open, Stream};
 
-/// Large enough that system calls do not count; with every file of a chain open at once still a few megabytes.
+/// Large enough that the cost of system calls does not matter. With every file of a chain open at once it is still a few
+/// megabytes.
 const BUFFER_BYTES: u64 = 256 << 10;
 
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl FileReader {
         Ok(FileReader { path, input, bytes, check, head })
     }
 
-    /// Goes on to the next row, if there is one. The end is one only if the whole file was good.
+    /// Moves to the next row, if there is one. At the end it returns false only if the whole file was good.
     pub fn advance(&mut self) -> Result<bool, SnapshotError> {
         let bad = |line, why| SnapshotError::bad(&self.path, line, why);
         match step(&mut self.check, &mut self.input, &self.path)? {

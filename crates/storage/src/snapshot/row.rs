@@ -1,24 +1,24 @@
 //! One line of a snapshot: `table "key" value`, or `table "key" -` for a deletion.
 //!
-//! The key is a JSON string, so that it may hold anything and the line is still one; lines are ordered by table
-//! and by the key's own bytes, not by their escaped form. No value is a lone `-`, which is not JSON.
+//! The key is a JSON string, so it may contain anything and the row is still one line. Lines are ordered by table and by the
+//! key's own bytes, not by their escaped form. A value is never a lone `-`, which is not JSON.
 
 use std::ops::Range;
 
 use super::change::{Change, LINE_BYTES_MAX};
 use super::error::Why;
 
-/// The last line's first word, and so no table.
+/// The first word of the last line. It cannot be a table.
 const END: &str = "end";
 
 const DELETED: &str = "-";
 
-/// A parsed line, which it holds as it came: to copy a row is to copy its text.
+/// A parsed line. It keeps the text of the line, so copying a row is copying its text.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     line: String,
     table_end: usize,
-    /// Between the quotes.
+    /// The key's text between the quotes.
     key: Range<usize>,
     /// The key, if its text has escapes.
     unescaped: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A line that ends with its newline.
+    /// `line` includes its newline.
     pub fn parse(line: String) -> Result<Row, Why> {
         let text = line.strip_suffix('\n').ok_or(Why::Unfinished)?;
         let table_end = table_end(text).ok_or(Why::Table)?;
@@ -45,7 +45,7 @@ impl Row {
         Ok(Row { table_end, key, unescaped, value, line })
     }
 
-    /// A change, written into the memory of another line.
+    /// Writes a change, reusing the memory of another line.
     pub fn encode(change: &Change<'_>, memory: Vec<u8>) -> Result<Row, Why> {
         let mut line = String::from_utf8(memory).unwrap_or_default();
         line.clear();
@@ -65,7 +65,7 @@ impl Row {
         if row.value() == change.value.as_deref() { Ok(row) } else { Err(Why::Value) }
     }
 
-    /// With its newline.
+    /// The line with its newline.
     pub fn line(&self) -> &str {
         &self.line
     }
@@ -78,18 +78,18 @@ impl Row {
         self.unescaped.as_deref().unwrap_or_else(|| &self.line[self.key.clone()])
     }
 
-    /// None for a deletion.
+    /// Returns `None` for a deletion.
     pub fn value(&self) -> Option<&str> {
         let value = &self.line[self.value.clone()];
         (value != DELETED).then_some(value)
     }
 
-    /// What rows are ordered by.
+    /// The order of rows.
     pub fn place(&self) -> (&str, &str) {
         (self.table(), self.key())
     }
 
-    /// The line's memory, for another line.
+    /// The line's memory, for reuse by another line.
     pub fn recycle(self) -> Vec<u8> {
         let mut memory = self.line.into_bytes();
         memory.clear();
@@ -104,7 +104,7 @@ fn table_end(text: &str) -> Option<usize> {
     (named && text.as_bytes()[end] == b' ').then_some(end)
 }
 
-/// How long the JSON string is that `text` begins with, quotes included, and whether it has escapes.
+/// The length of the JSON string that `text` begins with, quotes included, and whether it has escapes.
 fn string_length(text: &[u8]) -> Option<(usize, bool)> {
     if text.first() != Some(&b'"') {
         return None;
@@ -120,7 +120,7 @@ fn string_length(text: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// Without stopping at the first, so that it is compiled to wide instructions.
+/// Does not stop at the first match, so that it is compiled to wide instructions.
 fn has_control(text: &str) -> bool {
     text.bytes().fold(false, |found, byte| found | (byte < b' '))
 }

@@ -1,4 +1,4 @@
-//! The chain in use: what is added to it, merged in it, and put in its place.
+//! The chain in use: files are added to it and merged in it, and it can be replaced.
 
 use std::path::{Path, PathBuf};
 
@@ -25,21 +25,21 @@ pub struct Snapshots {
     room: SnapshotFolder,
     generation: Generation,
     pub(super) chain: Vec<Piece>,
-    /// Bad or out of reach, in the way of files that are yet to come.
+    /// Files that are bad or out of reach. They are in the way of future files.
     bad: Vec<PathBuf>,
 }
 
-/// What was found at the start.
+/// The findings at the start.
 #[derive(Debug)]
 pub struct Opening {
     /// The newest good state.
     pub newest: Option<Boundary>,
-    /// Where the chain ended too early. If there is anything, newer states have existed.
+    /// The places where the chain ended too early. If there are any, newer states have existed.
     pub bad: Vec<Flaw>,
 }
 
 impl Snapshots {
-    /// Reads and checks every file of the chain, and removes what a crash left behind.
+    /// Reads and checks every file of the chain, and removes the leftovers of a crash.
     pub fn open(files: &Files, dir: &Path) -> Result<(Snapshots, Opening), SnapshotError> {
         if !files.is_dir(dir)? {
             files.make_dirs(dir)?;
@@ -47,7 +47,8 @@ impl Snapshots {
         }
         let found = survey(files, dir)?;
         if !found.chain.is_empty() {
-            // A process that gave these names may have died before they were durable; and now others go for them.
+            // A process that gave these names may have died before they were durable. Now other files are removed because these
+            // exist.
             files.sync_dir(&found.generation.folder(dir))?;
             files.sync_dir(dir)?;
         }
@@ -71,8 +72,8 @@ impl Snapshots {
         chain::load(self.files(), &self.folder(), &self.chain, each)
     }
 
-    /// Adds what has changed since the newest state, or a whole state if `since` is zero, which then replaces the
-    /// chain; durable when it returns. Changes are sorted by table and key, each key once.
+    /// Adds the changes since the newest state, or a whole state if `since` is zero, which then replaces the chain. It is
+    /// durable when this returns. Changes are sorted by table and key, each key once.
     pub fn add<'a>(
         &mut self,
         since: Index,
@@ -87,7 +88,7 @@ impl Snapshots {
         if since == 0 { self.add_whole(head, changes) } else { self.add_changes(head, changes) }
     }
 
-    /// The next merge, if one is due. It runs without the chain; at most one on each file at a time.
+    /// The next merge, if one is due. It runs without the chain. Each file is in one merge at most at a time.
     pub fn plan_merge(&self) -> Result<Option<Merge>, SnapshotError> {
         let size = |piece: &Piece| Size { bytes: piece.written.bytes, claimed: piece.is_claimed() };
         let sizes: Vec<_> = self.chain.iter().map(size).collect();
@@ -102,7 +103,7 @@ impl Snapshots {
         Ok(Some(Merge { room: self.room.clone(), generation: self.generation, inputs, head, bytes }))
     }
 
-    /// Puts the result in the place of its inputs. Says whether it did: not if another chain was installed.
+    /// Replaces the inputs by the result. Returns false, and changes nothing, if another chain was installed.
     pub fn commit_merge(&mut self, merged: Merged) -> Result<bool, SnapshotError> {
         let Merged { generation, file, piece, claims } = merged;
         let inside = |other: &Piece| piece.stretch.covers(other.stretch);
@@ -115,13 +116,13 @@ impl Snapshots {
         let first = self.chain.iter().position(inside).unwrap_or(0);
         let replaced: Vec<_> = self.chain.splice(first..first + inputs, [piece]).collect();
         for input in replaced {
-            // One that stays is covered by the result, and goes at the next start.
+            // An input that stays is covered by the result, and is removed at the next start.
             let _ = self.files().remove(&self.path(&input));
         }
         Ok(true)
     }
 
-    /// The newest state as bytes for a peer; none if there is no state yet.
+    /// The newest state as bytes for a peer. Returns `None` if there is no state yet.
     pub fn export(&self) -> Result<Option<Export>, SnapshotError> {
         let Some(boundary) = self.newest().cloned() else {
             return Ok(None);
@@ -132,12 +133,12 @@ impl Snapshots {
         Ok(Some(Export { boundary, bytes, files }))
     }
 
-    /// For a state from a peer. The chain does not know of it until it is installed.
+    /// Receives a state from a peer. The chain is not affected until the state is installed.
     pub fn importer(&self) -> Result<Importer, SnapshotError> {
         Ok(Importer::new(Unfinished::folder(&self.room)?))
     }
 
-    /// Replaces the chain, durably. Whether what comes is newer is for the caller to know.
+    /// Replaces the chain, durably. The caller decides whether the new state is newer.
     pub fn install(&mut self, incoming: Incoming) -> Result<(), SnapshotError> {
         self.replace(incoming.folder, incoming.chain)
     }
@@ -168,18 +169,18 @@ impl Snapshots {
         Ok(())
     }
 
-    /// A folder with a durable chain gets the next number, and the one before goes.
+    /// Gives a folder with a durable chain the next number, and removes the folder before.
     fn replace(&mut self, folder: Unfinished, chain: Vec<Piece>) -> Result<(), SnapshotError> {
         let generation = self.generation.next();
         folder.name(&generation.folder(self.room.dir()))?;
         let old = self.folder();
         (self.generation, self.chain, self.bad) = (generation, chain, Vec::new());
-        // What stays has a smaller number, and goes at the next start.
+        // A folder that stays has a smaller number, and is removed at the next start.
         let _ = self.files().remove_all(&old);
         Ok(())
     }
 
-    /// Nothing bad is overwritten, nor reached again by a chain that has gone on differently.
+    /// Bad files are renamed, so that they are neither overwritten nor reached again by a chain that has continued differently.
     fn set_aside(&mut self) -> Result<(), SnapshotError> {
         if self.bad.is_empty() {
             return Ok(());
@@ -212,7 +213,7 @@ impl Snapshots {
     }
 }
 
-/// Writes a file, durable but for its name.
+/// Writes a file. It is durable except for its name.
 fn write<'a>(
     files: &Files,
     path: &Path,

@@ -1,4 +1,4 @@
-//! What is in a directory of snapshots: the chain, what is bad, and what may go. It looks and changes nothing.
+//! The content of a directory of snapshots: the chain, bad files, and files to remove. This module changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,9 @@ use crate::files::Files;
 pub(super) struct Survey {
     pub generation: Generation,
     pub chain: Vec<Piece>,
-    /// What the chain cannot go on with: bad files, and those that only they led up to.
+    /// The files that the chain cannot use: bad files, and files that only bad files lead up to.
     pub bad: Vec<Flaw>,
-    /// What a crash left behind: the chain has all that is in it.
+    /// The leftovers of a crash. The chain has all of their content.
     pub leftovers: Vec<PathBuf>,
 }
 
@@ -33,14 +33,14 @@ pub(super) fn survey(files: &Files, dir: &Path) -> Result<Survey, SnapshotError>
     let unfinished = names_in_dir.iter().filter(|name| name.ends_with(UNFINISHED));
     survey.leftovers.extend(unfinished.map(|name| dir.join(name)));
     if survey.bad.is_empty() {
-        // Its successor is whole, so an installation got to its end but for this.
+        // The newer generation is complete, so an installation finished except for the removal of this one.
         survey.leftovers.extend(generations.iter().map(|old| old.folder(dir)));
     }
     Ok(survey)
 }
 
 impl Survey {
-    /// From each state to the farthest that a good file leads to.
+    /// From each state, follows the good file that leads farthest.
     fn follow_chain(&mut self, files: &Files, folder: &Path) -> Result<(), SnapshotError> {
         let mut stretches: Vec<_> =
             files.names(folder)?.iter().filter_map(|name| Stretch::named(name)).collect();
@@ -71,7 +71,7 @@ impl Survey {
         Ok(None)
     }
 
-    /// A file that is not in the chain, or is.
+    /// Classifies a file that may be in the chain or not.
     fn judge_other(&mut self, folder: &Path, stretch: Stretch) {
         let path = folder.join(stretch.file_name());
         if self.chain.iter().any(|piece| piece.stretch == stretch) {
@@ -85,7 +85,7 @@ impl Survey {
     }
 }
 
-/// A file that the medium has lost is a bad file; any other refusal says nothing about the file.
+/// A file that the medium has lost is a bad file. Any other error says nothing about the file.
 fn flaw(error: SnapshotError) -> Result<Flaw, SnapshotError> {
     match error {
         SnapshotError::Bad(flaw) => Ok(flaw),

@@ -1,40 +1,40 @@
-//! Which files to merge next.
+//! Selects the files to merge next.
 //!
-//! Files of similar size are merged with each other, so that a byte is written again only into a file that is
-//! several times larger, or together with as many fresh ones; and the whole state only once what changed since is
-//! a good part of it. So what is written in all is the changes times the logarithm of the store, and never the
-//! changes times the store.
+//! Files of similar size are merged with each other. So a byte is rewritten only into a file that is several times larger, or
+//! together with as many fresh bytes. The whole state is rewritten only once the changes since are a good part of it. So the
+//! total written is the changes times the logarithm of the store, and never the changes times the store.
 
 use std::ops::Range;
 
-/// So many files of a level make one of the next.
+/// This many files of a level become one file of the next.
 const FAN_IN: usize = 8;
 
-/// The size of a file that is in level 0 at most: below a disk block there is nothing to be saved.
+/// The size limit of a file in level 0: below a disk block nothing can be saved.
 const LEVEL_0_BYTES: u64 = 4 << 10;
 
-/// Files from 1 GiB on are all in the last one, so that the number of files has a bound for every size.
+/// Files from 1 GiB on are all in the last level, so that the number of files is bounded for every size.
 const LEVELS: usize = 8;
 
-/// The whole state is written anew once the changes since make up one part in so many of it: a start reads half
-/// as much again as it must, and what is written for it is at most three times what has changed.
+/// The whole state is rewritten once the changes since are this part of it (one in `WHOLE_SHARE`): then a start reads half as
+/// much again as it must, and the rewrites write at most three times the size of the changes.
 const WHOLE_SHARE: u64 = 2;
 
-/// Unless the changes are that small and that few: every write would be such a share of a store of a few keys.
+/// The whole state is not rewritten while the changes are smaller than this and fewer than `FAN_IN`. Otherwise every write to a
+/// store of a few keys would cause a rewrite.
 const SPARED_BYTES: u64 = 256 << 10;
 
-/// At rest, when no merge is due any more, a chain is never longer: the whole state, and of every level less than
-/// what makes a merge. What is added while a merge runs comes on top until it ends.
+/// When no merge is due any more, a chain is never longer than this: the whole state, and for every level fewer files than a
+/// merge needs. Files that are added while a merge runs come on top until it ends.
 pub const CHAIN_FILES_MAX: usize = 1 + LEVELS * (FAN_IN - 1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub bytes: u64,
-    /// A merge is reading it, so no other may.
+    /// A merge is reading this file, so no other merge may.
     pub claimed: bool,
 }
 
-/// The files of a chain that are to become one; the first of the chain is the whole state.
+/// The files of a chain that are to become one. The first file of the chain is the whole state.
 pub(super) fn due(chain: &[Size]) -> Option<Range<usize>> {
     due_whole(chain).or_else(|| due_level(chain))
 }
@@ -47,7 +47,7 @@ fn due_whole(chain: &[Size]) -> Option<Range<usize>> {
     (!changes.is_empty() && !spared && bytes >= whole.bytes / WHOLE_SHARE).then_some(0..free)
 }
 
-/// The newest run of enough files of one tier: the smallest, and so the quickest to do.
+/// The newest run of enough files of one tier: the smallest, and so the fastest to merge.
 fn due_level(chain: &[Size]) -> Option<Range<usize>> {
     let tiers = tiers(chain.get(1..)?);
     let mut end = chain.len();
@@ -61,8 +61,8 @@ fn due_level(chain: &[Size]) -> Option<Range<usize>> {
     None
 }
 
-/// The level of each file, or of a newer one where that is greater, so that tiers only go down and small files
-/// between large ones do not pile up; none for a file that is taken.
+/// The level of each file, or of a newer file if that is greater. So tiers only decrease, and small files between large ones do
+/// not pile up. Returns `None` for a file that is claimed.
 fn tiers(changes: &[Size]) -> Vec<Option<usize>> {
     let mut greatest = 0;
     let tier = |size: &Size| {
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(due(&files), None);
     }
 
-    /// Merging every run that is due ends, within the bound, whatever the sizes: levels only go up.
+    /// Merging every run that is due comes to an end, within the bound, whatever the sizes: levels only increase.
     #[test]
     fn the_chain_has_a_bound() {
         let mut seed = 1u64;

@@ -1,4 +1,4 @@
-//! One file being written: the first line, rows that somebody has checked, the last line; then it is durable.
+//! One file that is being written: the first line, rows that are already checked, the last line; then it is durable.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::files::{Files, Stream};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What may wait to be written to the medium. A merge of the whole state would otherwise pile it all up, and the
+/// The bytes that may wait to be written to the medium. Otherwise a merge of the whole state would pile up all of it, and the
 /// log's next sync, which shares the disk, would wait behind it.
 const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
 
@@ -39,13 +39,13 @@ impl FileWriter {
         Ok(writer)
     }
 
-    /// A checked line, with its newline.
+    /// `line` is checked, and includes its newline.
     pub fn row(&mut self, line: &str) -> Result<(), SnapshotError> {
         self.written.rows += 1;
         self.put(line)
     }
 
-    /// Durable when it returns, but for the name.
+    /// The file is durable when this returns, except for its name.
     pub fn finish(mut self) -> Result<WrittenFile, SnapshotError> {
         self.put(&end(self.written.rows))?;
         let checksum = checksum(self.crc.clone());

@@ -1,4 +1,4 @@
-//! A token's id, which everybody may know, and the hash of its secret, which stands in records and rows alone.
+//! A token's id, which is public, and the hash of its secret, which exists only in records and rows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::store::encoding::{Hash, Mix};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenId(pub u64);
 
-/// Of a secret of 32 random bytes: nothing is gained by guessing, so one hash is enough.
+/// The hash of a secret of 32 random bytes. Such a secret cannot be guessed, so hashing it once is enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash(blake3::Hash);
 
@@ -18,12 +18,12 @@ impl TokenHash {
         TokenHash(blake3::hash(secret))
     }
 
-    /// Takes the same time whatever is shown: `blake3` compares so.
+    /// The comparison takes the same time for every input, because `blake3` compares in constant time.
     pub fn is_of(&self, secret: &[u8]) -> bool {
         self.0 == blake3::hash(secret)
     }
 
-    /// As it stands in a record, 64 hexadecimal digits in lower case. For nobody's eyes.
+    /// The hash as records hold it: 64 hexadecimal digits in lower case. It is never shown to readers.
     pub(in crate::store) fn to_hex(self) -> String {
         self.0.to_hex().to_string()
     }
@@ -55,7 +55,7 @@ impl fmt::Debug for TokenId {
 impl FromStr for TokenId {
     type Err = ();
 
-    /// Only the one way it is written.
+    /// Accepts only the form that `Display` writes.
     fn from_str(text: &str) -> Result<TokenId, ()> {
         let id = u64::from_str_radix(text, 16).map(TokenId).map_err(|_| ())?;
         if id.to_string() == text { Ok(id) } else { Err(()) }

@@ -1,4 +1,4 @@
-//! One right: some verbs, an area, and what the names within it begin with.
+//! One right: its verbs, its area, and the prefix that names in the area must have.
 //!
 //! ```text
 //! read docs                 every document may be read
@@ -7,7 +7,7 @@
 //! order                     orders may be given
 //! ```
 //!
-//! No verb implies another: who may write need not be able to read.
+//! No verb implies another: the right to write does not include the right to read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,17 +15,17 @@ use std::str::FromStr;
 use crate::store::encoding::{KEY_MOST, NAME_MOST, Problem, check_text};
 use crate::types::Text;
 
-/// In the order in which they are written.
+/// The verbs, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     Read,
     Write,
     Watch,
-    /// What an operator does: it is in no area.
+    /// The right of an operator to give orders. It belongs to no area.
     Order,
 }
 
-/// What names are names of.
+/// The kind of thing that a grant's names refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Area {
     Docs,
@@ -34,37 +34,37 @@ pub enum Area {
     Channels,
     Users,
     Elections,
-    /// Of the cluster and its nodes. It has no names.
+    /// The status of the cluster and its nodes. This area has no names.
     Status,
-    /// Each of those before it.
+    /// Every area above.
     All,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     verbs: Verbs,
-    /// None for orders.
+    /// Orders have no area.
     area: Option<Area>,
     prefix: Text,
 }
 
-/// What is wrong with a text that is no grant.
+/// The reason why a text is not a valid grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadGrant {
     UnknownVerb,
     RepeatedVerb,
-    /// An area without a blank before it, or none.
+    /// The area is missing, or there is no blank before it.
     NoArea,
     UnknownArea,
-    /// `order` beside another verb, or with an area.
+    /// `order` stands with another verb, or with an area.
     OrderStandsAlone,
-    /// `*` and `status` have none.
+    /// `*` and `status` take no prefix.
     NoPrefixHere,
     PrefixTooLong,
     HasControls,
 }
 
-/// A set of them.
+/// A set of verbs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Verbs(u8);
 
@@ -100,17 +100,17 @@ impl Grant {
         self.verbs.has(verb)
     }
 
-    /// None for orders.
+    /// Orders have no area.
     pub fn area(&self) -> Option<Area> {
         self.area
     }
 
-    /// What the names begin with that it is about; empty for all of them.
+    /// The prefix of the names that the grant covers. An empty prefix covers all names.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Orders have neither area nor name: whatever is given for them is not looked at.
+    /// Orders have neither area nor name, so both arguments are ignored for them.
     pub fn covers(&self, verb: Verb, area: Area, name: &str) -> bool {
         self.verbs.has(verb)
             && (verb == Verb::Order || (self.is_about(area) && name.starts_with(&*self.prefix)))
@@ -171,7 +171,7 @@ impl Area {
         Area::ALL.into_iter().find(|area| area.name() == name)
     }
 
-    /// How long its names may be.
+    /// The length limit for names of this area, in bytes.
     fn name_most(self) -> usize {
         if self == Area::Docs { KEY_MOST } else { NAME_MOST }
     }
@@ -186,7 +186,7 @@ impl Verbs {
         self.0 & Verbs::of(verb).0 != 0
     }
 
-    /// In any order, each once.
+    /// The verbs may stand in any order, each at most once.
     fn parse(text: &str) -> Result<Verbs, BadGrant> {
         let mut verbs = Verbs::default();
         for name in text.split(',') {
@@ -221,7 +221,7 @@ impl FromStr for Grant {
 }
 
 impl BadGrant {
-    /// As it goes on after the name of a field.
+    /// The reason, worded to continue a sentence that starts with the field's name.
     pub fn why(self) -> &'static str {
         match self {
             BadGrant::UnknownVerb => "has a verb that is none of read, write, watch and order",

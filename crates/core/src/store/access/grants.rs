@@ -1,11 +1,11 @@
-//! All that one token may do.
+//! All grants of one token.
 
 use std::sync::Arc;
 
 use super::grant::{Area, Grant, Verb};
 use crate::store::encoding::{Hash, Mix};
 
-/// A right is there if one of them gives it.
+/// A token has a right if at least one of its grants covers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(Arc<[Grant]>);
 
@@ -22,15 +22,15 @@ impl Grants {
         self.0.is_empty()
     }
 
-    /// Whether this may be done with what has that name; for orders neither area nor name is looked at.
+    /// Whether the token allows this verb on this name. Orders ignore the area and the name.
     pub fn covers(&self, verb: Verb, area: Area, name: &str) -> bool {
         self.iter().any(|grant| grant.covers(verb, area, name))
     }
 
-    /// Whether this may be done with all whose names begin with `prefix`, be they there or not: what a list shows. One grant must
-    /// cover all of them.
+    /// Whether the token allows this verb on every name that begins with `prefix`, existing or not. Lists need this right. One
+    /// single grant must cover all of these names.
     pub fn covers_all_below(&self, verb: Verb, area: Area, prefix: &str) -> bool {
-        // What a grant's own prefix begins, it begins whatever follows.
+        // A grant whose prefix starts `prefix` also covers every longer name.
         self.covers(verb, area, prefix)
     }
 
@@ -87,7 +87,7 @@ mod tests {
         assert!(grants(&["read *"]).covers_all_below(Verb::Read, Area::Elections, ""));
     }
 
-    /// Grants of every kind, drawn: what is written is read back as it was, and covers what it should.
+    /// Random grants of every kind: each is written, read back unchanged, and covers what it should.
     #[test]
     fn what_is_written_is_read_back() {
         let mut seed = 7_u64;

@@ -1,7 +1,7 @@
-//! What somebody who shows a token may do (P56): pure questions about texts, which nobody but the listener asks.
+//! The rights of a token (P56): pure functions on texts, which the listener alone calls.
 //!
-//! - `grant` is one right in its text form, `read,write docs/app/`; `grants` are all that a token has.
-//! - `credential` is what a token is known by, and the hash of what is shown with it.
+//! - `grant` is one right in its text form, `read,write docs/app/`; `grants` are all rights of a token.
+//! - `credential` is the id of a token, and the hash of its secret.
 
 mod credential;
 mod grant;

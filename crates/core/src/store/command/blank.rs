@@ -1,17 +1,17 @@
-//! Names that nobody can see: of white space alone, or of characters that show nothing. Nothing new is given one. What older
-//! logs hold stays as it is: it can be read, and removed.
+//! Detects invisible names: names that consist only of white space or of characters that show nothing. New names must not be
+//! invisible. Older logs may contain such names: those can still be read and removed.
 
 use super::leases::LeaseOperation;
 use super::operations::{Command, Operation};
 use super::tokens::TokenOperation;
 use crate::store::encoding::{BadField, Problem};
 
-/// Whether there is nothing to see of it. The empty name is another mistake.
+/// Whether no character of the name is visible. The empty name is a different error.
 pub fn is_blank(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_whitespace() || shows_nothing(c))
 }
 
-/// Joiners, marks of direction and fillers, as Unicode has them.
+/// Joiners, direction marks and fillers of Unicode.
 fn shows_nothing(c: char) -> bool {
     matches!(c,
         '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180E}'
@@ -20,7 +20,7 @@ fn shows_nothing(c: char) -> bool {
 }
 
 impl Command {
-    /// What it would give a name that nobody can see, by the path of the field within its payload.
+    /// Checks the names that this command would create, and reports an invisible one by its path within the payload.
     pub fn check_names(&self) -> Result<(), BadField> {
         let blank = |path: String| BadField { path, problem: Problem::Blank };
         match self {

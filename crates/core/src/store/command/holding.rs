@@ -1,4 +1,4 @@
-//! A write in the name of a role (P59): it goes through only while that token is the role's.
+//! A write that is bound to a role (P59): it goes through only while the token is still the role's.
 //!
 //! `"if_role": "leader", "role_token": 12`, HTTP's `If-Role: leader; token=12`.
 
@@ -15,11 +15,11 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// The members that every object has which may say it.
+    /// The member names that every object with such a condition has.
     pub const MEMBERS: [&str; 2] = ["if_role", "role_token"];
 
-    /// From the members of an object that may have others. One without the other says nothing, and neither does a null, which may be all
-    /// that a program has of a lease that it has lost.
+    /// Reads the condition from an object that may have other members. Both members must be there. `null` does not count as a
+    /// value, because a program may hold `null` after it has lost its lease.
     pub fn read(fields: &Fields) -> Result<Option<Holding>, BadField> {
         match Holding::MEMBERS.iter().any(|name| fields.member(name).is_some()) {
             true => Ok(Some(Holding { role: fields.name("if_role")?, token: fields.token("role_token")? })),
@@ -27,7 +27,7 @@ impl Holding {
         }
     }
 
-    /// The same from the two parts of a header.
+    /// Reads the condition from the two parts of a header.
     pub fn of_text(role: &str, token: &str) -> Result<Holding, BadField> {
         fields::check_text(role, NAME_MOST).map_err(|error| error.within("if_role"))?;
         let token = digits(token).filter(|token| *token < TOKENS_END);
@@ -35,7 +35,7 @@ impl Holding {
         Ok(Holding { role: role.into(), token })
     }
 
-    /// Its members, each with its comma before it.
+    /// Writes its members, each with a comma before it.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         out.write_str(",\"if_role\":")?;
         write_text(out, &self.role)?;
@@ -43,14 +43,14 @@ impl Holding {
     }
 }
 
-/// A sign in front is none of a number's digits.
+/// Accepts digits only: a sign in front is an error.
 pub fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-// What a holder shows besides its name and its token, which everybody can read (P53).
+// A lease holder's secret. It is shown in addition to the name and the token, which everyone can read (P53).
 //
-// Only a one-way hash of it stands in the log and in the state, and no reader is shown that.
+// The log and the state have a one-way hash of it, and readers never see that hash.
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SecretHash(u128);
@@ -62,12 +62,12 @@ impl SecretHash {
         SecretHash(half.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
     }
 
-    /// As clients send it.
+    /// Reads the secret as clients send it.
     pub fn of_field(fields: &Fields) -> Result<Option<SecretHash>, BadField> {
         Ok(fields.name_if_given("secret")?.map(|secret| SecretHash::of(&secret)))
     }
 
-    /// As it stands in a record.
+    /// Reads the hash as records hold it.
     pub fn read(fields: &Fields) -> Result<Option<SecretHash>, BadField> {
         let Some(text) = fields.name_if_given("secret_hash")? else { return Ok(None) };
         let hash =
@@ -75,12 +75,12 @@ impl SecretHash {
         Ok(Some(SecretHash(hash)))
     }
 
-    /// A member with its comma before it, if there is one.
+    /// Writes the hash as a member with a comma before it, if there is one.
     pub fn write(hash: Option<SecretHash>, out: &mut dyn Write) -> fmt::Result {
         hash.map_or(Ok(()), |hash| write!(out, ",\"secret_hash\":\"{:032x}\"", hash.0))
     }
 
-    /// Whether who shows `shown` may speak for what was granted under `granted`.
+    /// Whether a caller that shows `shown` may act for a lease that was granted under `granted`.
     pub fn admits(granted: Option<SecretHash>, shown: Option<SecretHash>) -> bool {
         granted.is_none() || granted == shown || mutant::is_on(Mutant::AnySecret)
     }

@@ -1,17 +1,19 @@
-//! The kinds of commands, by the number that stands in the log and the name that clients use.
+//! The kinds of commands: the number that stands in the log, and the name that clients use.
 
 use crate::types::{FORMAT, Format};
 
 /// The newest format of commands that this binary reads (P23).
 pub const COMMANDS: Format = FORMAT;
 
-/// Of commands that say when a document ends, and of tokens: nodes that have not shown that they read it cannot be sent one.
+/// The format of commands that give a document an end, and of token commands. They are sent only to nodes that have shown that
+/// they read it.
 pub const ENDINGS: Format = Format(2);
 
-/// Of writes in the name of a role.
+/// The format of writes that are bound to a role.
 pub const HOLDINGS: Format = Format(3);
 
-/// Of the end of a restore of what another cluster, or an earlier time, knew: it raises the last token, or begins a history.
+/// The format of the last step of a restore from another cluster, or from an earlier time. That step raises the last token, or
+/// begins a history.
 pub const FOREIGN: Format = Format(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +66,7 @@ impl CommandKind {
         CommandKind::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// What clients call it: `storage_cmd`.
+    /// The name that clients use in `storage_cmd`.
     pub fn name(self) -> &'static str {
         match self {
             CommandKind::CreateUser => "CreateUser",
@@ -87,23 +89,23 @@ impl CommandKind {
         }
     }
 
-    /// Leases have routes of their own, because more than a record belongs to them.
+    /// Leases have separate routes, because they involve more than a record.
     pub fn is_of_leases(self) -> bool {
         use CommandKind::{AcquireRole, AgeLeases, EndLeases, PutProcess, ReleaseRole, RemoveProcess};
         matches!(self, AcquireRole | ReleaseRole | EndLeases | AgeLeases | PutProcess | RemoveProcess)
     }
 
-    /// Tokens do, too: they are orders.
+    /// Tokens have separate routes, too, because they are orders.
     fn is_of_tokens(self) -> bool {
         matches!(self, CommandKind::CreateToken | CommandKind::RevokeToken)
     }
 
-    /// Whether it is a record of its own: no batch holds it, and no client sends it as a command.
+    /// Whether the command always is a whole record: it cannot be in a batch, and clients cannot send it as a command.
     pub fn stands_alone(self) -> bool {
         self.is_of_leases() || self.is_of_tokens()
     }
 
-    /// What clients may send as a command.
+    /// The kind with this name, if clients may send it as a command.
     pub fn named(name: &str) -> Option<CommandKind> {
         CommandKind::ALL.into_iter().find(|kind| kind.name() == name && !kind.stands_alone())
     }

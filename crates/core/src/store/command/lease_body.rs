@@ -66,7 +66,7 @@ impl Tenure {
         Ok(Tenure { instance, token, ttl: asked, tie, secret: SecretHash::of_field(&fields)? })
     }
 
-    /// What gives the role back.
+    /// The command that releases the role.
     pub fn release(self, role: Text) -> Command {
         let Tenure { instance, token, secret, .. } = self;
         let release = LeaseOperation::Release { role, instance, token, secret };
@@ -75,7 +75,7 @@ impl Tenure {
 }
 
 impl Command {
-    /// A record's text as readers are shown it: without what holders show (P53), and without the hashes of tokens (P56).
+    /// A record's text as readers see it: without holders' secrets (P53) and without the hashes of tokens (P56).
     pub fn shown(payload: &Payload) -> Text {
         match Command::from_payload(payload) {
             Ok(Command::Single(Operation::Lease(operation))) => {
@@ -92,7 +92,7 @@ impl Command {
     }
 }
 
-/// The name of a role or the id of a process, as it stands in a path.
+/// The name of a role or the id of a process, from a path.
 pub fn lease_name(what: &str, name: &str) -> Result<Text, BadCommand> {
     fields::check_text(name, NAME_MOST).map_err(|error: BadField| error.within(what))?;
     Ok(name.into())

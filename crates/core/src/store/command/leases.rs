@@ -1,15 +1,15 @@
-//! What can be asked of roles and processes, and how it stands in the log.
+//! The commands on roles and processes, and their form in the log.
 //!
 //! | type | command | JSON |
 //! |---|---|---|
-//! | 105 | AcquireRole | `{"role", "instance_id", "ttl_ms", "address"?, "metadata"?, "secret_hash"?, "elect"?}`; `elect` takes the role from whoever holds it |
+//! | 105 | AcquireRole | `{"role", "instance_id", "ttl_ms", "address"?, "metadata"?, "secret_hash"?, "elect"?}`; `elect`: even if held |
 //! | 106 | ReleaseRole | `{"role", "instance_id", "token", "secret_hash"?}` |
-//! | 107 | EndLeases | `{"roles": [["name", token], …], "processes": […], "docs"?: [["key", index], …]}`: they were not renewed; only the leader says so |
-//! | 108 | AgeLeases | `{"aged": {"roles", "processes"}, "renewed": {…}}`: they are past half their ttl; or were, and were renewed (C14) |
+//! | 107 | EndLeases | `{"roles": [["name", token], …], "processes": […], "docs"?: [["key", index], …]}`: leases not renewed |
+//! | 108 | AgeLeases | `{"aged": {"roles", "processes"}, "renewed": {…}}`: past half their ttl; renewed after that (C14) |
 //! | 117 | PutProcess | `{"id", "identifier", "role"?, "capabilities"?, "metadata"?, "ttl_ms", "secret_hash"?}` |
 //! | 118 | RemoveProcess | `{"id", "secret_hash"?}` |
 //!
-//! Renewals are not here: they are not in the log (P38).
+//! The leader alone proposes `EndLeases`. Renewals are not in the log (P38), so there is no command for them.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::store::encoding::{
 };
 use crate::types::{LEASES_MOST, LeaseName, Span, Text};
 
-/// Each with its token.
+/// Leases, each with its token.
 pub type HeldLeases = Vec<(LeaseName, u64)>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum LeaseOperation {
     Remove { id: Text, secret: Option<SecretHash> },
 }
 
-/// Who wants a role.
+/// A client's claim to a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleClaim {
     pub instance: Text,
@@ -45,25 +45,25 @@ pub struct RoleClaim {
     pub address: Option<Text>,
     /// JSON on one line.
     pub metadata: Option<Text>,
-    /// Whoever goes on with the lease shows it (P53).
+    /// The holder must show it to continue the lease (P53).
     pub secret: Option<SecretHash>,
 }
 
-/// What a process says of itself.
+/// The description that a process registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewProcess {
     pub identifier: Text,
     pub role: Option<Text>,
-    /// JSON on one line, and so is `metadata`.
+    /// JSON on one line, like `metadata`.
     pub capabilities: Option<Text>,
     pub metadata: Option<Text>,
     pub ttl: Span,
-    /// Whoever speaks for the process shows it (P53).
+    /// A caller must show it to act for the process (P53).
     pub secret: Option<SecretHash>,
 }
 
 impl RoleClaim {
-    /// From the members of an object that may have others.
+    /// Reads a claim from an object that may have other members.
     pub fn read(fields: &Fields) -> Result<RoleClaim, BadField> {
         Ok(RoleClaim {
             instance: fields.name("instance_id")?,
@@ -88,12 +88,12 @@ impl NewProcess {
     }
 }
 
-/// A ttl within its bounds.
+/// Reads a ttl, and checks its bounds.
 pub fn ttl(fields: &Fields, unless_told: Span) -> Result<Span, BadField> {
     Ok(span_of(fields, TTL_LEAST, TTL_MOST)?.unwrap_or(unless_told))
 }
 
-/// `"ttl_ms"`, if it is there.
+/// Reads `"ttl_ms"`, if it is there.
 pub fn span_of(fields: &Fields, least: Span, most: Span) -> Result<Option<Span>, BadField> {
     let ms = fields.number("ttl_ms", least.0 / 1000, most.0 / 1000)?;
     Ok(ms.map(Span::millis))
@@ -118,7 +118,7 @@ impl LeaseOperation {
         LeaseOperation::Age { aged: as_recorded(aged), renewed: as_recorded(renewed) }
     }
 
-    /// As readers are shown it (P53).
+    /// The operation as readers see it, without secrets (P53).
     pub fn without_secret(mut self) -> LeaseOperation {
         match &mut self {
             LeaseOperation::Acquire { claim, .. } => Arc::make_mut(claim).secret = None,
@@ -140,12 +140,12 @@ impl LeaseOperation {
         }
     }
 
-    /// Whether it is about documents, too, which older nodes do not read.
+    /// Whether the operation also ends documents, which older nodes cannot read.
     pub(in crate::store) fn names_docs(&self) -> bool {
         matches!(self, LeaseOperation::End { leases } if has_docs(leases))
     }
 
-    /// None for a kind that is not of leases.
+    /// Returns `None` for a kind that is not about leases.
     pub(in crate::store) fn read(
         kind: CommandKind,
         fields: &Fields,
@@ -215,7 +215,7 @@ impl LeaseOperation {
 }
 
 impl RoleClaim {
-    /// Its members, each with its comma before it.
+    /// Writes its members, each with a comma before it.
     pub(in crate::store) fn write(&self, out: &mut dyn Write) -> fmt::Result {
         write_member(out, ",", "instance_id", &self.instance)?;
         write!(out, ",\"ttl_ms\":{}", self.ttl.0 / 1000)?;
@@ -224,14 +224,14 @@ impl RoleClaim {
         SecretHash::write(self.secret, out)
     }
 
-    /// Whether this other claim is of the same instance.
+    /// Whether the other claim is of the same instance, and shows the secret.
     pub fn admits(&self, other: &RoleClaim) -> bool {
         self.instance == other.instance && SecretHash::admits(self.secret, other.secret)
     }
 }
 
 impl NewProcess {
-    /// Its members, each with its comma before it.
+    /// Writes its members, each with a comma before it.
     pub(in crate::store) fn write(&self, out: &mut dyn Write) -> fmt::Result {
         write_member(out, ",", "identifier", &self.identifier)?;
         self.role.iter().try_for_each(|role| write_member(out, ",", "role", role))?;
@@ -309,7 +309,7 @@ fn read_register(fields: &Fields) -> Result<LeaseOperation, BadField> {
     Ok(LeaseOperation::Register { id: fields.name("id")?, process })
 }
 
-/// A record lists roles, then processes, then documents, and who reads it goes by that order.
+/// A record lists roles, then processes, then documents. Its reader relies on that order.
 fn as_recorded(mut leases: HeldLeases) -> HeldLeases {
     leases.sort_by_key(|(name, _)| match name {
         LeaseName::Role(_) => 0,

@@ -1,7 +1,7 @@
-//! How long a document stands, unless somebody deletes it before (P54).
+//! The lifetime of a document that is not deleted before (P54).
 //!
-//! `"ttl_ms"`: it ends when nobody has written or renewed it for that long. `"with": "role/leader", "token"`: it ends with that
-//! lease, in the same record. Both may be there; neither is a document that stays.
+//! With `"ttl_ms"` a document ends when it has not been written or renewed for that long. With `"with": "role/leader", "token"`
+//! it ends together with that lease, in the same record. Both may be given. A document with neither stays.
 
 use std::fmt::{self, Write};
 
@@ -13,28 +13,28 @@ use crate::store::encoding::{
 };
 use crate::types::{LeaseName, Span, Text};
 
-/// What a writer asks for.
+/// The end that a writer requests for a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
     pub ttl: Option<Span>,
     pub with: Option<Tether>,
 }
 
-/// The lease that a document is to end with. A process has no token that its clients know: whichever registration stands.
+/// The lease that a document ends with. Clients know no token of a process, so the current registration counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tether {
     pub lease: LeaseName,
     pub token: Option<u64>,
-    /// What the writer shows of a lease that was granted under a secret. The leader looks at it before it writes the record, which does
-    /// not have it.
+    /// The secret that the writer shows, for a lease that was granted under a secret. The leader checks it before it writes the
+    /// record, and the record does not contain it.
     pub secret: Option<SecretHash>,
 }
 
 impl Ending {
-    /// The members that every object has which may say it.
+    /// The member names that every object with such an end has.
     pub const MEMBERS: [&str; 3] = ["ttl_ms", "with", "token"];
 
-    /// From the members of an object that may have others.
+    /// Reads the end from an object that may have other members.
     pub fn read(fields: &Fields) -> Result<Ending, BadField> {
         let ttl = span_of(fields, TTL_LEAST, DOC_TTL_MOST)?;
         let token = fields.given("token").map(|_| fields.token("token")).transpose()?;
@@ -43,7 +43,7 @@ impl Ending {
         Ending { ttl, with: with.map(|with| tether(&with, token)).transpose()? }.checked(token)
     }
 
-    /// The same from the parameters of a request.
+    /// Reads the end from the parameters of a request.
     pub fn of_query(
         ttl_ms: Option<&str>,
         with: Option<&str>,
@@ -61,7 +61,7 @@ impl Ending {
         }
     }
 
-    /// What the writer shows of what it holds.
+    /// Adds the secret that the writer shows for its lease.
     pub fn show(&mut self, secret: Option<SecretHash>) {
         if let Some(tether) = &mut self.with {
             tether.secret = tether.secret.or(secret);
@@ -82,7 +82,7 @@ impl Ending {
         self.ttl.is_none() && self.with.is_none()
     }
 
-    /// Its members, each with its comma before it.
+    /// Writes its members, each with a comma before it.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         self.ttl.iter().try_for_each(|ttl| write!(out, ",\"ttl_ms\":{}", ttl.0 / 1000))?;
         let Some(Tether { lease, token, .. }) = &self.with else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! What clients can ask for, how it is read and checked, and what they are answered.
+//! The commands of clients: how they are read and checked, and how they are answered.
 //!
-//! - `lifetime` says when a document ends by itself, `holding` in the name of which role it is written, and what a holder shows beside its name.
+//! - `lifetime` says when a document ends. `holding` binds a write to a role, and checks a holder's secret.
 //! - `kind` numbers and names the commands; `operations` are those of users, elections and documents, `leases` those of roles
 //!   and processes, `tokens` those of clients' tokens.
-//! - `parse` reads a command from a client or from the log, `lease_body` what clients send about leases.
-//! - `blank` finds names that nobody can see.
+//! - `parse` reads a command from a client or from the log, `lease_body` reads the bodies that clients send about leases.
+//! - `blank` detects invisible names.
 //! - `outcome` is the reply to a command that was carried out, or the reason why it was rejected.
 
 mod blank;

@@ -1,4 +1,4 @@
-//! What clients can ask for, and how it stands in the log: the seed's `type|JSON`.
+//! The commands of clients, and their form in the log: the seed's `type|JSON`.
 //!
 //! | type | command | JSON |
 //! |---|---|---|
@@ -9,13 +9,13 @@
 //! | 100 | Batch | `[{"type", "payload"}, …]` |
 //! | 101 | PutDoc | `{"key", "if_rev"?, "if_absent"?, "if_role"?, "role_token"?, "ttl_ms"?, "with"?, "token"?, "value"}`; see `lifetime` |
 //! | 102 | DeleteDoc | `{"key", "if_rev"?, "if_role"?, "role_token"?}` |
-//! | 103 | ApplyConflict | `{"id"}`: what a merge overrode is written again |
-//! | 104 | DropConflict | `{"id"}`: the merge was right, the journal may forget it |
+//! | 103 | ApplyConflict | `{"id"}`: the value that a merge overrode is written again |
+//! | 104 | DropConflict | `{"id"}`: the merge was right, the entry is removed from the journal |
 //!
-//! The commands of roles and processes stand in `leases`, those of tokens in `tokens`.
+//! The commands of roles and processes are in `leases`, those of tokens in `tokens`.
 //!
-//! Unknown members are kept in users and elections, dropped from removals and votes, and refused for documents and conflicts, where a
-//! misspelt condition would otherwise pass for none.
+//! Unknown members are kept in users and elections, dropped from removals and votes, and refused for documents and conflicts.
+//! There, a misspelt condition would otherwise count as no condition.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -31,11 +31,11 @@ use crate::store::access::TokenId;
 use crate::store::encoding::{write_list, write_text};
 use crate::types::{Format, KeyedCall, Payload, Text};
 
-/// One record's worth: all of it is applied or nothing (P12).
+/// The content of one record: all of it is applied, or none of it (P12).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     Single(Operation),
-    /// One at least, each judged by the state that those before it leave.
+    /// At least one operation. Each is judged by the state that the operations before it leave.
     Batch(Vec<Operation>),
 }
 
@@ -69,9 +69,9 @@ pub enum Operation {
     DropConflict {
         id: Text,
     },
-    /// Of a role or a process.
+    /// An operation on roles or processes.
     Lease(Arc<LeaseOperation>),
-    /// Of a client's token.
+    /// An operation on clients' tokens.
     Token(TokenOperation),
 }
 
@@ -79,7 +79,7 @@ pub enum Operation {
 pub struct NewUser {
     pub name: Text,
     pub group: Option<Text>,
-    /// The whole object, with the fields that mean nothing to us.
+    /// The whole object, including the fields that the store does not interpret.
     pub text: Text,
 }
 
@@ -87,21 +87,21 @@ pub struct NewUser {
 pub struct NewElection {
     pub name: Text,
     pub choices: Vec<Text>,
-    /// None admits everybody.
+    /// `None` admits all groups.
     pub groups: Option<BTreeSet<Text>>,
-    /// Microseconds since 1970: votes stamped then or later come too late.
+    /// Microseconds since 1970. Votes with this stamp or a later one are too late.
     pub ends: Option<i64>,
-    /// The whole object, with the fields that mean nothing to us.
+    /// The whole object, including the fields that the store does not interpret.
     pub text: Text,
 }
 
-/// What must hold of a document for a change to go through.
+/// The condition that a document must meet for a change to go through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DocCondition {
     #[default]
     None,
-    /// `"if_rev": "12"`, HTTP's `If-Match: "12"`: it was last changed by that revision. Opaque text: one that was never
-    /// given out matches nothing.
+    /// `"if_rev": "12"`, HTTP's `If-Match: "12"`: the document's last change must have that revision. The text is opaque: a
+    /// revision that was never given out matches nothing.
     Rev(Text),
     /// `"if_rev": "*"`, HTTP's `If-Match: *`.
     Present,
@@ -125,7 +125,7 @@ impl Command {
         }
     }
 
-    /// As every node reads it from its record: without what the caller has shown.
+    /// The command as every node reads it from its record: without the secrets that the caller has shown.
     pub fn as_recorded(&self) -> Cow<'_, Command> {
         let shows = |operation: &Operation| matches!(operation, Operation::PutDoc { ending, .. } if ending.shows_a_secret());
         if !self.operations().iter().any(shows) {
@@ -151,7 +151,7 @@ impl Command {
         }
     }
 
-    /// As it stands in the log: one line, without any control character.
+    /// The command in the form that the log has: one line, without control characters.
     pub fn to_payload(&self, call: Option<KeyedCall>) -> Payload {
         let text = match self {
             Command::Single(operation) => operation.text(),
@@ -160,7 +160,7 @@ impl Command {
         Payload { kind: self.kind().number(), format: self.format(), call, text }
     }
 
-    /// What a reader of its record needs (P23).
+    /// The format that a reader of this record needs (P23).
     fn format(&self) -> Format {
         let of_one = |operation: &Operation| match operation {
             Operation::PutDoc { holder: Some(_), .. } | Operation::DeleteDoc { holder: Some(_), .. } => {
@@ -191,7 +191,7 @@ impl Operation {
         }
     }
 
-    /// About how many bytes this takes in the log.
+    /// The approximate size in the log, in bytes.
     pub fn size(&self) -> usize {
         match self {
             Operation::CreateUser(user) => user.text.len(),

@@ -1,6 +1,6 @@
-//! What a client is told about its command: the reply if it changed something, or the reason why the rules rejected it.
+//! The answer to a client's command: the reply if it changed something, or the reason why the rules rejected it.
 //!
-//! A rejection is judged against a state, and so is itself a read of that state (P14).
+//! A rejection is judged against a state, so it is also a read of that state (P14).
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -11,25 +11,26 @@ use crate::store::encoding::date::text;
 use crate::store::encoding::{TETHERED_MOST, TOKENS_MOST, write_list, write_text};
 use crate::types::{LeaseName, Text, WallTime};
 
-/// The numbers of those operations of a command that made a document where there was none.
+/// The numbers of the operations in a command that created a document.
 pub type Created = Option<Arc<[u16]>>;
 
-/// Follows from the command, its position and which documents were new, so that a retry is told the same.
+/// The reply to a command. It follows from the command, its position and which documents were new, so a retry gets the same
+/// reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// What stands under `result`, for a batch the array under `results`.
+    /// The value of `result`; for a batch, the array in `results`.
     pub json: Text,
-    /// A single `PutDoc` made a document where there was none.
+    /// A single `PutDoc` created the document.
     pub created: bool,
 }
 
 impl Reply {
-    /// To a record that is no client's.
+    /// The reply to a record that is not a client's.
     pub fn none() -> Reply {
         Reply { json: "null".into(), created: false }
     }
 
-    /// `rev` is the revision of what its record wrote.
+    /// `rev` is the revision of the values that the record wrote.
     pub(in crate::store) fn new(command: &Command, rev: &str, created: &Created) -> Reply {
         let created = |number: usize| {
             created
@@ -68,7 +69,7 @@ fn write_result(out: &mut dyn Write, operation: &Operation, rev: &str, created: 
         Operation::DeleteDoc { key, .. } => write_name(out, "key", key)?,
         Operation::ApplyConflict { id } | Operation::DropConflict { id } => write_name(out, "id", id)?,
         Operation::Token(operation) => write_name(out, "id", &operation.id().to_string())?,
-        // What has become of a lease is read off the state.
+        // The state shows the result of a lease operation.
         Operation::Lease(_) => out.write_char('{')?,
     }
     out.write_char('}')
@@ -81,7 +82,7 @@ fn write_name(out: &mut dyn Write, field: &str, name: &str) -> fmt::Result {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Which operation of a batch, counted from zero; none for a single one.
+    /// The number of the operation in its batch, counted from zero. A single operation has none.
     pub operation: Option<usize>,
     pub reason: Reason,
 }
@@ -97,12 +98,12 @@ pub enum Reason {
         name: Text,
     },
     RuleViolated(Rule),
-    /// With the revision that the document has, if it is there.
+    /// The document does not meet the condition. Its revision is included if the document exists.
     PreconditionFailed {
         key: Text,
         current: Option<String>,
     },
-    /// Somebody else holds the role.
+    /// Another instance holds the role.
     RoleHeld {
         role: Text,
     },
@@ -110,36 +111,36 @@ pub enum Reason {
     LeaseLost {
         role: Text,
     },
-    /// It was granted to somebody who shows another secret (P53).
+    /// The lease was granted under another secret (P53).
     WrongSecret,
-    /// The lease that a document was to end with does not stand: there is none, or another token has it.
+    /// The lease that a document was to end with does not exist, or another token has it.
     LeaseNotHeld {
         lease: LeaseName,
         field: &'static str,
     },
-    /// The write was to be made in the name of a role, and that token is not, or no longer, the role's (P59).
+    /// The write was bound to a role, and that token is not, or no longer, the role's (P59).
     RoleNotHeld {
         role: Text,
     },
-    /// As many documents end with that lease as may.
+    /// The maximum number of documents already ends with that lease.
     TooManyTethered {
         lease: LeaseName,
     },
-    /// A document that does not end by itself cannot be renewed.
+    /// A document without a ttl cannot be renewed.
     NoTtl {
         key: Text,
     },
-    /// The state, or what stands under one area, is as large as the leader lets it become (P55).
+    /// The state, or the documents of one area, have reached the size that the leader allows (P55).
     StateFull {
         area: Option<Text>,
         used: u64,
         most: u64,
     },
-    /// It is so already: nothing that is worth a record.
+    /// The state is already as requested, so no record is needed.
     Unchanged,
     /// The idempotency key was used for another call.
     KeyReused,
-    /// The end of a document of which not all parts are staged: nothing is put in place.
+    /// Some parts of the document are missing when the restore ends, so nothing is put in place.
     NotStaged,
 }
 
@@ -160,16 +161,16 @@ pub enum Rule {
     GroupNotAdmitted,
     AlreadyVoted,
     ElectionOver,
-    /// A document that is merged in would overrule more than the journal of conflicts has room for.
+    /// A document that is merged in would override more values than the journal of conflicts has room for.
     JournalFull,
-    /// The clock of this cluster is behind when the backup was written, or behind its greatest token: what was granted after it may be
-    /// anything (P57).
+    /// This cluster's clock is behind the time when the backup was written, or behind the backup's greatest token. Tokens that
+    /// were granted after the backup are unknown (P57).
     TokenAhead {
         clock: WallTime,
         written: WallTime,
         token: u64,
     },
-    /// A backup of another cluster would replace what clients have written (P57).
+    /// A backup of another cluster would replace data that clients have written (P57).
     OtherCluster,
     TooManyTokens,
     TokenRevoked,
@@ -320,7 +321,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A token follows the clock of who gave it (P30).
+/// Tokens follow the clock of the leader that grants them (P30).
 fn write_ahead(f: &mut fmt::Formatter<'_>, clock: WallTime, written: WallTime, token: u64) -> fmt::Result {
     write!(f, "the leader's clock shows {} and is behind ", text(clock))?;
     match clock < written {

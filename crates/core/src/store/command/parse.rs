@@ -1,5 +1,5 @@
-//! From a client's JSON, or a line of the log, to a command. Both ways pass the same checks, so that what was taken from a
-//! client can be read by every node. A client's values pass one more, so that every client can read them.
+//! Turns a client's JSON, or a line of the log, into a command. Both pass the same checks, so that every node can read a
+//! command that was accepted from a client. A client's values pass one more check, so that every client can read them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,17 +19,18 @@ use crate::store::encoding::{
 };
 use crate::types::{Format, Payload, Text};
 
-/// Answers about an election add members of these names.
+/// Answers about an election add members with these names.
 const RESERVED: [&str; 2] = ["tally", "votes"];
 
-/// Why a client's call is no command.
+/// The reason why a client's call is not a valid command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadCommand {
     Unknown { path: String, storage_cmd: String },
     Field(BadField),
 }
 
-/// What stands in a log or snapshot and cannot be read by this binary: the node stops rather than differ from the others.
+/// An entry of a log or snapshot that this binary cannot read: the node stops, because otherwise it would diverge from the
+/// others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     Format(Format),
@@ -43,14 +44,14 @@ pub enum Unreadable {
         table: &'static str,
         key: String,
     },
-    /// A line of a difference that is none, counted from one.
+    /// A line of a difference is malformed. Lines count from one.
     Line(usize),
-    /// Sides are to be joined, and this node is in safe mode.
+    /// Sides are to be merged, but this node is in safe mode.
     NotMergeable,
 }
 
 impl Command {
-    /// One command of `POST /v1/commands` or `/writesync`. The payload may be a string that holds the JSON.
+    /// One command of `POST /v1/commands` or `/writesync`. The payload may also be a string that contains the JSON.
     pub fn parse(storage_cmd: &str, payload: &RawValue) -> Result<Command, BadCommand> {
         match CommandKind::named(storage_cmd) {
             Some(CommandKind::Batch) => unwrapped(payload, "payload", |list| {
@@ -98,7 +99,7 @@ impl Command {
         Ok(Command::Single(Operation::DeleteDoc { key, condition, holder }))
     }
 
-    /// What stands in the log.
+    /// Reads a command from the log.
     pub fn from_payload(payload: &Payload) -> Result<Command, Unreadable> {
         if payload.format > COMMANDS {
             return Err(Unreadable::Format(payload.format));
@@ -113,7 +114,7 @@ impl Command {
     }
 }
 
-/// Runs `read` on the payload, or on the JSON that it holds as a string.
+/// Runs `read` on the payload, or on the JSON inside it if the payload is a string.
 fn unwrapped(
     payload: &RawValue,
     path: &str,
@@ -183,7 +184,7 @@ fn logged_item(item: &RawValue) -> Result<Operation, BadField> {
     logged(kind, fields.needed("payload")?).map_err(|error| error.within("payload"))
 }
 
-/// Whatever its values are: they were taken.
+/// Reads an operation from the log without the check of its values: they were accepted before.
 fn logged(kind: CommandKind, object: &RawValue) -> Result<Operation, BadField> {
     operation(kind, object, &Fields::read(object)?)
 }
@@ -274,7 +275,7 @@ fn condition(fields: &Fields) -> Result<DocCondition, BadField> {
     checked(condition)
 }
 
-/// A revision of `*` would come back from the log as another condition.
+/// A revision of `*` would be read back from the log as a different condition.
 fn checked(condition: DocCondition) -> Result<DocCondition, BadField> {
     match condition {
         DocCondition::Rev(rev) if &*rev == "*" => Ok(DocCondition::Present),
@@ -300,7 +301,7 @@ pub fn value_text(value: &RawValue) -> Result<Text, BadField> {
     value_text_of(value).map_err(|error| error.within("value"))
 }
 
-/// Its text, compact.
+/// The text of the value, compact.
 pub fn value_text_of(value: &RawValue) -> Result<Text, BadField> {
     compact(value).map(Text::from).map_err(|problem| BadField::new("", problem))
 }

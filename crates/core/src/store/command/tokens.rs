@@ -1,11 +1,12 @@
-//! What can be asked of clients' tokens, and how it stands in the log (P56).
+//! The commands on clients' tokens, and their form in the log (P56).
 //!
 //! | type | command | JSON |
 //! |---|---|---|
 //! | 121 | CreateToken | `{"id", "name", "hash", "grants": ["read docs", …], "ttl_ms"?}`; the hash of the secret, never the secret |
 //! | 122 | RevokeToken | `{"id"}` |
 //!
-//! Whoever asks has drawn id and secret. They are orders: no batch holds them, and no client sends them as commands.
+//! The caller has drawn the id and the secret. These commands are orders: they cannot be in a batch, and clients cannot send
+//! them as commands.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -30,23 +31,23 @@ pub enum TokenOperation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
     pub id: TokenId,
-    /// For people: nothing is found by it, and two may have the same.
+    /// For people: it is not used for lookups, and two tokens may have the same name.
     pub name: Text,
     pub hash: TokenHash,
     pub grants: Grants,
-    /// None for one that stays until it is revoked.
+    /// `None` for a token that stays until it is revoked.
     pub ttl: Option<Span>,
 }
 
 impl NewToken {
-    /// The members of a client's call, `{"name", "grants", "ttl_ms"?}`, of a token that has been drawn for it.
+    /// Reads a client's call, `{"name", "grants", "ttl_ms"?}`, for a token with an id and a hash that were drawn for it.
     pub fn of_call(id: TokenId, hash: TokenHash, body: &RawValue) -> Result<NewToken, BadField> {
         let fields = Fields::read(body)?;
         fields.only(&["name", "grants", "ttl_ms"])?;
         NewToken::read(id, hash, &fields)
     }
 
-    /// From the members of an object that may have others.
+    /// Reads a token from an object that may have other members.
     fn read(id: TokenId, hash: TokenHash, fields: &Fields) -> Result<NewToken, BadField> {
         let name = fields::text_of(fields.needed("name")?, TOKEN_NAME_MOST);
         let name = name.map_err(|error| error.within("name"))?;
@@ -54,7 +55,7 @@ impl NewToken {
         Ok(NewToken { id, name, hash, grants, ttl: span_of(fields, TTL_LEAST, TOKEN_TTL_MOST)? })
     }
 
-    /// As it stands in a record or a row, of which `known` are the other members.
+    /// Reads a token from a record or a row. `known` are the other members that the object may have.
     pub(in crate::store) fn recorded(
         id: TokenId,
         fields: &Fields,
@@ -66,7 +67,7 @@ impl NewToken {
         NewToken::read(id, TokenHash::from_hex(&hash).ok_or_else(bad_hash)?, fields)
     }
 
-    /// Its members without its id, the first without a comma before it.
+    /// Writes the members without the id. The first member has no comma before it.
     pub(in crate::store) fn write(&self, with_hash: bool, out: &mut dyn Write) -> fmt::Result {
         out.write_str("\"name\":")?;
         write_text(out, &self.name)?;
@@ -78,7 +79,7 @@ impl NewToken {
         self.ttl.iter().try_for_each(|ttl| write!(out, ",\"ttl_ms\":{}", ttl.0 / 1000))
     }
 
-    /// About how many bytes of text it has.
+    /// The approximate size of its text, in bytes.
     pub(in crate::store) fn size(&self) -> usize {
         const REST: usize = 96;
         const OF_A_GRANT: usize = 32;
@@ -102,7 +103,7 @@ impl TokenOperation {
         }
     }
 
-    /// None for a kind that is not of tokens.
+    /// Returns `None` for a kind that is not about tokens.
     pub(in crate::store) fn read(
         kind: CommandKind,
         fields: &Fields,
@@ -129,7 +130,7 @@ impl TokenOperation {
         self.write_with(true, out)
     }
 
-    /// As readers of records are shown it.
+    /// The operation as readers of records see it.
     pub(in crate::store) fn shown(&self) -> Text {
         let mut text = String::new();
         self.write_with(false, &mut text).expect("a string takes everything");

@@ -1,5 +1,5 @@
-//! Users, elections, votes, documents and tokens: `rules` says what each operation demands and does, `views` what readers
-//! are shown; `tokens` has both of tokens.
+//! Users, elections, votes, documents and tokens. `rules` has the preconditions and effects of each operation, `views` the form
+//! that readers see; `tokens` has both for tokens.
 
 mod rules;
 mod tokens;

@@ -1,5 +1,5 @@
-//! What each operation on data demands of the state, and what it does to it. There are two functions: the leader asks the first
-//! before it writes a record, and every node asks it again when it applies one.
+//! The preconditions and effects of each operation on data. They are two functions: the leader calls the first before it writes
+//! a record, and every node calls both when it applies the record.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ impl Store {
                 self.check_ending(key, ending)
             }
             Operation::DeleteDoc { key, condition, holder } => {
-                // Before its condition: what would fail without one does not fail because of it (RFC 9110, 13.2.1).
+                // This check comes before the condition: a request that would fail without its condition must not fail because
+                // of it (RFC 9110, 13.2.1).
                 refuse_if(self.docs.get(key).is_none(), || Reason::NotFound {
                     thing: Thing::Document,
                     name: key.clone(),
@@ -83,7 +84,7 @@ impl Store {
         refuse_if(!holds, || Reason::PreconditionFailed { key: key.clone(), current })
     }
 
-    /// Only after `check_data`. Whether a document is there now where none was.
+    /// The caller must have called `check_data` first. Returns whether the operation created a document.
     pub(in crate::store) fn carry_out(
         &mut self,
         operation: &Operation,

@@ -1,4 +1,4 @@
-//! Clients' tokens (P56): what each operation on them demands of the state and does to it, and what readers are shown.
+//! Clients' tokens (P56): the preconditions and effects of each operation on them, and the form that readers see.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use crate::store::state::Store;
 use crate::store::tables::{Key, KeyChange, Page, Token, Version};
 use crate::types::{Position, Text, WallTime};
 
-/// What became of a token, for those who are told one by one.
+/// An event of one token, for subscribers of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenEvent {
     Created { id: TokenId, token: Token },
     Revoked { id: TokenId, name: Text, why: Gone },
 }
 
-/// Why a token is there no more.
+/// The reason why a token no longer exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// By somebody's order.
+    /// An operator revoked it.
     Revoked,
-    /// Its time was over, and it made room.
+    /// It had expired, and was removed to make room.
     Ended,
-    /// By an order on another side.
+    /// Another side revoked it, and a merge took that over.
     Merged,
 }
 
-/// A token as readers are shown it: `{"id","name","grants","made_at","ends_at"?}`
+/// A token as readers see it: `{"id","name","grants","made_at","ends_at"?}`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenView {
     pub id: TokenId,
     pub token: Token,
 }
 
-/// Where the changes to tokens go.
+/// The destination of the changes to tokens.
 pub struct TokenEffects<'a> {
     pub at: Position,
     pub wall: WallTime,
@@ -44,12 +44,12 @@ pub struct TokenEffects<'a> {
 }
 
 impl Store {
-    /// Nobody may be let in by what has ended: ask `Token::verifies`.
+    /// Also returns expired tokens. Use `Token::verifies` to decide about access.
     pub fn token(&self, id: TokenId) -> Option<&Token> {
         self.access.at(&id)
     }
 
-    /// In the order of their ids, `after` one of them.
+    /// Tokens in the order of their ids, after the id `after`.
     pub fn tokens(&self, after: Option<TokenId>, limit: usize) -> Page<TokenView> {
         let mut rows = self.access.iter().filter(|(id, _)| after.is_none_or(|after| **id > after)).peekable();
         let view = |(id, token): (&TokenId, &Token)| TokenView { id: *id, token: token.clone() };
@@ -58,7 +58,7 @@ impl Store {
         Page { items, next }
     }
 
-    /// Equal tables have equal digests: whoever keeps a copy sees by it that there is another one.
+    /// Equal tables have equal digests, so the owner of a copy can detect that the table has changed.
     pub fn tokens_digest(&self) -> u64 {
         self.access.digest()
     }
@@ -74,7 +74,7 @@ impl Store {
                 Some(Version { value: Some(_), .. }) => {
                     Err(Reason::Exists { thing: Thing::Token, name: name() })
                 }
-                // In available mode it may stand on another side.
+                // In available mode the token may still exist on another side.
                 Some(_) => Err(Reason::RuleViolated(Rule::TokenRevoked)),
                 None if self.tokens_at(wall) >= TOKENS_MOST => Err(Reason::RuleViolated(Rule::TooManyTokens)),
                 None => Ok(()),
@@ -86,18 +86,18 @@ impl Store {
         }
     }
 
-    /// Where the record stands that has made this very token, if that is what the command asks for.
+    /// The position of the record that created this same token, if the command asks for it again.
     pub(in crate::store) fn made_before(&self, command: &Command) -> Option<Position> {
         let Command::Single(Operation::Token(TokenOperation::Create(new))) = command else { return None };
         self.token(new.id).filter(|token| token.new == *new).map(|token| token.at)
     }
 
-    /// How many have not ended.
+    /// The number of tokens that have not expired.
     fn tokens_at(&self, wall: WallTime) -> usize {
         self.access.iter().filter(|(_, token)| !token.has_ended(wall)).count()
     }
 
-    /// Only after `check_token`.
+    /// The caller must have called `check_token` first.
     pub(in crate::store) fn carry_out_token(
         &mut self,
         operation: &TokenOperation,
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    /// What the step from another state to this one, a merge, has done to tokens.
+    /// The token events of the step from another state to this one, which is a merge.
     pub fn token_events_since(&self, before: &Store, changed: &[Key]) -> Vec<TokenEvent> {
         let mut ids: Vec<_> = changed
             .iter()
@@ -159,7 +159,7 @@ impl Store {
 }
 
 impl TokenView {
-    /// Its members without its id and, as everywhere, without its hash.
+    /// Writes the members without the id and, as everywhere, without the hash.
     fn write_members(token: &Token, out: &mut dyn Write) -> fmt::Result {
         out.write_str(",\"name\":")?;
         write_text(out, token.name())?;
@@ -189,7 +189,7 @@ impl TokenEvent {
         }
     }
 
-    /// As JSON members, each with its comma before it.
+    /// The event as JSON members, each with a comma before it.
     pub fn members(&self) -> String {
         let mut out = format!(",\"token_id\":\"{}\"", self.id());
         let written = match self {

@@ -1,4 +1,4 @@
-//! Readers are shown plain values, which share their text with the state and write themselves as JSON.
+//! Readers see plain values, which share their text with the state and write themselves as JSON.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct UserView {
     pub text: Text,
 }
 
-/// The object that the election was created with, and what it came to: `tally` and `votes`.
+/// The object that the election was created with, and its result: `tally` and `votes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElectionView {
     election: Election,
@@ -25,10 +25,10 @@ pub struct ElectionView {
 /// A document's value, and its revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocView {
-    /// The JSON as it was put, on one line.
+    /// The JSON in the form in which it was put, on one line.
     pub value: Text,
     rev: String,
-    /// None for one that stays until somebody deletes it.
+    /// `None` for a document that stays until it is deleted.
     pub lifetime: Option<Arc<Lifetime>>,
 }
 
@@ -37,7 +37,7 @@ pub struct DocView {
 pub struct DocItem {
     pub key: Text,
     pub doc: DocView,
-    /// What only the leader knows: how long until it ends, if nobody renews it.
+    /// The time until the document ends if it is not renewed. Only the leader knows it.
     pub expires_in: Option<Span>,
 }
 
@@ -90,12 +90,12 @@ impl DocItem {
 }
 
 impl DocView {
-    /// How long it stands without being renewed, if it has a ttl.
+    /// The document's ttl, if it has one.
     pub fn ttl(&self) -> Option<Span> {
         self.lifetime.as_ref()?.ttl
     }
 
-    /// What it ends with: `role/leader`.
+    /// The lease that the document ends with: `role/leader`.
     pub fn with(&self) -> Option<String> {
         let bond = self.lifetime.as_ref()?.with.as_ref()?;
         Some(lease_path(&bond.lease))
@@ -108,7 +108,7 @@ impl DocView {
 }
 
 impl ElectionView {
-    /// How many have voted.
+    /// The number of voters.
     pub fn votes(&self) -> u64 {
         self.tally.votes
     }
@@ -150,7 +150,7 @@ impl Json for DocItem {
     }
 }
 
-/// What a change has come to, for those who are told of changes one by one.
+/// Results of a change, for subscribers of changes.
 impl Store {
     /// The value of an entry of clients' data, as JSON on one line. It shares its text with the state.
     pub fn value(&self, key: &Key) -> Option<Text> {

@@ -1,9 +1,10 @@
-//! All data as one JSON document: what `/catch_up` gives when the logs are gone, and what a restore is made from.
+//! All data as one JSON document: the answer of `/catch_up` when the logs are gone, and the source of a restore.
 //!
 //! `{"users": […], "elections": [{…, "votes": [{"voter_name", "choice"}]}], "docs": [{"key", "rev", "value", "ttl_ms"?, "with"?, "token"?}]}`
 //!
-//! Read back, everything counts as written by the record that restores it: revisions are given anew, so that an ETag from
-//! before the restore matches nothing. Remembered calls are not in the document: what they did may not be either.
+//! When the document is restored, everything counts as written by the record that restores it. All revisions are new, so an
+//! ETag from before the restore matches nothing. The document does not contain remembered calls, because the effects of those
+//! calls may be missing from it, too.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::store::state::Store;
 use crate::store::tables::{CastVote, Doc, Election, Lifetime, User, ballot_parts};
 use crate::types::{Position, Stamp, Text};
 
-/// What is wrong with a document, and where: `elections[2].votes[0].choice`.
+/// An error in a document and its path: `elections[2].votes[0].choice`.
 pub type BadDocument = BadField;
 
 impl Store {
@@ -77,7 +78,7 @@ impl Store {
         once(before.is_none(), "name")
     }
 
-    /// The voter need not be a user any more.
+    /// The voter may have been removed from the users.
     fn restore_vote(&mut self, election: &NewElection, value: &RawValue) -> Result<(), BadField> {
         let fields = Fields::read(value)?;
         let (voter, choice) = (fields.name("voter_name")?, fields.name("choice")?);
@@ -116,7 +117,7 @@ fn each(
     Ok(())
 }
 
-/// An object of these members, compact, within the same bounds as one that came in a command.
+/// An object of these members, compact, within the same bounds as an object in a command.
 fn object(fields: &Fields) -> Result<Text, BadField> {
     let mut text = String::from("{");
     for (number, (name, value)) in fields.members.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! All data as one JSON document: `document` writes and reads it, `restore` puts it in the place of a state, step by step.
-//! `rows` does the same with the rows of a backup.
+//! All data as one JSON document: `document` writes and reads it, `restore` replaces a state by it, step by step. `rows` does
+//! the same with the rows of a backup.
 
 mod document;
 mod restore;

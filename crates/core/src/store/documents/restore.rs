@@ -1,17 +1,18 @@
-//! Replacing all data by a document, in steps: parts are staged where nobody sees them, and the last step puts them in
-//! place at once. A part costs a few milliseconds to apply, however large the whole is.
+//! Replaces all data by a document, in steps. The parts are staged, invisible to readers, and the last step puts all of them in
+//! place at once. Applying a part takes a few milliseconds, however large the whole document is.
 //!
 //! ```text
 //! 113|{"restore":7,"part":0,"data":{"users":[…]}}    113|{"restore":7,"part":1,"data":{"docs":[…]}}    114|{"restore":7,"parts":2}
 //! ```
 //!
-//! The last step of a backup from elsewhere also says `"token":N`, no token up to N is given any more (P57), and
-//! `"history":"5f3a9c01"`, which history begins with it (P60).
+//! The last step of a backup from elsewhere also has `"token":N`, after which no token up to N is granted (P57), and
+//! `"history":"5f3a9c01"`, the history that begins with it (P60).
 //!
-//! In available mode a document can also be added to what is there (`union`): the last step is `109|{"merge":7,"parts":2}` then.
+//! In available mode a document can also be added to the existing data (`union`). The last step is then
+//! `109|{"merge":7,"parts":2}`.
 //!
-//! What is staged is no part of the state: it is in no digest and no snapshot, so none may be taken while it is there, and a
-//! change of leader, which nobody finishes the steps of, clears it away.
+//! Staged parts do not belong to the state: no digest and no snapshot includes them. So no snapshot may be taken while parts
+//! are staged, and a change of leader, after which the steps cannot be finished, clears them.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -31,10 +32,10 @@ const PART: u16 = 113;
 const END: u16 = 114;
 const MERGE: u16 = 109;
 
-/// The size of a part: small enough to apply between two beats, large enough that a record's cost does not matter. An
-/// item that is larger is a part of its own.
+/// The size of a part: small enough to apply between two heartbeats, and large enough that the cost of a record does not
+/// matter. An item that is larger is a separate part.
 const PART_BYTES: usize = 256 << 10;
-/// The largest item: a record must fit a message between nodes.
+/// The size limit of an item: a record must fit into a message between nodes.
 pub(super) const ITEM_BYTES_MOST: usize = 8 << 20;
 
 #[derive(Deserialize)]
@@ -51,7 +52,7 @@ struct Part<'a> {
 struct End<'a> {
     restore: u64,
     parts: u32,
-    /// The last token becomes this one, unless it is greater already.
+    /// The last token becomes this one, unless it is already greater.
     token: Option<u64>,
     #[serde(borrow)]
     history: Option<&'a str>,
@@ -64,62 +65,63 @@ struct MergeEnd {
     parts: u32,
 }
 
-/// A document as the records that take it in.
+/// A document as the records that restore it.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     pub steps: Vec<Payload>,
-    /// What its rows come to, if they take the place of all data (P55).
+    /// The size of its rows, if they replace all data (P55).
     pub replaces_with: Option<u64>,
     pub guard: Guard,
 }
 
-/// What has to be so where it is taken in (P57).
+/// The conditions for restoring it (P57).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// The greatest token that the restored state has given: the next one here has to be greater.
+    /// The greatest token that the restored state has granted. The next token here must be greater.
     pub token: u64,
-    /// When the backup was written, by the clock of its node. Until then, at least, its cluster gave tokens by its clocks.
+    /// The time when the backup was written, by the clock of its node. Up to that time, at least, its cluster granted tokens by
+    /// its clocks.
     pub time: WallTime,
-    /// An operator's word: no token that was ever given is greater.
+    /// The operator asserts that no token was ever granted above this one.
     pub floor: Option<u64>,
-    /// The backup is of this very cluster: the log here has its grants, with those that came later.
+    /// The backup is of this same cluster: the log here has its grants, and those that came later.
     pub is_own: bool,
     /// The backup is of another cluster: a history begins with it (P60).
     pub is_foreign: bool,
-    /// It comes from another cluster, and may replace nothing.
+    /// The backup comes from another cluster, and must not replace data.
     pub only_if_empty: bool,
 }
 
 impl Guard {
-    /// No token up to this one may be given any more.
+    /// The token up to which no token may be granted any more.
     pub fn last_token(&self) -> u64 {
         self.token.max(self.floor.unwrap_or_default())
     }
 }
 
-/// Some records, whatever they come to.
+/// Some records, with the size of their rows not counted.
 impl From<Vec<Payload>> for Steps {
     fn from(steps: Vec<Payload>) -> Steps {
         Steps { steps, ..Steps::default() }
     }
 }
 
-/// The records that restore a document, in order; the last one puts it in place. Nothing that could not be restored gets as
-/// far as a record. `restore` tells this one from any other.
+/// The records that restore a document, in order; the last one puts it in place. A document that could not be restored is
+/// refused before any record is written. `restore` is the number that identifies this restore.
 pub fn restore_steps(text: &str, restore: u64) -> Result<Steps, BadDocument> {
     let (mut steps, parts, bytes) = staging_steps(text, restore)?;
     steps.push(end(restore, parts));
     Ok(Steps { steps, replaces_with: Some(bytes), ..Steps::default() })
 }
 
-/// The records that add a document to what is there. Only for available mode.
+/// The records that add a document to the existing data. They work in available mode only.
 pub fn merge_steps(text: &str, merge: u64) -> Result<Steps, BadDocument> {
     let (mut steps, parts, _) = staging_steps(text, merge)?;
     steps.push(payload(MERGE, format!("{{\"merge\":{merge},\"parts\":{parts}}}")));
     Ok(steps.into())
 }
 
-/// All but the last, how many they are, and what their rows come to.
+/// All steps but the last, their number, and the size of their rows.
 fn staging_steps(text: &str, restore: u64) -> Result<(Vec<Payload>, usize, u64), BadDocument> {
     let bytes = Store::from_document(text, Position::ZERO, Stamp::default())?.bytes();
     let document: &RawValue =
@@ -141,7 +143,7 @@ fn staging_steps(text: &str, restore: u64) -> Result<(Vec<Payload>, usize, u64),
     Ok((steps, parts, bytes))
 }
 
-/// Gives up a restore that cannot be finished: what is staged goes.
+/// Cancels a restore that cannot be finished: the staged parts are dropped.
 pub fn give_up_restore(restore: u64) -> Payload {
     payload(END, format!("{{\"restore\":{restore},\"parts\":0}}"))
 }
@@ -150,7 +152,7 @@ fn end(restore: u64, parts: usize) -> Payload {
     payload(END, format!("{{\"restore\":{restore},\"parts\":{parts}}}"))
 }
 
-/// The last step of a restore, saying also that no token up to this one is given any more, or that a history begins.
+/// The last step of a restore, with the token up to which no token is granted any more, or with the history that begins.
 pub fn ending(last: &Payload, token: Option<u64>, begins: bool) -> Payload {
     let Ok(End { restore, parts, .. }) = serde_json::from_str(&last.text) else {
         return last.clone();
@@ -165,14 +167,14 @@ pub fn ending(last: &Payload, token: Option<u64>, begins: bool) -> Payload {
     Payload { format: FOREIGN, text: text.into(), ..last.clone() }
 }
 
-/// Items on their way to parts.
+/// Collects items into parts.
 #[derive(Debug)]
 pub(super) struct Parts {
     restore: u64,
     pub(super) steps: Vec<Payload>,
     data: String,
     list: &'static str,
-    /// What a reader of the part under way needs (P23).
+    /// The format that a reader of the part in progress needs (P23).
     format: Format,
 }
 
@@ -209,14 +211,14 @@ impl Parts {
         (self.steps, parts)
     }
 
-    /// With the record that puts all of it in place. Nothing is added after `close_last`.
+    /// The steps, including the record that puts everything in place. Nothing can be added after `close_last`.
     pub(super) fn ended(self) -> Steps {
         let (restore, (mut steps, parts)) = (self.restore, self.end());
         steps.push(end(restore, parts));
         steps.into()
     }
 
-    /// Also an empty document has a part: an end without any gives up.
+    /// An empty document also needs a part, because an end without parts cancels the restore.
     pub(super) fn close_last(&mut self) {
         if !self.data.is_empty() || self.steps.is_empty() {
             self.list = if self.list.is_empty() { "docs" } else { self.list };
@@ -234,7 +236,7 @@ fn payload(kind: u16, text: String) -> Payload {
     Payload { kind, format: Format(1), call: None, text: text.into() }
 }
 
-/// How much of a document was new, and how much of it is in the journal.
+/// Reports the number of new entries of a document, and the number of journal entries.
 fn united(changes: &[Key]) -> String {
     let count = |wanted: fn(&Key) -> bool| changes.iter().filter(|key| wanted(key)).count();
     let conflicts = count(|key| matches!(key, Key::Conflict(_)));
@@ -242,7 +244,7 @@ fn united(changes: &[Key]) -> String {
     format!("{{\"added\":{added},\"conflicts\":{conflicts}}}")
 }
 
-/// What a step came to.
+/// The result of a step.
 pub struct Restored {
     pub outcome: Result<Reply, Rejection>,
     pub changes: Vec<Key>,
@@ -255,13 +257,13 @@ pub fn is_step(payload: &Payload) -> bool {
 }
 
 impl Store {
-    /// Whether parts of a document are staged: no snapshot can hold them.
+    /// Whether parts of a document are staged. Snapshots cannot contain staged parts.
     pub fn is_restoring(&self) -> bool {
         self.staged.is_some()
     }
 
-    /// The state after a step that adds a document to it, as far as it is there: the leader asks before it writes the record (P48, P55).
-    /// What is in the log is applied.
+    /// The state after a step that adds the staged document to it. The leader calls this before it writes the record (P48,
+    /// P55). A record that is already in the log is applied anyway.
     pub fn united_by(&self, step: &Payload) -> Option<Store> {
         if step.kind != MERGE || !self.is_mergeable() {
             return None;
@@ -316,7 +318,7 @@ impl Store {
         Ok(Restored { outcome, changes, restored })
     }
 
-    /// A part that does not follow the one before it belongs to a restore that was given up.
+    /// A part that does not follow the part before it belongs to a restore that was cancelled.
     fn stage(&mut self, restore: u64, part: u32, data: Store) {
         if part == 0 {
             let store = if self.is_mergeable() { Store::mergeable() } else { Store::default() };
@@ -332,21 +334,23 @@ impl Store {
         staged.store.take_in(data);
     }
 
-    /// Puts what is staged in place, if all of it is there.
+    /// Puts the staged parts in place, if all of them have arrived.
     fn end_restore(&mut self, end: &End<'_>, begun: Option<History>, at: Position) -> bool {
         let Some(staged) = self.take_staged(end.restore, end.parts) else {
             return false;
         };
         let merging = self.merging.take();
         let now = staged.store.clone();
-        // Processes that live, and what they hold, are no data: a restore takes nothing from them. Nor are the calls that have
-        // been carried out: whoever asks again has been answered, or will do it twice (I7).
+        // Live processes and their leases are not data, so a restore keeps them. It also keeps the calls that have been carried
+        // out: a client that retries such a call has already been answered, and without the entry it would be carried out twice
+        // (I7).
         let before = std::mem::take(self);
         let idempotency_keys = match mutant::is_on(Mutant::RestoreForgetsKeys) {
             true => now.idempotency_keys.clone(),
             false => before.idempotency_keys,
         };
-        // Nor are the tokens by which clients are let in: a document from before would let in who has been sent away (P56).
+        // A restore also keeps the clients' tokens: an older document would admit clients whose tokens were revoked since
+        // (P56).
         let access = match mutant::is_on(Mutant::RestoreDropsTokens) {
             true => now.access.clone(),
             false => before.access,
@@ -358,7 +362,7 @@ impl Store {
         let begun = begun.filter(|_| !mutant::is_on(Mutant::HistoryGoesOn));
         let history = begun.unwrap_or(history);
         *self = Store { roles, processes, access, idempotency_keys, last_token, history, ..now };
-        // All is written anew, and nothing is told of what went.
+        // Every row is rewritten, and removed rows leave no tombstone.
         for key in self.loose_docs() {
             self.docs.remove(&key);
         }
@@ -369,13 +373,13 @@ impl Store {
         true
     }
 
-    /// What is staged, if all of it is there.
+    /// The staged parts, if all of them have arrived.
     fn take_staged(&mut self, restore: u64, parts: u32) -> Option<Arc<Staged>> {
         let staged = self.staged.take()?;
         (parts > 0 && staged.restore == restore && staged.parts == parts).then_some(staged)
     }
 
-    /// Entries of another part: no item is in two of them.
+    /// Adds the entries of another part. No item is in two parts.
     fn take_in(&mut self, part: Store) {
         let at = part.applied;
         for (key, value) in part.entries() {

@@ -1,12 +1,12 @@
-//! A backup's rows: which ones of a state they are, and the steps of the restore that they become.
+//! The rows of a backup: which rows of a state belong to it, and the restore steps that they become.
 //!
 //! ```text
 //!  doc "greeting" {"at":"7.1@12","value":"hello"}      clients' data, as a snapshot writes it
-//!  token "last" 1763737161000007                       what tokens have to rise past (I6)
+//!  token "last" 1763737161000007                       the last token; later tokens must be greater (I6)
 //! ```
 //!
-//! Leases are in none: who restores elsewhere would hand them to strangers, and here they stand anyway. Nor are the calls that are
-//! remembered, nor what two histories know of each other: a restore writes everything anew, in a history of its own.
+//! A backup has no leases: a restore into another cluster would grant them to strangers, and in this cluster they still exist.
+//! It also has no remembered calls and no merge metadata: a restore rewrites everything, in a new history.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,14 +22,14 @@ use crate::store::state::Store;
 use crate::store::tables::{CastVote, Doc, Election, Key, LAST, TABLES, User, ballot_parts};
 use crate::types::{Position, Stamp};
 
-/// Why a backup's rows are not taken in.
+/// The reason why a backup's rows are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadRow {
-    /// Of no backup, or damaged.
+    /// The row does not belong in a backup, or is damaged.
     Unreadable(Unreadable),
     /// A value that no client could have written.
     Document(BadDocument),
-    /// What it comes to is more than the state may have.
+    /// The rows exceed the size that the state may have.
     TooLarge { most: u64 },
 }
 
@@ -60,37 +60,37 @@ impl Store {
         docs.chain(elections).chain(token).chain(users).chain(votes)
     }
 
-    /// How many they are.
+    /// The number of rows in a backup.
     pub fn backup_rows_count(&self) -> u64 {
         let data =
             [self.docs.table().len(), self.elections.len(), self.users.len(), self.votes.table().len()];
         data.into_iter().map(|rows| rows as u64).sum::<u64>() + u64::from(self.last_token > 0)
     }
 
-    /// Whether clients have written nothing that stands.
+    /// Whether the state has no data of clients.
     pub fn has_no_data(&self) -> bool {
         self.docs.table().len() + self.elections.len() + self.users.len() + self.votes.table().len() == 0
     }
 }
 
-/// Takes a backup's rows in their order, and believes none of them. Each part is read as every node will read it, and only the parts are
-/// held: never the text, nor a second state.
+/// Takes a backup's rows in their order, and checks all of them. Each part is read back as every node will read it. Only the
+/// parts stay in memory, not the text and not a second state.
 #[derive(Debug)]
 pub struct RowSteps {
     restore: u64,
     parts: Parts,
-    /// What has been read back of them.
+    /// The number of parts that have been read back.
     read: usize,
     bytes: u64,
-    /// What the state may have.
+    /// The size limit of the state.
     most: u64,
-    /// Documents that end with a lease stay behind: elsewhere a lease of that name is somebody else's.
+    /// Documents that end with a lease are left out: in another cluster, the lease of that name belongs to another holder.
     unbound: bool,
-    /// Only whether it could be restored is asked.
+    /// Checks whether the rows can be restored, and does nothing else.
     only_checks: bool,
     /// Elections with the votes cast in them so far: these come last.
     elections: BTreeMap<String, Ballots>,
-    /// What these come to so far, at least.
+    /// The minimal size of these elections so far.
     held: u64,
     token: u64,
 }
@@ -108,7 +108,7 @@ struct PartOfRestore<'a> {
 }
 
 impl RowSteps {
-    /// `restore` tells this one from any other.
+    /// `restore` is the number that identifies this restore.
     pub fn new(restore: u64, most: u64) -> RowSteps {
         RowSteps {
             restore,
@@ -124,12 +124,12 @@ impl RowSteps {
         }
     }
 
-    /// From now on, for a cluster that is not the one of the backup.
+    /// From now on leaves out documents that end with a lease: this cluster is not the one of the backup.
     pub fn leave_bound_docs(&mut self) {
         self.unbound = true;
     }
 
-    /// Keeps nothing: for whoever only wants to know.
+    /// Keeps nothing, for callers that only want to check the rows.
     pub fn only_checking() -> RowSteps {
         RowSteps { only_checks: true, ..RowSteps::new(1, u64::MAX) }
     }
@@ -151,7 +151,7 @@ impl RowSteps {
         }
     }
 
-    /// The records of the restore, under this guard but for the last token, which stands in the rows.
+    /// The records of the restore, under this guard. The last token does not come from the guard but from the rows.
     pub fn finish(mut self, guard: Guard) -> Result<Steps, BadRow> {
         self.held = 0;
         for (_, Ballots { mut text, votes }) in std::mem::take(&mut self.elections) {
@@ -228,7 +228,7 @@ impl RowSteps {
         }
     }
 
-    /// What has become a part since, as every node will read it.
+    /// Reads back the parts that are new since the last call, as every node will read them.
     fn read_back(&mut self) -> Result<(), BadRow> {
         while let Some(step) = self.parts.steps.get_mut(self.read) {
             let not_json = || BadDocument::new("", Problem::NotJson);
@@ -240,7 +240,7 @@ impl RowSteps {
             }
             self.read += 1;
         }
-        // What is held meanwhile is bounded by what may be there in the end.
+        // Memory use during the restore is bounded by the size limit of the result.
         if self.bytes + self.held > self.most { Err(BadRow::TooLarge { most: self.most }) } else { Ok(()) }
     }
 }

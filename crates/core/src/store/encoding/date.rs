@@ -5,8 +5,8 @@ use crate::types::WallTime;
 const DAY_S: i64 = 24 * 60 * 60;
 const SECOND_US: i64 = 1_000_000;
 
-/// None for what is not exactly of that form or names no day. A leap second is the second after it; what is finer than
-/// microseconds is cut off.
+/// Returns `None` for a text that does not have exactly this form or does not name a day. A leap second counts as the second
+/// after it. Digits beyond microseconds are cut off.
 pub fn micros(text: &str) -> Option<i64> {
     let (date, time) = text.split_at_checked(10)?;
     let time = time.strip_prefix(['T', 't'])?;
@@ -16,7 +16,7 @@ pub fn micros(text: &str) -> Option<i64> {
     Some(seconds * SECOND_US + fraction)
 }
 
-/// A moment as `2026-11-30T18:00:00.5Z`, with as many decimals as it takes.
+/// A moment as `2026-11-30T18:00:00.5Z`, with as many decimals as needed.
 pub fn text(moment: WallTime) -> String {
     let (seconds, micros) = (moment.0 / 1_000_000, moment.0 % 1_000_000);
     let (days, second) = (seconds / DAY_S as u64, seconds % DAY_S as u64);
@@ -29,7 +29,7 @@ pub fn text(moment: WallTime) -> String {
 
 /// Year, month and day of a number of days since 1970.
 fn date_of(days: i64) -> (i64, i64, i64) {
-    // Never too late, and too early by one year at most.
+    // The estimate is never too late, and too early by at most one year.
     let mut year = 1970 + days / 366;
     while days_before(year + 1, 1) <= days {
         year += 1;
@@ -53,7 +53,7 @@ fn second_of_day(clock: &str) -> Option<i64> {
     (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// `.123456789` in microseconds, and what follows it.
+/// `.123456789` in microseconds, and the rest of the text.
 fn fraction(rest: &str) -> Option<(i64, &str)> {
     let Some(digits) = rest.strip_prefix('.') else {
         return Some((0, rest));
@@ -82,7 +82,7 @@ fn offset_s(offset: &str) -> Option<i64> {
 struct Digits<'a>(&'a str);
 
 impl Digits<'_> {
-    /// The number, if it has exactly so many digits.
+    /// The number, if it has exactly this many digits.
     fn filter_len(self, len: usize) -> Option<i64> {
         let sound = self.0.len() == len && self.0.bytes().all(|byte| byte.is_ascii_digit());
         if sound { self.0.parse().ok() } else { None }

@@ -1,6 +1,6 @@
-//! Reading the members of a JSON object, one by one, so that an error can name the one that is wrong.
+//! Reads the members of a JSON object, one by one, so that an error can name the wrong member.
 //!
-//! A reader knows paths below itself only; whoever called it puts its own step in front (`BadField::within`).
+//! A reader only knows paths below its object; its caller prepends the outer step (`BadField::within`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::limits::{NAME_MOST, TOKENS_END};
 use crate::types::Text;
 
-/// What is wrong, and where: `payload.choices[1]`.
+/// An error and its path: `payload.choices[1]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadField {
     pub path: String,
@@ -29,29 +29,29 @@ pub enum Problem {
     NotText,
     NotABool,
     NotADate,
-    /// Of a whole number.
+    /// An integer is out of its range.
     NotBetween {
         least: i64,
         most: i64,
     },
     NotAToken,
-    /// Of a client's token.
+    /// The text is not the id of a client's token.
     NotATokenId,
-    /// Why not.
+    /// The text is not a grant, for this reason.
     NotAGrant(&'static str),
     Empty,
-    /// There is nothing to see of a name.
+    /// The name has no visible character.
     Blank,
     HasControls,
     Repeated,
-    /// The answers use this name themselves.
+    /// Answers use this name themselves.
     Reserved,
-    /// It says the opposite of another field.
+    /// The field contradicts another field.
     Contradicts,
-    /// A batch does not hold batches.
+    /// A batch cannot contain batches.
     Nested,
     NoSuchChoice,
-    /// Of what a document may end with.
+    /// The text does not name a lease that a document can end with.
     NoLease,
     TooLong {
         most: usize,
@@ -65,23 +65,23 @@ pub enum Problem {
     TooLarge {
         most: usize,
     },
-    /// Of a number somewhere in it.
+    /// A number somewhere in the value is too long.
     NumberTooLong {
         most: usize,
     },
     NumberTooLarge,
     LoneSurrogate,
-    /// Readers that are built on serde_json fail at it.
+    /// Readers that are built on serde_json fail on this name.
     NameOfReader,
 }
 
-/// The members of an object in the order written; no name occurs twice.
+/// The members of an object in the order written. No name occurs twice.
 #[derive(Debug)]
 pub struct Fields<'a> {
     pub members: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
-/// Text that is borrowed unless it has escapes.
+/// Text that borrows from the input unless it has escapes.
 #[derive(Deserialize)]
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -94,7 +94,7 @@ impl BadField {
         BadField { path: path.into(), problem }
     }
 
-    /// The same, seen from further out.
+    /// The same error, with a step of the outer path in front.
     pub fn within(mut self, step: &str) -> BadField {
         let dot =
             if self.path.is_empty() || self.path.starts_with('[') || step.is_empty() { "" } else { "." };
@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A member as it stands, be it `null`.
+    /// A member in its written form, including `null`.
     pub fn member(&self, name: &str) -> Option<&'a RawValue> {
         self.members.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
     }
@@ -128,7 +128,7 @@ impl<'a> Fields<'a> {
         self.member(name).ok_or_else(|| BadField::new(name, Problem::Missing))
     }
 
-    /// An optional member: `null` is as good as absent.
+    /// An optional member: `null` counts as absent.
     pub fn given(&self, name: &str) -> Option<&'a RawValue> {
         self.member(name).filter(|value| value.get() != "null")
     }
@@ -142,7 +142,7 @@ impl<'a> Fields<'a> {
         name.map_err(|error| error.within(field))
     }
 
-    /// A list of different names, one at least.
+    /// A list of at least one name, all different.
     pub fn names(&self, field: &str, most: usize) -> Result<Vec<Text>, BadField> {
         names_in(self.needed(field)?, most).map_err(|error| error.within(field))
     }
@@ -155,7 +155,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number within bounds.
+    /// An integer within bounds.
     pub fn number<T: Bounded>(&self, field: &str, least: T, most: T) -> Result<Option<T>, BadField> {
         let Some(value) = self.given(field) else { return Ok(None) };
         let number = value.get().parse().ok().filter(|number| (least..=most).contains(number));
@@ -167,7 +167,7 @@ impl<'a> Fields<'a> {
         token_of(self.needed(field)?).map_err(|error| error.within(field))
     }
 
-    /// For objects of which nothing is kept but what is known: a misspelt condition must not pass for none.
+    /// For objects of which only the known members are kept: a misspelt condition must not count as no condition.
     pub fn only(&self, known: &[&str]) -> Result<(), BadField> {
         match self.members.iter().find(|(name, _)| !known.contains(&name.as_ref())) {
             Some((name, _)) => Err(BadField::new(printable(name), Problem::Unknown)),
@@ -183,7 +183,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What `Fields::number` can read.
+/// Integers that `Fields::number` can read.
 pub trait Bounded: Copy + PartialOrd + std::str::FromStr {
     fn into_i64(self) -> i64;
 }
@@ -200,7 +200,7 @@ impl Bounded for u64 {
     }
 }
 
-/// A fencing token: a whole number that every JSON reader keeps exact.
+/// A fencing token: an integer that every JSON reader keeps exact.
 pub fn token_of(value: &RawValue) -> Result<u64, BadField> {
     let number = value.get().parse().ok().filter(|number| *number < TOKENS_END);
     number.ok_or_else(|| BadField::new("", Problem::NotAToken))
@@ -215,12 +215,13 @@ pub fn text(value: &RawValue) -> Result<Cow<'_, str>, BadField> {
     text.map_err(|_| BadField::new("", unread(value, '"', Problem::NotText)))
 }
 
-/// Why JSON cannot be read as what begins like this. Its grammar has been checked: if it is that, some text in it is no text.
+/// The reason why JSON that should begin with `first` cannot be read. Its grammar has already been checked: if it begins with
+/// `first`, some string in it is not valid Unicode.
 fn unread(json: &RawValue, first: char, otherwise: Problem) -> Problem {
     if json.get().starts_with(first) { Problem::LoneSurrogate } else { otherwise }
 }
 
-/// Not empty, not too long, and nothing that could break a line or a terminal.
+/// The text must not be empty or too long, and must not contain characters that could break a line or a terminal.
 pub fn check_text(text: &str, most: usize) -> Result<(), BadField> {
     match () {
         () if text.is_empty() => Err(BadField::new("", Problem::Empty)),
@@ -257,7 +258,7 @@ fn names_in(list: &RawValue, most: usize) -> Result<Vec<Text>, BadField> {
     }
 }
 
-/// A member's name as it may stand in an error: what a client sends is neither repeated at any length nor raw.
+/// A member's name as it may stand in an error message. A client's input is never repeated at full length or raw.
 pub fn printable(name: &str) -> String {
     const SHOWN: usize = 64;
     name.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()

@@ -1,19 +1,19 @@
 //! The hash behind the digest of a state (P25).
 //!
-//! Not cryptographic: it tells states apart that came to differ by a fault, not ones made to collide. Each step is a
-//! bijection of the state, so that two inputs of equal length that differ in one word never collide.
+//! It is not cryptographic: it detects states that diverged by a fault, not states that were made to collide. Each step is a
+//! bijection of the state, so two inputs of equal length that differ in one word never collide.
 
 use crate::types::{Position, Text};
 
-/// Odd, so that multiplying by it loses nothing; its bits are those of the golden ratio.
+/// The factor is odd, so multiplication by it loses nothing. Its bits are those of the golden ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 const START: u64 = 0x243F_6A88_85A3_08D3;
 
-/// The state of a hash under way.
+/// The state of a hash in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Hash(u64);
 
-/// What can be fed to a hash, in such a way that different values feed different words.
+/// Values that can be fed to a hash. Different values must feed different words.
 pub trait Mix {
     fn mix(&self, hash: &mut Hash);
 }
@@ -28,7 +28,7 @@ impl Hash {
         self.0 ^= self.0 >> 29;
     }
 
-    /// The length goes first, so that neighbours cannot exchange bytes.
+    /// The length goes first, so that neighbouring fields cannot exchange bytes unnoticed.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         let words = bytes.chunks_exact(8);
@@ -86,7 +86,8 @@ mod tests {
         hash.finish()
     }
 
-    /// Nodes of two builds compare digests: another hash is another computation, and has another number (`DIGESTS`, P25).
+    /// Nodes of two builds compare digests. A different hash is a different computation and needs a new number (`DIGESTS`,
+    /// P25).
     #[test]
     fn it_stays_what_it_is() {
         assert_eq!(hash(b""), 8_098_015_778_245_455_089);

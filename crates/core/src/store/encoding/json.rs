@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::fields::Problem;
 use super::limits::{DEPTH_MOST, VALUE_MOST};
 
-/// What can write itself as JSON.
+/// Values that can write themselves as JSON.
 pub trait Json {
     fn write_json(&self, out: &mut dyn Write) -> fmt::Result;
 
@@ -18,8 +18,8 @@ pub trait Json {
     }
 }
 
-/// The same JSON on one line: no blanks between tokens, and no control character anywhere. A value that came with
-/// newlines could otherwise forge lines of the log.
+/// The same JSON on one line: no blanks between tokens, and no control characters anywhere. Otherwise a value with newlines
+/// could forge lines of the log.
 pub fn compact(json: &RawValue) -> Result<String, Problem> {
     let text = json.get();
     let bytes = text.as_bytes();
@@ -52,7 +52,7 @@ pub fn compact(json: &RawValue) -> Result<String, Problem> {
     if out.len() > VALUE_MOST { Err(Problem::TooLarge { most: VALUE_MOST }) } else { Ok(out) }
 }
 
-/// How many bytes at least are nothing to stop at inside a string. Sixteen at a time are looked at as one.
+/// A lower bound for the number of bytes inside a string that need no attention. It looks at sixteen bytes at a time.
 fn plain_length(bytes: &[u8]) -> usize {
     let (chunks, _) = bytes.as_chunks::<16>();
     let is_plain = |chunk: &&[u8; 16]| {
@@ -61,13 +61,14 @@ fn plain_length(bytes: &[u8]) -> usize {
     16 * chunks.iter().take_while(is_plain).count()
 }
 
-/// Behind the closing quote of the string that begins at `at`. Notes whether control characters may be in it: JSON
-/// forbids the old ones in strings, but neither delete nor those of U+0080 to U+009F, which begin with C2 in UTF-8.
+/// The position behind the closing quote of the string that begins at `at`. Sets `controls` if the string may contain control
+/// characters: JSON forbids those below U+0020 in strings, but neither delete nor those of U+0080 to U+009F, which begin with
+/// C2 in UTF-8.
 pub(super) fn string_end(bytes: &[u8], at: usize, controls: &mut bool) -> usize {
     let mut at = at + 1;
     while at < bytes.len() {
         at += plain_length(&bytes[at..]);
-        // Something is in the next sixteen, or fewer are left.
+        // One of the next sixteen bytes needs attention, or fewer than sixteen are left.
         let upto = bytes.len().min(at + 16);
         while at < upto {
             match bytes[at] {
@@ -131,7 +132,7 @@ pub fn write_list<T>(
     out.write_char(']')
 }
 
-/// An object's text without its closing brace, for members to follow. Only of objects that have one.
+/// An object's text without its closing brace, so that members can follow. The object must have at least one member.
 pub fn open(object: &str) -> &str {
     object.strip_suffix('}').unwrap_or(object)
 }

@@ -1,114 +1,117 @@
-//! Every bound of the store, and what it is for. Beyond the bounds on sizes a command is refused before it is written;
-//! they may be raised, never lowered: what stands in a log must stay readable.
+//! Every bound of the store, with its reason. A command beyond the bounds on sizes is refused before it is written. The bounds
+//! may be raised, never lowered: entries that stand in a log must stay readable.
 
 use crate::types::{Span, WallTime};
 
-/// Names of users, groups, elections and choices, in bytes. They are map keys, stand in answers and in every vote: a line
-/// of text is room enough.
+/// Names of users, groups, elections and choices, in bytes. They are map keys, and they stand in answers and in every vote. A
+/// line of text is enough.
 pub const NAME_MOST: usize = 256;
 
-/// Keys of documents, in bytes: a path, and still short enough for a request line.
+/// Keys of documents, in bytes: long enough for a path, and short enough for a request line.
 pub const KEY_MOST: usize = 1024;
 
-/// A revision that a client names, in bytes. Ours are shorter; anything longer matches nothing.
+/// A revision that a client names, in bytes. Real revisions are shorter; a longer one matches nothing.
 pub const REV_MOST: usize = 64;
 
-/// One document, user or election, in bytes once compact: a record is held in memory by every node and sent whole.
+/// One document, user or election, in bytes once compact: every node holds a record in memory and sends it whole.
 pub const VALUE_MOST: usize = 1 << 20;
 
-/// Choices of an election: each has a counter, and all of them stand in every answer about it.
+/// Choices of an election: each has a counter, and all of them stand in every answer about the election.
 pub const CHOICES_MOST: usize = 1024;
 
 /// Groups that an election admits, for the same reason.
 pub const GROUPS_MOST: usize = 1024;
 
-/// Operations in a batch: it is judged and applied in one go, while everything else waits.
+/// Operations in a batch: a batch is judged and applied in one step, and everything else waits meanwhile.
 pub const OPERATIONS_MOST: usize = 1024;
 
 /// Names, keys and values of a batch together, in bytes: it is one record, on one line, in one message.
 pub const BATCH_MOST: usize = 4 << 20;
 
-/// Levels of nesting in a value. Common readers, serde_json among them, stop at 128; the rest is for what stands around
-/// a value in a batch, a page or a whole-data document.
+/// Levels of nesting in a value. Common readers, serde_json among them, stop at 128. The remaining levels are for the structure
+/// around a value in a batch, a page or a whole-data document.
 pub const DEPTH_MOST: usize = 100;
 
-/// Idempotency keys remembered: some hundred bytes each. At the bound writes with a key are put off.
+/// Idempotency keys that are remembered: each takes some hundred bytes. At the bound, writes with a key are put off.
 pub const CALLS_MOST: usize = 1_000_000;
 
-/// How long a call is remembered, in cluster time: longer than clients retry.
+/// The time for which a call is remembered, in cluster time. It is longer than clients retry.
 pub const CALLS_KEPT: Span = Span::millis(10 * 60 * 1000);
 
-/// Calls forgotten with each record. A record adds one at most, so that more than one keeps up; few, so that no record
-/// pays for all that lapsed in a quiet hour.
+/// Calls that are forgotten with each record. A record adds at most one call, so more than one keeps up. The number is small,
+/// so that no single record pays for all calls that expired in a quiet hour.
 pub const FORGOTTEN_MOST: usize = 4;
 
-/// The name of what lost, in bytes: the longest key with its table and its position; names in a ballot may be escaped.
+/// The id of a value that lost a merge, in bytes: the longest key with its table and its position. Names in a ballot may be
+/// escaped.
 pub const CONFLICT_ID_MOST: usize = 2048;
 
-/// Deletions remembered while a node of the topology may not know of them: some hundred bytes each. Beyond that the
-/// oldest go, and a node that was away for so long is given the whole state.
+/// Deletions that are remembered while a node of the topology may not have seen them: each takes some hundred bytes. Beyond the
+/// bound the oldest are dropped, and a node that was away for so long receives the whole state.
 pub const TOMBSTONES_MOST: usize = 65_536;
 
-/// Values that lost in a merge and that are remembered beside the ones that won, while a node of the topology may not know of them:
-/// at most one of a key for each disk. Beyond this the oldest go: what they said is in the journal, and in later merges it
-/// counts as known.
+/// Values that lost a merge and are remembered beside the winning values while a node of the topology may not have seen them.
+/// There is at most one per key and disk. Beyond the bound the oldest are dropped: the journal has their values, and later
+/// merges treat them as seen.
 pub const RIVALS_MOST: usize = 1_000_000;
 
-/// A number in a value, in bytes. A double needs 17 digits; Jackson stops at 1,000 bytes, Python at 4,300 digits.
+/// A number in a value, in bytes. A double needs 17 digits. Jackson refuses more than 1,000 bytes, Python more than 4,300
+/// digits.
 pub const NUMBER_MOST: usize = 1000;
 
-/// A lease's ttl. Below a second a failover or a busy disk would end it; beyond an hour a dead holder blocks a role
-/// for longer than anybody watches.
+/// A lease's ttl. A ttl below a second could expire during a failover or on a busy disk. With a ttl beyond an hour, a dead
+/// holder blocks a role for longer than people watch.
 pub const TTL_LEAST: Span = Span::millis(1000);
 pub const TTL_MOST: Span = Span::millis(60 * 60 * 1000);
 
-/// A document's ttl. A leader counts anew from when it begins to lead, and the log says nothing of renewals: beyond a day, changes of
-/// leader would decide when it ends.
+/// A document's ttl. A new leader restarts the count when it begins to lead, and the log does not contain renewals. With a ttl
+/// beyond a day, changes of leader would decide when the document ends.
 pub const DOC_TTL_MOST: Span = Span::millis(24 * 60 * 60 * 1000);
 
-/// Documents that end with one lease: they go in one record, at a few microseconds each, while everything else waits. The leader
-/// ends fewer leases at a time where they have many, so that no record takes more than this with it.
+/// Documents that end with one lease: they end in one record, at a few microseconds each, and everything else waits meanwhile.
+/// The leader puts fewer leases into such a record if they have many documents, so that no record ends more documents than
+/// this.
 pub const TETHERED_MOST: usize = 10_000;
 
-/// Unless told: the seeds' own.
+/// The default ttl: the seed's value.
 pub const ROLE_TTL: Span = Span::millis(30_000);
 pub const PROCESS_TTL: Span = Span::millis(45_000);
 
-/// How long a call may wait for a role: proxies and clients give up on calls that take longer.
+/// The time for which a call may wait for a role: proxies and clients give up on longer calls.
 pub const WAIT_MOST: Span = Span::millis(60_000);
 
-/// Of those who wait: room for any scheme, and no number that JSON readers round.
+/// The priority of a waiting call: large enough for any scheme, and small enough that JSON readers do not round it.
 pub const PRIORITY_MOST: i64 = 1_000_000;
 
-/// What a holder or a process may say of itself, in bytes: it stands in every list of them.
+/// The description of a holder or a process, in bytes: it stands in every list of them.
 pub const METADATA_MOST: usize = 16 << 10;
 
-/// Tokens stay below: up to there every JSON reader keeps whole numbers exact.
+/// Tokens stay below this number: up to it every JSON reader keeps integers exact.
 pub const TOKENS_END: u64 = 1 << 53;
 
-/// The greatest token that a restore raises the last one to. No clock that shows more is believed, so above it there is as much room as
-/// the clock leaves (P30).
+/// The greatest value to which a restore raises the last token. Clocks beyond this value are not believed, so there is as much
+/// room above it as the clock leaves (P30).
 pub const TOKEN_FLOOR_MOST: u64 = WallTime::MOST.0;
 
-/// Tokens of clients: every node looks at all of them when it makes one.
+/// Clients' tokens: every node scans all of them when it creates one.
 pub const TOKENS_MOST: usize = 1000;
 
-/// Grants of a token: all of them are looked at with every call.
+/// Grants of a token: every call scans all of them.
 pub const GRANTS_MOST: usize = 32;
 
-/// A token's name, in bytes: a line that says to people whose it is.
+/// A token's name, in bytes: one line that tells people who uses the token.
 pub const TOKEN_NAME_MOST: usize = 128;
 
-/// A token's ttl: ten years. Who wants more means one that stays.
+/// A token's ttl: ten years. For a longer time, use a token that stays.
 pub const TOKEN_TTL_MOST: Span = Span::millis(10 * 365 * 24 * 60 * 60 * 1000);
 
 /// Items in a page.
 pub const PAGE_MOST: usize = 1000;
 
-/// Text in a page, in bytes. A page holds one item at least, whatever its size.
+/// Text in a page, in bytes. A page has at least one item, whatever its size.
 pub const PAGE_BYTES_MOST: usize = 4 << 20;
 
-/// Rows that one page with a filter looks at, and text that it reads to look into them, in bytes: some milliseconds. Who asks for what
-/// hardly any row has goes on with the next page, and pays for it with another call.
+/// Rows that one page with a filter scans, and bytes of text that it reads for that: some milliseconds. A filter that matches
+/// hardly any row continues on the next page, at the cost of another call.
 pub const SCAN_MOST: usize = 10_000;
 pub const SCAN_BYTES_MOST: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! How values are read and written: JSON with its bounds, dates, and the hash that digests are made of.
+//! Values are read and written here: JSON with its bounds, dates, and the hash that digests are made of.
 
 pub mod date;
 pub mod fields;

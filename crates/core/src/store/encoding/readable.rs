@@ -1,8 +1,8 @@
-//! JSON that every reader of our clients' languages can hold. RFC 8259 lets more pass: a number that is infinite as a double, or
-//! half of a surrogate pair. Where one of those is stored, readers stop at it, or read something else.
+//! Checks that every JSON reader in our clients' languages can hold a value. RFC 8259 allows more: a number that is infinite as
+//! a double, or half of a surrogate pair. Readers fail on such a value, or read something else.
 //!
-//! Only what clients send is held to it. What stands in a log, a snapshot or a backup was taken by the rules of its time, and every
-//! node must read it alike.
+//! The check applies only to input from clients. Entries of a log, a snapshot or a backup were accepted by the rules of their
+//! time, and every node must read them alike.
 
 use serde_json::value::RawValue;
 
@@ -10,10 +10,10 @@ use super::fields::{BadField, Fields, Problem, printable};
 use super::json::string_end;
 use super::limits::NUMBER_MOST;
 
-/// So many digits without an exponent are below the greatest double, which has 309.
+/// A number with at most this many digits and no exponent is below the greatest double, which has 309.
 const SURELY_FINITE: usize = 300;
 
-/// What serde_json takes for its own where an object begins with it, and fails if the value is not what it expects.
+/// A name that serde_json reserves. If an object begins with it, serde_json fails unless the value is what it expects.
 const RESERVED_BY_SERDE_JSON: &str = "$serde_json::private::";
 
 /// Whether all of it can be read: each number, each string and each name, at any depth.
@@ -63,13 +63,13 @@ fn check_number(number: &str) -> Result<(), Problem> {
     if number.len() <= SURELY_FINITE && !number.contains(['e', 'E']) {
         return Ok(());
     }
-    // Just below the greatest double readers differ by their way of rounding.
+    // Just below the greatest double, readers differ by their rounding.
     let is_finite =
         number.parse::<f64>().is_ok_and(f64::is_finite) && serde_json::from_str::<f64>(number).is_ok();
     if is_finite { Ok(()) } else { Err(Problem::NumberTooLarge) }
 }
 
-/// Its grammar has been checked: what cannot be read is an escape of half a pair.
+/// The grammar has already been checked, so a string that cannot be read has an escape of half a surrogate pair.
 fn check_string(quoted: &str, is_name: bool) -> Result<(), Problem> {
     if quoted.contains('\\') {
         let text = serde_json::from_str::<String>(quoted).map_err(|_| Problem::LoneSurrogate)?;

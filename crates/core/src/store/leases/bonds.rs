@@ -1,7 +1,7 @@
 //! Documents that end with a lease, and those that end by their ttl (P54).
 //!
-//! A document goes in the record that ends its lease, and in the merge or restore after which its lease does not stand: no state
-//! has the one without the other.
+//! A document is removed by the record that ends its lease, or by the merge or restore after which its lease no longer exists.
+//! No state has the document without the lease.
 
 use super::events::DocEnded;
 use super::rules::Effects;
@@ -41,7 +41,8 @@ impl Store {
         }
     }
 
-    /// Whether whoever binds a document to a lease may speak for it. The leader asks before it writes the record.
+    /// Whether the writer may bind its documents to a lease: it must show the lease's secret. The leader checks this before it
+    /// writes the record.
     pub(in crate::store) fn admits_bonds(&self, command: &Command) -> Result<(), Rejection> {
         let is_foreign = |operation: &Operation| match operation {
             Operation::PutDoc { ending: Ending { with: Some(tether), .. }, .. } => {
@@ -66,7 +67,7 @@ impl Store {
         }
     }
 
-    /// Whether the write may be made in the name of that role (P59).
+    /// Whether a write that is bound to that role may be made (P59).
     pub(in crate::store) fn check_holder(&self, holder: Option<&Holding>) -> Result<(), Reason> {
         let Some(Holding { role, token }) = holder else { return Ok(()) };
         let holds = self.role(role).is_some_and(|held| held.token == *token);
@@ -76,7 +77,7 @@ impl Store {
         }
     }
 
-    /// What a document's row says of its end. Only after `check_ending`.
+    /// The lifetime in a document's row. The caller must have called `check_ending` first.
     pub(in crate::store) fn lifetime_of(&self, ending: &Ending) -> Option<Lifetime> {
         let with = ending.with.as_ref().and_then(|Tether { lease, .. }| {
             let token = self.lease(lease)?.token;
@@ -85,7 +86,7 @@ impl Store {
         (!ending.is_none()).then_some(Lifetime { ttl: ending.ttl, with })
     }
 
-    /// Whether whoever renews a document means the one that is there.
+    /// Whether the condition of a renewal matches the current document.
     pub fn check_renewal(&self, key: &Text, condition: &DocCondition) -> Result<(), Reason> {
         let Some(doc) = self.docs.get(key) else {
             return Err(Reason::NotFound { thing: Thing::Document, name: key.clone() });
@@ -97,12 +98,12 @@ impl Store {
         }
     }
 
-    /// How many rows go where this lease ends.
+    /// The number of rows that are removed when this lease ends.
     pub fn ends_with(&self, lease: &LeaseName) -> usize {
         1 + self.docs.count_bound_to(lease)
     }
 
-    /// All that was to end with a lease that has just ended.
+    /// Ends all documents that are bound to a lease that has just ended.
     pub(super) fn end_bound(&mut self, lease: &LeaseName, effects: &mut Effects) {
         if mutant::is_on(Mutant::BoundDocOutlivesLease) {
             return;
@@ -120,7 +121,7 @@ impl Store {
         self.note_lease(Key::Doc(key.clone()), Some(doc.at), gone, effects);
     }
 
-    /// The keys of documents whose lease does not stand: none in any state that was committed.
+    /// The keys of documents whose lease does not exist. A committed state has none.
     pub fn loose_docs(&self) -> Vec<Text> {
         if mutant::is_on(Mutant::LooseDocsStay) {
             return Vec::new();
@@ -130,8 +131,7 @@ impl Store {
         loose.map(|(key, ..)| key.clone()).collect()
     }
 
-    /// Two states have become one, or another has been put in the place of this one: what was to end with a lease that has
-    /// not come through ends here.
+    /// Ends the documents whose lease did not survive a merge or a restore.
     pub(in crate::store) fn end_loose(&mut self, at: Position, changes: &mut Vec<Key>) -> Vec<Text> {
         let loose = self.loose_docs();
         for key in &loose {

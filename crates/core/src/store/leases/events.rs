@@ -1,4 +1,4 @@
-//! A lease event says what became of a role or a process, for those who are told of it one by one.
+//! The lease events of roles and processes, for subscribers who receive them one by one.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use crate::store::state::Store;
 use crate::store::tables::{Key, Role};
 use crate::types::{LeaseName, Text};
 
-/// What became of leases, for those who are told one by one. `before` is what a process said of itself until now.
+/// A change of a role's or a process's lease, for subscribers of events. `before` is the description that a process had until
+/// now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseEvent {
     RoleAcquired { role: Text, instance: Text, token: u64 },
@@ -21,15 +22,15 @@ pub enum LeaseEvent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By the holder's own word.
+    /// The holder released it.
     Released,
-    /// By its own or an operator's word.
+    /// The process or an operator removed it.
     Removed,
     /// It was not renewed.
     Expired,
-    /// Another was named.
+    /// An operator named another holder.
     Replaced,
-    /// Another side's stays.
+    /// A merge kept the holder of another side.
     Merged,
 }
 
@@ -45,12 +46,12 @@ impl Ended {
     }
 }
 
-/// Why a document ended that nobody deleted.
+/// The reason why a document ended without being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocEnded {
-    /// Nobody has written or renewed it for its ttl.
+    /// The document was not written or renewed for its ttl.
     Expired,
-    /// The lease ended that it was to end with.
+    /// The lease that the document was bound to has ended.
     WithLease,
 }
 
@@ -70,7 +71,7 @@ impl fmt::Display for DocEnded {
 }
 
 impl LeaseEvent {
-    /// As JSON members, each with its comma before it.
+    /// The event as JSON members, each with a comma before it.
     pub fn members(&self) -> String {
         let mut out = String::new();
         let mut text = |name: &str, text: &str| {
@@ -117,13 +118,13 @@ impl LeaseEvent {
     }
 }
 
-/// What it can do and what else it says of itself: JSON already.
+/// The process's capabilities and metadata. Both are JSON already.
 fn about(process: &NewProcess) -> String {
     let given = [("capabilities", &process.capabilities), ("metadata", &process.metadata)];
     given.iter().filter_map(|(name, json)| Some(format!(",\"{name}\":{}", json.as_ref()?))).collect()
 }
 
-/// A process that registers again. What only its lease is about, its ttl, is news to nobody.
+/// The event of a process that registers again. A change of the ttl alone is no event, because the ttl only concerns its lease.
 pub(super) fn changed(id: &Text, before: &Arc<NewProcess>, now: &Arc<NewProcess>) -> Option<LeaseEvent> {
     let same_but_for_its_ttl = **before == NewProcess { ttl: before.ttl, ..NewProcess::clone(now) };
     let (id, process, before) = (id.clone(), now.clone(), before.clone());
@@ -131,7 +132,7 @@ pub(super) fn changed(id: &Text, before: &Arc<NewProcess>, now: &Arc<NewProcess>
 }
 
 impl Store {
-    /// What the step from another state to this one means to those who hold leases.
+    /// The lease events of the step from another state to this one.
     pub fn lease_events_since(&self, before: &Store, changed: &[Key]) -> Vec<LeaseEvent> {
         let mut events = Vec::new();
         let mut names: Vec<LeaseName> = changed.iter().filter_map(Key::lease).collect();

@@ -1,8 +1,9 @@
-//! Roles and processes: who holds what, under which token, and for how long at a time.
+//! Roles and processes: the holders, their tokens, and the ttls of their leases.
 //!
-//! `rules` says what each operation demands and does, `events` what became of a lease, `views` what readers are shown; `bonds` are
-//! documents that end with a lease, or by their ttl. Records grant, replace and end leases. The leader alone knows whether a
-//! lease has been renewed lately (`crate::leases`), and proposes the records that end those that were not.
+//! `rules` has the preconditions and effects of each operation, `events` the lease events, `views` the form that readers see;
+//! `bonds` are documents that end with a lease, or by their ttl. Records grant, replace and end leases. Only the leader knows
+//! whether a lease has been renewed recently (`crate::leases`), and it proposes the records that end leases which were not
+//! renewed.
 
 mod bonds;
 mod events;

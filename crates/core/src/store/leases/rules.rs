@@ -1,4 +1,4 @@
-//! What each operation on leases demands of the state, and what it does to it.
+//! The preconditions and effects of each operation on leases.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::store::state::Store;
 use crate::store::tables::{Key, KeyChange, Process, Role};
 use crate::types::{LeaseName, Position, Text, WallTime};
 
-/// What an operation brought about besides its entries.
+/// The effects of an operation apart from its entries.
 pub struct Effects<'a> {
     pub at: Position,
     pub wall: WallTime,
     pub changes: &'a mut Vec<Key>,
     pub events: &'a mut Vec<LeaseEvent>,
-    /// Documents that ended by themselves.
+    /// Documents that expired or ended with their lease.
     pub ended: &'a mut Vec<(Text, DocEnded)>,
 }
 
@@ -43,7 +43,7 @@ impl Store {
         }
     }
 
-    /// A holder may say something else about itself; its token stays.
+    /// A holder may change its description; its token stays.
     fn check_acquire(&self, role: &Text, claim: &Arc<RoleClaim>, elect: bool) -> Result<(), Reason> {
         let Some(current) = self.roles.get(role) else { return Ok(()) };
         let same = current.claim.instance == claim.instance;
@@ -75,7 +75,7 @@ impl Store {
         if leases.iter().any(stands) { Ok(()) } else { Err(Reason::Unchanged) }
     }
 
-    /// Only after `check_lease`.
+    /// The caller must have called `check_lease` first.
     pub(in crate::store) fn carry_out_lease(&mut self, operation: &LeaseOperation, effects: &mut Effects) {
         match operation {
             LeaseOperation::Acquire { role, claim, .. } => self.grant(role, claim, effects),
@@ -113,8 +113,9 @@ impl Store {
         self.last_token
     }
 
-    /// Beats every token that was ever given out, here or, by the wall time, in what a restored backup has never heard of
-    /// (P30, I6). In available mode no two sides give the same one: each leader has a remainder of its own.
+    /// The next token is greater than every token that was granted before, here or, by the wall time, in a past that a restored
+    /// backup does not contain (P30, I6). In available mode no two sides grant the same token, because each leader has its own
+    /// remainder.
     fn next_token(&self, at: Position, wall: WallTime) -> u64 {
         const LEADERS: u64 = 1024;
         if mutant::is_on(Mutant::TokenByCounter) {
@@ -213,7 +214,7 @@ impl Store {
     }
 }
 
-/// Who speaks for what was granted under a secret shows it (P53).
+/// The caller must show the secret if the lease was granted under one (P53).
 fn shown(granted: Option<SecretHash>, shown: Option<SecretHash>) -> Result<(), Reason> {
     match SecretHash::admits(granted, shown) {
         true => Ok(()),
@@ -221,8 +222,9 @@ fn shown(granted: Option<SecretHash>, shown: Option<SecretHash>) -> Result<(), R
     }
 }
 
-/// What a holder says of itself now. A token's ttl may become longer and never shorter: the next leader would give less
-/// than this one has promised (C14). Its secret stays: whoever can read that there is none must not set one.
+/// The holder's claim after it changed its description. The ttl of a token may become longer but never shorter: otherwise the
+/// next leader would grant less time than this leader has promised (C14). The secret stays: a caller that can read that there
+/// is none must not set one.
 fn claim_after(before: &Arc<RoleClaim>, now: &Arc<RoleClaim>) -> Arc<RoleClaim> {
     match before.instance == now.instance {
         true => {

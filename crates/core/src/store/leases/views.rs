@@ -1,4 +1,4 @@
-//! Readers are shown roles and processes, but for what only the leader knows.
+//! Roles and processes as readers see them, without the parts that only the leader knows.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use crate::store::state::Store;
 use crate::store::tables::{Doc, Process, Role};
 use crate::types::{Lease, LeaseName, Text};
 
-/// What a list of processes is to show. Nothing is everything.
+/// The filter of a list of processes. An empty filter matches all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessFilter<'a> {
     pub role: Option<&'a str>,
-    /// A text in a list of capabilities, or a member of an object that is neither false nor null.
+    /// The capability is a text in a list, or a member of an object that is neither false nor null.
     pub capability: Option<&'a str>,
     pub identifier: Option<&'a str>,
 }
@@ -38,7 +38,7 @@ fn has_capability(capabilities: Option<&str>, wanted: &str) -> bool {
     }
 }
 
-/// What a page of processes has cost by now.
+/// The cost of a page of processes so far.
 #[derive(Debug, Default)]
 struct Effort {
     rows: usize,
@@ -47,7 +47,7 @@ struct Effort {
 }
 
 impl Effort {
-    /// What a look at this one costs: its capabilities are read only if somebody asks for one.
+    /// Adds the cost of this process. Its capabilities are read only if the filter has one.
     fn look(&mut self, filter: &ProcessFilter, process: &Process) {
         self.rows += 1;
         if filter.capability.is_some() {
@@ -65,18 +65,18 @@ impl Effort {
     }
 }
 
-/// Names, and the one to go on after if there are more.
+/// Names, and the name to continue after if there are more.
 pub type Names = (Vec<Text>, Option<Text>);
 
 impl Store {
-    /// The roles that somebody holds.
+    /// The roles that are held.
     pub fn roles(&self, prefix: &str, after: Option<&str>, limit: usize) -> Names {
         let (rows, next) =
             self.roles.page(prefix, after, limit, |name, role| name.len() + role.value().len());
         (rows.into_iter().map(|(name, _)| name).collect(), next)
     }
 
-    /// Looks at so many rows, and no more: a page may be short, or empty, and others follow.
+    /// Scans a bounded number of rows: a page may be short, or even empty, while more pages follow.
     pub fn processes(&self, filter: &ProcessFilter, after: Option<&str>, limit: usize) -> Names {
         let (mut ids, mut effort) = (Vec::new(), Effort::default());
         let mut last: Option<&Text> = None;
@@ -107,7 +107,7 @@ impl Store {
         self.processes.get(id)
     }
 
-    /// All of them, roles first, then processes, then documents.
+    /// All leases: roles first, then processes, then documents.
     pub fn leases(&self) -> impl Iterator<Item = (LeaseName, Lease)> + '_ {
         let roles = self.roles.iter().map(|(name, role)| (LeaseName::Role(name.clone()), role.lease()));
         let processes = self.processes.iter();

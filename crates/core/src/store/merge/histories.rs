@@ -1,14 +1,15 @@
-//! Two histories become one (P34).
+//! Merges two histories into one (P34).
 //!
-//! Of each key each of the two states has a set of versions: the current one, and its rivals. A version survives if both states
-//! have it, or if one has it and the other has not known it: what that one had known it has written over. The best of the
-//! survivors is current, by an order that depends on them alone; the others are its rivals. That makes the outcome the
-//! same whatever the order in which sides meet, and however often (an observed-remove set with version vectors).
+//! For each key, each of the two states has a set of versions: the current one, and its rivals. A version survives if both
+//! states have it, or if one state has it and the other never knew it. A version that the other state knew and no longer has
+//! was overwritten there. The best of the survivors becomes current, by an order that depends on the survivors alone; the
+//! others become its rivals. So the result is the same whatever the order in which sides meet, and however often (an
+//! observed-remove set with version vectors).
 //!
-//! Every survivor that is not current and says something else goes to the journal, so that nothing vanishes.
+//! Every survivor that is not current and has a different value goes to the journal, so that no value is lost.
 //!
-//! An operator may also add a whole document to a state, the seed's union (`unite`). Nobody knows what the two had in common, so
-//! what is there stays, what is missing is added, and what says something else goes to the journal.
+//! An operator may also add a whole document to a state: the seed's union (`unite`). The common past of the two is unknown, so
+//! existing values stay, missing values are added, and differing values go to the journal.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,26 +21,27 @@ use crate::store::state::Store;
 use crate::store::tables::{Age, Bounds, Conflict, Key, MergeMetadata, Version, in_order_of_merit, lost_id};
 use crate::types::{Position, Stamp, Text, Vector, WallTime};
 
-/// What a merge came to.
+/// The result of a merge.
 #[derive(Clone, Debug)]
 pub struct Merged {
     pub store: Store,
-    /// Each entry that is not as it was, for the next snapshot.
+    /// Each entry that has changed, for the next snapshot.
     pub changes: Vec<Key>,
-    /// How many values were overridden that nobody had seen together before.
+    /// The number of overridden values whose conflict is new: no state had both values before.
     pub conflicts: usize,
-    /// Documents that were to end with a lease which has not come through.
+    /// Documents whose lease did not survive the merge.
     pub ended: Vec<Text>,
 }
 
-/// Equal for states with which the same merges come to the same: the entries, and how far back the bookkeeping goes.
+/// Two states with equal prints give the same results in the same merges. A print covers the entries, and how far back the
+/// bookkeeping goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Print {
     digest: u64,
     bounds: Option<Bounds>,
 }
 
-/// A value that is not current, and the one that is.
+/// A value that is not current, and the value that is.
 pub struct Lost {
     pub key: Key,
     pub lost: Version,
@@ -51,12 +53,13 @@ impl Store {
         Print { digest: self.digest(), bounds: self.merging.as_ref().map(|merging| merging.bounds) }
     }
 
-    /// The same entries as of another record.
+    /// The same entries as the state of another record.
     pub fn standing_at(self, at: Position, stamp: Stamp) -> Store {
         Store { applied: at, stamp, ..self }
     }
 
-    /// This state, which includes `own`, and what another has beyond it that includes `vector`. The merge stands at `at`.
+    /// Merges this state, which includes `own`, with the entries of another state, which includes `vector`. The merge stands at
+    /// `at`.
     pub fn merged(
         &self,
         own: &Vector,
@@ -91,7 +94,7 @@ impl Store {
             }
             decide_end(&ours, &mut versions, at);
             if let Key::Access(_) = key {
-                // Which of them is current depends on them alone (P56): none is kept beside it.
+                // The choice of the current version depends on the versions alone (P56), so no rival is kept.
                 versions.truncate(1);
             }
             if !are_the_same(&versions, &ours) {
@@ -119,7 +122,7 @@ impl Store {
         own.into_iter().flatten().chain(theirs.part.keys()).collect()
     }
 
-    /// A call of both sides is answered as the later record did: that one is remembered longer.
+    /// A call that both sides remember keeps the answer of the later record, because that one is remembered longer.
     fn merge_calls(&mut self, own: &Vector, theirs: &Store, changes: &mut Vec<Key>) {
         for (key, call) in theirs.idempotency_keys.table().iter().filter(|(_, call)| !own.covers(call.at)) {
             self.take_call(*key, call, changes);
@@ -139,7 +142,7 @@ impl Store {
         }
     }
 
-    /// Entries for what is in the journal of neither side, nor was dropped from one.
+    /// Writes journal entries for conflicts that are in the journal of neither side, and that neither side has dropped.
     pub(in crate::store) fn write_journal(
         &mut self,
         lost: Vec<Lost>,
@@ -180,7 +183,7 @@ impl Store {
         self.write_journal(lost, at, stamp.wall, changes);
     }
 
-    /// One of the two sides has not known what the other had settled.
+    /// One of the two sides has not seen entries that the other side had settled.
     fn settle_nothing_below(&mut self, other: &Arc<MergeMetadata>) {
         if let Some(merging) = self.merging_mut() {
             merging.bounds.strays = true;
@@ -189,7 +192,7 @@ impl Store {
         self.index_anew();
     }
 
-    /// What is settled for one of the sides was known to both.
+    /// Entries that are settled for one of the sides were known to both.
     fn settle_as(&mut self, other: &Arc<MergeMetadata>, changes: &mut Vec<Key>) {
         if let Some(merging) = self.merging_mut() {
             merging.bounds.join(other.bounds);
@@ -202,7 +205,7 @@ impl Store {
     }
 }
 
-/// The winner first.
+/// The surviving versions, the winner first.
 fn survivors(key: &Key, ours: &[Version], own: &Vector, yours: &[Version], vector: &Vector) -> Vec<Version> {
     let says = |versions: &[Version], at: Position| versions.iter().any(|version| version.at == at);
     let mine = ours.iter().filter(|version| says(yours, version.at) || !vector.covers(version.at));
@@ -212,8 +215,9 @@ fn survivors(key: &Key, ours: &[Version], own: &Vector, yours: &[Version], vecto
     versions
 }
 
-/// The elder side's holder stays (P42): of what the other side did with the lease it has heard nothing. No rival is kept beside
-/// it, so whatever was decided is written anew: nobody could tell otherwise what this state has instead of what it covers.
+/// The holder of the elder side stays (P42), because the elder side has not seen what the other side did with the lease. No
+/// rival is kept, so a decision is rewritten at the position of the merge: otherwise the positions would not show that this
+/// state has it in the place of a version that its vector covers.
 fn decide_lease(ours: &[Version], versions: &mut Vec<Version>, at: Position) {
     let contested = versions.len() > 1;
     let own = ours.first().filter(|own| own.value.is_some());
@@ -224,8 +228,8 @@ fn decide_lease(ours: &[Version], versions: &mut Vec<Version>, at: Position) {
     versions.truncate(1);
 }
 
-/// An end that nobody asked for does not reach beyond its side (P54): it knew of no renewal here. What stands here stays, and is
-/// written anew, like a lease.
+/// An expiry does not reach beyond its side (P54), because it did not know of renewals here. The document that stands here
+/// stays, and is rewritten at the position of the merge, like a lease.
 fn decide_end(ours: &[Version], versions: &mut Vec<Version>, at: Position) {
     let all_ended = versions.first().is_some_and(|best| best.ended);
     if let Some(own) = ours.first().filter(|own| all_ended && own.value.is_some()) {
@@ -233,7 +237,7 @@ fn decide_end(ours: &[Version], versions: &mut Vec<Version>, at: Position) {
     }
 }
 
-/// A position says what was written there.
+/// A position identifies the value that was written there.
 fn are_the_same(one: &[Version], other: &[Version]) -> bool {
     let first = |versions: &[Version]| versions.first().map(|version| version.at);
     let all = |versions: &[Version]| versions.iter().map(|version| version.at).collect::<BTreeSet<_>>();
@@ -244,7 +248,7 @@ fn note_lost(key: &Key, versions: &[Version], lost: &mut Vec<Lost>) {
     let Some((kept, rivals)) = versions.split_first().filter(|_| key.is_journaled()) else {
         return;
     };
-    // An end that nobody asked for is no data.
+    // An expiry is not data.
     let says = |version: &Version| (version.value.clone(), version.lifetime.clone());
     let different = rivals.iter().filter(|rival| !rival.ended && says(rival) != says(kept));
     lost.extend(different.map(|rival| Lost { key: key.clone(), lost: rival.clone(), kept: kept.clone() }));

@@ -1,7 +1,9 @@
-//! The journal of merges: every value that was overridden while nobody had seen both, and what overrode it.
+//! The journal of merges: every value that a merge overrode without a writer having seen both values, and the value that
+//! overrode it.
 //!
-//! An entry is a row like any other, written by the record or the merge at its position: it travels, it can be dropped, and
-//! that leaves a tombstone. Its name says which value it is about (`lost_id`), so that two merges which come to the same are one entry.
+//! An entry is a row like any other, written by the record or the merge at its position: it is transferred between sides, and
+//! it can be dropped, which leaves a tombstone. Its name says which value was lost (`lost_id`), so two merges with the same
+//! result give one entry.
 
 use std::fmt::{self, Write};
 
@@ -11,7 +13,7 @@ use crate::store::state::Store;
 use crate::store::tables::{Conflict, Key, Page, Tombstone, Version, ballot_parts, lost_parts};
 use crate::types::{Position, Text};
 
-/// An entry of the journal as readers are shown it.
+/// An entry of the journal as readers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConflictView {
     pub id: Text,
@@ -25,7 +27,7 @@ impl Store {
         if there { Ok(()) } else { Err(Reason::NotFound { thing: Thing::Conflict, name: id.clone() }) }
     }
 
-    /// What was to end with a lease that is over cannot be written again.
+    /// A document that was bound to a lease which has ended cannot be written again.
     pub(in crate::store) fn check_apply_conflict(&self, id: &Text) -> Result<(), Reason> {
         self.check_conflict(id)?;
         let Some(ConflictView { key, conflict, .. }) = self.conflict(id) else { return Ok(()) };
@@ -35,7 +37,7 @@ impl Store {
         }
     }
 
-    /// What lost is written again, or deleted again.
+    /// Writes the lost value again, or deletes the key again if a deletion lost.
     pub(in crate::store) fn apply_conflict(&mut self, id: &Text, at: Position, changes: &mut Vec<Key>) {
         let Some(entry) = self.conflict(id) else { return };
         let lost = Version { at, ..entry.conflict.lost };
@@ -57,7 +59,7 @@ impl Store {
         Some(ConflictView { id: id.into(), key, conflict: conflict.clone() })
     }
 
-    /// The journal in the order of its names, of which `prefix` takes a part: `doc:`, `doc:conf/`. Empty in a state that
+    /// The journal in the order of its names. `prefix` selects a part of it: `doc:`, `doc:conf/`. It is empty in a state that
     /// is not mergeable.
     pub fn conflicts(&self, prefix: &str, after: Option<&str>, limit: usize) -> Page<ConflictView> {
         let Some(merging) = &self.merging else {
@@ -71,13 +73,13 @@ impl Store {
         Page { items: rows.into_iter().filter_map(view).collect(), next }
     }
 
-    /// How much text the journal keeps: names, and the two values of each entry.
+    /// The size of the journal's text: names, and the two values of each entry.
     pub fn conflict_bytes(&self) -> usize {
         let entries = self.merging.iter().flat_map(|merging| merging.conflicts.iter());
         entries.map(|(id, conflict)| size(id, conflict)).sum()
     }
 
-    /// How many entries the journal has.
+    /// The number of entries in the journal.
     pub fn conflict_count(&self) -> usize {
         self.merging.as_ref().map_or(0, |merging| merging.conflicts.len())
     }

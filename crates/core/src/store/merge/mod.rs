@@ -1,9 +1,9 @@
-//! Available mode: two histories become one.
+//! Available mode: two histories are merged into one.
 //!
-//! - `versions` lists all that a state holds about a key, and replaces it.
-//! - `transfer` takes from a state what another lacks, and carries it as text.
+//! - `versions` lists all versions that a state has of a key, and replaces them.
+//! - `transfer` takes from a state the entries that another state lacks, and writes them as text.
 //! - `histories` merges two states, `overriding` makes a follower's state that of its leader.
-//! - `journal` shows what merges overrode, and writes it again.
+//! - `journal` shows the values that merges overrode, and writes them again.
 
 mod histories;
 mod journal;

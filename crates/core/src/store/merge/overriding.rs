@@ -1,4 +1,4 @@
-//! An override makes a state that of its leader, by what it lacks of it (P33).
+//! An override turns a follower's state into that of its leader, by applying the difference (P33).
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::store::tables::{Bounds, Key};
 use crate::types::{Position, Stamp};
 
 impl Store {
-    /// The state that `by` was taken from, if this one includes what `by` was told to leave out and nothing that is unknown
-    /// there; with each entry that is not as it was. Its digest says whether that was so.
+    /// The state that `by` was taken from, and each entry that changed. This works only if this state includes the vector that
+    /// `by` leaves out and has no entries that are unknown there; the digest of the result shows whether that was so.
     pub fn overridden(
         &self,
         by: &Difference,
@@ -32,7 +32,7 @@ impl Store {
     fn overridden_in_part(&self, by: &Store) -> (Store, Vec<Key>) {
         let mut store = Store { staged: None, ..self.clone() };
         let mut changes = vec![Key::Side];
-        // What has neither tombstone nor rivals there any more, and has them here.
+        // Keys that have tombstones or rivals here, but none there any more.
         let contested = self.merging.iter().flat_map(|merging| {
             merging.contested().chain(merging.tombstones.iter().map(|(key, _)| key.clone()))
         });
@@ -59,7 +59,7 @@ impl Store {
         (store, changes)
     }
 
-    /// The row stands as it is known here; its rivals or its tombstone are settled there.
+    /// The row stays as it is here; its rivals or its tombstone are settled there.
     fn keep_row_alone(&mut self, key: &Key, changes: &mut Vec<Key>) {
         match self.row(key) {
             Some(row) => self.set_versions(key, &[row], changes),
@@ -83,7 +83,7 @@ impl Store {
         }
     }
 
-    /// Each entry that one of two states has and the other has not, or not so.
+    /// Each entry that only one of the two states has, or that differs between them.
     fn all_changes(&self, other: &Store) -> Vec<Key> {
         let (mut mine, mut theirs) = (self.entries().peekable(), other.entries().peekable());
         let mut changes = Vec::new();

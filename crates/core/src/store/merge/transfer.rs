@@ -1,10 +1,11 @@
-//! What one state has beyond what another is known to include: what sides hand each other (P33, P34).
+//! The difference between a state and a vector that another state is known to include. Sides transfer differences to each other
+//! (P33, P34).
 //!
-//! It is a state with little in it. Beside what the other does not cover it holds all tombstones and rivals, and of every key that
-//! has rivals the current value too, so that whatever it says of a key is all that there is to say. A key that it does not
-//! mention stands as the other knew it.
+//! A difference is a state with few entries. It has the entries that the other side's vector does not cover, all tombstones and
+//! rivals, and for every key with rivals the current value, too. So the versions of a key in a difference are complete. A key
+//! that is not in the difference is unchanged for the other side.
 //!
-//! As text it is `part` or `whole`, then a line an entry, `table "key" value`, as snapshots have them:
+//! The text form starts with a line `part` or `whole`, then has one line per entry, `table "key" value`, as in snapshots:
 //!
 //! ```text
 //! part
@@ -13,7 +14,7 @@
 //! tomb "doc:conf/b" {"at":"7.2@13","deleted":true}
 //! ```
 //!
-//! Whoever reads it back believes none of it: each entry passes the checks of a snapshot's.
+//! The reader checks all of it: each entry passes the checks of a snapshot's entries.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::types::Vector;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// All of the state: what is absent is not there.
+    /// The difference is the whole state: an entry that is not in it does not exist.
     pub(in crate::store) whole: bool,
     pub(in crate::store) part: Store,
 }
@@ -36,17 +37,17 @@ impl Difference {
         self.whole
     }
 
-    /// Its lines, as of a snapshot, in their order.
+    /// Its entries, in the form and order of a snapshot.
     pub fn entries(&self) -> impl Iterator<Item = (Key, String)> + '_ {
         self.part.entries()
     }
 
-    /// For such lines.
+    /// A loader for such entries.
     pub fn loader() -> Loader {
         Loader::mergeable(Vector::default())
     }
 
-    /// What they come to. Without its bounds nobody knows what it leaves out.
+    /// The difference of the loaded entries. Without its bounds it would be unknown what it leaves out.
     pub fn loaded(whole: bool, loader: Loader) -> Result<Difference, Unreadable> {
         match loader.has_bounds {
             true => Ok(Difference { whole, part: loader.finish_part() }),
@@ -54,12 +55,12 @@ impl Difference {
         }
     }
 
-    /// Whether a state that includes `vector` can have said all this.
+    /// Whether a state that includes `vector` can contain every entry of this difference.
     pub fn is_within(&self, vector: &Vector) -> bool {
         self.part.keys().all(|key| self.part.versions(&key).iter().all(|version| vector.covers(version.at)))
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         let of_merging = |merging: &Arc<MergeMetadata>| {
             merging.tombstones.len() + merging.rivals.len() + merging.conflicts.len()
@@ -73,7 +74,8 @@ impl Difference {
 }
 
 impl Store {
-    /// What somebody lacks who has `base`. None if that cannot be told: in safe mode, or when something of it is forgotten.
+    /// The entries that a state with the vector `base` lacks. Returns `None` if they cannot be determined: in safe mode, or if
+    /// part of the bookkeeping is already forgotten.
     pub fn difference(&self, base: &Vector) -> Option<Difference> {
         let merging = self.merging.as_ref().filter(|merging| merging.can_tell(base))?;
         let mut part = Store::mergeable();
@@ -87,7 +89,7 @@ impl Store {
         Some(Difference { whole: false, part })
     }
 
-    /// All there is.
+    /// The whole state as a difference.
     pub fn whole(&self) -> Difference {
         let merging = self.merging.clone().unwrap_or_default();
         let (applied, stamp) = Default::default();
@@ -108,7 +110,7 @@ impl Store {
     }
 }
 
-/// The longest line, in bytes: an entry of the journal has two values, and names.
+/// The size limit of a line, in bytes: a journal entry has two values, and names.
 const LINE_MOST: usize = 4 << 20;
 
 const PART: &str = "part";
@@ -147,14 +149,14 @@ impl Difference {
     }
 }
 
-/// An entry as a line of its own.
+/// Writes an entry as a line.
 pub fn write_entry(out: &mut dyn Write, key: &Key, value: &str) -> fmt::Result {
     write!(out, "{} ", key.table())?;
     write_text(out, &key.name())?;
     writeln!(out, " {value}")
 }
 
-/// Table, key and value of a line, without its end.
+/// Table, key and value of a line without its line end.
 pub fn entry_in(line: &str) -> Option<(&str, String, &str)> {
     let (table, rest) = line.split_once(' ')?;
     let mut keys = serde_json::Deserializer::from_str(rest).into_iter::<String>();

@@ -1,4 +1,4 @@
-//! All versions that a state holds of a key: `merge` reads them, and replaces them.
+//! All versions that a state has of a key: `merge` reads and replaces them.
 
 use crate::store::state::Store;
 use crate::store::tables::{Key, Remembered, Tombstone, Version, lost_id, lost_ids_of};
@@ -24,7 +24,7 @@ impl Store {
         versions
     }
 
-    /// Makes these all versions of the key: the current one first, then its rivals.
+    /// Makes these the only versions of the key: the current one first, then its rivals.
     pub(in crate::store) fn set_versions(&mut self, key: &Key, versions: &[Version], changes: &mut Vec<Key>) {
         let (now, rivals) =
             versions.split_first().map_or((None, versions), |(first, rest)| (Some(first), rest));
@@ -43,7 +43,7 @@ impl Store {
         }
     }
 
-    /// A call that another state remembers. It takes the place of an older one of the same key.
+    /// Adds a call that another state remembers. It replaces an older call of the same key.
     pub(in crate::store) fn take_call(&mut self, key: u128, call: &Remembered, changes: &mut Vec<Key>) {
         let before = self.idempotency_keys.get(key).map(Remembered::age);
         if before.is_some_and(|before| before >= call.age()) {

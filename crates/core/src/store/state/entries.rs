@@ -60,7 +60,7 @@ impl Store {
         first.chain(docs).chain(elections).chain(history).chain(rest).chain(users).chain(votes)
     }
 
-    /// All keys that have something said about them but calls.
+    /// All keys that have an entry, except calls.
     pub(in crate::store) fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         let access = self.access.iter().map(|(id, _)| Key::Access(*id));
         let docs = self.docs.table().iter().map(|(key, _)| Key::Doc(key.clone()));
@@ -78,7 +78,7 @@ impl Store {
         access.chain(data).chain(processes).chain(roles).chain(of_merging)
     }
 
-    /// What stands under the key, if it is there. Nothing for what has no value of its own: calls, and the bookkeeping.
+    /// The row of the key, if there is one. Returns `None` for entries without a value: calls, and the bookkeeping of merges.
     pub(in crate::store) fn row(&self, key: &Key) -> Option<Version> {
         match key {
             Key::Access(id) => self.access.at(id).map(|token| Version::row(token.at, token.value().into())),
@@ -102,7 +102,7 @@ impl Store {
         }
     }
 
-    /// Writes a value that is known to fit the key. Whatever was said before is written over.
+    /// Writes a value that is known to fit the key. It replaces every earlier version.
     pub(in crate::store) fn write(&mut self, key: &Key, version: &Version, changes: &mut Vec<Key>) {
         let before = self.row(key).map(|row| row.at);
         let put = self.put_row(key, version);
@@ -113,7 +113,7 @@ impl Store {
         }
     }
 
-    /// Takes the row away, if there is one, and leaves a tombstone if one is given.
+    /// Removes the row, if there is one, and leaves a tombstone if one is given.
     pub(in crate::store) fn erase(
         &mut self,
         key: &Key,
@@ -131,7 +131,7 @@ impl Store {
         }
     }
 
-    /// Nothing but the row itself: for states in the making.
+    /// Writes only the row, without bookkeeping: for states that are being built.
     pub(in crate::store) fn put_row(&mut self, key: &Key, version: &Version) -> Option<()> {
         let (at, value) = (version.at, version.value.as_ref()?);
         let raw = || serde_json::from_str::<&RawValue>(value).ok();
@@ -204,7 +204,7 @@ impl Store {
         }
     }
 
-    /// Makes the index of what is not settled from the tables.
+    /// Rebuilds the index of entries that are not settled from the tables.
     pub(in crate::store) fn index_anew(&mut self) {
         let Some(mut merging) = self.merging.take() else { return };
         let index = std::sync::Arc::make_mut(&mut merging);
@@ -222,7 +222,7 @@ impl Store {
     }
 }
 
-/// Whether a value read from outside can stand under a key.
+/// Whether a value from outside is valid for a key.
 pub fn fits(key: &Key, version: &Version) -> bool {
     let is_doc = matches!(key, Key::Doc(_));
     if !is_doc && (version.ended || version.lifetime.is_some()) {

@@ -1,4 +1,4 @@
-//! A loader makes a state from the entries of a snapshot.
+//! A loader builds a state from the entries of a snapshot.
 
 use super::entries::fits;
 use super::store::Store;
@@ -10,30 +10,30 @@ use crate::store::tables::{
 };
 use crate::types::{Position, Stamp, Vector};
 
-/// Takes entries in the order of `Store::entries`, and believes none of them.
+/// Adds entries in the order of `Store::entries`, and checks all of them.
 #[derive(Debug, Default)]
 pub struct Loader {
     store: Store,
-    /// What the state includes, if it is mergeable.
+    /// The vector that the state includes, if it is mergeable.
     vector: Vector,
     pub(in crate::store) has_bounds: bool,
 }
 
 impl From<Store> for Loader {
-    /// To go on with a state.
+    /// Continues with an existing state.
     fn from(store: Store) -> Loader {
         Loader { store, ..Loader::default() }
     }
 }
 
 impl Loader {
-    /// For available mode. The entries may be those of a state of safe mode: all of its history is settled, as the vector of
-    /// one history without branches says.
+    /// For available mode. The entries may come from a safe-mode state. Then all of its history is settled, and `vector` is
+    /// that of one history without branches.
     pub fn mergeable(vector: Vector) -> Loader {
         Loader { store: Store::mergeable(), vector, has_bounds: false }
     }
 
-    /// An entry that cannot be read, is there twice or fits to no other (a vote without its election) is an error.
+    /// An entry that cannot be read, occurs twice or has no counterpart (a vote without its election) is an error.
     pub fn add(&mut self, table: &str, key: &str, value: &str) -> Result<(), Unreadable> {
         let Some(table) = TABLES.into_iter().find(|known| *known == table) else {
             return Err(Unreadable::Table(table.to_string()));
@@ -72,12 +72,12 @@ impl Loader {
         self.store
     }
 
-    /// The state so far, with its index as it was.
+    /// The state so far, without rebuilding its index.
     pub(in crate::store) fn into_store(self) -> Store {
         self.store
     }
 
-    /// What is no state of its own.
+    /// The state of a difference, which is only a part of a state.
     pub(in crate::store) fn finish_part(mut self) -> Store {
         self.store.index_anew();
         self.store
@@ -151,7 +151,7 @@ impl Loader {
         self.store.merging_mut()
     }
 
-    /// What has a tombstone is not there.
+    /// A key with a tombstone must not have a row.
     fn is_new(&self, key: impl FnOnce() -> Key) -> Option<()> {
         let tombstones = self
             .store

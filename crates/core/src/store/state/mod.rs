@@ -1,5 +1,5 @@
-//! The replicated state: `store` is all of it at once, `entries` reads and writes it key by key, and `load` makes it from the
-//! entries of a snapshot.
+//! The replicated state: `store` is all of it, `entries` reads and writes it key by key, and `load` builds it from the entries
+//! of a snapshot.
 
 mod entries;
 mod load;

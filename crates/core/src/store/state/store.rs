@@ -1,4 +1,4 @@
-//! The state itself is eight tables, the record that they stand at, and in available mode the merge metadata.
+//! The state consists of eight tables, the position of the last applied record, and in available mode the merge metadata.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::store::tables::{
 };
 use crate::types::{History, Position, Stamp, Text};
 
-/// The replicated state. A clone costs a few pointers and never changes: a view to read from, a snapshot under way, a
-/// version that may yet be given up.
+/// The replicated state. A clone costs a few pointers and never changes: it serves as a view to read from, as a snapshot in
+/// progress, or as a version that may yet be discarded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Store {
     pub(in crate::store) applied: Position,
@@ -22,17 +22,17 @@ pub struct Store {
     pub(in crate::store) roles: Table<Text, Role>,
     pub(in crate::store) processes: Table<Text, Process>,
     pub(in crate::store) access: Table<TokenId, Token>,
-    /// Of leases. Zero before the first one.
+    /// The last token of leases. Zero before the first one.
     pub(in crate::store) last_token: u64,
     pub(in crate::store) history: History,
     pub(in crate::store) idempotency_keys: IdempotencyKeys,
-    /// Only in available mode.
+    /// Present only in available mode.
     pub(in crate::store) merging: Option<Arc<MergeMetadata>>,
-    /// Parts of a document that is to replace all this.
+    /// Parts of a document that is to replace all data.
     pub(in crate::store) staged: Option<Arc<Staged>>,
 }
 
-/// What has arrived of a document.
+/// The parts of a document that have arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Staged {
     pub(in crate::store) restore: u64,
@@ -41,19 +41,19 @@ pub struct Staged {
 }
 
 impl Store {
-    /// An empty state that keeps merge metadata, as available mode needs.
+    /// An empty state with merge metadata, as available mode needs it.
     pub fn mergeable() -> Store {
         Store { merging: Some(Arc::default()), ..Store::default() }
     }
 
-    /// A bit flips: for the tests that prove that it is noticed (P25).
+    /// Flips a bit, for the tests which prove that damage is detected (P25).
     #[cfg(feature = "mutants")]
     pub fn damage(&mut self) {
         self.last_token ^= 1 << 40;
     }
 
-    /// Settles the rows that the first of these states has written since it did so last: the others have grown out of it. No
-    /// state changes, but what stood in several of them stands in one place again.
+    /// Settles the rows that the first of these states has written since it last did so. The other states are successors of the
+    /// first. No state changes, but rows that stood in several states are again stored in one place.
     pub fn settle(states: &mut [&mut Store]) {
         settle(states, |state| &mut state.users);
         settle(states, |state| &mut state.elections);
@@ -69,13 +69,14 @@ impl Store {
         self.merging.is_some()
     }
 
-    /// What is to be kept up, in available mode.
+    /// The merge metadata to update, in available mode.
     pub(in crate::store) fn merging_mut(&mut self) -> Option<&mut MergeMetadata> {
         self.merging.as_mut().map(Arc::make_mut)
     }
 
-    /// The revision of what was written at a position: two sides, or another cluster whose data this was, may have written at the same
-    /// index.
+    /// The revision of a value that was written at a position. It has more than the index where an index alone is ambiguous:
+    /// the epoch, because two sides may have written at the same index, or the history, because another cluster that this data
+    /// came from may have.
     pub(in crate::store) fn rev(&self, at: Position) -> String {
         match &self.merging {
             None if self.history.is_first() => at.index.to_string(),
@@ -84,23 +85,23 @@ impl Store {
         }
     }
 
-    /// Which history its indexes are of.
+    /// The history that its indexes belong to.
     pub fn history(&self) -> History {
         self.history
     }
 
-    /// The last record that is in here.
+    /// The position of the last record that is applied.
     pub fn applied(&self) -> Position {
         self.applied
     }
 
-    /// The stamp of the last record that is in here.
+    /// The stamp of the last record that is applied.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// Equal states have equal digests, however they came about (P25). It covers the entries, which are all that is
-    /// replicated; position and stamp are the log's.
+    /// Equal states have equal digests, whatever their past (P25). The digest covers the entries, which are all that is
+    /// replicated; position and stamp belong to the log.
     pub fn digest(&self) -> u64 {
         let tables = [
             self.users.digest(),
@@ -118,7 +119,7 @@ impl Store {
         tables.into_iter().fold(0, u64::wrapping_add)
     }
 
-    /// How many entries each table has.
+    /// The number of entries in each table.
     pub fn rows(&self) -> [(&'static str, usize); 8] {
         [
             ("users", self.users.len()),
@@ -132,13 +133,13 @@ impl Store {
         ]
     }
 
-    /// How many entries there are, of clients' data, leases and calls.
+    /// The number of entries of clients' data, leases and calls.
     pub fn len(&self) -> usize {
         self.rows().iter().map(|(_, rows)| rows).sum()
     }
 
-    /// How large it is (P55): what clients have written, what they hold, and the calls that are remembered. What available mode
-    /// keeps besides has bounds of its own.
+    /// The size of the state (P55): clients' data, leases, and remembered calls. The merge metadata of available mode has
+    /// separate bounds.
     pub fn bytes(&self) -> u64 {
         let data = [
             self.users.bytes(),
@@ -153,7 +154,7 @@ impl Store {
         data.into_iter().sum()
     }
 
-    /// How many bytes of documents stand under an area: a key up to its first slash, and with it.
+    /// The size of the documents in an area, in bytes. An area is the part of a key up to and including its first slash.
     pub fn bytes_in(&self, area: &str) -> u64 {
         self.docs.bytes_in(area)
     }
@@ -173,7 +174,7 @@ fn settle<K: Ord + Clone + Mix + Weight, V: Row>(
     }
 }
 
-/// As of a table with one entry.
+/// The digest of a table with the last token as its one entry.
 pub fn token_digest(last: u64) -> u64 {
     if last == 0 {
         return 0;
@@ -184,7 +185,7 @@ pub fn token_digest(last: u64) -> u64 {
     hash.finish()
 }
 
-/// The same.
+/// The digest of a table with the history as its one entry.
 pub fn history_digest(history: History) -> u64 {
     if history.is_first() {
         return 0;

@@ -12,11 +12,11 @@ use crate::store::command::NewToken;
 use crate::store::encoding::{Fields, Hash, Mix};
 use crate::types::{Position, Text, WallTime};
 
-/// What lets a client in.
+/// A client's token: it grants access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub at: Position,
-    /// By the stamp of its record.
+    /// The time in the stamp of its record.
     pub made_at: WallTime,
     pub(in crate::store) new: Arc<NewToken>,
 }
@@ -34,7 +34,7 @@ impl Token {
         &self.new.hash
     }
 
-    /// None for one that stays until it is revoked.
+    /// `None` for a token that stays until it is revoked.
     pub fn ends_at(&self) -> Option<WallTime> {
         self.new.ttl.map(|ttl| WallTime(self.made_at.0.saturating_add(ttl.0)))
     }
@@ -43,7 +43,8 @@ impl Token {
         self.ends_at().is_some_and(|end| now >= end)
     }
 
-    /// Whether this is its secret, and it has not ended. It takes the same time whatever is shown.
+    /// Whether `secret` belongs to this token, and the token has not expired. The comparison takes the same time for every
+    /// input.
     pub fn verifies(&self, secret: &[u8], now: WallTime) -> bool {
         self.new.hash.is_of(secret) && !self.has_ended(now)
     }

@@ -1,5 +1,5 @@
-//! The rows of clients' data. Every row knows the position of the record that wrote it: the revision of a
-//! document, and what a merge of two histories goes by.
+//! The rows of clients' data. Every row has the position of the record that wrote it. That position is the revision of a
+//! document, and merges of two histories rely on it.
 
 use std::sync::Arc;
 
@@ -35,9 +35,9 @@ pub struct CastVote {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doc {
     pub at: Position,
-    /// The JSON as it was put, on one line.
+    /// The JSON in the form in which it was put, on one line.
     pub value: Text,
-    /// None for one that stays until somebody deletes it, as most do.
+    /// `None` for a document that stays until it is deleted, as most do.
     pub lifetime: Option<Arc<Lifetime>>,
 }
 
@@ -102,7 +102,7 @@ impl Doc {
     }
 
     pub fn from_entry(json: &str) -> Option<Doc> {
-        // Most have nothing else to say, and there may be millions of them.
+        // Most documents have no other members, and there may be millions of them.
         if let Some((at, value)) = parts(json) {
             return Some(Doc { at, value: value.get().into(), lifetime: None });
         }
@@ -116,7 +116,8 @@ impl Doc {
         Version { lifetime: self.lifetime.clone(), ..Version::row(self.at, self.value.clone()) }
     }
 
-    /// Counted by the leader, if it has a ttl. Each write is a grant of its own: an end that was proposed before it does not concern it.
+    /// The lease of a document with a ttl, which the leader counts. Each write is a new grant: an end that was proposed before
+    /// the write does not apply to it.
     pub fn lease(&self) -> Option<Lease> {
         let ttl = self.lifetime.as_ref()?.ttl?;
         Some(Lease { token: self.at.index, ttl, aged: false })

@@ -1,6 +1,6 @@
-//! The documents, and what follows from them: which end with a lease, which have a ttl, and how much stands under each area.
+//! The documents, and their derived indexes: the documents that end with a lease, those with a ttl, and the size of each area.
 //!
-//! What follows is in no digest and no snapshot.
+//! The indexes are in no digest and no snapshot.
 
 use imbl::{OrdMap, OrdSet};
 
@@ -12,10 +12,10 @@ use crate::types::{LeaseName, Text};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Docs {
     table: Table<Text, Doc>,
-    /// The keys of those that end with a lease, by its name, each with the token of the grant.
+    /// The keys of the documents that end with a lease, by the lease's name, each with the token of the grant.
     bound: OrdMap<LeaseName, OrdMap<Text, u64>>,
     with_ttl: OrdSet<Text>,
-    /// How many bytes stand under each area.
+    /// The size of each area, in bytes.
     areas: OrdMap<Text, u64>,
 }
 
@@ -47,12 +47,12 @@ impl Docs {
         Some(before)
     }
 
-    /// The keys of the documents that end with this lease, under whichever token.
+    /// The keys of the documents that end with this lease, under any token.
     pub fn bound_to(&self, lease: &LeaseName) -> impl Iterator<Item = (&Text, u64)> {
         self.bound.get(lease).into_iter().flatten().map(|(key, token)| (key, *token))
     }
 
-    /// How many they are.
+    /// The number of documents that end with this lease.
     pub fn count_bound_to(&self, lease: &LeaseName) -> usize {
         self.bound.get(lease).map_or(0, OrdMap::len)
     }
@@ -86,7 +86,7 @@ impl Docs {
         }
     }
 
-    /// `now` stands in its place.
+    /// Removes the document `before` from the indexes. `now` replaces it.
     fn forget(&mut self, key: &Text, before: &Doc, now: Option<&Doc>) {
         let bond = now.and_then(Doc::bond).map(|bond| &bond.lease);
         if let Some(Bond { lease, .. }) = before.bond().filter(|before| Some(&before.lease) != bond) {
@@ -112,7 +112,7 @@ impl Docs {
     }
 }
 
-/// What a limit can be set on: a key up to its first slash, and with it.
+/// The area of a key, for which a limit can be set: the part up to and including the first slash.
 pub fn area(key: &str) -> Option<&str> {
     key.find('/').map(|slash| &key[..=slash])
 }

@@ -1,7 +1,8 @@
-//! The state remembers idempotency keys, so that a retry is told the first result and changes nothing (C16).
+//! The state remembers idempotency keys, so that a retry receives the first result and changes nothing (C16).
 //!
-//! Only a call that changed something is remembered. Of its answer only what the retry itself does not tell is kept: where the
-//! record stands, and which documents were new. Keys expire by the cluster time of the records (P17), a few at each record.
+//! A call that changed nothing is not remembered. The table keeps the part of an answer that the retry itself does not contain:
+//! the position of the record, and which documents were new. Keys expire by the cluster time of the records (P17), a few with
+//! each record.
 
 use std::fmt::Write;
 
@@ -19,7 +20,7 @@ pub struct Remembered {
     pub at: Position,
     pub body: u64,
     pub created: Created,
-    /// Whose call it was, as a short hash; zero where that is not known.
+    /// The caller, as a short hash; zero if it is not known.
     who: u32,
     /// The cluster time of its record.
     since: Span,
@@ -28,15 +29,15 @@ pub struct Remembered {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdempotencyKeys {
     table: Table<u128, Remembered>,
-    /// The same by age: a record remembers one call at most, and later records are not older.
+    /// The calls by age: a record adds at most one call, and later records are not older.
     by_age: OrdMap<Age, u128>,
-    /// The same by whose they are, and how many each of them has.
+    /// The calls by caller, and the number of calls of each caller.
     by_owner: OrdMap<(u32, Age), u128>,
     owners: OrdMap<u32, usize>,
     by_count: OrdSet<(usize, u32)>,
 }
 
-/// When a call was carried out. On each side of a split calls go on; this orders all of them.
+/// The time when a call was carried out. On each side of a split calls continue; this order covers all of them.
 pub type Age = (Span, Position);
 
 impl IdempotencyKeys {
@@ -56,8 +57,8 @@ impl IdempotencyKeys {
         self.add(call.key, Remembered { at, body: call.body, created, who: call.who, since });
     }
 
-    /// Where as many are remembered as may be, the oldest of whoever has most go, so that there is room for one more; a few with a record
-    /// (P52). Says which.
+    /// If the table is full, drops the oldest calls of the callers with the most calls, so that there is room for one more. It
+    /// drops a few calls with each record (P52), and returns them.
     pub fn make_room(&mut self, most: usize) -> Vec<(Age, u128)> {
         let mut dropped = Vec::new();
         while self.table.len() >= most && dropped.len() < FORGOTTEN_MOST {
@@ -77,7 +78,7 @@ impl IdempotencyKeys {
         Some((*age, *key))
     }
 
-    /// False if that key or that record is there already.
+    /// Returns false if that key or that record is already there.
     pub fn add(&mut self, key: u128, call: Remembered) -> bool {
         let (age, who) = (call.age(), call.who);
         let replaced = self.table.insert(key, call);
@@ -113,7 +114,7 @@ impl IdempotencyKeys {
         }
     }
 
-    /// Forgets some of the calls that are old enough, and says which.
+    /// Drops some of the calls that are old enough, and returns them.
     pub fn forget_old(&mut self, now: Span) -> Vec<(Age, u128)> {
         let mut forgotten = Vec::new();
         while let Some((age, key)) = self.oldest().filter(|(_, key)| self.is_old(*key, now)) {
@@ -126,7 +127,7 @@ impl IdempotencyKeys {
         forgotten
     }
 
-    /// Forgets what another side has forgotten.
+    /// Drops the calls that another side has dropped.
     pub fn forget_upto(&mut self, upto: Age) -> Vec<(Age, u128)> {
         let mut forgotten = Vec::new();
         while let Some((age, key)) = self.oldest().filter(|(age, _)| *age <= upto) {
@@ -143,8 +144,10 @@ impl IdempotencyKeys {
         }
     }
 
-    /// Whether there is no room for another of theirs by `now`, where none can be made: what one side drops, the others would have to
-    /// know. A full table makes room with the next record if its oldest call is old enough, so that a quiet cluster does not stay full.
+    /// Whether the table has no room for another call of this caller by `now`, in available mode: it is full, or the caller has
+    /// half as many calls as the table may have. There no room can be made, because the other sides would have to learn which
+    /// calls one side drops. A full table makes room with the next record if its oldest call is old enough, so a quiet cluster
+    /// does not stay full.
     pub fn are_full_for(&self, who: u32, now: Span) -> bool {
         let oldest = self.oldest();
         let full = self.table.len() >= CALLS_MOST && !oldest.is_some_and(|(_, key)| self.is_old(key, now));

@@ -1,4 +1,4 @@
-//! A key names an entry: a snapshot is sorted by keys, and a change is known by its key.
+//! A key names an entry: snapshots are sorted by keys, and changes are lists of keys.
 
 use std::fmt::Write;
 
@@ -7,43 +7,43 @@ use crate::store::access::TokenId;
 use crate::store::encoding::{CONFLICT_ID_MOST, Hash, KEY_MOST, Mix, NAME_MOST, check_text, write_text};
 use crate::types::{LeaseName, Position, Text};
 
-/// The tables, in the order of their names. Four of them are there only in a mergeable state.
+/// The tables, in the order of their names. Four of them exist only in a mergeable state.
 pub const TABLES: [&str; 14] = [
     "access", "call", "conflict", "doc", "election", "history", "process", "rival", "role", "side", "token",
     "tomb", "user", "vote",
 ];
 
-/// The name of the one entry of the table `token`: the last fencing token, no client's.
+/// The name of the only entry of the table `token`: the last fencing token. It is not a client's token.
 pub const LAST: &str = "last";
 
-/// The name of the one entry of the table `history`.
+/// The name of the only entry of the table `history`.
 pub const MARK: &str = "mark";
 
-/// The name of the one entry of the table `side`.
+/// The name of the only entry of the table `side`.
 pub const SIDE: &str = "bounds";
 
-/// One entry of the state. Ordered as in a snapshot: by table, then by the bytes of the name.
+/// One entry of the state. The order is that of a snapshot: by table, then by the bytes of the name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// A client's token.
     Access(TokenId),
     /// An idempotency key's hash.
     Call(u128),
-    /// What a merge overrode: see `lost_id`.
+    /// A value that a merge overrode: see `lost_id`.
     Conflict(Text),
     Doc(Text),
     Election(Text),
-    /// Which history this is (P60).
+    /// The history that the state belongs to (P60).
     History,
     Process(Text),
-    /// What lost to the current value of a key: see `lost_id`.
+    /// A version that lost to the current value of a key: see `lost_id`.
     Rival(Text),
     Role(Text),
-    /// What the bookkeeping of sides reaches back to.
+    /// The bounds of the bookkeeping of sides.
     Side,
-    /// The last fencing token that was given out.
+    /// The last fencing token that was granted.
     Token,
-    /// What was deleted.
+    /// The tombstone of a deleted entry.
     Tombstone(Box<Key>),
     User(Text),
     /// `["election","voter"]`, see `ballot`.
@@ -84,12 +84,12 @@ impl Key {
         }
     }
 
-    /// `doc:conf/a`. In the order of the keys: no table's name begins another's.
+    /// `doc:conf/a`. Full names sort like keys, because no table's name is a prefix of another's.
     pub fn full_name(&self) -> String {
         format!("{}:{}", self.table(), self.name())
     }
 
-    /// What `full_name` says, of those entries that can be deleted or lose.
+    /// Parses a full name. Only entries that can be deleted or can lose a merge have one that can be parsed.
     pub fn from_full_name(text: &str) -> Option<Key> {
         let (table, name) = text.split_once(':')?;
         let most = match table {
@@ -114,18 +114,18 @@ impl Key {
 }
 
 impl Key {
-    /// Whether it names clients' data, and not what the store keeps about it.
+    /// Whether the key names clients' data, and not bookkeeping of the store.
     pub fn is_data(&self) -> bool {
         matches!(self, Key::Doc(_) | Key::Election(_) | Key::User(_) | Key::Vote(_))
     }
 
-    /// Whether what loses to another version of it stands in the journal of merges, for people to decide. What a token says is
-    /// for nobody's eyes, and nothing about it is left to decide (P56).
+    /// Whether a version of this key that loses a merge stands in the journal, for people to decide. Tokens are not in it:
+    /// their content must not be shown, and no decision about them is left open (P56).
     pub fn is_journaled(&self) -> bool {
         !matches!(self, Key::Conflict(_) | Key::Access(_))
     }
 
-    /// Election and voter, of a vote.
+    /// Election and voter of a vote's key.
     pub fn ballot(&self) -> Option<(String, String)> {
         match self {
             Key::Vote(name) => ballot_parts(name),
@@ -135,7 +135,7 @@ impl Key {
 }
 
 impl Key {
-    /// The role or process that it names.
+    /// The role or process that the key names.
     pub fn lease(&self) -> Option<LeaseName> {
         match self {
             Key::Role(name) => Some(LeaseName::Role(name.clone())),
@@ -144,7 +144,7 @@ impl Key {
         }
     }
 
-    /// The lease that a record about it may have touched: a document with a ttl has one, too.
+    /// The lease that a record on this key may have changed: a document with a ttl has a lease, too.
     pub fn counted(&self) -> Option<LeaseName> {
         match self {
             Key::Doc(key) => Some(LeaseName::Doc(key.clone())),
@@ -184,12 +184,12 @@ impl Mix for Key {
     }
 }
 
-/// The name of what was written under a key at a position and lost: `doc:conf/a:7.2@12`. No position holds a colon.
+/// The id of a value that was written under a key at a position and lost: `doc:conf/a:7.2@12`. Positions contain no colon.
 pub fn lost_id(key: &Key, at: Position) -> Text {
     format!("{}:{at}", key.full_name()).into()
 }
 
-/// What the names of all that lost under a key begin with; others may begin so too.
+/// The common prefix of the ids of all values that lost under a key. Ids of other keys may have the same prefix.
 pub fn lost_ids_of(key: &Key) -> String {
     format!("{}:", key.full_name())
 }
@@ -200,7 +200,7 @@ pub fn lost_parts(id: &str) -> Option<(Key, Position)> {
     (*lost_id(&key, at) == *id).then_some((key, at))
 }
 
-/// The name of a vote: JSON, because names may hold anything that could stand between them.
+/// The name of a vote. It is JSON, because the names in it may contain any separator.
 pub fn ballot(election: &str, voter: &str) -> Text {
     let mut name = ballots_of(election);
     write_text(&mut name, voter).expect("a string takes everything");
@@ -208,7 +208,7 @@ pub fn ballot(election: &str, voter: &str) -> Text {
     name.into()
 }
 
-/// What the names of all votes of an election begin with, and no others.
+/// The common prefix of the names of all votes of an election. No other name has it.
 pub fn ballots_of(election: &str) -> String {
     let mut prefix = String::with_capacity(2 * election.len() + 8);
     prefix.push('[');
@@ -228,7 +228,7 @@ pub fn call_named(name: &str) -> Option<u128> {
     (Key::Call(key).name() == name).then_some(key)
 }
 
-/// An entry's value: what it says, and the record that said so.
+/// An entry's value: the value that was written, and the position of the record that wrote it.
 pub fn written(at: Position, value: &str) -> String {
     const REST: usize = 64;
     let mut text = String::with_capacity(value.len() + REST);

@@ -1,7 +1,7 @@
-//! The rows of roles and processes: who holds what, under which token, and for how long at a time.
+//! The rows of roles and processes: the holders, their tokens, and the ttls of their leases.
 //!
-//! Records grant, replace and end leases. No two sides merge them: a role has one holder afterwards, and none of this goes to the
-//! journal, because a claim that lapses by itself is no data.
+//! Records grant, replace and end leases. Leases of two sides are not combined: a role has one holder after a merge, and the
+//! journal has no entry about it, because a claim that expires is not data.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::store::command::{NewProcess, RoleClaim};
 use crate::store::encoding::{Fields, Hash, Mix};
 use crate::types::{Lease, Position, Text, WallTime};
 
-/// A role that somebody holds.
+/// A role that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     pub at: Position,
@@ -28,7 +28,7 @@ pub struct Role {
 pub struct Process {
     pub at: Position,
     pub new: Arc<NewProcess>,
-    /// Of this registration: what an end of an earlier one does not concern.
+    /// The token of this registration. An end that was proposed for an earlier registration does not apply to it.
     pub token: u64,
     pub since: WallTime,
     pub aged: bool,
@@ -114,7 +114,7 @@ impl Process {
     }
 }
 
-/// An object of these members, each of which has its comma before it, and what both kinds of leases have.
+/// An object with these members, each of which has its comma before it, and the members that both kinds of leases have.
 fn finished(members: &str, token: u64, since: WallTime, aged: bool) -> String {
     let aged = if aged { ",\"aged\":true" } else { "" };
     format!("{{{},\"token\":{token},\"since_us\":{}{aged}}}", &members[1..], since.0)
@@ -132,7 +132,7 @@ fn length(text: &Option<Text>) -> usize {
 impl Row for Role {
     const TABLE: &'static str = "role";
 
-    /// Not of what says that it has aged: the replica's own records make nothing larger.
+    /// The weight does not include the mark that a lease has aged: the replica's own records must not make the state larger.
     fn weight(&self) -> usize {
         let RoleClaim { instance, address, metadata, .. } = &*self.claim;
         instance.len() + length(address) + length(metadata)

@@ -1,11 +1,13 @@
-//! What a merge needs beside the tables (P35): only in available mode, and only of what is not settled.
+//! The metadata that a merge needs in addition to the tables (P35). It exists only in available mode, and only for entries that
+//! are not settled.
 //!
-//! - tombstones: what was deleted, so that the other side can be told;
-//! - rivals: what lost in a merge and has not been written over since, so that it does not matter in which order sides meet;
-//! - the journal of what was overridden;
-//! - an index by position, from which a difference is taken. It follows from the tables, and is in no digest and no snapshot.
+//! - tombstones: deleted keys, so that the other side learns of the deletions;
+//! - rivals: versions that lost a merge and have not been overwritten since, so that the order in which sides meet does not matter;
+//! - the journal of overridden values;
+//! - an index by position, from which a difference is taken. It is derived from the tables, and is in no digest and no snapshot.
 //!
-//! Once every disk of the topology has had everything up to a position, the first two and the index forget what lies below.
+//! Once every disk of the topology has had every record up to a position, the entries below it are removed from the tombstones,
+//! the rivals and the index.
 
 use std::fmt::Write;
 
@@ -26,27 +28,30 @@ pub struct MergeMetadata {
     pub rivals: Table<Text, Version>,
     pub conflicts: Table<Text, Conflict>,
     pub bounds: Bounds,
-    /// Everything but rivals that was written and is not settled.
+    /// Every write except rivals that is not settled.
     written: OrdSet<(Position, Key)>,
-    /// The tombstones by age.
+    /// The tombstones, by age.
     tombstones_by_age: OrdSet<(Position, Key)>,
 }
 
-/// How far back the bookkeeping goes. In no digest: a node that comes from safe mode may have more behind it than another.
+/// The positions that the bookkeeping goes back to. They are in no digest: a node that comes from safe mode may have a longer
+/// past than another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     pub settled: Position,
-    /// A side that had never heard of the others began below `settled`, and not every disk has had that: until the next
+    /// A side that had no contact with the others began below `settled`, and not every disk has had its records. Until the next
     /// settling nothing counts as settled.
     pub strays: bool,
-    /// Something went without leaving a tombstone, here or before: no difference can be told until this is settled.
+    /// Up to this position entries were removed without a tombstone, here or on another side. No difference can be computed
+    /// until it is settled.
     pub untold: Position,
     /// All calls that are not younger than this are forgotten.
     pub calls: Age,
 }
 
 impl MergeMetadata {
-    /// Something was written under `key`, or deleted, where `before` stood: all that it had to say before is known to the writer.
+    /// Notes that `key` was written or deleted, and that `before` stood there. The writer knew every version that was there
+    /// before.
     pub fn wrote(&mut self, key: &Key, before: Option<Position>, now: KeyChange, changes: &mut Vec<Key>) {
         self.forget(key, before);
         if self.take_tombstone(key) {
@@ -63,7 +68,7 @@ impl MergeMetadata {
         }
     }
 
-    /// What stood under `key` is gone without a trace.
+    /// Notes that the row of `key` was removed without a tombstone.
     pub fn lose(&mut self, key: &Key, before: Option<Position>, changes: &mut Vec<Key>) {
         self.forget(key, before);
         self.remove_rivals(key, changes);
@@ -72,7 +77,7 @@ impl MergeMetadata {
         }
     }
 
-    /// Into the index.
+    /// Adds an entry to the index.
     pub fn note(&mut self, key: Key, at: Position) {
         if at > self.bounds.settled || self.bounds.strays {
             self.written.insert((at, key));
@@ -93,7 +98,7 @@ impl MergeMetadata {
         self.note(key, at);
     }
 
-    /// Whether there was a tombstone.
+    /// Removes a tombstone, and returns whether there was one.
     pub fn take_tombstone(&mut self, key: &Key) -> bool {
         let Some(Tombstone { at, .. }) = self.tombstones.take(key) else {
             return false;
@@ -112,7 +117,7 @@ impl MergeMetadata {
         ids.filter(|id| id[prefix.len()..].parse::<Position>().is_ok()).cloned().collect()
     }
 
-    /// The oldest tombstones go where there are too many.
+    /// Drops the oldest tombstones if there are too many.
     pub fn bound_tombstones(&mut self, changes: &mut Vec<Key>) {
         while self.tombstones.len() > TOMBSTONES_MOST {
             let Some((at, key)) = self.tombstones_by_age.get_min().cloned() else {
@@ -124,7 +129,7 @@ impl MergeMetadata {
         }
     }
 
-    /// The oldest rivals go where there are more than `most` (P48).
+    /// Drops the oldest rivals if there are more than `most` (P48).
     pub fn bound_rivals(&mut self, most: usize, changes: &mut Vec<Key>) {
         let over = self.rivals.len().saturating_sub(most);
         if over == 0 {
@@ -138,7 +143,7 @@ impl MergeMetadata {
         }
     }
 
-    /// Every disk of the topology has had everything up to here: no need to tell it anybody.
+    /// Every disk of the topology has had every record up to here, so no side needs to learn of them.
     pub fn settle(&mut self, upto: Position, changes: &mut Vec<Key>) {
         if upto <= self.bounds.settled {
             return;
@@ -160,7 +165,7 @@ impl MergeMetadata {
         self.written = self.written_from(after(upto)).cloned().collect();
     }
 
-    /// Whether anything here lies below what another side has settled, and is unknown there.
+    /// Whether an entry here lies below the position that another side has settled, and is unknown to that side.
     pub fn strays_below(&self, settled: Position, known: &Vector) -> bool {
         let rows = self.written.iter().map(|(at, _)| *at).take_while(|at| *at <= settled);
         let rivals = self.rivals.iter().map(|(_, rival)| rival.at).filter(|at| *at <= settled);
@@ -168,7 +173,7 @@ impl MergeMetadata {
         rows.chain(rivals).chain(tombstones).any(|at| !known.covers(at))
     }
 
-    /// With the rivals of its key: nobody would know any more that those had lost.
+    /// Drops a tombstone together with the rivals of its key: without the tombstone it would be unknown that those had lost.
     fn forget_tombstone(&mut self, key: Key, changes: &mut Vec<Key>) {
         self.take_tombstone(&key);
         self.remove_rivals(&key, changes);
@@ -182,13 +187,14 @@ impl MergeMetadata {
         }
     }
 
-    /// Whether a difference can be told at all to somebody who has `base`.
+    /// Whether the difference to a state with the vector `base` can be computed.
     pub fn can_tell(&self, base: &Vector) -> bool {
         let Bounds { settled, untold, .. } = self.bounds;
         untold <= settled && (settled == Position::ZERO || base.covers(settled))
     }
 
-    /// What was written and `base` does not cover, at the cost of that: within an epoch, what a vector covers is a beginning.
+    /// The keys of the writes that `base` does not cover. The cost follows from their number, because within each epoch a
+    /// vector covers everything up to an index.
     pub fn beyond(&self, base: &Vector) -> Vec<Key> {
         let mut keys = Vec::new();
         let mut from = Some(Position::ZERO);
@@ -206,7 +212,7 @@ impl MergeMetadata {
         self.written.range((from, Key::Access(TokenId(0)))..)
     }
 
-    /// Everything that still has rivals or a tombstone to tell of.
+    /// Every key that still has rivals or a tombstone to transfer.
     pub fn contested(&self) -> impl Iterator<Item = Key> + '_ {
         self.rivals.iter().filter_map(|(id, _)| lost_parts(id)).map(|(key, _)| key)
     }
@@ -217,7 +223,7 @@ impl MergeMetadata {
         tables.into_iter().fold(0, u64::wrapping_add)
     }
 
-    /// All else has been replaced by the record at `at`: the journal stays, and what went has left no tombstones.
+    /// The record at `at` has replaced all other data: the journal stays, and the removed rows have left no tombstones.
     pub fn restored_over(&mut self, before: &MergeMetadata, at: Position) {
         self.conflicts = before.conflicts.clone();
         self.bounds = Bounds { untold: at, ..before.bounds };
@@ -226,19 +232,19 @@ impl MergeMetadata {
         }
     }
 
-    /// Without the journal and the index.
+    /// The metadata for a difference, without the journal and the index.
     pub fn for_difference(&self) -> MergeMetadata {
         let (tombstones, rivals) = (self.tombstones.clone(), self.rivals.clone());
         MergeMetadata { tombstones, rivals, bounds: self.bounds, ..MergeMetadata::default() }
     }
 
-    /// Forgets the index, to be made anew.
+    /// Clears the index, which is rebuilt afterwards.
     pub fn clear_index(&mut self) {
         self.written = OrdSet::new();
         self.tombstones_by_age = OrdSet::new();
     }
 
-    /// Notes what is in its own tables.
+    /// Adds the entries of the metadata's tables to the index.
     pub fn index_own(&mut self) {
         self.tombstones_by_age =
             self.tombstones.iter().map(|(key, tombstone)| (tombstone.at, key.clone())).collect();
@@ -250,7 +256,7 @@ impl MergeMetadata {
     }
 }
 
-/// What a record did to a key.
+/// The change of a key by a record.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyChange {
     Row(Position),
@@ -258,7 +264,7 @@ pub enum KeyChange {
 }
 
 impl KeyChange {
-    /// By somebody's word.
+    /// A deletion by a command.
     pub fn deleted(at: Position) -> KeyChange {
         KeyChange::Gone(Tombstone::deleted(at))
     }
@@ -268,7 +274,7 @@ fn after(position: Position) -> Position {
     Position::new(position.epoch, position.index.saturating_add(1))
 }
 
-/// The first index of an epoch that is not covered.
+/// The position of the first index in an epoch that `base` does not cover.
 fn first_uncovered(epoch: Epoch, base: &Vector) -> Option<Position> {
     let covered = |index: u64| base.covers(Position::new(epoch, index));
     if covered(u64::MAX) {
@@ -282,7 +288,7 @@ fn first_uncovered(epoch: Epoch, base: &Vector) -> Option<Position> {
     Some(Position::new(epoch, low))
 }
 
-/// The least epoch above: within one counter the younger leader's is the lesser.
+/// The next greater epoch: within one counter the younger leader's epoch is the smaller one.
 fn next_epoch(epoch: Epoch) -> Option<Epoch> {
     match epoch.leader.0.checked_sub(1) {
         Some(leader) => Some(Epoch::new(epoch.counter, NodeId(leader))),
@@ -318,7 +324,7 @@ impl Bounds {
         Some(Bounds { settled: settled.parse().ok()?, strays, untold: untold.parse().ok()?, calls })
     }
 
-    /// Of two histories that are one now.
+    /// Joins the bounds of two histories that have been merged.
     pub fn join(&mut self, other: Bounds) {
         self.untold = self.untold.max(other.untold);
         self.strays |= other.strays;

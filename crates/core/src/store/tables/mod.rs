@@ -1,12 +1,12 @@
-//! What the state is made of: immutable tables with a running digest, and the rows that they hold.
+//! The parts of the state: immutable tables with a running digest, and the rows in them.
 //!
-//! - `key` names an entry, `table` is the sorted map that all entries live in.
-//! - `data` are the rows of clients' data, `docs` the documents with what follows from them; `votes` count the votes, `leases` are the rows of
-//!   roles and processes.
+//! - `key` names an entry, `table` is the sorted map that contains all entries.
+//! - `data` are the rows of clients' data, `docs` the documents with their derived indexes; `votes` count the votes, `leases` are the
+//!   rows of roles and processes.
 //! - `access` are the rows of clients' tokens.
 //! - `idempotency` remembers the calls that were carried out.
-//! - `version` is what one record wrote under a key, and when a document ends by itself. `merge_metadata` is what available mode keeps so that two
-//!   histories can become one.
+//! - `version` is the value that one record wrote under a key, and the end of a document. `merge_metadata` is the part of the state
+//!   that available mode needs to merge two histories.
 
 mod access;
 mod data;

@@ -1,11 +1,11 @@
-//! A table is a sorted map that is copied in no time and always knows its digest.
+//! A table is a sorted map with a cheap copy and an always current digest.
 //!
-//! The digest is the wrapping sum of one hash an entry: it follows a change at the price of that entry, and does not
-//! depend on the order in which entries came.
+//! The digest is the wrapping sum of one hash per entry: updating it for a change costs one hash of that entry, and it does not
+//! depend on the order in which entries were added.
 //!
-//! It has two levels. Most rows are settled: states that follow one another share them. What has been written since is in a
-//! small map above them, and only that is copied when a state and its successor part. Now and then all states let go of the
-//! settled rows together, and these take in what the oldest state has written, in place.
+//! A table has two levels. Most rows are settled: successive states share them. Rows that were written since are in a small map
+//! above, and only that map is copied when a state and its successor diverge. From time to time all states release the settled
+//! rows together, and the rows that the oldest state has written are moved into the settled level, in place.
 
 use std::fmt::{self, Write};
 use std::iter::Peekable;
@@ -18,30 +18,32 @@ use imbl::OrdMap;
 use crate::store::encoding::{Hash, Json, Mix, PAGE_BYTES_MOST, PAGE_MOST, write_list, write_text};
 use crate::types::Text;
 
-/// Rows written since the others were settled: enough that settling them costs little a row, few enough that they stay in a
-/// processor's cache. Tests settle more often than they could with their few rows otherwise.
+/// The number of rows to write before they are settled: enough that settling costs little per row, and few enough that they
+/// stay in a processor's cache. In tests the number is smaller, so that tests with few rows settle at all.
 const SETTLED_FROM: u64 = if cfg!(debug_assertions) { 8 } else { 256 };
-/// A state in the making, which settles with no other, settles alone beyond this; so does one that is far ahead of the oldest.
+/// A state that is being built settles with no other state. It settles alone beyond this number of recent rows. So does a state
+/// that is far ahead of the oldest.
 const RECENT_MOST: usize = 4 * SETTLED_FROM as usize;
 
-/// What a table holds.
+/// The rows that a table contains.
 pub trait Row: Clone + Mix {
-    /// Stands in every hash, so that equal entries of two tables differ.
+    /// The name of the table is part of every hash, so that equal entries of two tables differ.
     const TABLE: &'static str;
 
-    /// How many bytes of text it holds.
+    /// The size of the row's text, in bytes.
     fn weight(&self) -> usize;
 }
 
-/// What a row is found by.
+/// The keys of rows.
 pub trait Weight {
     fn weight(&self) -> usize;
 }
 
-/// What a row takes besides its text: positions, the tree's nodes, allocations. Rounded up, and the same on every machine.
+/// The size of a row apart from its text: positions, the tree's nodes, allocations. It is rounded up, and the same on every
+/// machine.
 const ROW_REST: usize = 128;
 
-/// What a row counts for in the size of the state (P55): it follows from what it says alone.
+/// The share of a row in the size of the state (P55). It follows from the row's content alone.
 pub fn weight<K: Weight, V: Row>(key: &K, row: &V) -> u64 {
     (ROW_REST + key.weight() + row.weight()) as u64
 }
@@ -65,17 +67,17 @@ pub struct Table<K, V> {
     len: usize,
     digest: u64,
     bytes: u64,
-    /// Counts what was written, in this state and those before it; what is settled of that.
+    /// Counts the writes of this state and of the states before it. `settled_upto` is the number of those that are settled.
     writes: u64,
     settled_upto: u64,
 }
 
-/// What was written last under a key.
+/// The last write of a key.
 #[derive(Clone)]
 struct Recent<V> {
-    /// Which of the table's writes it was.
+    /// The number of this write among the table's writes.
     number: u64,
-    /// None: the row is gone.
+    /// `None`: the row is removed.
     row: Option<V>,
 }
 
@@ -88,7 +90,7 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
         self.digest
     }
 
-    /// What all rows come to.
+    /// The size of all rows.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -97,7 +99,7 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
         Rows { settled: self.settled.iter().peekable(), recent: self.recent.iter().peekable() }
     }
 
-    /// What stood there before.
+    /// Returns the row that stood there before.
     pub fn insert(&mut self, key: K, row: V) -> Option<V> {
         let (added, weighs) = (hash(&key, &row), weight(&key, &row));
         let before = self.put(&key, Some(row));
@@ -124,14 +126,15 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
         Some(row)
     }
 
-    /// Whether so little has been written that it can stay where it is.
+    /// Whether so few rows are recent that they need not be settled yet.
     pub fn is_settled(&self) -> bool {
         self.writes - self.settled_upto < SETTLED_FROM
     }
 
-    /// Settles what the first of these tables has written; the others have grown out of it, each out of the one before. A row
-    /// moves once, and none is copied unless somebody else still reads. What later tables have written stays where it is, in
-    /// front of what is settled: only the last is cleared of the rest, because those to come are its copies.
+    /// Settles the rows that the first of these tables has written. Each of the other tables is a successor of the table before
+    /// it. A row moves once, and no row is copied unless a reader still uses it. The rows that later tables have written stay
+    /// in their recent level, in front of the settled level. Only the last table drops the recent rows that are settled now,
+    /// because future tables are its copies.
     pub fn settle(tables: &mut [&mut Table<K, V>]) {
         let Some((oldest, rest)) = tables.split_first_mut() else { return };
         let shared = mem::take(&mut oldest.settled);
@@ -152,7 +155,7 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
         }
     }
 
-    /// What stood there before. Rows that nobody shares are changed in place.
+    /// Returns the row that stood there before. Rows that are not shared are changed in place.
     fn put(&mut self, key: &K, row: Option<V>) -> Option<V> {
         self.writes += 1;
         if self.recent.len() >= RECENT_MOST {
@@ -172,7 +175,7 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
         }
     }
 
-    /// Whether it is what it says: for small tables, where that is quickly found out.
+    /// Whether digest, size and count match the rows. It is checked for small tables only, where the check is fast.
     fn is_sound(&self) -> bool {
         self.settled.len() > RECENT_MOST
             || (self.digest_anew() == self.digest
@@ -180,18 +183,18 @@ impl<K: Ord + Clone + Mix + Weight, V: Row> Table<K, V> {
                 && self.bytes_anew() == self.bytes)
     }
 
-    /// The bytes as they would be if they were not kept up.
+    /// The size of all rows, recounted.
     pub fn bytes_anew(&self) -> u64 {
         self.iter().map(|(key, row)| weight(key, row)).sum()
     }
 
-    /// The digest as it would be if it were not kept up.
+    /// The digest, recomputed from all rows.
     pub fn digest_anew(&self) -> u64 {
         self.iter().fold(0, |sum, (key, row)| sum.wrapping_add(hash(key, row)))
     }
 }
 
-/// Takes in what was written after that number.
+/// Moves the writes after the number `above` into the settled level.
 fn move_down<K: Ord + Clone, V: Clone>(settled: &mut OrdMap<K, V>, recent: OrdMap<K, Recent<V>>, above: u64) {
     for (key, recent) in recent.into_iter().filter(|(_, recent)| recent.number > above) {
         match recent.row {
@@ -201,7 +204,7 @@ fn move_down<K: Ord + Clone, V: Clone>(settled: &mut OrdMap<K, V>, recent: OrdMa
     }
 }
 
-/// Both levels as one, in order.
+/// Both levels merged, in order.
 struct Rows<S: Iterator, R: Iterator> {
     settled: Peekable<S>,
     recent: Peekable<R>,
@@ -261,7 +264,7 @@ impl<V: Row> Table<Text, V> {
         Rows { settled: settled.peekable(), recent: recent.peekable() }
     }
 
-    /// The rows under `prefix` that follow the key `after`, and the key to go on after if there are more.
+    /// The rows with `prefix` that follow the key `after`, and the key to continue after if there are more.
     pub fn page(
         &self,
         prefix: &str,
@@ -320,7 +323,7 @@ impl<K: Ord, V> Default for Table<K, V> {
     }
 }
 
-/// What is settled already makes no difference.
+/// Equality does not depend on which rows are settled.
 impl<K: Ord + Clone + Mix + Weight, V: Row + PartialEq> PartialEq for Table<K, V> {
     fn eq(&self, other: &Table<K, V>) -> bool {
         self.len == other.len && self.digest == other.digest && self.iter().eq(other.iter())
@@ -329,14 +332,14 @@ impl<K: Ord + Clone + Mix + Weight, V: Row + PartialEq> PartialEq for Table<K, V
 
 impl<K: Ord + Clone + Mix + Weight, V: Row + Eq> Eq for Table<K, V> {}
 
-/// A million rows are no help to anybody.
+/// Does not print the rows: a million of them would not help.
 impl<K: Ord, V> fmt::Debug for Table<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} rows, digest {:016x}", self.len, self.digest)
     }
 }
 
-/// A part of a list, and the name to go on after if there is more.
+/// A part of a list, and the name to continue after if there is more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
     pub items: Vec<T>,

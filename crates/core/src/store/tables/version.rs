@@ -1,7 +1,7 @@
-//! A version is what one record wrote under a key: a value, or that the key was deleted.
+//! A version is the content of one write to a key: a value, or a deletion.
 //!
-//! In a mergeable state a key has a set of versions. The current one is a row or a tombstone; the others lost to it in a merge and
-//! are its rivals. Whoever writes the key knows all of them, and so replaces them all.
+//! In a mergeable state a key has a set of versions. The current version is a row or a tombstone. The others lost to it in a
+//! merge, and are its rivals. The writer of a key knows all of its versions, and so replaces all of them.
 
 use std::cmp::Reverse;
 use std::fmt::{self, Write};
@@ -18,19 +18,19 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub at: Position,
-    /// JSON on one line; none is a deletion.
+    /// JSON on one line. `None` is a deletion.
     pub value: Option<Text>,
-    /// Of a document that ends by itself.
+    /// The lifetime of a document that ends.
     pub lifetime: Option<Arc<Lifetime>>,
-    /// Of a deletion: nobody asked for it, a document ended by itself.
+    /// The deletion was not requested: a document expired or ended with its lease.
     pub ended: bool,
 }
 
-/// That a row was deleted, and when.
+/// The mark of a deleted row, with the position of its deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tombstone {
     pub at: Position,
-    /// A document ended by itself.
+    /// The document expired or ended with its lease; it was not deleted.
     pub ended: bool,
 }
 
@@ -43,12 +43,13 @@ impl Version {
         Version { at, value: None, lifetime: None, ended: false }
     }
 
-    /// A document that ended by itself.
+    /// The version of a document that expired or ended with its lease.
     pub fn gone_by_itself(at: Position) -> Version {
         Version { ended: true, ..Version::deleted(at) }
     }
 
-    /// `{"at","value","ttl_ms"?,"with"?,"token"?}` or `{"at","deleted":true,"ended"?}`: a document may well be `null`.
+    /// `{"at","value","ttl_ms"?,"with"?,"token"?}` or `{"at","deleted":true,"ended"?}`. A deletion has its own member, because
+    /// a document may be `null`.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         match &self.value {
             Some(value) => write!(out, "{{\"at\":\"{}\",\"value\":{value}", self.at)?,
@@ -84,7 +85,7 @@ impl Version {
 }
 
 impl Tombstone {
-    /// By somebody's word.
+    /// A deletion by a command.
     pub fn deleted(at: Position) -> Tombstone {
         Tombstone { at, ended: false }
     }
@@ -105,18 +106,18 @@ impl From<Tombstone> for Version {
     }
 }
 
-/// The winner first. It depends on nothing but what was written and where, so that it does not matter in which order
-/// sides meet.
+/// Sorts the winner first. The order depends only on the values and their positions, so the order in which sides meet does not
+/// matter.
 pub fn in_order_of_merit(key: &Key, version: &mut [Version]) {
     match key {
         Key::Conflict(_) => version.sort_by_key(|version| (version.value.is_none(), version.at)),
-        // Whoever holds it now goes before whoever gave it back.
+        // A lease that is held wins over a lease that was given up.
         Key::Role(_) | Key::Process(_) => {
             version.sort_by_key(|version| (version.value.is_none(), elder_first(version.at)));
         }
-        // A revocation is final, whatever another side knew of it (P56).
+        // A revocation is final, whatever the other side knew of it (P56).
         Key::Access(_) => version.sort_by_key(|version| (revoked_last(version), elder_first(version.at))),
-        // What somebody wrote goes before an end that nobody asked for (P54).
+        // A write wins over an expiry, which no client requested (P54).
         _ => version.sort_by_key(|version| (version.ended, elder_first(version.at))),
     }
 }
@@ -125,7 +126,7 @@ fn revoked_last(version: &Version) -> bool {
     version.value.is_some() && !mutant::is_on(Mutant::RevokedReturns)
 }
 
-/// The elder's value wins; of one leader's, the newer one.
+/// The value of the elder leader wins. Between two values of one leader, the newer one wins.
 fn elder_first(at: Position) -> (NodeId, Reverse<u64>, Reverse<u64>) {
     (at.epoch.leader, Reverse(at.epoch.counter), Reverse(at.index))
 }
@@ -165,17 +166,17 @@ impl Mix for Tombstone {
     }
 }
 
-/// Digests of states that have no such document stay what they were.
+/// Without such a document, the digest of a state is the same as before this field existed.
 fn mix_ended(ended: bool, hash: &mut Hash) {
     if ended {
         "ended".mix(hash);
     }
 }
 
-/// An entry of the journal of merges: a value that was overridden, and the one that was kept.
+/// An entry of the journal of merges: the value that was overridden, and the value that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// Where the merge stands that wrote this.
+    /// The position of the merge that wrote this entry.
     pub at: Position,
     pub lost: Version,
     pub kept: Version,
@@ -183,7 +184,7 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// Without where it stands.
+    /// The entry without its position.
     pub fn value(&self) -> String {
         let mut text = String::from("{\"lost\":");
         let written = self.lost.write(&mut text).and_then(|()| text.write_str(",\"kept\":"));
@@ -225,16 +226,16 @@ impl Mix for Conflict {
     }
 }
 
-// When a document ends by itself: what its row says.
+// The lifetime of a document: the members of its row that define its end.
 
-/// At least one of the two is there.
+/// At least one of the two fields is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetime {
     pub ttl: Option<Span>,
     pub with: Option<Bond>,
 }
 
-/// The lease that it ends with: this one grant of it.
+/// The lease that a document ends with: one specific grant of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bond {
     pub lease: LeaseName,
@@ -242,7 +243,7 @@ pub struct Bond {
 }
 
 impl Lifetime {
-    /// The members of an object that may have others; none if it says nothing of an end.
+    /// Reads the members of an object that may have others. Returns `None` if the object defines no end.
     pub fn read(fields: &Fields) -> Result<Option<Lifetime>, BadField> {
         let Ending { ttl, with } = Ending::read(fields)?;
         let bond = |Tether { lease, token, .. }| match token {
@@ -253,7 +254,7 @@ impl Lifetime {
         Ok((ttl.is_some() || with.is_some()).then_some(Lifetime { ttl, with }))
     }
 
-    /// Its members, each with its comma before it.
+    /// Writes its members, each with a comma before it.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         let tether =
             |bond: &Bond| Tether { lease: bond.lease.clone(), token: Some(bond.token), secret: None };

@@ -1,10 +1,10 @@
-//! The votes of all elections, and what they add up to.
+//! The votes of all elections, and their sums.
 //!
-//! A vote stays when its voter is removed: it was cast by somebody who was entitled to it, and a user of the same name
-//! created later has voted already.
+//! A vote stays when its voter is removed: the voter was entitled to it when it was cast. A user of the same name that is
+//! created later has already voted.
 //!
-//! In a mergeable state a vote may be there whose election is not, or has no such choice: another election of that name
-//! has won in a merge. Such a vote is kept and not counted, and its voter may vote again.
+//! In a mergeable state a vote may exist whose election does not exist or does not have its choice: another election of that
+//! name has won a merge. Such a vote is kept but not counted, and its voter may vote again.
 
 use imbl::OrdMap;
 
@@ -17,19 +17,19 @@ use crate::types::{Position, Text};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Votes {
     table: Table<Text, CastVote>,
-    /// By election. Follows from the table and the elections, and so is in no digest and no snapshot.
+    /// The counts by election. They are derived from the table and the elections, so they are in no digest and no snapshot.
     tallies: OrdMap<Text, VoteCounts>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VoteCounts {
-    /// By choice, those without a vote too.
+    /// The votes by choice, including choices without votes.
     counts: OrdMap<Text, u64>,
     pub votes: u64,
 }
 
 impl VoteCounts {
-    /// None for what is no choice of this election.
+    /// Returns `None` for a text that is not a choice of this election.
     pub fn count(&self, choice: &str) -> Option<u64> {
         self.counts.get(choice).copied()
     }
@@ -58,7 +58,7 @@ impl Votes {
         &mut self.table
     }
 
-    /// Starts the count of a new election, and counts what is there.
+    /// Starts the count of a new election, and counts the votes that already exist.
     pub fn open(&mut self, election: &NewElection) {
         let counts = election.choices.iter().map(|choice| (choice.clone(), 0_u64)).collect();
         let mut tally = VoteCounts { counts, votes: 0 };
@@ -68,7 +68,7 @@ impl Votes {
         self.tallies.insert(election.name.clone(), tally);
     }
 
-    /// Its votes stay, uncounted.
+    /// Stops the count of an election. Its votes stay, uncounted.
     pub fn close(&mut self, election: &str) {
         self.tallies.remove(election);
     }
@@ -89,7 +89,8 @@ impl Votes {
         self.tallies.get(election).is_some_and(|tally| tally.count(choice).is_some())
     }
 
-    /// The name of the vote's entry; none if there is no such election or choice, or that voter has voted.
+    /// Casts a vote, and returns the name of its entry. Returns `None` if there is no such election or choice, or if the voter
+    /// has already voted.
     pub fn cast(&mut self, election: &str, voter: &str, vote: CastVote) -> Option<Text> {
         let name = ballot(election, voter);
         if self.is_cast(election, &name) || !self.counts(election, &vote.choice) {
@@ -99,7 +100,7 @@ impl Votes {
         Some(name)
     }
 
-    /// Puts a vote in the place of whatever the voter has said before, counted if there is such a choice.
+    /// Replaces the voter's earlier vote, and counts the new one if the election has its choice.
     pub fn put(&mut self, election: &str, name: Text, vote: CastVote) -> Option<CastVote> {
         if let Some(tally) = self.tallies.get_mut(election) {
             tally.count_in(&vote.choice);
@@ -121,7 +122,7 @@ impl Votes {
         }
     }
 
-    /// The names and the votes of an election that count, in the order of the voters.
+    /// The names and the counted votes of an election, in the order of the voters.
     pub fn of(&self, election: &str) -> Vec<(&Text, &CastVote)> {
         let votes = self.table.starting_with(&ballots_of(election)).collect::<Vec<_>>();
         votes.into_iter().filter(|(_, vote)| self.counts(election, &vote.choice)).collect()

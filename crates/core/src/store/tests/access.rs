@@ -1,4 +1,4 @@
-//! Who is let in, and who no longer is (P56).
+//! Tests of tokens: which give access, and which no longer do (P56).
 
 use super::sides::{Side, meet};
 use super::*;
@@ -134,7 +134,7 @@ fn they_are_told_of_and_counted_in_the_size() {
     assert_eq!((bench.store.bytes(), bench.store.digest()), (before, Store::default().digest()));
 }
 
-/// A whole-data document carries no tokens, and none is made or lost by one.
+/// A whole-data document contains no tokens. Restoring one neither creates nor removes tokens.
 #[test]
 fn a_restore_leaves_tokens_as_they_are() {
     let mut bench = furnished();
@@ -183,7 +183,7 @@ fn what_either_side_made_stays_and_what_either_revoked_is_gone() {
     assert_eq!(told, [(2, true), (4, false)]);
 }
 
-/// The same call has reached both sides, and one of them has revoked what it made of it.
+/// The same call has reached both sides, and one of them has revoked the token that it created.
 #[test]
 fn a_revocation_wins_over_what_it_did_not_know() {
     let mut sides = parted();
@@ -210,14 +210,14 @@ fn of_two_with_one_id_the_elders_stays_and_nothing_is_journaled() {
     );
 }
 
-/// Revoked before a restore, after which no difference can be told: the whole state says it.
+/// The token is revoked before a restore. After the restore no difference can be computed, so the whole state is transferred.
 #[test]
 fn a_restore_on_one_side_brings_nothing_back() {
     let mut sides = parted();
     sides[1].access(&revoke(1)).expect("there");
     sides[1].access(&create(3)).expect("new");
     restore(r#"{"docs":[]}"#).into_iter().for_each(|step| drop(sides[1].apply(Entry::Client(step))));
-    // All is written anew: the changes do not say what.
+    // The restore rewrites everything, and its changes do not list the entries.
     sides[1].mirror = sides[1].store.entries().collect();
     meet(&mut sides, 0, 1);
     both(&sides, &[2, 3]);

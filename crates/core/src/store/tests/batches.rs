@@ -1,4 +1,4 @@
-//! All or nothing.
+//! A batch is applied as a whole, or not at all.
 
 use super::*;
 

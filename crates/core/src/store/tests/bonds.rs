@@ -1,4 +1,4 @@
-//! Documents that end by themselves (P54): with a lease, in its record, or by their ttl.
+//! Documents that expire or end with their lease (P54): in the record that ends the lease, or by their ttl.
 
 use super::leases::{acquire, claim, elect, lease_command, register, release, role, text};
 use super::sides::{Side, meet};
@@ -24,7 +24,7 @@ impl Bench {
         self.ok("PutDoc", &put(key, &with_role(name, token)));
     }
 
-    /// Why documents ended by this command.
+    /// The reasons why this command ended documents.
     fn ended_by(&mut self, command: &Command) -> Vec<String> {
         let applied = self.apply(command, None);
         assert!(applied.outcome.is_ok(), "{:?}", applied.outcome);
@@ -66,14 +66,15 @@ fn a_document_is_bound_to_what_stands_and_to_nothing_else() {
     let Judged::Rejected(rejection) = bench.store.judge(&wrong, None, bench.now) else { panic!("bound") };
     assert!(matches!(rejection.reason, Reason::LeaseNotHeld { field: "token", .. }), "{rejection:?}");
     bench.put_with("k", "r");
-    // What is written anew without a word of it stays, and so does what was renewed under another lease.
+    // A document that is rewritten without an end stays, and so does one that was bound to another lease.
     bench.put_with("l", "r");
     bench.ok("PutDoc", &put("l", ""));
     assert_eq!(bench.ended_by(&release("r", "a", token)), ["k lease_ended"]);
     assert!(bench.has("l"));
 }
 
-/// P53: a lease's secret is asked of whoever binds a document to it, and no record has it.
+/// P53: the writer of a document must show the secret of the lease to bind the document to it, and no record contains the
+/// secret.
 #[test]
 fn only_who_may_speak_for_a_lease_binds_documents_to_it() {
     let mut bench = Bench::new();
@@ -109,7 +110,7 @@ fn only_who_may_speak_for_a_lease_binds_documents_to_it() {
     assert_eq!((rejection.reason, rejection.operation), (Reason::WrongSecret, Some(1)));
 }
 
-/// P59
+/// P59: a former holder cannot write.
 #[test]
 fn a_former_holder_writes_nothing() {
     let mut bench = Bench::new();
@@ -130,7 +131,7 @@ fn a_former_holder_writes_nothing() {
         refused(bench.run("PutDoc", &put("k", &former)))
             && refused(bench.run("DeleteDoc", &deletes(&former)))
     );
-    // One such write guards the batch.
+    // One write that is bound to a role guards the whole batch.
     let item = |rest: &str| format!(r#"{{"storage_cmd":"PutDoc","payload":{}}}"#, put("l", rest));
     assert!(bench.run("Batch", &format!("[{},{}]", item(""), item(&former))).is_err() && !bench.has("l"));
     let latter = names("r", bench.token("r"));
@@ -170,7 +171,7 @@ fn only_so_many_documents_end_with_one_lease() {
     assert_eq!(bench.store.bytes(), 0, "nothing is left that anybody has written");
 }
 
-/// Each write is a grant of its own: an end that was proposed before it ends nothing.
+/// Each write is a new grant: an end that was proposed before the write does not end the document.
 #[test]
 fn a_write_outruns_the_end_of_the_one_before() {
     let mut bench = Bench::new();
@@ -189,7 +190,7 @@ fn a_write_outruns_the_end_of_the_one_before() {
     assert_eq!(bench.store.lease(&name), None, "it stays until somebody deletes it");
 }
 
-/// Nodes that do not read it yet are sent none (P23); what has no end stands in the log as it always did.
+/// Nodes that do not read the format yet do not receive it (P23). Documents without an end keep the old form in the log.
 #[test]
 fn an_ending_is_a_format_of_its_own() {
     let format = |rest: &str| command("PutDoc", &put("k", rest)).to_payload(None).format.0;
@@ -249,7 +250,8 @@ fn a_document_comes_back_from_its_text_as_it_was() {
     bench.store.check_sound();
 }
 
-/// The elder granted the role anew; what is bound to the younger's grant goes in the merge that ends that.
+/// The elder side granted the role again. A document that is bound to the younger side's grant ends in the merge that ends this
+/// grant.
 #[test]
 fn a_bond_is_lost_with_its_lease_in_a_merge() {
     let mut sides = Side::group(&[1, 2], |_| ());
@@ -265,7 +267,7 @@ fn a_bond_is_lost_with_its_lease_in_a_merge() {
     }
 }
 
-/// On each side the leader counts for itself: an end on one of them knew nothing of what the other side wrote or renewed.
+/// The leader of each side counts ttls separately: an expiry on one side did not know what the other side wrote or renewed.
 #[test]
 fn an_end_on_one_side_takes_nothing_that_the_other_has() {
     for (ends_at, elder_wrote) in [(0, false), (1, false), (1, true)] {
@@ -288,7 +290,7 @@ fn an_end_on_one_side_takes_nothing_that_the_other_has() {
     }
 }
 
-/// Somebody's delete is a decision, and the elder's goes before the younger's value, as ever.
+/// A delete by a client is a decision: the elder side's delete wins over the younger side's value, as always.
 #[test]
 fn a_delete_is_no_end() {
     let mut sides = Side::group(&[1, 2], |side| {

@@ -1,4 +1,4 @@
-//! Idempotency keys: the first answer again, nothing twice, and no more of them than there may be (C16).
+//! Idempotency keys: a retry gets the first answer and changes nothing, and the number of remembered keys is bounded (C16).
 
 use super::*;
 use crate::store::tables::{IdempotencyKeys, Remembered};
@@ -100,7 +100,7 @@ fn remembered(index: u64, who: u32) -> Remembered {
     Remembered::from_entry(&json).expect("sound")
 }
 
-/// As many as there may be: one client's, but for the very first one and some others.
+/// A full table: all calls are of one client, except the very first one and some others.
 fn full() -> IdempotencyKeys {
     let mut calls = IdempotencyKeys::default();
     for key in 0..CALLS_MOST as u64 {
@@ -110,7 +110,7 @@ fn full() -> IdempotencyKeys {
     calls
 }
 
-/// P52: whoever fills the table pays for it, and nobody else.
+/// P52: only the client that fills the table loses remembered calls.
 #[test]
 fn at_the_bound_the_oldest_go_of_whoever_has_most() {
     let mut bench = furnished();
@@ -130,7 +130,8 @@ fn at_the_bound_the_oldest_go_of_whoever_has_most() {
     assert_eq!(load::reloaded(&bench.store), bench.store);
 }
 
-/// Where sides may meet nothing can be dropped, or the others would have to know: there the greatest waits, and at the end all do.
+/// In available mode no call can be dropped, because the other sides would have to learn of it. There a client whose
+/// calls fill half of the table waits, and once the table is full all clients wait.
 #[test]
 fn at_the_bound_of_sides_writes_with_a_key_wait() {
     let mut bench = furnished();

@@ -1,4 +1,4 @@
-//! What sides hand each other: its size, its bounds, its text.
+//! Differences between sides: their size, their bounds, their text.
 
 use super::rng::Rng;
 use super::sides::{Side, meet};
@@ -114,7 +114,7 @@ fn quarrelled() -> Vec<Side> {
     sides
 }
 
-/// Whatever is changed in the text, nothing panics; what can be read is merged, or refused.
+/// However the text is changed, nothing panics: text that can be read is merged, or refused.
 #[test]
 fn garbage_is_refused_or_merged() {
     let sides = quarrelled();

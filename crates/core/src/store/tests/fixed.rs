@@ -1,14 +1,14 @@
-//! The digest of a fixed state: nodes of two builds compare what they have computed (P25).
+//! The digest of a fixed state: nodes of two builds compare their digests (P25).
 
 use super::*;
 use crate::store::tables::TABLES;
 use crate::types::{DIGESTS, Vector};
 
-/// What the state below comes to by each computation. A change of how digests are computed adds a line here, and raises `DIGESTS`:
-/// without that a cluster under upgrade finds its sound nodes odd, and ends them.
+/// The digest of the state below, by each version of the computation. A change to the computation adds a line here and raises
+/// `DIGESTS`. Otherwise a cluster under upgrade would treat its sound nodes as diverged, and stop them.
 const BY_VERSION: [(u32, u64); 1] = [(1, 14_924_438_102_196_383_522)];
 
-/// One row of each kind, with everything that it may say.
+/// One row of each kind, with all its optional members.
 const ROWS: [(&str, &str, &str); 22] = [
     ("user", "ann", r#"{"at":"7.1@11","value":{"name":"ann","group":"staff","age":31}}"#),
     ("user", "bob", r#"{"at":"3.1@7","value":{"name":"bob"}}"#),

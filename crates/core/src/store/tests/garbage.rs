@@ -1,4 +1,4 @@
-//! What clients, disks and peers may send: nothing of it panics, and nothing puts a control character into the log.
+//! Arbitrary input from clients, disks and peers: it never causes a panic, and never puts a control character into the log.
 
 use super::rng::Rng;
 use super::*;
@@ -72,7 +72,7 @@ fn mutated(rng: &mut Rng, body: &str) -> String {
     chars.into_iter().collect()
 }
 
-/// Blanks where JSON allows them, so that much of what is sent stays sound.
+/// Adds blanks where JSON allows them, so that much of the input stays valid.
 fn blank(rng: &mut Rng, chars: &mut Vec<char>) {
     let places: Vec<usize> = (0..chars.len()).filter(|at| matches!(chars[*at], ',' | '{' | '[')).collect();
     if !places.is_empty() {
@@ -81,7 +81,7 @@ fn blank(rng: &mut Rng, chars: &mut Vec<char>) {
     }
 }
 
-/// What was read is the same when read again from the log, and can be applied.
+/// A command that was read is the same when it is read again from the log, and can be applied.
 fn check(command: &Command, bench: &mut Bench) {
     let payload = command.to_payload(None);
     assert!(!payload.text.contains(char::is_control), "{:?}", payload.text);

@@ -1,4 +1,4 @@
-//! The journal of merges, and what can be done about it.
+//! The journal of merges, and the commands on it.
 
 use super::sides::{Side, meet};
 use super::*;
@@ -122,7 +122,7 @@ fn what_a_document_does_to_the_journal_is_known_before() {
     assert_eq!(expected, (store.conflict_count(), store.conflict_bytes(), store.bytes()));
 }
 
-/// A rival that was forgotten is in the journal, and does not come back.
+/// A rival that was dropped is in the journal, and does not come back.
 #[test]
 fn forgotten_rivals_stay_lost() {
     let mut sides = Side::group(&[1, 2, 3], |side| side.put("k", "0"));

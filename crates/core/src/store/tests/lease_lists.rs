@@ -1,10 +1,10 @@
-//! Roles and processes are listed a page at a time, and a page has its price.
+//! Roles and processes are listed page by page, and the cost of a page is bounded.
 
 use super::leases::{acquire, lease_command, register, text};
 use super::*;
 use crate::store::encoding::{METADATA_MOST, SCAN_BYTES_MOST};
 
-/// As much as a process may say of what it can do.
+/// The longest description of its capabilities that a process may register.
 const CAPABILITIES: usize = METADATA_MOST;
 
 #[test]
@@ -24,7 +24,7 @@ fn lists_go_on_where_they_stopped() {
     assert_eq!(bench.store.processes(&other, None, 2), (Vec::new(), None));
 }
 
-/// A page with a filter costs what a page may cost, however few rows it finds.
+/// A page with a filter has a bounded cost, however few rows it finds.
 #[test]
 fn a_filter_looks_at_so_much_and_says_where_to_go_on() {
     let mut bench = Bench::new();
@@ -49,7 +49,7 @@ fn a_filter_looks_at_so_much_and_says_where_to_go_on() {
     let (found, next) = bench.store.processes(&filter, Some(&half), 10);
     assert_eq!((found, next), (Vec::new(), ids.last().map(|id| text(id))));
     assert_eq!(bench.store.processes(&filter, ids.last().map(String::as_str), 10), (Vec::new(), None));
-    // What is shown is bounded, too: a page of 4 MiB.
+    // The size of the shown rows is bounded, too: a page has 4 MiB.
     let (shown, next) = bench.store.processes(&ProcessFilter::default(), None, 1000);
     assert_eq!((shown.len(), next), (ids.len() + 1, None));
 }

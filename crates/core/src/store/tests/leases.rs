@@ -1,4 +1,4 @@
-//! Roles and processes: who gets what, under which token, and what is left of it when sides meet.
+//! Roles and processes: the grants, their tokens, and the result when sides meet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub fn role(name: &str) -> LeaseName {
 }
 
 impl Bench {
-    /// What became of leases, or why nothing did.
+    /// The lease events of a command, or the reason why it was rejected.
     pub fn lease(&mut self, command: &Command) -> Result<Vec<LeaseEvent>, Reason> {
         let applied = self.apply(command, None);
         assert_eq!(applied.changes.is_empty(), applied.outcome.is_err());
@@ -87,7 +87,7 @@ fn a_role_has_one_holder_and_its_token_rises() {
     let released = lost("r", "a", first, Ended::Released);
     assert_eq!(bench.lease(&release("r", "a", first)), Ok(vec![released]));
     assert_eq!(bench.lease(&release("r", "a", first)), not_its);
-    // The clock stands still, and the token rises all the same.
+    // The clock stands still, and the token increases anyway.
     assert_eq!(bench.lease(&acquire("r", "a")), Ok(vec![acquired("r", "a", first + 1)]));
     let events = vec![lost("r", "a", first + 1, Ended::Replaced), acquired("r", "b", first + 2)];
     assert_eq!(bench.lease(&elect("r", "b")), Ok(events));
@@ -178,7 +178,7 @@ fn a_process_that_says_something_else_of_itself_is_news() {
         bench.lease(&lease_command(LeaseOperation::Register { id: text("p"), process }))
     };
     register(describe(Some("master"), "1", 45_000)).expect("new");
-    // Nothing that others would ask for has changed.
+    // No part of the description has changed that other clients would look up.
     assert_eq!(register(describe(Some("master"), "1", 60_000)), Ok(Vec::new()));
     let told = |events: Result<Vec<LeaseEvent>, Reason>| match &events.expect("changed")[..] {
         [event @ LeaseEvent::ProcessChanged { .. }] => event.members(),
@@ -197,7 +197,7 @@ fn a_process_that_says_something_else_of_itself_is_news() {
     assert_eq!(told(register(bare.into())), r#","process":"p","identifier":"other""#);
 }
 
-/// Processes live on, whatever becomes of the data.
+/// Processes and leases stay through a restore, whatever happens to the data.
 #[test]
 fn a_restore_takes_nothing_from_those_who_hold() {
     let mut bench = Bench::new();
@@ -231,7 +231,7 @@ fn the_elder_sides_holder_stays() {
     sides[0].lease(&acquire("both", "a"));
     sides[1].lease(&acquire("both", "b"));
     sides[1].lease(&acquire("younger", "b"));
-    // On the younger side the holder is out of reach, and another takes its place.
+    // On the younger side the holder cannot be reached, so another instance takes its place.
     sides[1].lease(&elect("before", "y"));
     let token = sides[1].store.role("expired").map_or(0, |role| role.token);
     sides[1].lease(&lease_command(LeaseOperation::End { leases: vec![(role("expired"), token)] }));
@@ -249,7 +249,7 @@ fn the_elder_sides_holder_stays() {
     assert_eq!(events.iter().filter(|event| ended(event)).count(), 2, "both and before: {events:?}");
 }
 
-/// What one side gave back and the other never heard of stays given back.
+/// A role that one side released, unknown to the other side, stays released.
 #[test]
 fn a_release_survives_the_heal() {
     let sides = Side::group(&[1, 2], |side| drop(side.lease(&acquire("r", "x"))));
@@ -260,19 +260,19 @@ fn a_release_survives_the_heal() {
     assert_eq!((elder[0].holder("r"), elder[1].holder("r")), (None, None));
 }
 
-/// Of what a meeting decided about a lease no rival is kept: it is written anew, or a state that knows better which value is
-/// older would not be told.
+/// The decision of a merge about a lease keeps no rival. The lease is rewritten instead: otherwise a state that knows which
+/// value is older would not receive the decision.
 #[test]
 fn what_a_meeting_decided_about_a_lease_is_told_to_all() {
     let mut sides = Side::group(&[1, 2, 3], |_| ());
-    // n1 grants, and n3 learns of it and ends it; n2 has heard of neither, and grants by itself.
+    // n1 grants the role. n3 learns of the grant and ends it. n2 has seen neither, and grants the role itself.
     sides[0].lease(&acquire("r", "a"));
     let token = sides[0].store.role("r").map_or(0, |role| role.token);
     let leader = sides[0].clone();
     sides[2].follow(&leader);
     sides[2].lease(&release("r", "a", token));
     sides[1].lease(&acquire("r", "b"));
-    // n1 keeps its own; n2 takes in that n1's had ended; then those two meet.
+    // n1 keeps its grant. n2 learns that n1's grant had ended. Then n1 and n2 meet.
     let second = sides[1].clone();
     sides[0].merge(&second);
     let third = sides[2].clone();
@@ -282,7 +282,7 @@ fn what_a_meeting_decided_about_a_lease_is_told_to_all() {
     assert_eq!(sides[0].store.digest(), sides[1].store.digest());
 }
 
-/// Two sides let a process of before their split register as different things.
+/// A process from before the split registers with different descriptions on the two sides.
 #[test]
 fn a_process_that_a_meeting_changed_is_news() {
     let as_role = |role| {
@@ -298,7 +298,7 @@ fn a_process_that_a_meeting_changed_is_news() {
     assert_eq!(sides[1].store.lease_events_since(&sides[0].store, &key), []);
 }
 
-/// Parts and meetings at random: nodes agree to the bit, and no token is given twice.
+/// Splits and merges at random: nodes agree to the bit, and no token is granted twice.
 #[test]
 fn leases_come_through_any_meetings() {
     for seed in 0..150 {
@@ -330,7 +330,7 @@ fn leases_come_through_any_meetings() {
     }
 }
 
-/// One that ends with a lease, by its ttl, both, or not at all.
+/// A document that ends with a lease, by its ttl, by both, or not at all.
 fn any_doc(rng: &mut Rng, store: &Store) -> Command {
     let (key, value) = (rng.pick(&["k", "l", "a/m", "a/n"]), rng.below(3));
     let held: Vec<(LeaseName, u64)> = store

@@ -1,4 +1,4 @@
-//! Entries out, entries in.
+//! Entries are written, and loaded again.
 
 use super::*;
 

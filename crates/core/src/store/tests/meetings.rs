@@ -1,5 +1,5 @@
-//! Random histories of nodes that part and meet: what they come to is what the writes and their knowledge of each other say,
-//! whatever the order of meetings.
+//! Random histories of nodes that split and meet: the result follows from the writes and from what their writers knew, whatever
+//! the order of meetings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ struct World {
     writes: Vec<Write>,
     settled: Position,
     numbers: u32,
-    /// Entries of the journal that somebody has dropped or applied.
+    /// Entries of the journal that were dropped or applied.
     dropped: BTreeSet<Text>,
 }
 
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// Some records on one node.
+    /// Writes some records on one node.
     fn write(&mut self) {
         let node = self.any();
         let span = if self.rng.one_in(30) { CALLS_KEPT.0 / 2 } else { 1000 };
@@ -83,7 +83,7 @@ impl World {
         self.writes.extend(writes);
     }
 
-    /// An entry of the journal is applied or dropped.
+    /// Applies or drops an entry of the journal.
     fn resolve(&mut self) {
         let node = self.any();
         let page = self.sides[node].store.conflicts("", None, PAGE_MOST).items;
@@ -99,7 +99,7 @@ impl World {
         self.writes.extend(writes);
     }
 
-    /// Somebody follows somebody who knows all that he knows.
+    /// A node follows a leader that knows everything the node knows.
     fn follow(&mut self) {
         let (leader, node) = (self.any(), self.any());
         if leader != node && self.sides[leader].vector.includes(&self.sides[node].vector) {
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// One takes in what another has and is not heard again before it can override anybody.
+    /// A node merges another node's entries, and loses contact before it can override any other node.
     fn merge_alone(&mut self) {
         let (one, other) = (self.any(), self.any());
         if one != other {
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    /// All are of one history: its leader says so, and some hear of it.
+    /// All nodes have one history: the leader settles it, and some nodes learn of it.
     fn settle(&mut self) {
         let leader = self.any();
         let known = self.sides[leader].clone();
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// All meet, in some order.
+    /// Merges all nodes, in a random order.
     fn joined(&self, rng: &mut Rng) -> Side {
         let mut sides = self.sides.clone();
         while sides.iter().any(|side| side.vector != sides[0].vector) {
@@ -154,7 +154,7 @@ impl World {
         sides.swap_remove(0)
     }
 
-    /// What is not written over by anybody who knew it, the winner first.
+    /// The versions that no writer has overwritten knowingly, the winner first.
     fn expected(&self) -> BTreeMap<Key, Vec<Version>> {
         let mut expected: BTreeMap<Key, Vec<Version>> = BTreeMap::new();
         for write in &self.writes {
@@ -185,7 +185,7 @@ impl World {
         }
     }
 
-    /// What lost is in the journal, unless somebody has seen to it.
+    /// Every version that lost is in the journal, unless its entry was dropped or applied.
     fn check_journal(&self, joined: &Side, key: &Key, held: &[Version]) {
         for lost in held.iter().skip(1).filter(|lost| lost.value != held[0].value) {
             let id = lost_id(key, lost.at);

@@ -1,9 +1,9 @@
-//! Two sides meet: each rule by an example.
+//! Merges of two sides: an example for each rule.
 
 use super::sides::{Side, meet};
 use super::*;
 
-/// A beginning that all know.
+/// Sides with a common past.
 fn parted(ids: &[u32]) -> Vec<Side> {
     Side::group(ids, |side| {
         side.put("k", "\"old\"");
@@ -59,7 +59,7 @@ fn the_same_value_is_no_conflict() {
     both(&sides, "k", Some("[1]"));
 }
 
-/// 1 and 3 write, 3 parts and writes over it knowingly, 3 meets 2, then 1.
+/// Nodes 1 and 3 write. Node 3 splits off and overwrites the value knowingly. Then node 3 meets 2, then 1.
 #[test]
 fn what_was_written_over_knowingly_does_not_come_back() {
     let mut sides = parted(&[1, 2, 3]);
@@ -86,7 +86,8 @@ fn the_order_of_meetings_does_not_matter() {
     }
 }
 
-/// 2 beats 3 out of sight of the newer 1, who has written over 2's value: 3's is still unknown to 1.
+/// Node 2's value wins over 3's, unknown to the newer state of node 1, which has overwritten 2's value. Node 1 still does not
+/// know 3's value.
 #[test]
 fn what_lost_is_remembered_until_somebody_writes_over_it() {
     let mut sides = parted(&[1, 2, 3]);
@@ -143,7 +144,7 @@ fn a_vote_is_counted_once() {
     assert!(json.contains(r#""kind":"vote","election":"cake","voter":"ann","lost":{"#), "{json}");
 }
 
-/// Both sides make an election of one name: the votes of the one that lost are kept, and count for nothing.
+/// Both sides create an election of the same name: the votes of the losing election are kept, and not counted.
 #[test]
 fn a_vote_in_another_election_of_that_name_is_not_counted() {
     let mut sides = Side::group(&[1, 2], |side| drop(side.run("CreateUser", r#"{"name":"ann"}"#)));
@@ -200,7 +201,7 @@ fn what_no_vector_covers_is_refused() {
     assert!(matches!(safe, Err(Unreadable::NotMergeable)));
 }
 
-/// I7: neither a restore of one side nor the merge that follows forgets a call.
+/// I7: neither a restore of one side nor the merge that follows drops a remembered call.
 #[test]
 fn a_call_is_remembered_across_a_restore_and_a_merge() {
     let mut sides = parted(&[1, 2]);

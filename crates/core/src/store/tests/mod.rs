@@ -1,4 +1,4 @@
-//! The store, rule by rule and at random.
+//! Tests of the store: of each rule, and at random.
 
 mod access;
 mod batches;
@@ -30,7 +30,7 @@ use serde_json::value::RawValue;
 use super::*;
 use crate::types::{Entry, Epoch, KeyedCall, NodeId, Position, Record, Span, Stamp, WallTime};
 
-/// A store with a clock, and the log that it is fed.
+/// A store with a clock, and with the log of its records.
 #[derive(Clone, Debug, Default)]
 struct Bench {
     store: Store,
@@ -63,7 +63,7 @@ impl Bench {
         self.store.apply(&record).expect("readable")
     }
 
-    /// What a single command, applied, came to: the reply or the rejection's code and text.
+    /// The result of a single command: the reply, or the rejection's code and text.
     fn run(&mut self, storage_cmd: &str, payload: &str) -> Result<String, String> {
         let command = command(storage_cmd, payload);
         let applied = self.apply(&command, None);
@@ -113,14 +113,14 @@ fn furnished() -> Bench {
 }
 
 impl Store {
-    /// What must be true of any state: it knows how large it is, and no document outlives its lease (P54, P55).
+    /// Invariants of every state: its size is counted correctly, and no document outlives its lease (P54, P55).
     fn check_sound(&self) {
         assert_eq!(self.digest(), self.digest_anew());
         assert_eq!(self.bytes(), self.bytes_anew());
         assert_eq!(self.loose_docs(), Vec::<crate::types::Text>::new());
     }
 
-    /// The digest as it would be if it were not kept up.
+    /// The digest, recomputed from all rows.
     fn digest_anew(&self) -> u64 {
         let tables = [
             self.users.digest_anew(),

@@ -1,4 +1,4 @@
-//! What is a command and what is not.
+//! Tests of the parser: which texts are commands, and which are not.
 
 use super::*;
 use crate::types::{Format, Payload};
@@ -198,7 +198,7 @@ fn a_log_from_elsewhere_is_unreadable_and_says_why() {
     );
 }
 
-/// What a reader of some language stops at, and what is said of it.
+/// Values that readers of some language cannot read, and the error text for each.
 const UNREADABLE: [(&str, &str); 4] = [
     ("1e400", "has a number that JSON readers cannot hold: none is beyond 1.797e308, as 1e400 is"),
     (
@@ -243,7 +243,7 @@ fn values_that_clients_cannot_read_are_not_taken() {
     assert_eq!(bad("CreateUser", r#""{}\ud800""#), format!("bad_field: payload {half}"));
 }
 
-/// A binary that refused a record of its own log could not start, and nodes must not differ.
+/// A binary that refused a record in its own log could not start, and nodes must not diverge.
 #[test]
 fn what_was_taken_before_is_read_whatever_it_is() {
     let digits = "7".repeat(5000);

@@ -1,4 +1,4 @@
-//! How large the state is, and what may make it larger (P55).
+//! The size of the state, and the commands that may increase it (P55).
 
 use super::sides::{Side, meet};
 use super::*;
@@ -38,7 +38,7 @@ fn a_full_state_takes_what_makes_it_no_larger() {
     ] {
         assert_eq!(outgrown(&bench, quota, storage_cmd, &payload), None, "{storage_cmd}");
     }
-    // A batch is judged by what it comes to; a state beyond its limit still shrinks.
+    // A batch is judged by its final result. A state beyond its limit can still shrink.
     let swap = Command::parse_batch(raw(&format!(
         r#"[{{"storage_cmd":"DeleteDoc","payload":{{"key":"k"}}}},{{"storage_cmd":"PutDoc","payload":{}}}]"#,
         big("l", 2_000)
@@ -71,7 +71,7 @@ fn an_area_is_full_by_itself() {
     assert_eq!(outgrown(&bench, quota, "PutDoc", &big("conf/b", 900)), None);
 }
 
-/// The command is short, and what it puts back may be long.
+/// The command is short, but the value that it restores may be long.
 #[test]
 fn what_a_merge_overrode_is_put_back_where_there_is_room() {
     let mut sides = Side::group(&[1, 2], |side| side.put("a/k", "0"));
@@ -91,7 +91,7 @@ fn what_a_merge_overrode_is_put_back_where_there_is_room() {
     assert_eq!(store.outgrown(&back, now, Quota { most: u64::MAX, areas: &areas }), full);
 }
 
-/// Not how a row came about, and not what the replica's own records say of it.
+/// The size depends neither on the past of a row nor on the marks that the replica's own records set.
 #[test]
 fn the_size_follows_from_what_is_said() {
     let mut bench = furnished();

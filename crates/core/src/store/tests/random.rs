@@ -1,4 +1,4 @@
-//! Random sequences: whatever is asked for, these hold after every record.
+//! Random sequences of commands: these properties hold after every record.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ fn condition(rng: &mut Rng, store: &Store, put: bool) -> String {
     }
 }
 
-/// Few ids, so that they meet again.
+/// Few ids, so that they repeat.
 pub fn random_token(rng: &mut Rng) -> Command {
     let id = rng.below(8) as u64;
     if rng.one_in(3) { access::revoke(id) } else { access::create(id) }
@@ -73,7 +73,7 @@ pub fn random_call(rng: &mut Rng) -> Option<KeyedCall> {
     if rng.one_in(2) { call(rng.below(40) as u128, rng.below(2) as u64) } else { None }
 }
 
-/// What the leader said beforehand, and what came of it.
+/// Compares the leader's verdict beforehand with the result.
 fn check_agreement(judged: &Judged, applied: &Applied) {
     let data = applied.changes.iter().any(|key| !matches!(key, Key::Call(_)));
     match (judged, &applied.outcome) {
@@ -87,7 +87,7 @@ fn check_agreement(judged: &Judged, applied: &Applied) {
 struct Run {
     rng: Rng,
     bench: Bench,
-    /// Kept up by the changes alone, as a chain of small snapshots is.
+    /// Updated from the changes alone, as a chain of small snapshots is.
     mirror: BTreeMap<Key, String>,
     log: Vec<Record>,
     accepted: usize,
@@ -112,7 +112,7 @@ impl Run {
         assert_eq!(Command::from_payload(&payload).as_ref(), Ok(&command));
         let record = self.bench.record(Entry::Client(payload));
         let settled = {
-            // A call that lapses with this very record is known to the judge and not to the record.
+            // A call that expires with this same record is known to `judge`, but not when the record is applied.
             let mut store = self.bench.store.clone();
             store.idempotency_keys.forget_old(self.bench.now.cluster);
             store

@@ -53,7 +53,8 @@ fn a_restore_replaces_everything_that_was_there() {
     assert!(bench.store.is_empty());
 }
 
-/// I7: who asks again after a restore is told the first result, also on a node that has read the state from its disk.
+/// I7: a client that retries a call after a restore receives the first result, also from a node that has loaded the state from
+/// its disk.
 #[test]
 fn a_restore_forgets_no_call() {
     let mut bench = furnished();
@@ -95,7 +96,7 @@ fn a_bad_document_gets_as_far_as_no_record() {
     assert_eq!(bad.err().map(|bad| bad.path), Some("docs[1].key".to_string()));
 }
 
-/// P57: no token up to the one that the end names is given any more, and a restore takes none back.
+/// P57: no token up to the one in the last step is granted any more, and a restore never lowers the last token.
 #[test]
 fn the_end_of_a_restore_raises_the_last_token() {
     let restored = |bench: &mut Bench, token: u64| {

@@ -1,4 +1,4 @@
-//! What the store's tests draw, by places in lists.
+//! Random numbers for the store's tests, with a method that picks from a list.
 
 use eldest_storage::files::Dice;
 

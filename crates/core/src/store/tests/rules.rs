@@ -1,4 +1,4 @@
-//! Every rule of every operation.
+//! Tests of every rule of every operation.
 
 use super::*;
 

@@ -1,9 +1,9 @@
-//! What everybody can read of a lease is not enough to speak for it (P53).
+//! The public part of a lease is not enough to act for it (P53).
 
 use super::leases::{claim, lease_command, release, text};
 use super::*;
 
-/// P53: what was granted under a secret needs it, and what was granted without one takes none on.
+/// P53: a lease that was granted under a secret needs it, and a lease that was granted without a secret accepts none later.
 #[test]
 fn who_can_read_a_lease_cannot_speak_for_it() {
     let mut bench = Bench::new();
@@ -24,7 +24,7 @@ fn who_can_read_a_lease_cannot_speak_for_it() {
     }
     assert_eq!(bench.lease(&wants("i", secret("s"), false)), Err(Reason::Unchanged));
     assert_eq!(load::reloaded(&bench.store), bench.store);
-    // An operator's word needs none, and takes none away.
+    // An operator's order needs no secret, and keeps the existing one.
     let longer = RoleClaim { ttl: Span::millis(60_000), ..RoleClaim::clone(&claim("i", 1)) }.into();
     let named = LeaseOperation::Acquire { role: text("r"), claim: longer, elect: true };
     bench.lease(&lease_command(named)).expect("named");

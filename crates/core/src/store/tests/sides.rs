@@ -1,5 +1,5 @@
-//! Nodes that are sides of their own, meet and follow each other as the protocol lets them, with the records and vectors
-//! that it would give them.
+//! Nodes that are separate sides: they meet and follow each other as the protocol allows, with the records and vectors that the
+//! protocol would give them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ pub struct Side {
     pub store: Store,
     pub vector: Vector,
     pub now: Stamp,
-    /// Kept up by the changes alone, as a chain of small snapshots is.
+    /// Updated from the changes alone, as a chain of small snapshots is.
     pub mirror: BTreeMap<Key, String>,
 }
 
-/// What a record said about a key, and what its writer knew.
+/// One record's write to a key, and the vector that its writer knew.
 #[derive(Clone, Debug)]
 pub struct Write {
     pub key: Key,
@@ -50,7 +50,7 @@ impl Side {
         last.epoch.leader == NodeId(self.id) && self.vector.newest() == last.epoch
     }
 
-    /// The next record of this node, in an epoch of its own.
+    /// Applies the next record of this node, in an epoch that this node leads.
     pub fn apply(&mut self, entry: Entry) -> (Applied, Vec<Write>) {
         if !self.leads() {
             let epoch = self.next_epoch(&Vector::default());
@@ -70,7 +70,7 @@ impl Side {
         let applied = self.store.apply(&Record { position, stamp: self.now, entry }).expect("readable");
         self.vector.note(position);
         self.reflect(&applied.changes);
-        // A batch may change a key twice; its last word is the record's.
+        // A batch may change a key twice; the last change is the record's write.
         let changed: BTreeSet<&Key> = applied.changes.iter().collect();
         let data =
             changed.into_iter().filter(|key| matches!(key.table(), "doc" | "user" | "election" | "vote"));
@@ -111,7 +111,7 @@ impl Side {
         }
     }
 
-    /// What `other` lacks of this, as it travels.
+    /// The difference that `other` lacks, through its text form.
     pub fn difference_to(&self, other: &Vector) -> Difference {
         let data = self.store.difference(other).unwrap_or_else(|| self.store.whole());
         let read = Difference::from_text(&data.to_text()).expect("our own text");
@@ -119,13 +119,13 @@ impl Side {
         read
     }
 
-    /// Where a merge of the two would stand, on this node.
+    /// The position of a merge of the two on this node.
     pub fn meeting(&self, other: &Side) -> Position {
         let highest = self.vector.highest().max(other.vector.highest());
         Position::new(self.next_epoch(&other.vector), highest + 1)
     }
 
-    /// Takes in what the other has. The number of conflicts.
+    /// Merges the other's entries. Returns the number of conflicts.
     pub fn merge(&mut self, other: &Side) -> usize {
         let at = self.meeting(other);
         let data = other.difference_to(&self.vector);
@@ -137,7 +137,7 @@ impl Side {
         merged.conflicts
     }
 
-    /// Becomes what its leader is.
+    /// Takes over the leader's state.
     pub fn follow(&mut self, leader: &Side) {
         assert!(leader.vector.includes(&self.vector));
         let data = leader.difference_to(&self.vector);
@@ -149,7 +149,7 @@ impl Side {
         assert_eq!(self.store.digest(), leader.store.digest());
     }
 
-    /// Invariants of any state.
+    /// Invariants of every state.
     pub fn check(&self) {
         assert!(self.store.entries().eq(self.mirror.clone()), "the changes do not tell all");
         self.store.check_sound();
@@ -164,7 +164,7 @@ impl Side {
         }
     }
 
-    /// What must not depend on the order of meetings: all but the journal.
+    /// The entries that must not depend on the order of meetings: all but the journal.
     pub fn data(&self) -> Vec<(Key, String)> {
         let of_journal = |key: &Key| match key {
             Key::Conflict(_) => true,

@@ -1,4 +1,4 @@
-//! Tables that grow out of one another hold what plain maps would, whatever is settled when.
+//! Tables that are copies of one another behave like plain maps, whatever was settled when.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::rng::Rng;
 use crate::store::tables::{Doc, Table};
 use crate::types::{Epoch, Position, Text};
 
-/// A table, and what it must hold.
+/// A table, and the map with its expected rows.
 #[derive(Clone, Default)]
 struct Pair {
     table: Table<Text, Doc>,
@@ -50,7 +50,7 @@ impl Pair {
 fn tables_in_one_line_hold_what_they_say() {
     for seed in 0..60 {
         let rng = &mut Rng::new(seed);
-        // Oldest first, each a copy of the one before with some changes; and readers who hold on to one.
+        // The oldest table first; each is a copy of the table before with some changes. Some readers keep a table.
         let (mut line, mut readers) = (vec![Pair::default()], Vec::new());
         for index in 1..600 {
             match rng.below(20) {
@@ -62,7 +62,7 @@ fn tables_in_one_line_hold_what_they_say() {
                     let mut tables: Vec<_> = line.iter_mut().map(|pair| &mut pair.table).collect();
                     Table::settle(&mut tables);
                 }
-                // A reader writes, too: it has a line of its own from then on.
+                // A reader writes, too: from then on it has a separate line of tables.
                 7 if !readers.is_empty() => readers[0].change(rng, index),
                 _ => line.last_mut().expect("there is one").change(rng, index),
             }

@@ -1,4 +1,4 @@
-//! What readers are shown.
+//! The forms that readers see.
 
 use super::*;
 

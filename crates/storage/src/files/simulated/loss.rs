@@ -1,27 +1,27 @@
-//! What a power failure leaves.
+//! The result of a power failure.
 
 use std::collections::BTreeSet;
 
 use crate::files::simulated::tree::{Data, DataChange, Inode, Node, Tree, put};
 
-/// What a disk writes whole or not at all, but for one that is torn.
+/// A disk writes a sector as a whole or not at all, except for one that is torn.
 const SECTOR_BYTES: usize = 512;
 
-/// How much of what was not synced is lost.
+/// The amount of unsynced data that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     Nothing,
     Everything,
-    /// By chance: all, nothing or a part, of names and of each file's bytes.
+    /// A random part: all, none or some, of names and of each file's bytes.
     Some,
 }
 
-/// How it goes for one file, or for the names.
+/// The outcome for one file, or for the names.
 #[derive(Clone, Copy)]
 enum Luck {
     All,
     None,
-    /// Of so many, each is kept but for one.
+    /// Each change is kept, except with a chance of one in this many.
     Most(u64),
 }
 
@@ -49,7 +49,7 @@ impl Luck {
     }
 }
 
-/// The tree becomes what is found when the power is back.
+/// Turns the tree into the one that is found when the power is back.
 pub fn lose(tree: &mut Tree, dice: &mut Dice, loss: Loss) {
     let luck = loss.luck(dice);
     lose_names(tree, dice, luck);
@@ -62,7 +62,7 @@ pub fn lose(tree: &mut Tree, dice: &mut Dice, loss: Loss) {
     tree.collect();
 }
 
-/// A change that is lost takes with it all later ones in its folders.
+/// A lost change also loses all later changes in its folders.
 fn lose_names(tree: &mut Tree, dice: &mut Dice, luck: Luck) {
     let mut ended: BTreeSet<Inode> = BTreeSet::new();
     for change in tree.changes.drain(..) {
@@ -79,7 +79,7 @@ fn lose_data(data: &mut Data, dice: &mut Dice, luck: Luck) {
     for change in data.changes.drain(..) {
         match change {
             DataChange::Emptied if luck.keeps(dice) => data.durable.clear(),
-            // What was written after it went to other places.
+            // Later writes went to other blocks.
             DataChange::Emptied => break,
             DataChange::Wrote { offset, bytes } => {
                 lose_sectors(&mut data.durable, offset, &bytes, dice, luck);
@@ -103,7 +103,7 @@ fn lose_sectors(durable: &mut Vec<u8>, offset: usize, bytes: &[u8], dice: &mut D
         let mut from = at;
         if matches!(luck, Luck::Most(_)) && sector == torn {
             let cut = dice.below(piece.len() as u64 + 1) as usize;
-            // The first part has come, or the last one.
+            // Either the first part of the write was written, or the last one.
             if dice.below(2) == 0 {
                 piece = &piece[..cut];
             } else {
@@ -117,7 +117,8 @@ fn lose_sectors(durable: &mut Vec<u8>, offset: usize, bytes: &[u8], dice: &mut D
     }
 }
 
-// Chance that follows from a seed, the same over versions of every crate: SplitMix64. Every test that draws draws from it.
+// Random numbers from a seed, the same for all versions of every crate: SplitMix64. Every test that needs random numbers uses
+// it.
 
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
@@ -135,12 +136,12 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// Below a bound that is not zero.
+    /// A number below a bound that is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.roll() % bound
     }
 
-    /// One of so many places.
+    /// An index into a list of this length.
     pub fn place(&mut self, count: usize) -> usize {
         self.below(count as u64) as usize
     }

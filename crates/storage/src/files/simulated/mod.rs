@@ -1,18 +1,18 @@
-//! Files in memory, whose machine can lose its power at every operation.
+//! Files in memory. The power of their machine can fail at every operation.
 //!
 //! ```text
-//!  Simulated ── files() ─► Files ─► what one start of the program does
-//!      │                            tree.rs: what it sees, and what of that is durable
-//!      ├─ schedule(after, fault)    the operation that fails, or at which the power goes
-//!      ├─ hold_syncs(), let_syncs_go()   a disk that stands still
-//!      ├─ kill()                    the process is gone; what it wrote is still there
-//!      └─ cut_power(loss)           and of what it did not sync, only some
+//!  Simulated ── files() ─► Files ─► one start of the program
+//!      │                            tree.rs: the files that it sees, and their durable part
+//!      ├─ schedule(after, fault)    the operation that fails, or at which the power fails
+//!      ├─ hold_syncs(), let_syncs_go()   a disk that does not answer for a time
+//!      ├─ kill()                    the process ends; everything that it wrote is still there
+//!      └─ cut_power(loss)           the power fails; only a part of the unsynced data is left
 //! ```
 //!
-//! A power failure keeps of a file's unsynced writes any sectors, one of them torn at any byte; of the changes of
-//! names in a folder those up to some change, where one that concerns two folders happens in both or in neither.
-//! A file's data and its name know nothing of each other. This is less than journaling file systems promise, none of
-//! which promises it to others. Everything follows from the seed.
+//! A power failure keeps any sectors of a file's unsynced writes, one of them torn at any byte. It keeps the name changes of a
+//! folder up to some change, and a change that concerns two folders happens in both or in neither. A file's data and its name
+//! are independent. Journaling file systems keep more than this, but none of them guarantees that to programs. Everything
+//! follows from the seed.
 
 mod loss;
 mod tree;
@@ -31,31 +31,31 @@ use tree::{Inode, Tree};
 
 pub use loss::Loss;
 
-/// What happens at an operation.
+/// The fault at an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It begins, and is the last one: `cut_power` decides how far it came.
+    /// The operation begins, and is the last one: `cut_power` decides how far it came.
     Power,
-    /// It does nothing and says this.
+    /// The operation does nothing and returns this error.
     Refuse(io::ErrorKind),
 }
 
-/// What a fault came at.
+/// The kind of operation that a fault came at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It changes nothing: a power failure here is one at the change before or after.
+    /// A read changes nothing: a power failure at a read is the same as one at the change before or after it.
     Read,
     Change,
 }
 
-/// A machine's disk. A clone is the same one.
+/// A machine's disk. A clone is the same disk.
 #[derive(Clone, Debug)]
 pub struct Simulated {
     machine: Arc<Mutex<Machine>>,
     syncs: Arc<Syncs>,
 }
 
-/// Where syncs wait while they are held.
+/// Syncs wait here while they are held.
 #[derive(Debug, Default)]
 struct Syncs {
     gate: Mutex<Gate>,
@@ -87,13 +87,13 @@ impl Syncs {
 struct Machine {
     tree: Tree,
     dice: Dice,
-    /// Which start of the program may use it. What an earlier one has open is dead.
+    /// The start of the program that may use the disk. Files that an earlier start has open do not work any more.
     start: u64,
     powered: bool,
     operations: u64,
     faults: BTreeMap<u64, Fault>,
     struck: Option<Operation>,
-    /// Files below this folder can grow by so much in all.
+    /// Files below this folder can grow by this much in total.
     room: Option<(PathBuf, u64)>,
     locked: Vec<PathBuf>,
 }
@@ -115,21 +115,21 @@ impl Simulated {
         Simulated { machine: Arc::new(Mutex::new(machine)), syncs: Arc::default() }
     }
 
-    /// For the program that is started now, until it is killed or the power goes.
+    /// The files for a program that starts now, until it is killed or the power fails.
     pub fn files(&self) -> Files {
         let start = self.machine().start;
         let (machine, syncs) = (Arc::clone(&self.machine), Arc::clone(&self.syncs));
         Files::new(Mounted { machine, syncs, start })
     }
 
-    /// Another disk with the same on it, for what else might happen. What is open belongs to this one.
+    /// Another disk with the same content, to try another outcome. Open files still belong to this disk.
     pub fn fork(&self, seed: u64) -> Simulated {
         let mut machine = self.machine().clone();
         machine.dice = Dice::new(seed);
         Simulated { machine: Arc::new(Mutex::new(machine)), syncs: Arc::default() }
     }
 
-    /// From now on no sync ends, until they are let go.
+    /// From now on no sync ends until the syncs are released.
     pub fn hold_syncs(&self) {
         self.syncs.gate().is_held = true;
     }
@@ -139,39 +139,39 @@ impl Simulated {
         self.syncs.opened.notify_all();
     }
 
-    /// How many syncs have begun and not ended.
+    /// The number of syncs that have begun and not ended.
     pub fn syncs_waiting(&self) -> usize {
         self.syncs.gate().waiting
     }
 
-    /// How many operations there have been, those that only read among them.
+    /// The number of operations so far, including reads.
     pub fn operations(&self) -> u64 {
         self.machine().operations
     }
 
-    /// Something happens to the operation that comes after so many others.
+    /// Schedules a fault for the operation that comes after this many others.
     pub fn schedule(&self, after: u64, fault: Fault) {
         let mut machine = self.machine();
         let at = machine.operations + after + 1;
         machine.faults.insert(at, fault);
     }
 
-    /// What was scheduled and has not come does not come any more.
+    /// Cancels the scheduled faults that have not occurred.
     pub fn clear_faults(&self) {
         self.machine().faults.clear();
     }
 
-    /// What the last scheduled fault came at, if it has come since the start.
+    /// The operation at which the last scheduled fault occurred, if one has occurred since the start.
     pub fn struck(&self) -> Option<Operation> {
         self.machine().struck
     }
 
-    /// Whether a scheduled power failure has come.
+    /// Whether a scheduled power failure has occurred.
     pub fn is_dead(&self) -> bool {
         !self.machine().powered
     }
 
-    /// From now on files below this folder can grow by so many bytes. What they have, they can write anew.
+    /// From now on files below this folder can grow by this many bytes in total. Their existing bytes can be rewritten.
     pub fn limit(&self, folder: &Path, bytes: u64) {
         self.machine().room = Some((folder.to_path_buf(), bytes));
     }
@@ -180,12 +180,12 @@ impl Simulated {
         self.machine().room = None;
     }
 
-    /// The process ends. All that it wrote is there, and as little of it durable as before.
+    /// The process ends. Everything that it wrote is there, and no more of it is durable than before.
     pub fn kill(&self) {
         self.machine().end();
     }
 
-    /// The power goes, and comes back. What is left is durable.
+    /// The power fails, and comes back. Everything that is left is durable.
     pub fn cut_power(&self, loss: Loss) {
         let mut machine = self.machine();
         machine.end();
@@ -193,12 +193,12 @@ impl Simulated {
         loss::lose(tree, dice, loss);
     }
 
-    /// Every file and what is in it, in the order of the paths.
+    /// Every file and its content, in the order of the paths.
     pub fn image(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         self.machine().tree.image()
     }
 
-    /// Changes a file's bytes where nobody sees it, durably: what a bad medium does. None if there is no such file.
+    /// Changes a file's bytes unnoticed and durably, as a bad medium does. Returns `None` if there is no such file.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> Option<()> {
         let mut machine = self.machine();
         let data = machine.tree.data_at(path).ok()?;
@@ -223,7 +223,7 @@ impl Machine {
         self.tree.collect();
     }
 
-    /// Counts an operation. True: the power goes once it has begun.
+    /// Counts an operation. Returns true if the power fails once the operation has begun.
     fn begin(&mut self, operation: Operation) -> io::Result<bool> {
         self.operations += 1;
         let fault = self.faults.remove(&self.operations);
@@ -238,7 +238,7 @@ impl Machine {
         }
     }
 
-    /// Takes room for a file that grows; gives how much of it there is.
+    /// Reserves room for a file that grows, and returns how much room there is.
     fn grow(&mut self, inode: Inode, by: u64) -> u64 {
         let Some((folder, left)) = &mut self.room else {
             return by;
@@ -252,7 +252,7 @@ impl Machine {
     }
 }
 
-/// The disk to one start of the program.
+/// The disk as one start of the program sees it.
 #[derive(Clone, Debug)]
 struct Mounted {
     machine: Arc<Mutex<Machine>>,
@@ -261,7 +261,7 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// Does one operation, if the machine is still there.
+    /// Does one operation, if the machine still runs.
     fn run<T>(
         &self,
         kind: Operation,
@@ -276,7 +276,7 @@ impl Mounted {
         if last { Err(no_power()) } else { done }
     }
 
-    /// One that makes something durable: at the last moment it does nothing.
+    /// Does an operation that makes data durable. If the power fails at it, it does nothing.
     fn run_sync(&self, operation: impl FnOnce(&mut Machine) -> io::Result<()>) -> io::Result<()> {
         self.syncs.pass();
         self.run(Change, |machine| if machine.powered { operation(machine) } else { Ok(()) })

@@ -1,4 +1,4 @@
-//! The files in memory behave as files do, and a power failure takes what it may and nothing else.
+//! The files in memory behave like real files, and a power failure loses only unsynced data.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn path(name: &str) -> PathBuf {
     Path::new("/a").join(name)
 }
 
-/// A folder that is durable, with an empty one in it.
+/// A durable folder with an empty folder in it.
 fn blank(seed: u64) -> (Simulated, Files) {
     let disk = Simulated::new(seed);
     let files = disk.files();
@@ -50,7 +50,7 @@ fn what_is_synced_stays() {
     assert_eq!(disk.files().read(&path("file")).unwrap(), b"old");
 }
 
-/// Of the names in a folder those up to some change; what concerns two folders in both or in neither.
+/// A power failure keeps the name changes of a folder up to some change, and a change of two folders in both or in neither.
 #[test]
 fn names_come_in_their_order() {
     let mut seen = std::collections::BTreeSet::new();
@@ -85,7 +85,7 @@ fn a_sync_of_one_folder_brings_what_it_rests_on() {
     assert_eq!(disk.image().into_keys().collect::<Vec<_>>(), [path("b/1")]);
 }
 
-/// Each sector is old or new, and one of them torn.
+/// Each sector has its old or new content, and one of them is torn.
 #[test]
 fn bytes_come_in_sectors() {
     let (mut torn, mut mixed) = (0, 0);

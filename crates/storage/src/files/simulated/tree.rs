@@ -1,4 +1,4 @@
-//! Folders and files as the program sees them, and beside that what of them is durable.
+//! Folders and files as the program sees them, and their durable part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ pub type Inode = u64;
 
 const ROOT: Inode = 1;
 
-/// Where a name is: its folder, and how it is called there.
+/// The place of a name: its folder, and the name in it.
 pub type NamePlace = (Inode, String);
 
 pub type Names = BTreeMap<NamePlace, Inode>;
@@ -22,7 +22,7 @@ pub struct Tree {
     last: Inode,
     pub names: Names,
     pub durable: Names,
-    /// From `durable` to `names`, in order.
+    /// The changes that lead from `durable` to `names`, in order.
     pub changes: Vec<NameChange>,
 }
 
@@ -32,11 +32,11 @@ pub enum Node {
     File(Data),
 }
 
-/// All of it happens, or none: to what the places lead from now on, or that they lead nowhere.
+/// An atomic change of names. Each place gets a new file or folder, or is removed.
 #[derive(Clone, Debug)]
 pub struct NameChange(Vec<(NamePlace, Option<Inode>)>);
 
-/// A file's bytes, and what has been done to them since they were durable.
+/// A file's bytes, and the changes to them since they were durable.
 #[derive(Clone, Debug, Default)]
 pub struct Data {
     pub now: Vec<u8>,
@@ -92,7 +92,7 @@ impl DataChange {
     }
 }
 
-/// What lies between the end and the offset is zero.
+/// Bytes between the old end and the offset become zero.
 pub fn put(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
     if bytes.len() < offset + written.len() && !written.is_empty() {
         bytes.resize(offset + written.len(), 0);
@@ -110,7 +110,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// The folder that a path names something in, and the name.
+    /// The folder of a path, and the name in it.
     fn place(&self, path: &Path) -> io::Result<NamePlace> {
         let name = path.file_name().and_then(|name| name.to_str()).ok_or(io::ErrorKind::InvalidInput)?;
         let dir = self.find(path.parent().unwrap_or(Path::new("")))?;
@@ -120,7 +120,7 @@ impl Tree {
         }
     }
 
-    /// Relative paths begin at the root too.
+    /// Relative paths begin at the root, too.
     fn find(&self, path: &Path) -> io::Result<Inode> {
         let mut at = ROOT;
         for component in path.components() {
@@ -191,7 +191,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A file takes the place of one that is there; a folder, of nothing.
+    /// A file may replace an existing file; a folder may replace nothing.
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (self.place(from)?, self.place(to)?);
         let inode = *self.names.get(&from).ok_or(io::ErrorKind::NotFound)?;
@@ -233,7 +233,7 @@ impl Tree {
         Ok(self.inside(inode).map(|(name, _)| name.into()).collect())
     }
 
-    /// Every change in the folder becomes durable, and what had to come before it in other folders.
+    /// Every change in the folder becomes durable, and so do earlier changes in other folders that must come first.
     pub fn sync_dir(&mut self, dir: &Path) -> io::Result<()> {
         let mut dirs = BTreeSet::from([self.find(dir)?]);
         let mut later = Vec::new();
@@ -278,7 +278,7 @@ impl Tree {
         image
     }
 
-    /// Forgets what nothing leads to any more. Nothing is open.
+    /// Drops files that no name leads to. No file is open.
     pub fn collect(&mut self) {
         let pending = self.changes.iter().flat_map(|change| change.0.iter().filter_map(|(_, inode)| *inode));
         let named = self.names.values().chain(self.durable.values()).copied();

@@ -1,4 +1,5 @@
-//! A node's own copies in a folder: `eldest-CLUSTER-INDEX-TIME.backup`. The newest are kept, and nobody else's file is touched.
+//! A node's own copies in a folder: `eldest-CLUSTER-INDEX-TIME.backup`. The newest are kept, and files of others are never
+//! touched.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read};
@@ -13,7 +14,7 @@ use crate::types::WallTime;
 const BEGINS: &str = "eldest-";
 const ENDS: &str = ".backup";
 
-/// A first line is much shorter.
+/// A real first line is much shorter.
 const HEAD_BYTES_MOST: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -34,12 +35,12 @@ impl Copies {
         Copies { folder, keep }
     }
 
-    /// Writes the state down unless a copy has it, and removes what is beyond the number to keep. Gives the bytes written; none
-    /// if nothing has changed.
+    /// Writes a copy of the state unless one exists, and removes copies beyond the number to keep. Returns the bytes written,
+    /// or `None` if the state has not changed.
     pub fn add(&self, home: &Home, store: &Store, now: WallTime) -> io::Result<Option<u64>> {
         let head = BackupHead::new(home, store, now);
         let own = self.own(home)?;
-        // Each write makes another state than any before.
+        // Each write makes a state that differs from every state before.
         if own.iter().any(|own| own.head.digest == head.digest) {
             self.thin(&own, self.keep)?;
             return Ok(None);
@@ -49,20 +50,20 @@ impl Copies {
         let mut out = BufWriter::with_capacity(256 << 10, draft);
         write(&head, store, &mut out)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.keep()?;
-        // The one just written stays, whatever time the clock showed for the others.
+        // The new copy stays, whatever time the clock showed for the others.
         let others: Vec<Own> = self.own(home)?.into_iter().filter(|own| own.path != path).collect();
         self.thin(&others, self.keep.saturating_sub(1))?;
         Ok(Some(fs::metadata(&path)?.len()))
     }
 
-    /// The oldest go.
+    /// Removes the oldest copies.
     fn thin(&self, own: &[Own], keep: usize) -> io::Result<()> {
         let beyond = own.len().saturating_sub(keep);
         own.iter().take(beyond).try_for_each(|own| fs::remove_file(&own.path))
     }
 
-    /// This node's copies, oldest first: by their names and by what they say themselves. What a process that has died left of one is
-    /// removed.
+    /// This node's copies, oldest first. A copy must have a matching name and a matching first line. Unfinished copies of a
+    /// process that has died are removed.
     fn own(&self, home: &Home) -> io::Result<Vec<Own>> {
         let begins = begins(&home.cluster);
         let mut own = Vec::new();
@@ -70,7 +71,7 @@ impl Copies {
             let path = entry?.path();
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
             if is_left_over(name, &begins) {
-                // Another node that shares the folder may be writing it.
+                // Another node that shares the folder may be writing this file.
                 let of_this = head_of(&path).is_some_and(|head| head.is_of(home) && head.node == home.node);
                 if of_this {
                     fs::remove_file(&path)?;

@@ -1,4 +1,4 @@
-//! A file that gets its name when all of it is on the disk, and never before.
+//! A file that gets its name only when all of it is durable.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::files::FILE_MODE;
 
-/// What a draft is called besides its name and its process: `.NAME.PID.draft`.
+/// The ending of a draft's name, which also has the file's name and the process id: `.NAME.PID.draft`.
 pub const DRAFT: &str = ".draft";
 
-/// Dropped before it is kept, nothing is left of it.
+/// A draft that is dropped before `keep` is removed.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
@@ -20,7 +20,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Beside the file that it is to be: a rename does not cross file systems. Nobody else may read it.
+    /// The draft is in the folder of the final file, because a rename does not cross file systems. Only the owner may read it.
     pub fn begin(path: &Path) -> io::Result<Draft> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let beside =
@@ -30,7 +30,7 @@ impl Draft {
         Ok(Draft { file, beside, path: path.to_path_buf(), kept: false })
     }
 
-    /// It is durable, then it has its name, then the name is.
+    /// Makes the file durable, then gives it its name, then makes the name durable.
     pub fn keep(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.beside, &self.path)?;
@@ -53,7 +53,7 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.kept {
-            // Where it cannot be removed it still has no name that anybody reads.
+            // If the draft cannot be removed, its name is still one that no reader uses.
             let _ = fs::remove_file(&self.beside);
         }
     }

@@ -1,4 +1,4 @@
-//! The first line of a backup: whose it is, and how far it reaches.
+//! The first line of a backup: the cluster that it is of, and its last record.
 
 use std::io::{self, Write};
 
@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 
 pub const NAME: &str = "eldest-backup 1";
 
-/// Texts of whole seconds are in the order of time.
+/// Texts of whole seconds sort by time.
 const SECOND_US: u64 = 1_000_000;
 
-/// As the line has it, after the name. What later programs add says nothing to this one.
+/// The content of the line after the name. Members that later programs add are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupHead {
     pub cluster: String,
-    /// What tells it from another of the same name. Null in available mode.
+    /// The cluster's id, which distinguishes it from another cluster of the same name. Null in available mode.
     pub cluster_id: Option<String>,
     pub mode: String,
     /// The node that wrote it.
     pub node: u32,
-    /// The last record that is in it, by index and epoch.
+    /// The last record in the backup, by index and epoch.
     pub index: u64,
     pub epoch: String,
-    /// When it was begun, by that node's clock.
+    /// The time when the backup was begun, by that node's clock.
     pub time: String,
-    /// Of the whole state, with what no backup has: as in `/v1/status`.
+    /// The digest of the whole state, as in `/v1/status`. It includes the parts that no backup has.
     pub digest: String,
     pub rows: u64,
 }
 
-/// The cluster that writes a backup, or takes one in.
+/// The cluster that writes a backup, or restores one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Home {
     pub cluster: String,
@@ -57,7 +57,7 @@ impl BackupHead {
         }
     }
 
-    /// What a line says, without its end.
+    /// Parses a line without its end.
     pub fn read(line: &str) -> Option<BackupHead> {
         let json = line.strip_prefix(NAME)?.strip_prefix(' ')?;
         serde_json::from_str(json).ok()
@@ -69,24 +69,26 @@ impl BackupHead {
         format!("{NAME} {json}")
     }
 
-    /// `time` as a number. What is no date (a clock that has leapt past the year 9999 writes none) is later than any clock.
+    /// `time` as a number. A text that is not a date counts as later than any clock. A clock beyond the year 9999 writes such a
+    /// text.
     pub fn wall(&self) -> WallTime {
         let micros = date_micros(&self.time).map(|micros| u64::try_from(micros).unwrap_or_default());
         WallTime(micros.unwrap_or(u64::MAX))
     }
 
-    /// Where clusters draw no number of their own the name has to do.
+    /// In available mode clusters have no id, so only the name is compared.
     pub fn is_of(&self, home: &Home) -> bool {
         self.cluster == home.cluster && self.cluster_id == home.cluster_id
     }
 }
 
-// A state becomes a backup: in order, and as fast as whoever takes it. The state is a clone of its own, which no write changes.
+// Writes a state as a backup: in order, and as fast as the receiver takes it. The state is a separate clone, which no write
+// changes.
 
 pub fn write(head: &BackupHead, store: &Store, out: impl Write) -> io::Result<()> {
     let mut out = Summing::new(out);
     writeln!(out, "{}", head.line())?;
-    // Whoever finds the half of one knows whose it was.
+    // The head is written first, so that even half a backup shows which cluster it is of.
     out.flush()?;
     let mut rows = 0;
     let mut line = String::new();

@@ -1,15 +1,16 @@
-//! A backup: one state as one text, for whoever has lost everything else, or wants it elsewhere.
+//! A backup: one state as one text, for recovery after everything else is lost, or for use elsewhere.
 //!
 //! ```text
 //! eldest-backup 1 {"cluster":"prod","cluster_id":"…","mode":"safe","node":1,"index":12,"epoch":"7.1",…}     head.rs
-//! doc "greeting" {"at":"7.1@12","value":"hello"}        rows, as a snapshot writes them, and as sorted
-//! end 1 9c1f03aa                                        how many; crc32 of every byte before its digits
+//! doc "greeting" {"at":"7.1@12","value":"hello"}        rows, in the form and order of a snapshot
+//! end 1 9c1f03aa                                        number of rows; crc32 of every byte before its digits
 //! ```
 //!
-//! `write.rs` writes one, `read.rs` reads one piece by piece and makes a restore of it, `draft.rs` gives a file its name only when all of
-//! it is on the disk, `copies.rs` keeps some of them in a folder.
+//! `head.rs` writes a backup, `read.rs` reads one piece by piece and turns it into a restore, `draft.rs` gives a file its name
+//! only when all of it is durable, `copies.rs` keeps some backups in a folder.
 //!
-//! The same rows are the same bytes but for the head, whichever node wrote them and when: two backups can be compared by any tool.
+//! The same rows give the same bytes except for the head, whichever node wrote them and when. So any tool can compare two
+//! backups.
 
 mod copies;
 mod draft;

@@ -1,4 +1,4 @@
-//! A backup is read in pieces of any size, checked to its last byte, and only then good for anything.
+//! A backup is read in pieces of any size and checked to its last byte. It cannot be used before that.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use crc32fast::Hasher;
 use super::head::{BackupHead, Home, NAME};
 use crate::store::{self, BadRow, Guard, RowSteps, Steps};
 
-/// As in a snapshot: no call that a node takes comes near it.
+/// As in a snapshot: no call that a node accepts comes near this length.
 const LINE_BYTES_MOST: usize = 64 << 20;
 
-/// Why nothing of a backup may be used.
+/// The reason why a backup is refused as a whole.
 #[derive(Debug)]
 pub enum BadBackup {
     Head,
-    /// Of what is no row.
+    /// The line is not a row.
     Line(u64),
-    /// A row that cannot stand there.
+    /// The row is not allowed there.
     Row(u64, BadRow),
-    /// A row that does not come after the one before.
+    /// The row does not sort after the row before.
     Order(u64),
     TooLong(u64),
     Checksum,
-    /// The head names another number of rows.
+    /// The head has another number of rows.
     Count,
     Unfinished,
     AfterEnd,
-    /// What the rows come to together.
+    /// The rows together are not allowed.
     Whole(BadRow),
 }
 
 impl BadBackup {
-    /// The line that is wrong, if one is. The head is the first.
+    /// The number of the wrong line, if a single line is wrong. The head is line 1.
     pub fn line(&self) -> Option<u64> {
         match self {
             BadBackup::Head => Some(1),
@@ -43,7 +43,7 @@ impl BadBackup {
         }
     }
 
-    /// More than the state may have.
+    /// Whether the rows exceed the size that the state may have.
     pub fn is_too_large(&self) -> bool {
         matches!(self, BadBackup::Row(_, BadRow::TooLarge { .. }) | BadBackup::Whole(BadRow::TooLarge { .. }))
     }
@@ -72,14 +72,14 @@ impl std::error::Error for BadBackup {}
 
 #[derive(Debug)]
 pub struct BackupReader {
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not arrived yet.
     pending: Vec<u8>,
     crc: Hasher,
     rows: u64,
     head: Option<BackupHead>,
-    /// Who would take it in. None: whoever reads only wants to know whether it is whole.
+    /// The cluster that would restore the backup. `None` if the reader only checks the backup.
     home: Option<Home>,
-    /// Table and key of the row before.
+    /// Table and key of the previous row.
     last: (String, String),
     steps: RowSteps,
     ended: bool,
@@ -114,12 +114,12 @@ impl BackupReader {
         self.pend(bytes)
     }
 
-    /// The restore that it comes to. What is of another cluster replaces something only if `replaces_other`.
+    /// The restore of this backup. A backup of another cluster replaces data only if `replaces_other` is set.
     pub fn finish(self, replaces_other: bool) -> Result<(BackupHead, Steps), BadBackup> {
         let elsewhere = self.is_elsewhere();
         let head = self.head.filter(|_| self.ended && self.pending.is_empty());
         let head = head.ok_or(BadBackup::Unfinished)?;
-        // Without a number of its own a cluster that begins anew under the same name looks the same.
+        // Without an id, another cluster that was started later under the same name could not be distinguished.
         let is_own = !elsewhere && head.cluster_id.is_some();
         let guard = Guard {
             time: head.wall(),
@@ -137,7 +137,7 @@ impl BackupReader {
         self.home.as_ref().is_some_and(|home| !of(home))
     }
 
-    /// Of the line under way; the head is the first.
+    /// The number of the current line. The head is line 1.
     fn number(&self) -> u64 {
         self.rows + 1 + u64::from(self.head.is_some())
     }
@@ -150,7 +150,7 @@ impl BackupReader {
             return Err(BadBackup::AfterEnd);
         }
         self.pending.extend_from_slice(bytes);
-        // What is no backup at all is not waited for.
+        // A text that is not a backup is refused before its first line ends.
         let begins = NAME.as_bytes().iter().zip(&self.pending).all(|(name, byte)| name == byte);
         if self.head.is_none() && !begins { Err(BadBackup::Head) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! A backup is the state, or nothing.
+//! A backup restores the whole state, or nothing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ fn read(text: &[u8], pieces: usize) -> Result<(BackupHead, Steps), BadBackup> {
     read_as(home(), text, pieces)
 }
 
-/// Without where each row was written.
+/// The rows without their positions.
 fn content(store: &Store) -> Vec<String> {
     let text = String::from_utf8(text_of(store)).unwrap();
     let rows = text.lines().skip(1).filter(|line| !line.starts_with("end ") && !line.starts_with("token "));
@@ -117,7 +117,7 @@ fn whatever_is_cut_or_changed_is_refused() {
     assert!(matches!(read(b"{\"users\":[]}", 64), Err(BadBackup::Head)));
 }
 
-/// A text of these rows whose checksum is right.
+/// A text with these rows and a correct checksum.
 fn forged(rows: &[&str]) -> Vec<u8> {
     let store = Store::default();
     let mut head = BackupHead::new(&home(), &store, NOW);

@@ -1,10 +1,10 @@
-//! A crash at every step of adding, merging and installing: the state before or the one after, and nothing left.
+//! A crash at every step of adding, merging and installing leaves the state before or the state after, and no other files.
 //!
-//! Steps are done by hand on copies of the directory: what a crash leaves is what was there between two of them.
+//! The test does the steps by hand on copies of the directory: a crash leaves the files as they are between two steps.
 
 use super::*;
 
-/// Eight files in one chain, merges due.
+/// Eight files in one chain, with merges due.
 fn chain() -> (Folder, State) {
     let folder = Folder::new();
     let (mut snapshots, _) = folder.open();
@@ -27,7 +27,7 @@ fn expect(folder: &Folder, to: Index, state: &State, files: usize, what: &str) {
     assert_eq!(load(&again), *state, "{what}, opened twice");
 }
 
-/// Every selection of some of the paths, for removals that a crash may have left in any order.
+/// Every subset of the paths, because a crash may leave removals in any order.
 fn selections(paths: &[PathBuf]) -> impl Iterator<Item = Vec<&PathBuf>> {
     let chosen = |bits: u32, at: usize| bits >> at & 1 == 1;
     (0..1u32 << paths.len()).map(move |bits| {
@@ -80,7 +80,7 @@ fn while_installing() {
     replaced_step_by_step(&folder, (9, &state), &after, (7, &other));
 }
 
-/// A chain replaced by another: half written, whole, named, and the old one gone bit by bit.
+/// A chain is replaced by another: half written, complete, named, and the old one removed piece by piece.
 fn replaced_step_by_step(before: &Folder, old: (Index, &State), after: &Folder, new: (Index, &State)) {
     let (old_files, new_files) = (before.files(), after.files());
     let old_name = list(&before.0)[0].file_name().unwrap().to_owned();

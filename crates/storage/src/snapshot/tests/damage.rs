@@ -1,4 +1,4 @@
-//! Files cut at every byte, and every bit of them flipped: an older good state and a report, never a wrong value.
+//! Files are cut at every byte, and every bit is flipped: the result is an older good state and a report, never a wrong value.
 
 use super::*;
 use crate::snapshot::{Why, inspect};
@@ -17,7 +17,7 @@ fn small_chain() -> (Folder, BTreeMap<Index, State>) {
     (folder, states)
 }
 
-/// What a start makes of it, and that the chain goes on from there.
+/// Checks the state that a start finds, and that the chain continues from there.
 fn expect_older(folder: &Folder, states: &BTreeMap<Index, State>, file: usize, what: &str) {
     let expected = [0, 10, 20][file];
     let found = inspect(&folder.0).unwrap();
@@ -74,7 +74,8 @@ fn a_damaged_stream_is_refused() {
     let (snapshots, _) = folder.open();
     let bytes = export(&snapshots);
     let files: Vec<u64> = snapshots.chain.iter().map(|piece| piece.written.bytes).collect();
-    // Cut between two files it is an older state, whole in itself: the head of the message says what was meant.
+    // A stream that is cut between two files is an older state, complete in itself. The head of the message has the intended
+    // state.
     let older = [files[0], files[0] + files[1]];
     for (what, damaged) in damages(&bytes) {
         let imported = import(snapshots.importer().unwrap(), &damaged);

@@ -1,11 +1,11 @@
-//! What is written for what has changed, counted.
+//! Counts the bytes that are written per changed byte.
 
 use super::*;
 use crate::snapshot::{CHAIN_FILES_MAX, Merge};
 
 const KEYS: usize = 20_000;
 
-/// Of an entry, key and all.
+/// The size of an entry, including its key.
 const VALUE_BYTES: usize = 100;
 
 fn value(n: u64) -> String {
@@ -24,7 +24,7 @@ fn ten_changes(rng: &mut Dice, mut pick: impl FnMut(&mut Dice) -> usize) -> Chan
     changes
 }
 
-/// How many times as much was written as has changed.
+/// The written bytes as a multiple of the changed bytes.
 fn amplification(deltas: u64, mut pick: impl FnMut(&mut Dice) -> usize) -> f64 {
     let folder = Folder::new();
     let (mut snapshots, _) = folder.open();
@@ -44,7 +44,7 @@ fn amplification(deltas: u64, mut pick: impl FnMut(&mut Dice) -> usize) -> f64 {
     (changed + written) as f64 / changed as f64
 }
 
-/// One for the change itself, about one a level of the deltas, and three for the whole state.
+/// One for the change itself, about one for each level of the deltas, and three for the whole state.
 #[test]
 fn writing_is_bounded_by_the_change() {
     let spread = amplification(20_000, |rng| rng.place(KEYS));
@@ -54,7 +54,7 @@ fn writing_is_bounded_by_the_change() {
     println!("written for a byte changed: {spread:.2} spread over the store, {hot:.2} on a few keys");
 }
 
-/// A snapshot costs its changes, however large the store is.
+/// The cost of a snapshot is that of its changes, however large the store is.
 #[test]
 fn a_delta_costs_what_it_holds() {
     let folder = Folder::new();
@@ -66,7 +66,7 @@ fn a_delta_costs_what_it_holds() {
     assert!(bytes < 10 * (VALUE_BYTES + 40) + 300, "{bytes}");
 }
 
-/// A merge holds a buffer and a line or two a file, not the files.
+/// A merge needs a buffer and a line or two for each file, not the files.
 #[test]
 fn merging_reads_through_small_buffers() {
     let folder = Folder::new();

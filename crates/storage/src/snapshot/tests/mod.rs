@@ -1,4 +1,4 @@
-//! What the tests of snapshots share: a folder that goes away, a seeded generator, states as plain maps.
+//! Helpers that the tests of snapshots share: a temporary folder, a seeded generator, states as plain maps.
 
 mod crash;
 mod damage;
@@ -21,10 +21,10 @@ use crate::types::{Epoch, Index, NodeId, Position};
 /// Table and key to value.
 type State = BTreeMap<(String, String), String>;
 
-/// Table and key to the new value, or none.
+/// Table and key to the new value, or to `None`.
 type Changes = BTreeMap<(String, String), Option<String>>;
 
-/// A folder of its own, in memory where there is such a place: these tests are not about the disk's speed.
+/// A temporary folder, in memory if there is such a file system: the speed of the disk does not matter to these tests.
 #[derive(Debug)]
 struct Folder(PathBuf);
 
@@ -39,7 +39,7 @@ impl Folder {
         folder
     }
 
-    /// Another folder with the same in it.
+    /// Another folder with the same content.
     fn copy(&self) -> Folder {
         let copy = Folder::new();
         copy_folder(&self.0, &copy.0);

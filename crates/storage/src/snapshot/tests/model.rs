@@ -1,4 +1,4 @@
-//! Random lives of a chain against a plain map.
+//! Compares random lives of a chain with a plain map.
 
 use std::mem;
 
@@ -12,7 +12,7 @@ struct Life {
     snapshots: Snapshots,
     state: State,
     index: Index,
-    /// Done and not committed yet.
+    /// A merge that is complete but not committed yet.
     merged: Option<Merged>,
 }
 
@@ -57,7 +57,7 @@ impl Life {
         }
     }
 
-    /// By committing or by dropping it; the chain may be another by now.
+    /// Commits or drops the merge. The chain may have been replaced meanwhile.
     fn end_merge(&mut self) {
         if let Some(merged) = self.merged.take().filter(|_| self.rng.place(4) > 0) {
             self.snapshots.commit_merge(merged).unwrap();
@@ -72,7 +72,7 @@ impl Life {
         self.snapshots = snapshots;
     }
 
-    /// A peer sends this state, after what was added here since.
+    /// A peer sends this state, after more was added here.
     fn install(&mut self) {
         let Some(mut export) = self.snapshots.export().unwrap() else {
             return;

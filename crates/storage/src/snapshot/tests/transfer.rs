@@ -1,4 +1,4 @@
-//! Merges, exports and imports that cross each other.
+//! Merges, exports and imports that overlap.
 
 use super::*;
 use crate::snapshot::Why;
