@@ -1,8 +1,8 @@
 //! Eldest: a fixed cluster whose lowest-index live node leads.
 //!
-//! `eldest-core` decides; `driver` gives it a clock, a network and the disk of `eldest-storage`; `http` and `cli` are what
-//! people and programs see, and `eldest-client` is how programs call. `docs/protocol.md` is the paper behind it: the rules
-//! (P1…) and invariants (I1…) cited throughout are defined there.
+//! `eldest-core` decides; `driver` gives it a clock, a network and the disk of `eldest-storage`; `http` and `cli` are the interfaces for
+//! programs and people, and `eldest-client` is the client library. `docs/protocol.md` is the paper behind it: it defines the rules (P1…)
+//! and invariants (I1…) that the code cites.
 
 pub mod chronicle;
 pub mod cli;

@@ -1,4 +1,4 @@
-//! What a node remembers of leadership: the newest entries, and none twice that says nothing new.
+//! The chronicle of leadership in memory: the newest entries, without repeated answers that say nothing new.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use super::entry::Entry;
 use crate::protocol::Event;
 use crate::types::{Now, Time};
 
-/// Some dozens of changes of leader, each with its steps on this node.
+/// Room for some dozens of changes of leader, each with its steps on this node.
 pub const ENTRIES_MOST: usize = 1024;
 
-/// Nodes ask and claim anew many times a second while nobody leads. Beyond so many different answers a search for a leader is told
-/// from here on as if it had just begun.
+/// Nodes ask and claim again many times a second while there is no leader. After this many different answers all are forgotten, so further
+/// answers are noted as if the search for a leader had just begun.
 const ANSWERS_MOST: usize = 256;
 
 #[derive(Debug)]
 pub struct Book {
     entries: VecDeque<Entry>,
-    /// All of them, for whoever asks before there is another.
+    /// A copy of all entries, shared by all queries until the next entry.
     shown: Option<Arc<Vec<Entry>>>,
-    /// What was said since the last leader was found, the time apart.
+    /// The answers since the last leader was found, without their times.
     said: BTreeSet<String>,
     leaderless_since: Option<Time>,
 }
 
 impl Book {
-    /// `lines` is what the lives before have left.
+    /// `lines` are the entries of earlier processes.
     pub fn open<'a>(lines: impl IntoIterator<Item = &'a str>, now: Now) -> (Book, Entry) {
         let mut book = Book {
             entries: VecDeque::new(),
@@ -39,7 +39,7 @@ impl Book {
         (book, started)
     }
 
-    /// What is to be written down of it, if it is new.
+    /// Returns the entry to be written to the file, if it is new.
     pub fn note(&mut self, now: Now, event: &Event) -> Option<Entry> {
         let mut entry = Entry::of(now.wall, event)?;
         match event {
@@ -62,13 +62,13 @@ impl Book {
         Some(entry)
     }
 
-    /// They are copied once, however many ask.
+    /// Returns all entries. They are copied once for all queries.
     pub fn entries(&mut self) -> Arc<Vec<Entry>> {
         let entries = &self.entries;
         self.shown.get_or_insert_with(|| Arc::new(entries.iter().cloned().collect())).clone()
     }
 
-    /// Whether this has not been answered before: claims have a new epoch each time, which makes the answer no other.
+    /// Returns whether this answer is new. Claims have a new epoch each time, which does not make an answer new.
     fn is_news(&mut self, entry: &Entry) -> bool {
         if self.said.len() >= ANSWERS_MOST {
             self.said.clear();

@@ -1,6 +1,6 @@
-//! From what each node has noted to what happened: one change for each epoch that was led, with its steps in order.
+//! Derives what happened from the notes of all nodes: one change for each epoch that had a leader, with its steps in order.
 //!
-//! The order between nodes is that of their wall clocks, which may differ; on one node it is the order of what happened.
+//! Steps of different nodes are ordered by wall clocks, which may differ; steps of one node keep the order in which they happened.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use crate::types::WallTime;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Who has noted it.
+    /// The node that has noted the step.
     pub by: u32,
     #[serde(flatten)]
     pub entry: Entry,
@@ -20,17 +20,17 @@ pub struct Step {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// None for what goes on now.
+    /// Missing for the change that happens now.
     pub epoch: Option<String>,
     pub leader: Option<u32>,
-    /// For how long each node knew no leader, in milliseconds.
+    /// The time for which each node knew no leader, in milliseconds.
     pub leaderless: BTreeMap<u32, u64>,
     pub steps: Vec<Step>,
 }
 
 impl Change {
-    /// The step that says why the leader before was left: its own word, or else that of whoever leads now, or of one who approved that.
-    /// Somebody who gave up the leader for a reason of its own, and was not asked, is no cause; nor is anything that came later.
+    /// The step that says why the former leader was given up: its own step, or else that of the new leader, or that of a node that
+    /// approved the new leader. A node that gave up the leader for its own reason, and was not asked, is no cause; nor is any later step.
     pub fn cause(&self) -> Option<&Step> {
         let led =
             self.steps.iter().position(|step| step.entry.begins_to_follow()).unwrap_or(self.steps.len());
@@ -40,14 +40,14 @@ impl Change {
         let suspected = |is_one: &dyn Fn(u32) -> bool| {
             before.iter().rev().find(|step| says(step, "suspected") && is_one(step.by))
         };
-        // That it has heard of the next one is none.
+        // A leader that steps down because of a greater epoch has only heard of the next leader, which is no cause.
         let is_own =
             |step: &&Step| says(step, "stepped_down") && step.entry.cause.as_deref() != Some("greater_epoch");
         let own = before.iter().rev().find(is_own);
         own.or_else(|| suspected(&|by| Some(by) == self.leader)).or_else(|| suspected(&approved))
     }
 
-    /// Since when it is led, by the clock of whoever says so first.
+    /// The start of the leadership, by the clock of the first node that notes it.
     pub fn led_since(&self) -> Option<WallTime> {
         self.steps.iter().find(|step| step.entry.begins_to_follow()).map(|step| step.entry.at)
     }
@@ -57,7 +57,7 @@ impl Change {
             self.epoch = entry.epoch.clone();
             self.leader = self.leader.or_else(|| leader(entry.epoch.as_deref()?));
             if let Some(leaderless) = entry.leaderless_ms {
-                // Whoever loses sight of the same leader later, and finds it again, has had a gap of its own.
+                // A node that later loses the same leader and finds it again has had a separate gap.
                 self.leaderless.entry(by).or_insert(leaderless);
             }
         }
@@ -65,7 +65,7 @@ impl Change {
     }
 }
 
-/// The changes, oldest first; the last has no epoch and says what has happened since, which may be nothing.
+/// Returns the changes, oldest first. The last one has no epoch and holds what has happened since, which may be nothing.
 pub fn changes(nodes: &BTreeMap<u32, Vec<Entry>>) -> Vec<Change> {
     let led: BTreeSet<&str> = nodes
         .values()
@@ -78,7 +78,7 @@ pub fn changes(nodes: &BTreeMap<u32, Vec<Entry>>) -> Vec<Change> {
     for (by, entries) in nodes {
         let mut open: Vec<Entry> = Vec::new();
         for entry in entries.iter().cloned() {
-            // What a leader says when it ends belongs to what comes after it.
+            // The step of a leader that steps down belongs to the next change.
             let own =
                 entry.epoch.as_deref().filter(|epoch| led.contains(epoch) && entry.event != "stepped_down");
             match own.map(str::to_string) {
@@ -96,19 +96,19 @@ pub fn changes(nodes: &BTreeMap<u32, Vec<Entry>>) -> Vec<Change> {
     }
     let mut all: Vec<Change> = changes.into_values().filter(|change| change.epoch.is_some()).collect();
     all.push(since);
-    // Stable: what one node has noted stays in its order.
+    // The sort is stable: the steps of one node keep their order.
     all.iter_mut().for_each(|change| change.steps.sort_by_key(|step| step.entry.at));
     let last = all.len() - 1;
     all[..last].sort_by_key(|change| (change.epoch.as_deref().map(epoch_order), change.led_since()));
     all
 }
 
-/// `7.2` is led by node 2.
+/// The leader of epoch `7.2` is node 2.
 fn leader(epoch: &str) -> Option<u32> {
     epoch.rsplit_once('.')?.1.parse().ok()
 }
 
-/// `7.1`: the greater counter, then the lower leader, is the greater epoch. What is no epoch comes before all.
+/// Orders epochs such as `7.1`: the greater counter, then the lower leader, is the greater epoch. An invalid epoch comes before all.
 pub fn epoch_order(epoch: &str) -> (u64, Reverse<u32>) {
     let parts = epoch.split_once('.');
     let parsed =
@@ -199,7 +199,7 @@ mod tests {
             all[1].cause().map(|step| (step.by, step.entry.event.as_ref())),
             Some((1, "stepped_down"))
         );
-        // It loses the same leader and finds it again: that is no news of how this one came to lead.
+        // The node loses the same leader and finds it again: that says nothing about how this leader came to lead.
         let again = vec![
             Entry { leaderless_ms: Some(5), ..entry(2, Event::Following { epoch: first }) },
             gives_up(10, 1),

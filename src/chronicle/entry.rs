@@ -1,4 +1,4 @@
-//! One entry: what a node has seen at a moment, as a line of JSON. What a newer version has written besides is kept back.
+//! One entry: what a node has seen at a moment, as a line of JSON. Unknown fields of a newer version are dropped.
 
 use std::borrow::Cow;
 
@@ -11,33 +11,33 @@ type Word = Cow<'static, str>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// By the node's own clock.
+    /// The time by the node's own clock.
     #[serde(with = "moment")]
     pub at: WallTime,
     pub event: Word,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
-    /// The other node that it is about.
+    /// The other node that the entry is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Word>,
-    /// Of a cause: the node that is followed instead.
+    /// With a cause: the node that is followed instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<u32>,
-    /// Of a cause: how many come before.
+    /// With a cause: how many come before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
-    /// Of a cause: the epoch that is promised already.
+    /// With a cause: the epoch that is already promised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised: Option<String>,
-    /// For how long this node had known no leader until now, by its monotonic clock.
+    /// The time for which this node had known no leader until now, by its monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaderless_ms: Option<u64>,
 }
 
 impl Entry {
-    /// None for what has nothing to do with who leads.
+    /// Returns None for an event that does not concern leadership.
     pub fn of(at: WallTime, event: &Event) -> Option<Entry> {
         let entry = |word| Entry { at, event: Cow::Borrowed(word), ..Entry::default() };
         Some(match event {
@@ -79,12 +79,12 @@ impl Entry {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// None for what is no entry, however it came there.
+    /// Returns None if the line is not an entry, for whatever reason.
     pub fn parse(line: &str) -> Option<Entry> {
         serde_json::from_str(line).ok()
     }
 
-    /// Whether from here on the node knows a leader.
+    /// Returns whether the node knows a leader from this entry on.
     pub fn begins_to_follow(&self) -> bool {
         matches!(self.event.as_ref(), "opened" | "following")
     }
@@ -126,7 +126,7 @@ impl Entry {
     }
 }
 
-/// As the metrics name them.
+/// The word for a cause, as in the metrics.
 fn cause_word(cause: Cause) -> &'static str {
     match cause {
         Cause::Started => "started",

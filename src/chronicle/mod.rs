@@ -1,4 +1,4 @@
-//! The chronicle: what has happened to leadership and to roles, as each node has seen it, and why (P58). It decides nothing.
+//! The chronicle: what has happened to leadership and to roles, as each node has seen it, and why (P58). It makes no decisions.
 //!
 //! ```text
 //!   Event ── Book::note ──► Entry ──► a line of the node's file, which outlives the process
@@ -6,7 +6,7 @@
 //!   the entries of all nodes ─┴─► changes() ──► one Change per epoch that was led, its steps in order
 //! ```
 //!
-//! Nothing here has a clock or a file: the driver brings the time and keeps the lines.
+//! This module has no clock and no file: the driver passes the time in and stores the lines.
 
 mod book;
 mod changes;

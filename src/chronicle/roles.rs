@@ -1,4 +1,4 @@
-//! What has become of roles lately: who got them, and why each ended.
+//! The recent events of roles: which process got a role, and why it lost it.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::store::date_text;
 use crate::types::{Index, Position, WallTime};
 
-/// Of all roles together: a minute of many that change hands each second, or months of a few.
+/// The maximum number of events of all roles: a minute of many that change each second, or months of a few.
 pub const TURNS_MOST: usize = 4096;
 
 #[derive(Debug, Default)]
 pub struct Roles {
-    /// Newest last.
+    /// The newest is last.
     turns: VecDeque<Turn>,
-    /// What a start reads from the log again is known up to here.
+    /// Records up to here were noted before, so a start that reads the log again does not note them twice.
     known: Index,
 }
 
@@ -25,8 +25,8 @@ struct Turn {
 }
 
 impl Roles {
-    /// `lines` is what the lives before have left, and `last` where the log ends: a line that says it is of a later record is damaged, or of
-    /// records that are cut off, and must not keep the ones to come from being written down.
+    /// `lines` are those of earlier processes, and `last` is the last index of the log. A line that claims a later record is damaged, or
+    /// belongs to records that were cut off, and must not keep later records from being noted.
     pub fn open<'a>(lines: impl IntoIterator<Item = &'a str>, last: Index) -> Roles {
         let mut roles = Roles::default();
         for line in lines {
@@ -40,7 +40,8 @@ impl Roles {
         roles
     }
 
-    /// `members` are those of the feed's event, each with its comma before it. Gives the line that is to be written down, if it is new.
+    /// Notes an event. `members` are the JSON members of the feed's event, each with a comma before it. Returns the line to be written, if
+    /// it is new.
     pub fn note(
         &mut self,
         at: WallTime,
@@ -58,7 +59,7 @@ impl Roles {
         Some(line)
     }
 
-    /// The lines of at most so many, oldest first.
+    /// Returns the newest lines of a role, at most `most`, oldest first.
     pub fn of(&self, role: &str, most: usize) -> Vec<String> {
         let own = self.turns.iter().rev().filter(|turn| turn.role == role).take(most);
         let mut turns: Vec<String> = own.map(|turn| turn.line.clone()).collect();
@@ -74,7 +75,7 @@ impl Roles {
     }
 }
 
-/// A line as it is shown: with what it says, for people.
+/// Returns a line for display: with its sentence for people.
 pub fn turn_shown(line: &str) -> Value {
     let mut turn: Value = serde_json::from_str(line).unwrap_or_default();
     turn["says"] = said(&turn).into();

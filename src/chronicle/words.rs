@@ -1,8 +1,8 @@
-//! What an entry says, for people.
+//! Puts an entry into a sentence for people.
 
 use super::entry::Entry;
 
-/// `name` is what people call a node of that number.
+/// `name` returns the name of the node with that number.
 pub fn sentence(entry: &Entry, name: impl Fn(u32) -> String) -> String {
     let other = entry.node.map_or("another node".to_string(), &name);
     let epoch = entry.epoch.as_deref().unwrap_or("?");

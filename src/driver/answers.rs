@@ -1,4 +1,4 @@
-//! From headers and body to a message, and answers that ride in responses.
+//! Decodes a peer's headers and body into a message, and keeps the open peer calls whose responses may carry an answer.
 
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use crate::storage::{Encoded, decode_all};
 use crate::types::NodeId;
 use crate::wire::{self, Attached, Attachment, Packet, Route, Sender, WireError};
 
-/// Decodes a message whose body has been read. A state's body is received on its own way.
+/// Decodes a message whose body has been read. The body of a state is streamed and received elsewhere.
 pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, WireError> {
     let (attached, lines) = match wire::attachment(message)? {
         Attachment::Nothing => (Attached::Nothing, Encoded::default()),
@@ -26,8 +26,8 @@ pub fn decode(sender: Sender, message: &str, body: Bytes) -> Result<PeerCall, Wi
     Ok(PeerCall { envelope: sender.says(message), lines, brought: None })
 }
 
-/// Peers' calls that are open: an answer may ride in the response instead of being a call of its own.
-/// At most one open call for each peer and route: a newer one means that the older one is given up.
+/// Open calls of peers. An answer may travel in the response to such a call instead of being a call itself. There is at most one open call
+/// for each peer and route: a newer call means that the peer has given up the older one.
 #[derive(Debug, Default)]
 pub struct Answers {
     open: BTreeMap<(NodeId, Route), Open>,
@@ -35,7 +35,7 @@ pub struct Answers {
 
 #[derive(Debug)]
 struct Open {
-    /// The call's number, where it has one.
+    /// The call's number, if it has one.
     number: Option<u64>,
     reply: oneshot::Sender<Option<Packet>>,
 }
@@ -53,8 +53,9 @@ impl Answers {
         }
     }
 
-    /// Puts a message into the response that waits for one of its kind, and of that number: where nobody proves who speaks another
-    /// caller in that peer's name would learn it (P51). Gives it back if none does.
+    /// Puts the message into the response to the open call of that peer and route, if the call has that number. Returns the message if no
+    /// such call is open. The number must match because without a shared secret another caller can use the peer's name, and would learn
+    /// the number (P51).
     pub fn give(&mut self, route: Route, number: Option<u64>, packet: Packet) -> Result<(), Packet> {
         let place = (packet.sender.to, route);
         if self.open.get(&place).is_none_or(|open| open.number != number) {
@@ -84,7 +85,7 @@ mod tests {
         Packet { route: Route::Heartbeat, sender, message: "heard".into(), body: Bytes::new() }
     }
 
-    /// A second caller in the leader's name gets no answer that names the number of the leader's beat.
+    /// A second caller that uses the leader's name gets no answer with the number of the leader's beat.
     #[test]
     fn an_answer_goes_to_the_call_of_its_number() {
         let (leader, mut answers) = (NodeId(1), Answers::default());

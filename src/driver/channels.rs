@@ -1,4 +1,4 @@
-//! Messages to those who listen at this node, in the order of each sender.
+//! Messages to the listeners at this node, in the order in which each sender published them.
 
 use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -9,13 +9,13 @@ use tokio::sync::mpsc;
 
 use crate::types::NodeId;
 
-/// How many processes of one node are told apart. A message that outlives so many restarts is not dropped.
+/// The number of processes of one node whose stamps are remembered. A message that outlives this many restarts is not dropped.
 const RUNS_MOST: usize = 16;
 
 /// Travels with each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// A random number for the process: each one counts from 1.
+    /// A random number that identifies the sending process, because each process counts from 1.
     pub run: u64,
     pub number: u64,
     /// The highest number that the sender has given up on, or 0.
@@ -28,12 +28,11 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// Keeps the messages that one node passes on to another in order.
-/// A node numbers the messages that it passes on. It waits for each answer only so long, and then tells its client that the message was
-/// sent. But the message may still be on its way, and arrive after a newer one. So each message carries the highest number that its node
-/// has given up on. A node that has read this drops every message up to that number, even if another caller still waits for it. That one
-/// is told that nobody there has got it.
-/// Counts the messages that this process passes on.
+/// Keeps the messages that one node forwards to another in order, and numbers the messages that this process forwards. A node waits for
+/// each answer only for a bounded time, and then tells its client that the message was sent. The message may still be travelling, and may
+/// arrive after a newer one. So each message carries the highest number that its node has given up on. A node that has read this number
+/// drops every message up to it, even if another caller still waits for that message. That caller learns that no listener there received
+/// it.
 #[derive(Debug)]
 pub struct Sent {
     run: u64,
@@ -58,22 +57,23 @@ impl Sent {
         Stamp { run: self.run, number, given_up: given_up.min(number - 1) }
     }
 
-    /// The node did not answer: it may hand the message on at any time, or never.
+    /// The node did not answer: it may deliver the message at any time, or never.
     pub fn give_up(&mut self, number: u64, to: NodeId) {
         let newest = self.given_up.entry(to).or_default();
         *newest = number.max(*newest);
     }
 }
 
-/// Remembers what another node has given up on. Each of its processes counts for itself, so that a stray one silences nobody.
+/// Remembers which messages other nodes have given up on. Each process of a node is counted separately, so a stray process cannot suppress
+/// the messages of another.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// By run, the oldest first.
+    /// Pairs of run and number given up, the oldest run first.
     given_up: VecDeque<(u64, u64)>,
 }
 
 impl Heard {
-    /// Returns whether to hand the message on, and remembers what it says of older ones.
+    /// Returns whether to deliver the message, and remembers the given-up number that it carries.
     pub fn takes(&mut self, stamp: Stamp) -> bool {
         match self.given_up.iter_mut().find(|(run, _)| *run == stamp.run) {
             Some((_, given_up)) => {
@@ -91,31 +91,32 @@ impl Heard {
     }
 }
 
-/// Messages that wait for one listener.
+/// The maximum number of messages that wait for one listener.
 const QUEUE_MOST: usize = 256;
 
-/// The same in bytes: several of the largest messages.
+/// The same bound in bytes: several of the largest messages.
 const QUEUE_BYTES_MOST: usize = 8 << 20;
 
-/// What waits for all listeners together, before each is held to its part of as much again: whoever has many that lag takes nothing
-/// from the others. A message that waits for several is counted for each.
+/// The maximum number of bytes that wait for all listeners together. Beyond it each listener is limited to its share of as many bytes
+/// again, so a client with many slow listeners takes no room from the others. A message that waits for several listeners is counted for
+/// each of them.
 const BYTES_MOST: usize = 128 << 20;
 
-/// Why a listener hears no more.
+/// The reason why a listener receives no more messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelOver {
     TooSlow,
-    /// The node ends.
+    /// The node stops.
     Stopping,
 }
 
-/// The node is about to end.
+/// The node is about to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
-/// Channels: messages to whoever listens at this node, at most once and kept for nobody.
-/// A listener has a queue that is bounded in messages and in bytes. One that lags is dropped and told why: a message that
-/// arrives late is worth less than the next one, and nobody waits for it.
+/// Channels deliver messages to the current listeners at this node, at most once, and store nothing. The queue of a listener is bounded in
+/// messages and in bytes. A slow listener is dropped and told why: a late message is worth less than the next one, and no publisher waits
+/// for a listener.
 /// Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Channels(Arc<Hub>);
@@ -124,7 +125,7 @@ pub struct Channels(Arc<Hub>);
 struct Hub {
     room: Mutex<Room>,
     sent: Mutex<Sent>,
-    /// Bytes that wait.
+    /// The number of bytes that wait for all listeners.
     waiting: AtomicUsize,
 }
 
@@ -133,7 +134,7 @@ struct Room {
     last: u64,
     listeners: usize,
     by_name: HashMap<String, BTreeMap<u64, Seat>>,
-    /// By the node that passed messages on.
+    /// The key is the node that forwarded the messages.
     heard: BTreeMap<NodeId, Heard>,
     closed: bool,
 }
@@ -141,12 +142,12 @@ struct Room {
 #[derive(Debug)]
 struct Seat {
     queue: mpsc::Sender<Bytes>,
-    /// Bytes that wait for this one.
+    /// The number of bytes that wait for this listener.
     waiting: Arc<AtomicUsize>,
     over: Arc<OnceLock<ChannelOver>>,
 }
 
-/// Messages are passed on until this is dropped; then every listener is told that it is over.
+/// Messages are delivered until this is dropped; then every listener learns that the channel has ended.
 #[derive(Debug)]
 pub struct Keeper(Arc<Hub>);
 
@@ -158,7 +159,7 @@ pub fn channels() -> (Channels, Keeper) {
     (channels, keeper)
 }
 
-/// One who listens to one channel.
+/// A listener to one channel.
 #[derive(Debug)]
 pub struct Listener {
     hub: Arc<Hub>,
@@ -170,12 +171,12 @@ pub struct Listener {
 }
 
 impl Channels {
-    /// Gives a message to all who listen now, and says how many that are.
+    /// Delivers a message to all current listeners, and returns their number.
     pub fn publish(&self, name: &str, message: &Bytes) -> usize {
         self.hand(&mut self.0.room(), name, message)
     }
 
-    /// Does the same with a message that a member has passed on, unless it comes too late.
+    /// Delivers a message that a member has forwarded, unless the member has given it up.
     pub fn publish_of(&self, member: NodeId, stamp: Stamp, name: &str, message: &Bytes) -> usize {
         let mut room = self.0.room();
         match room.heard.entry(member).or_default().takes(stamp) {
@@ -184,7 +185,7 @@ impl Channels {
         }
     }
 
-    /// Numbers the messages that this node passes on.
+    /// The counter that numbers the messages that this node forwards.
     pub fn sent(&self) -> MutexGuard<'_, Sent> {
         self.0.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -230,8 +231,8 @@ impl Hub {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the listener keeps its seat. One that waits for nothing always has room for a message. `part` is what each has when
-    /// all together have more than there is.
+    /// Returns whether the listener keeps its seat. A listener with an empty queue always has room for a message. `part` is the share of
+    /// each listener once all listeners together exceed their bound.
     fn give(&self, seat: &Seat, part: usize, message: &Bytes) -> bool {
         let own = seat.waiting.fetch_add(message.len(), Ordering::Relaxed);
         let all = self.waiting.fetch_add(message.len(), Ordering::Relaxed);
@@ -249,7 +250,7 @@ impl Hub {
 }
 
 impl Listener {
-    /// Waits for the next message. Giving this up half-way loses nothing.
+    /// Waits for the next message. A cancelled wait loses nothing.
     pub async fn next(&mut self) -> Result<Bytes, ChannelOver> {
         match self.queue.recv().await {
             Some(message) => {
@@ -277,7 +278,7 @@ impl Drop for Listener {
             room.listeners -= gone;
         }
         drop(room);
-        // Nobody gives it anything any more.
+        // The seat is removed, so the queue gets no more messages.
         while let Ok(message) = self.queue.try_recv() {
             self.taken(message.len());
         }
@@ -415,7 +416,7 @@ mod channels_tests {
         assert_eq!(channels.0.room().listeners, 0);
     }
 
-    /// Many that lag fill what there is for all; one that is a little behind keeps its seat.
+    /// Many slow listeners fill the common room; a listener that is a little behind keeps its seat.
     #[tokio::test]
     async fn those_who_lag_take_nothing_from_the_others() {
         let (channels, _keeper) = channels();

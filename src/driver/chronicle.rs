@@ -1,4 +1,4 @@
-//! What is kept of leadership and roles, and what is told of it in the log.
+//! Keeps the chronicle of leadership and roles, and writes its events to the log for operators.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::protocol::{Cause, Event, Impasse};
 use crate::storage;
 use crate::types::{Index, NodeId, Position, WallTime};
 
-/// Lines on their way to the disk. Where roles change hands faster than it writes, lines beyond it are not kept.
+/// The maximum number of lines that wait for the disk. If roles change hands faster than the disk writes, further lines are not kept.
 const LINES_MOST: usize = 1024;
 
-/// What the notice is about.
+/// The name under which this module sets its notice.
 const MATTER: &str = "chronicle";
 
-/// As the files in the data directory are called.
+/// The names of the files in the data directory.
 const LEADERSHIP_FILE: &str = "chronicle";
 const ROLES_FILE: &str = "roles";
 
-/// Turns of one role that are told of.
+/// The maximum number of events of one role that are shown.
 const TOLD_MOST: usize = 100;
 
-/// A node keeps its chronicle: in memory for whoever asks, and in files that a thread of its own writes, so that a slow disk delays
-/// nothing. If a file cannot be written the node goes on, and says so.
+/// A node keeps its chronicle in memory for queries, and in files that a separate thread writes, so that a slow disk delays nothing. If
+/// a file cannot be written, the node continues and sets a notice.
 #[derive(Debug)]
 pub struct Chronicle {
     book: Book,
@@ -49,8 +49,7 @@ struct Files {
 }
 
 impl Chronicle {
-    /// A directory where it cannot be kept is no reason not to start.
-    /// `last` is where the log ends.
+    /// Opens the files. The node starts even if the chronicle cannot be kept in the directory. `last` is the last index of the log.
     pub fn open(dir: &Path, setup: &Arc<Setup>, last: Index) -> Chronicle {
         let now = clock::now();
         let files = match Files::open(dir) {
@@ -78,7 +77,7 @@ impl Chronicle {
         }
     }
 
-    /// What a record has brought about, and when it was written: a node that was away hears of it late.
+    /// Notes the events of a record, and when the record was written: a node that was away applies it late.
     pub fn drafts(&mut self, at: Position, wall: WallTime, drafts: &[Draft]) {
         for draft in drafts {
             let event = match draft.kind {
@@ -117,7 +116,7 @@ impl Files {
         })
     }
 
-    /// Until the loop has ended.
+    /// Writes lines until the loop has ended.
     fn write(mut self, coming: &Receiver<Line>, setup: &Setup) {
         let mut failing = false;
         while let Ok(line) = coming.recv() {
@@ -154,7 +153,7 @@ pub fn event(setup: &Setup, event: Event) {
         Event::Following { epoch } => {
             tracing::info!(%epoch, leader = epoch.leader.0, name = name(epoch.leader), "following");
         }
-        // It goes on in the merge's own epoch.
+        // The node continues in the epoch of the merge.
         Event::SteppedDown { cause: Cause::Merged, .. } => {}
         Event::SteppedDown { epoch, cause } => tracing::warn!(%epoch, ?cause, "this node leads no more"),
         Event::Admitted { incarnation } => tracing::info!(%incarnation, "this node's disk counts"),
@@ -192,7 +191,7 @@ pub fn event(setup: &Setup, event: Event) {
         Event::Diverged { index } => {
             tracing::error!(index, "states differ between nodes, and no majority says which is right");
         }
-        // `eldest why` tells of these; while nobody leads they come many times a second.
+        // `eldest why` shows these events; without a leader they occur many times a second.
         Event::Declined { .. }
         | Event::Approved { .. }
         | Event::Deferred { .. }
@@ -206,7 +205,7 @@ pub fn event(setup: &Setup, event: Event) {
     }
 }
 
-/// Why two sides do not become one, and what to do about it.
+/// Explains why two sides cannot merge, and what to do about it.
 pub fn in_words(why: &Impasse) -> String {
     match why {
         Impasse::NothingComes => {

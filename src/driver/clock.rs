@@ -1,11 +1,10 @@
-//! The clocks of this machine, read off in one place.
+//! Reads the clocks of this machine, for the core and for display.
 
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::types::{Now, Time, WallTime};
 
-/// The monotonic clock is the one that goes on while the machine is suspended: a lease must not outlast a
-/// sleep (C5).
+/// Reads the monotonic clock that continues while the machine is suspended: a lease must not outlast a sleep (C5).
 pub fn now() -> Now {
     Now { mono: Time(micros(ClockId::Boottime)), wall: WallTime(micros(ClockId::Realtime)) }
 }
@@ -13,6 +12,6 @@ pub fn now() -> Now {
 fn micros(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     let (seconds, nanos) = (time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u64);
-    // A clock may be set to anything.
+    // A clock may be set to any value.
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000)
 }

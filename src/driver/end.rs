@@ -1,4 +1,4 @@
-//! Why the loop has ended.
+//! The reasons why the loop ends.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::types::Index;
 
 #[derive(Debug)]
 pub enum End {
-    /// It was asked to, and has handed over if it led.
+    /// The node was asked to stop, and has handed over leadership if it led.
     Asked,
-    /// The protocol cannot go on.
+    /// The protocol cannot continue.
     Fault(Fault),
     Disk(Arc<StorageError>),
-    /// A snapshot could not be written for another reason than want of room: what is on disk is not known.
+    /// A snapshot failed for a reason other than a full disk: the contents of the disk are not known.
     Snapshot(SnapshotError),
-    /// A record in the log that this binary cannot apply: going on would be another state than the others'.
+    /// This binary cannot apply a record in the log. Without the record its state would differ from the state of the others.
     Unreadable {
         index: Index,
         error: Unreadable,
     },
-    /// A promise between the core and its driver does not hold.
+    /// A promise between the core and its driver is broken.
     Broken(&'static str),
 }
 

@@ -1,5 +1,5 @@
-//! The engine owns the replica: inputs in, outputs out, by the one call of the replica's `handle`. What leaves is kept back until what it relies
-//! on is durable (P29).
+//! The engine owns the replica. All inputs go in by one call of the replica's `handle`, which returns the outputs. A message is held back
+//! until the writes that it relies on are durable (P29).
 
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -37,30 +37,30 @@ pub struct Engine {
     pub(super) replica: Replica,
     pub(super) disk: DiskEnd,
     pub(super) network: Arc<Network>,
-    /// Peers' calls that are open.
+    /// The open calls of peers.
     pub(super) answers: Answers,
     pub(super) replies: Replies,
     pub(super) snapshots: Arc<Mutex<Snapshots>>,
     pub(super) snapshot_writer: SnapshotWriter,
-    /// Where what is worked out beside the loop comes back.
+    /// Work that was prepared on other threads comes back through this channel.
     pub(super) prepared: mpsc::Sender<Prepared>,
-    /// What carrying out brought about: the replica hears of it next.
+    /// Inputs that carrying out outputs has produced: the replica receives them next.
     pub(super) inputs: VecDeque<In>,
     pub(super) signs: Signs,
     pub(super) remarks: Remarks,
     pub(super) numbers: Arc<Numbers>,
     pub(super) counting: Counting,
-    /// Who reads along is told from here.
+    /// Events for the feed's readers are written here.
     pub(super) feed: feed::FeedWriter,
-    /// Records have been told since readers were last woken.
+    /// Records have been written to the feed since its readers were last woken.
     pub(super) fed: bool,
-    /// Messages are passed on for as long as this is there.
+    /// Messages are delivered for as long as this exists.
     pub channels: channels::Keeper,
     pub(super) chronicle: Chronicle,
     pub end: Option<End>,
 }
 
-/// What connects an engine to the rest of the process.
+/// The connections of an engine to the rest of the process.
 #[derive(Debug)]
 pub struct Wiring {
     pub setup: Arc<Setup>,
@@ -112,7 +112,7 @@ impl Engine {
         }
     }
 
-    /// Gives the replica an input, carries out what it says, and goes on with what that brings about.
+    /// Gives the replica an input, carries out the outputs, and repeats this with the inputs that they produce.
     fn handle(&mut self, input: In) {
         self.inputs.push_back(input);
         while let Some(input) = self.inputs.pop_front() {
@@ -165,7 +165,7 @@ impl Engine {
         self.network.follow(&self.setup);
     }
 
-    /// All calls that wait: what the replica decides is one round.
+    /// Takes these calls: the replica decides them in one round.
     pub fn asked(&mut self, asks: impl Iterator<Item = Ask>, chunk: Option<CallChunk>) {
         let mut calls: Vec<(CallId, Call)> = asks.filter_map(|ask| self.look_or_call(ask)).collect();
         if let Some(CallChunk { first, calls: more, gathering }) = chunk {
@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// What only looks is answered at once.
+    /// Answers a read-only call at once, and returns any other call for the replica.
     fn look_or_call(&mut self, ask: Ask) -> Option<(CallId, Call)> {
         let now = clock::now();
         match ask {
@@ -201,12 +201,12 @@ impl Engine {
         None
     }
 
-    /// A caller has gone.
+    /// A caller has disconnected.
     pub fn gone(&mut self, word: In) {
         self.handle(word);
     }
 
-    /// What the writer says: everything up to here is safe, or the disk is full, or has failed.
+    /// Takes the writer's report: everything up to here is durable, or the disk is full, or it has failed.
     pub fn disk_reports(&mut self, state: DiskState) {
         if let Some(error) = state.failed {
             self.end = Some(End::Disk(error));
@@ -246,7 +246,7 @@ impl Engine {
             let message = &call.envelope.message;
             self.answers.open(call.envelope.from, Route::of(message), Route::number(message), reply);
         } else {
-            // There is nothing to wait for: the answer, if any, is a call of its own.
+            // The caller has nothing to wait for: the answer, if any, is a separate call.
             let _ = reply.send(None);
         }
         self.peer_says(call);
@@ -294,7 +294,7 @@ impl Engine {
         self.handle(In::Prepared(prepared.into()));
     }
 
-    /// What time has made due.
+    /// Runs the replica's timers that are due.
     pub fn tick(&mut self) {
         if clock::now().mono >= self.replica.deadline() {
             self.handle(In::Tick);
@@ -302,7 +302,7 @@ impl Engine {
         self.look_around();
     }
 
-    /// Gives on what this round has brought together.
+    /// Passes on what this round has gathered.
     pub fn flush(&mut self) {
         if let Some((last, _)) = self.disk.jobs.last() {
             self.counting.goes_to_disk(*last, clock::now().mono);
@@ -322,7 +322,7 @@ impl Engine {
     }
 }
 
-// Carrying out what concerns the disk and small messages.
+// Carries out outputs for the disk, and small messages.
 impl Engine {
     pub fn write(&mut self, seq: Seq, write: DiskWrite) {
         let Some(job) = self.disk.encoder.job(write) else {
@@ -340,7 +340,7 @@ impl Engine {
                 self.counting.snapshot_begins(clock::now().mono);
                 self.snapshot_writer.write(boundary, order);
             }
-            // Its changes are due again with the next one.
+            // The changes are due again with the next snapshot.
             None => self.inputs.push_back(In::SnapshotEnded(None)),
         }
     }
@@ -410,18 +410,18 @@ impl Engine {
     }
 }
 
-/// The loop's side of it.
+/// The loop's side of the disk.
 #[derive(Debug)]
 pub struct DiskEnd {
     pub encoder: Encoder,
     pub disk: Disk,
     pub durable: Seq,
-    /// Promises up to here are durable, though something before them waits for room.
+    /// Promises up to here are durable, although an earlier write waits for disk space.
     pub promised: Seq,
     pub full: bool,
-    /// Messages that wait for the writes they rely on.
+    /// Messages that wait for the writes that they rely on.
     pub unsynced: Unsynced,
-    /// Writes and appends of this round, given on together: what arrives together is synced together.
+    /// The writes and appends of this round, passed on together: inputs that arrive together are synced together.
     pub jobs: Vec<(Seq, Job)>,
     pub appends: Vec<(NodeId, LogPacket)>,
 }
@@ -429,10 +429,10 @@ pub struct DiskEnd {
 /// A message in its final form.
 #[derive(Debug)]
 pub enum Waiting {
-    /// May ride in the response to an open call of that route.
+    /// A message that may travel in the response to an open call of that route.
     Small {
         packet: Packet,
-        /// With the number of the call that it answers.
+        /// The route, and the number of the call that the message answers.
         answers: Option<(Route, Option<u64>)>,
     },
     Lines {
@@ -446,8 +446,8 @@ pub enum Waiting {
     Difference(Box<TransferSource>),
 }
 
-/// Messages that wait for the writes they rely on (P29, I9).
-/// Bounded by what the core sends between two syncs.
+/// Messages that wait for the writes that they rely on (P29, I9). Their number is bounded by what the core sends between two
+/// syncs.
 #[derive(Debug, Default)]
 pub struct Unsynced {
     waiting: VecDeque<(After, Waiting)>,
@@ -462,7 +462,7 @@ impl Unsynced {
         self.waiting.push_back((after, message));
     }
 
-    /// What may leave now, in the order in which it was said.
+    /// Returns the messages that may leave now, in the order in which the core sent them.
     pub fn release(&mut self, durable: Seq, promised: Seq) -> Vec<Waiting> {
         let (free, waiting) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -473,8 +473,9 @@ impl Unsynced {
     }
 }
 
-/// What is sent of a state to another node: what that one lacks, or the newest snapshot.
-/// The committed state as it was when the core said so, on its way to one that lacks a part of it.
+// What is sent of a state to another node: the difference that the node lacks, or the newest snapshot.
+
+/// The committed state as it was when the core sent the message, for a node that lacks a part of it.
 #[derive(Debug)]
 pub struct TransferSource {
     pub packet: Packet,
@@ -482,12 +483,12 @@ pub struct TransferSource {
     pub base: Vector,
     pub boundary: Boundary,
     pub store: Store,
-    /// What goes instead if the difference cannot be told, or is too large: the newest snapshot, or else everything.
+    /// The packet that is sent if the difference is unknown or too large: the newest snapshot, or else everything.
     pub instead: Option<Packet>,
 }
 
 impl TransferSource {
-    /// Finds out what to send. This takes a while, and must not keep the loop.
+    /// Finds out what to send. This takes a while, and must not block the loop.
     pub fn pack(self, snapshots: &Mutex<Snapshots>, most: u64) -> Packed {
         let TransferSource { packet, base, boundary, store, instead, .. } = self;
         let difference = match (store.difference(&base), &instead) {
@@ -498,24 +499,24 @@ impl TransferSource {
         let handed = SentDifference { boundary, digest: Digest::new(store.digest()), difference };
         let content = TransferContent::difference(handed);
         match instead {
-            // Nobody would take it; a snapshot is not held in memory as text.
+            // The peer would refuse it. A snapshot is not held in memory as text.
             Some(packet) if content.length() > most => newest(snapshots, packet),
             _ => Ok(Some((packet, content))),
         }
     }
 }
 
-/// Opens the newest snapshot's files, which may have to wait for one being written.
+/// Opens the files of the newest snapshot. This may wait for a snapshot that is being written.
 pub fn newest(snapshots: &Mutex<Snapshots>, packet: Packet) -> Packed {
     let export = snapshots.lock().unwrap_or_else(PoisonError::into_inner).export()?;
     Ok(export.map(|export| (packet, TransferContent::Snapshot(export))))
 }
 
-// States on their way to other nodes: what one lacks of this node's state, or the newest snapshot.
+// Sends states to other nodes: the part of this node's state that a peer lacks, or the newest snapshot.
 impl Engine {
     pub fn send_state(&mut self, outgoing: Outgoing) {
         let kind = if outgoing.is_merge() { TransferKind::Merge } else { TransferKind::Override };
-        // The core says it again.
+        // A transfer of this kind is running. The core repeats the message.
         if self.network.is_busy(outgoing.envelope.to, kind) {
             return;
         }
@@ -555,17 +556,17 @@ impl Engine {
     }
 }
 
-/// The replica asks for one at a time.
+/// The bound on prepared work: the replica requests one at a time.
 pub const PREPARED_MOST: usize = 1;
 
-// What takes as long as there is much of it is done beside the loop: states from other nodes are worked in (P49), and what was
-// large is freed.
+// Work whose duration grows with the amount of data is done on another thread: states from other nodes are processed (P49), and large
+// values are freed.
 impl Engine {
     pub fn prepare(&self, preparation: Preparation) {
         let tell = self.prepared.clone();
         tokio::task::spawn_blocking(move || {
             let prepared: Prepared = preparation.run();
-            // A loop that has ended takes nothing more; its process is about to end.
+            // The send fails only if the loop has ended; then the process is about to end.
             let _ = tell.blocking_send(prepared);
         });
     }
@@ -575,7 +576,7 @@ impl Engine {
     }
 }
 
-// What the replica says to the feed and to people, with where each node is to be found.
+// Passes the replica's events to the feed and to people, with the address of each node.
 impl Engine {
     pub fn tell_feed(&mut self, event: FeedEvent) {
         match event {
@@ -600,7 +601,7 @@ impl Engine {
         }
     }
 
-    /// The replica knows nodes by their numbers, and readers want to call them.
+    /// The replica knows nodes by their numbers, but readers need their addresses.
     fn located(&self, draft: Draft) -> Draft {
         let Fact::Leader { epoch } = draft.fact else {
             return draft;

@@ -1,4 +1,4 @@
-//! The feed: what happens in the cluster, told in order to whoever reads along.
+//! The feed delivers the events of the cluster to its readers, in order.
 //!
 //! ```text
 //!   loop ── FeedWriter ──► Ring ──► hand-out ──► ReaderSeats ──► a bounded queue a reader ──► Subscription
@@ -6,10 +6,10 @@
 //!                       └───── what was missed, piece by piece, until there is no more ┘
 //! ```
 //!
-//! The loop only appends to the ring; a thread of its own hands events out, so that ten thousand readers cost a write no
-//! more than one does. A reader is told from the ring until it has everything, and takes its seat under the same lock
-//! (`ReaderSeats`, then `Ring`): no event lies between, and none comes twice. A reader whose queue is full loses its seat and
-//! goes on from the ring by itself. What it has not fetched when the ring lets it go is lost to it, and it is told so.
+//! The loop only appends to the ring. A separate thread hands events out, so a write costs the same with ten thousand readers as with one.
+//! A reader is served from the ring until it has everything, and takes its seat under the same locks (`ReaderSeats`, then `Ring`): so no
+//! event is missed between the two, and none comes twice. A reader whose queue is full loses its seat and continues from the ring by
+//! itself. Events that the ring drops before the reader has fetched them are lost to it, and the reader learns so.
 
 use bytes::Bytes;
 use std::borrow::Borrow;
@@ -27,7 +27,7 @@ use crate::feed::{Ring, RingEvent};
 pub use crate::replica::{Draft, Fact, Kind, Kinds, quoted};
 use crate::types::{History, Position, Text};
 
-/// An event and its text, which is written when the first reader wants it, and once, however many there are.
+/// An event and its text. The text is written once, when the first reader needs it.
 #[derive(Debug)]
 pub struct Frame {
     event: RingEvent,
@@ -37,17 +37,17 @@ pub struct Frame {
 #[derive(Debug)]
 struct Written {
     frame: Bytes,
-    /// Where in it the JSON begins.
+    /// The offset in `frame` at which the JSON begins.
     json: usize,
 }
 
 impl Frame {
-    /// As a server-sent event.
+    /// Returns the event as a server-sent event.
     pub fn frame(&self) -> Bytes {
         self.written().frame.clone()
     }
 
-    /// The JSON alone, as one line.
+    /// Returns only the JSON, as one line.
     pub fn line(&self) -> Bytes {
         let Written { frame, json } = self.written();
         frame.slice(*json..frame.len() - 1)
@@ -82,7 +82,7 @@ impl Deref for Frame {
     }
 }
 
-/// What a reader wants to be told.
+/// The events that a reader wants.
 #[derive(Clone, Debug)]
 pub struct Filter {
     kinds: Kinds,
@@ -90,7 +90,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Without kinds: all of them, or, under a prefix, all that have a name.
+    /// Without kinds the filter admits all kinds or, under a prefix, all kinds that have a name.
     pub fn new(kinds: Option<Kinds>, prefix: &str) -> Filter {
         let usual = Kind::ALL.into_iter().filter(|kind| prefix.is_empty() || kind.is_named());
         Filter { kinds: kinds.unwrap_or_else(|| Kinds::of(usual)), prefix: prefix.into() }
@@ -102,29 +102,29 @@ impl Filter {
     }
 }
 
-/// The queue to one reader that has read everything so far. It holds no event alive: what a reader has not fetched by
-/// the time it is no longer kept is lost to it.
+/// The queue to one reader that has read everything so far. The queue keeps no event alive: an event that the ring drops before the reader
+/// has fetched it is lost to the reader.
 #[derive(Debug)]
 pub struct ReaderSeat {
     pub kinds: Kinds,
-    /// The first event that is news.
+    /// The number of the first event that the reader has not read.
     pub from: u64,
     pub queue: mpsc::Sender<Weak<Frame>>,
-    /// Where it goes on by itself when the queue was full; `NOWHERE` as long as it was not.
+    /// The number from which the reader continues by itself after its queue was full; `NOWHERE` until then.
     pub fell_behind: Arc<AtomicU64>,
 }
 
 /// No event has this number.
 pub const NOWHERE: u64 = u64::MAX;
 
-/// Who reads along, found by what it asked for: an event is looked up by its name's beginnings, and meets nobody whom it does not
-/// concern but those who wait for other kinds under the same prefix.
+/// The reader seats, grouped by prefix. An event is looked up by the prefixes of its name, so it only visits readers whose prefix matches;
+/// among these it skips readers that want other kinds.
 #[derive(Debug, Default)]
 pub struct ReaderSeats {
     last: u64,
     /// The number of the next event to be handed out.
     pub next: u64,
-    /// By the length of the prefix, then by the prefix.
+    /// Seats by the length of the prefix, then by the prefix.
     by_prefix: BTreeMap<usize, HashMap<Text, BTreeMap<u64, ReaderSeat>>>,
     taken: usize,
 }
@@ -142,7 +142,7 @@ impl ReaderSeats {
         self.last
     }
 
-    /// One that fell behind is gone already.
+    /// Removes a seat. A reader that fell behind has lost its seat already.
     pub fn remove(&mut self, filter: &Filter, number: u64) {
         let length = filter.prefix.len();
         let Some(same) = self.by_prefix.get_mut(&length) else { return };
@@ -178,7 +178,7 @@ impl ReaderSeats {
         self.taken -= gone;
     }
 
-    /// Events up to this one are gone before they were handed out: everybody finds that out for itself.
+    /// Events up to this one were dropped before they were handed out: each reader notices this by itself.
     pub fn lose(&mut self, upto: u64) {
         let next = std::mem::replace(&mut self.next, upto);
         for seat in self.by_prefix.values().flat_map(HashMap::values).flat_map(BTreeMap::values) {
@@ -187,14 +187,14 @@ impl ReaderSeats {
         self.clear();
     }
 
-    /// Queues end, and their readers with them.
+    /// Drops all queues, which ends their readers.
     pub fn clear(&mut self) {
         self.by_prefix.clear();
         self.taken = 0;
     }
 }
 
-/// Gives an event to those who want it, and says how many are there no more.
+/// Gives an event to the readers that want it, and returns the number of seats that were removed.
 fn give(seats: &mut BTreeMap<u64, ReaderSeat>, event: &Arc<Frame>, number: u64) -> usize {
     let before = seats.len();
     seats.retain(|_, seat| {
@@ -211,22 +211,22 @@ fn give(seats: &mut BTreeMap<u64, ReaderSeat>, event: &Arc<Frame>, number: u64) 
     before - seats.len()
 }
 
-/// Events handed out before others have their turn at the locks.
+/// The number of events handed out before other threads get the locks.
 const HANDED_AT_ONCE: usize = 256;
 
-/// The outside's end. Cheap to clone.
+/// The feed as the rest of the process sees it. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Feed(pub(super) Arc<Shared>);
 
-/// What the loop, the thread that hands out and the readers have in common.
+/// The state that the loop, the thread that hands out, and the readers share.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Locked before the ring, never after it.
     seats: Mutex<ReaderSeats>,
     ring: Mutex<Ring<Frame>>,
-    /// There is something to hand out.
+    /// Signals that there are events to hand out.
     news: Condvar,
-    /// Whether somebody sits there: else nobody needs waking.
+    /// Whether any seat is taken: if not, no thread needs to be woken.
     pub awaited: AtomicBool,
     pub readers: AtomicUsize,
 }
@@ -271,13 +271,13 @@ impl Shared {
     }
 }
 
-/// The loop's end. The feed ends when it is dropped.
+/// The loop's side of the feed. The feed ends when this is dropped.
 #[derive(Debug)]
 pub struct FeedWriter {
     shared: Arc<Shared>,
 }
 
-/// A feed that tells nothing yet.
+/// Creates a feed that delivers no events yet.
 pub fn feed() -> (Feed, FeedWriter) {
     let feed = Feed::default();
     let writer = FeedWriter { shared: feed.0.clone() };
@@ -285,7 +285,7 @@ pub fn feed() -> (Feed, FeedWriter) {
 }
 
 impl FeedWriter {
-    /// Records above this position will be told. `sides`: whether histories may part.
+    /// Opens the feed for records above this position. `sides`: whether histories may part.
     pub fn open(&self, at: Position, sides: bool, history: History) -> io::Result<()> {
         self.shared.ring().open(at, sides, history);
         let shared = self.shared.clone();
@@ -293,24 +293,24 @@ impl FeedWriter {
         Ok(())
     }
 
-    /// The next record that is applied, and what it brought about.
+    /// Appends the next applied record, and the events that it caused.
     pub fn record(&self, at: Position, history: History, drafts: Vec<Draft>) {
         self.shared.ring().record(at, history, drafts);
     }
 
-    /// The state has become another one.
+    /// Another state has replaced the state of this node.
     pub fn replaced(&self, at: Position, history: History, changes: Vec<Draft>, last: Draft) {
         self.shared.ring().replaced(at, history, changes, last);
         self.wake();
     }
 
-    /// What is in no record, for those who read along now.
+    /// Appends an event that is in no record. Only current readers get it.
     pub fn passing(&self, draft: Draft) {
         self.shared.ring().passing(draft);
         self.wake();
     }
 
-    /// After records: they are handed out.
+    /// Wakes the thread that hands out, after records were appended.
     pub fn wake(&self) {
         if self.shared.awaited.load(Ordering::Acquire) {
             self.shared.news.notify_one();
@@ -325,31 +325,31 @@ impl Drop for FeedWriter {
     }
 }
 
-/// Events that wait for one reader. A reader that lags further reads from what is kept, and nothing waits for it.
+/// The maximum number of events that wait for one reader. A slower reader reads from the ring, and nothing waits for it.
 const QUEUE_MOST: usize = 256;
 
-/// Events looked through while others wait for the lock.
+/// The number of events that are searched while other threads wait for the lock.
 const LOOKED_AT_MOST: usize = 2048;
 
-/// What a reader is told next.
+/// The next item for a reader.
 #[derive(Debug)]
 pub enum Next {
     Event(Arc<Frame>),
-    /// Everything up to here that concerns it has been told: it may go on from here.
+    /// All matching events up to this id have been delivered: the reader may resume from here.
     Bookmark(Id),
-    /// Nothing follows.
+    /// The subscription is over.
     Over(Over),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// What comes next for this reader is not kept any more.
+    /// The next events for this reader are no longer kept.
     TooSlow,
-    /// The node ends.
+    /// The node stops.
     Stopping,
 }
 
-/// A place among the readers, given back when dropped.
+/// A place in the count of readers, given back when dropped.
 #[derive(Debug)]
 struct Place(Arc<Shared>);
 
@@ -358,16 +358,16 @@ struct Place(Arc<Shared>);
 pub struct Subscription {
     place: Place,
     filter: Filter,
-    /// Found in the ring, yet to be told.
+    /// Events found in the ring that are not yet delivered.
     found: VecDeque<Weak<Frame>>,
     stage: Stage,
-    /// Whether it has been told where it stands.
+    /// Whether the reader has been told its position.
     introduced: bool,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// From this event on it looks for itself. What is in no record is told only to those who were there.
+    /// The reader looks in the ring from this event on. An event that is in no record is only delivered to readers who were seated.
     Reading {
         from: u64,
         all: bool,
@@ -382,17 +382,17 @@ enum Stage {
 }
 
 impl Feed {
-    /// Readers at this node.
+    /// The number of readers at this node.
     pub fn readers(&self) -> usize {
         self.0.readers.load(Ordering::Relaxed)
     }
 
-    /// How many events are kept for those who come back, and their bytes.
+    /// The number of events that are kept for returning readers, and their bytes.
     pub fn kept(&self) -> (usize, usize) {
         self.0.ring().size()
     }
 
-    /// From a place on, or from now on.
+    /// Subscribes from a given place, or from now on.
     pub fn subscribe(&self, filter: Filter, since: Option<Since>) -> Result<Subscription, Refused> {
         let shared = self.0.clone();
         shared.readers.fetch_add(1, Ordering::Relaxed);
@@ -410,8 +410,8 @@ impl Feed {
 }
 
 impl Subscription {
-    /// Waits for what comes next; after `silence` without anything it says where the reader stands. Giving this up
-    /// half-way loses nothing.
+    /// Waits for the next item. After `silence` without an event it returns a bookmark with the reader's position. A cancelled wait loses
+    /// nothing.
     pub async fn next(&mut self, silence: Duration) -> Next {
         loop {
             if let Some(event) = self.found.pop_front() {
@@ -452,7 +452,7 @@ impl Subscription {
         Next::Over(over)
     }
 
-    /// Looks at what is kept, and takes a seat when there is no more of it.
+    /// Reads from the ring, and takes a seat when everything there has been read.
     fn read_on(&mut self, from: u64, all: bool) -> Option<Next> {
         let shared = self.place.0.clone();
         let mut seats = shared.seats();
@@ -496,7 +496,7 @@ impl Subscription {
         ring.place_before(upto).filter(|_| !introduced).map(Next::Bookmark)
     }
 
-    /// The queue has ended: it was full, or the node ends.
+    /// The queue has ended: it was full, or the node stops.
     fn stand_up(&mut self) {
         let Stage::Seated { fell_behind, .. } = &self.stage else { return };
         let from = fell_behind.load(Ordering::Acquire);
@@ -507,12 +507,12 @@ impl Subscription {
         };
     }
 
-    /// None when it cannot be said just now.
+    /// Returns the reader's position, or None while it is not known.
     fn bookmark(&mut self) -> Option<Next> {
         let shared = self.place.0.clone();
         let Stage::Seated { from, queue, .. } = &mut self.stage else { return None };
         let seats = shared.seats();
-        // Nothing is handed out meanwhile.
+        // No event is handed out while the lock on the seats is held.
         if let Ok(event) = queue.try_recv() {
             drop(seats);
             return Some(self.tell(&event));

@@ -1,5 +1,5 @@
-//! What the outside may ask of the loop, and what it gets; and who is let in by a token, where any thread looks without asking the loop (P56).
-//! Every call goes through one bounded queue; a full queue is an answer, not a wait.
+//! The calls that other threads can make to the loop, and their results. Tokens are checked here by any thread, without a call to the loop
+//! (P56). Every call goes through one bounded queue; a full queue is answered with a refusal, not with a wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,20 +27,21 @@ use crate::store::{
 use crate::types::{Epoch, Index, KeyedCall, LeaseName, NodeId, Span, Text, WallTime};
 use crate::wire::Packet;
 
-/// Callers that have gone and of whom the loop has not heard yet. Beyond it the loop learns of it when it answers.
+/// The maximum number of disconnected callers that the loop has not processed yet. Beyond it the loop notices a disconnect when it
+/// answers.
 const GONE_MOST: usize = 16_384;
 
-/// How long whoever asks for the leader waits for a lease that has lapsed to be proved anew.
+/// The time for which `is_leader` waits for a round that proves a lapsed lease again.
 const PROOF_MOST: Duration = Duration::from_secs(1);
 
-/// How the outside reaches the loop. Cheap to clone.
+/// The other threads' access to the loop. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) asks: mpsc::Sender<Ask>,
     pub(super) chunks: mpsc::Sender<CallChunk>,
-    /// For chunks that are not decided.
+    /// Room for chunks that are not decided.
     room: Arc<Semaphore>,
-    /// Peers' messages, on a queue of their own: clients never keep them waiting.
+    /// Messages of peers have a separate queue, so that clients never delay them.
     pub(super) peers: mpsc::Sender<PeerAsk>,
     pub(super) pulse: Arc<Pulse>,
     pub(super) leadership: watch::Receiver<Leadership>,
@@ -49,12 +50,12 @@ pub struct Handle {
     pub(super) feed: Feed,
     pub(super) channels: Channels,
     numbers: Arc<Numbers>,
-    /// Callers that went away while they waited.
+    /// Callers that disconnected while they waited.
     gone: mpsc::Sender<In>,
     last_call: Arc<AtomicU64>,
 }
 
-/// The loop's end of a [`Handle`].
+/// The loop's side of a [`Handle`].
 #[derive(Debug)]
 pub struct Desk {
     pub asks: mpsc::Receiver<Ask>,
@@ -67,7 +68,7 @@ pub struct Desk {
     pub gone: mpsc::Receiver<In>,
 }
 
-/// What the loop shows to every holder of a handle.
+/// The values that the loop publishes to every holder of a handle.
 #[derive(Debug)]
 pub struct Signs {
     pulse: Arc<Pulse>,
@@ -75,7 +76,7 @@ pub struct Signs {
     pub(super) access: watch::Sender<Arc<Tokens>>,
 }
 
-/// A handle and the desk where its calls arrive; `room` of each kind may wait there.
+/// Creates a handle, and the desk where its calls arrive. Each queue has room for `room` entries.
 pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) {
     let (asks, asked) = mpsc::channel(room);
     let (chunks, gathered) = mpsc::channel(CHUNKS_MOST);
@@ -120,7 +121,7 @@ pub fn channel(room: usize, snapshots: Arc<Mutex<Snapshots>>) -> (Handle, Desk) 
 }
 
 impl Signs {
-    /// Says who leads and how far this node is.
+    /// Publishes the leader and the applied index.
     pub fn show(&self, leader: Option<NodeId>, epoch: Epoch, applied: Index) {
         self.pulse.set(leader, epoch, applied);
         let now = Leadership { leader, epoch };
@@ -138,32 +139,32 @@ impl Desk {
     }
 }
 
-/// Who leads, as this node sees it.
+/// The leader as this node sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leadership {
     pub leader: Option<NodeId>,
     pub epoch: Epoch,
 }
 
-/// A message from another node, proved and decoded.
+/// A message from another node, verified and decoded.
 #[derive(Debug)]
 pub struct PeerCall {
     pub envelope: Envelope,
-    /// The lines of its records, as they stood in the body.
+    /// The lines of the message's records, as they were in the body.
     pub lines: Encoded,
-    /// What came with it as a stream.
+    /// The state that came with the message as a stream.
     pub brought: Option<PeerState>,
 }
 
-/// States are streamed, read and checked before the loop hears of the message that they belong to.
+/// A state from a peer. It is streamed, read and checked before the loop receives the message that it belongs to.
 #[derive(Debug)]
 pub enum PeerState {
-    /// Written down already, and read into a store.
+    /// The snapshot is already written to disk, and read into a store.
     Snapshot(Box<(Incoming, Store)>),
     Difference(Box<SentDifference>),
 }
 
-/// One call to the loop: what the replica decides, or something to look at.
+/// One call to the loop: for the replica to decide, or read-only.
 #[derive(Debug)]
 pub enum Ask {
     Call {
@@ -172,7 +173,7 @@ pub enum Ask {
         to: To,
     },
     IsLeader(oneshot::Sender<IsLeader>),
-    /// Whether an earlier attempt of a call stands in the log, or was carried out.
+    /// Asks whether an earlier attempt of a call is in the log, or was carried out.
     MayHaveBeen {
         call: KeyedCall,
         reply: oneshot::Sender<bool>,
@@ -185,14 +186,14 @@ pub enum Ask {
         snapshot_id: u64,
         reply: Reply<CatchUp>,
     },
-    /// How long each has left, and how many wait for it.
+    /// Asks for the remaining time of each lease, and the number of callers that wait for it.
     LeaseTimes {
         names: Vec<LeaseName>,
         reply: oneshot::Sender<Option<LeaseTimes>>,
     },
     Status(oneshot::Sender<Status>),
     Explain(oneshot::Sender<Explained>),
-    /// What has become of a role lately.
+    /// Asks for the recent events of a role.
     Turns {
         role: Text,
         reply: oneshot::Sender<Vec<String>>,
@@ -200,7 +201,7 @@ pub enum Ask {
     Measures(oneshot::Sender<Measures>),
 }
 
-/// A peer's message, and where what there is to say back goes.
+/// A peer's message, and the channel for the answer to it.
 #[derive(Debug)]
 pub struct PeerAsk {
     pub call: PeerCall,
@@ -216,13 +217,14 @@ impl Handle {
         Ok(written)
     }
 
-    /// Room for one chunk. Whoever waits for it judges its callers afterwards. It is never closed, so there is always some in the end.
+    /// Returns the permit for one chunk. A caller that waits for it must check its clients' tokens afterwards. The semaphore is never
+    /// closed, so a permit becomes free in the end.
     pub async fn room(&self) -> Option<OwnedSemaphorePermit> {
         self.room.clone().acquire_owned().await.ok()
     }
 
-    /// Proposes commands in their order, before whatever is proposed after this returns. They are no transaction: each has a verdict of
-    /// its own.
+    /// Proposes commands in their order, before any command that is proposed after this returns. They are not a transaction: each command
+    /// has its own verdict.
     pub fn propose(&self, writes: Vec<Keyed>, room: Option<OwnedSemaphorePermit>) -> Verdicts {
         let count = writes.len();
         let Some(room) = room else {
@@ -249,7 +251,7 @@ impl Handle {
         self.chunks.closed().await;
     }
 
-    /// Replaces all data by what these steps say. A restore that fails half-way leaves everything as it was.
+    /// Replaces all data by the result of these steps. A restore that fails half-way changes nothing.
     pub async fn restore(&self, document: Steps) -> Result<Written, Denied> {
         self.call(Call::Restore(document), To::Written).await
     }
@@ -258,7 +260,8 @@ impl Handle {
         self.call(Call::Read(level), To::View).await
     }
 
-    /// Checked against the lease at the moment of answering. Where leases lapse between two beats a round proves it first.
+    /// Returns whether this node leads, checked against the lease at the moment of the answer. If leases lapse between two beats, a round
+    /// proves the lease first.
     pub async fn is_leader(&self) -> bool {
         if self.whether_leader().await == IsLeader::Unproven {
             let _ = tokio::time::timeout(PROOF_MOST, self.read(Level::Linear)).await;
@@ -270,12 +273,12 @@ impl Handle {
         self.tell(Ask::IsLeader).await.unwrap_or(IsLeader::No)
     }
 
-    /// Whether an earlier attempt of this call may have been carried out, or may yet be. If nobody can say, it may.
+    /// Returns whether an earlier attempt of this call may have been carried out, or may still be. If this is unknown, the result is true.
     pub async fn may_have_been(&self, call: KeyedCall) -> bool {
         self.tell(|reply| Ask::MayHaveBeen { call, reply }).await.unwrap_or(true)
     }
 
-    /// Hands leadership to this node, or to the best heir; answers when that is done.
+    /// Hands leadership to this node, or to the best heir; returns when that is done.
     pub async fn hand_over(&self, to: Option<NodeId>) -> Result<(), Denied> {
         self.call(Call::HandOver { to }, To::Done).await
     }
@@ -296,20 +299,20 @@ impl Handle {
         self.ask(|reply| Ask::CatchUp { snapshot_id, reply }).await
     }
 
-    /// What is counted while the node goes on.
+    /// The counters that are updated while the node runs.
     pub fn numbers(&self) -> &Numbers {
         &self.numbers
     }
 
-    /// Gives a peer's message to the loop. What there is to say back comes when it may leave; nothing, if
-    /// there is nothing or another call of that peer asks for it. The caller bounds the wait.
+    /// Gives a peer's message to the loop. Returns the answer when it may leave, or None if there is no answer or if a newer call of that
+    /// peer has replaced this one. The caller bounds the wait.
     pub async fn peer(&self, call: PeerCall) -> Option<Packet> {
         let (reply, answer) = oneshot::channel();
         self.peers.send(PeerAsk { call, reply }).await.ok()?;
         answer.await.ok().flatten()
     }
 
-    /// Hands over if this node leads, and ends the loop. Returns when it has ended.
+    /// Hands over leadership if this node leads, and ends the loop. Returns when the loop has ended.
     pub async fn stop(&self) {
         let stop = Ask::Call { id: self.next_call(), call: Call::Stop, to: To::Nobody };
         if self.asks.send(stop).await.is_ok() {
@@ -317,7 +320,7 @@ impl Handle {
         }
     }
 
-    /// Where a snapshot that a peer sends is written down.
+    /// Opens the place where a snapshot from a peer is written.
     pub async fn importer(&self) -> Result<Importer, SnapshotError> {
         let snapshots = self.snapshots.clone();
         let opening = move || snapshots.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).importer();
@@ -327,17 +330,17 @@ impl Handle {
         }
     }
 
-    /// What every answer's headers say: read without asking the loop.
+    /// The values in every response's headers, readable without a call to the loop.
     pub fn pulse(&self) -> &Pulse {
         &self.pulse
     }
 
-    /// What happens, for readers.
+    /// The feed of events, for readers.
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
 
-    /// Messages to those who listen at this node.
+    /// Messages to the listeners at this node.
     pub fn channels(&self) -> &Channels {
         &self.channels
     }
@@ -350,18 +353,18 @@ impl Handle {
         self.next_calls(1)
     }
 
-    /// The first of so many numbers in a row.
+    /// Reserves `count` consecutive numbers, and returns the first.
     fn next_calls(&self, count: usize) -> CallId {
         CallId(self.last_call.fetch_add(count as u64, Ordering::Relaxed) + 1)
     }
 
-    /// A call that the replica decides.
+    /// Makes a call that the replica decides.
     pub(super) async fn call<T>(&self, call: Call, to: impl FnOnce(Reply<T>) -> To) -> Result<T, Denied> {
         let id = self.next_call();
         self.ask(|reply| Ask::Call { id, call, to: to(reply) }).await
     }
 
-    /// The same for a role, which may be waited for: if the caller goes away, the loop hears of it.
+    /// Makes a call for a role, which may wait. If the caller disconnects, the loop is informed.
     pub(super) async fn wait(&self, acquire: Acquire) -> Result<Granted<Role>, Denied> {
         let id = self.next_call();
         let (caller, to) = RoleCaller::new(id, self.gone.clone());
@@ -382,7 +385,7 @@ impl Handle {
         })
     }
 
-    /// For what must not be refused when clients fill the queue: waits for room.
+    /// Makes a call that must not be refused when clients fill the queue: it waits for room.
     pub(super) async fn tell<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.asks.send(ask(reply)).await.ok()?;
@@ -390,9 +393,9 @@ impl Handle {
     }
 }
 
-// Calls about roles and processes, from outside of the loop.
+// Calls about roles and processes, from other threads.
 impl Handle {
-    /// Wants a role, and waits for it as long as it says, if somebody has it.
+    /// Acquires a role. If another process holds it, the call waits as long as it says.
     pub async fn acquire(
         &self,
         role: Text,
@@ -406,7 +409,7 @@ impl Handle {
         self.wait(Acquire { role, claim, elect: false, priority, until, by, key }).await
     }
 
-    /// An operator's word: this one has the role, whoever had it.
+    /// An operator gives the role to this process, no matter which process held it.
     pub async fn name_holder(
         &self,
         role: Text,
@@ -435,7 +438,7 @@ impl Handle {
         self.call(Call::Renew(Renewal::Process { id, secret }), To::Process).await
     }
 
-    /// A document with a ttl goes on.
+    /// Renews a document that has a ttl.
     pub async fn renew_doc(&self, key: Text, condition: DocCondition) -> Result<Granted<DocView>, Denied> {
         self.call(Call::Renew(Renewal::Doc { key, condition }), To::Doc).await
     }
@@ -449,14 +452,14 @@ impl Handle {
         self.call(Call::Register(Registration { id, process, key }), To::Process).await
     }
 
-    /// None where this node does not lead.
+    /// Returns None if this node does not lead.
     pub async fn lease_times(&self, names: Vec<LeaseName>) -> Option<LeaseTimes> {
         self.tell(|reply| Ask::LeaseTimes { names, reply }).await.flatten()
     }
 }
 
 impl Signs {
-    /// Says who is let in by a token; before it is shown that what made or revoked it is applied.
+    /// Publishes the tokens of the store, before the record that created or revoked a token is shown as applied.
     pub fn let_in(&self, store: &Store) {
         self.access.send_if_modified(|tokens| {
             let news = tokens.changed_in(store);
@@ -466,27 +469,26 @@ impl Signs {
 }
 
 impl Handle {
-    /// Who is let in by a token, as of what this node has applied.
+    /// The valid tokens, as of the records that this node has applied.
     pub fn tokens(&self) -> Arc<Tokens> {
         self.access.borrow().clone()
     }
 
-    /// Tells of each change to them; closed when the node ends.
+    /// Notifies of each change of the tokens; closed when the node ends.
     pub fn access(&self) -> watch::Receiver<Arc<Tokens>> {
         self.access.clone()
     }
 
-    /// By this node's own clock: whether a token has ended.
+    /// This node's own wall clock, to decide whether a token has expired.
     pub fn wall(&self) -> WallTime {
         clock::now().wall
     }
 }
 
-/// More than there can be.
+/// More than can exist.
 const ALL: usize = usize::MAX;
 
-/// Who is let in by a token: a copy of the state's table (P56).
-/// Written anew with each change of the table, which is rare.
+/// The valid tokens: a copy of the state's table (P56). It is rebuilt with each change of the table, which is rare.
 #[derive(Debug, Default)]
 pub struct Tokens {
     digest: u64,
@@ -494,7 +496,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// None if these are the state's already.
+    /// Returns None if the table has not changed.
     pub fn changed_in(&self, store: &Store) -> Option<Tokens> {
         let digest = store.tokens_digest();
         if digest == self.digest {
@@ -511,7 +513,7 @@ impl Tokens {
         }
     }
 
-    /// Whether whoever was let in by this token still is; if not, why.
+    /// Returns whether this token is still valid; if not, why.
     pub fn judge(&self, id: TokenId, now: WallTime) -> Result<(), &'static str> {
         match self.by_id.get(&id) {
             None => Err("the token was revoked"),

@@ -1,23 +1,26 @@
-//! The thin driver around the core: one loop that feeds it inputs and carries out its outputs.
+//! The thin driver around the replica: one loop that feeds it inputs and carries out its outputs.
 //!
 //! ```text
 //!   http ── Ask, CallChunk ─┐
-//!   http ── PeerAsk ────┤                       ┌─► storage's writer ── DiskState ─┐
-//!   network ─ Arrived ──┼─► Engine ── outputs ──┼─► transport ── POST ─► peers     │
-//!   snapshots ─ Taken ──┤     ▲                 ├─► snapshots' thread              │
-//!   merges ─ Prepared ──┤     │                 ├─► a thread for what is prepared  │
-//!   clock ─── Tick ─────┘     │                 └─► replies                        │
-//!                             └────────────────────────────────────────────────────┘
+//!   http ── PeerAsk ────────┤
+//!   http ── gone (In) ──────┤                       ┌─► storage's writer ── DiskState ─┐
+//!   network ─ Arrived ──────┼─► Engine ── outputs ──┼─► transport ── POST ─► peers     │
+//!   snapshots ─ Taken ──────┤     ▲                 ├─► snapshots' thread              │
+//!   threads ─ Prepared ─────┤     │                 ├─► threads for prepared work      │
+//!   clock ─── Tick ─────────┘     │                 └─► replies                        │
+//!                                 └────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The loop runs on a thread of its own, with the transport's tasks beside it: what clients do on other threads delays
-//! neither beats nor acknowledgements. When it ends, for whatever reason, the process must end.
-//! - `handle` is what the outside may ask, `replies` where the answers go, `answers` those that ride in responses to other nodes.
-//! - `run` begins the loop and listens, `engine` owns the replica, `end` says why it has ended.
-//! - `setup` is what a node is told and learns of its cluster; `clock` reads the clocks.
-//! - `snapshots` writes snapshots and copies, on threads of their own; `transport` reaches the peers, over HTTP.
-//! - `feed` and `channels` are who reads along, and who listens.
-//! - `shown` is what others are shown, `view` looks it up; `chronicle` and `numbers` are what is kept, told and counted.
+//! `gone` reports callers that disconnected while they waited for a role.
+//!
+//! The loop runs on a separate thread, together with the transport's tasks: client work on other threads delays neither heartbeats nor
+//! acknowledgements. When the loop ends, for whatever reason, the process must end.
+//! - `handle` has the calls that other threads can make, `replies` delivers their answers, `answers` keeps the open calls of peers.
+//! - `run` starts the loop and reads its sources, `engine` owns the replica, `end` has the reasons why the loop ends.
+//! - `setup` has a node's settings and what it learns of its cluster; `clock` reads the clocks.
+//! - `snapshots` writes snapshots and backups, on separate threads; `transport` reaches the peers, over HTTP.
+//! - `feed` serves the readers of events, `channels` the listeners to messages.
+//! - `shown` has the types of the status, and `view` fills them; `chronicle` keeps and logs events, and `numbers` counts.
 
 mod answers;
 pub mod channels;
@@ -50,7 +53,7 @@ pub use shown::{Explained, HeirShown, Measures, Pulse, Remark};
 pub use snapshots::Schedule;
 pub use transport::{Stranger, greet};
 
-/// What this machine's clock shows, for people.
+/// Returns this machine's wall clock, for display.
 pub fn wall_time() -> crate::types::WallTime {
     clock::now().wall
 }

@@ -1,4 +1,4 @@
-//! What the loop counts while it goes on, for whoever watches from outside. Nothing is decided by it.
+//! Numbers that the loop counts for monitoring. No decision depends on them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +8,10 @@ use crate::metrics::{Counter, Histogram};
 use crate::protocol::{Cause, Event, Seq};
 use crate::types::{NodeId, Span, Time, WallTime};
 
-/// What is told is of this long at least, and of twice as long at most.
+/// A reported maximum covers at least this time, and at most twice as much.
 const WINDOW: Span = Span::millis(30_000);
 
-/// The longest of what was measured lately. Old ones are forgotten, so that one bad minute is not told of for ever.
+/// The longest recent measurement. Old ones are dropped, so that one bad minute is not reported for ever.
 #[derive(Debug, Default)]
 pub struct Longest {
     since: Time,
@@ -43,21 +43,20 @@ impl Longest {
     }
 }
 
-/// Rounds on their way to the disk whose time is taken. With a disk so far behind, some more say nothing new.
+/// The maximum number of unsynced rounds that are timed. If the disk lags further behind, more of them tell nothing new.
 const ROUNDS_MOST: usize = 1024;
 
-/// What the loop counts while it goes on, for whoever watches from outside. Nothing is decided by it.
-/// Read by any thread.
+/// Numbers that the loop counts for monitoring. No decision depends on them. Any thread may read them.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// From a write's arrival at the leader's loop to its commit.
+    /// The time from a write's arrival at the leader's loop to its commit.
     pub commits: Histogram,
-    /// From a round's way to the disk to its being durable.
+    /// The time from the moment a round goes to the disk until it is durable.
     pub syncs: Histogram,
-    /// Snapshots, from the order to the end.
+    /// The time from a snapshot's order to its end.
     pub snapshots: Histogram,
     pub snapshot_failures: Counter,
-    /// Changes of leadership that this node has seen, by what made it give up the one before.
+    /// Changes of leadership that this node has seen, by the reason why it gave up the former leader.
     leader_changes: [Counter; REASONS.len()],
     leaderless_us: Counter,
     pub diverged: Counter,
@@ -65,7 +64,7 @@ pub struct Numbers {
     pub backups: Backups,
 }
 
-/// As the label `reason` says it.
+/// The values of the label `reason`.
 const REASONS: [(Cause, &str); 13] = [
     (Cause::Started, "started"),
     (Cause::Silence, "silence"),
@@ -82,7 +81,7 @@ const REASONS: [(Cause, &str); 13] = [
     (Cause::Replaced, "replaced"),
 ];
 
-/// The copies that this node keeps.
+/// Counters of this node's scheduled backups.
 #[derive(Debug, Default)]
 pub struct Backups {
     pub failures: Counter,
@@ -92,12 +91,12 @@ pub struct Backups {
 }
 
 impl Backups {
-    /// Zero: never.
+    /// Returns the interval. Zero means that no backups are scheduled.
     pub fn every(&self) -> Duration {
         Duration::from_millis(self.every_ms.load(Ordering::Relaxed))
     }
 
-    /// In seconds since 1970.
+    /// Returns the time in seconds since 1970.
     pub fn last_success(&self) -> u64 {
         self.last_success_s.load(Ordering::Relaxed)
     }
@@ -111,7 +110,7 @@ impl Backups {
         self.every_ms.store(ms, Ordering::Relaxed);
     }
 
-    /// None was written: the last one is up to date.
+    /// Notes a success. `written` is None if no backup was written because the last one is up to date.
     pub fn succeeded(&self, now: WallTime, written: Option<u64>) {
         self.last_success_s.store(now.0 / 1_000_000, Ordering::Relaxed);
         if let Some(bytes) = written {
@@ -121,12 +120,12 @@ impl Backups {
 }
 
 impl Numbers {
-    /// How often leadership was given up, for each reason.
+    /// Returns how often leadership was given up, for each reason.
     pub fn leader_changes(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         REASONS.iter().zip(&self.leader_changes).map(|((_, name), count)| (*name, count.get()))
     }
 
-    /// How long this node knew of no leader, in all.
+    /// Returns the total time for which this node knew no leader.
     pub fn leaderless(&self) -> Duration {
         Duration::from_micros(self.leaderless_us.get())
     }
@@ -138,12 +137,12 @@ impl Numbers {
     }
 }
 
-/// What the loop remembers to be able to count.
+/// The state that the loop keeps in order to count.
 #[derive(Debug)]
 pub struct Counting {
-    /// What this node has seen nobody lead since.
+    /// The time since which this node has known no leader.
     leaderless_since: Option<Time>,
-    /// The last write of each round that is not durable yet, and when it went.
+    /// The last write of each round that is not durable yet, and when the round went to the disk.
     rounds: VecDeque<(Seq, Time)>,
     snapshot_began: Option<Time>,
     slowest_sync: Longest,
@@ -168,7 +167,7 @@ impl Counting {
         }
     }
 
-    /// Counts up to now, so that a scrape in the middle of an election sees it grow.
+    /// Counts up to now, so that a scrape in the middle of an election sees the time without a leader grow.
     pub fn leader(&mut self, numbers: &Numbers, now: Time, leader: Option<NodeId>) {
         if let Some(since) = self.leaderless_since {
             numbers.leaderless_us.add(now.since(since).0);
@@ -191,7 +190,7 @@ impl Counting {
         }
     }
 
-    /// How long the oldest round has been on its way: without end on a disk that stands still.
+    /// Returns how long the oldest round has waited for the disk. The time grows without end on a disk that hangs.
     pub fn disk_waits(&self, now: Time) -> Duration {
         self.rounds.front().map_or(Duration::ZERO, |(_, began)| Duration::from_micros(now.since(*began).0))
     }

@@ -1,4 +1,4 @@
-//! Where answers go: of one call, or of many writes at once.
+//! Delivers the answers of the loop: of single calls, and of chunks of writes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::replica::{Answer, Call, CallId, Denied, Granted, In, Unheard, View, W
 use crate::store::{Command, DocView, Process, Role};
 use crate::types::KeyedCall;
 
-/// Chunks that the loop has and that are not decided, of all streams, of 1,024 lines or 1 MiB each: fewer records than a log keeps
-/// for those who are late, so that a follower that lacks all of them needs no snapshot. Beyond it streams wait for each other, in turn.
+/// The maximum number of undecided chunks in the loop, for all streams together. A chunk has up to 1,024 lines or 1 MiB. This is fewer
+/// records than a log keeps for late followers, so a follower that lacks all of them needs no snapshot. Beyond it streams wait in turn.
 pub const CHUNKS_MOST: usize = 8;
 
 /// A write, and its idempotency key.
@@ -20,9 +20,10 @@ pub type Keyed = (Command, Option<KeyedCall>);
 
 pub type Verdict = Result<Written, Denied>;
 
-/// Chunks of writes: what a stream of commands has brought together reaches the loop as one message, is judged there as one
-/// round, and is answered by one wake-up.
-/// Writes with consecutive numbers, of one caller.
+// Chunks of writes: the lines that a command stream has gathered reach the loop as one message, are decided there in one round, and are
+// answered by one wake-up.
+
+/// Writes with consecutive call numbers, of one caller.
 #[derive(Debug)]
 pub struct CallChunk {
     pub first: CallId,
@@ -30,28 +31,28 @@ pub struct CallChunk {
     pub gathering: Gathering,
 }
 
-/// The answers of a chunk that have come so far. Its caller hears all of them at once.
+/// The answers of a chunk that have come so far. The caller receives all of them at once.
 #[derive(Debug)]
 pub struct Gathering {
     verdicts: Vec<Option<Verdict>>,
     missing: usize,
     reply: oneshot::Sender<Vec<Verdict>>,
-    /// Given back when all is decided, whether or not somebody still waits for it.
+    /// The permit is given back when all writes are decided, even if no caller waits for them any more.
     _room: OwnedSemaphorePermit,
 }
 
-/// The verdicts of a chunk, once there are.
+/// The future verdicts of a chunk.
 #[derive(Debug)]
 pub struct Verdicts {
     count: usize,
     began: Instant,
-    /// Where its time is counted.
+    /// The counters for the time that the chunk takes.
     numbers: Option<Arc<Numbers>>,
     answer: Result<oneshot::Receiver<Vec<Verdict>>, Denied>,
 }
 
 impl Verdicts {
-    /// Of no command.
+    /// Returns the verdicts of an empty chunk.
     pub fn none() -> Verdicts {
         Verdicts { count: 0, began: Instant::now(), numbers: None, answer: Err(Denied::Unknown) }
     }
@@ -64,7 +65,7 @@ impl Verdicts {
         Verdicts { count, began: Instant::now(), numbers: Some(numbers), answer }
     }
 
-    /// One for each command. To be asked for once; who stops to wait may ask again.
+    /// Returns one verdict for each command. It may return only once; a caller that cancels the wait may call it again.
     pub async fn wait(&mut self) -> Vec<Verdict> {
         let denied = match &mut self.answer {
             Ok(answer) => match answer.await {
@@ -101,7 +102,7 @@ impl Gathering {
     pub fn add(&mut self, number: usize, answer: Result<Answer, Denied>) {
         let verdict = match answer {
             Ok(Answer::Written(written)) => Ok(written),
-            // The replica answers a write as a write.
+            // The replica always answers a write as a write.
             Ok(_) => Err(Denied::Unknown),
             Err(denied) => Err(denied),
         };
@@ -112,17 +113,17 @@ impl Gathering {
         }
     }
 
-    /// What has no answer may yet be applied.
+    /// Sends the verdicts. A write without an answer may still be applied.
     pub fn tell(self) {
         let verdicts = self.verdicts.into_iter().map(|verdict| verdict.unwrap_or(Err(Denied::Unknown)));
         let _ = self.reply.send(verdicts.collect());
     }
 }
 
-/// Where one answer goes.
+/// The channel for one answer.
 pub type Reply<T> = oneshot::Sender<Result<T, Denied>>;
 
-/// One for each kind of answer.
+/// The channel for an answer, by the kind of answer.
 #[derive(Debug)]
 pub enum To {
     Written(Reply<Written>),
@@ -131,12 +132,12 @@ pub enum To {
     Process(Reply<Granted<Process>>),
     Doc(Reply<Granted<DocView>>),
     Done(Reply<()>),
-    /// The end itself is the answer.
+    /// No answer is sent: the end of the loop is the answer.
     Nobody,
 }
 
 impl To {
-    /// Returns what is to be taken back, as nobody was there to hear it.
+    /// Sends the answer. If the caller has gone, returns what must be undone.
     pub fn answer(self, answer: Result<Answer, Denied>) -> Option<Unheard> {
         match (self, answer) {
             (To::Role(reply), Ok(Answer::Role(granted))) => {
@@ -148,13 +149,13 @@ impl To {
             (To::Doc(reply), Ok(Answer::Doc(granted))) => drop(reply.send(Ok(*granted))),
             (To::Done(reply), Ok(Answer::Done)) => drop(reply.send(Ok(()))),
             (to, Err(denied)) => to.deny(denied),
-            // The replica answers each call as what it is.
+            // The replica answers each call with its own kind of answer.
             (to, Ok(_)) => to.deny(Denied::Unknown),
         }
         None
     }
 
-    /// A role is wanted by somebody who has gone while the call was on its way to the loop.
+    /// Returns whether a caller that wants a role disconnected before the loop received the call.
     pub fn wants_no_role_any_more(&self) -> bool {
         matches!(self, To::Role(reply) if reply.is_closed())
     }
@@ -176,12 +177,11 @@ fn if_unheard(answer: Result<Granted<Role>, Denied>) -> Option<Unheard> {
     answer.ok()?.if_unheard
 }
 
-/// Where the answers of calls go, by the number of each.
-/// Bounded by what the replica lets wait.
+/// The channels for the answers to calls, by call number. Their number is bounded by the replica's bound on waiting calls.
 #[derive(Debug, Default)]
 pub struct Replies {
     single: HashMap<CallId, To>,
-    /// Each under the number of its first call.
+    /// Each chunk is kept under the number of its first call.
     chunks: BTreeMap<CallId, Gathering>,
 }
 
@@ -194,7 +194,7 @@ impl Replies {
         self.chunks.insert(first, gathering);
     }
 
-    /// Returns what is to be taken back, as nobody was there to hear it. A chunk has nothing of the kind.
+    /// Sends the answer. If the caller has gone, returns what must be undone. A chunk has nothing to undo.
     pub fn answer(&mut self, call: CallId, answer: Result<Answer, Denied>) -> Option<Unheard> {
         let Some((first, number)) = self.place_in_chunk(call) else {
             return self.single.remove(&call)?.answer(answer);
@@ -216,7 +216,7 @@ impl Replies {
         (number < gathering.len()).then_some((*first, number))
     }
 
-    /// The loop ends: whatever has reached the log may yet be applied.
+    /// The loop ends: every call that has reached the log may still be applied.
     pub fn end(&mut self) {
         for (_, to) in self.single.drain() {
             to.answer(Err(Denied::Unknown));
@@ -227,7 +227,7 @@ impl Replies {
     }
 }
 
-/// A caller that waits for a role: if it goes away before it has its answer, the loop hears of it.
+/// A caller that waits for a role: if it disconnects before it has its answer, the loop is informed.
 #[derive(Debug)]
 pub struct RoleCaller {
     id: CallId,
@@ -237,7 +237,7 @@ pub struct RoleCaller {
 }
 
 impl RoleCaller {
-    /// Its answer goes to what is returned with it.
+    /// Returns the caller, and the channel on which its answer must be sent.
     pub fn new(id: CallId, gone: mpsc::Sender<In>) -> (RoleCaller, To) {
         let (reply, answer) = oneshot::channel();
         (RoleCaller { id, answer, gone, is_answered: false }, To::Role(reply))
@@ -249,7 +249,8 @@ impl RoleCaller {
         answer.unwrap_or(Err(Denied::Unknown))
     }
 
-    /// An answer may have come, and nobody has looked. Where none can come any more the loop has never had the call, or has ended.
+    /// Returns the message for the loop, if one is needed. The answer may have arrived unread. If no answer can arrive any more, then
+    /// either the loop never received the call, or the loop has ended.
     fn left(&mut self) -> Option<In> {
         let early = self.answer.try_recv();
         if matches!(early, Err(TryRecvError::Closed)) {
@@ -268,7 +269,7 @@ impl Drop for RoleCaller {
         if !self.is_answered
             && let Some(word) = self.left()
         {
-            // Where there is no room, the loop learns of it when it answers; what it has said already stands for its ttl.
+            // If the queue is full, the loop notices the disconnect when it answers. A role that it has granted already stays for its ttl.
             let _ = self.gone.try_send(word);
         }
     }
@@ -325,7 +326,7 @@ mod replies_tests {
         Ok(Answer::Role(Granted { what, new, waited, expires_in, position, acks: None, if_unheard }.into()))
     }
 
-    /// It may go before the answer, between the answer and its next breath, or with the answer.
+    /// The caller may disconnect before the answer is sent, or before it has read the answer. One that has read it has nothing to undo.
     #[tokio::test]
     async fn what_nobody_hears_is_taken_back_whenever_the_caller_goes() {
         let (gone, mut words) = mpsc::channel(8);
@@ -344,7 +345,7 @@ mod replies_tests {
         assert!(caller.answer().await.is_ok());
         assert!(words.try_recv().is_err());
 
-        // The loop has no room for the call: it hears nothing of it, least of all when it has too much to do.
+        // The loop has no room for the call. It gets no message about the caller's end either, least of all under load.
         let (caller, to) = RoleCaller::new(CallId(4), gone);
         drop(to);
         drop(caller);

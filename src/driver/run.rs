@@ -1,4 +1,4 @@
-//! From a data directory to a running loop, and what it listens to, in which order.
+//! Starts the loop from a data directory, and reads the loop's sources in the order of their urgency.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -26,16 +26,16 @@ use crate::types::{Boot, Time};
 #[derive(Debug)]
 pub struct Started {
     pub handle: Handle,
-    /// The loop's end. Without it the process must not go on.
+    /// The end of the loop. The process must not continue without the loop.
     pub ended: oneshot::Receiver<End>,
 }
 
-/// What an operator says of the disk, for this start alone.
+/// The operator's statements about the disk, for this start only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskWords {
-    /// It was copied, and the original will never start again.
+    /// The disk was copied, and the original will never start again.
     pub adopt_copy: bool,
-    /// It counts, whatever it may have forgotten.
+    /// The disk's promises count, whatever it may have lost.
     pub trust_disk: bool,
 }
 
@@ -45,7 +45,7 @@ pub enum StartError {
     State(LoadError),
     Io(io::Error),
     Network(reqwest::Error),
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     Random(getrandom::Error),
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Opens the data directory, reads the state into memory and starts the loop on a thread of its own.
+/// Opens the data directory, reads the state into memory and starts the loop on a separate thread.
 pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started, StartError> {
     let boot = Boot(random_u64()?);
     let node = setup.settings.me;
@@ -74,7 +74,7 @@ pub fn start(setup: Arc<Setup>, dir: &Path, words: DiskWords) -> Result<Started,
     start_on(setup, options)
 }
 
-/// The same, where the files need not be the machine's.
+/// Does the same on a given disk, which may be a simulated one.
 pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartError> {
     let opened = storage::open(&options).map_err(StartError::Storage)?;
     close_to_others(&options.dir);
@@ -89,7 +89,7 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
     let (end, ended) = oneshot::channel();
     let (ready, started) = std::sync::mpsc::sync_channel(1);
     let life = move || {
-        // For `scripts/torture --bug`. No release has this feature.
+        // For `scripts/torture --bug`. No release enables this feature.
         #[cfg(feature = "mutants")]
         if let Ok(name) = std::env::var("ELDEST_MUTANT") {
             let bug = crate::protocol::mutant::named(&name);
@@ -134,7 +134,8 @@ pub fn start_on(setup: Arc<Setup>, options: Options) -> Result<Started, StartErr
     }
 }
 
-/// A directory that belongs to another user stays as it is, and so does the node: it may well be mounted so.
+/// Removes other users' access. A directory that belongs to another user is left alone, and the node starts anyway: it may be mounted that
+/// way.
 fn close_to_others(dir: &Path) {
     match storage::close_to_others(dir) {
         Ok(0) => {}
@@ -147,7 +148,7 @@ fn close_to_others(dir: &Path) {
     }
 }
 
-/// This disk cannot go on: the node comes back as a new one, with nothing (P25, P27).
+/// This disk cannot be used any more: the node returns as a new one, without data (P25, P27).
 fn start_over(options: &Options, why: &str) {
     match storage::start_over(options, why) {
         Ok(Some(folder)) => tracing::error!(folder = %folder.display(), "the state is set aside: {why}"),
@@ -214,21 +215,21 @@ impl Parts {
     }
 }
 
-/// Never zero.
+/// Returns a random number that is not zero.
 fn random_u64() -> Result<u64, StartError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(StartError::Random)?;
     Ok(u64::from_le_bytes(bytes) | 1)
 }
 
-/// Calls on their way to the loop, as many as it handles in a few milliseconds, of clients and of peers each. Beyond it
-/// clients are refused at once (429), and peers' calls wait, which slows the sender down.
+/// The maximum number of calls that wait for the loop, of clients and of peers each: as many as it handles in a few milliseconds. Beyond
+/// it clients are refused at once (429), and calls of peers wait, which slows the sender down.
 pub const ASKS_MOST: usize = 4096;
-/// Calls handled before the loop looks at the disk and at peers again; besides them one chunk of a stream, so that neither kind
-/// of client keeps the other waiting for long.
+/// The number of calls that are handled before the loop reads the disk's and the peers' messages again. One chunk of a stream may come
+/// with them, so that neither kind of client delays the other for long.
 const TAKEN_AT_ONCE: usize = 64;
 
-/// Everything that the loop listens to.
+/// All sources of inputs to the loop.
 #[derive(Debug)]
 pub struct LoopSources {
     pub asks: mpsc::Receiver<Ask>,
@@ -241,13 +242,12 @@ pub struct LoopSources {
     pub disk: watch::Receiver<DiskState>,
 }
 
-/// Runs until the end. The order in which sources are asked is the order of urgency: what is durable, what peers say,
-/// and clients last.
+/// Runs until the end. Sources are read in the order of urgency: first the disk, then peers, and clients last.
 pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
     let mut asks = Vec::with_capacity(TAKEN_AT_ONCE);
     let mut peers = Vec::with_capacity(TAKEN_AT_ONCE);
     loop {
-        // Whoever has gone has left the queue of waiters before anything moves it (P41).
+        // Disconnected callers must leave the queue of waiters before any call moves it (P41).
         while let Ok(word) = sources.gone.try_recv() {
             engine.gone(word);
         }
@@ -283,7 +283,7 @@ pub async fn run(mut engine: Engine, mut sources: LoopSources) -> End {
 }
 
 fn until(deadline: Time) -> Duration {
-    /// Sleeping this long and looking again costs nothing, and no clock's range is exceeded.
+    /// An early wake-up costs nothing, and the bound keeps the sleep within the range of every clock.
     const LONGEST: Duration = Duration::from_secs(3600);
     Duration::from_micros(deadline.since(clock::now().mono).0).min(LONGEST)
 }

@@ -14,13 +14,13 @@ use crate::storage::node::backup::Home;
 use crate::types::{ClusterId, Members, NodeId};
 use crate::wire::{ClusterHead, Secrets};
 
-/// What parts of the node besides its loop have to tell an operator: one text each, for as long as it holds.
-/// Shown with the other remarks, in the status and in the log.
+/// Notices for an operator from other parts of the node than the loop: one text for each subject, for as long as it applies. They are
+/// shown with the other remarks, in the status and in the log.
 #[derive(Debug, Default)]
 pub struct Notices(Mutex<BTreeMap<&'static str, String>>);
 
 impl Notices {
-    /// What there is to tell of this matter now; none ends it.
+    /// Sets the notice on this subject; None removes it.
     pub fn set(&self, matter: &'static str, text: Option<String>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match text {
@@ -29,26 +29,26 @@ impl Notices {
         }
     }
 
-    /// Each matter with its text.
+    /// Returns each subject with its text.
     pub fn all(&self) -> Vec<(&'static str, String)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().map(|(matter, text)| (*matter, text.clone())).collect()
     }
 }
 
-/// A node of the cluster, and where to call it.
+/// A node of the cluster, and its address.
 #[derive(Clone, Debug)]
 pub struct Member {
     pub id: NodeId,
     pub name: String,
     pub host: String,
     pub port: u16,
-    /// One that has been added learns before it votes.
+    /// Whether the member votes. A node that was added first learns without a vote.
     pub votes: bool,
 }
 
 impl Member {
-    /// `host:port`, brackets around an IPv6 address.
+    /// Returns `host:port`, with brackets around an IPv6 address.
     pub fn authority(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),
@@ -56,7 +56,7 @@ impl Member {
         }
     }
 
-    /// At `host:port`, brackets around an IPv6 address. It may have come from another node: what is no address is none.
+    /// Parses `host:port`, with brackets around an IPv6 address. The address may come from another node, so an invalid one gives None.
     pub fn at(id: NodeId, name: &str, address: &str) -> Option<Member> {
         let (host, port) = address.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
@@ -67,24 +67,24 @@ impl Member {
     }
 }
 
-/// Who belongs to the cluster, and where each is to be called: as the log says, and before it does as the topology file says.
-/// What is known now. Looked at by every thread, changed by the loop.
+/// The members of the cluster and their addresses: those of the log, and before the log has any, those of the topology file. Every thread
+/// reads the current state, and only the loop changes it.
 #[derive(Debug)]
 pub struct Directory {
-    /// The topology file's.
+    /// The members in the topology file.
     founders: Vec<Member>,
     known: RwLock<Arc<KnownMembers>>,
-    /// Who has called and is not where this node's log has it, or no member at all: the log may be the one that lags, and an answer
-    /// must find its way.
+    /// Nodes that have called and state another address than this node's log has, or that are no members. This node's log may be the one
+    /// that lags, and the answer must still reach the caller.
     strangers: Mutex<BTreeMap<NodeId, Member>>,
 }
 
-/// More have never been on their way into one cluster at once.
+/// More nodes than this never join one cluster at the same time.
 const STRANGERS_MOST: usize = 16;
 
 #[derive(Clone, Debug)]
 pub struct KnownMembers {
-    /// Which cluster this is, if the log says so.
+    /// The id of the cluster, if the log has one.
     pub cluster: ClusterId,
     /// Ascending by id.
     pub members: Vec<Member>,
@@ -106,7 +106,7 @@ impl Directory {
         Directory { founders, known: RwLock::new(Arc::new(known)), strangers: Mutex::default() }
     }
 
-    /// A node has called that says it is at this address.
+    /// Notes that a node has called, and the address that it states.
     pub fn meet(&self, id: NodeId, at: &str) {
         if self.known().member(id).is_some_and(|member| member.authority() == at) {
             return;
@@ -124,7 +124,7 @@ impl Directory {
         }
     }
 
-    /// Where a member may be: where it belongs, where the topology file has it, where it says that it is.
+    /// Returns the addresses where a member may be: where it belongs, the one in the topology file, and the one that the node states.
     pub fn places(&self, id: NodeId) -> Vec<Member> {
         let founder = self.founders.iter().find(|founder| founder.id == id).cloned();
         let all = [self.known().member(id).cloned(), founder, self.stranger(id)];
@@ -145,7 +145,7 @@ impl Directory {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The log has gone on, or back.
+    /// Takes over the members of the log, after it has grown or was cut off.
     pub fn follow(&self, cluster: ClusterId, members: &Members) {
         let place = |member: &crate::types::Member| {
             let by_file = self.founders.iter().find(|founder| founder.id == member.id && !member.pinned);
@@ -162,7 +162,7 @@ impl Directory {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Where the topology file and the log name different nodes: the log is right, and people should hear of it (P43).
+    /// Describes where the topology file and the log name different nodes. The log decides, and the operator is informed (P43).
     pub fn disagreement(&self) -> Option<String> {
         let known = self.known();
         let ids = |members: &[Member]| -> Vec<NodeId> { members.iter().map(|member| member.id).collect() };
@@ -181,11 +181,10 @@ impl Directory {
     }
 }
 
-/// A partition for people to try: nodes that this one is cut off from as by a network that says nothing. No port
-/// refuses, no call is answered, and whatever is sent ends when its time is up.
-/// The process that started a node puts it up, over the node's stdin (`cli/serve`); nothing that comes over the
-/// network can.
-/// Shared by whatever sends and whatever takes. Where none stands it costs a look at one flag.
+/// A simulated partition for people to try: this node is cut off from other nodes as by a network that drops everything. No port refuses,
+/// no call is answered, and each call ends by its time limit. The process that started the node sets it over the node's stdin
+/// (`cli/serve`); nothing that arrives over the network can. All senders and receivers share it. Without a partition it costs one look at
+/// a flag.
 #[derive(Debug, Default)]
 pub struct Wall {
     stands: AtomicBool,
@@ -193,7 +192,7 @@ pub struct Wall {
 }
 
 impl Wall {
-    /// From now on these are behind it, and nobody else is.
+    /// Replaces the set of nodes that this node is cut off from.
     pub fn set(&self, behind: BTreeSet<NodeId>) {
         let stands = !behind.is_empty();
         self.behind.send_replace(behind);
@@ -204,7 +203,7 @@ impl Wall {
         self.stands.load(Ordering::Relaxed) && self.behind.borrow().contains(&node)
     }
 
-    /// The result of a call to that node. None, once the call's time is up, if the wall swallowed the call or its answer.
+    /// Returns the result of a call to that node, or None after the call's time limit if the wall dropped the call or its answer.
     pub async fn pass<T>(&self, node: NodeId, most: Duration, call: impl Future<Output = T>) -> Option<T> {
         let until = Instant::now() + most;
         if !self.hides(node) {
@@ -217,7 +216,7 @@ impl Wall {
         None
     }
 
-    /// Until that node is behind it.
+    /// Waits until that node is behind the wall.
     pub async fn rises(&self, node: NodeId) {
         let mut behind = self.behind.subscribe();
         // The sender lives as long as this borrow.
@@ -225,15 +224,14 @@ impl Wall {
     }
 }
 
-/// What a node is told before it starts.
-/// Everything that the loop and the transport need of the configuration.
+/// The settings of a node at its start. They are everything that the loop and the transport need of the configuration.
 #[derive(Debug)]
 pub struct Setup {
     pub settings: Settings,
     pub cluster: ClusterHead,
-    /// Who belongs to the cluster, this node included.
+    /// The members of the cluster, including this node.
     pub directory: Directory,
-    /// Records from one snapshot to the next.
+    /// The number of records from one snapshot to the next.
     pub snapshot_every: u64,
     pub secret: Option<Arc<Secrets>>,
     pub tls: Option<Tls>,
@@ -241,29 +239,29 @@ pub struct Setup {
     pub wall: Arc<Wall>,
 }
 
-/// A node that speaks TLS.
+/// The TLS settings of a node.
 #[derive(Clone, Debug)]
 pub struct Tls {
     pub certificates: Arc<NodeTls>,
-    /// Whether nodes call each other by TLS: not before all of them understand it.
+    /// Whether this node calls other nodes by TLS. All nodes must understand TLS first.
     pub dials: bool,
-    /// Whether who calls without TLS is answered, too.
+    /// Whether calls without TLS are answered, too.
     pub takes_plain: bool,
 }
 
 impl Setup {
-    /// Where a node is called: `https://host:port`, or `http://` while the nodes do not speak TLS among each other.
+    /// Returns the URL of a node: `https://host:port`, or `http://` while nodes do not use TLS among each other.
     pub fn url(&self, member: &Member) -> String {
         let scheme = if self.dialling().is_some() { "https" } else { "http" };
         format!("{scheme}://{}", member.authority())
     }
 
-    /// The certificates with which nodes are called, if they are called by TLS.
+    /// Returns the certificates for calls to nodes, if those calls use TLS.
     pub fn dialling(&self) -> Option<&Arc<NodeTls>> {
         self.tls.as_ref().filter(|tls| tls.dials).map(|tls| &tls.certificates)
     }
 
-    /// As a backup names the cluster and this node.
+    /// Returns the name of the cluster and of this node, as a backup states them.
     pub fn home(&self) -> Home {
         let known = self.known().cluster;
         Home {
@@ -354,7 +352,7 @@ mod directory_tests {
         ids().for_each(|id| directory.meet(id, "10.0.1.1:9000"));
         let known = ids().filter(|id| directory.stranger(*id).is_some()).count();
         assert_eq!(known, STRANGERS_MOST + 3);
-        // A known stranger may move, although there is no room.
+        // A known stranger may change its address although the table is full.
         directory.meet(NodeId(100), "10.0.1.2:9000");
         assert_eq!(authority(directory.stranger(NodeId(100))).as_deref(), Some("10.0.1.2:9000"));
         directory.meet(NodeId(100), "no address");
@@ -370,7 +368,7 @@ mod directory_tests {
         assert!(directory.stranger(NodeId(2)).is_some());
     }
 
-    /// The log's address, then the file's, then what the node says itself; each once.
+    /// The address in the log comes first, then the one in the file, then the one that the node states; each address once.
     #[test]
     fn a_member_is_looked_for_where_it_may_be() {
         let directory = directory();
@@ -415,7 +413,7 @@ mod directory_tests {
         directory.follow(ClusterId(7), &log(&[1, 2, 4]));
         let told = directory.disagreement().expect("they differ");
         assert!(told.contains("names the nodes 1, 2, 3, the cluster has 1, 2, 4"), "{told}");
-        // Before the log names a cluster the file is all there is.
+        // Before the log names a cluster, only the file names members.
         directory.follow(ClusterId::NONE, &log(&[1, 2, 4]));
         assert_eq!(directory.disagreement(), None);
     }

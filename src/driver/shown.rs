@@ -1,4 +1,4 @@
-//! What a node shows of itself: headers, status, what it says, what an operator should know.
+//! The types in which a node shows itself: response headers, status, measures, and remarks for an operator.
 
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,18 +23,18 @@ pub struct Status {
     pub last_index: Index,
     pub snapshot_id: u64,
     pub digest: String,
-    /// How large the state is, and how large clients may make it while this node leads.
+    /// The size of the state, and the limit up to which clients may grow it while this node leads.
     pub state_bytes: u64,
     pub state_bytes_most: u64,
     pub admitted: bool,
-    /// Another disk counts under this node's id (P10).
+    /// Another disk votes under this node's id (P10).
     pub replaced: bool,
     pub heir: Option<u32>,
     pub service_down: bool,
     pub disk_full: bool,
-    /// What tells it from another of the same name. Null before it is formed, and in available mode.
+    /// Distinguishes the cluster from another of the same name. Null before the cluster is formed, and in available mode.
     pub cluster_id: Option<String>,
-    /// What an operator should look at, if there is something.
+    /// The remarks for an operator in one text, if there are any.
     pub remark: Option<String>,
     pub members: Vec<MemberStatus>,
 }
@@ -56,24 +56,24 @@ pub struct MemberStatus {
     pub id: u32,
     pub name: String,
     pub url: String,
-    /// Null where this node cannot know it.
+    /// Null if this node cannot know it.
     pub role: Option<&'static str>,
     pub reachable: bool,
-    /// What this node as the leader knows to be on the member's disk; null on a follower.
+    /// The last index on the member's disk, as far as this node knows it as the leader; null on a follower.
     pub match_index: Option<Index>,
     pub lag: Option<u64>,
     pub last_heard_ms: Option<u64>,
-    /// Why calls from or to it are refused, if they are.
+    /// Why calls from or to the member are refused, if they are.
     pub trouble: Option<String>,
-    /// False while it learns what the cluster has.
+    /// False while the member still learns the cluster's data.
     pub votes: bool,
 }
 
-/// How often the loop looks. What it sees twice in a row is told: an election under way is nothing to worry about.
+/// The interval of the loop's checks. A finding is reported if two checks in a row show it: a running election is no reason to worry.
 const LOOK_EVERY: Span = Span::millis(1_000);
 
-/// What an operator should know without asking: why nobody leads, who is too far away, and where files and cluster disagree.
-/// What it is about, in one word that programs may compare, and the text for people.
+/// Findings that an operator should know without asking: why there is no leader, which node is too far away, and where files and cluster
+/// disagree. Each has a subject in one word that programs may compare, and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remark {
     pub about: &'static str,
@@ -94,12 +94,12 @@ pub struct Remarks {
 }
 
 impl Remarks {
-    /// Whether it is time to look again.
+    /// Returns whether the next check is due.
     pub fn are_due(&self, now: Time) -> bool {
         now >= self.next_look
     }
 
-    /// Takes what is seen now, and gives what is to be told.
+    /// Takes the current findings, and returns those to be reported.
     pub fn note(&mut self, now: Time, seen: Vec<String>) -> Vec<String> {
         let lasting: Vec<String> = seen.iter().filter(|remark| self.seen.contains(remark)).cloned().collect();
         let new = lasting.iter().filter(|remark| !self.told.contains(remark)).cloned().collect();
@@ -136,14 +136,14 @@ pub fn advise(waits: &Waits, silent: &[Member], voters: usize) -> Option<String>
     ))
 }
 
-/// What is said of a lease that is longer than those of the present timings: usually it has passed before anybody looks.
+/// The remark about an old lease that is longer than the present timings allow. The lease has usually passed before an operator looks.
 pub fn old_leases() -> String {
     "this node leads and takes writes; /is_leader says so here, and disks are let in, once no leader before it can rely on its lease any more, \
      within a minute"
         .to_string()
 }
 
-/// A majority of the disks waits to be let in, and nobody is left to do that.
+/// A majority of the disks waits to be admitted, and no majority is left that can admit them.
 pub fn doubted(members: &[Member], silent: &[Member]) -> Option<String> {
     if members.is_empty() {
         return None;
@@ -184,7 +184,7 @@ pub fn too_far(members: &[Member], heartbeat: Duration) -> String {
     )
 }
 
-/// From nine tenths on: there is time to do something about it.
+/// Warns from nine tenths on, which leaves time to act.
 pub fn too_full(bytes: u64, most: u64) -> Option<String> {
     (bytes >= most - most / 10).then(|| {
         format!(
@@ -196,45 +196,45 @@ pub fn too_full(bytes: u64, most: u64) -> Option<String> {
 
 #[derive(Clone, Debug)]
 pub struct Measures {
-    /// This machine's clocks at this moment.
+    /// This machine's clocks at the moment of the measurement.
     pub at: Now,
     pub status: Status,
-    /// Entries of each table of the state.
+    /// The number of entries in each table of the state.
     pub rows: [(&'static str, usize); 8],
     pub conflicts: usize,
-    /// Calls that want a role which somebody else has; only the leader knows of any.
+    /// The number of calls that wait for a role that another process holds; only the leader knows them.
     pub waiting_for_roles: usize,
     pub uncommitted_bytes: usize,
-    /// Messages that wait for the disk.
+    /// The number of messages that wait for the disk.
     pub unsynced: usize,
-    /// What a call to each of the others takes, where it is known.
+    /// The round trip to each other node, if it is known.
     pub round_trips: Vec<(u32, Duration)>,
-    /// What an operator should look at, each by its matter.
+    /// The remarks for an operator, each with its subject.
     pub remarks: Vec<Remark>,
-    /// How long the oldest round has been on its way to the disk.
+    /// The time that the oldest round has waited for the disk.
     pub disk_waits: Duration,
-    /// Of the last half minute at least.
+    /// The slowest sync of at least the last half minute.
     pub slowest_sync: Duration,
 }
 
-/// As nodes tell it each other, too: whoever reads it leaves out what it does not know.
+/// Also sent between nodes: a reader ignores fields that it does not know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained {
     pub node: u32,
     pub leader: Option<u32>,
     pub epoch: String,
-    /// Whom this node would take for the next one: the leader's word.
+    /// The node that the leader has named as its heir, as this node knows it.
     pub heir: Option<u32>,
-    /// Why nobody leads, and what to do.
+    /// Why there is no leader, and what to do.
     pub advice: Option<String>,
-    /// How many votes an election needs. One where no majority is needed.
+    /// The number of votes that an election needs: one if no majority is needed.
     pub needed: usize,
-    /// Whom it reaches.
+    /// The nodes that this node reaches.
     pub reaches: Vec<u32>,
-    /// Of the leader alone: how fit each node is to be the next one.
+    /// Stated only by the leader: how fit each node is to be the next leader.
     pub contenders: Vec<ContenderShown>,
-    /// Of the leader alone: what happens when it dies, and then the next one.
+    /// Stated only by the leader: its successor if it dies, then the successor of that node, and so on.
     pub succession: Vec<HeirShown>,
     #[serde(with = "shared")]
     pub entries: Arc<Vec<Entry>>,
@@ -252,7 +252,7 @@ pub struct ContenderShown {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeirShown {
-    /// In the order in which they die.
+    /// The dead nodes, in the order in which they die.
     pub dead: Vec<u32>,
     pub next: Option<u32>,
     pub votes: usize,
@@ -274,11 +274,11 @@ mod shared {
     }
 }
 
-/// What every answer says about the node, kept where any thread reads it without asking the loop.
-/// Written by the loop alone. Each number is true by itself; together they may be a moment apart.
+/// The values that every response states about the node, kept where any thread reads them without a call to the loop. Only the loop writes
+/// them. Each number is correct by itself; two numbers may be from slightly different moments.
 #[derive(Debug, Default)]
 pub struct Pulse {
-    /// Zero: nobody leads.
+    /// Zero means that there is no leader.
     leader: AtomicU64,
     counter: AtomicU64,
     epoch_leader: AtomicU64,
@@ -303,7 +303,7 @@ impl Pulse {
         self.applied.load(Ordering::Relaxed)
     }
 
-    /// Why nobody leads and what to do, if that is more than an election under way.
+    /// Returns why there is no leader and what to do, if the cause is more than a running election.
     pub fn advice(&self) -> Option<String> {
         self.advice.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! Snapshots and copies that are kept, written on threads of their own.
+//! Writes snapshots and scheduled backups, on separate threads.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,17 +18,17 @@ use crate::storage::node::{merge_once, take};
 use crate::storage::snapshot::{SnapshotError, Snapshots};
 use crate::types::Index;
 
-/// What became of a snapshot.
+/// The result of writing a snapshot.
 pub type Taken = Result<Index, SnapshotError>;
 
-/// Snapshots are written and merged on threads of their own; when one is due, the replica says.
+/// Snapshots are written and merged on separate threads; the replica decides when one is due.
 #[derive(Debug)]
 pub struct SnapshotWriter {
     jobs: SyncSender<(Boundary, SnapshotOrder)>,
 }
 
 impl SnapshotWriter {
-    /// `tell` hears of every snapshot's end, on the snapshots' own thread.
+    /// Starts the threads. `tell` is called at the end of every snapshot, on the snapshots' thread.
     pub fn start(
         snapshots: Arc<Mutex<Snapshots>>,
         tell: impl Fn(Taken) + Send + 'static,
@@ -48,7 +48,7 @@ impl SnapshotWriter {
     }
 
     pub fn write(&self, boundary: Boundary, order: SnapshotOrder) {
-        // There is room: at most one is on its way. A thread that has ended has ended the process.
+        // The queue has room, because at most one snapshot is pending. If the thread has ended, the process ends, too.
         let _ = self.jobs.try_send((boundary, order));
     }
 }
@@ -60,7 +60,7 @@ fn merge_all(snapshots: &Mutex<Snapshots>, woken: &Receiver<()>) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    // The chain is as good as before, only longer. The next snapshot asks again.
+                    // The chain is as good as before, only longer. The next snapshot asks for a merge again.
                     tracing::warn!(%error, "snapshots could not be merged");
                     break;
                 }
@@ -69,11 +69,11 @@ fn merge_all(snapshots: &Mutex<Snapshots>, woken: &Receiver<()>) {
     }
 }
 
-/// What the notice is about.
+/// The name under which this module sets its notice.
 const MATTER: &str = "backup";
 
-/// Copies of the state that a node keeps by itself, on a thread of their own. The loop is asked for a view, as by any reader, and the
-/// rest is between this thread and the folder. Nothing that goes wrong here stops anything else.
+/// Backups that a node writes by itself, on a separate thread. The thread asks the loop for a view, as any reader does, and then works
+/// only with the folder. An error here stops nothing else.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pub folder: PathBuf,
@@ -82,7 +82,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// One copy at once, so that a node that starts often has some; then one at each interval, until the loop has ended.
+    /// Writes one backup at once, so that even a node that starts often has some; then one at each interval, until the loop has ended.
     pub fn start(self, handle: Handle, setup: Arc<Setup>, runtime: Runtime) -> io::Result<()> {
         handle.numbers().backups.is_scheduled(self.every);
         let work = move || {
@@ -99,7 +99,7 @@ impl Schedule {
     }
 
     fn copy(&self, handle: &Handle, setup: &Setup, runtime: &Runtime) {
-        // A node that has nothing yet, or ends, has nothing to keep.
+        // A node that has no data yet, or that stops, has nothing to back up.
         let Ok(view) = runtime.block_on(handle.read(Level::Local)) else { return };
         if view.index == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Whatever only looks at the engine.
+//! Read-only queries of the engine.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::protocol::{Fitness, Mode, RoleName, succession};
 use crate::types::{NodeId, Text};
 
 impl Handle {
-    /// Would this node approve that one now? Nothing changes.
+    /// Asks whether this node would approve that candidate now. Nothing changes.
     pub async fn opinion(&self, candidate: NodeId) -> Option<Opinion> {
         self.tell(|reply| Ask::Opinion { candidate, reply }).await
     }
 
-    /// None only when the loop has ended.
+    /// Returns None only when the loop has ended.
     pub async fn status(&self) -> Option<Status> {
         self.tell(Ask::Status).await
     }
 
-    /// None only when the loop has ended.
+    /// Returns None only when the loop has ended.
     pub async fn explain(&self) -> Option<Explained> {
         self.tell(Ask::Explain).await
     }
@@ -35,7 +35,7 @@ impl Handle {
         self.tell(|reply| Ask::Turns { role, reply }).await.unwrap_or_default()
     }
 
-    /// None only when the loop has ended.
+    /// Returns None only when the loop has ended.
     pub async fn measures(&self) -> Option<Measures> {
         self.tell(Ask::Measures).await
     }
@@ -104,7 +104,7 @@ impl Engine {
             role: role_name(core.role_name()),
             leader: leader.map(|member| LeaderStatus { id: member.id.0, url: setup.url(member) }),
             epoch: core.vote().promise.epoch.to_string(),
-            // A snapshot holds what is committed, also where the log starts further back.
+            // A snapshot holds only committed records, even if the log starts further back.
             commit_index: core.commit_index().max(applied_index),
             applied_index,
             last_index: core.last().index,
@@ -142,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// Now and then: whoever calls is told why nobody leads, and the log what lasts.
+    /// Checks the node from time to time: callers can then be told why there is no leader, and lasting findings go to the log.
     pub fn look_around(&mut self) {
         let now = clock::now().mono;
         if !self.remarks.are_due(now) {
@@ -166,7 +166,7 @@ impl Engine {
         advice.into_iter().chain(self.other_remarks()).collect()
     }
 
-    /// Why nobody leads, and what to do.
+    /// Returns why there is no leader, and what to do.
     pub(super) fn advice(&self) -> Option<String> {
         let waits = self.replica.core().waits_for(clock::now().mono)?;
         let known = self.setup.known();
@@ -231,7 +231,7 @@ impl Engine {
         match self.replica.core().leader() {
             _ if id == self.me() => Some(role_name(self.replica.core().role_name())),
             Some(leader) if leader == id => Some("leader"),
-            // A leader knows who follows it: whoever answers its beats.
+            // A leader knows its followers: they answer its heartbeats.
             Some(leader) if leader == self.me() && self.network.is_reachable(id) => Some("follower"),
             _ => None,
         }

@@ -1,25 +1,26 @@
-//! The HTTP server: clients, operators and other nodes call it. It decides nothing.
+//! The HTTP server for clients, operators and other nodes. It makes no decisions.
 //!
 //! ```text
-//!   server     listener ─► one task a connection (hyper, h1 and h2c) ─► front: request id, size of the head, admission
+//!   server     listener ─► one task for each connection (hyper, h1 and h2c) ─► front: credential, host and origin
 //!                                    ┌────────────────────────────────────┤
 //!                           without Eldest-Message               with Eldest-Message
+//!                    request id, size of the head, admission              │
 //!                                    ▼                                    ▼
-//!   openapi    the API described for tools
 //!   routes     documents, commands, roles, processes, feed …    peer      cluster, sender, proof ─► driver::Handle
+//!   openapi    the description of the API for tools
 //!                                    ▼
 //!   dispatch   here, at the leader in one hop, or a moment later ─► driver::Handle
 //!                                    ▼
-//!   spans      which trace a call belongs to, and what a collector is told of it
-//!   request    what a client has sent: URL, headers, body, deadline; the context that all handlers share
+//!   spans      the trace that a call belongs to, and the spans for a collector
+//!   request    the client's request: URL, headers, body, deadline; the context that all handlers share
 //!   answer     responses, streams, problems
 //! ```
 //!
-//! Each folder uses only those drawn below it; `peer` uses `request` and `answer`. `answer::errors` is the only place
-//! that chooses error codes, and `answer::problem` the only one that writes them.
+//! Each folder uses only those drawn below it; `peer` uses `request` and `answer`. `answer::errors` turns what the node and the store
+//! refuse into error codes; a check in another folder names its own code. Only `answer::problem` writes codes.
 //!
-//! A refusal (421, 429, 503) is given only while it is certain that nothing of the call has reached a log (P15, C7).
-//! From the moment a write is with the node, or on its way to another, the answer is its verdict or `outcome_unknown`.
+//! A refusal (421, 429, 503) is given only while it is certain that nothing of the call has reached a log (P15, C7). Once the node has
+//! taken a write, or has sent it to another node, the answer is its verdict or `outcome_unknown`.
 
 mod answer;
 mod dispatch;

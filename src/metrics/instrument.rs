@@ -1,9 +1,9 @@
-//! Numbers that any thread counts up without a lock. Each is true by itself; read together they may be a moment apart.
+//! Numbers that any thread counts without a lock. Each is correct by itself; two of them may be from slightly different moments.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Only ever grows.
+/// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -17,11 +17,10 @@ impl Counter {
     }
 }
 
-/// How long something took, in buckets whose bounds are about a factor of two apart: from what memory takes to what a time-out
-/// does.
+/// Durations in buckets whose bounds are about a factor of two apart: from the time of a memory access to that of a time-out.
 #[derive(Debug, Default)]
 pub struct Histogram {
-    /// Each counts those up to its bound and above the one before; the last one all above.
+    /// Each bucket counts durations up to its bound and above the bound before; the last one counts all longer ones.
     buckets: [Counter; BOUNDS_US.len() + 1],
     sum_us: Counter,
 }
@@ -37,7 +36,7 @@ impl Histogram {
         self.observe_many(took, 1);
     }
 
-    /// So many took as long.
+    /// Counts `count` events of the same duration.
     pub fn observe_many(&self, took: Duration, count: u64) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let bucket = BOUNDS_US.partition_point(|bound| *bound < us);
@@ -45,7 +44,7 @@ impl Histogram {
         self.sum_us.add(us.saturating_mul(count));
     }
 
-    /// How many took at most so many seconds, for each bound; and how many there are in all.
+    /// Returns the number of events within each bound, in seconds; and the number of all events.
     pub fn upto(&self) -> (Vec<(f64, u64)>, u64) {
         let mut all = 0;
         let mut rows = Vec::with_capacity(BOUNDS_US.len());

@@ -1,8 +1,8 @@
-//! What is counted, and how Prometheus reads it. Whoever counts names no text, and whoever writes the text counts nothing.
+//! The counters, and the text in which Prometheus reads them. The counters do not know the text, and the text counts nothing.
 //!
-//! - `instrument`: numbers that any thread counts up without a lock.
+//! - `instrument`: numbers that any thread counts without a lock.
 //! - `page`: families of samples in the text format, with every rule of its escaping.
-//! - `process`: what the system says of this process.
+//! - `process`: what the system reports about this process.
 
 mod instrument;
 mod page;

@@ -12,17 +12,17 @@ pub enum SampleKind {
     Gauge,
 }
 
-/// One answer to a scrape.
+/// The response to one scrape.
 #[derive(Debug, Default)]
 pub struct MetricsPage {
     text: String,
 }
 
-/// Names with values.
+/// Label names with their values.
 type Labels<'a> = &'a [(&'a str, &'a dyn Display)];
 
 impl MetricsPage {
-    /// A family with its samples.
+    /// Adds a family with its samples.
     pub fn family<'a>(
         &mut self,
         name: &str,
@@ -42,12 +42,12 @@ impl MetricsPage {
         }
     }
 
-    /// A family of one sample without labels.
+    /// Adds a family of one sample without labels.
     pub fn number(&mut self, name: &str, kind: SampleKind, help: &str, value: f64) {
         self.family(name, kind, help, [(Vec::new(), value)]);
     }
 
-    /// A family of histograms, by the values of one label; without a label's name, of one.
+    /// Adds a family of histograms, one for each value of a label; without a label name, a single histogram.
     pub fn histograms<'l, 'h>(
         &mut self,
         name: &str,

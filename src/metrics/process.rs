@@ -1,5 +1,5 @@
-//! What the system says of this process, under the names that Prometheus has for it everywhere. Linux tells it in `/proc`; elsewhere
-//! nothing is said.
+//! Reports the system's data about this process, under the usual Prometheus names. Linux reports it in `/proc`; on other systems these
+//! metrics are absent.
 
 use std::fs;
 
@@ -25,15 +25,15 @@ impl Process {
         process
     }
 
-    /// Open files and sockets, and how many there may be, where the system tells.
+    /// Returns the number of open files and sockets, and its limit, if the system reports them.
     pub fn files(&self) -> (Option<u64>, Option<u64>) {
         (self.open_fds.map(|open| open as u64), self.most_fds.map(|most| most as u64))
     }
 
     fn read(stat: &str, machine: &str) -> Process {
-        /// Of Linux's accounting, on every architecture.
+        /// Linux uses this unit on every architecture.
         const TICKS: f64 = 100.0;
-        // The name of the process may hold blanks and brackets; what follows it does not.
+        // The name of the process may contain blanks and brackets; the fields after it do not.
         let fields: Vec<&str> =
             stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
         let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();

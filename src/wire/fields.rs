@@ -1,4 +1,4 @@
-//! The headers of an envelope are written as `name field=value field=value`.
+//! The headers of an envelope have the form `name field=value field=value`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use crate::protocol::Term;
 use crate::types::{ClaimId, ClusterId, Epoch, NodeId, Position, Span, Vector, number};
 
-/// Fields in one header: none of ours has half as many.
+/// The maximum number of fields in one header: none of ours has half as many.
 const FIELDS_MOST: usize = 24;
 
 pub struct FieldWriter {
@@ -39,7 +39,7 @@ impl FieldWriter {
         self.put(field, ids.join(","))
     }
 
-    /// Available mode: what somebody's log includes.
+    /// In available mode: the vector of a log.
     pub fn vector(self, vector: &Option<Vector>) -> FieldWriter {
         match vector {
             Some(vector) => self.put("vector", vector),
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         self.fields.iter().find(|(name, _)| *name == field).map(|(_, value)| *value)
     }
 
-    /// No number beyond the bound of all of them is a number here (P50).
+    /// Rejects a number beyond the bound of all numbers (P50).
     pub fn number<T: TryFrom<u64>>(&self, field: &'static str) -> Result<T, WireError> {
         let value = self.get(field)?;
         number(value).and_then(|number| T::try_from(number).ok()).ok_or_else(|| bad(field, value))
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
         u64::from_str_radix(value, 16).map_err(|_| bad(field, value))
     }
 
-    /// Not known if it is missing.
+    /// Returns `NONE` if the field is missing.
     pub fn cluster(&self, field: &'static str) -> Result<ClusterId, WireError> {
         let Some(value) = self.find(field) else {
             return Ok(ClusterId::NONE);
@@ -150,19 +150,19 @@ pub fn bad(field: &'static str, value: &str) -> WireError {
     WireError::BadField { field, value: value.chars().take(SHOWN_MOST).collect() }
 }
 
-// An envelope that cannot be read says what is wrong with it.
+// An envelope that cannot be read is refused with one of these errors.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// A header of the envelope is missing.
     Missing(&'static str),
-    /// No message goes by that name.
+    /// No message has this name.
     UnknownMessage(String),
     /// A field of the message is missing.
     NoField(&'static str),
-    /// A field does not read as what it should be.
+    /// A field cannot be parsed.
     BadField { field: &'static str, value: String },
-    /// The body holds something else than the message says.
+    /// The body does not hold what the message says.
     WrongBody { expected: &'static str },
 }
 

@@ -1,21 +1,21 @@
-//! The head of an envelope says who sends it, and in which cluster the sender believes itself to be.
+//! The head of an envelope states its sender, and the cluster that the sender belongs to.
 
 use super::fields::WireError;
 use super::fields::{FieldWriter, Fields};
 use crate::protocol::{Envelope, Message};
 use crate::types::{Boot, ClusterId, Format, Incarnation, NodeId};
 
-/// What two nodes must agree on before anything that they say to each other means something.
+/// The settings that two nodes must agree on before their messages mean anything to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterHead {
     pub name: String,
     pub mode: String,
     /// A digest of mode and timings.
     pub settings: u64,
-    /// A digest of the ids in the topology file, not of names and addresses: a dead node may get a new address. Compared only
-    /// where no log says who belongs to the cluster (P43), and where both say it.
+    /// A digest of the ids in the topology file, without names and addresses: a dead node may get a new address. It is only compared if no
+    /// log has the members of the cluster (P43), and if both nodes state it.
     pub ids: Option<u64>,
-    /// Where the sender is to be called, by its own account: for a node that has not heard yet that it is a member.
+    /// The sender's address, as it states it: for a node that does not know yet that it is a member.
     pub at: String,
 }
 
@@ -47,7 +47,7 @@ pub struct Sender {
     pub boot: Boot,
     pub incarnation: Incarnation,
     pub admitted: bool,
-    /// Which cluster the sender's log is of (P44).
+    /// The cluster of the sender's log (P44).
     pub cluster: ClusterId,
     pub format: Format,
 }

@@ -1,4 +1,4 @@
-//! A message is encoded as one header line, and decoded from it. Records and snapshots travel in the body: the log's own lines, the
+//! Encodes a message as one header line, and decodes it. Records and snapshots travel in the body: as the log's own lines, and as the
 //! snapshot's own files.
 
 use super::fields::WireError;
@@ -9,31 +9,31 @@ use crate::protocol::{
 };
 use crate::types::{Digest, Epoch, Incarnation, Index, NodeId, Position};
 
-/// What a message needs from its body.
+/// The part of a message that is in the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
     Nothing,
-    /// Lines of the log, the first one's checksum chained to this.
+    /// Lines of the log; the checksum of the first line is chained to this.
     Lines {
         chain: u32,
         count: usize,
     },
     Snapshot,
-    /// What one state has and another has not: streamed like a snapshot.
+    /// The difference between two states: streamed like a snapshot.
     Difference,
 }
 
-/// What was in the body, decoded.
+/// The decoded body.
 #[derive(Debug)]
 pub enum Attached {
     Nothing,
     Lines(Records),
     Snapshot(SnapshotMeta),
-    /// The sender's state is as of this.
+    /// The position of the sender's state.
     Difference(SnapshotMeta),
 }
 
-/// The header line. `chain` is the checksum of the line before the first one in the body.
+/// Returns the header line. `chain` is the checksum of the line before the first one in the body.
 pub fn encode(message: &Message, chain: u32) -> String {
     match message {
         Message::Heartbeat(Beat { term, round, lease, commit, heir, boundary, vector }) => {
@@ -107,7 +107,7 @@ pub fn encode(message: &Message, chain: u32) -> String {
     .done()
 }
 
-/// An append of which only the lines are at hand, not the records.
+/// Encodes an append whose encoded lines are available, but not its records.
 pub fn encode_append(term: Term, prev: Position, chain: u32, count: usize, commit: Index) -> String {
     lines(FieldWriter::new("append").term(term), prev, chain, count).put("commit", commit).done()
 }
@@ -119,7 +119,7 @@ fn lines(writer: FieldWriter, prev: Position, chain: u32, count: usize) -> Field
 fn odd(epoch: Epoch, incarnation: Incarnation, forgot: bool, ask: Option<u64>) -> FieldWriter {
     let writer = FieldWriter::new("odd").put("epoch", epoch);
     let writer = writer.put("incarnation", format_args!("{:x}", incarnation.0));
-    // Builds that do not know the word do the same about it as about an odd state.
+    // Builds that do not know the flag handle it like a diverged state.
     let writer = if forgot { writer.flag("forgot", true) } else { writer };
     match ask {
         Some(ask) => writer.put("ask", ask),
@@ -127,7 +127,7 @@ fn odd(epoch: Epoch, incarnation: Incarnation, forgot: bool, ask: Option<u64>) -
     }
 }
 
-/// A build that knows of one version only passes over a digest of another one (P25).
+/// A build that knows only one version ignores a digest of another one (P25).
 fn checked(writer: FieldWriter, Checkpoint { index, digest }: Checkpoint) -> FieldWriter {
     let Digest { version, value } = digest;
     let value = format_args!("{value:x}");
@@ -154,7 +154,7 @@ fn standing_of(writer: FieldWriter, standing: &Standing) -> FieldWriter {
         .vector(vector)
 }
 
-/// What to read from the body before the message can be decoded.
+/// Returns what must be read from the body before the message can be decoded.
 pub fn attachment(text: &str) -> Result<Attachment, WireError> {
     let fields = Fields::parse(text);
     match fields.name {
@@ -169,7 +169,7 @@ pub fn attachment(text: &str) -> Result<Attachment, WireError> {
     }
 }
 
-/// Whether only nodes whose histories may part say this: in safe mode nobody does.
+/// Returns whether only nodes whose histories may part send this message: in safe mode no node sends it.
 pub fn needs_available_mode(text: &str) -> bool {
     matches!(Fields::parse(text).name, "poll" | "side" | "meet" | "merge" | "override")
 }

@@ -1,16 +1,20 @@
 //! Messages of the protocol travel over HTTP: each has a route, headers and a body.
 //!
-//! The bodies are the seed's. What safety needs beyond them rides in four headers, the *envelope*:
+//! The bodies are the seed's. Five headers, the *envelope*, carry what safety needs beyond them:
 //!
 //! ```text
 //! Eldest-Cluster: eldest mode=safe settings=53e1c0…
 //! Eldest-From: 1 to=2 boot=9f… incarnation=4c… admitted=yes format=1
 //! Eldest-Message: append term=7.1/5e02 prev=6.2@11 chain=9a3f01bc count=3 commit=10
-//! Eldest-Proof: …                                                     (where the cluster has a secret)
+//! Eldest-Proof: …                                                     (if the cluster has a secret)
+//! Eldest-Head-Proof: …                                                (the same, only on calls)
 //! ```
 //!
-//! Every message is one-way for the protocol. An HTTP response may carry one back, in the same headers, when the
-//! answer is at hand; when it is not, the answer comes as a call of its own.
+//! If the cluster has a secret, a call without a valid proof is answered with 401 and a sixth header, `Eldest-Challenge`, from which the
+//! caller makes its next proofs (`proof`).
+//!
+//! Every message is one-way for the protocol. An HTTP response may carry a message back, in the same headers, if the answer is at hand;
+//! otherwise the answer is sent as a separate call.
 
 mod fields;
 mod head;
@@ -26,8 +30,8 @@ pub use proof::{
 };
 pub use route::{Packet, Route};
 
-/// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were
-/// last together. It must fit into the head that a server reads; a longer one is not sent, and people are told.
+/// The longest line of a message: a vector of some two thousand epochs, which is as many elections since all nodes were last together. It
+/// must fit into the head that a server reads; a longer one is not sent, and this is logged.
 pub const MESSAGE_BYTES_MOST: usize = 48 << 10;
 
 /// The names of the envelope's headers, in the lower case in which they travel.
@@ -36,9 +40,9 @@ pub mod header {
     pub const FROM: &str = "eldest-from";
     pub const MESSAGE: &str = "eldest-message";
     pub const PROOF: &str = "eldest-proof";
-    /// Proves the head alone, and through it `PROOF`.
+    /// Proves only the head, and through it `PROOF`.
     pub const HEAD_PROOF: &str = "eldest-head-proof";
-    /// With a challenge: which proofs the server knows.
+    /// With a challenge: the kinds of proof that the server knows.
     pub const CHALLENGE: &str = "eldest-challenge";
 }
 

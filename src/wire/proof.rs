@@ -1,9 +1,8 @@
-//! A peer proves that it knows the cluster's secret. No clock takes part, and nothing can be replayed.
+//! A peer proves that it knows the cluster's secret. The proof uses no clock, and cannot be replayed.
 //!
-//! A call without proof is answered by a challenge that only this process can have made. The caller adds a nonce
-//! of its own; both derive a session key from secret, challenge and nonce. From then on every call carries the
-//! session, a counter and a keyed hash over counter, path, headers and body; the response carries one over the
-//! same counter. The server takes each counter once.
+//! A call without proof is answered with a challenge that only this process can have made. The caller adds its own nonce; both derive
+//! a session key from secret, challenge and nonce. From then on every call carries the session, a counter and a keyed hash over counter,
+//! path, headers and body; the response carries one over the same counter. The server takes each counter once.
 //!
 //! ```text
 //! → POST /heartbeat, no proof                        ← 401, Eldest-Challenge: 17.<mac>
@@ -11,14 +10,15 @@
 //!   Eldest-Head-Proof: <hash over the head and that proof>
 //! ```
 //!
-//! The second hash is checked before the body is read: so nobody without the secret makes a node read one. The first, which
-//! the second vouches for, is checked once the body is there. Nodes of earlier versions send only the first, and take
-//! no notice of the second; theirs are checked with the body, for which there is little room.
+//! The second hash is checked before the body is read: so a caller without the secret cannot make a node read a body. The first hash,
+//! which the second one covers, is checked once the body is there. Nodes of earlier versions send only the first, and ignore the second;
+//! their calls are checked with the body, for which there is little room.
 //!
-//! A stream's head is proved alone, with an empty body. Its last 32 bytes prove those before, as the body of that very call.
+//! The head of a stream is proved with an empty body. The last 32 bytes of the stream prove the bytes before, as the body of this very
+//! call.
 //!
-//! The server keeps nothing for a challenge until a proof over it checks, so nobody without the secret can fill its
-//! tables. Sessions are numbered; below the oldest one kept none is taken again.
+//! The server stores nothing for a challenge until a proof over it checks, so a caller without the secret cannot fill its tables. Sessions
+//! are numbered; below the oldest stored one none is accepted again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::types::NodeId;
 
-/// Sessions kept for each peer: one for each of its lives and connections in the recent past.
+/// The maximum number of sessions stored for each peer: one for each of its processes and connections in the recent past.
 const SESSIONS_MOST: usize = 8;
-/// How far behind the newest counter a call may arrive: more than a peer has calls under way at once.
+/// The distance by which a call may arrive behind the newest counter: more than a peer has open calls at once.
 const WINDOW: u64 = 64;
 
 type Key = [u8; 32];
@@ -49,7 +49,7 @@ impl ProofSecret {
         ProofSecret(blake3::derive_key("eldest 2026 cluster secret", text.as_bytes()))
     }
 
-    /// One node's word to another about what no client can say itself.
+    /// Returns a proof by which one node vouches to another for a statement that no client can make itself.
     pub fn vouch(&self, from: NodeId, to: NodeId, about: &str) -> String {
         self.voucher(from, to, about).to_hex().to_string()
     }
@@ -75,8 +75,8 @@ impl ProofSecret {
     }
 }
 
-/// The secrets that count now: proofs are made with the first one and taken by any. There are two while the secret is being
-/// changed, so that nodes which have the new one already and nodes which have not understand each other.
+/// The current secrets: proofs are made with the first one and accepted with any. There are two while the secret is being changed, so that
+/// nodes with the new one and nodes without it understand each other.
 #[derive(Debug)]
 pub struct Secrets(RwLock<Arc<[ProofSecret]>>);
 
@@ -85,12 +85,12 @@ impl Secrets {
         Secrets(RwLock::new(list(first, other)))
     }
 
-    /// From the next call on. Who proved a session by a secret that is gone is asked for a new proof.
+    /// Takes effect from the next call on. A session under a removed secret must be proved again.
     pub fn replace(&self, first: ProofSecret, other: Option<ProofSecret>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = list(first, other);
     }
 
-    /// As the first one says it, and as any believes it: see [`ProofSecret::vouch`].
+    /// Vouches with the first secret, and accepts any: see [`ProofSecret::vouch`].
     pub fn vouch(&self, from: NodeId, to: NodeId, about: &str) -> String {
         self.all()[0].vouch(from, to, about)
     }
@@ -99,7 +99,7 @@ impl Secrets {
         self.all().iter().any(|secret| secret.vouches(from, to, about, proof))
     }
 
-    /// What proofs are made with.
+    /// The secret for making proofs.
     pub fn first(&self) -> ProofSecret {
         self.all()[0].clone()
     }
@@ -109,12 +109,12 @@ impl Secrets {
     }
 }
 
-/// Never empty.
+/// The list is never empty.
 fn list(first: ProofSecret, other: Option<ProofSecret>) -> Arc<[ProofSecret]> {
     std::iter::once(first).chain(other).collect()
 }
 
-/// What a server asks a caller to build on.
+/// The challenge that a server gives to a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
     number: u64,
@@ -132,14 +132,14 @@ impl Challenge {
     }
 }
 
-/// What is proved: a call or its response. Every part is fed with its length, so that none runs into the next.
+/// The proved text: a call or its response. Every part is hashed with its length, so that none runs into the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Hello<'a> {
     pub path: &'a str,
     pub cluster: &'a str,
     pub from: &'a str,
     pub message: &'a str,
-    /// Empty for a body that is proved by its own last bytes (`body_mac`).
+    /// Empty for a body whose own last bytes prove it (`body_mac`).
     pub body: &'a [u8],
 }
 
@@ -153,12 +153,12 @@ fn hash(key: &Key, side: &[u8], counter: u64, hello: &Hello<'_>) -> blake3::Hash
     hasher.finalize()
 }
 
-/// Of a head whose call is proved by `proof`, body and all.
+/// Returns the hash of a head whose call, including its body, is proved by `proof`.
 fn head_hash(key: &Key, counter: u64, hello: &Hello<'_>, proof: &str) -> blake3::Hash {
     hash(key, b"head", counter, &Hello { body: proof.as_bytes(), ..*hello })
 }
 
-/// For a body that is streamed: its last 32 bytes prove the ones before, and that they are of this call.
+/// The hasher for a streamed body: its last 32 bytes prove the ones before, and that they belong to this call.
 fn body_mac(key: &Key, call: u64) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(b"stream").update(&call.to_le_bytes());
@@ -173,13 +173,13 @@ pub struct Session {
     counter: AtomicU64,
 }
 
-/// What proves a call.
+/// The proof of a call.
 #[derive(Debug)]
 pub struct CallProof {
-    /// Headers of it.
+    /// The values of its headers.
     pub proof: String,
     pub head: String,
-    /// That its response must name.
+    /// The counter that the response must name.
     pub counter: u64,
 }
 
@@ -198,12 +198,12 @@ impl Session {
         CallProof { proof, head, counter }
     }
 
-    /// For the body of a stream whose head is proved with this counter.
+    /// The hasher for the body of a stream whose head is proved with this counter.
     pub fn stream_mac(&self, counter: u64) -> blake3::Hasher {
         body_mac(&self.key, counter)
     }
 
-    /// Whether a response comes from a holder of the secret, and answers that very call.
+    /// Returns whether a response comes from a holder of the secret, and answers this very call.
     pub fn checks(&self, counter: u64, hello: &Hello<'_>, proof: &str) -> bool {
         let Some((number, hex)) = proof.split_once(' ') else {
             return false;
@@ -213,7 +213,7 @@ impl Session {
     }
 }
 
-/// A call's proof that has been checked: what its response is proved with.
+/// A checked proof of a call, with which its response is proved.
 #[derive(Clone, Debug)]
 pub struct Proof {
     key: Key,
@@ -225,7 +225,7 @@ impl Proof {
         format!("{} {}", self.counter, hash(&self.key, b"answer", self.counter, hello).to_hex())
     }
 
-    /// For the body of a stream.
+    /// The hasher for the body of a stream.
     pub fn stream_mac(&self) -> blake3::Hasher {
         body_mac(&self.key, self.counter)
     }
@@ -235,24 +235,24 @@ impl Proof {
 #[derive(Debug)]
 pub struct HeadProof {
     proof: Proof,
-    /// Of head and body.
+    /// The hash of head and body.
     given: blake3::Hash,
 }
 
 impl HeadProof {
-    /// None: it came with another body than it left with.
+    /// Returns None if the body differs from the one that was sent.
     pub fn check_body(self, hello: &Hello<'_>) -> Option<Proof> {
         let HeadProof { proof, given } = self;
         (hash(&proof.key, b"call", proof.counter, hello) == given).then_some(proof)
     }
 }
 
-/// A server's side: makes challenges and takes each counter of each session once.
+/// A server's side: it makes challenges, and accepts each counter of each session once.
 #[derive(Debug)]
 pub struct ProofVerifier {
     secrets: Arc<Secrets>,
     me: NodeId,
-    /// Of this process alone: challenges of an earlier life mean nothing.
+    /// The key of this process only: challenges of an earlier process mean nothing.
     process_key: Key,
     issued: AtomicU64,
     peers: Mutex<BTreeMap<NodeId, PeerSessions>>,
@@ -268,11 +268,11 @@ struct Shown {
 #[derive(Debug, Default)]
 struct PeerSessions {
     sessions: BTreeMap<u64, ReplayWindow>,
-    /// Sessions up to this number are gone for good.
+    /// Sessions up to this number are never accepted again.
     floor: u64,
 }
 
-/// Which counters of a session have been taken: the newest, and a bit for each of those just below.
+/// The counters of a session that have been taken: the newest, and a bit for each of those just below.
 #[derive(Debug, Default)]
 struct ReplayWindow {
     newest: u64,
@@ -313,7 +313,7 @@ impl ProofVerifier {
         u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("a hash has 32 bytes"))
     }
 
-    /// Checks the proof of a call with its body. None: answer with a challenge, and do nothing else.
+    /// Checks the proof of a call with its body. On None answer with a challenge, and do nothing else.
     pub fn check(&self, from: NodeId, hello: &Hello<'_>, proof: &str) -> Option<Proof> {
         let proves =
             |proof: &Proof, given: &blake3::Hash| *given == hash(&proof.key, b"call", proof.counter, hello);
@@ -321,7 +321,7 @@ impl ProofVerifier {
         self.accept(from, session, proof.counter).then_some(proof)
     }
 
-    /// Checks the proof of a call's head, whatever the body in `hello`. None: as above, and the body is not read.
+    /// Checks the proof of a call's head, whatever the body in `hello`. On None do as above, and do not read the body.
     pub fn check_head(&self, from: NodeId, hello: &Hello<'_>, text: &str, head: &str) -> Option<HeadProof> {
         let head = blake3::Hash::from_hex(head).ok()?;
         let proves =
@@ -330,8 +330,8 @@ impl ProofVerifier {
         self.accept(from, session, proof.counter).then_some(HeadProof { proof, given })
     }
 
-    /// What a proof says, by the secret that it `proves` to be made with. Nothing is looked at but that this process has made its
-    /// challenge.
+    /// Parses a proof whose challenge this process has made, with the secret for which `proves` holds. Session and counter are not checked
+    /// here.
     fn read(
         &self,
         from: NodeId,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::head::Sender;
 use crate::protocol::{Beat, BeatReply, Envelope, Message};
 
-/// Writes from one snapshot to the next in the seed.
+/// The number of writes from one snapshot to the next in the seed.
 const SEED_BOUNDARY: u64 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +21,7 @@ pub enum Route {
     OverrideAllData,
 }
 
-/// One message on its way: a call's headers and body, or a response's.
+/// One message in its HTTP form: the headers and body of a call or of a response.
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub route: Route,
@@ -57,7 +57,7 @@ impl Route {
         }
     }
 
-    /// The route of a call that carries this message.
+    /// Returns the route of a call that carries this message.
     pub fn of(message: &Message) -> Route {
         match message {
             Message::Append { .. } => Route::WriteSync,
@@ -83,7 +83,7 @@ impl Route {
         }
     }
 
-    /// Whether the response to a call with this message may bring an answer back.
+    /// Returns whether the response to a call with this message may carry an answer.
     pub fn expects_answer(message: &Message) -> bool {
         matches!(
             message,
@@ -95,7 +95,7 @@ impl Route {
         )
     }
 
-    /// The number that a call and the answer to it have in common.
+    /// Returns the number that a call and its answer have in common.
     pub fn number(message: &Message) -> Option<u64> {
         match message {
             Message::Heartbeat(Beat { round, .. }) | Message::HeartbeatReply(BeatReply { round, .. }) => {
@@ -108,8 +108,8 @@ impl Route {
         }
     }
 
-    /// The route of the call that this message may answer in its response. An approval never does: it is
-    /// given through `/recv_elect` alone.
+    /// Returns the route of the call whose response may carry this message. An approval is never in a response: it is sent only through
+    /// `/recv_elect`.
     pub fn answered_by(message: &Message) -> Option<Route> {
         match message {
             Message::HeartbeatReply(_) => Some(Route::Heartbeat),
@@ -123,7 +123,7 @@ impl Route {
 }
 
 impl Packet {
-    /// `lines` are the records' own lines, where the message has records, and `chain` what they go on from.
+    /// `lines` are the lines of the message's records, if there are any, and `chain` is the checksum that they continue from.
     pub fn new(envelope: &Envelope, lines: Bytes, chain: u32) -> Packet {
         let message = &envelope.message;
         let body = match message {
@@ -139,7 +139,7 @@ impl Packet {
     }
 }
 
-/// The body in the seed's own shape: what a reader of the traffic expects there.
+/// Returns the body in the seed's own form, which a reader of the traffic expects.
 fn seed_body(envelope: &Envelope, message: &Message) -> String {
     match message {
         Message::Willing { .. } | Message::Claim(_) => format!("{{\"node_idx\": {}}}", envelope.from.0),
@@ -149,10 +149,10 @@ fn seed_body(envelope: &Envelope, message: &Message) -> String {
             let reason = if *yes { "would approve" } else { "would not approve" };
             format!("{{\"approved\": {yes}, \"reason\": \"{reason}\"}}")
         }
-        // What was asked is whether its sender leads; whom it follows is in the envelope.
+        // The body says whether the sender leads; the envelope has the leader that it follows.
         Message::Side { leader, .. } => (*leader == Some(envelope.from)).to_string(),
         Message::Meet { .. } => "{\"reason\": \"two leaders have met\"}".to_string(),
-        // The position is in the envelope; this is the boundary below it, as the seed counts them.
+        // The position is in the envelope; the body has the boundary below it, as the seed counts them.
         Message::Pull { after, .. } => format!("{{\"snapshot_id\": {}}}", after.index / SEED_BOUNDARY),
         _ => String::new(),
     }

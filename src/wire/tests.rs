@@ -1,4 +1,4 @@
-//! Every message as it travels, and back.
+//! Encodes and decodes every message.
 
 use std::collections::BTreeSet;
 
@@ -281,7 +281,7 @@ fn what_is_not_a_message_is_an_error_that_names_what_is_wrong() {
     assert!(matches!(decode(text, gap), Err(WireError::WrongBody { .. })), "a gap after prev");
 }
 
-/// A few hundred epochs, and what a server reads of a head at the least.
+/// A few hundred epochs fit into the smallest head that a server reads.
 #[test]
 fn a_long_history_fits_into_a_head() {
     let mut vector = Vector::default();
@@ -323,7 +323,7 @@ fn messages_between_sides_take_the_seeds_routes() {
     assert_eq!(&Packet::new(&envelope(leads), bytes::Bytes::new(), 0).body[..], b"true");
 }
 
-/// Bytes of a message changed, cut and doubled by a small generator: an error or a message, never a panic.
+/// A small generator changes, cuts and doubles bytes of a message: decoding gives an error or a message, and never panics.
 #[test]
 fn mutilated_messages_do_no_harm() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
@@ -352,7 +352,7 @@ fn mutilated_messages_do_no_harm() {
     }
 }
 
-/// Where a number stands that is counted, and not only compared: those are written in hexadecimal.
+/// Returns the places of decimal numbers: numbers that are only compared are written in hexadecimal.
 fn decimals(text: &str) -> Vec<std::ops::Range<usize>> {
     const HEXADECIMAL: [&str; 3] = ["chain", "digest", "incarnation"];
     let mut found = Vec::new();
@@ -375,7 +375,7 @@ fn decimals(text: &str) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// P50: whatever number stands beyond the bound of all numbers, the field that holds it is named.
+/// P50: a number beyond the bound of all numbers is refused, and the error names its field.
 #[test]
 fn a_number_beyond_all_numbers_is_refused_wherever_it_stands() {
     let mut tried = 0;

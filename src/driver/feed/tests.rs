@@ -1,4 +1,4 @@
-//! Readers against a writer: order, gaps, duplicates, and what becomes of those who cannot keep up.
+//! Readers against a writer: order, gaps, duplicates, and what happens to readers that are too slow.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::feed::{Mark, Ring, RingEvent};
 use crate::store::Key;
 use crate::types::{Epoch, History, NodeId, Position, Text};
 
-/// Longer than any of this takes; only a hang waits for it.
+/// Longer than any of this takes; only a test that hangs waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn at(index: u64) -> Position {
@@ -42,7 +42,7 @@ fn since(text: &str) -> Option<Since> {
     Some(Since::parse(text, text.contains('@')).expect("well formed"))
 }
 
-/// What comes next, in short: an id, `= id` for a bookmark, or the end.
+/// Returns the next item in short form: an id, `= id` for a bookmark, or the end.
 async fn next(reader: &mut Subscription) -> String {
     match reader.next(PATIENCE).await {
         Next::Event(event) => match event.id {
@@ -112,7 +112,7 @@ async fn a_reader_goes_on_where_it_was() {
     );
 }
 
-/// The cluster takes in the data of another one, whose readers have come to places of the same names.
+/// The cluster takes over the data of another one, whose readers hold places of the same names.
 #[tokio::test]
 async fn a_place_in_another_history_names_nothing() {
     let (feed, writer) = usual();
@@ -128,7 +128,7 @@ async fn a_place_in_another_history_names_nothing() {
             matches!(refused, Some(Refused::Compacted { oldest }) if oldest.to_string() == "11-00000007");
         assert!(compacted, "{lost}: {refused:?}");
     }
-    // It may yet begin here: the reader comes from a node that is ahead.
+    // The place may still come into being here: the reader comes from a node that is ahead.
     for unknown in ["12-00000008", "5000-00000008"] {
         let refused = feed.subscribe(all(), since(unknown)).err();
         let other =
@@ -153,7 +153,7 @@ async fn what_is_no_longer_kept_cannot_be_told() {
     );
     let mut reader = feed.subscribe(all(), since("11.1")).expect("it is the oldest");
     assert_eq!(several(&mut reader, 3).await, ["11.2", "12.1", "12.2"]);
-    // In bytes, too.
+    // The same with a bound in bytes.
     let (feed, writer) = open(Ring::bounded(100, 2000), false);
     (11..30).for_each(|index| write(&writer, index, &["a"]));
     assert!(feed.subscribe(all(), since("10")).is_err() && feed.subscribe(all(), since("25")).is_ok());
@@ -195,7 +195,7 @@ async fn each_hears_what_it_asked_for() {
     assert_eq!(several(&mut leaders, 2).await, ["18", "20"]);
     assert_eq!(several(&mut b, 4).await, ["12", "17", "18", "20"]);
     assert_eq!(several(&mut lost, 2).await, ["19", "20"]);
-    // A replay chooses alike.
+    // A replay selects the same events.
     let mut again = feed.subscribe(Filter::new(None, "a/"), since("10")).expect("it is kept");
     assert_eq!(several(&mut again, 6).await, ["11", "13", "15", "19", "20", "= 20"]);
 }
@@ -299,7 +299,7 @@ async fn another_history_has_other_ids() {
     assert_eq!(several(&mut later, 2).await, ["9.1@41", "= 9.1@41"]);
 }
 
-/// What was told before a replacement, and what that changed, come to whoever reads along: nothing is lost on the way.
+/// Events before a replacement, and the changes that it makes, reach the current readers without loss.
 #[tokio::test]
 async fn a_replacement_cuts_nobody_off() {
     const ROUNDS: u64 = 20;
@@ -326,7 +326,7 @@ async fn a_replacement_cuts_nobody_off() {
     }
 }
 
-/// Of what changes more than is kept only the end is taken in, and readers who lack the rest are told so.
+/// If a replacement changes more than is kept, only the last changes are taken in, and readers that lack the rest learn so.
 #[tokio::test]
 async fn a_replacement_of_more_than_is_kept() {
     let (feed, writer) = open(Ring::bounded(3, usize::MAX), true);
@@ -341,7 +341,7 @@ async fn a_replacement_of_more_than_is_kept() {
     assert_eq!(several(&mut later, 2).await, ["7.1@41", "= 7.1@41"]);
 }
 
-/// Readers that come at any moment, and go on after each few events, miss nothing and hear nothing twice.
+/// Readers that start at any moment, and resume after each few events, miss no event and get none twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn resuming_under_load_is_exact() {
     const LAST: u64 = 5010;

@@ -1,4 +1,4 @@
-//! A state on its way to one peer, in pieces that prove themselves at the end.
+//! Streams a state to one peer, in pieces, with a proof at the end of the stream.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -14,28 +14,28 @@ use crate::storage::snapshot::Export;
 use crate::wire::Packet;
 
 const CHUNK: usize = 256 << 10;
-/// Chunks read ahead of the network.
+/// The number of chunks that are read before the network takes them.
 const AHEAD: usize = 4;
-/// What a transfer may take besides a second for each of these many bytes.
+/// The fixed part of a transfer's time limit; a second is added for each `BYTES_PER_SECOND_LEAST` bytes.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BYTES_PER_SECOND_LEAST: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub enum TransferContent {
-    /// A chain's files, one after the other, as they lie on disk.
+    /// The files of a chain, one after the other, as they are on disk.
     Snapshot(Export),
-    /// With its length: to find that out is half the work.
+    /// A difference with its length. To find the length is half the work.
     Difference(Box<SentDifference>, u64),
 }
 
 impl TransferContent {
-    /// Takes a while, and is not for a thread that must not wait.
+    /// Computes the length. This takes a while, so it must not run on a thread that may not block.
     pub fn difference(handed: SentDifference) -> TransferContent {
         let length = handed.length();
         TransferContent::Difference(Box::new(handed), length)
     }
 
-    /// In bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         match self {
             TransferContent::Snapshot(export) => export.length(),
@@ -58,7 +58,7 @@ pub async fn send(poster: &Poster, packet: &Packet, content: TransferContent) ->
     let reading = tokio::task::spawn_blocking(move || read(content, mac, chunks));
     let body = stream::unfold(ready, |mut ready| async move { Some((ready.recv().await?, ready)) });
     let sent = poster.stream(packet.route, headers, Body::wrap_stream(body), most).await;
-    // The reader ends by itself: its channel is closed, or everything has been read.
+    // The reader ends by itself: its channel is closed, or it has read everything.
     let _ = reading.await;
     sent
 }
@@ -67,12 +67,12 @@ fn read(content: TransferContent, mac: Option<blake3::Hasher>, chunks: mpsc::Sen
     let mut out = Chunks { chunks, gathered: Vec::with_capacity(CHUNK), mac };
     let written = content.write(&mut out).and_then(|()| out.end());
     if let Err(error) = written {
-        // Nobody waits any more, or a file cannot be read and the stream must not look whole.
+        // Either no receiver waits any more, or a file cannot be read and the stream must not look complete.
         let _ = out.chunks.blocking_send(Err(error));
     }
 }
 
-/// Where a stream is written to.
+/// The writer's end of a stream.
 struct Chunks {
     chunks: mpsc::Sender<io::Result<Bytes>>,
     gathered: Vec<u8>,

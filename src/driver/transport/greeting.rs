@@ -1,4 +1,4 @@
-//! Who answers at an address, before that address goes into the log (P43).
+//! Checks which node answers at an address, before that address goes into the log (P43).
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,23 +14,24 @@ use crate::driver::setup::Setup;
 use crate::types::{Boot, FORMAT, Incarnation};
 use crate::wire::{Packet, Route, Sender};
 
-/// For a dial, a handshake and two calls, on a machine that is busy starting what is called.
+/// Enough for a dial, a handshake and two calls, on a machine that is busy starting the node that is called.
 const MOST: Duration = Duration::from_secs(3);
 
-/// No node knows this message: one that has checked the caller, and proved it, says that it cannot be read, and does nothing.
+/// No node knows this message. A node that has checked the caller and its proof answers that it cannot read the message, and
+/// does nothing else.
 const GREETING: &str = "greeting";
 const NOT_READ: &str = "bad_field";
 
-/// Why whoever is there is not taken for that node.
+/// Why the server at the address is not accepted as that node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stranger {
     NotReached(String),
     NoNode,
-    /// It is a node, and says this.
+    /// A node answers, and says this.
     Another(String),
 }
 
-/// Whether that node of this cluster answers there.
+/// Returns whether that node of this cluster answers at the address.
 pub async fn greet(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
     match tokio::time::timeout(MOST, call(setup, member)).await {
         Ok(answered) => answered,
@@ -59,7 +60,7 @@ async fn call(setup: &Arc<Setup>, member: &Member) -> Result<(), Stranger> {
     judge(answered, setup.secret.is_none() || poster.has_session())
 }
 
-/// `proves`: it was asked for a proof, where there is a secret.
+/// `proves`: the called node has asked for a proof, or this node has no secret.
 fn judge(answered: Result<(), Fault>, proves: bool) -> Result<(), Stranger> {
     match answered {
         Err(Fault::Refused(StatusCode::BAD_REQUEST, said)) if said.starts_with(NOT_READ) => match proves {
@@ -69,7 +70,7 @@ fn judge(answered: Result<(), Fault>, proves: bool) -> Result<(), Stranger> {
         Err(Fault::Refused(_, said)) if said == post::NO_REASON => Err(Stranger::NoNode),
         Err(Fault::Refused(_, said)) => Err(Stranger::Another(said)),
         Err(Fault::Unreachable(error)) => Err(Stranger::NotReached(post::cause(&error))),
-        // A node refuses it, whatever it thinks of the caller.
+        // A node refuses this message, whatever it thinks of the caller.
         Ok(()) | Err(Fault::Unreadable(_) | Fault::Swallowed) => Err(Stranger::NoNode),
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that goes to one peer.
+//! Everything that is sent to one peer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,13 +19,13 @@ use super::watch::Watch;
 use crate::storage::snapshot::SnapshotError;
 use crate::wire::Packet;
 
-/// Small calls to one peer at a time: a second one, so that a beat does not wait for a lost one to time out.
+/// Small calls to one peer at a time: two, so that a heartbeat does not wait until a lost call times out.
 const CONTROL_CALLS: usize = 2;
 
-/// So many calls fail before nobody is there: one may be lost, and the next one may leave much later.
+/// The number of calls in a row that must fail before a peer counts as absent: one may be lost, and the next one may leave much later.
 const UNANSWERED_LEAST: u32 = 3;
 
-/// States that travel to a peer, one of each kind at a time.
+/// The kinds of states that are sent to a peer, one of each kind at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferKind {
     Snapshot,
@@ -33,7 +33,7 @@ pub enum TransferKind {
     Override,
 }
 
-/// Calls in a row that have brought nothing.
+/// Consecutive calls that had no result.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unanswered {
     since: Option<Instant>,
@@ -47,10 +47,10 @@ impl Unanswered {
     }
 }
 
-/// What is to be sent, if there is anything.
+/// The state to be sent, if there is one.
 pub type Packed = Result<Option<(Packet, TransferContent)>, SnapshotError>;
 
-/// The right to send one state. Whoever drops it leaves the way to the next.
+/// The right to send one state. Dropping it frees the right for the next state.
 #[derive(Debug)]
 pub struct TransferPermit {
     link: Arc<Link>,
@@ -64,9 +64,9 @@ pub struct Link {
     pub log: LogBox,
     pub watch: Watch,
     poster: Poster,
-    /// What a peer takes of what another side hands in.
+    /// The maximum size of a side's difference that the peer accepts in a merge.
     merge_bytes: u64,
-    /// Of each kind, whether it is on its way.
+    /// For each kind, whether a state is being sent.
     busy: [AtomicBool; 3],
     trouble: Mutex<Option<String>>,
     unanswered: Mutex<Unanswered>,
@@ -124,7 +124,7 @@ impl Link {
                 self.note(None);
                 *self.unanswered() = Unanswered::default();
                 if let Some(call) = answer {
-                    // A loop that has ended takes nothing more; its process is about to end.
+                    // The send fails only if the loop has ended; then the process is about to end.
                     let _ = self.tell.send(Arrived::Call(Box::new(call))).await;
                 }
             }
@@ -136,7 +136,7 @@ impl Link {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the peer is there. Whoever else listens in its place takes connections, too, and says nothing or something else.
+    /// Returns whether the peer answers. Another server at its address also accepts connections, but is silent or answers something else.
     pub fn is_answered(&self, patience: Duration) -> bool {
         let Unanswered { since, calls } = *self.unanswered();
         let fails = since.is_some_and(|since| since.elapsed() > patience) && calls >= UNANSWERED_LEAST;
@@ -161,7 +161,7 @@ impl Link {
         }
     }
 
-    /// Remembers why the peer refuses, and tells people once each time that changes.
+    /// Notes why the peer refuses, and logs it once each time that the reason changes.
     fn note(&self, trouble: Option<String>) {
         let mut current = self.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if *current != trouble {
@@ -188,10 +188,10 @@ impl Link {
 }
 
 impl TransferPermit {
-    /// Sends what could be brought together, and tells people if it could not.
+    /// Sends a prepared state, or logs why it could not be prepared.
     pub async fn send_packed(self, packed: Result<Packed, JoinError>) {
         match packed {
-            // Nobody would take it.
+            // The peer would refuse it.
             Ok(Ok(Some((_, content))))
                 if self.kind == TransferKind::Merge && content.length() > self.merge_bytes =>
             {

@@ -1,5 +1,4 @@
-//! Appends on their way to one peer: in order, one call at a time, so that whatever gathers while one is on its way
-//! travels in the next.
+//! Appends to one peer: in order, one call at a time. Appends that gather while a call is open are sent together in the next call.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -11,11 +10,11 @@ use crate::protocol::Term;
 use crate::types::{Index, Position};
 use crate::wire::{Packet, Route, Sender};
 
-/// Appends that wait for one peer: more than the protocol lets be on their way (`limits.inflight`). Beyond it the
-/// oldest go, which the peer answers with where it stands.
+/// The maximum number of appends that wait for one peer: more than the protocol sends without an answer (`limits.inflight`). Beyond it the
+/// oldest are dropped; the peer then answers with the end of its log.
 const WAITING_MOST: usize = 256;
 
-/// An append with its lines already in their final form.
+/// An append with its lines already encoded.
 #[derive(Clone, Debug)]
 pub struct LogPacket {
     pub sender: Sender,
@@ -24,7 +23,7 @@ pub struct LogPacket {
     /// The checksum of the line at `prev`.
     pub chain: u32,
     pub count: usize,
-    /// Where the last line stands.
+    /// The position of the last line.
     pub last: Position,
     pub commit: Index,
     pub lines: Bytes,
@@ -34,7 +33,7 @@ pub struct LogPacket {
 pub struct LogBox {
     queue: Mutex<VecDeque<LogPacket>>,
     more: Notify,
-    /// Bytes in one call.
+    /// The maximum number of bytes in one call.
     most: usize,
 }
 
@@ -53,7 +52,7 @@ impl LogBox {
         self.more.notify_one();
     }
 
-    /// The next append, together with those that follow on from it.
+    /// Returns the next append, joined with the appends that directly follow it.
     pub async fn take(&self) -> LogPacket {
         loop {
             if let Some(packet) = self.take_joined() {
@@ -137,7 +136,7 @@ mod tests {
         }
     }
 
-    /// How many lines each call carries.
+    /// Returns how many lines each call carries.
     fn calls(packets: Vec<LogPacket>, most: usize) -> Vec<usize> {
         let log = LogBox::new(most);
         packets.into_iter().for_each(|packet| log.push(packet));

@@ -1,15 +1,20 @@
-//! Peers over HTTP: what leaves, what comes back in the responses, and whether a peer's process lives.
+//! Peers over HTTP: outgoing messages, messages in responses, and whether a peer's process lives.
 //!
-//! The contract is weak on purpose: a message may be dropped, repeated, reordered or late. What the transport
-//! does promise: nothing waits without a bound, appends to one peer leave in order, a full queue drops the
-//! oldest, and a dead process is noticed at once where its port refuses.
+//! The contract is weak on purpose: a message may be dropped, repeated, reordered or late. The transport does promise this: nothing waits
+//! without a bound, appends to one peer leave in order, a full queue drops the oldest message, and a dead process is noticed at once if
+//! its port refuses.
 //!
 //! ```text
-//!   core ── Send ──► control  (two calls at a time)  ─┐
-//!           Append ► log      (one call at a time)   ─┼─► POST ──► response ──► Arrived::Call
-//!           states ► bulk     (one of a kind at a time)  ┘
-//!                    watch    (an idle connection)  ────────────► Arrived::Refused
+//!   engine ── small messages ─► control  (two calls at a time)     ─┐
+//!             appends ────────► log      (one call at a time)      ─┼─► POST ──► response ──► Arrived::Call
+//!             states ─────────► bulk     (one of a kind at a time) ─┘
+//!                               watch    (an idle connection) ──────────────────────────────► Arrived::Refused
 //! ```
+//!
+//! - `link` has everything that is sent to one peer, and the tasks that send it. Its queue `control` is in `outbox`, its queue of appends
+//!   in `log`; `bulk` streams a state.
+//! - `post` makes one call: headers, proof, time limit, and the message in the response.
+//! - `watch` notices when a peer's process dies. `greeting` asks which node answers at an address, before the address goes into the log.
 
 mod bulk;
 mod greeting;
@@ -38,27 +43,27 @@ pub use link::{Packed, TransferKind, TransferPermit};
 pub use log::LogPacket;
 pub use post::Arrived;
 
-/// Messages from responses that wait for the loop. Beyond it the calls that bring them wait.
+/// The maximum number of messages from responses that wait for the loop. Beyond it the calls that bring them wait.
 const ARRIVED_MOST: usize = 1024;
-/// How long a peer is called in vain at one address before another one is tried.
+/// The time without an answer at one address before another address of the peer is tried.
 const ELSEWHERE_AFTER: Duration = Duration::from_secs(1);
 
-/// Every peer's links. Looked at by all, changed by the loop.
+/// The links to all peers. All threads read them, and only the loop changes them.
 #[derive(Debug)]
 pub struct Network {
     links: RwLock<BTreeMap<NodeId, Running>>,
-    /// For peers that do not speak TLS.
+    /// The client for peers that do not use TLS.
     plain: reqwest::Client,
     tell: mpsc::Sender<Arrived>,
 }
 
-/// A link, where it leads and its tasks, which end with it.
+/// A link with its address and its tasks, which end with it.
 #[derive(Debug)]
 struct Running {
     link: Arc<Link>,
-    /// Where the peer belongs.
+    /// The address where the peer belongs.
     home: String,
-    /// Where it is called now.
+    /// The address where it is called now.
     authority: String,
     since: Instant,
     _tasks: JoinSet<()>,
@@ -74,7 +79,7 @@ impl Network {
         Ok((network, arrived))
     }
 
-    /// Nodes have come, gone or moved. On the loop's runtime.
+    /// Follows the members after nodes were added, removed or moved. Must be called on the loop's runtime.
     pub fn follow(&self, setup: &Arc<Setup>) {
         let members = setup.others();
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
@@ -86,8 +91,8 @@ impl Network {
         }
     }
 
-    /// That peer is to be called and is not reached: it may be where the topology file has it, or where it says itself that it is.
-    /// An address in the log can be wrong, and putting it right takes a majority (P43).
+    /// Tries another address of a peer that must be called and is not reached: the one in the topology file, or the one that the peer
+    /// states. An address in the log can be wrong, and correcting it takes a majority (P43).
     pub fn look_elsewhere(&self, setup: &Arc<Setup>, peer: NodeId) {
         let lost = |running: &Running| {
             running.since.elapsed() > ELSEWHERE_AFTER && !running.link.is_answered(ELSEWHERE_AFTER)
@@ -116,7 +121,7 @@ impl Network {
         links.insert(peer, self.start_link(setup, next, home));
     }
 
-    /// Somebody has called who is no member yet, by this node's log. Its link goes when the members change the next time.
+    /// A node has called that is not a member by this node's log. Its link ends when the members change the next time.
     pub fn meet(&self, setup: &Arc<Setup>, stranger: &Member) {
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
         links.entry(stranger.id).or_insert_with(|| self.start_link(setup, stranger, stranger.authority()));
@@ -133,11 +138,11 @@ impl Network {
         Running { link, home, authority, since: Instant::now(), _tasks: tasks }
     }
 
-    /// Each peer is believed by its own certificate alone, so each has a client of its own.
+    /// Each peer is authenticated by its own certificate only, so each has its own client.
     fn client_for(&self, setup: &Setup, peer: NodeId) -> reqwest::Client {
         let by_tls = setup.dialling().map(|certificates| certificates.dialling(Some(peer.0)));
         let client = by_tls.and_then(|tls| post::client(&setup.settings.timing, tls).ok());
-        // The other one trusts nobody: a peer that should be called by TLS is not called without.
+        // The plain client trusts no certificate: a peer that should be called by TLS is not called without it.
         client.unwrap_or_else(|| self.plain.clone())
     }
 
@@ -158,7 +163,7 @@ impl Network {
         }
     }
 
-    /// The way for a state to that peer, unless one of its kind is on it already.
+    /// Returns the permit to send a state to that peer, unless one of its kind is being sent.
     pub fn permit(&self, to: NodeId, kind: TransferKind) -> Option<TransferPermit> {
         self.link(to)?.permit(kind)
     }
@@ -177,12 +182,12 @@ impl Network {
         self.link(peer).is_some_and(|link| link.watch.is_connected())
     }
 
-    /// How long the last dial to that peer took, as far as one has succeeded.
+    /// Returns the duration of the last successful dial to that peer, if there was one.
     pub fn round_trip(&self, peer: NodeId) -> Option<Duration> {
         self.link(peer).and_then(|link| link.watch.round_trip())
     }
 
-    /// Why calls to that peer are refused, in its own words.
+    /// Returns why calls to that peer are refused, in the peer's words.
     pub fn trouble(&self, peer: NodeId) -> Option<String> {
         self.link(peer).and_then(|link| link.trouble())
     }

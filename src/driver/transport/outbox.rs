@@ -1,4 +1,4 @@
-//! Small messages on their way to one peer.
+//! The queue of small messages to one peer.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 
 use crate::wire::Packet;
 
-/// Messages that wait for one peer. Beyond it the oldest goes: everything is said again by the protocol, and
-/// what waits longest is the least worth saying.
+/// The maximum number of messages that wait for one peer. Beyond it the oldest is dropped: the protocol repeats every message, and the
+/// oldest message is worth least.
 const WAITING_MOST: usize = 128;
 
 #[derive(Debug, Default)]
@@ -20,8 +20,9 @@ pub struct Outbox {
 impl Outbox {
     pub fn push(&self, packet: Packet) {
         let mut queue = self.queue();
-        // Of what a newer one of its kind makes void, only the newest travels: beats, where a log stands, which side a node
-        // is on, whether it would do as a leader. To a peer that is far away more are said than calls can carry.
+        // If a newer message of the same kind makes older ones obsolete, only the newest is sent: heartbeats, the end of a log, the side
+        // of a node, the answer whether it would do as a leader. For a peer that is far away more of them are produced than calls can
+        // carry.
         if let Some(kind) = superseded_kind(&packet.message) {
             queue.retain(|waiting| superseded_kind(&waiting.message) != Some(kind));
         }

@@ -17,35 +17,35 @@ use eldest_tls::rustls::ClientConfig;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Body, Client, StatusCode, Url};
 
-/// Idle connections kept to one peer: as many as calls are on their way at once.
+/// Idle connections kept to one peer: as many as there are calls at once.
 const IDLE_MOST: usize = 8;
-/// How long an idle connection is kept: less than a server keeps it, or a call would race with its closing.
+/// The time an idle connection is kept: shorter than a server keeps it, since a call would otherwise race with its closing.
 const IDLE_FOR: Duration = Duration::from_secs(30);
-/// The body of a response: lines that a candidate pulled, one record of the largest kind at least.
+/// The maximum body of a response: lines that a candidate pulled, at least one record of the largest kind.
 const RESPONSE_BYTES_MOST: usize = 16 << 20;
-/// What is shown of a refusal, in characters: anybody may have written it who answers at that address.
+/// The number of characters shown of a refusal: any server at that address may have written it.
 const SAID_MOST: usize = 512;
-/// Of an answer that is no node's.
+/// Shown if the answer does not come from a node.
 pub const NO_REASON: &str = "no reason that can be read";
-/// What a peer is given for each byte beyond its time: 10 MB/s.
+/// The extra time a call gets for each byte: 10 MB/s.
 const NANOS_PER_BYTE: u64 = 100;
-/// The least that a call may take: on a busy machine a loopback call can take this long.
+/// The shortest time limit of a call: on a busy machine a loopback call can take this long.
 const PATIENCE_LEAST: Duration = Duration::from_millis(50);
 
-/// Why a call brought nothing.
+/// Why a call had no result.
 #[derive(Debug)]
 pub enum Fault {
     /// The peer cannot be reached, or did not answer in time.
     Unreachable(reqwest::Error),
-    /// There is a wall between.
+    /// A simulated wall stands between the nodes.
     Swallowed,
-    /// It answered, and would not have it: status and its own words.
+    /// The peer answered with a refusal: status and its own words.
     Refused(StatusCode, String),
-    /// Its response proves nothing, or cannot be read.
+    /// Its response has no valid proof, or cannot be read.
     Unreadable(&'static str),
 }
 
-/// A connection may take as long as a peer may be silent; then it is tried anew (C30).
+/// A connection attempt may take as long as a peer may be silent; then it is repeated (C30).
 pub fn client(timing: &Timing, tls: ClientConfig) -> Result<Client, reqwest::Error> {
     Client::builder()
         .no_proxy()
@@ -60,8 +60,8 @@ pub fn client(timing: &Timing, tls: ClientConfig) -> Result<Client, reqwest::Err
         .build()
 }
 
-/// Two heartbeats, and to a peer that is far away the round trips of a connection, a call and a packet that is lost: a call
-/// that is given up takes its connection with it, and the next one would come no further.
+/// Two heartbeats, plus three round trips for a peer that is far away: for a connection, a call and a lost packet. A call that times out
+/// takes its connection with it, and the next call would get no further.
 fn patience(timing: &Timing, round_trip: Duration) -> Duration {
     Duration::from_micros(timing.fresh().0).max(PATIENCE_LEAST) + round_trip * 3
 }
@@ -87,7 +87,7 @@ impl Poster {
         Poster { setup, client, to: member.id, urls, cluster, session: Mutex::default() }
     }
 
-    /// Sends a packet and returns what the response says.
+    /// Sends a packet and returns the message in the response.
     pub async fn post(&self, packet: &Packet, round_trip: Duration) -> Result<Option<PeerCall>, Fault> {
         let patience = self.patience(packet, round_trip);
         let posted = self.setup.wall.pass(self.to, patience, self.prove_and_post(packet, patience));
@@ -105,7 +105,7 @@ impl Poster {
         patience: Duration,
     ) -> Result<Option<PeerCall>, Fault> {
         match self.try_post(packet, patience).await {
-            // A new process there does not know our session: its challenge has been taken, once more.
+            // A new process there does not know this session. Its challenge has been taken over, so the call is repeated once.
             Err(Fault::Refused(StatusCode::UNAUTHORIZED, _)) if self.has_session() => {
                 self.try_post(packet, patience).await
             }
@@ -137,7 +137,7 @@ impl Poster {
         self.read(packet.route, response, proved).await
     }
 
-    /// The head of a stream, and what makes the proof of its body.
+    /// Builds the headers of a stream, and the hasher for the proof of its body.
     pub fn prove_stream(&self, packet: &Packet) -> Result<(HeaderMap, Option<Hasher>), Fault> {
         let from = packet.sender.encode();
         let (path, message) = (packet.route.path(), packet.message.as_str());
@@ -147,7 +147,7 @@ impl Poster {
         Ok((headers, proved.map(|(proof, session)| session.stream_mac(proof.counter))))
     }
 
-    /// Sends a stream that proves itself by its last bytes.
+    /// Sends a stream with a proof in its last bytes.
     pub async fn stream(
         &self,
         route: Route,
@@ -232,7 +232,7 @@ impl Poster {
         call.map(Some).map_err(|_| Fault::Unreadable("the message"))
     }
 
-    /// Takes the challenge that comes with a refusal for want of proof.
+    /// Takes over the challenge in a refusal that asks for a proof.
     async fn refused(&self, status: StatusCode, response: reqwest::Response) -> Fault {
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let challenge = text(header::CHALLENGE).and_then(Challenge::decode);
@@ -255,7 +255,7 @@ impl Poster {
         self.slot().clone()
     }
 
-    /// It has asked for a proof.
+    /// Returns whether the peer has asked for a proof.
     pub fn has_session(&self) -> bool {
         self.slot().is_some()
     }
@@ -276,7 +276,7 @@ async fn read_body(mut response: reqwest::Response) -> Result<Bytes, Fault> {
     Ok(Bytes::from(body))
 }
 
-/// The problem's code and detail, or nothing that makes sense.
+/// Returns the problem's code and detail, or `NO_REASON` if the body cannot be read.
 fn what_it_says(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Problem {
@@ -288,14 +288,14 @@ fn what_it_says(body: &[u8]) -> String {
         Ok(Problem { code, detail: None }) => code,
         Err(_) => return NO_REASON.to_string(),
     };
-    // It comes to terminals and logs.
+    // The text is shown in terminals and logs.
     said.chars()
         .take(SAID_MOST)
         .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
         .collect()
 }
 
-/// What it is in the end that keeps a call from getting through.
+/// Returns the root cause that keeps a call from succeeding.
 pub fn cause(error: &reqwest::Error) -> String {
     let root = successors(error.source(), |error| Error::source(*error)).last();
     eldest_tls::explain(error).or(root.map(ToString::to_string)).unwrap_or_else(|| error.to_string())
@@ -307,15 +307,15 @@ fn nonce() -> Option<u128> {
     Some(u128::from_le_bytes(bytes))
 }
 
-// What the network tells the loop.
+// The messages of the network to the loop.
 
 #[derive(Debug)]
 pub enum Arrived {
     /// A message in a response.
     Call(Box<PeerCall>),
-    /// A side's difference is more than that peer takes.
+    /// The difference of a side is larger than that peer accepts.
     TooLarge { to: NodeId, bytes: u64 },
-    /// Nothing listens where that peer should: its process is dead.
+    /// The peer's port refuses: its process is dead.
     Refused(NodeId),
 }
 

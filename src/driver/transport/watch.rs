@@ -1,5 +1,5 @@
-//! An idle connection to one peer: the moment its process dies, the system closes it, and a new dial says whether
-//! anything still listens. Nothing is sent over it.
+//! Keeps an idle connection to one peer. When the peer's process dies, the system closes the connection, and a new dial shows whether the
+//! port still listens. Nothing is sent over the connection.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use super::post::Arrived;
 use crate::protocol::Timing;
 use crate::types::NodeId;
 
-/// The longest that a dead peer's address is left alone before it is dialled again.
+/// The longest pause before a dead peer's address is dialled again.
 const REST_MOST: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct Watch {
     peer: NodeId,
     address: String,
-    /// How long to wait after a dial that failed, and how long the first one may take.
+    /// The pause after a failed dial, and the time limit of the first dial.
     patience: Duration,
-    /// How long a dial may take at most: each one that is met with silence doubles it, for the peer may be far away.
+    /// The longest time limit of a dial: each dial without an answer doubles it, because the peer may be far away.
     patience_most: Duration,
     wall: Arc<Wall>,
-    /// Of the last dial that succeeded, or of the one after it if that was slow, in microseconds; zero before.
+    /// The duration of the last successful dial in microseconds, or that of its repetition if that was faster; zero before the first.
     round_trip: AtomicU64,
     connected: AtomicBool,
-    /// Whether that is where the peer belongs: that nobody listens elsewhere proves nothing.
+    /// Whether this address is the peer's own: a port that refuses elsewhere proves nothing.
     proves: bool,
     wanted: Notify,
 }
@@ -39,7 +39,7 @@ pub struct Watch {
 enum Dialled {
     Connected(TcpStream),
     Refused,
-    /// Somebody was there, and is not any more: a process that dies closes its connections before its port.
+    /// The connection was accepted and then lost: a process that dies closes its connections before its port.
     Gone,
     Silent,
 }
@@ -69,14 +69,14 @@ impl Watch {
         self.connected.load(Ordering::Relaxed)
     }
 
-    /// Find out now whether that process lives.
+    /// Requests a check now whether the process lives.
     pub fn probe(&self) {
         self.wanted.notify_one();
     }
 
     pub async fn run(&self, tell: mpsc::Sender<Arrived>) {
         let mut patience = self.patience;
-        // Connections in a row that ended as soon as they began.
+        // The number of consecutive connections that ended as soon as they began.
         let mut brief = 0;
         loop {
             let dialled = self.dial(patience).await;
@@ -105,16 +105,16 @@ impl Watch {
                     self.rest().await;
                 }
             }
-            // The next dial says whether anybody listens. If it says nothing either, something on the way takes calls for whoever
-            // is not there.
+            // The next dial shows whether the port listens. If its connection ends at once, too, then a proxy accepts connections for a
+            // node that is down.
             if brief > 1 {
                 self.rest().await;
             }
         }
     }
 
-    /// A dial that was slow says little of how far away the peer is: its first packet may have been lost, and gone out again a second
-    /// later, or this machine was busy. The next one tells.
+    /// A slow dial says little about the distance of the peer: its first packet may have been lost and repeated a second later, or this
+    /// machine was busy. So a slow dial is repeated.
     async fn dial(&self, patience: Duration) -> Dialled {
         let dialled = self.dial_once(patience).await;
         let took = self.round_trip().unwrap_or_default();
@@ -145,7 +145,7 @@ impl Watch {
         }
     }
 
-    /// Until the peer ends the connection, for whatever reason, or somebody wants to know.
+    /// Waits until the peer ends the connection, for whatever reason, or a check is requested.
     async fn wait_for_end(&self, mut stream: TcpStream) {
         let mut byte = [0];
         let answered = tokio::select! {
@@ -153,7 +153,7 @@ impl Watch {
             () = self.wanted.notified() => false,
         };
         if answered {
-            // A peer that has no room for another connection says so, and lives.
+            // A peer without room for another connection says so, which proves that it lives.
             self.rest().await;
         }
     }
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// A proxy that takes calls for a node that is down: each is ended as soon as it is taken. No more than eight in a second.
+    /// A proxy accepts connections for a node that is down, and ends each at once. At most eight are made in a second.
     #[tokio::test]
     async fn what_ends_at_once_is_not_dialled_without_a_rest() {
         let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -189,7 +189,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_secs(1), "nine dials in {:?}", began.elapsed());
     }
 
-    /// Its queue is full, and the system loses the first packet; it sends another one after a second.
+    /// The peer's queue is full, so the system loses the first packet; it sends another one after a second.
     #[tokio::test]
     async fn a_packet_that_is_lost_makes_nobody_far_away() {
         let socket = TcpSocket::new_v4().expect("a socket");
@@ -212,11 +212,11 @@ mod tests {
             dialled = watch.dial(Duration::from_secs(10)) => assert!(matches!(dialled, Dialled::Connected(_))),
         }
         let round_trip = watch.round_trip().expect("it has been measured");
-        // Less than what the lost packet alone has cost.
+        // Less than the time that the lost packet alone costs.
         assert!(round_trip < Duration::from_secs(1), "{round_trip:?}");
     }
 
-    /// A process that dies closes its connections first: whoever dials in between is told of it at the next dial.
+    /// A process that dies closes its connections first: a dial in between is noticed at the next dial.
     #[tokio::test]
     async fn a_port_that_closes_after_its_connections_is_told() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -226,7 +226,7 @@ mod tests {
         let dies = async {
             let first = listener.accept().await.expect("it dials");
             drop(first);
-            // Waits in the backlog, and is reset with the port.
+            // The connection waits in the backlog, and is reset with the port.
             drop(listener);
             told.recv().await
         };

@@ -1,4 +1,4 @@
-//! Every error becomes the problem that a client is told. Codes are chosen here and nowhere else.
+//! Turns what the node and the store refuse, and what cannot be parsed, into the problem that a client receives.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::driver::handle::Denied;
 use crate::protocol::MembersRefusal;
 use crate::store::{self, BadCommand, BadField, Reason, Rejection};
 
-/// Why a call was not answered here: by the node, which may be worth another try, or for good.
+/// Why a call was not answered here: refused by the node, which may be worth another try, or failed for good.
 #[derive(Debug)]
 pub enum CallFailure {
     Denied(Denied),
@@ -46,7 +46,7 @@ impl From<CallFailure> for Problem {
     }
 }
 
-/// The node's own refusals.
+/// Maps the node's own refusals.
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Problem {
         match denied {
@@ -137,7 +137,7 @@ fn members(refusal: MembersRefusal) -> Problem {
     }
 }
 
-/// A problem's members about who has a role: the same as in the answer of one who has it.
+/// Adds the holder of a role to a problem, with the same members as in the answer to a holder.
 fn with_holder(problem: Problem, held: &HeldBy) -> Problem {
     let leader = held.by.as_ref().and_then(|role| serde_json::to_value(holder(role)).ok());
     problem
@@ -166,14 +166,14 @@ fn key_reused() -> Problem {
     Problem::new(Code::IdempotencyKeyReused, "the same Idempotency-Key came with another call before")
 }
 
-/// The write has left, and nothing is known of it: the client asks again with the same key, or reads.
+/// The write was sent, and its outcome is unknown: the client repeats it with the same key, or reads.
 pub fn outcome_unknown(what: &str) -> Problem {
     let advice =
         "it may or may not have happened; retry with the same Idempotency-Key, or read before you retry";
     Problem::new(Code::OutcomeUnknown, format!("{what}: {advice}"))
 }
 
-/// The rules of the store.
+/// Maps rejections by the store.
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Problem {
         let detail = rejection.to_string();
@@ -199,7 +199,7 @@ impl From<Rejection> for Problem {
                 let problem = Problem::new(Code::StateFull, detail).with("used", used).with("most", most);
                 area.iter().fold(problem, |problem, area| problem.with("prefix", &**area))
             }
-            // The caller already has what it asked for.
+            // The caller already has the requested state.
             Reason::Unchanged => Problem::new(Code::Exists, detail),
             Reason::KeyReused => key_reused(),
             Reason::NotStaged => given_up("not all of its parts are there"),
@@ -211,7 +211,7 @@ impl From<Rejection> for Problem {
     }
 }
 
-/// What is no command.
+/// Maps invalid commands.
 impl From<BadCommand> for Problem {
     fn from(bad: BadCommand) -> Problem {
         let detail = bad.to_string();
@@ -227,7 +227,7 @@ impl From<BadCommand> for Problem {
     }
 }
 
-/// Text that should be JSON and is not.
+/// Maps text that is not valid JSON.
 impl From<serde_json::Error> for Problem {
     fn from(error: serde_json::Error) -> Problem {
         let detail = error.to_string();
@@ -235,7 +235,7 @@ impl From<serde_json::Error> for Problem {
     }
 }
 
-/// No credential is shown where one is needed, or one that nobody knows.
+/// A credential is missing where one is needed, or it is invalid, revoked or expired.
 pub fn unauthorized(detail: impl Into<Cow<'static, str>>) -> Problem {
     let challenge = HeaderValue::from_static("Bearer realm=\"eldest\"");
     Problem::new(Code::Unauthorized, detail).header(WWW_AUTHENTICATE, challenge)

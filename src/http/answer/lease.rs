@@ -1,4 +1,4 @@
-//! Roles and processes as answers show them: what is in the state, and what only the leader knows.
+//! Roles and processes as responses show them: fields from the state, and fields that only the leader knows.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub struct Holder<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-/// A role as a list shows it.
+/// A role as it is shown in a list.
 #[derive(Serialize)]
 pub struct RoleShown<'a> {
     role: &'a str,
@@ -38,12 +38,12 @@ pub struct ProcessShown<'a> {
     channel: String,
     ttl_ms: u64,
     registered_at: String,
-    /// Null where only the leader knows.
+    /// Null if only the leader knows it.
     last_seen: Option<String>,
     expires_in_ms: Option<u64>,
 }
 
-/// What the leader said of one lease: how much it has left, how many wait for it, and the leader's own time.
+/// The leader's knowledge of one lease: the remaining time, the number of waiting callers, and the leader's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KnownLease {
     pub left: Option<Span>,
@@ -55,7 +55,7 @@ pub fn millis(span: Span) -> u64 {
     span.0 / 1000
 }
 
-/// What stands in the state is JSON.
+/// The text in the state is JSON.
 fn raw(text: &Option<Text>) -> Option<&RawValue> {
     text.as_deref().and_then(|text| serde_json::from_str(text).ok())
 }
@@ -97,14 +97,14 @@ pub fn process_shown<'a>(id: &'a str, process: &'a Process, known: KnownLease) -
     }
 }
 
-/// What a renewal or a grant has just said.
+/// The lease right after a grant or a renewal.
 pub fn just_now(left: Span) -> KnownLease {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let wall = WallTime(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX));
     KnownLease { left: Some(left), waiting: None, wall }
 }
 
-/// `{"items","next"}`
+/// Writes `{"items","next"}`.
 pub fn list(items: impl Iterator<Item = String>, next: Option<&Text>) -> String {
     let mut text = String::from("{\"items\":[");
     for (number, item) in items.enumerate() {

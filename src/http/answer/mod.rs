@@ -1,4 +1,8 @@
-//! Answers: responses, problems, streams, and the forms in which leases are shown.
+//! Responses of all kinds: plain responses, problems, streams, and the forms in which leases are shown.
+//!
+//! - `response` has the bodies of plain responses, and the headers about the node and its state.
+//! - `problem` has the error codes, and writes problems; `errors` turns what the node and the store refuse into problems.
+//! - `stream` writes events one after the other, and `lease` shows roles and processes.
 
 mod errors;
 pub mod lease;
@@ -17,5 +21,5 @@ pub use response::{
     stored, typed, value_of,
 };
 
-/// What a route returns.
+/// The result of a route.
 pub type Answer = Result<Response<Body>, Problem>;

@@ -1,5 +1,5 @@
-//! Errors as `application/problem+json` (RFC 9457). What a handler returns is a [`Problem`]; it becomes bytes in one
-//! place only, where the request's id and the leader are known.
+//! Errors as `application/problem+json` (RFC 9457). A handler returns a [`Problem`]. It is turned into bytes in only one place, where the
+//! request's id and the leader are known.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use crate::types::NodeId;
 
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// An election takes about as long; sooner, a client would meet the same state again.
+/// An election takes about as long; an earlier retry would meet the same state again.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
-/// What clients tell errors apart by. Stable: a code is never renamed and never changes its meaning.
+/// The codes by which clients distinguish errors. They are stable: a code is never renamed and never changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     BadJson,
@@ -103,7 +103,7 @@ impl Code {
         Code::StateFull,
     ];
 
-    /// Name, status and title.
+    /// Returns name, status and title.
     fn row(self) -> (&'static str, u16, &'static str) {
         match self {
             Code::BadJson => ("bad_json", 400, "The body is not JSON"),
@@ -163,13 +163,13 @@ impl Code {
         StatusCode::from_u16(self.row().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Whether the same call may well succeed later, unchanged.
+    /// Returns whether the same call may succeed later, unchanged.
     pub fn retryable(self) -> bool {
         matches!(self.row().1, 408 | 421 | 429 | 503 | 504)
     }
 }
 
-/// An answer that says why there is no other. Boxed: it is rare, and travels in every `Result`.
+/// A response that says why the call has no result. Boxed, because it is rare and is part of every `Result`.
 #[derive(Clone, Debug)]
 pub struct Problem(Box<Inner>);
 
@@ -183,7 +183,7 @@ struct Inner {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What a problem's body says besides: known only where the answer leaves.
+/// Further parts of a problem's body, which are known only where the response leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     pub request_id: &'a str,
@@ -191,7 +191,7 @@ pub struct Surroundings<'a> {
     pub leader: Option<(NodeId, &'a str)>,
 }
 
-/// What a problem says, in bytes: it may repeat what a caller has sent, and is kept for whoever asks why.
+/// The maximum length of a problem's text, in bytes: the text may repeat the caller's input, and is kept for later questions.
 const SAID_MOST: usize = 4096;
 
 impl Problem {
@@ -201,24 +201,24 @@ impl Problem {
         Problem(Box::new(Inner { code, status: code.status(), detail, leader, members, headers }))
     }
 
-    /// The field named is wrong.
+    /// The problem that this field is wrong.
     pub fn field(field: &str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(Code::BadField, detail).with("field", bounded(field.to_string().into()))
     }
 
-    /// Where more is known than the code says.
+    /// Replaces the detail where more is known than the code says.
     pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Problem {
         self.0.detail = bounded(detail.into());
         self
     }
 
-    /// A member of the body beyond the standard ones.
+    /// Adds a member of the body beyond the standard ones.
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Problem {
         self.0.members.push((name, value.into()));
         self
     }
 
-    /// Of one line of a stream: its number there, in the place of any that counts within the line.
+    /// Adds the line number in a stream. It replaces a number that counts within the line.
     pub fn at_line(mut self, number: u64) -> Problem {
         self.0.members.retain(|(name, _)| *name != "line");
         self.with("line", number)
@@ -229,13 +229,13 @@ impl Problem {
         self
     }
 
-    /// For the few routes whose status says something else than the code's own.
+    /// Sets the status, for the few routes whose status differs from that of the code.
     pub fn status(mut self, status: StatusCode) -> Problem {
         self.0.status = status;
         self
     }
 
-    /// Who leads, where the node that answers was told so by this very call.
+    /// Sets the leader that the answering node learned from this very call.
     pub fn leader(mut self, leader: NodeId) -> Problem {
         self.0.leader = Some(leader);
         self
@@ -253,7 +253,7 @@ impl Problem {
         self.0.leader
     }
 
-    /// The body, as data.
+    /// Returns the body as data.
     pub fn document<'a>(&'a self, around: Surroundings<'a>) -> impl Serialize + 'a {
         Document { problem: &self.0, around }
     }
@@ -282,7 +282,7 @@ fn bounded(text: Cow<'static, str>) -> Cow<'static, str> {
     format!("{}…", &text[..end]).into()
 }
 
-/// The problem rides in the response's extensions until it is rendered.
+/// The problem is kept in the response's extensions until it is rendered.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response<Body> {
         let mut response = Response::new(Body::empty());

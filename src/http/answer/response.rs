@@ -1,4 +1,4 @@
-//! Responses: their bodies, and the headers that say which node answered, as of where.
+//! Responses: their bodies, and the headers that state which node answered, and from which state.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub const EPOCH: HeaderName = HeaderName::from_static("eldest-epoch");
 pub const INDEX: HeaderName = HeaderName::from_static("eldest-index");
 pub const ACKS: HeaderName = HeaderName::from_static("eldest-acks");
 pub const AGE: HeaderName = HeaderName::from_static("eldest-age-ms");
-/// An earlier call with the same key was answered; this is its answer.
+/// An earlier call with the same key was answered; this response repeats its result.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// So many lines at the end of a chunk were not taken: another node leads. One node says it to another.
+/// The number of lines at the end of a chunk that were not taken because another node leads. Sent between nodes.
 pub const NOT_TAKEN: HeaderName = HeaderName::from_static("eldest-not-taken");
-/// How long a document stands without being written or renewed, how long it has left, and the lease that it ends with.
+/// The ttl of a document, its remaining time, and the lease that it ends with.
 pub const TTL: HeaderName = HeaderName::from_static("eldest-ttl-ms");
 pub const EXPIRES_IN: HeaderName = HeaderName::from_static("eldest-expires-in-ms");
 pub const WITH: HeaderName = HeaderName::from_static("eldest-with");
@@ -42,20 +42,20 @@ pub fn typed(status: StatusCode, kind: HeaderValue, body: impl Into<Bytes>) -> R
     response
 }
 
-/// Of plain data of our own.
+/// A response with plain data of our own.
 pub fn data(value: &impl Serialize) -> Response<Body> {
     json(StatusCode::OK, serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// Of anything in the store that writes itself as JSON.
+/// A response with any value of the store that writes itself as JSON.
 pub fn stored(value: &impl Json) -> Response<Body> {
     json(StatusCode::OK, value.to_json())
 }
 
-/// Where a command stands in the log, and what came of it.
+/// Writes a command's position in the log, and its result.
 pub fn push_command(text: &mut String, written: &Written) {
     let (position, reply) = (written.position, &written.reply.json);
-    // A batch's result is the array of its operations' results; a single one is an object.
+    // The result of a batch is the array of its operations' results; the result of a single command is an object.
     let name = if reply.starts_with('[') { "results" } else { "result" };
     let begin = format_args!("{{\"index\":{},\"epoch\":\"{}\",\"{name}\":", position.index, position.epoch);
     std::fmt::Write::write_fmt(text, begin).unwrap_or_default();
@@ -63,7 +63,7 @@ pub fn push_command(text: &mut String, written: &Written) {
     text.push('}');
 }
 
-/// Of a command's result by itself.
+/// A response with only the result of a command.
 pub fn result(written: &Written, status: StatusCode) -> Response<Body> {
     json(status, shared(written.reply.json.clone()))
 }
@@ -72,7 +72,7 @@ pub fn empty() -> Response<Body> {
     Response::new(Body::empty())
 }
 
-/// Text of the store without a copy.
+/// Wraps text of the store without a copy.
 pub fn shared(text: Text) -> Bytes {
     struct Shared(Arc<str>);
     impl AsRef<[u8]> for Shared {
@@ -83,7 +83,7 @@ pub fn shared(text: Text) -> Bytes {
     Bytes::from_owner(Shared(text))
 }
 
-/// Where and when what is answered was so.
+/// Sets the position of the state that the response shows.
 pub fn set_position(headers: &mut HeaderMap, position: Position) {
     set_view(headers, position.epoch, position.index);
 }
@@ -103,7 +103,7 @@ fn epoch_value(epoch: Epoch) -> HeaderValue {
     value_of(epoch.to_string())
 }
 
-/// Of text of our own making.
+/// Makes a header value of text that this node has produced.
 pub fn value_of(text: String) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }

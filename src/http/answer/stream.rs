@@ -1,4 +1,4 @@
-//! Streams send one event after the other, as server-sent events or as one line of JSON each.
+//! Streams send events one after the other, as server-sent events or as one line of JSON each.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use serde_json::{Map, Value, json};
 use super::problem::Problem;
 use crate::config::HttpLimits;
 
-/// Silence lasts no longer: proxies and load balancers take a silent connection for a dead one.
+/// The maximum time without bytes: proxies and load balancers treat a silent connection as dead.
 const SILENCE_MOST: Duration = Duration::from_secs(5);
 
-/// What an `EventSource` sends when it comes back.
+/// The header that an `EventSource` sends when it reconnects.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Proxies that collect answers before they pass them on are asked not to.
+/// Asks proxies not to buffer the response.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// So does this server.
+/// The silence must also be shorter than this server's own idle time-out.
 pub fn silence(limits: &HttpLimits) -> Duration {
     SILENCE_MOST.min(limits.idle_timeout / 2)
 }
@@ -43,7 +43,7 @@ impl Format {
         }
     }
 
-    /// One event; its name and its id, if any, stand in the JSON too.
+    /// Writes one event; its name and its id, if any, are in the JSON too.
     pub fn event(self, kind: &str, id: Option<&str>, members: Value) -> Bytes {
         let mut all = Map::new();
         all.extend(id.map(|id| ("id".to_string(), id.into())));
@@ -59,12 +59,12 @@ impl Format {
         }
     }
 
-    /// Why the stream ends. Coming back is worth a try.
+    /// Writes the reason why the stream ends. The client may reconnect.
     pub fn end(self, code: &str, detail: &str) -> Bytes {
         self.event("error", None, json!({"code": code, "detail": detail, "retryable": true}))
     }
 
-    /// Something that says nothing.
+    /// Writes an empty message that keeps the connection alive.
     pub fn sign_of_life(self) -> Bytes {
         Bytes::from_static(match self {
             Format::Sse => b":\n\n",
@@ -73,7 +73,7 @@ impl Format {
     }
 }
 
-/// The id of the last event that the caller has had, if it says so.
+/// Returns the id of the last event that the caller has received, if it states one.
 pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID) else {
         return Ok(None);

@@ -1,7 +1,8 @@
-//! A chunk of a stream is decided as a single write is: here, at the leader, or a moment later.
+//! Decides a chunk of a stream in the same way as a single write: here, at the leader, or a moment later.
 //!
-//! Its lines are judged in their order, as one round. If leadership changes meanwhile, some lines at its end may have been refused,
-//! surely not to be applied: they are judged anew, after those before them, and nothing that has left is sent again (C7, P15).
+//! The lines of a chunk are decided in their order, as one round. If leadership changes meanwhile, some lines at the end may have been
+//! refused, and are surely not applied. They are judged again after the lines before them, and a line that was sent is never sent again
+//! (C7, P15).
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -18,24 +19,25 @@ use crate::http::request::{
 };
 use crate::store::Command;
 
-/// What another node says of a chunk: its lines' results, or problems that name their fields.
+/// The maximum size of another node's answer to a chunk: the results of its lines, or problems that name their fields.
 const ANSWER_MOST: usize = 16 << 20;
 
-/// Whom the loop does not answer for so long does not know whether earlier attempts have happened: for all lines of a chunk.
+/// The time for asking the loop whether earlier attempts of lines have happened, for all lines of a chunk. Without an answer the outcome
+/// is unknown.
 const DOUBT_MOST: Duration = Duration::from_secs(1);
 
 pub type LineVerdict = Result<Written, CallFailure>;
 
-/// What is said of a chunk.
+/// The results of a chunk.
 #[derive(Debug, Default)]
 pub struct Decided {
-    /// One line for each of the chunk's, in their order.
+    /// One result line for each line of the chunk, in their order.
     pub text: String,
-    /// Of a chunk that another node has passed on: so many lines at its end were not taken, and why.
+    /// For a chunk from another node: the number of lines at its end that were not taken, and why.
     pub not_taken: Option<(usize, Problem)>,
 }
 
-/// Always comes to an end: all attempts together have the time of one call.
+/// Decides a chunk. This always ends: all attempts together have the time of one call.
 pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk: Chunk) -> Decided {
     let mut decided = Decided::default();
     let deadline = Instant::now() + context.limits.request_timeout;
@@ -68,14 +70,15 @@ pub async fn decide(context: &Context, head: &Parts, no_forward: bool, mut chunk
     decided
 }
 
-/// The chunk as a call of its own, for whoever decides it.
+/// Makes a separate call of the chunk, for the node that decides it.
 fn request(context: &Context, head: &Parts, chunk: &Chunk, deadline: Instant) -> ClientRequest {
     let mut parts = head.clone();
     parts.headers.insert(FIRST_LINE, HeaderValue::from(chunk.first()));
     ClientRequest { parts, body: chunk.text().clone(), deadline, mode: context.setup.settings.mode }
 }
 
-/// Of as many lines as are decided. If this node leads no more, and nothing of the chunk has reached a log, that is the failure.
+/// Returns verdicts for the lines decided so far. If this node no longer leads, and no line of the chunk has reached a log, it returns
+/// that failure.
 async fn judge(context: &Context, head: &Parts, chunk: &Chunk) -> Result<Vec<LineVerdict>, CallFailure> {
     let mut verdicts = Proposed::new(context, head, chunk).await.verdicts().await;
     let Some(first_open) = verdicts.iter().position(is_open) else {
@@ -90,17 +93,17 @@ async fn judge(context: &Context, head: &Parts, chunk: &Chunk) -> Result<Vec<Lin
     }
 }
 
-/// A chunk that this node's loop has.
+/// A chunk that was given to this node's loop.
 #[derive(Debug)]
 pub struct Proposed {
     count: usize,
     wrong: Vec<(usize, Problem)>,
-    /// Of the other lines.
+    /// The verdicts of the lines that are not wrong.
     verdicts: Verdicts,
 }
 
 impl Proposed {
-    /// Before whatever is proposed once this has returned.
+    /// Proposes the chunk, before any command that is proposed after this returns.
     pub async fn new(context: &Context, head: &Parts, chunk: &Chunk) -> Proposed {
         let (owner, principal) = (KeyOwner::of(head), principal(head));
         let room = context.handle.room().await;
@@ -122,7 +125,7 @@ impl Proposed {
         Proposed { count: chunk.len(), wrong, verdicts }
     }
 
-    /// One for each line, once. Who stops to wait may ask again.
+    /// Returns one verdict for each line. It may return only once; a caller that cancels the wait may call it again.
     pub async fn verdicts(&mut self) -> Vec<LineVerdict> {
         let mut answers = self.verdicts.wait().await.into_iter();
         let mut wrong = std::mem::take(&mut self.wrong).into_iter().peekable();
@@ -134,24 +137,25 @@ impl Proposed {
     }
 }
 
-/// The line may be judged anew.
+/// Returns whether the line may be judged again.
 pub fn is_open(verdict: &LineVerdict) -> bool {
     matches!(verdict, Err(CallFailure::Denied(denied)) if is_of_leadership(denied))
 }
 
-/// How many lines there are up to the last one that is decided: of those behind it nothing has reached a log.
+/// Returns the number of lines up to the last decided one: no line after it has reached a log.
 pub fn decided(verdicts: &[LineVerdict]) -> usize {
     let is_wrong = |verdict: &LineVerdict| matches!(verdict, Err(CallFailure::Problem(_)));
     let last = verdicts.iter().rposition(|verdict| !is_open(verdict) && !is_wrong(verdict));
     last.map_or(0, |last| last + 1)
 }
 
-/// Why a call is judged anew.
+/// Returns whether the refusal has to do with leadership, so that the call is judged again.
 fn is_of_leadership(denied: &Denied) -> bool {
     matches!(denied, Denied::NotLeader { .. } | Denied::NoLeader | Denied::NoQuorum | Denied::HandingOver)
 }
 
-/// A refusal says: surely not applied. Of a line with a key that is not true if an earlier attempt may yet be (P15).
+/// A refusal means that the call was surely not applied. For a line with a key this is false if an earlier attempt may still be applied
+/// (P15).
 async fn doubted(context: &Context, head: &Parts, text: &[u8], problem: Problem, until: Instant) -> Problem {
     if !matches!(problem.code().status().as_u16(), 429 | 503) {
         return problem;
@@ -163,7 +167,7 @@ async fn doubted(context: &Context, head: &Parts, text: &[u8], problem: Problem,
     }
 }
 
-/// Says what the leader has said, of as many lines as it has taken.
+/// Repeats the leader's results, for the lines that it has taken.
 async fn repeat(
     context: &Context,
     head: &Parts,
@@ -198,7 +202,7 @@ async fn repeat(
 }
 
 impl Decided {
-    /// A problem of one line, on one line.
+    /// Writes the problem of one line, on one line.
     pub fn say_problem(&mut self, context: &Context, head: &Parts, problem: Problem, number: u64) {
         let id = head.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
         let text = context.explain(&problem.at_line(number), id, |problem, around| {
@@ -207,7 +211,7 @@ impl Decided {
         self.say(&text);
     }
 
-    /// Of the first lines of a chunk.
+    /// Writes the results of the first lines of a chunk.
     pub async fn say_all(
         &mut self,
         context: &Context,
@@ -242,7 +246,7 @@ impl Decided {
 mod tests {
     use super::*;
 
-    /// How many lines are decided; in words: `x` unknown, `r` refused for a bound, `n` nobody leads, `b` no command.
+    /// Returns the number of decided lines. In `words`, `x` is unknown, `r` refused for a bound, `n` no leader, `b` not a command.
     fn count(words: &str) -> usize {
         let verdict = |word| match word {
             'x' => Err(Denied::Unknown.into()),

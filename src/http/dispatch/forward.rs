@@ -1,6 +1,6 @@
-//! This node forwards a call to the leader, in one hop. Whatever comes back is the answer. If another node leads before anything does,
-//! nothing will: the leader of before answers what it has when it learns of the other one, unless it stands still. What brought
-//! nothing back is not sent again (C7), unless the next leader knows it by a key.
+//! Forwards a call to the leader, in one hop, and answers with its response. If another node becomes leader first, no response is expected
+//! any more: a former leader answers all its open calls when it learns of the new leader, unless it hangs. A call without a response is
+//! not sent again (C7), unless it has a key by which the next leader recognizes it.
 
 use std::fmt::Display;
 
@@ -22,7 +22,7 @@ use crate::http::request::{
 use crate::http::spans::TRACEPARENT;
 use crate::types::NodeId;
 
-/// What goes along, besides the body. The rest is between the client and this node.
+/// The request headers that are forwarded, with the body. The others concern only the client and this node.
 const PASSED_ON: [HeaderName; 11] = [
     ACCEPT,
     AUTHORIZATION,
@@ -37,21 +37,21 @@ const PASSED_ON: [HeaderName; 11] = [
     TRACEPARENT,
 ];
 
-/// What is between the leader and this node.
+/// The response headers that concern only the leader and this node.
 const KEPT_BACK: [HeaderName; 3] = [CONNECTION, TRANSFER_ENCODING, HeaderName::from_static("keep-alive")];
 
 #[derive(Debug)]
 pub enum Forwarded {
     Answered(Response<Body>),
-    /// Nothing was sent: the node could not be dialled.
+    /// The call was not sent: the node could not be dialled.
     NotSent,
-    /// It says that it does not lead: surely not applied.
+    /// The node says that it does not lead: the call was surely not applied.
     NotLeader,
-    /// It has been sent, and no answer has come: it may have happened, and another leader may be asked.
+    /// The call was sent, and no answer has come: it may have been applied, and another leader may be asked.
     Unanswered,
 }
 
-/// What is forwarded, and whether another leader may be asked for it as well.
+/// The request that is forwarded, and whether another leader may be asked for it as well.
 #[derive(Clone, Copy, Debug)]
 pub struct What<'a> {
     pub request: &'a ClientRequest,
@@ -59,10 +59,11 @@ pub struct What<'a> {
     pub may_repeat: bool,
 }
 
-/// How much later than the next leader's first word the last one's answers may arrive: it has answered all before it hands over.
+/// The time for which the former leader's answers may arrive after the first message of the next leader: it has sent all of them before it
+/// hands over.
 const ANSWERS_LATE: Duration = Duration::from_millis(50);
 
-/// The same where nobody can ask again.
+/// The same for a call that may not be repeated.
 const LAST_CHANCE: Duration = Duration::from_millis(500);
 
 pub async fn call(context: &Context, what: What<'_>, leader: NodeId) -> Result<Forwarded, Problem> {
@@ -83,13 +84,13 @@ pub async fn call(context: &Context, what: What<'_>, leader: NodeId) -> Result<F
     }
 }
 
-/// Ends when another node leads, and led so long ago already.
+/// Returns when another node leads, and has led for the time `late`.
 async fn is_replaced(context: &Context, leader: NodeId, late: Duration) {
     let mut leadership = context.handle.leadership();
     let by_another = |now: &Leadership| now.leader.is_some_and(|leads| leads != leader);
     loop {
         if leadership.wait_for(by_another).await.is_err() {
-            // The loop has ended, and with it all that is under way.
+            // The loop has ended, and with it all open calls.
             return std::future::pending().await;
         }
         sleep(late).await;
@@ -147,7 +148,7 @@ async fn answer(method: &Method, response: reqwest::Response) -> Result<Response
     for name in KEPT_BACK {
         headers.remove(name);
     }
-    // Where no body is sent, the length is that of the body which would be.
+    // A response to HEAD, and a 304, keep the length of the body that they would have.
     if method != Method::HEAD && status != StatusCode::NOT_MODIFIED {
         headers.remove(CONTENT_LENGTH);
     }

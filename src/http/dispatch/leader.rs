@@ -1,19 +1,19 @@
-//! A call is answered here, at the leader, or a moment later.
+//! Answers a call here, at the leader, or a moment later.
 //!
 //! ```text
 //!   ┌──► another node leads ──► forward ──► its answer
 //!   │                              │ it could not be dialled, says that it does not lead (421), or was replaced before it answered
 //!   │                              ▼
-//!   ├──► nobody leads, or leadership is being handed over ──► wait a little ──┐
+//!   ├──► no node leads, or leadership is being handed over ──► wait a little ─┐
 //!   │                                                                         │
 //!   └──► this node leads ──► here ──► the answer                              │
 //!   ▲                                                                         │
-//!   └─────────────────────────── judge anew ◄─────────────────────────────────┘
+//!   └─────────────────────────── judge again ◄────────────────────────────────┘
 //! ```
 //!
-//! Judging anew is no retry of something that may have happened: each way back to the start is one on which it is
-//! certain that nothing of the call has reached a log (P15). Once a write has left, or was taken here, there is none but one: it
-//! has an idempotency key, by which the next leader knows it again. From then on no refusal says that it surely was not applied.
+//! Judging again is no retry of something that may have happened: each path back to the start is one on which it is certain that nothing
+//! of the call has reached a log (P15). Once a write was sent, or was taken here, no path leads back, except for a write with an
+//! idempotency key, by which the next leader recognizes it. From then on no refusal says that the write surely was not applied.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -25,14 +25,14 @@ use crate::http::answer::{Answer, CallFailure, Problem, outcome_unknown};
 use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::protocol::Mode;
 
-/// How long to wait before looking again, if no change of leadership is seen: a hand-over that is given up shows none.
+/// The pause before looking again if no change of leadership is seen: a cancelled hand-over shows no change.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Who has decided.
+/// The node that has decided.
 #[derive(Debug)]
 pub enum Settled<T> {
     Here(T),
-    /// The leader, and this is its answer.
+    /// The leader has decided, and this is its answer.
     Elsewhere(Response<Body>),
 }
 
@@ -53,7 +53,7 @@ where
     }
 }
 
-/// The same where what `local` comes to is not an answer yet.
+/// Does the same if the result of `local` is not an answer yet.
 pub async fn settle<T, H, F>(
     context: &Context,
     request: &ClientRequest,
@@ -75,13 +75,13 @@ where
     }
 }
 
-/// Said of an attempt that surely was not applied. A token may have been revoked between two attempts.
+/// Returns whether this attempt surely was not applied. A token may have been revoked between two attempts.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 401 | 403 | 421 | 429 | 503)
 }
 
-/// A refusal says: surely not applied. Of an attempt that is true; of the call it is not, where an earlier attempt with the same
-/// key may yet be applied (P15). Who is told where to go is not refused.
+/// A refusal means that the call was surely not applied. This is true of the attempt, but not of the call if an earlier attempt with the
+/// same key may still be applied (P15). A redirect is not a refusal.
 async fn doubted(context: &Context, request: &ClientRequest, problem: Problem) -> Problem {
     let refused = matches!(problem.code().status().as_u16(), 429 | 503);
     let Ok(Some(call)) = request.idempotent_call() else { return problem };
@@ -132,7 +132,7 @@ where
                 }
             },
             Denied::HandingOver => (context.hand_over_patience(), denied),
-            // A node between two leaders has not heard a majority yet, either.
+            // `NoQuorum` waits, too: a node between two leaders has not heard from a majority yet.
             Denied::NoLeader | Denied::NoQuorum => (context.leaderless_patience(), denied),
             denied => return Err(denied.into()),
         };
@@ -150,7 +150,7 @@ where
     }
 }
 
-/// A call may have waited for a leader: its caller is judged again before anything is done.
+/// A call may have waited for a leader, so its caller is judged again before the call takes effect.
 async fn still_let_in<T, H, F>(
     context: &Context,
     request: &ClientRequest,
@@ -164,8 +164,8 @@ where
     local().await
 }
 
-/// Whether another leader may be asked, too. In available mode the first may have taken it on a side of its own, and what two sides take
-/// is not known again.
+/// Returns whether another leader may be asked, too. In available mode the first leader may have taken the call on its own side, and
+/// a call that two sides take is not recognized as the same.
 fn may_repeat(request: &ClientRequest, kind: CallKind) -> bool {
     match kind {
         CallKind::Read => true,
@@ -174,7 +174,7 @@ fn may_repeat(request: &ClientRequest, kind: CallKind) -> bool {
     }
 }
 
-/// Until leadership changes, or it is time to look again anyway.
+/// Waits until leadership changes, or until it is time to look again anyway.
 async fn leadership_change(context: &Context) {
     let mut leadership = context.handle.leadership();
     leadership.mark_unchanged();

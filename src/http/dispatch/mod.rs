@@ -1,4 +1,9 @@
-//! Dispatch: a client's call is answered here or by the leader.
+//! Dispatch answers a client's call here or by the leader.
+//!
+//! - `leader` decides between the two, or waits a moment and decides again. `forward` forwards a call to the leader.
+//! - `read` takes a view of the state at the requested level; `write` turns a call into a command, and its verdict into a response.
+//! - `chunk` decides a chunk of a command stream, and `pipeline` runs several chunks at once.
+//! - `others` asks all other nodes.
 
 mod chunk;
 mod forward;

@@ -1,4 +1,4 @@
-//! A question to every other node at once, in one hop. Whoever does not answer in time is left out, and why is told.
+//! Asks all other nodes at once, in one hop. A node that does not answer in time is left out, and the reason is reported.
 
 use std::time::Duration;
 
@@ -18,22 +18,22 @@ pub struct Question<'a> {
     pub method: Method,
     /// Path and query.
     pub target: &'a str,
-    /// What the caller has shown: it is judged there, too.
+    /// The caller's credentials: the other nodes check them, too.
     pub shown: &'a HeaderMap,
-    /// Where the caller is: what it asks for counts for its address, not for this node's.
+    /// The address of the caller: the call counts for this address, not for the address of this node.
     pub origin: Option<Origin>,
-    /// JSON.
+    /// The body, in JSON.
     pub body: Option<Bytes>,
     pub within: Duration,
-    /// A longer answer is none.
+    /// The maximum size of an answer. A node with a longer one is left out.
     pub bytes_most: usize,
 }
 
-/// Why a node is left out.
+/// The reason why a node is left out.
 #[derive(Debug)]
 pub struct Silence {
     pub why: String,
-    /// It has been asked, and may yet do what it was asked to.
+    /// The node was asked, and may still carry out the call.
     pub is_open: bool,
 }
 
@@ -47,7 +47,7 @@ impl Silence {
     }
 }
 
-/// What each other node says, or why it says nothing. `head` is what a node is told besides.
+/// Returns the answer of each other node, or why it has none. `head` has further headers for each node.
 pub async fn ask_others(
     context: &Context,
     question: &Question<'_>,

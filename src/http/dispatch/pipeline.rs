@@ -1,13 +1,13 @@
-//! Several chunks of a stream under way at once, where this node leads: while one waits for disks and followers, the next is judged.
+//! Runs several chunks of a stream at once if this node leads: while one waits for disks and followers, the next is judged.
 //!
 //! ```text
 //!   chunk ─► proposed, proposed, proposed ─► verdicts, from the first on ─► answers
 //!               │ one was refused for a change of leadership
 //!               ▼
-//!            wait for all that are under way ─► what is behind the last decided line: one after the other, wherever the leader is
+//!            wait for all open chunks ─► the lines after the last decided one: chunk after chunk, at the leader
 //! ```
 //!
-//! So lines keep their order. Where another node leads, chunks go there one after the other.
+//! So lines keep their order. If another node leads, chunks are sent to it one after the other.
 
 use std::collections::VecDeque;
 
@@ -19,11 +19,11 @@ use crate::driver::handle::Denied;
 use crate::http::answer::CallFailure;
 use crate::http::request::{Chunk, Context};
 
-/// Chunks of one stream: one is being judged, one is on its way to disks and followers, one comes back from there, and one has
-/// just come.
+/// The maximum number of open chunks of one stream: one is judged, one is sent to disks and followers, one returns from there, and one has
+/// just arrived.
 const UNDER_WAY_MOST: usize = 4;
 
-/// A chunk that has fewer lines waits until nothing else is under way: a round of a few lines costs as much as one of many.
+/// A chunk with fewer lines waits until no other chunk is open: a round of a few lines costs as much as one of many.
 const LINES_LEAST: usize = 256;
 
 pub struct Pipeline<'a> {
@@ -36,7 +36,7 @@ pub struct Pipeline<'a> {
 struct UnderWay {
     chunk: Chunk,
     proposed: Proposed,
-    /// Afterwards nobody knows.
+    /// After this deadline the outcome is unknown.
     until: Instant,
     verdicts: Option<Vec<LineVerdict>>,
 }
@@ -50,13 +50,13 @@ impl Pipeline<'_> {
         self.under_way.is_empty()
     }
 
-    /// Whether so many lines, to which more may be added if they are not `full`, are to be decided now.
+    /// Returns whether this number of lines should be decided now. More lines may be added if they are not `full`.
     pub fn wants(&self, lines: usize, full: bool) -> bool {
         let enough = full || lines >= LINES_LEAST;
         lines > 0 && (self.is_empty() || enough && self.under_way.len() < UNDER_WAY_MOST)
     }
 
-    /// Takes a chunk, and says what is decided by then.
+    /// Takes a chunk, and returns the results that are decided by then.
     pub async fn add(&mut self, chunk: Chunk) -> String {
         if self.context.other_leader().is_some() {
             let mut text = self.finish().await;
@@ -77,7 +77,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// There was no room for it in all that time: surely not applied.
+    /// No permit became free for the chunk in all that time: it is surely not applied.
     async fn refuse(&self, chunk: &Chunk) -> String {
         let denied = || Denied::TooMany { bound: "lines of streams that are not decided" };
         let verdicts = (0..chunk.len()).map(|_| Err(CallFailure::Denied(denied()))).collect();
@@ -86,14 +86,14 @@ impl Pipeline<'_> {
         said.text
     }
 
-    /// Until the first chunk has its verdicts. Nothing is lost if its caller stops to wait.
+    /// Waits until the first chunk has its verdicts. A cancelled wait loses nothing.
     pub async fn ready(&mut self) {
         if let Some(first) = self.under_way.front_mut() {
             first.ready().await;
         }
     }
 
-    /// Says what became of the first chunk; if leadership has changed, of all.
+    /// Returns the results of the first chunk; if leadership has changed, those of all chunks.
     pub async fn next(&mut self) -> String {
         let Some(mut first) = self.under_way.pop_front() else { return String::new() };
         let verdicts = first.verdicts().await;

@@ -1,4 +1,4 @@
-//! A read takes a view of the state at the wanted level; the route looks up in it what it shows.
+//! A read takes a view of the state at the requested level; the route looks up the data that it shows.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response};
@@ -12,29 +12,29 @@ use crate::http::request::{CallKind, ClientRequest, Context, Query};
 use crate::store::Store;
 use crate::types::{LeaseName, Text};
 
-/// Looks something up in a frozen state. It runs after the read was confirmed, so that what is wrong with the call is
-/// only said once the leader has been found.
+/// Looks something up in a frozen state. It runs after the read was confirmed, so that an error in the call is only reported once the
+/// leader has been found.
 pub type Look = fn(&Store, &ClientRequest, &Query) -> Answer;
 
-/// The parameters that every read takes, besides those of its route.
+/// The parameters that every read takes, in addition to those of its route.
 pub const COMMON: [&str; 2] = ["level", "forward"];
 
-/// The names that a read of leases is about.
+/// The names in a read of leases.
 pub struct Page {
     pub names: Vec<LeaseName>,
     pub next: Option<Text>,
 }
 
-/// A read of leases: which ones, by a frozen state; then how they are shown once the leader has said what it knows.
+/// A read of leases: first it finds the names in a frozen state, then it shows them with the times that the leader knows.
 pub struct LeaseRead {
-    /// The route's own parameters.
+    /// The route's parameters.
     pub params: &'static [&'static str],
     pub find: fn(&Store, &ClientRequest, &Query) -> Result<Page, Problem>,
     pub show: fn(&Store, &ClientRequest, &Page, &[KnownLease]) -> Answer,
 }
 
 impl LeaseRead {
-    /// Whether it goes through many rows.
+    /// Returns whether the read goes through many rows.
     fn is_list(&self) -> bool {
         self.params.contains(&"limit")
     }
@@ -47,17 +47,17 @@ enum Wanted<'a> {
     Leases(&'a LeaseRead),
 }
 
-/// Reads at the level that the call asks for: a local read is answered here, the others by the leader.
+/// Reads at the level that the call requests: a local read is answered here, the others by the leader.
 pub async fn read(context: &Context, request: &ClientRequest, params: &[&str], look: Look) -> Answer {
     at_level(context, request, params, Wanted::One(look)).await
 }
 
-/// The same for a look at many rows.
+/// Does the same for a read of many rows.
 pub async fn list(context: &Context, request: &ClientRequest, params: &[&str], look: Look) -> Answer {
     at_level(context, request, params, Wanted::List(look)).await
 }
 
-/// The same for leases: some of what is shown of them only the leader knows.
+/// Does the same for leases: only the leader knows some of their fields.
 pub async fn read_leases(context: &Context, request: &ClientRequest, leases: &LeaseRead) -> Answer {
     at_level(context, request, leases.params, Wanted::Leases(leases)).await
 }

@@ -1,4 +1,4 @@
-//! A write turns a call into a command, and the verdict on it into an answer.
+//! A write turns a call into a command, and the verdict on it into a response.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -12,17 +12,17 @@ use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::store::Command;
 use crate::types::Position;
 
-/// Parses a call into a command. It runs again at each attempt: a command is given away when it is proposed.
+/// Parses a call into a command. It runs again at each attempt, because proposing a command consumes it.
 pub type Parse = fn(&ClientRequest) -> Result<Command, Problem>;
 
-/// How the verdict is shown.
+/// Turns the verdict into a response.
 pub type Show = fn(&Written) -> Response<Body>;
 
 pub async fn write(context: &Context, request: &ClientRequest, parse: Parse, show: Show) -> Answer {
     write_with(context, request, &[], parse, show).await
 }
 
-/// The same for a route with parameters of its own.
+/// Does the same for a route with its own parameters.
 pub async fn write_with(
     context: &Context,
     request: &ClientRequest,
@@ -52,7 +52,7 @@ async fn write_here(
     Ok(response)
 }
 
-/// The answer to a grant or a renewal.
+/// Returns the answer to a grant or a renewal.
 pub fn granted<T>(
     context: &Context,
     granted: &Granted<T>,
@@ -65,7 +65,7 @@ pub fn granted<T>(
     response
 }
 
-/// Where the record stands, and on how many nodes, if this call made one.
+/// Sets the position of the record, and the number of nodes that have it, if this call made one.
 pub fn set_record(headers: &mut HeaderMap, context: &Context, position: Position, acks: Option<usize>) {
     answer::set_position(headers, position);
     answer::set_leader(headers, Some(context.me()));

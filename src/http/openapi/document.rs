@@ -1,4 +1,4 @@
-//! The document itself: operations and schemas put together once.
+//! Builds the document once, from operations and schemas.
 
 use axum::http::Uri;
 use serde_json::{Map, Value, json};
@@ -123,7 +123,7 @@ fn id_of(method: &str, path: &str) -> String {
     }
 }
 
-/// The row of the table of needs that answers it.
+/// Returns the row of the table of needs for this operation.
 fn row_of(method: &str, path: &str) -> Option<(&'static str, Need)> {
     let fits = |pattern: &str| match pattern.split_once("{*") {
         Some((fixed, _)) => path.strip_prefix(fixed).is_some_and(|rest| rest.starts_with('{')),
@@ -135,7 +135,7 @@ fn row_of(method: &str, path: &str) -> Option<(&'static str, Need)> {
         .map(|(_, pattern, need)| (*pattern, *need))
 }
 
-/// In the words of grants.
+/// Returns the need in the syntax of grants.
 fn need_of(method: &str, path: &str) -> Option<String> {
     let (pattern, need) = row_of(method, path)?;
     let uri: Uri = path.replace(['{', '}'], "").parse().ok()?;
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// An empty key is a key, and no path of a description.
+    /// An empty key is valid, but OpenAPI has no path for it.
     const LEFT_OUT: &str = "/v1/docs/";
 
     #[test]

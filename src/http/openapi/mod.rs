@@ -1,5 +1,5 @@
-//! The API described for tools, as OpenAPI 3.1: what each route takes and answers. The routes are those of the table of needs, the codes
-//! those of problems, and a test says what is missing here, or too much.
+//! Describes the API for tools, as OpenAPI 3.1: what each route takes and answers. The routes are those of the table of needs, and the
+//! codes are those of problems. A test finds routes and codes that are missing here, or that do not exist.
 
 mod document;
 mod operations;

@@ -1,14 +1,14 @@
-//! Every operation, in a line each: what it is for, its query, its body and its answer. Bodies and answers are names of schemas.
+//! Every operation in one line: its purpose, its query, its body and its answer. Bodies and answers are names of schemas.
 
-/// An operation of the API, as it is written down.
+/// The description of one operation of the API.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     pub method: &'static str,
     pub path: &'static str,
     pub about: &'static str,
-    /// Names of parameters, with blanks between them.
+    /// Names of parameters, separated by blanks.
     pub query: &'static str,
-    /// None: it takes none.
+    /// Missing if the operation takes no body.
     pub body: Option<&'static str>,
     pub status: u16,
     pub answer: DescribedAnswer,
@@ -19,7 +19,7 @@ pub enum DescribedAnswer {
     Json(&'static str),
     Text,
     Html,
-    /// Server-sent events, or lines of JSON with `format=ndjson`: it has no end.
+    /// Server-sent events, or lines of JSON with `format=ndjson`, without end.
     Stream,
     Empty,
 }

@@ -1,11 +1,11 @@
-//! Whose call it is, by the certificate that its connection has shown.
+//! Checks the sender of a peer's call against the certificate of its connection.
 
 use eldest_tls::Caller;
 
 use crate::http::answer::{Code, Problem};
 use crate::types::NodeId;
 
-/// A node is who its certificate says. Without TLS its word counts, and the cluster's secret.
+/// With TLS a node's certificate identifies it. Without TLS the sender in the call counts, together with the cluster's secret.
 pub fn check(caller: Option<Caller>, from: NodeId) -> Result<(), Problem> {
     let says = || format!("the call says that it comes from node {}", from.0);
     let detail = match caller {

@@ -1,5 +1,5 @@
-//! Other nodes call the seed's routes with an envelope. Nothing of a call reaches the loop before its cluster, its
-//! sender and, where there is a secret, its proof have been checked.
+//! Other nodes call the seed's routes with an envelope. A call reaches the loop only after its cluster, its sender and, if there is a
+//! secret, its proof have been checked.
 
 mod certificate;
 mod transfer;
@@ -27,19 +27,19 @@ use crate::wire::{
     header,
 };
 
-/// The lines of one append or pull: a batch (`limits.batch_bytes`), or one record of the largest kind.
+/// The maximum size of the lines of one append or pull: a batch (`limits.batch_bytes`), or one record of the largest kind.
 const LINES_BYTES_MOST: usize = 16 << 20;
-/// Calls whose bodies are read before they are proved, at a time: where there is no secret, and of callers that prove no head. They bound
-/// the memory that such calls can fill; each is answered soon.
+/// The maximum number of calls whose bodies are read before they are proved: all calls if there is no secret, and calls of nodes that do
+/// not prove the head. This bounds the memory that such calls can fill; each is answered soon.
 const UNPROVED_MOST: usize = 8;
-/// A body that is no weight, such as that of a heartbeat.
+/// The size up to which a body does not count, such as that of a heartbeat.
 const UNPROVED_BYTES_FREE: u64 = 1024;
-/// How long a call from behind a wall is left without an answer: its sender has given it up by then.
+/// The time that a call from behind a wall is left without an answer: its sender has given it up by then.
 const WALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a body may take to arrive: a peer that is slower than this is sent a new one later.
+/// The time for a body to arrive: a slower peer gets a new one later.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where calls of other nodes arrive.
+/// The endpoint for calls of other nodes.
 #[derive(Debug)]
 pub struct PeerEndpoint {
     handle: Handle,
@@ -47,30 +47,30 @@ pub struct PeerEndpoint {
     mode: Mode,
     me: NodeId,
     setup: Arc<Setup>,
-    /// None: the cluster has no secret.
+    /// Missing if the cluster has no secret.
     verifier: Option<ProofVerifier>,
-    /// Bodies of calls that nobody has proved yet.
+    /// Bodies of calls that are not proved yet.
     unproved: Arc<Places>,
-    /// Differences of states on their way in: each is held in memory.
+    /// Differences of states that are arriving: each is held in memory.
     differences: Arc<Places>,
-    /// How long a response waits for what there is to say: a beat. Later the answer is a call of its own.
+    /// The time that a response waits for the loop's answer: one heartbeat interval. After that the answer is sent as a separate call.
     hold: Duration,
     wall: Arc<Wall>,
 }
 
-/// The envelope's headers as they came.
+/// The envelope's headers as they arrived.
 struct PeerRequest<'a> {
     path: &'a str,
     cluster: &'a str,
     from: &'a str,
     message: &'a str,
     proof: &'a str,
-    /// None: the caller proves its calls only as wholes.
+    /// Missing if the caller proves its calls only as wholes.
     head_proof: Option<&'a str>,
     head: ClusterHead,
     sender: Sender,
     caller: Option<&'a Arc<Caller>>,
-    /// Whose certificate the connection has shown; none where it is plain.
+    /// The owner of the connection's certificate; None on a plain connection.
     certified: Option<Certified>,
 }
 
@@ -141,7 +141,7 @@ impl PeerEndpoint {
             let detail = format!("this is node {}; the call is meant for node {}", self.me.0, to.0);
             return Err(Problem::new(Code::WrongCluster, detail));
         }
-        // In safe mode whoever does not belong here is told so by the protocol, which knows since when (P43).
+        // In safe mode the protocol itself informs a node that it is not a member, because it knows since when (P43).
         if self.mode == Mode::Available && self.setup.member(from).is_none() {
             let detail = format!("node {} is no other node of this topology", from.0);
             return Err(Problem::new(Code::WrongCluster, detail));
@@ -166,7 +166,7 @@ impl PeerEndpoint {
             let detail = "mode or timings differ between the caller's configuration and this node's";
             return Err(Problem::new(Code::ModeMismatch, detail));
         }
-        // Once a log says who belongs to the cluster, no topology file does.
+        // Once a log has the members of the cluster, the topology files do not count.
         let others = theirs.ids.is_some_and(|ids| Some(ids) != self.cluster.ids);
         let by_file = self.mode == Mode::Available || (!own.is_known() && !formed.is_known());
         if others && by_file {
@@ -233,8 +233,8 @@ impl PeerEndpoint {
         Ok(self.respond(request, answer, proof))
     }
 
-    /// Without a proof that checks, a caller is told what to build one on, and nothing else happens. Where the head is proved
-    /// by itself, a body is read only then.
+    /// Reads and checks the call. A caller without a valid proof gets a challenge, and nothing else happens. If the head has its own
+    /// proof, the body is only read after the head is checked.
     async fn read_proved(
         &self,
         request: &PeerRequest<'_>,
@@ -251,7 +251,7 @@ impl PeerEndpoint {
         Ok((body, proof))
     }
 
-    /// What proves a stream is of the call whose head is proved.
+    /// Checks the head of a stream's call, and returns the proof by which its body is checked.
     fn check_stream(&self, request: &PeerRequest<'_>) -> Result<Option<Proof>, Problem> {
         match (self.check_head(request)?, &self.verifier) {
             (None, Some(verifier)) => Err(unproved(verifier, request.sender.from)),
@@ -259,7 +259,7 @@ impl PeerEndpoint {
         }
     }
 
-    /// None: the head is not proved by itself, or there is nothing to be proved.
+    /// Returns None if the head has no separate proof, or if no proof is needed.
     fn check_head(&self, request: &PeerRequest<'_>) -> Result<Option<HeadProof>, Problem> {
         let (Some(verifier), Some(head)) = (&self.verifier, request.head_proof) else {
             return Ok(None);
@@ -343,7 +343,7 @@ impl<'a> PeerRequest<'a> {
 }
 
 impl PeerRequest<'_> {
-    /// Who the caller is has yet to be proved: it counts for its address.
+    /// The caller is not authenticated yet: the call counts for its address.
     fn sharers(&self) -> Sharers {
         self.caller.map(|caller| Sharers::at(caller.origin)).unwrap_or_default()
     }
@@ -354,7 +354,7 @@ impl PeerRequest<'_> {
     }
 }
 
-/// The challenge to build a proof on.
+/// Returns the problem with the challenge for a proof.
 fn unproved(verifier: &ProofVerifier, from: NodeId) -> Problem {
     let detail = "the call does not prove that its sender knows the cluster's secret";
     let problem = Problem::new(Code::Unauthorized, detail);

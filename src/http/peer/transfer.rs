@@ -1,8 +1,7 @@
-//! State transfer: a peer streams its state, whole or in part. It is read and checked as it arrives, before the loop
-//! hears of it.
+//! State transfer: a peer streams its state, whole or in part. It is read and checked as it arrives, before the loop receives the message.
 //!
-//! A snapshot is written to disk on the way. A difference is not: it is read into memory line by line, where it is to be merged
-//! with a state that is in memory as well, so there is a bound to its bytes and one of them at a time.
+//! A snapshot is written to disk as it arrives. A difference is read into memory line by line, because it is merged with a state that is
+//! in memory as well. So its size is bounded, and only one is read at a time.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -16,9 +15,9 @@ use crate::storage::node::{self, LoadError, Receiving, SentDifference};
 use crate::storage::snapshot::{Importer, Incoming, SnapshotError};
 use crate::store::Store;
 
-/// Pieces that wait for the disk: the network waits in turn.
+/// The number of pieces that wait for the disk; the network waits in turn.
 const AHEAD: usize = 4;
-/// A sender that is silent for this long has died.
+/// A sender that is silent for this long is treated as dead.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The length of the proof at the end of a stream.
 const TAG_BYTES: usize = 32;
@@ -32,7 +31,7 @@ pub async fn snapshot(
     let (pieces, written) = mpsc::channel::<Bytes>(AHEAD);
     let writing = tokio::task::spawn_blocking(move || write(importer, written));
     let arrived = verify(body, mac, pieces).await;
-    // The writer ends when the pieces do, and removes what is not whole.
+    // The writer ends when the pieces end, and removes an incomplete snapshot.
     let written = writing.await.map_err(|_| broken("it could not be written"))?;
     arrived?;
     let importer = written.map_err(|error| problem(&error))?;
@@ -52,7 +51,7 @@ pub async fn difference(
     let (pieces, arriving) = mpsc::channel::<Bytes>(AHEAD);
     let reading = tokio::task::spawn_blocking(move || read(arriving, most));
     let arrived = verify(body, mac, pieces).await;
-    // What was read ends with the pieces, whole or not.
+    // The reader ends when the pieces end, complete or not.
     let read = reading.await.map_err(|_| broken("it could not be read"))?;
     arrived?;
     read?.finish().map_err(|error| broken(&error.to_string()))
@@ -78,7 +77,7 @@ fn write(mut importer: Importer, mut pieces: mpsc::Receiver<Bytes>) -> Result<Im
     Ok(importer)
 }
 
-/// Passes the body on, all but the proof at its end, which it checks.
+/// Passes on the body without the proof at its end, and checks the proof.
 async fn verify(
     mut body: Body,
     mut mac: Option<blake3::Hasher>,
@@ -106,7 +105,7 @@ async fn verify(
             }
         };
         if !piece.is_empty() && pieces.send(piece).await.is_err() {
-            // Whoever takes them has failed, and says why.
+            // The receiver has failed, and reports the reason.
             return Ok(());
         }
     }
@@ -164,7 +163,7 @@ mod tests {
         Body::from_stream(stream::iter(frames))
     }
 
-    /// What is passed on of a body, and what is wrong with it.
+    /// Returns the bytes that are passed on, and the error in the body.
     async fn verified(body: Body, given: Option<blake3::Hasher>) -> (Vec<u8>, Result<(), Code>) {
         let (pieces, mut arriving) = mpsc::channel(1000);
         let arrived = verify(body, given, pieces).await.map_err(|problem| problem.code());
@@ -246,7 +245,7 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), SILENCE_TIMEOUT.as_secs());
     }
 
-    /// Each piece has the whole time: a large state takes longer.
+    /// The time limit holds for each piece: a large state takes longer in all.
     #[tokio::test(start_paused = true)]
     async fn a_slow_stream_arrives() {
         let frames: Vec<Bytes> = proved(b"slow").chunks(6).map(Bytes::copy_from_slice).collect();

@@ -1,10 +1,10 @@
-//! The audit log: who gave which order, and whose credential was refused, in lines of JSON.
+//! The audit log records, in lines of JSON, which caller gave which order, and whose credential was refused.
 //!
-//! An order has two lines: one before the node does anything about it, and one with its outcome. If the connection ends in
-//! between, the second line says so.
+//! An order has two lines: one before the node carries it out, and one with its outcome. If the connection ends in between, the second
+//! line says so.
 //!
-//! A thread of its own writes the lines; no call waits for it. What does not fit into its queue is counted, and the next line says how
-//! many are missing. No line has a secret in it: it says who called, not what was shown.
+//! A separate thread writes the lines; no call waits for it. Lines that do not fit into its queue are counted, and the next line states
+//! how many are missing. No line contains a secret: it names the caller, not the credential.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -19,18 +19,18 @@ use super::places::Origin;
 use crate::store::date_text;
 use crate::types::{NodeId, WallTime};
 
-/// Lines that wait for the disk: orders are rare, and refusals are counted.
+/// The maximum number of lines that wait for the disk: orders are rare, and refusals are limited.
 const LINES_MOST: usize = 1024;
 
-/// What the writer is told.
+/// A message to the writer.
 #[derive(Debug)]
 pub enum AuditMessage {
     Line(String),
-    /// The file has been moved away: the next line belongs into a new one.
+    /// The file was moved away: the next line belongs in a new one.
     Reopen,
 }
 
-/// Where lines go; nowhere, unless the settings say so.
+/// The queue of lines; there is none unless the settings enable the audit log.
 #[derive(Debug, Default)]
 pub struct Audit {
     lines: Option<SyncSender<AuditMessage>>,
@@ -42,7 +42,7 @@ pub fn audit() -> (Audit, SyncSender<AuditMessage>, Receiver<AuditMessage>) {
     (Audit { lines: Some(lines.clone()), dropped: AtomicU64::new(0) }, lines, written)
 }
 
-/// A call that may get lines. The guard of its route says whose call it is, and the front says how it ended.
+/// A call that may get lines. The guard of its route sets the caller, and the front reports how the call ended.
 #[derive(Debug)]
 pub struct AuditEntry {
     node: NodeId,
@@ -53,15 +53,15 @@ pub struct AuditEntry {
     judged: OnceLock<(Who, Option<Origin>)>,
 }
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Stage<'a> {
-    /// An order, before anything is done about it.
+    /// An order, before it is carried out.
     Asked,
     Answered {
         status: StatusCode,
         code: Option<&'static str>,
-        /// Of the record that it made.
+        /// The index of the record that the call made.
         index: Option<&'a HeaderValue>,
     },
     /// The connection ended before the answer. The order may have happened, or may still happen.
@@ -69,7 +69,7 @@ pub enum Stage<'a> {
 }
 
 impl Audit {
-    /// None if the node keeps no audit log.
+    /// Returns None if the node keeps no audit log.
     pub fn entry(
         &self,
         node: NodeId,
@@ -87,7 +87,7 @@ impl Audit {
         })
     }
 
-    /// Writes nothing for a call that no guard has judged.
+    /// Writes a line. A call that no guard has judged gets none.
     pub fn tell(&self, at: WallTime, entry: &AuditEntry, stage: Stage) {
         let (Some(lines), Some(judged)) = (&self.lines, entry.judged.get()) else { return };
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
@@ -99,7 +99,7 @@ impl Audit {
 
 impl AuditEntry {
     pub fn judge(&self, who: Who, origin: Option<Origin>) {
-        // A call passes one guard, so nobody sets it twice.
+        // A call passes one guard, so the value is set only once.
         let _ = self.judged.set((who, origin));
     }
 

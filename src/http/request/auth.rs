@@ -1,8 +1,8 @@
-//! Who calls, by what is shown in `Authorization: Bearer …`, and what that one may do.
+//! Identifies the caller by `Authorization: Bearer …`, and decides what the caller may do.
 //!
 //! - The admin token, which is in a node's settings, may do everything.
-//! - A client's token, `eldest_<id>_<secret>`, may do what its grants say; it is looked up in what this node has applied (P56).
-//! - Who shows nothing may do what the settings grant to everybody.
+//! - A client's token, `eldest_<id>_<secret>`, may do what its grants say; it is looked up in the state that this node has applied (P56).
+//! - A caller without a credential may do what the settings grant to everybody.
 
 use std::fmt;
 
@@ -15,31 +15,31 @@ use crate::http::answer::{Code, Problem, unauthorized};
 use crate::store::{Area, Command, Grant, Grants, Token, TokenId, Verb};
 use crate::types::{Text, WallTime};
 
-/// What every client's token begins with: whoever finds one knows what it is.
+/// The prefix of every client token, by which a token that is found somewhere can be recognized.
 const TOKEN: &str = "eldest_";
 
 #[derive(Debug)]
 pub struct Guard {
-    /// Hashes are compared, in constant time: neither length nor content of the token can be told by timing.
+    /// Hashes are compared, in constant time: timing reveals neither the length nor the content of the token.
     admin: Option<blake3::Hash>,
     anonymous: Grants,
 }
 
-/// What a call shows.
+/// The credential of a call.
 #[derive(Clone, Debug)]
 pub enum Shown {
     Nothing,
     Right(Principal),
-    /// It looks like a token, of which this node knows nothing: to be looked at again.
+    /// It looks like a token, but this node does not know it: it must be checked again.
     UnknownToken(HeaderMap),
     Wrong,
 }
 
-/// On whose behalf a call is made: told once a call, and asked by whoever answers it.
+/// The principal of a call, determined once for each call and read by every handler.
 #[derive(Clone, Debug)]
 pub struct Principal {
     pub who: Who,
-    /// None: everything.
+    /// A missing list grants everything.
     grants: Option<Grants>,
 }
 
@@ -51,19 +51,19 @@ pub enum Who {
         id: TokenId,
         name: Text,
     },
-    /// Somebody who shows a credential that nobody knows.
+    /// The caller shows a credential that is invalid, revoked or expired.
     Unknown,
 }
 
 impl Guard {
-    /// `anonymous` is what a call without a credential may do, `may_order` whether it may give orders besides.
+    /// `anonymous` are the grants of a call without a credential; with `may_order` it may also give orders.
     pub fn new(admin_token: Option<&str>, anonymous: &Grants, may_order: bool) -> Guard {
         let order = may_order.then(Grant::order);
         let anonymous = anonymous.iter().cloned().chain(order).collect();
         Guard { admin: admin_token.map(|token| blake3::hash(token.as_bytes())), anonymous }
     }
 
-    /// What is shown, as far as this node knows.
+    /// Checks the credential, as far as this node knows.
     pub fn look(&self, headers: &HeaderMap, tokens: &Tokens, now: WallTime) -> Shown {
         let Some(given) = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes())) else {
             return Shown::Nothing;
@@ -104,7 +104,7 @@ fn parts(given: &[u8]) -> Option<(TokenId, &[u8])> {
     Some((id.parse().ok()?, secret.as_bytes()))
 }
 
-/// A token as its owner is told it, once.
+/// Returns a token in the form that its owner receives once.
 pub fn written(id: TokenId, secret: &str) -> String {
     format!("{TOKEN}{id}_{secret}")
 }
@@ -114,7 +114,7 @@ impl Principal {
         Principal { who: Who::Token { id, name: token.name().clone() }, grants: Some(token.grants().clone()) }
     }
 
-    /// Who may do nothing: what was never judged is refused.
+    /// Returns a principal without any grant: a call that was never judged is refused.
     pub fn nobody() -> Principal {
         Principal { who: Who::Anonymous, grants: Some(Grants::default()) }
     }
@@ -131,7 +131,7 @@ impl Principal {
         self.grants.as_ref().is_none_or(Grants::may_order)
     }
 
-    /// The client's token by which it was let in.
+    /// Returns the client token by which the caller was let in.
     pub fn token(&self) -> Option<TokenId> {
         match self.who {
             Who::Token { id, .. } => Some(id),
@@ -158,7 +158,7 @@ impl Principal {
         if self.has(asked) { Ok(()) } else { Err(self.refusal(asked)) }
     }
 
-    /// Whether each operation of it may be done.
+    /// Checks that each operation of the command is granted.
     pub fn check_command(&self, command: &Command) -> Result<(), Problem> {
         of_command(command).try_for_each(|asked| self.check(&asked))
     }

@@ -1,4 +1,4 @@
-//! Bodies are read within a size and a time, and parsed as JSON.
+//! Reads bodies within a size and a time limit, and parses them as JSON.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use tokio::time::{Duration, Instant, timeout_at};
 use super::callers::{Caller, Held, no_memory};
 use crate::http::answer::{Code, Problem};
 
-/// What a body may take before its rate counts: a lost packet is sent again within it.
+/// The time before a body's rate counts: a lost packet is sent again within it.
 const GRACE: Duration = Duration::from_secs(3);
-/// Less in a second is not a slow line but a body that is held back.
+/// The minimum rate in bytes per second. A slower body is not a slow line, but one that is held back.
 const RATE_LEAST: usize = 16 << 10;
 
-/// Reads it all, or says why not. A body that came with its head costs no timer and no copy.
+/// Reads the whole body. A body that arrives with its head costs no timer and no copy.
 pub async fn read(body: Body, most: usize, deadline: Instant) -> Result<Bytes, Problem> {
     Ok(read_held(body, most, deadline, None).await?.0)
 }
 
-/// The same, as far as there is memory for this caller's bodies. It is held for as long as what comes with the body.
+/// Does the same if there is memory for this caller's bodies. The memory is held as long as the returned guard.
 pub async fn read_held(
     mut body: Body,
     most: usize,
@@ -51,7 +51,7 @@ pub async fn read_held(
     while let Some(more) = reading.next(&mut body, whole.len()).await? {
         let before = whole.capacity();
         whole.extend_from_slice(&more);
-        // What has been set aside counts, filled or not.
+        // The allocated capacity counts, filled or not.
         let grown = whole.capacity().saturating_sub(before);
         if grown > 0 && reading.held.as_mut().is_some_and(|held| !held.grow(grown)) {
             return Err(no_memory());
@@ -60,7 +60,7 @@ pub async fn read_held(
     Ok((whole.freeze(), reading.held))
 }
 
-/// A body that is larger than anything that is held: piece by piece, each used up before the next one is read.
+/// A body too large to be held in memory: it is read piece by piece, and each piece is used before the next one is read.
 #[derive(Debug)]
 pub struct LongBody {
     body: Body,
@@ -74,14 +74,14 @@ impl LongBody {
         LongBody { body, reading, so_far: 0 }
     }
 
-    /// The next piece; none at the end.
+    /// Returns the next piece, or None at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         let piece = self.reading.next(&mut self.body, self.so_far).await?;
         self.so_far += piece.as_ref().map_or(0, Bytes::len);
         Ok(piece)
     }
 
-    /// The rate of whoever sends counts, and not that of whoever has used up the last piece only now.
+    /// Excludes the time that this node needed for the last piece: the rate is that of the sender.
     pub fn was_held_up(&mut self, by: Duration) {
         self.reading.began += by;
     }
@@ -97,7 +97,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// The next piece, after so many bytes; none at the end.
+    /// Returns the next piece after `so_far` bytes, or None at the end.
     async fn next(&self, body: &mut Body, so_far: usize) -> Result<Option<Bytes>, Problem> {
         let in_time = GRACE + Duration::from_millis((so_far * 1000 / RATE_LEAST) as u64);
         let piece = timeout_at(self.deadline.min(self.began + in_time), next(body)).await;
@@ -110,7 +110,7 @@ impl Reading {
     }
 }
 
-/// The next piece; none at the end.
+/// Returns the next piece, or None at the end.
 async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
     loop {
         match body.frame().await {
@@ -121,7 +121,7 @@ async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
                     "the body broke off; nothing was done with it",
                 ));
             }
-            // Trailers say nothing that we ask for.
+            // Trailers are ignored.
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));
@@ -135,19 +135,19 @@ fn too_large(most: usize) -> Problem {
     Problem::new(Code::BodyTooLarge, format!("the body has more than {most} bytes")).with("most", most)
 }
 
-/// A stream of commands.
+/// Returns whether the body is a stream of commands.
 pub fn is_ndjson(headers: &HeaderMap) -> bool {
     headers
         .get(CONTENT_TYPE)
         .is_some_and(|value| essence(value).eq_ignore_ascii_case(b"application/x-ndjson"))
 }
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters.
 fn essence(value: &HeaderValue) -> &[u8] {
     value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
-/// JSON by its name, or what a plain `curl -d` calls it, or not called anything.
+/// Accepts JSON, the media type of a plain `curl -d`, or none.
 pub fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Ok(());
@@ -161,17 +161,17 @@ pub fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::UnsupportedMediaType, "send JSON, with `content-type: application/json` or none"))
 }
 
-/// One JSON value, as it stands.
+/// Returns the body as one JSON value, unparsed.
 pub fn raw(body: &[u8]) -> Result<&RawValue, Problem> {
     Ok(serde_json::from_slice(body)?)
 }
 
-/// For bodies that say nothing: empty or `{}`.
+/// For bodies without content: empty or `{}`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoFields {}
 
-/// An object of known members. An empty body is an empty object.
+/// Parses an object of known members. An empty body is an empty object.
 pub fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -206,7 +206,7 @@ mod tests {
         Some((problem.code(), text["field"].clone()))
     }
 
-    /// At once, as most come, or piece by piece.
+    /// The body arrives at once, as most do, or piece by piece.
     #[tokio::test]
     async fn a_body_has_at_most_so_many_bytes() {
         let far = Instant::now() + std::time::Duration::from_secs(3600);
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A byte now and then is none that anybody waits for.
+    /// A body that sends a byte now and then is not worth waiting for.
     #[tokio::test(start_paused = true)]
     async fn a_body_that_drips_is_given_up_long_before_its_time() {
         let far = Instant::now() + Duration::from_secs(3600);

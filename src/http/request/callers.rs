@@ -1,7 +1,7 @@
-//! Who calls from where, and what each address has of this node: connections, and memory for bodies.
+//! Tracks the address of each caller, and how much each address uses of this node: connections, and memory for bodies.
 //!
-//! Both are bounded for all callers together and for each address by itself, so that one of them leaves room for the others.
-//! Behind a proxy all clients have one address; its part is large.
+//! Both are bounded for all callers together and for each address by itself, so that one address leaves room for the others. Behind a
+//! proxy all clients have one address; its share is large.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,15 +12,15 @@ use super::places::Origin;
 use crate::config::HttpLimits;
 use crate::http::answer::{Code, Problem};
 
-/// Connections beyond all limits, for one call each: of probes and operators when everything else is taken.
+/// Connections beyond all limits, for one call each: for probes and operators when all other connections are taken.
 const RESERVE: usize = 64;
-/// Of those, for one address.
+/// The part of them that one address may use.
 const RESERVE_EACH: usize = 16;
 
-/// Addresses that are looked through for such as have gone, once there are so many, or twice as many as the last time.
+/// The number of addresses at which unused ones are removed; afterwards this happens at twice the number that was left.
 const LOOKED_THROUGH_AT: usize = 64;
 
-/// How much of something is taken, by one or by all.
+/// The amount in use, by one caller or by all.
 #[derive(Debug, Default)]
 struct Used(AtomicUsize);
 
@@ -43,7 +43,7 @@ impl Used {
     }
 }
 
-/// What all callers share.
+/// The state that all callers share.
 #[derive(Debug)]
 struct Shared {
     connections: Used,
@@ -76,11 +76,11 @@ pub struct Caller {
     connections: Used,
     reserve: Used,
     bytes: Used,
-    /// Somebody there has proved to be a node of this cluster.
+    /// A caller at this address has proved to be a node of this cluster.
     is_peer: AtomicBool,
 }
 
-/// A connection's place; given back when dropped.
+/// The place of a connection; given back when dropped.
 #[derive(Debug)]
 pub struct ConnectionPlace {
     pub caller: Arc<Caller>,
@@ -109,8 +109,8 @@ impl Callers {
         Callers { shared: Arc::new(shared), known: Mutex::new(known) }
     }
 
-    /// A place for a connection from there, one of the reserve if need be. Where another node is by its address, or has
-    /// proved to be, there are `extra` ones.
+    /// Takes a place for a connection from this address, one of the reserve if necessary. There are `extra` places if the address belongs
+    /// to another node, or if a caller there has proved to be one.
     pub fn place(&self, from: IpAddr, is_peer: bool, extra: usize) -> Option<ConnectionPlace> {
         let (caller, shared) = (self.caller(from), &self.shared);
         let extra = if is_peer || caller.is_peer() { extra } else { 0 };
@@ -129,12 +129,12 @@ impl Callers {
         None
     }
 
-    /// How many connections there are, without those of the reserve, and how many there may be.
+    /// Returns the number of connections, without those of the reserve, and its limit.
     pub fn connections(&self) -> (usize, usize) {
         (self.shared.connections.now(), self.shared.connections_most)
     }
 
-    /// The same of bytes of bodies.
+    /// Returns the bytes of bodies, and their limit.
     pub fn bytes(&self) -> (usize, usize) {
         (self.shared.bytes.now(), self.shared.bytes_most)
     }
@@ -162,7 +162,7 @@ impl Callers {
     }
 }
 
-/// Half of it, unless told.
+/// Returns the configured part, or half of the whole.
 fn part(told: usize, whole: usize) -> usize {
     if told == 0 { whole.div_ceil(2) } else { told.min(whole) }
 }
@@ -176,13 +176,13 @@ impl Caller {
         self.is_peer.load(Ordering::Relaxed)
     }
 
-    /// None when there is no memory left for it.
+    /// Returns None if there is no memory left for the body.
     pub fn hold(self: &Arc<Caller>, bytes: usize) -> Option<Held> {
         let mut held = Held { caller: self.clone(), bytes: 0 };
         held.grow(bytes).then_some(held)
     }
 
-    /// For what has been made already and is to be told whatever it takes: the outcome of a write.
+    /// For a response that already exists and must be sent in any case: the outcome of a write.
     pub fn hold_anyway(self: &Arc<Caller>, bytes: usize) -> Held {
         self.bytes.take(bytes, usize::MAX);
         self.shared.bytes.take(bytes, usize::MAX);
@@ -191,7 +191,7 @@ impl Caller {
 }
 
 impl Held {
-    /// False when there is no memory left for more.
+    /// Returns false if there is no memory left for more.
     pub fn grow(&mut self, more: usize) -> bool {
         let Caller { shared, bytes, .. } = &*self.caller;
         if !bytes.take(more, shared.bytes_each) {
@@ -207,7 +207,7 @@ impl Held {
     }
 }
 
-/// What is said when [`Held::grow`] is not possible.
+/// The problem that is sent when [`Held::grow`] fails.
 pub fn no_memory() -> Problem {
     let bound = "memory for bodies on this node";
     Problem::new(Code::TooManyRequests, format!("a bound is reached: {bound}")).with("bound", bound)

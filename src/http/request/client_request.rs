@@ -1,4 +1,4 @@
-//! A client's request as handlers receive it has its head, its whole body, and the time by which it must be answered.
+//! A client's request as handlers receive it: its head, its whole body, and the time by which it must be answered.
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::types::KeyedCall;
 pub enum CallKind {
     Read,
     Write,
-    /// What no idempotency key is kept of.
+    /// A call for which no idempotency key is kept.
     Order,
 }
 
 impl CallKind {
-    /// What to say when the time is up and the call has left.
+    /// Returns the problem for a call whose time is up after it was given to the loop or to another node.
     pub fn late(self, mode: Mode) -> Problem {
         let code = match (self, mode) {
             (CallKind::Write | CallKind::Order, _) => {
                 return outcome_unknown("the time is up and there is no verdict");
             }
             (CallKind::Read, Mode::Safe) => Code::NoQuorum,
-            // Nobody waits for a majority there.
+            // In available mode no read waits for a majority.
             (CallKind::Read, Mode::Available) => Code::NoLeader,
         };
         Problem::new(code, "the time is up and nothing was read")
@@ -49,7 +49,7 @@ pub struct ClientRequest {
     pub parts: Parts,
     pub body: Bytes,
     pub deadline: Instant,
-    /// The cluster's.
+    /// The mode of the cluster.
     pub mode: Mode,
 }
 
@@ -58,12 +58,12 @@ impl ClientRequest {
         Query::parse(self.parts.uri.query(), known)
     }
 
-    /// For routes that take `forward` alone: whether the call stays here, led or not.
+    /// For routes that take only `forward`: returns whether the call stays here, with or without a leader.
     pub fn no_forward(&self) -> Result<bool, Problem> {
         Ok(self.query(&["forward"])?.no_forward)
     }
 
-    /// Where the call came from, as far as that is known.
+    /// Returns the origin of the call, if it is known.
     pub fn origin(&self) -> Option<Origin> {
         self.parts.extensions.get::<Admitted>()?.origin()
     }
@@ -72,12 +72,12 @@ impl ClientRequest {
         sharers(&self.parts)
     }
 
-    /// On whose behalf it is made.
+    /// Returns the principal of the call.
     pub fn principal(&self) -> Principal {
         principal(&self.parts)
     }
 
-    /// From here on the call may wait for long: it is counted among those that do.
+    /// The call may wait for long from here on: it is counted as a waiting call.
     pub fn wait(&self) -> Result<(), Problem> {
         self.parts.extensions.get::<Admitted>().map_or(Ok(()), Admitted::wait)
     }
@@ -86,12 +86,12 @@ impl ClientRequest {
         self.parts.uri.path()
     }
 
-    /// Another node passed it on: it is answered here, or not at all.
+    /// Another node forwarded the call: it is answered here, or not at all.
     pub fn was_forwarded(&self) -> bool {
         self.parts.headers.contains_key(headers::FORWARDED)
     }
 
-    /// For what the loop is asked without a leader's part in it: it may hang, the caller may not.
+    /// Bounds a call to the loop that needs no leader: the loop may hang, the caller may not.
     pub async fn in_time<T>(&self, answer: impl Future<Output = T>) -> Result<T, Problem> {
         timeout_at(self.deadline, answer).await.map_err(|_| CallKind::Read.late(self.mode))
     }
@@ -100,34 +100,34 @@ impl ClientRequest {
         body::check_media_type(&self.parts.headers)
     }
 
-    /// The body as one JSON value.
+    /// Returns the body as one JSON value.
     pub fn raw(&self) -> Result<&RawValue, Problem> {
         body::raw(&self.body)
     }
 
-    /// What its caller shows of what it holds, in the body or, where there is no room, in the head (P53).
+    /// Returns the secret that the caller shows in the head of the request (P53).
     pub fn secret(&self) -> Result<Option<SecretHash>, Problem> {
         headers::secret(&self.parts.headers)
     }
 
-    /// What its `Idempotency-Key` makes of it, if there is one.
+    /// Returns the keyed call, if the request has an `Idempotency-Key`.
     pub fn idempotent_call(&self) -> Result<Option<KeyedCall>, Problem> {
         headers::idempotent_call(&self.parts, &self.body)
     }
 
-    /// The body as an object of known members; nothing is an empty object.
+    /// Parses the body as an object of known members; an empty body is an empty object.
     pub fn object<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         self.check_media_type()?;
         body::object(&self.body)
     }
 }
 
-/// The guard of the route has put it there.
+/// Returns the principal that the guard of the route has set.
 pub fn principal(parts: &Parts) -> Principal {
     parts.extensions.get().cloned().unwrap_or_else(Principal::nobody)
 }
 
-/// Whom a call counts for. The guard may know more of its principal than was known when it was admitted.
+/// Returns the sharers that a call counts for. The guard may know more of its principal than was known when the call was admitted.
 pub fn sharers(parts: &Parts) -> Sharers {
     let admitted = parts.extensions.get::<Admitted>().map(|admitted| admitted.sharers).unwrap_or_default();
     let judged = parts.extensions.get().map(|principal: &Principal| Sharer::of(&principal.who));
@@ -146,7 +146,7 @@ impl FromRequest<Arc<Context>> for ClientRequest {
         let (body, held) = body::read_held(body, limits.body_bytes, whole_by, caller).await?;
         context.is_still_let_in(&principal(&parts))?;
         if let Some(held) = held {
-            // For as long as anybody has the request, whole or its head.
+            // The memory is held as long as the request or its head exists.
             parts.extensions.insert(Arc::new(held));
         }
         let mode = context.setup.settings.mode;

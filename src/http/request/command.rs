@@ -1,4 +1,4 @@
-//! Commands as `POST /v1/commands` takes them: a body of one, or a line of a stream.
+//! Parses commands as `POST /v1/commands` takes them: one in a body, or one in each line of a stream.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ struct Single<'a> {
     payload: Option<&'a RawValue>,
 }
 
-/// The same in a stream, where there is no header to name the key.
+/// The same in a stream, where no header can name the key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<'a> {
@@ -33,7 +33,7 @@ struct Line<'a> {
     idempotency_key: Option<Cow<'a, str>>,
 }
 
-/// One command, or an array of them as one batch.
+/// Parses one command, or an array of commands as one batch.
 pub fn command(body: &[u8]) -> Result<Command, Problem> {
     let body = raw(body)?;
     if body.get().starts_with('[') {
@@ -43,13 +43,13 @@ pub fn command(body: &[u8]) -> Result<Command, Problem> {
     operation(single.storage_cmd.as_deref(), single.payload)
 }
 
-/// The same with the key that the line names. A line that is told from another by its key is the same text each time.
+/// Parses a line, with the key that it names. A line with a key is recognized by its text, which must be the same each time.
 pub fn line(text: &[u8], owner: &KeyOwner) -> Result<(Command, Option<KeyedCall>), Problem> {
     let text = text.trim_ascii();
     if text.first() == Some(&b'[') {
         return Ok((named(Command::parse_batch(raw(text)?)?)?, None));
     }
-    // Where a line is wrong, the second look says which field it is.
+    // If a line is wrong, a second parse finds the field.
     let line: Line = match serde_json::from_slice(text) {
         Ok(line) => line,
         Err(_) => {
@@ -68,7 +68,7 @@ fn operation(storage_cmd: Option<&str>, payload: Option<&RawValue>) -> Result<Co
     named(Command::parse(storage_cmd, payload)?)
 }
 
-/// Nothing gets a name that nobody can see.
+/// Rejects names that are invisible.
 fn named(command: Command) -> Result<Command, Problem> {
     command.check_names().map_err(BadCommand::Field)?;
     Ok(command)

@@ -1,4 +1,4 @@
-//! The context that all handlers share: the node's handle, its setup and limits, and the counters of what is under way.
+//! The context that all handlers share: the node's handle, its setup and limits, and the counters of open calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,34 +27,35 @@ use crate::http::spans::Spans;
 use crate::protocol::Timing;
 use crate::types::{NodeId, WAITERS_PER_ROLE_MOST};
 
-/// Idle connections kept to one node: a follower that serves many clients has as many calls under way.
+/// Idle connections kept to one node: a follower that serves many clients has as many open calls.
 const IDLE_MOST: usize = 256;
 
-/// The least that a dial may take: on a busy machine even the loopback is not faster.
+/// The shortest time limit of a dial: on a busy machine even the loopback is not faster.
 const DIAL_LEAST: Duration = Duration::from_millis(100);
 
-/// Calls that wait for leadership to settle. Beyond it they are refused at once: waiting calls hold their bodies.
+/// The maximum number of calls that wait for leadership to settle. Beyond it calls are refused at once: waiting calls hold their bodies.
 const WAITING_MOST: usize = 1024;
 
-/// Readers of the feed. Every connection may be one but for a few; all readers of three nodes may be on the last one.
+/// The maximum number of readers of the feed. All connections but a few may be readers; all readers of three nodes may be on the last
+/// node.
 const READERS_MOST: usize = 12_000;
 
-/// Listeners of channels: as many as the feed may have readers, for the same reason.
+/// The maximum number of channel listeners: as many as readers of the feed, for the same reason.
 const LISTENERS_MOST: usize = 12_000;
 
-/// Streams that hold roles: as many again, each a connection and a renewal now and then.
+/// The maximum number of streams that hold roles: as many again, each a connection and a renewal from time to time.
 const HOLDS_MOST: usize = 12_000;
 
-/// Streams of commands, each of which holds a body's worth of a line and some chunks of lines. All of them together take turns with the
-/// loop, so that more of them are no faster.
+/// The maximum number of command streams. Each holds the memory of one long line and of some chunks of lines. All of them take turns with
+/// the loop, so that more of them are not faster.
 const STREAMS_MOST: usize = 64;
 
-/// How long a call waits while nobody leads. A failover takes some milliseconds, or the time until death is certain; a
-/// client is told no rather than kept waiting for longer than it would wait before it tries again.
+/// The time that a call waits without a leader. A failover takes some milliseconds, or the time until a death is certain. A client is
+/// refused rather than kept waiting longer than its own pause before a retry.
 const LEADERLESS_MOST: Duration = Duration::from_secs(1);
 
-/// How long a node that ends waits for what its streams give back: roles lapse by themselves, and a cluster that ends as a whole has
-/// nobody left to give them to.
+/// The time that a stopping node waits until its streams have given back their roles: roles lapse by themselves, and if the whole cluster
+/// stops there is no node left to give them to.
 pub const FAREWELL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -63,46 +64,46 @@ pub struct Context {
     pub setup: Arc<Setup>,
     pub limits: HttpLimits,
     pub guard: Guard,
-    /// Credentials that nobody knows.
+    /// Credentials that are invalid, revoked or expired.
     pub refused: Refused,
-    /// Of those that are known, what they had no grant for.
+    /// Calls with a known credential that has no grant for them.
     pub denied: Refused,
-    /// Calls that got a problem for an answer.
+    /// Calls that were answered by a problem.
     pub refusals: RecentRefusals,
     pub audit: Audit,
-    /// What browsers may be made to do here.
+    /// The calls that web pages may make a browser send.
     pub web: Web,
-    /// What each address has of connections and of memory.
+    /// The connections and the memory of each address.
     pub callers: Callers,
-    /// Of calls under way.
+    /// The seats of open calls.
     pub seats: Arc<Seats>,
     pub long_reads: LongReads,
     /// Calls that wait for a change of leadership.
     pub waiting: Arc<Places>,
     /// Calls that wait for each role.
     pub lines: PlacesByName,
-    /// Whole-data documents: one at a time, each is held in memory.
+    /// Restores of whole documents: one at a time, because each is held in memory.
     pub restores: Arc<Places>,
-    /// Whole logs and states on their way to an operator: one at a time.
+    /// Transfers of whole logs and states to an operator: one at a time.
     pub catch_ups: Arc<Places>,
-    /// Backups on their way to an operator: one at a time, so that one reader's slowness holds one old state.
+    /// Backups that are sent to an operator: one at a time, so that a slow reader keeps only one old state in memory.
     pub backups: Arc<Places>,
     /// Roles that are held by open streams.
     pub holds: Arc<Places>,
-    /// Each stream that has something to give back has a receiver, until that is done.
+    /// Each stream that has a role to give back keeps a receiver until that is done.
     pub farewells: watch::Sender<()>,
-    /// Streams of commands that clients have open.
+    /// Command streams that clients have open.
     pub streams: Arc<Places>,
     pub readers: Arc<Places>,
     pub listeners: Arc<Places>,
-    /// For calls that another node answers.
+    /// The client for calls that another node answers.
     pub client: reqwest::Client,
     pub traffic: Traffic,
     pub spans: Spans,
-    /// Of who wanted to speak TLS.
+    /// Handshakes of callers that wanted to use TLS.
     pub handshakes: FailedHandshakes,
     node: HeaderValue,
-    /// Tells the request ids of this process from those of any other.
+    /// Distinguishes the request ids of this process from those of any other.
     tag: u32,
     made: AtomicU64,
 }
@@ -159,7 +160,7 @@ impl Context {
         Context { audit, ..self }
     }
 
-    /// What a call shows, as far as this node knows.
+    /// Checks the credential of a call, as far as this node knows.
     pub fn look(&self, headers: &HeaderMap) -> Shown {
         if !headers.contains_key(AUTHORIZATION) {
             return Shown::Nothing;
@@ -167,7 +168,7 @@ impl Context {
         self.guard.look(headers, &self.handle.tokens(), self.handle.wall())
     }
 
-    /// Judges a caller again, where its call is about to take effect: a body may come slowly, and a token may be revoked meanwhile (P56).
+    /// Judges a caller again before its call takes effect: a body may arrive slowly, and a token may be revoked meanwhile (P56).
     pub fn is_still_let_in(&self, principal: &Principal) -> Result<(), Problem> {
         let Some(id) = principal.token() else { return Ok(()) };
         self.handle.tokens().judge(id, self.handle.wall()).map_err(unauthorized)
@@ -185,7 +186,7 @@ impl Context {
         self.node.clone()
     }
 
-    /// Whether the topology, or the log, knows a node or its host by this name, which is in lower case.
+    /// Returns whether the topology or the log has a node or a host of this name, which is in lower case.
     pub fn is_member_name(&self, name: &str) -> bool {
         let own = self.setup.cluster.at.rsplit_once(':').map(|(host, _)| host);
         let known = self.setup.known();
@@ -193,12 +194,12 @@ impl Context {
         names.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// The leader, if it is another node.
+    /// Returns the leader, if it is another node.
     pub fn other_leader(&self) -> Option<NodeId> {
         self.handle.pulse().leader().filter(|leader| *leader != self.me())
     }
 
-    /// A problem with what is known around it: who leads, and what an operator should do where nobody can.
+    /// Adds to a problem who leads, and what an operator should do if no node can lead.
     pub fn explain<T>(
         &self,
         problem: &Problem,
@@ -209,14 +210,14 @@ impl Context {
         let leader = problem.named_leader().or_else(|| pulse.leader());
         let leader = leader.and_then(|leader| Some((leader, self.url(leader)?)));
         let leader = leader.as_ref().map(|(leader, url)| (*leader, url.as_str()));
-        // Also to a node whose disk waits to be let in: it may be that nobody is left who could.
+        // This includes a node whose disk waits to be admitted: it may be that no node is left that can admit it.
         let asks_who_leads = matches!(problem.code(), Code::NoLeader | Code::NoQuorum | Code::CatchingUp);
         let advice = if asks_who_leads { pulse.advice() } else { None };
         let advised = advice.map(|advice| problem.clone().detail(advice));
         write(advised.as_ref().unwrap_or(problem), Surroundings { request_id, leader })
     }
 
-    /// A number that no other process draws.
+    /// Returns a number that no other process draws.
     pub fn unique_number(&self) -> u64 {
         u64::from(self.tag) << 20 | self.made.fetch_add(1, Ordering::Relaxed) & 0xf_ffff
     }
@@ -225,7 +226,7 @@ impl Context {
         format!("{:08x}-{:x}", self.tag, self.made.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// How long a call may wait for a planned hand-over to end one way or the other (P18).
+    /// Returns how long a call may wait for a planned hand-over to end one way or the other (P18).
     pub fn hand_over_patience(&self) -> Duration {
         Duration::from_micros(self.setup.settings.timing.window.0)
     }
@@ -234,14 +235,14 @@ impl Context {
         self.hand_over_patience().min(LEADERLESS_MOST)
     }
 
-    /// What connecting to another node may take.
+    /// Returns the time limit for connecting to another node.
     pub fn dial_timeout(&self) -> Duration {
         dial(&self.setup.settings.timing)
     }
 }
 
-/// Idle connections are given up well before a server closes them, or a write could race with the closing; every node
-/// has the same time-outs.
+/// Idle connections are closed well before a server closes them, since a write could otherwise race with the closing; all nodes have the
+/// same time-outs.
 fn client(setup: &Setup, limits: &HttpLimits) -> Result<reqwest::Client, reqwest::Error> {
     let tls = setup.dialling().map_or_else(trusting_nobody, |certificates| certificates.dialling(None));
     reqwest::Client::builder()

@@ -1,4 +1,4 @@
-//! Handshakes that have failed are counted, and told of now and then.
+//! Counts failed handshakes, and logs them from time to time.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use crate::metrics::Counter;
 
-/// How often failed handshakes are told of: whoever can connect can cause them.
+/// The interval between log lines on failed handshakes: any client can cause them.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub struct FailedHandshakes {
     pub count: Counter,
-    /// When somebody was told last.
+    /// The time of the last log line.
     told: Mutex<Option<Instant>>,
 }
 

@@ -1,8 +1,7 @@
 //! Request headers: `If-Match`, `If-None-Match` and `If-Role`, and `Idempotency-Key`.
 //!
-//! Conditions are parsed by hand: their absence, `*`, weak tags and lists all mean different things, and a condition
-//! that is misread loses somebody's write. An idempotency key says which call a write is, as hashes that the store
-//! remembers with the result.
+//! Conditions are parsed by hand: their absence, `*`, weak tags and lists all mean different things, and a condition that is misread loses
+//! a client's write. An idempotency key identifies a write, as hashes that the store remembers with the result.
 
 use axum::http::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
@@ -15,22 +14,22 @@ use crate::http::answer::{Code, Problem};
 use crate::store::{DocCondition, Holding, SecretHash};
 use crate::types::KeyedCall;
 
-/// The node that passed a client's call on; it is never passed on again.
+/// The node that forwarded a client's call; the call is never forwarded again.
 pub const FORWARDED: HeaderName = HeaderName::from_static("eldest-forwarded");
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The number of the first line of a chunk, where one node passes a part of a stream on to another.
+/// The number of the first line of a chunk that one node forwards to another.
 pub const FIRST_LINE: HeaderName = HeaderName::from_static("eldest-first-line");
 
-/// What whoever holds something shows, in the head where the call has no body for it (P53).
+/// The secret of a holder, in the head if the call has no body for it (P53).
 pub const SECRET: HeaderName = HeaderName::from_static("eldest-secret");
 
-/// In the name of which role a document is written (P59).
+/// The role in whose name a document is written (P59).
 pub const IF_ROLE: HeaderName = HeaderName::from_static("if-role");
 
-/// As long as a name.
+/// The same bound as that of a name.
 const SECRET_MOST: usize = 256;
 
-/// The secret that a call shows in its head.
+/// Returns the secret in the head of a call.
 pub fn secret(headers: &HeaderMap) -> Result<Option<SecretHash>, Problem> {
     let Some(value) = headers.get(SECRET) else { return Ok(None) };
     match value.to_str() {
@@ -39,7 +38,7 @@ pub fn secret(headers: &HeaderMap) -> Result<Option<SecretHash>, Problem> {
     }
 }
 
-/// A line's worth: clients send random numbers, or names of their own jobs.
+/// Enough for random numbers, or for the client's own job names.
 const KEY_MOST: usize = 255;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -54,14 +53,14 @@ struct Tag<'a> {
     text: &'a str,
 }
 
-/// What the conditions of a read come to.
+/// The result of the conditions of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
     Send,
     NotModified,
 }
 
-/// The condition that a write asks for. One revision can be asked for, or that there is one, or that there is none.
+/// Returns the condition of a write. It can require one revision, or any revision, or none.
 pub fn condition(method: &Method, headers: &HeaderMap) -> Result<DocCondition, Problem> {
     let (matching, none) = (tags(headers, IF_MATCH)?, tags(headers, IF_NONE_MATCH)?);
     match (matching, none) {
@@ -81,7 +80,7 @@ pub fn condition(method: &Method, headers: &HeaderMap) -> Result<DocCondition, P
     }
 }
 
-/// `If-Role: NAME; token=N`, the name encoded as in a path where it holds what no header can.
+/// Parses `If-Role: NAME; token=N`. The name is encoded as in a path if it contains characters that a header cannot hold.
 pub fn holder(headers: &HeaderMap) -> Result<Option<Holding>, Problem> {
     let mut lines = headers.get_all(IF_ROLE).iter();
     let Some(line) = lines.next() else { return Ok(None) };
@@ -95,7 +94,7 @@ pub fn holder(headers: &HeaderMap) -> Result<Option<Holding>, Problem> {
     }
 }
 
-/// For a call that looks at none.
+/// Rejects the header on a call that does not support it.
 pub fn no_holder(headers: &HeaderMap) -> Result<(), Problem> {
     match headers.contains_key(IF_ROLE) {
         true => Err(Problem::field(
@@ -106,7 +105,7 @@ pub fn no_holder(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Whether a reader that knows some revisions wants this one.
+/// Returns whether a reader that knows some revisions wants this one.
 pub fn freshness(headers: &HeaderMap, rev: &str) -> Result<Fresh, Problem> {
     if let Some(Tags::Listed(tags)) = tags(headers, IF_MATCH)?
         && !tags.iter().any(|tag| !tag.weak && tag.text == rev)
@@ -121,7 +120,7 @@ pub fn freshness(headers: &HeaderMap, rev: &str) -> Result<Fresh, Problem> {
     }
 }
 
-/// All lines of that header as one list.
+/// Returns all lines of that header as one list.
 fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Tags<'_>>, Problem> {
     let mut found: Option<Tags> = None;
     for line in headers.get_all(&name) {
@@ -170,7 +169,7 @@ fn wrong(name: HeaderName, detail: &'static str) -> Problem {
     Problem::field(shown, detail)
 }
 
-/// None without the header. The same key with another method, path, query or body is another call under a used name.
+/// Returns None without the header. The same key with another method, path, query or body is another call under a used name.
 pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<KeyedCall>, Problem> {
     let mut keys = parts.headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(key) = keys.next() else {
@@ -184,11 +183,11 @@ pub fn idempotent_call(parts: &Parts, body: &[u8]) -> Result<Option<KeyedCall>, 
     Ok(Some(KeyOwner::of(parts).call(key, hash_of_call(parts, body))))
 }
 
-/// The principal that an idempotency key belongs to. Each has keys of its own, so no client can use up or find out another one's (P52). It is
-/// the same on every node.
+/// The principal that an idempotency key belongs to. Each principal has its own keys, so no client can use up or find out those of another
+/// (P52). It is the same on every node.
 #[derive(Clone, Debug)]
 pub struct KeyOwner {
-    /// The room for keys is shared out by addresses; zero where the address is not known.
+    /// The room for keys is shared out by addresses; zero if the address is not known.
     address: u32,
     principal: Who,
 }
@@ -217,7 +216,7 @@ fn is_key(key: &[u8]) -> bool {
     printable && (1..=KEY_MOST).contains(&key.len())
 }
 
-/// A line of a stream of commands names its key itself, and is known again by its text.
+/// A line of a command stream names its key itself, and is recognized by its text.
 pub fn call_of_line(key: &str, text: &[u8], owner: &KeyOwner) -> Result<KeyedCall, Problem> {
     if !is_key(key.as_bytes()) {
         let detail = format!("write 1 to {KEY_MOST} printable ASCII characters");
@@ -226,27 +225,27 @@ pub fn call_of_line(key: &str, text: &[u8], owner: &KeyOwner) -> Result<KeyedCal
     Ok(owner.call(key.as_bytes(), hash(&[b"line of /v1/commands", text]) as u64))
 }
 
-/// The path is decoded first: on its way through another node its percent signs may have changed.
+/// Hashes the call. The path is decoded first: another node on the way may have changed its percent signs.
 fn hash_of_call(parts: &Parts, body: &[u8]) -> u64 {
     let path = parts.uri.path();
     let decoded = decode(path);
     let path = decoded.as_deref().unwrap_or(path);
     let asked = asked(parts.uri.query().unwrap_or_default());
-    // As where the payload says it.
+    // Equivalent to a holder that the payload names.
     let holder = parts.headers.get(IF_ROLE).map_or(&b""[..], |line| line.as_bytes());
     let call = [parts.method.as_str().as_bytes(), path.as_bytes(), body, asked.as_bytes(), holder];
-    // Calls with less are known again as they always were.
+    // Trailing empty parts are left out, so that calls without them keep their earlier hashes.
     let said = call.iter().rposition(|part| !part.is_empty()).map_or(0, |last| last + 1);
     hash(&call[..said.max(3)]) as u64
 }
 
-/// The parameters, but for the one that says where the call may be answered.
+/// Returns the parameters, without the one that says where the call may be answered.
 fn asked(query: &str) -> String {
     let said = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("forward="));
     said.map(|pair| decode(pair).unwrap_or(pair.into())).collect::<Vec<_>>().join("&")
 }
 
-/// Of all parts, each with its length, so that no two lists of parts look the same.
+/// Hashes all parts, each with its length, so that different lists of parts never look the same.
 fn hash(parts: &[&[u8]]) -> u128 {
     let mut hasher = blake3::Hasher::new();
     for part in parts {

@@ -1,7 +1,7 @@
-//! The body of a stream of commands, cut into lines, and lines into chunks.
+//! Cuts the body of a command stream into lines, and gathers lines into chunks.
 //!
-//! A line ends with a newline, or with the body. A chunk is what has arrived: as little as one line, so that nobody waits for more
-//! to come, and no more than what the leader's loop takes at once.
+//! A line ends with a newline, or with the body. A chunk consists of the lines that have arrived: it may be a single line, so that no
+//! client waits for more to come, and it is no more than the leader's loop takes at once.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -10,24 +10,24 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::http::answer::{Code, Problem};
 
-/// Lines in a chunk: the leader's loop handles so many in some milliseconds, in which it listens to nobody else.
+/// The maximum number of lines in a chunk: the leader's loop needs some milliseconds for them, in which it handles nothing else.
 pub const CHUNK_LINES: usize = 1024;
 
-/// Bytes in a chunk, of more than one line: what a round has at most.
+/// The maximum number of bytes in a chunk of more than one line: the maximum size of a round.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
 /// Whole lines, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     text: Bytes,
-    /// Behind each line, its newline included.
+    /// The end of each line, after its newline.
     ends: Vec<usize>,
-    /// The number of the first one in its stream, counted from one.
+    /// The number of the first line in its stream, counted from one.
     first: u64,
 }
 
 impl Chunk {
-    /// A body that came whole. None if it has more lines than a chunk.
+    /// Makes a chunk of a whole body. Returns None if the body has more lines than a chunk may have.
     pub fn whole(text: Bytes, first: u64) -> Option<Chunk> {
         let newlines = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let mut ends: Vec<usize> = newlines.map(|(at, _)| at + 1).take(CHUNK_LINES + 1).collect();
@@ -45,7 +45,7 @@ impl Chunk {
         self.ends.is_empty()
     }
 
-    /// As they came.
+    /// Returns the lines as they arrived.
     pub fn text(&self) -> &Bytes {
         &self.text
     }
@@ -54,14 +54,14 @@ impl Chunk {
         self.first
     }
 
-    /// Each with its number in the stream, and without its newline.
+    /// Returns each line with its number in the stream, and without its newline.
     pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let begins = std::iter::once(0).chain(self.ends.iter().copied());
         let lines = begins.zip(&self.ends).map(|(begin, end)| &self.text[begin..*end]);
         (self.first..).zip(lines.map(|line| line.strip_suffix(b"\n").unwrap_or(line)))
     }
 
-    /// What follows so many of its lines.
+    /// Returns the part of the chunk after this number of lines.
     pub fn after(&self, count: usize) -> Chunk {
         let Some(before) = count.checked_sub(1) else { return self.clone() };
         let from = self.ends.get(before).copied().unwrap_or(self.text.len());
@@ -70,27 +70,27 @@ impl Chunk {
     }
 }
 
-/// Cuts what has come. It holds a chunk, or the beginning of one line, and a piece of the body besides.
+/// Cuts the arriving body. It holds a chunk, or the beginning of one line, plus one piece of the body.
 #[derive(Debug)]
 pub struct Splitter {
     rest: BytesMut,
-    /// Of the lines of the next chunk.
+    /// The ends of the lines of the next chunk.
     ends: Vec<usize>,
     searched: usize,
     state: State,
-    /// The body has ended: what has no newline is a line, too.
+    /// The body has ended: a rest without a newline is a line, too.
     closed: bool,
-    /// Of the next chunk's first line.
+    /// The number of the next chunk's first line.
     number: u64,
     line_most: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// More may belong to the next chunk.
+    /// More lines may belong to the next chunk.
     Open,
     Full,
-    /// The line after the chunk is longer than lines may be.
+    /// The line after the chunk exceeds the bound of a line.
     Overlong,
 }
 
@@ -110,7 +110,7 @@ impl Splitter {
         self.search();
     }
 
-    /// Nothing that follows belongs to the next chunk.
+    /// Returns whether no further line belongs to the next chunk.
     pub fn is_full(&self) -> bool {
         self.closed || self.state != State::Open
     }
@@ -123,7 +123,7 @@ impl Splitter {
         !self.ends.is_empty()
     }
 
-    /// The lines that there are, if any.
+    /// Takes the complete lines, if there are any.
     pub fn take(&mut self) -> Option<Chunk> {
         let upto = *self.ends.last()?;
         let text = self.rest.split_to(upto).freeze();
@@ -167,12 +167,12 @@ impl Splitter {
     }
 }
 
-/// The commands of a stream, as they come.
+/// The commands of a stream, as they arrive.
 #[derive(Debug)]
 pub struct Commands {
     body: Body,
     lines: Splitter,
-    /// How long no whole line may come, and when that was last so.
+    /// The maximum time without a complete line, and the time from which it counts.
     silence_most: Duration,
     heard: Instant,
 }
@@ -182,8 +182,7 @@ impl Commands {
         Commands { body, lines: Splitter::new(line_most), silence_most, heard: Instant::now() }
     }
 
-    /// Reads the next piece of the body. Nothing is lost if its caller stops to wait. To ask for the first piece is what brings
-    /// `100 Continue`.
+    /// Reads the next piece of the body. A cancelled read loses nothing. The first read sends `100 Continue`.
     pub async fn read(&mut self) -> Result<(), Problem> {
         if self.lines.has_lines() {
             return self.piece().await;
@@ -192,28 +191,28 @@ impl Commands {
         timeout_at(until, self.piece()).await.unwrap_or_else(|_| Err(silent()))
     }
 
-    /// Nothing more is to be read before what there is has been taken.
+    /// Returns whether the present lines must be taken before more is read.
     pub fn is_full(&self) -> bool {
         self.lines.is_full()
     }
 
-    /// How many lines are there to be taken.
+    /// Returns the number of lines that can be taken.
     pub fn count(&self) -> usize {
         self.lines.ends.len()
     }
 
-    /// The lines that there are, if any. Silence counts from here.
+    /// Takes the complete lines, if there are any. Silence counts from here.
     pub fn take(&mut self) -> Option<Chunk> {
         self.heard = Instant::now();
         self.lines.take()
     }
 
-    /// Silence counts from here: until now the client was not listened to.
+    /// Silence counts from here: until now this node did not read from the client.
     pub fn listen_anew(&mut self) {
         self.heard = Instant::now();
     }
 
-    /// Why nothing more is read of a body that has not ended, if that is so and all lines before it were taken.
+    /// Returns why reading stopped before the end of the body, if a line is too long and all lines before it were taken.
     pub fn overlong(&self) -> Option<Problem> {
         let most = self.lines.line_most;
         let detail = format!("the line has more than {most} bytes; nothing that follows is read");
@@ -221,7 +220,7 @@ impl Commands {
         is_next.then(|| Problem::new(Code::BodyTooLarge, detail).with("most", most))
     }
 
-    /// The number of the first line that has not been taken.
+    /// Returns the number of the first line that has not been taken.
     pub fn number(&self) -> u64 {
         self.lines.number
     }
@@ -234,7 +233,7 @@ impl Commands {
             }
             Some(Err(_)) => Err(Problem::new(Code::RequestTimeout, "the body broke off")),
             Some(Ok(frame)) => {
-                // Trailers say nothing that we ask for.
+                // Trailers are ignored.
                 if let Ok(data) = frame.into_data() {
                     self.lines.push(&data);
                 }

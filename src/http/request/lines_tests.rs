@@ -1,10 +1,10 @@
-//! Bodies cut at every byte.
+//! Tests with bodies that are cut at every byte.
 
 use futures_util::stream;
 
 use super::*;
 
-/// What a splitter gives for these pieces, line by line with its number, and whether it gave up.
+/// Returns the lines that a splitter gives for these pieces, each with its number, and whether it gave up.
 fn split(pieces: &[&[u8]], line_most: usize) -> (Vec<(u64, Vec<u8>)>, bool) {
     let mut splitter = Splitter::new(line_most);
     let mut lines = Vec::new();

@@ -1,4 +1,13 @@
-//! Requests of clients: how they are parsed, who may send them, and what all handlers share.
+//! Requests of clients: their parsing, their authorization, and the state that all handlers share.
+//!
+//! - Parsing: `client_request` is a request as handlers receive it; `url`, `headers`, `body` and `command` parse its parts, and `lines`
+//!   cuts a command stream into lines and chunks.
+//! - Authorization: `auth` identifies the caller, `needs` has the permission that each route needs, `web` protects the node from web pages,
+//!   `refused` counts refused credentials, and `origin` has what a node states about a call that it forwards.
+//! - Bounds: `callers` bounds connections and memory by address, `seats` the open calls of each class, `places` what a caller keeps for
+//!   long, and `timeouts` the silence of a connection.
+//! - Records: `audit` writes the audit log, `refusals` keeps recent refusals, `traffic` counts calls, and `handshakes` failed handshakes.
+//! - `context` is the state that all handlers share.
 
 mod audit;
 mod auth;

@@ -1,6 +1,6 @@
-//! What each route needs of who calls, in one table: the router is built from it, so that there is no route without a need.
+//! One table has the permission that each route needs: the router is built from it, so that no route is without a need.
 //!
-//! Calls of other nodes prove themselves otherwise, and come to no route.
+//! Calls of other nodes are proved in another way, and reach none of these routes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,28 +14,28 @@ use crate::types::LeaseName;
 use Area::{Channels, Docs, Elections, Processes, Roles, Status, Users};
 use Verb::{Read, Watch, Write};
 
-/// What a route needs, before the call is looked at.
+/// The permission that a route needs, known before the call is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Whoever asks is answered: who has nothing yet is told what there is, and a load balancer where to send clients.
+    /// Every caller is answered: a caller without a credential learns what exists, and a load balancer where to send clients.
     Nothing,
-    /// An order of an operator's.
+    /// An order of an operator.
     Order,
-    /// This of something: the handler judges each thing that the call is about.
+    /// The verb on single items: the handler checks each item that the call is about.
     Some(Verb),
-    /// This of all that the area has.
+    /// The verb on all items of the area.
     All(Verb, Area),
-    /// This of all below the prefix that the query names.
+    /// The verb on all items below the prefix that the query names.
     Below(Verb, Area),
-    /// This of what the path names, in front of one of these operations, if there are any.
+    /// The verb on the item that the path names, before one of these operations, if there are any.
     Named(Verb, Area, &'static [&'static str]),
-    /// An operation on a role: one of them is an order.
+    /// An operation on a role: one of the operations is an order.
     OnRole,
-    /// The same of a process.
+    /// An operation on a process: one of the operations is an order.
     OnProcess,
 }
 
-/// What a call needs.
+/// The permission that a call needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
     Nothing,
@@ -45,14 +45,14 @@ pub enum Asked<'a> {
     Named(Verb, Area, Cow<'a, str>),
 }
 
-/// A method, a path as the router takes it, and the need.
+/// A method, a path in the router's syntax, and the need.
 pub type Row = (&'static str, &'static str, Need);
 
 const NAMED: &[&str] = &[];
 const ELECT: &str = "/elect";
 const REMOVE: &str = "/remove";
 
-/// HEAD is answered where GET is, and needs the same.
+/// HEAD is answered for every GET route, and needs the same.
 pub const TABLE: [Row; 61] = [
     ("GET", "/", Need::Nothing),
     ("GET", "/ui/{*file}", Need::Nothing),
@@ -66,7 +66,7 @@ pub const TABLE: [Row; 61] = [
     ("GET", "/v1/members", Need::All(Read, Status)),
     ("GET", "/v1/explain/leader", Need::All(Read, Status)),
     ("GET", "/v1/explain/roles/{*role}", Need::Named(Read, Roles, NAMED)),
-    // It tells of anybody's calls.
+    // It shows the calls of all clients.
     ("GET", "/v1/explain/calls/{*id}", Need::Order),
     ("POST", "/is_leader", Need::All(Read, Status)),
     ("POST", "/heartbeat", Need::All(Read, Status)),
@@ -87,14 +87,14 @@ pub const TABLE: [Row; 61] = [
     ("PUT", "/v1/docs/{*key}", Need::Named(Write, Docs, NAMED)),
     ("DELETE", "/v1/docs/{*key}", Need::Named(Write, Docs, NAMED)),
     ("POST", "/v1/docs/{*key}", Need::Named(Write, Docs, NAMED)),
-    // Of whatever kind: what lost has no name of its own.
+    // This covers documents of every kind: the lost version has no separate name.
     ("GET", "/v1/conflicts", Need::All(Read, Docs)),
     ("GET", "/v1/conflicts/{*id}", Need::All(Read, Docs)),
     ("POST", "/v1/conflicts/{*id}", Need::All(Write, Docs)),
     ("GET", "/v1/roles", Need::Below(Read, Roles)),
     ("GET", "/v1/roles/{*role}", Need::Named(Read, Roles, &["/check"])),
     ("POST", "/v1/roles/{*role}", Need::OnRole),
-    // Chosen by anything but their ids.
+    // Items may be chosen by other properties than their ids.
     ("GET", "/v1/processes", Need::All(Read, Processes)),
     ("GET", "/v1/processes/{*id}", Need::Named(Read, Processes, NAMED)),
     ("PUT", "/v1/processes/{*id}", Need::Named(Write, Processes, NAMED)),
@@ -121,7 +121,7 @@ pub const TABLE: [Row; 61] = [
 ];
 
 impl Need {
-    /// What a call of this route needs. What cannot be read of it is refused as the handler would refuse it.
+    /// Returns the permission that a call of this route needs. An invalid call is refused as the handler would refuse it.
     pub fn of(self, pattern: &str, uri: &Uri) -> Result<Asked<'static>, Problem> {
         let path = uri.path();
         Ok(match self {
@@ -149,14 +149,14 @@ impl Need {
     }
 }
 
-/// What stands behind the fixed part of the route, decoded.
+/// Returns the decoded name after the fixed part of the route.
 fn name(pattern: &str, path: &str) -> Result<Cow<'static, str>, Problem> {
     let (fixed, what) = pattern.split_once("{*").unwrap_or((pattern, "key}"));
     let name = name_after(path, fixed, what.trim_end_matches('}'))?;
     Ok(Cow::Owned(name.into_owned()))
 }
 
-/// Wherever it stands among the others, which are the handler's business. Twice is refused there.
+/// Finds the prefix among the other parameters, which the handler checks. The handler also refuses a second prefix.
 fn prefix(uri: &Uri) -> Result<Cow<'static, str>, Problem> {
     let mut pairs = uri.query().unwrap_or_default().split('&');
     let pair = pairs.find(|pair| pair.split_once('=').map_or(*pair, |(name, _)| name) == "prefix");
@@ -164,12 +164,12 @@ fn prefix(uri: &Uri) -> Result<Cow<'static, str>, Problem> {
     Ok(Cow::Owned(prefix.into_owned()))
 }
 
-/// What each operation of a command needs.
+/// Returns the permissions that the operations of a command need.
 pub fn of_command(command: &Command) -> impl Iterator<Item = Asked<'_>> {
     command.operations().iter().flat_map(of_operation)
 }
 
-/// What it changes, the lease that a document is to end with, and the role in whose name it is written.
+/// Returns the permissions for the item that changes, the lease that a document is to end with, and the role in whose name it is written.
 fn of_operation(operation: &Operation) -> impl Iterator<Item = Asked<'_>> {
     let (ending, holder) = match operation {
         Operation::PutDoc { ending, holder, .. } => (ending.with.as_ref(), holder.as_ref()),
@@ -204,14 +204,14 @@ fn changed_by(operation: &Operation) -> Asked<'_> {
                 write(Roles, role)
             }
             LeaseOperation::Register { id, .. } | LeaseOperation::Remove { id, .. } => write(Processes, id),
-            // No client sends the others.
+            // No client sends the other operations.
             _ => Asked::Order,
         },
         Operation::Token(_) => Asked::Order,
     }
 }
 
-/// As a grant would be written that gives it.
+/// Writes the permission in the syntax of a grant.
 impl fmt::Display for Asked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

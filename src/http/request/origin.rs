@@ -1,8 +1,8 @@
-//! A node that passes a call on says where it came from, and proves by the cluster's secret that it is a node who says so. Without a
-//! secret its certificate proves it, and without TLS it is believed, as every node is there.
+//! A node that forwards a call states where the call came from, and proves with the cluster's secret that a node says so. Without a secret
+//! its certificate proves it, and without TLS it is believed, as every node is then.
 //!
-//! It also gives back what a client of its own held by a stream, though that client's token may have been revoked. That is believed by a
-//! proof alone. And it says where a message of a channel stands among those that it has passed on.
+//! A node also gives back roles that one of its clients held by a stream, even if the client's token may have been revoked. This is only
+//! believed with a proof or a certificate. And a node states the number of a channel's message among those that it has forwarded.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,16 +17,16 @@ use crate::driver::Setup;
 use crate::driver::channels::Stamp;
 use crate::types::NodeId;
 
-/// `10.0.0.7 <proof>`, or `10.0.0.7` where there is no secret: no blank at the end of a header arrives.
+/// `10.0.0.7 <proof>`, or `10.0.0.7` without a secret: a blank at the end of a header would be lost.
 const ORIGIN: HeaderName = HeaderName::from_static("eldest-origin");
 
-/// `17 - <proof>`: the token that a role is given back under, and the tie that its holder relied on, if that has closed.
+/// `17 - <proof>`: the role's token, and the tie that its holder relied on, if that has closed.
 const GIVES_BACK: HeaderName = HeaderName::from_static("eldest-gives-back");
 
-/// `7f03 12 9 <proof>`: the run, the number, and what was given up.
+/// `7f03 12 9 <proof>`: the run, the number, and the number that was given up.
 const STAMP: HeaderName = HeaderName::from_static("eldest-stamp");
 
-/// This node, or another one, gives back what a client's stream has held, under this token of the role.
+/// This node, or another one, gives back the role that a client's stream has held under this token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GivesBack {
     pub token: u64,
@@ -34,12 +34,12 @@ pub struct GivesBack {
 }
 
 impl GivesBack {
-    /// What goes along with such a call to another node.
+    /// Adds the header to such a call to another node.
     pub fn say(self, headers: &mut HeaderMap, setup: &Setup, to: NodeId, path: &str) {
         vouch(headers, GIVES_BACK, setup, to, &self.to_string(), &self.about(path));
     }
 
-    /// Whether a node has proved that it gives something back.
+    /// Returns whether a node has proved that it gives back a role.
     pub fn heard(
         headers: &HeaderMap,
         setup: &Setup,
@@ -59,7 +59,7 @@ impl GivesBack {
         proved.then_some(word)
     }
 
-    /// The path may be encoded otherwise where it arrives.
+    /// The text that is proved. The path may be encoded differently where it arrives.
     fn about(self, path: &str) -> String {
         format!("{} {self}", decode(path).unwrap_or(path.into()))
     }
@@ -74,7 +74,7 @@ impl fmt::Display for GivesBack {
     }
 }
 
-/// Says something, with the proof that a node says it.
+/// Adds a header, with the proof that a node says it.
 fn vouch(headers: &mut HeaderMap, name: HeaderName, setup: &Setup, to: NodeId, told: &str, about: &str) {
     let me = setup.settings.me;
     let proof = setup.secret.as_ref().map(|secret| secret.vouch(me, to, about)).unwrap_or_default();
@@ -83,7 +83,7 @@ fn vouch(headers: &mut HeaderMap, name: HeaderName, setup: &Setup, to: NodeId, t
     }
 }
 
-/// Whether that node says it: without a secret or a certificate whoever says it is believed.
+/// Checks that this node says it: without a secret or a certificate every caller is believed.
 fn vouches(setup: &Setup, certified: Option<Certified>, from: NodeId, about: &str, proof: &str) -> bool {
     match &setup.secret {
         Some(secret) => secret.vouches(from, setup.settings.me, about, proof),
@@ -91,23 +91,23 @@ fn vouches(setup: &Setup, certified: Option<Certified>, from: NodeId, about: &st
     }
 }
 
-/// The node that has passed a call on, by its own word.
+/// Returns the node that has forwarded a call, by its own statement.
 fn from(headers: &HeaderMap) -> Option<NodeId> {
     Some(NodeId(headers.get(FORWARDED)?.to_str().ok()?.parse().ok()?))
 }
 
-/// What goes along with a call that is passed on to this node.
+/// Adds the header to a call that is forwarded to this node.
 pub fn say_origin(headers: &mut HeaderMap, setup: &Setup, to: NodeId, origin: Origin) {
     let address = origin.address().to_string();
     vouch(headers, ORIGIN, setup, to, &address, &address);
 }
 
-/// What goes along with a message that is passed on to this node.
+/// Adds the header to a message that is forwarded to this node.
 pub fn say_stamp(headers: &mut HeaderMap, setup: &Setup, to: NodeId, stamp: Stamp) {
     vouch(headers, STAMP, setup, to, &stamp.to_string(), &about_message(stamp));
 }
 
-/// Which member has passed a message on, and where that stands among its others. An older version says nothing of it.
+/// Returns the member that has forwarded a message, and the message's stamp. An older version sends no stamp.
 pub fn stamp(headers: &HeaderMap, setup: &Setup, certified: Option<Certified>) -> Option<(NodeId, Stamp)> {
     let from = from(headers).filter(|from| setup.member(*from).is_some())?;
     let told = headers.get(STAMP)?.to_str().ok()?;
@@ -119,12 +119,13 @@ pub fn stamp(headers: &HeaderMap, setup: &Setup, certified: Option<Certified>) -
     vouches(setup, certified, from, &about_message(stamp), proof).then_some((from, stamp))
 }
 
-/// Begins with a word, so that the proof of an address is none of a stamp.
+/// Begins with a word, so that the proof of an address is never the proof of a stamp.
 fn about_message(stamp: Stamp) -> String {
     format!("message {stamp}")
 }
 
-/// Where a call came from: by a node's word, or by the address of its connection. `certified` is whose certificate that has shown.
+/// Returns the origin of a call: by a node's statement, or by the address of its connection. `certified` is the owner of the connection's
+/// certificate.
 pub fn origin(
     headers: &HeaderMap,
     setup: &Setup,
@@ -162,7 +163,7 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    /// As node 1 takes it in that hears it from node 2, whose own address is another one.
+    /// The origin as node 1 reads it from node 2, which has another address.
     fn heard(
         speaker: Option<&str>,
         from: u32,

@@ -1,5 +1,5 @@
-//! Places that a caller may keep for long: a plain count for all, and a share of it for each address and for each principal, so that
-//! one of them leaves room for the others.
+//! Places that a caller may keep for long: a count for all callers, and a share of it for each address and for each principal, so that one
+//! caller leaves room for the others.
 //!
 //! ```text
 //!   all ────────────────────────────────────────────┐ 12,000
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A call counts for both of its sharers: an address with many tokens is bounded by the first share, a token with many addresses by the
-//! second. It is a plain count: a semaphore would queue, and a queue of calls that time out one after the other serves nobody.
+//! second. It is a plain count: a semaphore would queue, and a queue of calls that time out one after the other serves no caller.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,18 +19,18 @@ use crate::http::answer::{Code, Problem};
 use crate::store::TokenId;
 use crate::types::Text;
 
-/// What one principal may have, and one address where no setting says it.
+/// The share of one principal, and of one address if no setting states it.
 const PERCENT: usize = 75;
 
-/// Tables that are looked through for such as are not used any more, once there are so many, or twice as many as the last time.
+/// The number of tables at which unused ones are removed; afterwards this happens at twice the number that was left.
 const LOOKED_THROUGH_AT: usize = 64;
 
-/// Whom a call comes from: an address, or the network of one household where addresses are plenty.
+/// The origin of a call: an address, or the network of one household for IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin(IpAddr);
 
 impl Origin {
-    /// Who has an IPv6 address has 2^64 of them.
+    /// A client with IPv6 has 2^64 addresses, so they count as one.
     pub fn of(address: IpAddr) -> Origin {
         const NETWORK: u128 = !0 << 64;
         Origin(match address.to_canonical() {
@@ -46,7 +46,7 @@ impl Origin {
     }
 }
 
-/// One that has a share.
+/// A unit that has a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sharer {
     Address(Origin),
@@ -68,7 +68,7 @@ impl Sharer {
         }
     }
 
-    /// As a refusal says whose share is full.
+    /// Returns the words by which a refusal names the full share.
     fn told(self) -> &'static str {
         match self {
             Sharer::Address(_) => ", of one address",
@@ -80,7 +80,7 @@ impl Sharer {
     }
 }
 
-/// Whom one call counts for. None where it is not known: this node's own work, and tests.
+/// The sharers that one call counts for. None if they are not known: for this node's own work, and in tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sharers {
     pub origin: Option<Origin>,
@@ -97,11 +97,11 @@ impl Sharers {
     }
 }
 
-/// How large the shares are.
+/// The sizes of the shares.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares {
     pub address_percent: usize,
-    /// Whether callers without a token are one principal. Where there is no admin token, nobody needs a token, and they are everybody.
+    /// Whether callers without a token are one principal. Without an admin token no caller needs a token, so this group is everybody.
     pub no_token_is_one: bool,
 }
 
@@ -118,7 +118,7 @@ impl Shares {
             Sharer::NoToken if !self.no_token_is_one => 100,
             Sharer::Token(_) | Sharer::Admin | Sharer::NoToken | Sharer::UnknownToken => PERCENT,
         };
-        // One place cannot be shared.
+        // A single place cannot be shared.
         (most * percent / 100).max(1)
     }
 }
@@ -134,11 +134,11 @@ pub struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// No count is zero.
+    /// Entries with a zero count are removed.
     by_sharer: HashMap<Sharer, usize>,
 }
 
-/// One of them, given back when dropped.
+/// One place, given back when dropped.
 #[derive(Debug)]
 pub struct Place {
     places: Arc<Places>,
@@ -146,7 +146,7 @@ pub struct Place {
 }
 
 impl Places {
-    /// `bound` is what a refusal calls it.
+    /// `bound` is its name in a refusal.
     pub fn new(bound: &'static str, most: usize, shares: Shares) -> Arc<Places> {
         Arc::new(Places { bound, most, shares, taken: Mutex::default() })
     }
@@ -167,7 +167,7 @@ impl Places {
         Ok(Place { places: self.clone(), sharers })
     }
 
-    /// How many are taken, and how many there are.
+    /// Returns how many places are taken, and how many there are.
     pub fn in_use(&self) -> (usize, usize) {
         (self.taken().all, self.most)
     }
@@ -216,7 +216,7 @@ pub struct PlacesByName {
     known: Mutex<Known>,
 }
 
-/// Names of which a place is taken.
+/// Names with a place that is taken.
 #[derive(Debug)]
 struct Known {
     by_name: HashMap<Text, Weak<Places>>,
@@ -224,7 +224,7 @@ struct Known {
 }
 
 impl PlacesByName {
-    /// `most` are those of one name.
+    /// `most` is the number of places of one name.
     pub fn new(bound: &'static str, most: usize, shares: Shares) -> PlacesByName {
         let known = Known { by_name: HashMap::new(), look_through_at: LOOKED_THROUGH_AT };
         PlacesByName { bound, most, shares, known: Mutex::new(known) }

@@ -1,4 +1,4 @@
-//! What was refused lately, by the request's id: the caller has the id from the answer, and may ask later why.
+//! Recent refusals by the request's id: the caller has the id from the response, and may ask later for the reason.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -10,13 +10,13 @@ use crate::http::answer::Problem;
 use crate::store::date_text;
 use crate::types::WallTime;
 
-/// Some seconds of a node that refuses all that comes, or days of a quiet one.
+/// Some seconds of a node that refuses all calls, or days of a quiet one.
 const KEPT_MOST: usize = 1024;
 
-/// Their refusals are answers.
+/// On these routes a refusal is a normal answer.
 const PROBES: [&str; 3] = ["/leader", "/livez", "/readyz"];
 
-/// Of a path, which may name anything.
+/// The maximum length of a path, which may be any text.
 const PATH_MOST: usize = 256;
 
 #[derive(Debug, Default)]
@@ -32,7 +32,8 @@ impl RecentRefusals {
         status: StatusCode,
         problem: &Problem,
     ) {
-        // A balancer asks each second, and whoever has no credential as often as it likes: they would push out what people ask for.
+        // Load balancers ask each second, and callers without a credential as often as they like: they would displace the entries people
+        // look for.
         if PROBES.contains(&path) || status == StatusCode::UNAUTHORIZED {
             return;
         }
@@ -54,7 +55,7 @@ impl RecentRefusals {
         kept.push_back((id.to_string(), told));
     }
 
-    /// All calls of that id, oldest first: who chooses its ids itself may choose one twice.
+    /// Returns all calls of that id, oldest first: a client that chooses its ids may choose one twice.
     pub fn of(&self, id: &str) -> Vec<Value> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().filter(|(other, _)| other == id).map(|(_, told)| told.clone()).collect()

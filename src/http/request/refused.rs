@@ -1,5 +1,5 @@
-//! Credentials that were refused, counted by address: who goes on guessing is told to stop, and fills neither the log of orders nor
-//! the leader's time. A call with a right credential is never counted, and never refused for what others at its address have shown.
+//! Refused credentials, counted by address. A caller that goes on guessing is refused, and fills neither the audit log nor the
+//! leader's time. A call with a valid credential is never counted, and never refused because of other callers at its address.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,11 +9,11 @@ use tokio::time::{Duration, Instant};
 use super::places::Origin;
 use crate::http::answer::{Code, Problem};
 
-/// A program with an old token tries a few times; nobody finds a secret of 256 bits in a million.
+/// A program with an old token tries a few times; a secret of 256 bits is not found in a million tries.
 const MOST: u32 = 20;
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Addresses that are remembered. All beyond them are counted as one.
+/// The maximum number of remembered addresses. All further addresses are counted as one.
 const ADDRESSES_MOST: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct Counts {
 }
 
 impl Refused {
-    /// One more; whether it is one of those that there may be.
+    /// Counts one more, and returns whether it is within the limit.
     pub fn add(&self, origin: Option<Origin>, now: Instant) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ADDRESSES_MOST && !known.contains_key(&origin) {
@@ -41,7 +41,7 @@ impl Refused {
         counts.refused <= MOST
     }
 
-    /// Whether there can be no more from there for now.
+    /// Returns whether the address has reached the limit for now.
     pub fn is_full(&self, origin: Option<Origin>, now: Instant) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&origin).is_some_and(|counts| counts.refused >= MOST && !counts.is_over(now))

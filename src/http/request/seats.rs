@@ -1,14 +1,14 @@
-//! Seats bound how many client calls are under way, each class by itself: whoever fills the seats of reads, or waits for roles by the
-//! thousands, takes no seat from those who renew what they hold. Of each class one address has a share at most, and one principal.
+//! Seats bound the number of open client calls, each class by itself: a client that fills the seats of reads, or waits for roles by the
+//! thousands, takes no seat from clients that renew their leases. One address has at most a share of each class, and so has one principal.
 //!
-//! | class | share of `limits.requests` | what |
+//! | class | share of `limits.requests` | calls |
 //! |---|---|---|
 //! | renewals | 8/32 | `renew`, `release`, `tie`, `untie`, a process's heartbeats and its end; a document's `renew` |
 //! | orders | 1/32 | operators' routes |
-//! | writes | 11/32 | what changes data, and who wants a role |
+//! | writes | 11/32 | changes of data, and acquiring a role |
 //! | reads | 12/32 | all other reads |
-//! | lists | 64 | pages of many items, until the last byte of the answer is with the client |
-//! | waits | as many as `limits.requests`, besides, and no more than the leader lets wait | who wants a role and waits for it |
+//! | lists | 64 | pages of many items, until the last byte of the response was sent to the client |
+//! | waits | as many again as `limits.requests`, but no more than the leader lets wait | callers that wait for a role |
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::available_parallelism;
@@ -21,7 +21,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
-/// Each holds a page of up to 4 MiB, and what is written around it.
+/// Each holds a page of up to 4 MiB, and the text around it.
 const LISTS_MOST: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum Class {
 
 const CLASSES: usize = 6;
 
-/// Who calls, and where it sits: among what a request carries along.
+/// The caller and its seat, carried in the request's extensions.
 #[derive(Clone, Debug)]
 pub struct Admitted {
     pub sharers: Sharers,
@@ -46,7 +46,7 @@ pub struct Admitted {
 #[derive(Debug)]
 pub struct Seats([Arc<Places>; CLASSES]);
 
-/// One of them, given back when dropped.
+/// One seat, given back when dropped.
 #[derive(Debug)]
 pub struct Seat {
     seats: Arc<Seats>,
@@ -54,7 +54,7 @@ pub struct Seat {
 }
 
 impl Class {
-    /// None for who asks where to send clients: that is answered even when there is no room for clients.
+    /// Returns None for a call that asks where to send clients: it is answered even without room for clients.
     pub fn of(method: &Method, path: &str) -> Option<Class> {
         if matches!(path, "/livez" | "/readyz" | "/leader") {
             return None;
@@ -81,7 +81,7 @@ impl Class {
             "renew" | "release" | "tie" | "untie" if path.starts_with("/v1/roles/") => Class::Renewals,
             "heartbeat" if path.starts_with("/v1/processes/") => Class::Renewals,
             "remove" if path.starts_with("/v1/processes/") => Class::Orders,
-            // Whatever else is posted there is told that it is no way to write.
+            // Any other POST there is answered that it is not a way to write.
             _ if path.starts_with("/v1/docs/") => Class::Renewals,
             "elect" if path.starts_with("/v1/roles/") => Class::Orders,
             _ if path.starts_with("/v1/") && !matches!(path, "/v1/members" | "/v1/tokens") => Class::Writes,
@@ -97,7 +97,7 @@ impl Class {
             Class::Writes => of_32(11),
             Class::Reads => of_32(12),
             Class::Lists => requests.min(LISTS_MOST),
-            // The leader takes no more, wherever they come from: a share of more than that would be a share of all.
+            // The leader takes no more waiters in all: a share of a larger number could be everything that it takes.
             Class::Waits => requests.min(WAITERS_MOST),
         }
     }
@@ -145,7 +145,7 @@ impl Seats {
         Ok(Arc::new(Seat { seats: self.clone(), place: Mutex::new(place) }))
     }
 
-    /// How many of each class are under way, and how many may be.
+    /// Returns the number of open calls of each class, and its limit.
     pub fn in_use(&self) -> [(Class, usize, usize); CLASSES] {
         Class::ALL.map(|class| {
             let (taken, most) = self.of(class).in_use();
@@ -164,7 +164,7 @@ impl Seat {
         Admitted { sharers, seat: Arc::downgrade(self) }
     }
 
-    /// From here on the call waits: its seat is another's.
+    /// The call waits from here on, so its seat becomes free.
     fn wait(&self) -> Result<(), Problem> {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = self.seats.of(Class::Waits);
@@ -180,13 +180,13 @@ impl Admitted {
         self.sharers.origin
     }
 
-    /// What a node does for a caller whose call is over has no seat.
+    /// Work that a node does for a caller after the call has ended has no seat.
     pub fn wait(&self) -> Result<(), Problem> {
         self.seat.upgrade().map_or(Ok(()), |seat| seat.wait())
     }
 }
 
-// Long reads go through many rows: they take turns, beside the threads that serve connections.
+// Long reads go through many rows: they take turns, and leave threads for the connections.
 
 #[derive(Debug)]
 pub struct LongReads {
@@ -194,15 +194,15 @@ pub struct LongReads {
 }
 
 impl LongReads {
-    /// One core is left for everything else, where there are several. Who waits for a turn has a seat among the lists.
+    /// One core stays free for all other work, if there are several. A call that waits for its turn has a seat among the lists.
     pub fn new() -> LongReads {
         let cores = available_parallelism().map_or(1, usize::from);
         LongReads { turns: Semaphore::new(cores.saturating_sub(1).max(1)) }
     }
 
-    /// Meanwhile another thread serves the connections of this one.
+    /// Another thread serves this thread's connections meanwhile.
     pub async fn run<T>(&self, work: impl FnOnce() -> T) -> T {
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = self.turns.acquire().await;
         match Handle::current().runtime_flavor() {
             RuntimeFlavor::CurrentThread => work(),
@@ -272,7 +272,7 @@ mod tests {
         assert!(seats.in_use().iter().all(|(_, taken, _)| *taken == 0));
     }
 
-    /// The leader lets so many wait, whoever they are.
+    /// The leader's limit on waiters counts all callers together.
     #[test]
     fn no_share_of_those_who_wait_is_all_that_the_leader_takes() {
         for requests in [64, 13_334, 16_384, 1_000_000] {

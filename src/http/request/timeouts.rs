@@ -1,15 +1,15 @@
-//! A connection may be silent, or slow, for a limited time. There is one deadline, derived from what the connection
-//! does; hyper's own timers are off.
+//! A connection may be silent, or slow, for a limited time. There is one deadline, derived from the activity of the connection; hyper's
+//! own timers are off.
 //!
-//! - Until its first request is whole, a connection has the header time-out: that covers silent sockets and half a
+//! - A connection has the header time-out until its first request is complete: that covers silent sockets and half a
 //!   protocol preface.
-//! - A later head that has begun has the header time-out too (HTTP/1 only: HTTP/2 sends frames of its own).
-//! - With no request under way and no byte moving, it has the idle time-out. It must be larger than the time for which
-//!   clients keep idle connections, or their calls race with the closing.
-//! - An answer that its reader does not take ends it after the answer time-out. What counts is bytes of answers: frames
-//!   that a client may send for ever, such as pings, are none. On HTTP/1 nothing else is written.
-//! - What its host has not acknowledged for long enough ends it, where somebody asked for that: bytes that move into a buffer
-//!   say nothing of who is there.
+//! - A later head that has begun has the header time-out too (HTTP/1 only: HTTP/2 also sends frames that begin no head).
+//! - With no open request and no byte moving, it has the idle time-out. It must be longer than the time for which
+//!   clients keep idle connections, since their calls would race with the closing.
+//! - If the reader does not take a response, the answer time-out ends the connection. Only bytes of responses count: frames
+//!   that a client may send for ever, such as pings, do not. On HTTP/1 nothing else is written.
+//! - If the client's host does not acknowledge written bytes for long enough, the connection ends, if a call requested this: bytes
+//!   that move into a buffer do not show that the client is alive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -23,37 +23,37 @@ pub struct ConnectionTimeouts {
     header: Duration,
     idle: Duration,
     answer: Duration,
-    /// Requests without a response yet.
+    /// The number of requests without a response.
     busy: AtomicU32,
     served: AtomicBool,
     http2: AtomicBool,
-    /// Answers that have not been taken whole.
+    /// The number of responses that have not been taken completely.
     untaken: AtomicU32,
-    /// When some of them was last taken, or the first of them begun, as `moved`.
+    /// The time when a part of them was last taken, or when the first of them began, in the unit of `moved`.
     taken: AtomicU64,
-    /// When bytes last moved, in milliseconds since the beginning.
+    /// The time when bytes last moved, in milliseconds since the beginning.
     moved: AtomicU64,
-    /// When the first byte of the next head came; zero for none.
+    /// The time when the first byte of the next head came; zero if none has.
     head: AtomicU64,
-    /// What is written from now on is to be acknowledged within so many milliseconds; zero: as the system has it.
+    /// Bytes that are written from now on must be acknowledged within this number of milliseconds; zero leaves the system's default.
     unheard: AtomicU32,
-    /// The peer has ended the connection in order, as a kernel does for a process that has died. A reset says less: whatever is in
-    /// between may have sent it.
+    /// The peer has closed the connection in order, as a kernel does for a process that has died. A reset says less: any device in between
+    /// may have sent it.
     closed_by_peer: AtomicBool,
 }
 
-/// What to do about a connection now.
+/// The next step for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     Close,
     CheckAfter(Duration),
 }
 
-/// One request under way; ends when dropped.
+/// One open request; ends when dropped.
 #[derive(Debug)]
 pub struct Busy(Arc<ConnectionTimeouts>);
 
-/// One answer that is being taken; ends when dropped.
+/// One response that is being taken; ends when dropped.
 #[derive(Debug)]
 pub struct Untaken(Arc<ConnectionTimeouts>);
 
@@ -76,12 +76,12 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// The connection breaks off when what is written is not acknowledged for so long.
+    /// Makes the connection break off when written bytes are not acknowledged for this long.
     pub fn end_unheard(&self, after: Duration) {
         self.unheard.store(u32::try_from(after.as_millis()).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
-    /// In milliseconds, once, if somebody asked for it.
+    /// Returns the time-out in milliseconds, once, if a call requested it.
     pub fn user_timeout_ms(&self) -> Option<u32> {
         match self.unheard.load(Ordering::Relaxed) {
             0 => None,
@@ -116,7 +116,7 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// An answer has a body, which its reader is to take.
+    /// Notes a response with a body that its reader must take.
     pub fn answer(self: &Arc<ConnectionTimeouts>) -> Untaken {
         if self.untaken.fetch_add(1, Ordering::Relaxed) == 0 {
             self.taken.store(self.now(), Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl ConnectionTimeouts {
         Untaken(self.clone())
     }
 
-    /// A head is whole: its request is under way.
+    /// Notes a complete head: its request is open.
     pub fn begin(self: &Arc<ConnectionTimeouts>, version: Version) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
         self.head.store(0, Ordering::Relaxed);
@@ -159,7 +159,7 @@ impl ConnectionTimeouts {
         }
     }
 
-    /// The first time at which there can be something to end.
+    /// Returns the first time at which a deadline can pass.
     pub fn first_deadline(&self) -> Duration {
         self.header.min(self.idle).min(self.answer)
     }
@@ -177,7 +177,7 @@ impl Drop for Busy {
 }
 
 impl Untaken {
-    /// Some more has been taken.
+    /// Notes that the reader has taken more.
     pub fn goes_on(&self) {
         self.0.taken.store(self.0.now(), Ordering::Relaxed);
     }
@@ -238,7 +238,7 @@ mod tests {
             timeouts.taken.store(0, Ordering::Relaxed);
             assert_eq!(left(&timeouts, ANSWER - 1), Some(1));
             assert_eq!(left(&timeouts, ANSWER), None);
-            // Of HTTP/2, these may be frames without a body.
+            // On HTTP/2 these may be frames without a body.
             timeouts.taken.store(0, Ordering::Relaxed);
             timeouts.wrote_at(ANSWER);
             assert_eq!(left(&timeouts, ANSWER).is_none(), ends, "{version:?}");

@@ -1,4 +1,4 @@
-//! What has been asked of this node and how it was answered, counted by route.
+//! Counts the calls to this node and their responses, by route.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::metrics::{Counter, Histogram};
 
-/// The first words of routes, without `/v1/`; nobody can add one by calling something else.
+/// The first words of routes, without `/v1/`. The list is fixed, so unknown paths cannot add a route.
 const ROUTES: [&str; 29] = [
     "commands",
     "docs",
@@ -40,7 +40,7 @@ const ROUTES: [&str; 29] = [
 ];
 const OTHER: &str = "other";
 
-/// Those that are given; the last one stands for all that are not named.
+/// The statuses in use; the last entry stands for all others.
 const STATUSES: [u16; 27] = [
     200, 201, 204, 304, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 421, 422, 429, 431, 499, 500,
     502, 503, 504, 505, 507, 0,
@@ -61,7 +61,7 @@ struct RouteTraffic {
     took: Histogram,
 }
 
-/// A call under way.
+/// An open call.
 #[derive(Debug)]
 pub struct Counted {
     route: usize,
@@ -78,7 +78,7 @@ impl Counted {
 }
 
 impl Counted {
-    /// Its name among all that are counted.
+    /// Returns its name among the counted routes.
     pub fn route(&self) -> &'static str {
         ROUTES[self.route]
     }
@@ -89,13 +89,13 @@ impl Counted {
 }
 
 impl Traffic {
-    /// An answer has begun: how long streams go on is not counted.
+    /// Counts a response that has begun: the duration of streams is not counted.
     pub fn answered(&self, call: &Counted, status: u16) {
         self.count(call, status);
         self.routes[call.route].took.observe(call.began.elapsed());
     }
 
-    /// A call that has ended, with an answer or without one.
+    /// Counts a call that has ended, with a response or without one.
     pub fn count(&self, call: &Counted, status: u16) {
         let status = STATUSES.iter().position(|known| *known == status).unwrap_or(STATUSES.len() - 1);
         self.routes[call.route].answers[status].add(1);
@@ -105,7 +105,7 @@ impl Traffic {
         *self.problems.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += 1;
     }
 
-    /// Route, status and count of all that was answered.
+    /// Returns route, status and count of all responses.
     pub fn answers(&self) -> impl Iterator<Item = (&'static str, u16, u64)> + '_ {
         let routes = ROUTES.iter().zip(&self.routes);
         let answers = routes.flat_map(|(route, traffic)| {

@@ -1,8 +1,8 @@
 //! The URL of a request: names in its path, percent encoding, and the query.
 //!
-//! A name may hold any text, `/` included. Segments of `.` and `..` are the exception: URL libraries remove them on
-//! the way, so a name that holds one would be another name to every second client. A query parameter that is not known
-//! is refused: a misspelt parameter that is ignored silently reads the wrong thing.
+//! A name may hold any text, including `/`. Segments of `.` and `..` are the exception: URL libraries remove them, so a name with such a
+//! segment would be another name for many clients. An unknown query parameter is refused: ignoring a misspelt parameter would read the
+//! wrong data.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -11,17 +11,17 @@ use crate::driver::handle::Level;
 use crate::http::answer::Problem;
 use crate::store::is_blank;
 
-/// Items in a page when the caller does not say.
+/// Items in a page if the caller does not state a limit.
 const LIMIT_DEFAULT: usize = 100;
 
-/// More than this in one answer holds up everybody else's.
+/// A larger page would delay the other callers.
 const LIMIT_MOST: usize = 1000;
 
-/// What a query may say, over all routes.
+/// The query parameters of all routes.
 #[derive(Debug, Default)]
 pub struct Query<'a> {
     pub level: Option<Level>,
-    /// `forward=no`: the caller wants to be told rather than served.
+    /// `forward=no`: the caller wants a redirect instead of an answer.
     pub no_forward: bool,
     pub limit: Option<usize>,
     pub after: Option<Cow<'a, str>>,
@@ -30,7 +30,7 @@ pub struct Query<'a> {
     pub kinds: Option<Cow<'a, str>>,
     pub since: Option<Cow<'a, str>>,
     pub format: Option<Cow<'a, str>>,
-    /// What belongs to one route only.
+    /// Parameters of a single route.
     more: Vec<(String, Cow<'a, str>)>,
 }
 
@@ -118,7 +118,7 @@ fn limit(value: &str) -> Result<usize, Problem> {
     limit.ok_or_else(|| Problem::field("limit", format!("limit is a number from 1 to {LIMIT_MOST}")))
 }
 
-/// The same for what is given a name: one that can be seen.
+/// Does the same for a new name, which must be visible.
 pub fn new_name_after<'a>(path: &'a str, prefix: &str, what: &str) -> Result<Cow<'a, str>, Problem> {
     let name = name_after(path, prefix, what)?;
     match is_blank(&name) {
@@ -130,7 +130,7 @@ pub fn new_name_after<'a>(path: &'a str, prefix: &str, what: &str) -> Result<Cow
     }
 }
 
-/// What follows `prefix` in the path, decoded.
+/// Returns the decoded part of the path after `prefix`.
 pub fn name_after<'a>(path: &'a str, prefix: &str, what: &str) -> Result<Cow<'a, str>, Problem> {
     let raw = path.strip_prefix(prefix).unwrap_or_default();
     let name =
@@ -141,7 +141,7 @@ pub fn name_after<'a>(path: &'a str, prefix: &str, what: &str) -> Result<Cow<'a,
     }
 }
 
-/// None for what is not UTF-8, or has a percent sign without two hex digits.
+/// Returns None for text that is not UTF-8, or that has a percent sign without two hex digits.
 pub fn decode(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.contains('%') {
         return Some(Cow::Borrowed(raw));
@@ -158,7 +158,7 @@ pub fn decode(raw: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// A name as it may stand in a path, as one segment.
+/// Encodes a name as one segment of a path.
 pub fn encode(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -174,7 +174,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Whether a segment would be taken out by a URL library: `.` and `..`, encoded or not.
+/// Returns whether a URL library would remove a segment: `.` or `..`, encoded or not.
 pub fn has_dot_segments(path: &str) -> bool {
     if !path.contains("/.") && !path.contains("/%2") {
         return false;
@@ -186,7 +186,7 @@ pub fn has_dot_segments(path: &str) -> bool {
     path.split('/').any(is_dots)
 }
 
-/// The same target with everything encoded that a URL library would change: it must reach the next node as it came here.
+/// Encodes all characters that a URL library would change, so that the target reaches the next node as it came here.
 pub fn url_safe(target: &str) -> Cow<'_, str> {
     if target.bytes().all(is_url_safe) {
         return Cow::Borrowed(target);

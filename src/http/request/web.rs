@@ -1,9 +1,9 @@
-//! What browsers are made to do by pages: any page that somebody reads can have the reader's browser call this node, and by a
-//! name of its own that it has pointed here it can read the answers, too. Browsers say where a call comes from and by which
-//! name it was made; programs that say nothing of it are no browsers and are let through.
+//! Protects the node from web pages. Any page can make its reader's browser call this node. If the page's owner points a domain name at
+//! this node, the page can even read the responses. Browsers state the origin of a call and the name that was called; a program that
+//! states neither is not a browser and is let through.
 //!
-//! - A call by another name than this node's (`Host`) is refused: addresses, localhost and the topology's names are its own.
-//!   With a credential any name does: a page that has none cannot show one.
+//! - A call by a name other than this node's (`Host`) is refused: addresses, localhost and the topology's names are its own.
+//!   With a credential any name is accepted: a page without a credential cannot show one.
 //! - A call from another origin (`Origin`, `Sec-Fetch-Site`) is refused, unless an operator allows that origin.
 
 use std::net::IpAddr;
@@ -20,31 +20,31 @@ use crate::http::answer::{Code, Problem};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What a page of an allowed origin may send besides what any page may.
+/// The request headers that a page of an allowed origin may send in addition to those of any page.
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept, authorization, content-type, eldest-secret, idempotency-key, if-match, if-none-match, if-role, \
      last-event-id, x-request-id",
 );
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
-/// What such a page may read besides what any page may.
+/// The response headers that such a page may read in addition to those of any page.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "eldest-node, eldest-leader, eldest-epoch, eldest-index, eldest-acks, eldest-age-ms, etag, idempotency-replayed, \
      retry-after, x-request-id",
 );
-/// How long a browser may remember what it was told of an origin, in seconds.
+/// The time that a browser may cache the answer about an origin, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// Pages that change nothing, and may be come to from anywhere.
+/// Pages that change nothing, and may be opened from anywhere.
 const OPEN_PAGES: [&str; 4] = ["/", "/livez", "/readyz", "/leader"];
 
 #[derive(Debug, Default)]
 pub struct Web {
-    /// Names of this node besides those of the topology, and origins that may call it. In lower case.
+    /// Names of this node in addition to those of the topology, and origins that may call it. In lower case.
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
 }
 
-/// The name by which a node was called, without a port. None: an old program says none.
+/// Returns the name by which a node was called, without a port. None if an old program states none.
 pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (given, second) = (hosts.next(), hosts.next());
@@ -72,7 +72,7 @@ pub fn host<B>(request: &Request<B>) -> Result<Option<&str>, Problem> {
     Ok(authority.map(without_port))
 }
 
-/// Brackets around an address of IPv6 go, too.
+/// Removes the port, and the brackets around an IPv6 address.
 fn without_port(authority: &str) -> &str {
     let name = match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -82,7 +82,7 @@ fn without_port(authority: &str) -> &str {
 }
 
 impl Web {
-    /// Whether a node may be called so; `is_member` knows the topology's names. None: nobody said a name.
+    /// Checks that a node may be called by this name; `is_member` knows the topology's names. None if the call states no name.
     pub fn check_host(&self, host: Option<&str>, is_member: impl Fn(&str) -> bool) -> Result<(), Problem> {
         let Some(host) = host else {
             return Ok(());
@@ -98,7 +98,7 @@ impl Web {
         Err(Problem::new(Code::Forbidden, detail).with("field", "Host").with("setting", "allowed_hosts"))
     }
 
-    /// The origin that is allowed to read the answer, if the call comes from a page of another one.
+    /// Returns the origin that may read the response, if the call comes from a page of another origin.
     pub fn check_origin<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Problem> {
         let headers = request.headers();
         if let Some(origin) = headers.get(ORIGIN) {
@@ -118,7 +118,7 @@ impl Web {
     }
 }
 
-/// A page that this node, or whatever stands in front of it, has served under the name that it is called by.
+/// Returns whether the page was served by this node, or by a proxy in front of it, under the name that the call uses.
 fn is_own<B>(origin: &str, request: &Request<B>) -> bool {
     let called = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let called = request.uri().authority().map(|authority| authority.as_str()).or(called);
@@ -131,7 +131,7 @@ fn foreign(field: &'static str) -> Problem {
     Problem::new(Code::Forbidden, detail).with("field", field).with("setting", "allowed_origins")
 }
 
-/// What a browser asks before it sends what forms cannot.
+/// Returns whether this is the question that a browser asks before it sends a request that forms cannot send.
 pub fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
@@ -146,7 +146,7 @@ pub fn preflight() -> Response<Body> {
     response
 }
 
-/// Tells the browser that this origin may read the answer.
+/// Tells the browser that this origin may read the response.
 pub fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);

@@ -1,10 +1,10 @@
-//! A stream of commands: one a line, each answered by one line, in their order.
+//! A stream of commands: one on each line, each answered by one line, in their order.
 //!
 //! ```text
-//!   body ─► Commands: the next chunk ─► Pipeline: chunks under way ─► answers ─► the client
+//!   body ─► Commands: the next chunk ─► Pipeline: open chunks ─► answers ─► the client
 //! ```
 //!
-//! A client that reads no answers fills the last place, and then nothing more is decided, nor read of its body.
+//! If a client reads no answers, the queue fills up, and then no further command is decided or read from the body.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::http::request::{
     IDEMPOTENCY_KEY, Query, sharers,
 };
 
-/// Answers to a chunk that wait for their reader, besides those on their way into the socket.
+/// The number of answers to chunks that wait for the reader, not counting those that are being written to the socket.
 const ANSWERS_MOST: usize = 1;
 
 pub async fn run(context: Arc<Context>, request: Request) -> Answer {
@@ -50,24 +50,24 @@ pub async fn run(context: Arc<Context>, request: Request) -> Answer {
         commands.read().await?;
     }
     let (tell, answers) = mpsc::channel(ANSWERS_MOST);
-    // The request goes on behind the head of its answer: what comes is no head of the next one.
+    // The request continues after the head of its response, so that further bytes are not taken for the head of the next request.
     let busy = head.extensions.get::<Arc<ConnectionTimeouts>>().map(|timeouts| timeouts.begin(head.version));
     tokio::spawn(serve(context, head, no_forward, commands, tell, (place, busy)));
     let answers = unfold(answers, |mut answers| async move { Some((answers.recv().await?, answers)) });
     Ok(stream::response(Format::Ndjson, answers))
 }
 
-/// What has come of a stream's body.
+/// The next event of a stream.
 enum Next {
     Piece(Result<(), Problem>),
     Verdicts,
-    /// The client takes no answers any more.
+    /// The client no longer takes answers.
     Gone,
-    /// The node ends.
+    /// The node stops.
     Ended,
 }
 
-/// Until the body has ended, or the client has gone: what has reached the loop by then is decided without it.
+/// Runs until the body has ended or the client has disconnected: chunks that have reached the loop by then are decided without the client.
 async fn serve(
     context: Arc<Context>,
     head: Parts,
@@ -120,7 +120,7 @@ async fn serve(
     }
 }
 
-/// Whether the client takes it. One that takes nothing for as long as a connection may be idle has gone.
+/// Returns whether the client takes the text. A client that takes nothing for the idle time-out is treated as gone.
 async fn say(context: &Context, tell: &mpsc::Sender<Result<Bytes, Infallible>>, text: String) -> bool {
     if text.is_empty() {
         return true;
@@ -129,7 +129,7 @@ async fn say(context: &Context, tell: &mpsc::Sender<Result<Bytes, Infallible>>, 
     timeout(context.limits.idle_timeout, telling).await.is_ok_and(|told| told.is_ok())
 }
 
-/// A chunk that another node has of its client: a body that comes whole, and one answer.
+/// A chunk that another node forwards for its client: a whole body, with one response.
 async fn passed_on(context: &Arc<Context>, request: Request) -> Answer {
     let ClientRequest { parts, body, .. } = ClientRequest::from_request(request, context).await?;
     let Some(chunk) = Chunk::whole(body, first_line(&parts.headers)) else {
@@ -148,7 +148,7 @@ async fn passed_on(context: &Arc<Context>, request: Request) -> Answer {
     Ok(response)
 }
 
-/// Whoever sends it may say anything: no line of a stream has a number beyond this.
+/// The sender may state any number: no line of a stream has a number beyond this.
 const NUMBER_MOST: u64 = 1 << 53;
 
 fn first_line(headers: &HeaderMap) -> u64 {

@@ -1,5 +1,5 @@
-//! The log from a boundary on, or the whole data where the log does not reach back so far. That is as much as there is, so
-//! it is an order, one at a time, and written no further ahead than it is taken.
+//! Serves the log from a boundary on, or all data if the log does not reach back so far. The response can be as large as the state, so the
+//! call is an order, one at a time, and its response is streamed with backpressure.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct Boundary {
     snapshot_id: Option<u64>,
 }
 
-/// Not passed on: who reads logs says whose.
+/// The call is not forwarded: an operator who reads a log chooses the node.
 pub async fn catch_up(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let boundary = request.object::<Boundary>()?.snapshot_id;
     let boundary = boundary.ok_or_else(|| Problem::field("snapshot_id", "snapshot_id is missing"))?;
@@ -50,7 +50,7 @@ fn write(found: CatchUp, out: &mut Pieces) -> fmt::Result {
     out.write_str("]}")
 }
 
-/// What a record tells whoever reads the log: nothing that a holder shows.
+/// Returns the record without the secrets of holders.
 fn shown(entry: &Entry) -> Entry {
     match entry {
         Entry::Client(payload) => Entry::Client(Payload { text: Command::shown(payload), ..payload.clone() }),

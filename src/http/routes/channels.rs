@@ -1,6 +1,6 @@
-//! Channels: a message goes to whoever listens now, at whichever node; at most once, and nothing of it is kept.
+//! Channels: a message goes to the current listeners at every node, at most once, and is not stored.
 //!
-//! The node that takes a message gives it to its own listeners and passes it to every other node, in one hop. A node that does not
+//! The node that takes a message delivers it to its own listeners and forwards it to every other node, in one hop. A node that does not
 //! answer in time is left out: its listeners are not counted. They may have the message already, or get it before the next one.
 
 use std::collections::BTreeSet;
@@ -28,10 +28,10 @@ use crate::types::NodeId;
 
 const PREFIX: &str = "/v1/channels/";
 
-/// The least that another node is given: on a busy machine a call on the loopback can take as long.
+/// The shortest time limit for another node: on a busy machine a call on the loopback can take as long.
 const PEER_TIMEOUT_LEAST: Duration = Duration::from_millis(50);
 
-/// The answer of another node is a number in a few words.
+/// The answer of another node is a number in a short text.
 const ANSWER_BYTES_MOST: usize = 1 << 10;
 
 pub async fn publish(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
@@ -68,7 +68,7 @@ fn name(request: &ClientRequest) -> Result<String, Problem> {
     }
 }
 
-/// The JSON on one line, as both forms of a stream need it.
+/// Returns the JSON on one line, as both forms of a stream need it.
 fn message(body: &[u8]) -> Result<Bytes, Problem> {
     let body = raw(body)?;
     let compact = store::check_readable(body).and_then(|()| store::compact(body));
@@ -104,7 +104,7 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
                 delivered += answer.map_or(0, |Answer { delivered }| delivered);
                 open.nodes.remove(&member.id);
             }
-            // One that has joined in this moment was not among them.
+            // A node that has joined in this moment was not in the set.
             Err(silence) if silence.is_open => drop(open.nodes.insert(member.id)),
             Err(_) => drop(open.nodes.remove(&member.id)),
         }
@@ -112,7 +112,8 @@ async fn publish_elsewhere(context: &Context, request: &ClientRequest, message: 
     delivered
 }
 
-/// A message that these nodes have not answered yet. Dropping this gives it up there, which also happens when the caller leaves.
+/// A message that these nodes have not answered yet. Dropping this gives the message up there, which also happens when the caller
+/// disconnects.
 struct Open {
     channels: Channels,
     number: u64,
@@ -135,7 +136,7 @@ impl Drop for Open {
     }
 }
 
-/// Two beats: a node that is silent for longer may be dead.
+/// Two heartbeats: a node that is silent for longer may be dead.
 fn timeout_of_peer(timing: &Timing) -> Duration {
     Duration::from_micros(timing.fresh().0).max(PEER_TIMEOUT_LEAST)
 }
@@ -150,7 +151,7 @@ struct Listening {
     listener: Listener,
     format: Format,
     silence: Duration,
-    /// Whether the caller knows that it listens.
+    /// Whether the caller has been told that it listens.
     announced: bool,
     _place: Place,
 }

@@ -1,5 +1,5 @@
-//! `POST /v1/commands` runs one command, or an array of them as one atomic batch, or a stream of them; users and elections, which commands
-//! write, are read here too.
+//! `POST /v1/commands` runs one command, or an array of them as one atomic batch, or a stream of them. This module also reads users and
+//! elections, which commands write.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub async fn run(State(context): State<Arc<Context>>, request: Request) -> Answe
     dispatch::write(&context, &request, judged, show).await
 }
 
-/// Each operation is judged for itself.
+/// Each operation is authorized separately.
 fn judged(request: &ClientRequest) -> Result<Command, Problem> {
     let command = command(&request.body)?;
     request.principal().check_command(&command)?;

@@ -1,4 +1,4 @@
-//! Conflicts: values that a merge overrode are listed, put back, or dropped.
+//! Lists conflicts, which are values that a merge overrode, and applies or drops them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::store::Command;
 
 const PREFIX: &str = "/v1/conflicts/";
 
-/// What can be in conflict, by the names under which conflicts are sorted.
+/// The kinds of conflicts, by the names under which conflicts are sorted.
 const KINDS: [&str; 4] = ["doc", "election", "user", "vote"];
 
-/// What may be done about one: how the path ends, and the command.
+/// The operations on a conflict: the end of the path, and the command.
 const OPERATIONS: [(&str, &str); 2] = [("/apply", "ApplyConflict"), ("/drop", "DropConflict")];
 
 pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
@@ -40,7 +40,7 @@ pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) ->
     .await
 }
 
-/// `…/{id}/apply` and `…/{id}/drop`.
+/// Handles `…/{id}/apply` and `…/{id}/drop`.
 pub async fn resolve(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     dispatch::write(&context, &request, parse, |written| answer::result(written, StatusCode::OK)).await
 }
@@ -57,7 +57,7 @@ fn parse(request: &ClientRequest) -> Result<Command, Problem> {
     Ok(Command::parse(command, &payload)?)
 }
 
-/// What the ids begin with that a query asks for: `doc:app/`, `vote:["lunch`.
+/// Returns the prefix of the ids that a query requests: `doc:app/`, `vote:["lunch`.
 fn ids_of<'a>(query: &Query<'a>) -> Result<Cow<'a, str>, Problem> {
     let Some(kind) = query.kind.as_deref() else {
         return match query.prefix {

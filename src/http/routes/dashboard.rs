@@ -1,4 +1,4 @@
-//! The dashboard: a page that every node has in it. Its files hold no data; those come by the same calls as anybody's.
+//! The dashboard: a page that every node contains. Its files hold no data; the page gets data by the same calls as any client.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
-/// Nothing from elsewhere, nothing written within the page, and nobody's frame.
+/// Allows no external sources, no inline code, and no frames.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
@@ -51,7 +51,7 @@ const FILES: [File; 12] = files![
     "timeline.js" JS,
 ];
 
-/// One for all of them: they belong together.
+/// One tag for all files: they belong together.
 static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
     let mut hasher = blake3::Hasher::new();
     for file in &FILES {
@@ -60,7 +60,7 @@ static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
     value_of(format!("\"{}\"", &hasher.finalize().to_hex()[..32]))
 });
 
-/// A browser gets the page, everything else a text that says what there is.
+/// A browser gets the page, and any other client a text with the available routes.
 pub async fn root(request: Request) -> Response<Body> {
     let headers = request.headers();
     let mut response = match takes_html(headers) {
@@ -78,7 +78,7 @@ pub async fn file(Path(name): Path<String>, request: Request) -> Answer {
     }
 }
 
-/// A browser names HTML itself; `*/*` is what tools say.
+/// A browser names HTML itself; tools send `*/*`.
 fn takes_html(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.any(|value| value.split(',').any(|kind| kind.trim().starts_with("text/html")))

@@ -1,4 +1,4 @@
-//! `/v1/diagnostics`: what `eldest doctor` asks a node for. The status, and beside it what only the node itself can measure.
+//! `/v1/diagnostics`: the data for `eldest doctor`. It has the status, and what only the node itself can measure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ struct Diagnostics {
 
 #[derive(Debug, Serialize)]
 struct Clock {
-    /// Since this machine started; goes on while it sleeps.
+    /// The time since this machine started; it includes suspended time.
     mono_us: u64,
     wall_us: u64,
 }
@@ -55,7 +55,7 @@ struct Disk {
     slowest_sync_ms: u64,
 }
 
-/// Null where the system does not tell, or sets no bound.
+/// Null if the system does not report it, or sets no bound.
 #[derive(Debug, Serialize)]
 struct Files {
     open: Option<u64>,
@@ -64,14 +64,14 @@ struct Files {
 
 #[derive(Debug, Serialize)]
 struct Certificate {
-    /// By this node's wall clock; below zero since it has ended.
+    /// The time left by this node's wall clock; negative after the certificate has ended.
     ends_in_s: i64,
 }
 
 #[derive(Debug, Serialize)]
 struct Backup {
     every_ms: u64,
-    /// Null: not since the start.
+    /// Null if there was none since the start.
     last_success_ago_ms: Option<u64>,
     failures: u64,
 }
@@ -117,7 +117,7 @@ fn diagnostics(context: &Context, measures: Measures) -> Diagnostics {
     }
 }
 
-/// None where no copies are kept.
+/// Returns None if no backups are scheduled.
 fn backup(numbers: &Numbers, now: Now) -> Option<Backup> {
     let backups = &numbers.backups;
     let every_ms = u64::try_from(backups.every().as_millis()).unwrap_or(u64::MAX);
@@ -129,9 +129,9 @@ fn backup(numbers: &Numbers, now: Now) -> Option<Backup> {
     })
 }
 
-// Probes tell people, load balancers and supervisors how this node is.
+// Probes tell people, load balancers and supervisors the condition of this node.
 
-/// Who asks whether a node is ready asks again soon; a late yes is a no.
+/// A client that asks whether a node is ready asks again soon; a late yes is a no.
 const READY_MOST: Duration = Duration::from_secs(1);
 
 const HELP: &str = include_str!("help.txt");
@@ -140,7 +140,7 @@ pub fn root() -> Response<Body> {
     answer::typed(StatusCode::OK, TEXT, HELP)
 }
 
-/// The process lives and takes calls. That the loop lives is not request: if it ends, the process does.
+/// Answers that the process lives and takes calls. The loop is not asked: if it ends, the process ends, too.
 pub async fn livez() -> Response<Body> {
     answer::typed(StatusCode::OK, TEXT, "ok\n")
 }
@@ -153,7 +153,7 @@ pub async fn status(State(context): State<Arc<Context>>, request: ClientRequest)
     }
 }
 
-/// Makes a linear read, the way a client's would go: here on the leader, in one hop to it elsewhere.
+/// Makes a linear read in the same way as a client's: here on the leader, or in one hop to the leader.
 pub async fn readyz(State(context): State<Arc<Context>>, mut request: ClientRequest) -> Answer {
     request.query(&[])?;
     request.deadline = request.deadline.min(Instant::now() + READY_MOST);
@@ -167,7 +167,7 @@ async fn confirm(context: &Context) -> Result<Response<Body>, CallFailure> {
     Ok(answer::data(&json!({"ready": true})))
 }
 
-/// Whether writes sent here need no hop. By the lease, at the moment of answering.
+/// Returns whether writes sent here need no hop. This is checked against the lease at the moment of the answer.
 pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.query(&[])?;
     if request.in_time(context.handle.is_leader()).await? {

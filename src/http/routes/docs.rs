@@ -1,4 +1,5 @@
-//! Documents: any JSON under any key, with compare-and-swap, for good or until nobody renews them or a lease ends.
+//! Documents: any JSON under any key, with compare-and-swap. A document lasts for good, or until its ttl passes without a renewal, or
+//! until a lease ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -24,7 +25,7 @@ use serde_json::json;
 
 const PREFIX: &str = "/v1/docs/";
 const ENDING: [&str; 3] = Ending::MEMBERS;
-/// Without `renew`.
+/// The methods without `renew`.
 const ALLOWED: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,DELETE");
 const LISTED: [&str; 3] = ["prefix", "limit", "after"];
 
@@ -33,7 +34,7 @@ pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) ->
     dispatch::write_with(&context, &request, &ENDING, parse_put, show_put).await
 }
 
-/// `POST …?renew`: a document with a ttl goes on. In no record.
+/// `POST …?renew` renews a document with a ttl. This makes no record.
 pub async fn renew(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let query = request.query(&["forward", "renew"])?;
     if query.more("renew").is_none() {
@@ -109,7 +110,7 @@ fn show_put(written: &Written) -> Response<Body> {
     response
 }
 
-/// Of those with a ttl the leader says how long they have left.
+/// For documents with a ttl the leader knows the remaining time.
 fn leases<'a>(docs: impl Iterator<Item = (&'a Text, &'a DocView)>) -> Page {
     let timed = docs.filter(|(_, doc)| doc.ttl().is_some());
     Page { names: timed.map(|(key, _)| LeaseName::Doc(key.clone())).collect(), next: None }
@@ -159,12 +160,12 @@ fn show_one(store: &Store, request: &ClientRequest, _: &Page, known: &[KnownLeas
     Ok(response)
 }
 
-/// A lease's name may hold what no header can: it is encoded like the path of a URL then.
+/// A lease's name may hold characters that a header cannot: then it is encoded like the path of a URL.
 fn header_text(with: &str) -> HeaderValue {
     answer::value_of(url_safe(with).into_owned())
 }
 
-/// The length is that of what is not sent.
+/// The length is that of the body that is not sent.
 fn not_modified(length: usize) -> Response<Body> {
     let mut response = answer::empty();
     *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -172,9 +173,9 @@ fn not_modified(length: usize) -> Response<Body> {
     response
 }
 
-// The API described for tools: `GET /openapi.json`.
+// `GET /openapi.json` describes the API for tools.
 
-/// Made once: it is the same for as long as the process lives.
+/// The text is built once: it does not change while the process lives.
 static TEXT: LazyLock<(Bytes, HeaderValue)> = LazyLock::new(|| {
     let text = document().to_string();
     let tag = value_of(format!("\"{}\"", &blake3::hash(text.as_bytes()).to_hex()[..32]));

@@ -1,6 +1,7 @@
-//! Why: what has happened to leadership and to roles, and what a refused call was refused for (P58).
+//! Explains what has happened to leadership and to roles, and why a call was refused (P58).
 //!
-//! Each node tells what it has seen itself (`level=local`); whoever is asked first asks the others, too, and puts it together.
+//! Each node answers with what it has seen itself (`level=local`); the node that gets the call also asks the others, and combines the
+//! answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +23,13 @@ use crate::types::{LeaseName, NodeId, Text};
 const ROLES: &str = "/v1/explain/roles/";
 const CALLS: &str = "/v1/explain/calls/";
 
-/// A node that is busy or far away answers within it; one that hangs is not waited for.
+/// A node that is busy or far away answers within this time; a node that hangs is left out.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// More than a full chronicle, as JSON.
 const ANSWER_BYTES_MOST: usize = 2 << 20;
 
-/// Changes of leader that are told of when the caller does not say.
+/// The number of changes of leader that are shown if the caller states none.
 const CHANGES_DEFAULT: usize = 10;
 
 pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
@@ -47,12 +48,12 @@ pub async fn leader(State(context): State<Arc<Context>>, request: ClientRequest)
             Err(why) => silent.push(json!({"id": id, "name": name, "why": why})),
         }
     }
-    // Thousands of entries are put in order: beside the workers, like any long read.
+    // Thousands of entries are sorted, so this runs as a long read.
     let told = Told { context: &context, told };
     Ok(context.long_reads.run(|| answer::data(&told.document(most, silent))).await)
 }
 
-/// What has become of a role: by the leader, who knows who waits, or by this node alone.
+/// Explains a role: answered by the leader, which knows the waiting callers, or by this node only.
 pub async fn role(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let query = request.query(&["level", "forward"])?;
     let name = store::lease_name("role", &name_after(request.path(), ROLES, "role")?)?;
@@ -64,7 +65,7 @@ pub async fn role(State(context): State<Arc<Context>>, request: ClientRequest) -
     }
 }
 
-/// Whichever node has refused it.
+/// Explains a call, no matter which node has refused it.
 pub async fn call(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let id = name_after(request.path(), CALLS, "request id")?;
     let local = request.query(&["level"])?.level == Some(Level::Local) || request.was_forwarded();
@@ -107,7 +108,7 @@ async fn show_role(context: &Context, level: Level, name: &Text) -> Answer {
     Ok(answer::data(&json!({"role": name, "holder": holder, "waiting": waiting, "turns": turns})))
 }
 
-/// What each other node answers, as JSON.
+/// Returns the answer of each other node, as JSON.
 async fn ask(
     context: &Context,
     request: &ClientRequest,
@@ -132,7 +133,7 @@ async fn ask(
     parsed.collect()
 }
 
-/// Whoever answers at a node's address as another one is not listened to.
+/// Rejects the answer of another node at this node's address.
 fn read(id: u32, value: Value) -> Result<Explained, String> {
     let explained: Explained = serde_json::from_value(value)
         .map_err(|_| "its answer cannot be read: is it an older version?".to_string())?;
@@ -142,7 +143,7 @@ fn read(id: u32, value: Value) -> Result<Explained, String> {
     }
 }
 
-/// What all nodes that answer have told.
+/// The answers of all nodes that have answered.
 struct Told<'a> {
     context: &'a Context,
     told: BTreeMap<u32, Explained>,
@@ -154,7 +155,7 @@ impl Told<'_> {
         let mut changes = changes(&entries);
         let since = changes.pop().unwrap_or_default();
         let newest: Vec<Value> = changes.iter().rev().take(most).map(|change| self.change(change)).collect();
-        // Of two that say so the one of the greater epoch is right, and the other one learns of it.
+        // If two nodes say that they lead, the one with the greater epoch is right, and the other one learns of it.
         let leads = |told: &&Explained| told.leader == Some(told.node) && self.is_of_a_member(&told.epoch);
         let leader = self.told.values().filter(leads).max_by_key(|told| epoch_order(&told.epoch));
         let advice = self.told.values().filter_map(|told| {
@@ -204,7 +205,7 @@ impl Told<'_> {
     fn change(&self, change: &Change) -> Value {
         let leaderless: BTreeMap<String, u64> =
             change.leaderless.iter().map(|(node, ms)| (node.to_string(), *ms)).collect();
-        // The leader's own word where there is one: the others hear of it a moment later.
+        // The leader's own value is preferred: the others notice the leader a moment later.
         let own = change.leader.and_then(|leader| change.leaderless.get(&leader));
         json!({
             "epoch": change.epoch,
@@ -227,7 +228,7 @@ impl Told<'_> {
         format!("{} {}", self.name(step.by), sentence(&step.entry, |id| self.name(id)))
     }
 
-    /// Nobody else leads an epoch, whatever is claimed.
+    /// Each leader is a member, so an epoch of any other node is ignored.
     fn is_of_a_member(&self, epoch: &str) -> bool {
         let leader = epoch.split_once('.').and_then(|(_, leader)| leader.parse().ok());
         leader.is_some_and(|leader| self.context.setup.member(NodeId(leader)).is_some())

@@ -1,5 +1,5 @@
-//! The feed tells what this node has applied, event by event. Every node tells the same, so that a client which loses one
-//! node continues at another; no call is forwarded.
+//! The feed sends what this node has applied, event by event. All nodes send the same events, so a client that loses one node continues at
+//! another; no call is forwarded.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::http::request::{ClientRequest, Context, Place, Principal};
 use crate::protocol::Mode;
 use crate::store::{Area, Verb};
 
-/// A follower is behind its leader by less than this, as a rule.
+/// A follower usually lags behind its leader by less than this.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 struct Wanted {
@@ -42,7 +42,7 @@ fn read(request: &ClientRequest) -> Result<Wanted, Problem> {
     let format = query.format.as_deref().map_or(Ok(Format::Sse), Format::parse)?;
     let kinds = query.kinds.as_deref().filter(|kinds| !kinds.is_empty()).map(kinds).transpose()?;
     let filter = Filter::new(kinds, query.prefix.as_deref().unwrap_or_default());
-    // An EventSource comes back to the address that it knows, and says in the header where it is by then.
+    // An EventSource reconnects to its original URL, and states its current position in the header.
     let since = match stream::last_event_id(&request.parts.headers)? {
         Some(id) => since("Last-Event-ID", id, request.mode)?,
         None => query.since.as_deref().map_or(Ok(None), |id| since("since", id, request.mode))?,
@@ -60,7 +60,7 @@ fn kinds(text: &str) -> Result<Kinds, Problem> {
     text.split(',').map(kind).collect::<Result<Vec<_>, _>>().map(Kinds::of)
 }
 
-/// Nothing and zero are: from now on.
+/// An empty text and zero mean: from now on.
 fn since(field: &str, text: &str, mode: Mode) -> Result<Option<Since>, Problem> {
     if matches!(text, "" | "0") {
         return Ok(None);
@@ -114,7 +114,7 @@ impl From<Refused> for Problem {
     }
 }
 
-/// Who reads, and what may be shown to it.
+/// The reader, and the principal that decides which events it may see.
 struct Reader {
     subscription: Subscription,
     principal: Principal,
@@ -122,13 +122,13 @@ struct Reader {
 }
 
 impl Reader {
-    /// Each event needs a grant for what it is about; that everything has changed concerns everybody.
+    /// Each event needs a grant for its subject; an event for all, such as a change of everything, is shown to every reader.
     fn may_see(&self, event: &Frame) -> bool {
         let principal = &self.principal;
         match (event.subject(), event.kind()) {
             _ if event.is_for_all() => true,
             (Some((area, name)), _) => principal.covers(Verb::Watch, area, &name),
-            // As the list of conflicts does, and the list of tokens.
+            // These need the same grants as the list of conflicts and the list of tokens.
             (None, Kind::Conflict) => principal.covers_all(Verb::Watch, Area::Docs),
             (None, Kind::TokenCreated | Kind::TokenRevoked) => principal.may_order(),
             (None, _) => principal.covers_all(Verb::Watch, Area::Status),
@@ -136,7 +136,7 @@ impl Reader {
     }
 }
 
-/// The next piece of the answer, and what is left of the reader.
+/// Returns the next piece of the response, and the rest of the reader.
 async fn next(
     reader: Option<Reader>,
     format: Format,
@@ -148,7 +148,7 @@ async fn next(
         let said = (reader.subscription.next(silence).await, format);
         break match said {
             (Next::Event(event), _) if !reader.may_see(&event) => {
-                // What others may see does not show here but by this sign, which comes as often anyway.
+                // Hidden events appear only as this keep-alive message, which is sent as often anyway.
                 if Instant::now() < speak_at {
                     continue;
                 }

@@ -1,15 +1,15 @@
-//! Every route stands behind a guard, which judges the call before its body is read.
+//! A guard in front of every route judges the call before its body is read.
 //!
 //! ```text
-//!   what is shown ─► known here ─────────────────────────────► its grants ─► the handler
+//!   a credential ──► known here ─────────────────────────────► its grants ─► the handler
 //!        │  └──────► a token that this node does not know
 //!        │              │ catch up with the leader, once
 //!        │              └─► known now, or refused (401)
-//!        └─ nothing ──► what everybody may do
+//!        └─ none ─────► the grants for everybody
 //! ```
 //!
-//! A call that is passed on is judged again where it arrives: both nodes must agree. What streams goes on being judged: it ends when its
-//! token is revoked or has ended.
+//! A forwarded call is judged again where it arrives: both nodes must agree. A stream is judged for as long as it runs: it ends when its
+//! token is revoked or has expired.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,22 +39,22 @@ use crate::http::request::{
 use crate::store::{Token, TokenId};
 use crate::types::{Index, WallTime};
 
-/// A token that was made a moment ago is here within a round; who shows one that nobody knows waits no longer.
+/// A new token arrives here within a round; a caller with an unknown token waits no longer than this.
 const CATCH_UP_MOST: Duration = Duration::from_secs(1);
 
-/// A follower is behind its leader by less than this, as a rule.
+/// A follower usually lags behind its leader by less than this.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What may wait for long before it is answered.
+/// Operations that may wait for long before they are answered.
 const WAITING: [&str; 2] = ["/acquire", "/hold"];
 
-/// What a node gives back for a client of its own.
+/// Operations by which a node gives back a role of one of its clients.
 const GIVING_BACK: [&str; 2] = ["/release", "/untie"];
 
-/// A clock may be set meanwhile: the end of a token is looked at this often.
+/// The clock may be set at any time: the expiry of a token is checked this often.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 
-/// What stands before a route.
+/// The state of a guard in front of a route.
 #[derive(Clone, Debug)]
 pub struct Guarded {
     pub context: Arc<Context>,
@@ -72,7 +72,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     if let Err(problem) = check_holder(&request, pattern) {
         return problem.into_response();
     }
-    // None if the node keeps no audit log.
+    // Set if the node keeps an audit log.
     let entry: Option<Arc<AuditEntry>> = request.extensions().get().cloned();
     let judge = |who: &Who| entry.iter().for_each(|entry| entry.judge(who.clone(), origin));
     if let Some(word) = gives_back(&context, &request, need) {
@@ -115,7 +115,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
         Who::Token { id, .. } if waits => while_it_is_good(&context, answered, *id).await,
         _ => answered.await,
     };
-    // What only the handler knows: the grants for what a command names, and the secret of a lease.
+    // These needs are known only to the handler: the grants for the operations of a command, and the secret of a lease.
     if is_forbidden(&response) && !is_order && context.denied.add(origin, Instant::now()) {
         judge(&who);
     }
@@ -125,7 +125,7 @@ pub async fn guard(State(guarded): State<Guarded>, mut request: Request, next: N
     }
 }
 
-/// A condition that would not be looked at must not pass for one that holds.
+/// Rejects a condition on a route that does not check it: otherwise it would pass as fulfilled.
 fn check_holder(request: &Request, pattern: &str) -> Result<(), Problem> {
     let takes = pattern.starts_with("/v1/docs/") && matches!(*request.method(), Method::PUT | Method::DELETE);
     match takes || request.method().is_safe() {
@@ -138,7 +138,7 @@ fn is_forbidden(response: &Response<Body>) -> bool {
     response.extensions().get().is_some_and(|problem: &Problem| problem.code() == Code::Forbidden)
 }
 
-/// Another node gives back what a client of its own held by a stream: whatever has become of that client's token.
+/// Another node gives back a role that one of its clients held by a stream, even if that client's token was revoked.
 fn gives_back(context: &Context, request: &Request, need: Need) -> Option<GivesBack> {
     let path = request.uri().path();
     let certified = request.extensions().get().copied();
@@ -146,8 +146,8 @@ fn gives_back(context: &Context, request: &Request, need: Need) -> Option<GivesB
     gives.then(|| GivesBack::heard(request.headers(), &context.setup, certified, path)).flatten()
 }
 
-/// A call that waits is judged for as long as it does. Whoever is given up here has gone, and gets nothing (P41). What was granted before
-/// the token ended is told.
+/// Judges a waiting call for as long as it waits. A caller that is cut off here counts as disconnected, and is granted nothing (P41). A
+/// grant from before the token ended is still answered.
 async fn while_it_is_good(
     context: &Arc<Context>,
     answered: impl Future<Output = Response<Body>>,
@@ -160,10 +160,10 @@ async fn while_it_is_good(
     }
 }
 
-/// The answer to a call whose caller is not known.
+/// The answer to a call of an unknown caller.
 struct Unknown {
     answer: Response<Body>,
-    /// Its credential is wrong, and the audit log has a line of it.
+    /// The credential is wrong, so the audit log gets a line about it.
     counts: bool,
 }
 
@@ -173,7 +173,7 @@ impl Unknown {
     }
 }
 
-/// Who makes the call.
+/// Returns the principal of the call.
 async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> Result<Principal, Unknown> {
     match shown {
         Shown::Nothing => return Ok(context.guard.anonymous()),
@@ -193,7 +193,7 @@ async fn known(context: &Arc<Context>, shown: Shown, origin: Option<Origin>) -> 
     Err(Unknown { answer: unauthorized(detail).into_response(), counts: true })
 }
 
-/// Until this node has applied what the leader had when it was asked.
+/// Waits until this node has applied what the leader had when it was asked.
 async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), Problem> {
     let deadline = Instant::now() + CATCH_UP_MOST;
     let _place = context.waiting.take(Sharers { origin, principal: Some(Sharer::UnknownToken) })?;
@@ -219,7 +219,7 @@ async fn catch_up(context: &Arc<Context>, origin: Option<Origin>) -> Result<(), 
     Ok(())
 }
 
-/// A linear read of nothing, as any node takes it.
+/// An empty linear read, as any node takes it.
 fn probe(context: &Context, deadline: Instant) -> ClientRequest {
     let (mut parts, ()) = axum::http::Request::new(()).into_parts();
     parts.uri = Uri::from_static("/readyz");
@@ -230,7 +230,7 @@ fn index(headers: &HeaderMap) -> Index {
     headers.get(INDEX).and_then(|index| index.to_str().ok()?.parse().ok()).unwrap_or_default()
 }
 
-/// A stream's last piece says that the token which has opened it is good no more; where it has no way to say so it breaks off.
+/// The last piece of a stream says that its token is no longer valid; a stream without such a message breaks off.
 fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) -> Response<Body> {
     let format = match response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes()) {
         _ if response.body().size_hint().exact().is_some() => return response,
@@ -258,7 +258,7 @@ fn until_it_ends(context: &Arc<Context>, response: Response<Body>, id: TokenId) 
     })
 }
 
-/// When the token is there no more, and why that is.
+/// Waits until the token is no longer valid, and returns why.
 async fn end(context: Arc<Context>, id: TokenId) -> &'static str {
     let mut access = context.handle.access();
     loop {
@@ -270,7 +270,7 @@ async fn end(context: Arc<Context>, id: TokenId) -> &'static str {
         let end = tokens.get(id).and_then(Token::ends_at);
         let look = end.map_or(LOOK_AT_CLOCK, |end| left(now, end).min(LOOK_AT_CLOCK));
         if timeout(look, access.changed()).await.is_ok_and(|changed| changed.is_err()) {
-            // The node ends, and its streams say so.
+            // The node stops, and its streams say so.
             return std::future::pending().await;
         }
     }

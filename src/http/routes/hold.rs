@@ -1,8 +1,8 @@
-//! A role that is held for as long as a connection is open: `curl -N` is enough.
+//! Holds a role for as long as a connection is open: `curl -N` is enough.
 //!
-//! The node that serves the stream acquires, renews and releases: it asks its own loop, or passes the call on to the leader, as it
-//! does for any client. It counts the lease by the rule of every holder ([`Term`]). If it dies, or the client's host does,
-//! nobody renews and the lease lapses.
+//! The node that serves the stream acquires, renews and releases the role: it calls its own loop, or forwards the call to the leader, as
+//! it does for any client. It measures the lease by the rule for every holder ([`Term`]). If the node or the client's host dies, the lease
+//! is no longer renewed and lapses.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, FAREWELL,
 use crate::store::{ROLE_TTL, Tenure};
 use crate::types::Text;
 
-/// What the stream takes from the query: the body of `acquire`, for a tool that has no body to send.
+/// The parameters of the query: they are the body of `acquire`, for a tool that sends no body.
 const PARAMETERS: [&str; 6] = ["instance_id", "ttl_ms", "wait_ms", "priority", "address", "format"];
 
-/// What leases are counted by.
+/// The clock for leases.
 const CLOCK: Clock = Clock::Boottime;
 
-/// Timers stand still while the machine is suspended. Looking at the clock this often, a stream notices soon after; more often
-/// would cost something where there are thousands of them.
+/// Timers stop while the machine is suspended. With this interval a stream notices a suspension soon after; a shorter one would be
+/// expensive with thousands of streams.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A role held here for a client.
@@ -42,34 +42,34 @@ struct Holding {
     ttl: Duration,
     term: Term,
     renew_at: Moment,
-    /// What is said first, and nothing afterwards.
+    /// The first message; taken when it is sent.
     first: Option<Bytes>,
     format: Format,
     silence: Duration,
     end: Option<End>,
-    /// Closed when the node ends.
+    /// Closed when the node stops.
     life: watch::Receiver<Leadership>,
-    /// A node that ends waits for a moment while this is kept.
+    /// A stopping node waits for a moment while this exists.
     farewell: watch::Receiver<()>,
     _place: Place,
 }
 
-/// What became of a renewal.
+/// The result of a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renewed {
     Proved,
-    /// It is to be tried again.
+    /// The renewal must be tried again.
     Unclear,
-    /// The lease is not certain any more.
+    /// The lease is no longer certain.
     Lost,
 }
 
-/// How far the end has come.
+/// The progress of the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The client is told that the lease is lost; nothing is left to give back.
+    /// The client learns that the lease is lost; there is nothing to give back.
     Lost,
-    /// The client is told that the node ends; the role is given back after that.
+    /// The client learns that the node stops; the role is given back after that.
     Stopping,
     /// A task gives the role back.
     GivenBack,
@@ -119,7 +119,7 @@ pub async fn hold(
     Ok(stream::response(format, unfold(holding, next)))
 }
 
-/// The body of `acquire` that the query says.
+/// Builds the body of `acquire` from the query.
 fn claim(query: &Query) -> Result<Map<String, Value>, Problem> {
     let mut claim = Map::new();
     for name in ["instance_id", "address"] {
@@ -144,7 +144,7 @@ async fn next(mut holding: Holding) -> Option<(Result<Bytes, Infallible>, Holdin
             Some((Ok(piece), holding))
         }
         Some(End::Stopping) => {
-            // The client may close now, and the stream is dropped while it waits here: the task goes on.
+            // The client may close now, and the stream is dropped while it waits here: the task continues.
             let _ = holding.give_back().await;
             None
         }
@@ -153,7 +153,7 @@ async fn next(mut holding: Holding) -> Option<(Result<Bytes, Infallible>, Holdin
 }
 
 impl Holding {
-    /// What is to be said next.
+    /// Returns the next message.
     async fn go_on(&mut self) -> Bytes {
         let speak_at = CLOCK.now().plus(self.silence);
         while self.renew_at <= speak_at {
@@ -169,7 +169,7 @@ impl Holding {
         if self.rest(speak_at).await { self.format.sign_of_life() } else { self.stop() }
     }
 
-    /// False if the node ends meanwhile.
+    /// Waits. Returns false if the node stops meanwhile.
     async fn rest(&mut self, until: Moment) -> bool {
         let node_ends = async { while self.life.changed().await.is_ok() {} };
         let mut node_ends = std::pin::pin!(node_ends);
@@ -190,9 +190,9 @@ impl Holding {
             .end("stopping", "this node is about to end and gives the role back; hold it at another one")
     }
 
-    /// A task of its own gives the role back, so that it is done even if the stream is dropped meanwhile.
+    /// Gives the role back in a separate task, which continues even if the stream is dropped.
     fn give_back(&mut self) -> JoinHandle<()> {
-        // A node that ends gives up after this time, and the role lapses.
+        // A stopping node gives up after this time, and the role lapses.
         let most = if self.end == Some(End::Stopping) { FAREWELL } else { Duration::MAX };
         self.end = Some(End::GivenBack);
         let (release, farewell) = (self.release(), self.farewell.clone());
@@ -214,8 +214,8 @@ impl Holding {
         }
     }
 
-    /// What was waited for was granted at some moment of the wait: before anybody is told, a renewal must have shown how much
-    /// of it is left (P39).
+    /// A role that was waited for was granted at an unknown moment of the wait. Before the client learns of it, a renewal must have shown
+    /// how much of the lease is left (P39).
     async fn prove(&mut self) -> bool {
         loop {
             match self.renew().await {
@@ -244,7 +244,7 @@ impl Holding {
     }
 }
 
-/// The client has gone, perhaps as soon as it was told that the node ends.
+/// The client has disconnected, perhaps as soon as it was told that the node stops.
 impl Drop for Holding {
     fn drop(&mut self) {
         if matches!(self.end, None | Some(End::Stopping)) {

@@ -1,4 +1,4 @@
-//! Who belongs to the cluster: shown by any node, changed by the leader, one change at a time (P43).
+//! The members of the cluster: every node shows them, and the leader changes them, one change at a time (P43).
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::http::request::{CallKind, ClientRequest, Context};
 use crate::protocol::{MemberChange, MembersRefusal};
 use crate::types::NodeId;
 
-/// As the topology file bounds them.
+/// The same bounds as in the topology file.
 const ID_MOST: u32 = 1 << 31;
 const NAME_MOST: usize = 128;
 
-/// One of the three.
+/// Exactly one of the three must be set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -37,7 +37,7 @@ struct Added {
     id: u32,
     name: Option<String>,
     address: String,
-    /// Whether or not that node answers there.
+    /// Skips the check that the node answers at its address.
     #[serde(default)]
     force: bool,
 }
@@ -49,13 +49,13 @@ struct Moved {
     address: String,
 }
 
-/// As this node knows them.
+/// Lists the members as this node knows them.
 pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.query(&[])?;
     Ok(answer::data(&shown(&context)))
 }
 
-/// Answers once the change is committed. Who has been added votes later, when it has caught up.
+/// Answers once the change is committed. An added node votes later, when it has caught up.
 pub async fn change(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let asked = request.object::<Change>()?;
     let force = asked.add.as_ref().is_some_and(|added| added.force);
@@ -74,7 +74,7 @@ async fn carry_out(
         check_address(context, &change).await?;
     }
     match context.handle.change_members(change.clone()).await {
-        // A leader that is to go hands over first; the next one takes the call.
+        // A leader that is to be removed hands over first; the next leader takes the call.
         Err(Denied::Members(MembersRefusal::IsLeader)) => {
             context.handle.hand_over(None).await?;
             context.handle.change_members(change).await?;
@@ -84,10 +84,10 @@ async fn carry_out(
     Ok(answer::data(&shown(context)))
 }
 
-/// A node counts for majorities once it is in the log, so a wrong address would cost one: whoever is there is asked first.
+/// An added node counts for majorities once it is in the log, so a wrong address would cost a vote: the address is checked first.
 async fn check_address(context: &Context, change: &MemberChange) -> Result<(), Problem> {
     let MemberChange::Add { id, name, address } = change else { return Ok(()) };
-    // Of one that is a member the log knows more.
+    // The log knows more about an existing member.
     if context.setup.settings.is_available() || context.setup.member(*id).is_some() {
         return Ok(());
     }
@@ -146,7 +146,7 @@ fn node(field: &str, id: u32) -> Result<NodeId, Problem> {
     }
 }
 
-/// As it is kept in the log.
+/// Returns the address in the form that the log has.
 fn address(field: &str, text: &str) -> Result<Arc<str>, Problem> {
     match Address::parse_called(text) {
         Ok(address) => Ok(address.to_string().into()),

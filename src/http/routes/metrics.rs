@@ -1,4 +1,4 @@
-//! `/metrics`: everything that is counted and measured, as Prometheus reads it. `docs/metrics.md` is its reference.
+//! `/metrics`: all counters and measurements, in the format of Prometheus. `docs/metrics.md` is its reference.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::http::answer::{self, Answer};
 use crate::http::request::{Class, ClientRequest, Context};
 use crate::metrics::{CONTENT_TYPE, MetricsPage, Process, SampleKind};
 
-/// Names and values of a sample's labels, and its value.
+/// The names and values of a sample's labels, and its value.
 type Sample = (Vec<(&'static str, String)>, f64);
 
 pub async fn scrape(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
@@ -22,7 +22,7 @@ pub async fn scrape(State(context): State<Arc<Context>>, request: ClientRequest)
     Ok(answer::typed(StatusCode::OK, HeaderValue::from_static(CONTENT_TYPE), page))
 }
 
-/// None if the node is about to end.
+/// Returns None if the node is about to stop.
 pub async fn text(context: &Context) -> Option<String> {
     Some(page(context, &context.handle.measures().await?))
 }
@@ -276,7 +276,7 @@ fn traffic(page: &mut MetricsPage, context: &Context) {
     page.number("eldest_spans_lost_total", SampleKind::Counter, "Spans that no collector took.", lost);
 }
 
-/// What is taken of everything that callers can use up, and how much there is.
+/// Writes the use and the limit of each resource that callers can exhaust.
 fn room(page: &mut MetricsPage, context: &Context) {
     let seats = context.seats.in_use();
     let class = |class: Class| vec![("class", class.name().to_string())];

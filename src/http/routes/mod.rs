@@ -1,4 +1,4 @@
-//! The router: it says which handler answers which route of the table of needs.
+//! The router assigns a handler to each route of the table of needs.
 
 mod bulk;
 mod catch_up;
@@ -40,7 +40,7 @@ use crate::http::answer::{Answer, Code, Problem, unknown_route};
 use crate::http::request::needs::{Row, TABLE};
 use crate::http::request::{ClientRequest, Context};
 
-/// A route for each row of the table of needs, behind the guard that sees to the need.
+/// Builds a route for each row of the table of needs, behind the guard that checks the need.
 pub fn router(context: Arc<Context>) -> Router {
     let route = |router: Router<Arc<Context>>, (method, pattern, need): &Row| {
         let guarded = Guarded { context: context.clone(), pattern, need: *need };
@@ -54,7 +54,7 @@ pub fn router(context: Arc<Context>) -> Router {
         .with_state(context)
 }
 
-/// Which handler answers a row of the table.
+/// Returns the handler of a row of the table.
 fn served(method: &str, pattern: &str) -> MethodRouter<Arc<Context>> {
     match method {
         "GET" => served_get(pattern),
@@ -109,7 +109,7 @@ fn served_get(pattern: &str) -> MethodRouter<Arc<Context>> {
     }
 }
 
-/// The seed's own routes are here as an operator calls them: a peer's calls never come here.
+/// The seed's own routes are here in their form for operators: a peer's call never arrives here.
 fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
     match pattern {
         "/v1/commands" => post(commands::run),
@@ -138,7 +138,7 @@ fn served_post(pattern: &str) -> MethodRouter<Arc<Context>> {
     }
 }
 
-/// The table and the handlers are written by the same hand: a test makes a router of them.
+/// The table and the handlers are both part of this binary: a test builds a router from them.
 fn unserved(method: &str, pattern: &str) -> ! {
     unreachable!("no handler answers {method} {pattern}")
 }
@@ -161,7 +161,7 @@ async fn not_found(uri: Uri) -> Problem {
     unknown_route(uri.path())
 }
 
-/// The router adds `Allow`. To ask for just that is no mistake.
+/// The router adds `Allow`. An OPTIONS call asks only for this header, and is not an error.
 async fn not_allowed(method: Method) -> Response<Body> {
     match method {
         Method::OPTIONS => StatusCode::OK.into_response(),

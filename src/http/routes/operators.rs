@@ -1,5 +1,5 @@
-//! Calls of operators: the seed's routes without an envelope, who leads, whether clients may write, and forming a
-//! cluster without some of its nodes.
+//! Calls of operators: the seed's routes without an envelope, the leader, whether clients may write, and forming a cluster without some of
+//! its nodes.
 //!
 //! Without an envelope a call of the seed's routes has no effect on the protocol.
 
@@ -20,11 +20,11 @@ use crate::http::request::{CallKind, ClientRequest, Context, NoFields};
 use crate::protocol::ServiceChange;
 use crate::types::{NodeId, Owner, Span};
 
-/// Long enough for an operator's next step; a hold that is forgotten ends by itself.
+/// Long enough for an operator's next step; a forgotten hold ends by itself.
 const TTL_DEFAULT_MS: u64 = 60_000;
 const TTL_MOST_MS: u64 = 60 * 60 * 1000;
 
-/// For people, and part of a record.
+/// The reason is for people, and part of a record.
 const REASON_MOST: usize = 512;
 
 #[derive(Debug, Deserialize)]
@@ -33,7 +33,7 @@ struct Named {
     node_idx: Option<NodeIdx>,
 }
 
-/// The seed writes the node's id in brackets, and some callers send them.
+/// The seed writes the node's id in brackets, and some callers send it so.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged, expecting = "a node's id, such as 2 or [2]")]
 enum NodeIdx {
@@ -55,7 +55,7 @@ struct Missing {
 }
 
 impl Named {
-    /// A node of the topology.
+    /// Returns the named node of the topology.
     fn node(&self, context: &Context) -> Result<NodeId, Problem> {
         match self.node_idx {
             Some(NodeIdx::Plain(node) | NodeIdx::InBrackets([node])) => member(context, "node_idx", node),
@@ -71,7 +71,7 @@ fn member(context: &Context, field: &str, node: u32) -> Result<NodeId, Problem> 
     }
 }
 
-/// This node is alive.
+/// Answers that this node is alive.
 pub async fn heartbeat(request: ClientRequest) -> Answer {
     request.object::<NoFields>()?;
     Ok(answer::empty())
@@ -86,7 +86,7 @@ pub async fn writesync(State(context): State<Arc<Context>>) -> Answer {
     Err(Problem::new(Code::NotTheLeaderCalling, detail))
 }
 
-/// Would this node approve that one now? An opinion; nothing changes.
+/// Answers whether this node would approve that candidate now. It is an opinion; nothing changes.
 pub async fn declare_capability(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let candidate = request.object::<Named>()?.node(&context)?;
     match request.in_time(context.handle.opinion(candidate)).await? {
@@ -102,7 +102,7 @@ pub async fn recv_elect() -> Problem {
     )
 }
 
-/// By the lease, at the moment of answering.
+/// Answers by the lease, at the moment of the answer.
 pub async fn is_leader(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     request.object::<NoFields>()?;
     let leads = request.in_time(context.handle.is_leader()).await?;
@@ -158,7 +158,7 @@ async fn hand_over(context: &Context, request: &ClientRequest, to: Option<NodeId
     .await
 }
 
-/// Orders that the leader carries out go the way of writes.
+/// Orders for the leader are dispatched like writes.
 async fn as_leader<H, F>(context: &Context, request: &ClientRequest, here: H) -> Answer
 where
     H: Fn() -> F,
@@ -168,7 +168,7 @@ where
     dispatch::at_leader(context, request, CallKind::Order, no_forward, here).await
 }
 
-/// This node's own business: there is no leader yet.
+/// This order is carried out by this node: there is no leader yet.
 pub async fn form(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let without = request.object::<Missing>()?.without.unwrap_or_default();
     let without = without.into_iter().map(|node| member(&context, "without", node));

@@ -1,4 +1,4 @@
-//! An answer as large as the state: written on a thread of its own, no further ahead than it is taken.
+//! A response as large as the state: a separate thread writes it, with backpressure from the reader.
 
 use std::fmt;
 use std::io;
@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 use crate::http::request::{ConnectionTimeouts, Place};
 
 const PIECE: usize = 64 << 10;
-/// Pieces that wait for the reader; the writer waits in turn.
+/// The number of pieces that wait for the reader; the writer waits in turn.
 const AHEAD: usize = 4;
 
-/// The place is given back once `write` has ended and the answer has been taken, or nobody reads it any more.
+/// The place is given back once `write` has ended, and the response has been taken or its reader has disconnected.
 pub fn streamed(
     kind: HeaderValue,
     place: Place,
@@ -28,7 +28,7 @@ pub fn streamed(
     let read = Arc::clone(&place);
     tokio::task::spawn_blocking(move || {
         let mut out = Pieces { pieces, gathered: Vec::with_capacity(PIECE) };
-        // It fails when nobody reads any more.
+        // It fails when the reader has disconnected.
         let _ = write(&mut out).and_then(|()| out.give());
         drop(place);
     });
@@ -45,7 +45,7 @@ pub fn streamed(
     response
 }
 
-/// Where it is written to.
+/// The writer's end of the response.
 #[derive(Debug)]
 pub struct Pieces {
     pieces: mpsc::Sender<Bytes>,

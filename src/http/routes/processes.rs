@@ -1,4 +1,4 @@
-//! Processes: each is registered for as long as it sends heartbeats.
+//! Processes: each one is registered for as long as it sends heartbeats.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub async fn put(State(context): State<Arc<Context>>, request: ClientRequest) ->
     .await
 }
 
-/// In no record.
+/// A heartbeat makes no record.
 async fn heartbeat(context: &Context, request: &ClientRequest) -> Answer {
     let path = request.path().strip_suffix("/heartbeat").unwrap_or_default();
     let no_forward = request.no_forward()?;
@@ -69,7 +69,7 @@ async fn heartbeat(context: &Context, request: &ClientRequest) -> Answer {
     .await
 }
 
-/// What is posted to a process: `…/{id}/heartbeat`, or an operator's `…/{id}/remove`.
+/// Handles the operations of a process: `…/{id}/heartbeat`, or an operator's `…/{id}/remove`.
 pub async fn operation(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     match request.path().rsplit_once('/') {
         Some((_, "heartbeat")) => heartbeat(&context, &request).await,
@@ -78,7 +78,7 @@ pub async fn operation(State(context): State<Arc<Context>>, request: ClientReque
     }
 }
 
-/// By an operator's word, whatever secret it was registered with. Whoever has registered there meanwhile stays.
+/// An operator removes a process, whatever its secret. A process that has registered under this id since then stays.
 async fn remove(context: &Context, request: &ClientRequest) -> Answer {
     let no_forward = request.no_forward()?;
     request.object::<NoFields>()?;

@@ -1,5 +1,5 @@
-//! An operator sends a whole-data document to the leader: `/override_all_data` replaces everything by it,
-//! `/merge_conflict` adds what is not here yet.
+//! An operator sends a whole-data document to the leader: `/override_all_data` replaces all data by it, `/merge_conflict` adds what is
+//! missing here.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::http::answer::{self, Answer, Code, Problem, outcome_unknown};
 use crate::http::request::{Context, Place, Principal, check_media_type, principal, read_body, sharers};
 use crate::store::{BadDocument, Steps, merge_steps, restore_steps};
 
-/// The largest document: it is held in memory while it is cut into steps.
+/// The maximum size of a document: it is held in memory while it is cut into steps.
 const DOCUMENT_BYTES_MOST: usize = 256 << 20;
-/// What a document may take to arrive.
+/// The time for a document to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(300);
 
-/// How a document becomes records; the number tells its steps from any other's.
+/// Cuts a document into records; the number distinguishes its steps from those of any other document.
 type Cut = fn(&str, u64) -> Result<Steps, BadDocument>;
 
 pub async fn override_all_data(State(context): State<Arc<Context>>, request: Request) -> Answer {
@@ -30,7 +30,7 @@ pub async fn override_all_data(State(context): State<Arc<Context>>, request: Req
     Ok(answer::json(StatusCode::OK, body))
 }
 
-/// Sides merge in available mode only.
+/// Sides merge only in available mode.
 pub async fn merge_conflict(State(context): State<Arc<Context>>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
     let cluster = &context.setup.cluster;
@@ -50,12 +50,12 @@ pub async fn merge_conflict(State(context): State<Arc<Context>>, request: Reques
 async fn restore(context: Arc<Context>, parts: &Parts, body: Body, cut: Cut) -> Result<Written, Problem> {
     check_media_type(&parts.headers)?;
     if let Some(leader) = context.other_leader() {
-        // Not passed on: it is large, and who changes everything says on which node.
+        // The call is not forwarded: the document is large, and an operator who replaces all data must name the node.
         let detail = format!("node {} leads; send the document there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
     let place = context.restores.take(sharers(parts))?;
-    // Once begun it goes on to its end, whether or not anybody still waits for the answer.
+    // A restore that has begun runs to its end, even if the caller disconnects.
     tokio::spawn(carry_out(context, principal(parts), body, cut, place)).await.map_err(|_| lost())?
 }
 

@@ -1,5 +1,5 @@
-//! An operator sends a backup to the leader, and it replaces all data. It is read as it comes: what is held of it is the restore that it
-//! becomes, which is bounded by what the state may have. Nothing is changed before its last byte has been checked.
+//! An operator sends a backup to the leader, and it replaces all data. It is parsed as it arrives: only the resulting restore is held in
+//! memory, which is bounded by the limit of the state. Nothing is changed before the last byte has been checked.
 
 use std::sync::Arc;
 use std::time::Instant as Moment;
@@ -23,14 +23,14 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 
-/// As much as the largest state may have, unless an operator allows it more. None of it is held.
+/// The size of the largest state, unless an operator allows more. The text of the backup is not held in memory.
 const BACKUP_BYTES_MOST: usize = 2 << 30;
-/// What a backup may take to arrive: the largest at ten megabits a second.
+/// The time for a backup to arrive: enough for the largest one at ten megabits a second.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30 * 60);
-/// Pieces of it that wait to be read.
+/// The number of pieces that wait to be read.
 const AHEAD: usize = 4;
 
-/// What an operator says of the backup and of this cluster (P57).
+/// The operator's statements about the backup and this cluster (P57).
 #[derive(Clone, Copy)]
 struct Word {
     replaces_other: bool,
@@ -41,10 +41,10 @@ struct Word {
 struct Restored<'a> {
     index: u64,
     epoch: String,
-    /// Of the state that it left, if nothing has been written since.
+    /// The digest of the restored state, if there was no write since.
     digest: Option<String>,
     rows: u64,
-    /// It was a backup of another cluster.
+    /// The backup came from another cluster.
     other_cluster: bool,
     backup: &'a BackupHead,
 }
@@ -55,17 +55,17 @@ pub async fn restore(State(context): State<Arc<Context>>, request: Request) -> A
     takes_no_key(&parts)?;
     let word = Word::read(&parts)?;
     if let Some(leader) = context.other_leader() {
-        // Not passed on: it is large, and who changes everything says on which node.
+        // The call is not forwarded: the backup is large, and an operator who replaces all data must name the node.
         let detail = format!("node {} leads; send the backup there", leader.0);
         return Err(Problem::new(Code::NotLeader, detail).leader(leader));
     }
     let place = context.restores.take(sharers(&parts))?;
-    // Once begun it goes on to its end, whether or not anybody still waits for the answer.
+    // A restore that has begun runs to its end, even if the caller disconnects.
     let restoring = carry_out(context, principal(&parts), body, word, place);
     tokio::spawn(restoring).await.map_err(|_| lost())?
 }
 
-/// A page on the web can send text, but not past the checks of its origin.
+/// A web page can send text, but the check of its origin stops it.
 fn check_kind(parts: &Parts) -> Result<(), Problem> {
     const KNOWN: [&str; 3] = ["text/plain", "application/octet-stream", "application/x-www-form-urlencoded"];
     let kind = parts.headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
@@ -79,7 +79,7 @@ fn check_kind(parts: &Parts) -> Result<(), Problem> {
     }
 }
 
-/// The records of a restore say of no call that it was carried out: a retry would be carried out again, over what was written meanwhile.
+/// The records of a restore do not note that a call was carried out: a retry would run again, and replace later writes.
 fn takes_no_key(parts: &Parts) -> Result<(), Problem> {
     match parts.headers.contains_key(IDEMPOTENCY_KEY) {
         false => Ok(()),
@@ -102,7 +102,7 @@ impl Word {
         Ok(Word { replaces_other, floor })
     }
 
-    /// An operator who knows of no token that the backup has given does not know the later ones either.
+    /// An operator who does not know of a token that the backup has issued does not know the later ones either.
     fn add_to(self, steps: &mut Steps) -> Result<(), Problem> {
         let token = steps.guard.token;
         if self.floor.is_some_and(|floor| floor < token) {
@@ -141,7 +141,7 @@ async fn carry_out(
     word.add_to(&mut steps)?;
     context.is_still_let_in(&principal)?;
     let Written { position, .. } = context.handle.restore(steps).await?;
-    // What a node has applied when it says so.
+    // The digest is only shown if this node has applied exactly the restore.
     let view = context.handle.read(Level::Local).await.ok().filter(|view| view.index == position.index);
     Ok(answer::json(
         StatusCode::OK,
@@ -157,7 +157,7 @@ async fn carry_out(
     ))
 }
 
-/// On a thread of its own: a gigabyte of rows takes half a minute to check.
+/// Runs on a separate thread: checking a gigabyte of rows takes half a minute.
 async fn read(context: &Context, body: Body) -> Result<BackupReader, Problem> {
     let most = context.setup.settings.limits.state_bytes;
     let reader = BackupReader::new(RowSteps::new(context.unique_number(), most), context.setup.home());
@@ -166,7 +166,7 @@ async fn read(context: &Context, body: Body) -> Result<BackupReader, Problem> {
     let mut body = LongBody::new(body, BACKUP_BYTES_MOST, Instant::now() + ARRIVES_WITHIN);
     while let Some(piece) = body.next().await? {
         let began = Moment::now();
-        // What is wrong is told when all has come: a connection that is closed before that takes the answer with it.
+        // An error is reported after the whole body has arrived: closing the connection earlier would lose the response.
         let _ = pieces.send(piece).await;
         body.was_held_up(began.elapsed());
     }
@@ -196,10 +196,10 @@ fn lost() -> Problem {
     outcome_unknown("taking the backup in broke off")
 }
 
-// The whole state as one text, for an operator to keep: what this node has applied, or what the leader has. It is an order, one at a
-// time, and written no further ahead than it is taken.
+// The whole state as one text, for an operator to keep: the state that this node has applied, or that of the leader. The call is an order,
+// one at a time, and its response is streamed with backpressure.
 
-/// Not passed on: who asks for another level than this node's own asks the leader.
+/// The call is not forwarded: an operator who wants another level than this node's own calls the leader.
 pub async fn backup(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     let level = request.query(&["level"])?.level.unwrap_or(Level::Local);
     let place = context.backups.take(request.sharers())?;

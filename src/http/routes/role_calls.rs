@@ -1,4 +1,4 @@
-//! What a node asks about a role for a client whose stream it serves: of its own loop, or of the leader, as for any client.
+//! The calls about a role that a node makes for a client whose stream it serves: to its own loop or to the leader, as for any client.
 
 use std::sync::Arc;
 
@@ -22,29 +22,29 @@ use crate::protocol::Mode;
 use crate::store::{Role, Tenure};
 use crate::types::Text;
 
-/// A client's host that acknowledges nothing for so long is gone: twice the silence between two signs of life.
+/// A client's host that acknowledges nothing for this long is treated as dead: twice the silence between two keep-alive messages.
 pub const UNHEARD_MOST: Duration = Duration::from_secs(10);
 
-/// After a call that failed and may pass another time. Most of a ttl is left then.
+/// The pause after a failed call that may succeed later. Most of the ttl is left then.
 pub const AGAIN: Duration = Duration::from_millis(250);
 
-/// What a grant and a renewal have in common.
+/// The fields that a grant and a renewal have in common.
 #[derive(Debug, Deserialize)]
 pub struct Granted {
     pub token: u64,
     expires_in_ms: u64,
 }
 
-/// What is asked for the client, of this node's loop or of the leader.
+/// The calls for the client, to this node's loop or to the leader.
 pub struct Calls {
     pub context: Arc<Context>,
-    /// The same caller's, for another call.
+    /// The head of the client's call, used for the further calls.
     pub head: Parts,
     pub mode: Mode,
     pub role: Text,
 }
 
-/// An answer that is passed on as it is.
+/// A response that is passed on unchanged.
 pub struct RefusedCall {
     pub status: StatusCode,
     pub response: Response<Body>,
@@ -62,7 +62,7 @@ impl RefusedCall {
     }
 }
 
-/// Another leader may take it, or the same one a moment later.
+/// Returns whether another leader, or the same one a moment later, may accept the call.
 pub fn may_pass(status: StatusCode) -> bool {
     status.is_server_error()
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::MISDIRECTED_REQUEST)
@@ -103,8 +103,8 @@ impl Calls {
         }
     }
 
-    /// This node gives back what its client had. The stream may have ended because its token was revoked, so the client is judged neither
-    /// here nor by the leader.
+    /// Builds the call that gives back the client's role. The stream may have ended because its token was revoked, so the client is judged
+    /// neither here nor by the leader.
     fn giving_back(&self, order: &str, tenure: &Tenure) -> Result<ClientRequest, Problem> {
         let mut asked = self.asked(order, &said_of(tenure))?;
         asked.parts.extensions.remove::<Principal>();
@@ -112,7 +112,7 @@ impl Calls {
         Ok(asked)
     }
 
-    /// The call as the leader gets it if that is another node.
+    /// Builds the call as the leader gets it if another node leads.
     fn asked(&self, order: &str, body: &Value) -> Result<ClientRequest, Problem> {
         let target = format!("{}{}/{order}", roles::PREFIX, url::encode(&self.role));
         let uri: Uri = target.parse().map_err(|_| Problem::field("role", "the role cannot be passed on"))?;
@@ -155,7 +155,7 @@ fn said_of(tenure: &Tenure) -> Value {
     said
 }
 
-/// What belonged to the first body goes.
+/// Removes the headers that belong to the first body.
 pub fn head(asked: &ClientRequest) -> Parts {
     let mut parts = asked.parts.clone();
     parts.method = Method::POST;

@@ -19,7 +19,7 @@ use crate::types::{LeaseName, Span, Text};
 
 pub const PREFIX: &str = "/v1/roles/";
 
-/// What is posted to a role.
+/// The operations on a role.
 const OPERATIONS: [&str; 7] = ["acquire", "renew", "release", "elect", "hold", "tie", "untie"];
 
 pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
@@ -28,12 +28,12 @@ pub async fn list(State(context): State<Arc<Context>>, request: ClientRequest) -
     dispatch::read_leases(&context, &request, &LIST).await
 }
 
-/// One role, or the check of a token.
+/// Shows one role, or checks a token.
 pub async fn get(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {
     const ONE: LeaseRead = LeaseRead { params: &[], find: find_role, show: show_role };
     match request.path().strip_suffix("/check") {
         None => match request.path().rsplit_once('/') {
-            // A role whose name ends so is read with its slash encoded: %2F.
+            // A role whose name ends like this is read with its slash encoded: %2F.
             Some((_, operation)) if OPERATIONS.contains(&operation) => Err(posted(operation)),
             _ => dispatch::read_leases(&context, &request, &ONE).await,
         },
@@ -48,7 +48,7 @@ fn posted(operation: &str) -> Problem {
     Problem::new(Code::MethodNotAllowed, detail).header(ALLOW, HeaderValue::from_static("POST"))
 }
 
-/// What may be done about a role with one answer; the path ends in it.
+/// The operations on a role that have a single response; the path ends in the operation.
 pub async fn answered(context: &Arc<Context>, request: ClientRequest) -> Answer {
     let path = request.path().to_string();
     let (path, operation) = path.rsplit_once('/').unwrap_or_default();
@@ -66,19 +66,19 @@ pub fn role_in(path: &str) -> Result<Text, Problem> {
     Ok(store::lease_name("role", &name_after(path, PREFIX, "role")?)?)
 }
 
-/// The same of a role that is to be somebody's.
+/// Does the same for a role that is to be granted.
 pub fn new_role_in(path: &str) -> Result<Text, Problem> {
     Ok(store::lease_name("role", &new_name_after(path, PREFIX, "role")?)?)
 }
 
-/// The body of `acquire`, and what is shown beside it.
+/// Reads the body of `acquire`, and the secret from the head.
 pub fn acquisition(request: &ClientRequest) -> Result<Acquisition, Problem> {
     let mut acquisition = Acquisition::read(request.raw()?)?;
     acquisition.claim.secret = acquisition.claim.secret.or(request.secret()?);
     Ok(acquisition)
 }
 
-/// The same of `renew`, `untie` and `release`.
+/// Does the same for `renew`, `untie` and `release`.
 fn tenure(request: &ClientRequest) -> Result<Tenure, Problem> {
     let tenure = Tenure::read(request.raw()?)?;
     let said = GivesBack { token: tenure.token, tie: tenure.tie };
@@ -98,7 +98,7 @@ async fn acquire(context: &Context, request: ClientRequest, role: Text) -> Answe
     }
 }
 
-/// The grant. A wait is in addition to the time that every call has.
+/// Acquires the role. The wait is added to the time that every call has.
 pub async fn acquired(
     context: &Context,
     mut request: ClientRequest,
@@ -117,7 +117,7 @@ pub async fn acquired(
         let call = request.idempotent_call()?;
         let left = until.saturating_duration_since(Instant::now());
         let wait = Span(u64::try_from(left.as_micros()).unwrap_or_default());
-        // The line is the leader's.
+        // The queue of waiting callers is the leader's.
         let _place = match wait {
             Span(0) => None,
             _ => Some(context.lines.take(role, request.sharers())?),
@@ -173,7 +173,7 @@ async fn renew(context: &Context, request: &ClientRequest, role: Text) -> Answer
     }
 }
 
-/// Done without a record, whatever its `Idempotency-Key`: it can be repeated as it is.
+/// Makes no record, whatever its `Idempotency-Key`: a renewal can be repeated as it is.
 pub async fn renewed(
     context: &Context,
     request: &ClientRequest,
@@ -187,7 +187,7 @@ pub async fn renewed(
     .await
 }
 
-/// The connection that the holder relies on has closed; whoever served it says so.
+/// The connection that the holder relies on has closed; the node that served it reports this.
 async fn untie(context: &Context, request: &ClientRequest, role: Text) -> Answer {
     let no_forward = request.no_forward()?;
     request.check_media_type()?;
@@ -198,7 +198,7 @@ async fn untie(context: &Context, request: &ClientRequest, role: Text) -> Answer
     }
 }
 
-/// It may be repeated as it is: whoever goes on without that connection has named another one.
+/// The call may be repeated as it is: a holder that continues without that connection has named another one.
 pub async fn untied(
     context: &Context,
     request: &ClientRequest,
@@ -219,7 +219,7 @@ async fn release(context: &Arc<Context>, request: &ClientRequest) -> Answer {
     let mut response =
         dispatch::write(context, request, parse_release, |written| answer::result(written, StatusCode::OK))
             .await?;
-    // One that the leader has answered for another node is whole already.
+    // A response that the leader has produced for another node is complete already.
     let shown = Released { role: &role, token: tenure.token, released: true };
     if response.status() == StatusCode::OK {
         *response.body_mut() = answer::data(&shown).into_body();
@@ -256,7 +256,7 @@ struct Released<'a> {
     released: bool,
 }
 
-/// For a resource that is handed a token: is it still the newest?
+/// Checks for a resource whether a token that it got is still the newest.
 async fn check(context: &Arc<Context>, request: &ClientRequest) -> Answer {
     dispatch::read(context, request, &["token"], |store, request, query| {
         let role = role_in(without_operation(request))?;

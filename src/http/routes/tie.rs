@@ -1,13 +1,13 @@
-//! A lease that ends with a connection: the holder renews it as any holder does, and keeps this stream open besides. When the
-//! holder's process dies, its kernel closes the connection, and this node says so to the leader (P45).
+//! A lease that ends with a connection: the holder renews it as any holder does, and also keeps this stream open. When the holder's
+//! process dies, its kernel closes the connection, and this node reports this to the leader (P45).
 //!
 //! ```text
 //!  the connection is closed by the holder's side ── grace ──▶ `untie`: the lease ends, unless the holder has named another tie
-//!  it breaks off otherwise, or this node ends     ─────────▶ nothing: the lease goes on, and lapses if nobody renews it
+//!  it breaks off otherwise, or this node stops    ─────────▶ nothing: the lease continues, and lapses if the holder does not renew it
 //! ```
 //!
-//! The grace is for a holder that lives and has lost this connection to something in between: it has that long to name
-//! another tie, at whichever node, and stops to believe before it is over.
+//! The grace is for a live holder that has lost this connection to a device in between: in this time it can name another tie, at any node,
+//! and it stops relying on the lease before the time is over.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ use crate::http::request::{ClientRequest, ConnectionTimeouts, Context, Place, Qu
 use crate::store::Tenure;
 use crate::types::{Span, Text};
 
-/// The body of `renew`, for which there is no room beside a stream, and the grace.
+/// The parameters: the body of `renew`, which a stream does not take, and the grace.
 const PARAMETERS: [&str; 6] = ["instance_id", "token", "tie", "ttl_ms", "grace_ms", "format"];
 
 const GRACE: Duration = Duration::from_secs(1);
-/// Longer than the longest lease, it would be none.
+/// A grace longer than the longest lease would have no effect.
 const GRACE_MOST_MS: u64 = 60_000;
 
-/// A cluster that takes longer to elect than this has other worries; the lease lapses.
+/// The time for reporting to the leader. If an election takes longer, the lease lapses.
 const TELL_MOST: Duration = Duration::from_secs(30);
 
-/// A stream under way.
+/// An open stream.
 struct Tied {
     calls: Arc<Calls>,
     tenure: Tenure,
@@ -47,10 +47,10 @@ struct Tied {
     format: Format,
     silence: Duration,
     ended: bool,
-    /// Tells of new leaders; closed when the node ends.
+    /// Notifies of new leaders; closed when the node stops.
     leadership: watch::Receiver<Leadership>,
     connection: Option<Arc<ConnectionTimeouts>>,
-    /// Kept until this node has said its last word: what waits to be said is bounded like the streams.
+    /// Kept until this node has finished its report: pending reports are bounded like the streams.
     place: Arc<Place>,
 }
 
@@ -113,7 +113,7 @@ fn tenure(query: &Query) -> Result<Tenure, Problem> {
 }
 
 fn number(query: &Query, name: &'static str) -> Result<Option<u64>, Problem> {
-    /// Greater ones are not the same to everybody who reads JSON.
+    /// Some JSON parsers cannot read greater numbers exactly.
     const MOST: u64 = 1 << 53;
     let Some(text) = query.more(name) else {
         return Ok(None);
@@ -136,7 +136,7 @@ async fn next(mut tied: Tied) -> Option<(Result<Bytes, Infallible>, Tied)> {
 }
 
 impl Tied {
-    /// What is to be said next.
+    /// Returns the next message.
     async fn go_on(&mut self) -> Bytes {
         let speak_at = Instant::now() + self.silence;
         loop {
@@ -148,7 +148,7 @@ impl Tied {
                     let detail = "this node is about to end; the lease goes on: tie it at another node";
                     return self.format.end("stopping", detail);
                 }
-                // A new leader has heard of no tie yet: the holder's next renewal tells it.
+                // A new leader does not know the tie yet: the holder's next renewal names it.
                 Ok(Ok(())) if self.leadership.borrow_and_update().leader.is_some() => {
                     return self.format.event("renew", None, json!({"role": self.calls.role}));
                 }

@@ -1,4 +1,4 @@
-//! Tokens of clients (P56): made, listed and revoked by orders. The secret is in one answer and nowhere else.
+//! Tokens of clients (P56): orders create, list and revoke them. The secret is in one response and nowhere else.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::store::{Command, NewToken, TokenHash, TokenId, is_blank};
 
 const PREFIX: &str = "/v1/tokens/";
 
-/// As many as nobody guesses.
+/// Too long to be guessed.
 const SECRET_BYTES: usize = 32;
 
 pub async fn create(State(context): State<Arc<Context>>, request: ClientRequest) -> Answer {

@@ -1,7 +1,7 @@
 //! Reports a client's call to the audit log, the counters, the log, and the collector of spans.
 //!
-//! A caller may hang up at any time. Its call is then dropped wherever it waits, though the order may already be in the log. So
-//! a call reports its end when it is answered or when it is dropped.
+//! A caller may disconnect at any time. Its call is then dropped at the point where it waits, though the order may already be in the log.
+//! So a call reports its end when it is answered or when it is dropped.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use crate::http::answer::{INDEX, Problem};
 use crate::http::request::{AuditEntry, Context, Counted, Stage};
 use crate::http::spans::{Span, TRACEPARENT, TraceContext};
 
-/// The status in counters, the log and spans of a call whose connection ended before the answer. nginx has the same one.
+/// The status in counters, the log and spans of a call whose connection ended before the response. nginx uses the same one.
 const CALLER_GONE: StatusCode = match StatusCode::from_u16(499) {
     Ok(status) => status,
     Err(_) => panic!("499 is a status"),
@@ -27,9 +27,9 @@ pub struct Call {
     method: Method,
     uri: Uri,
     counted: Counted,
-    /// None if the node keeps no audit log.
+    /// Set if the node keeps an audit log.
     entry: Option<Arc<AuditEntry>>,
-    /// None if no collector is set, or if the caller wants no trace.
+    /// Set if there is a collector, unless the caller wants no trace.
     traced: Option<(TraceContext, SystemTime)>,
     is_answered: bool,
 }
@@ -95,14 +95,14 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.is_answered {
-            // How long it took says nothing of how fast this node answers.
+            // The duration says nothing about how fast this node answers.
             self.context.traffic.count(&self.counted, CALLER_GONE.as_u16());
             self.tell(CALLER_GONE, Stage::CallerGone);
         }
     }
 }
 
-/// Calls to other nodes for this call carry the span's header.
+/// Adds the span's header to this call, and so to its calls to other nodes.
 fn traced(request: &mut Request, context: &Context) -> Option<(TraceContext, SystemTime)> {
     if !context.spans.are_wanted() {
         return None;

@@ -1,4 +1,4 @@
-//! A connection is served by hyper; this module watches for its silence and closes it.
+//! Serves a connection with hyper, watches for its silence, and closes it.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,42 +25,42 @@ use crate::config::HttpLimits;
 use crate::http::request::{ConnectionPlace, ConnectionTimeouts, Context, Decision};
 use crate::wire::MESSAGE_BYTES_MOST;
 
-/// Concurrent streams of one HTTP/2 connection: what a busy client multiplexes, and not all that the node can take.
+/// Concurrent streams of one HTTP/2 connection: enough for a busy client, but not the full capacity of the node.
 const STREAMS_MOST: u32 = 256;
 
-/// The least that hyper reads a head into; below it ordinary requests fail, and so do peers' longest.
+/// The smallest buffer in which hyper reads a head; with less, ordinary requests and the longest ones of peers would fail.
 const BUFFER_LEAST: usize = 64 << 10;
 /// Method, route and the envelope's other headers.
 const REST_OF_HEAD: usize = 4 << 10;
 const _: () = assert!(MESSAGE_BYTES_MOST + REST_OF_HEAD <= BUFFER_LEAST);
 
-/// What a connection of the reserve may take until its call has come, and between two of a peer.
+/// The time limit of a reserve connection until its call has come, and between two calls of a peer.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What an ended connection may still take to write what it has: a reader that is slower is gone.
+/// The time that an ended connection has to write its remaining bytes: a slower reader is treated as gone.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How far the server's end has come.
+/// The progress of the server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Serving,
-    /// Answers what is under way, and closes.
+    /// Open calls are answered, then connections are closed.
     Draining,
     Over,
 }
 
-/// What a connection is served with.
+/// Everything needed to serve a connection.
 pub struct Served {
     pub front: Arc<Front>,
     pub builder: Arc<Builder>,
     pub phase: watch::Receiver<Phase>,
     pub place: ConnectionPlace,
-    /// Where clients' calls are answered, if not on this runtime.
+    /// The runtime for clients' calls, if it is not this one.
     pub clients: Option<Handle>,
 }
 
 impl Served {
-    /// What the first head may take.
+    /// Returns the time limit of the first head.
     pub fn head_timeout(&self) -> Duration {
         self.front.context.limits.header_timeout.min(most(self.place.is_reserve))
     }
@@ -68,8 +68,7 @@ impl Served {
 
 pub type Builder = auto::Builder<TokioExecutor>;
 
-/// A head that is larger than the limit, but not by much, is read and answered with a problem; beyond that hyper
-/// answers a bare 431 and closes.
+/// A head that exceeds the limit by a little is read and answered with a problem; beyond that hyper answers a bare 431 and closes.
 pub fn builder(context: &Context) -> Builder {
     let head = context.limits.head_bytes;
     let mut builder = Builder::new(TokioExecutor::new());
@@ -79,14 +78,14 @@ pub fn builder(context: &Context) -> Builder {
     builder
 }
 
-/// Serves until the peer closes, the connection is silent for too long, or the server ends.
+/// Serves until the peer closes, the connection is silent for too long, or the server stops.
 pub async fn run(stream: TcpStream, served: Served) {
     let Served { front, builder, mut phase, place, clients } = served;
     let limits = &front.context.limits;
     let timeouts = Arc::new(timeouts(limits, place.is_reserve));
     let opened = tokio::select! {
         opened = tls::open(stream, &front, timeouts.first_deadline()) => opened,
-        // Nobody has asked for anything yet.
+        // No request has come yet.
         _ = phase.wait_for(|phase| *phase != Phase::Serving) => None,
     };
     let Some((stream, certified)) = opened else {
@@ -122,11 +121,11 @@ pub async fn run(stream: TcpStream, served: Served) {
     });
     let mut connection = pin!(builder.serve_connection(watched, service));
     let mut check = pin!(sleep(timeouts.first_deadline()));
-    // A connection of the reserve ends with its first call.
+    // A reserve connection ends with its first call.
     let mut draining = false;
     loop {
         tokio::select! {
-            // Errors are the client's: it went away, or did not speak HTTP and was told so.
+            // Errors are the client's: it disconnected, or did not speak HTTP and got a refusal.
             _ = connection.as_mut() => return,
             () = check.as_mut() => match timeouts.check() {
                 Decision::CheckAfter(after) => check.as_mut().reset(Instant::now() + after),
@@ -163,7 +162,7 @@ fn most(is_reserve: bool) -> Duration {
     if is_reserve { RESERVE_TIMEOUT } else { Duration::MAX }
 }
 
-/// A stream that tells when bytes move, and is told how long they may go unheard.
+/// A stream that reports when bytes move, and that takes a limit for unacknowledged bytes.
 struct Watched {
     stream: Stream,
     timeouts: Arc<ConnectionTimeouts>,
@@ -179,7 +178,7 @@ impl AsyncRead for Watched {
         let polled = Pin::new(&mut self.stream).poll_read(task, buf);
         let ended = match &polled {
             Poll::Ready(Ok(())) => buf.remaining() > 0,
-            // As TLS has it: the connection has ended, and nobody was left to say so.
+            // TLS reports a connection that ended without its closing message in this way.
             Poll::Ready(Err(error)) => error.kind() == io::ErrorKind::UnexpectedEof,
             Poll::Pending => false,
         };
@@ -195,7 +194,7 @@ impl AsyncRead for Watched {
 impl Watched {
     fn before_write(&self) {
         if let Some(most_ms) = self.timeouts.user_timeout_ms() {
-            // Without it the system's own time-out holds, which is some quarter of an hour.
+            // Without this option the system's own time-out applies, which is about a quarter of an hour.
             let _ = rustix::net::sockopt::set_tcp_user_timeout(self.stream.socket(), most_ms);
         }
     }

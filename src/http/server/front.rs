@@ -1,5 +1,5 @@
-//! Every request passes here first: it gets an id, the size of its head is checked, and it is admitted or refused. Every
-//! response passes here last: problems are written, and the headers about this node are added.
+//! Every request passes here first. A call of another node goes to `peer`. A client's call gets an id, the size of its head is checked, and
+//! it is admitted or refused. Its response passes here last: problems are written, and the headers about this node are added.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::http::request::{
 use crate::http::routes;
 use crate::wire::{Route, header};
 
-/// What an answer takes while it waits besides its body: its head, and what HTTP keeps of it.
+/// The memory of a waiting response in addition to its body: its head, and the state that HTTP keeps for it.
 const BESIDE_A_BODY: usize = 1024;
 
 #[derive(Debug)]
@@ -85,11 +85,12 @@ impl Front {
         response
     }
 
-    /// Where a browser says that a page calls, and by which name. The origin of a page that may read the answer, if it is another.
+    /// Checks the host and the origin that a browser states. Returns the origin of a page that may read the response, if it is another
+    /// origin.
     fn check_web(&self, request: &Request) -> Result<Option<HeaderValue>, Problem> {
         let (context, host) = (&self.context, host(request)?);
         let is_peer = || peer_route(request).is_some() && context.setup.secret.is_some();
-        // Whoever can show a credential, or will have to prove that it has one, is no page.
+        // A foreign page has no credential: the Host check is skipped for a caller that shows one, or that must prove that it has one.
         if !is_peer() && !matches!(request.extensions().get(), Some(Shown::Right(_))) {
             context.web.check_host(host, |name| context.is_member_name(name))?;
         }
@@ -158,7 +159,7 @@ impl Front {
     }
 }
 
-/// By what a call shows, before it is judged.
+/// Returns the sharer by the credential of a call, before the call is judged.
 fn principal_of(shown: &Shown) -> Sharer {
     match shown {
         Shown::Nothing => Sharer::NoToken,
@@ -167,7 +168,7 @@ fn principal_of(shown: &Shown) -> Sharer {
     }
 }
 
-/// The call came over a connection of the reserve, which is for probes, orders and peers.
+/// The call came over a reserve connection, which is for probes, orders and peers.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserved;
 
@@ -179,11 +180,11 @@ pub fn is_of_peer(request: &Request) -> bool {
     peer_route(request).is_some()
 }
 
-/// Who is to take an answer.
+/// The reader of a response.
 struct Reader {
     caller: Option<Arc<Caller>>,
     timeouts: Option<Arc<ConnectionTimeouts>>,
-    /// Nothing has been changed, so that there may be no answer.
+    /// The call has changed nothing, so its response may be replaced by a refusal.
     only_reads: bool,
 }
 
@@ -197,8 +198,8 @@ impl Reader {
         }
     }
 
-    /// The answer's body is held for its reader, as far as there is memory for it. What streams has no length, and bounds of
-    /// its own.
+    /// Accounts for the body of the response until its reader has it, if there is memory for it. A streamed body has no known length, and
+    /// has its own bounds.
     fn account(&self, response: Response<Body>) -> Result<Response<Body>, Problem> {
         let length = response.body().size_hint().exact().unwrap_or_default();
         let Some(caller) = self.caller.as_ref().filter(|_| length > 0) else {
@@ -215,7 +216,7 @@ impl Reader {
     }
 }
 
-/// A call with an envelope is a peer's.
+/// A call with an envelope comes from a peer.
 fn peer_route(request: &Request) -> Option<Route> {
     if !request.headers().contains_key(header::MESSAGE) {
         return None;
@@ -226,7 +227,7 @@ fn peer_route(request: &Request) -> Option<Route> {
     }
 }
 
-/// As it would stand on an HTTP/1 line, roughly.
+/// Returns the approximate size of the head on HTTP/1.
 fn size_of_head(request: &Request) -> usize {
     /// `GET`, `HTTP/1.1` and blanks; or `: ` and the end of a line.
     const FRAME: usize = 4;
@@ -235,10 +236,10 @@ fn size_of_head(request: &Request) -> usize {
     lines.sum::<usize>() + target + 4 * FRAME
 }
 
-/// A request id of a client's own. It is repeated in answers, problems and logs, so it is short and plain.
+/// The maximum length of a client's request id. The id is repeated in responses, problems and logs, so it is short and plain.
 const REQUEST_ID_MOST: usize = 128;
 
-/// Adds what the handler did not say itself. An answer from another node says it all about that node.
+/// Adds the headers that the handler has not set. A response from another node has set all of them about that node.
 fn complete(headers: &mut HeaderMap, context: &Context, request_id: HeaderValue) {
     if !headers.contains_key(NODE) {
         headers.insert(NODE, context.node_value());
@@ -253,7 +254,7 @@ fn complete(headers: &mut HeaderMap, context: &Context, request_id: HeaderValue)
     headers.insert(REQUEST_ID, request_id);
 }
 
-/// The client's own id if it is usable, or a new one. The request carries it from here on.
+/// Returns the client's own id if it is usable, or a new one, and sets it in the request.
 fn request_id(headers: &mut HeaderMap, context: &Context) -> HeaderValue {
     let usable = |value: &&HeaderValue| {
         let bytes = value.as_bytes();

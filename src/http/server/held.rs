@@ -1,5 +1,5 @@
-//! An answer's body as a reader takes it: in pieces, so that whether it takes any can be told, and accounted for until the
-//! last of them has left, wherever it waits until then.
+//! The body of a response in pieces, so that the node can tell whether its reader takes any. The body's memory is accounted for until the
+//! last piece has left, no matter where it waits until then.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 /// A slow reader takes at least one of these in the answer time-out.
 const PIECE: usize = 16 << 10;
 
-/// What goes with the bytes of an answer for as long as they are anywhere in this process.
+/// The accounting of a response for as long as its bytes are anywhere in this process.
 #[derive(Debug, Default)]
 pub struct Account {
     pub held: Option<Held>,
     pub untaken: Option<Untaken>,
 }
 
-/// Bytes that free what was set aside for them when the last piece of them is gone.
+/// Bytes that free their reserved memory when the last piece of them is gone.
 struct Accounted {
     bytes: Bytes,
     _held: Option<Held>,
@@ -35,16 +35,16 @@ impl AsRef<[u8]> for Accounted {
 
 struct HeldBody {
     inner: Body,
-    /// Of the body, what has been handed over neither as a whole nor in pieces.
+    /// The number of bytes of the body that have not been passed on yet.
     left: u64,
-    /// Of the frame under way.
+    /// The rest of the current frame.
     piece: Bytes,
     account: Account,
-    /// The connection, for as long as the answer is in this process: to tell it that more has been taken.
+    /// The connection, for as long as the response is in this process: it is notified when more has been taken.
     progress: Option<Untaken>,
 }
 
-/// `length` is that of the whole body; what streams, and whose length nobody knows, has bounds of its own.
+/// `length` is that of the whole body; a stream of unknown length has its own bounds.
 pub fn held(inner: Body, length: u64, account: Account, progress: Option<Untaken>) -> Body {
     Body::new(HeldBody { inner, left: length, piece: Bytes::new(), account, progress })
 }
@@ -87,7 +87,7 @@ impl HttpBody for HeldBody {
     }
 }
 
-// A body that keeps its seat until it has been sent, or given up: what it holds is memory that counts.
+// A body that keeps its seat until it has been sent or dropped, because it uses memory that counts.
 
 pub struct Seated {
     body: Body,

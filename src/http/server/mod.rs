@@ -1,4 +1,11 @@
-//! The listener accepts connections, bounds their number, and gives each a task of its own.
+//! The listener accepts connections, bounds their number, and gives each a separate task.
+//!
+//! - `sort` recognizes peers' connections, which have a separate runtime; `tls` takes handshakes.
+//! - `connection` serves a connection with hyper, and closes a silent one. `refusal` answers the connections that are not served.
+//! - `front` is passed by every request first and by every response last. `call` reports a client's call to the audit log, the counters,
+//!   the log and the collector of spans.
+//! - `held` is the body of a response, whose memory is accounted for until its last piece has left.
+//! - `scrapes` is a second listener, only for `/metrics`.
 
 mod call;
 mod connection;
@@ -27,17 +34,17 @@ pub use scrapes::serve_metrics;
 
 use crate::http::request::{ConnectionPlace, Context, FAREWELL, Origin, Sharers};
 
-/// Connections beyond the limit that each peer's address may open: its messages, its watch and what it forwards must get
-/// through when clients have taken all the others.
+/// Connections beyond the limit that each peer's address may open: its messages, its watch and its forwarded calls must get through when
+/// clients have taken all other connections.
 const RESERVE_EACH: usize = 64;
 
-/// Connections of each peer on the runtime of peers: its calls and its states on their way. More are served as clients' are.
+/// Connections of each peer on the peers' runtime: for its calls and for states that it sends. Further ones are served like clients'.
 const PEERS_EACH: usize = 64;
 
-/// Without file descriptors accepting fails at once, again and again; some are given back meanwhile.
+/// Without file descriptors accepting fails again and again at once; some are given back during the pause.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// What is under way when the server ends may take this long. Clients time out later; supervisors kill later.
+/// The time for open calls when the server stops. Clients time out later; supervisors kill later.
 const DRAIN_MOST: Duration = Duration::from_secs(5);
 
 struct Server {
@@ -45,13 +52,13 @@ struct Server {
     builder: Arc<Builder>,
     refusals: Refusals,
     phase: watch::Sender<Phase>,
-    /// The runtime of peers, and how many connections it has.
+    /// The peers' runtime, and the number of its connections.
     peers: Handle,
     of_peers: Arc<AtomicUsize>,
 }
 
-/// Serves until `stop` completes, then answers what is under way, waits for roles that are given back, and returns. The listener closes at once, so that the
-/// others learn that this node is gone. Clients' calls are answered on the runtime of the caller, peers' on one of their own.
+/// Serves until `stop` completes, then answers open calls, waits for roles that are given back, and returns. The listener closes at once,
+/// so that the others learn that this node is gone. Clients' calls are answered on the runtime of the caller, peers' on a separate one.
 pub async fn serve(
     listener: TcpListener,
     context: Arc<Context>,
@@ -73,7 +80,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Counts itself for as long as it lives.
+/// A slot that counts itself for as long as it lives.
 struct Slot(Arc<AtomicUsize>);
 
 impl Slot {
@@ -90,8 +97,8 @@ impl Drop for Slot {
     }
 }
 
-/// Connections on the runtime of peers. Anybody can write a head that looks like a peer's: whoever is `known` for one, by its address
-/// or by a proof that came from there, finds half of the places free of those who are not.
+/// Returns the limit of connections on the peers' runtime. Any client can write a head that looks like a peer's. So half of the places are
+/// left to callers that are `known` as peers, by their address or by a proof that came from there.
 fn peers_most(others: usize, known: bool) -> usize {
     let most = PEERS_EACH * others;
     if known { most } else { most / 2 }
@@ -108,7 +115,7 @@ impl Server {
     async fn accept(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
         let (stream, from) = match accepted {
             Ok(accepted) => accepted,
-            // The client's, gone before it was accepted.
+            // The client has gone before its connection was accepted.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -122,7 +129,7 @@ impl Server {
                 return sleep(ACCEPT_PAUSE).await;
             }
         };
-        // Without it small answers wait for acknowledgements of others; a failure costs no more than that.
+        // Without this option small responses wait for acknowledgements of others; a failure costs no more than that.
         let _ = stream.set_nodelay(true);
         let extra = RESERVE_EACH * self.front.context.setup.known().members.len().saturating_sub(1);
         let by_address = self.is_peer(from.ip());
@@ -135,20 +142,20 @@ impl Server {
         }
     }
 
-    /// By its address. One that the topology knows by a name proves itself, where there is a secret.
+    /// Recognizes a peer by its address. A peer that the topology lists by a name proves itself, if there is a secret.
     fn is_peer(&self, from: IpAddr) -> bool {
         let from = from.to_canonical();
         let others = self.front.context.setup.others();
         others.iter().any(|member| member.host.parse::<IpAddr>().is_ok_and(|ip| ip == from))
     }
 
-    /// `by_address` it seems to be a peer's.
+    /// `by_address`: the connection comes from a peer's address.
     fn spawn(&self, stream: TcpStream, place: ConnectionPlace, by_address: bool) {
         let (front, builder, phase) = (self.front.clone(), self.builder.clone(), self.phase.subscribe());
         let mut served = Served { front, builder, phase, place, clients: None };
         let (peers, of_peers) = (self.peers.clone(), self.of_peers.clone());
         tokio::spawn(async move {
-            // Its own, so that the connection hears of the end, too.
+            // A separate receiver, so that the connection also notices the end.
             let mut ends = served.phase.clone();
             let patience = served.head_timeout();
             let Some(is_peers) = sort::is_peers(&stream, by_address, ends.changed(), patience).await else {

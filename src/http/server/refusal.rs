@@ -1,4 +1,4 @@
-//! What is said to a connection that is not served.
+//! The responses to connections that are not served.
 
 use std::io;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tokio::time::timeout;
 use crate::driver::Tls;
 use crate::http::request::{Places, Sharers, Shares};
 
-/// Connections that are being told that there are too many. Beyond it they are closed without a word.
+/// The maximum number of connections that are being refused because there are too many. Beyond it they are closed without a response.
 const MOST: usize = 64;
 
-/// What a refused client may take to read why.
+/// The time that a refused client has to read the reason.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The rest is read as problems are everywhere: it must not need the machinery that there is no room for.
+/// The response of a full server. It is a constant problem document: it must not need the resources that have run out.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\n\
     retry-after: 1\r\n\
@@ -27,7 +27,7 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     \"detail\":\"too many connections; close some, or call another node\",\"code\":\"too_many_requests\",\
     \"retryable\":true,\"request_id\":\"none\"}\n";
 
-/// What whoever calls without TLS is told where that is not answered.
+/// The response to a call without TLS if that is not allowed.
 pub const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     content-type: application/problem+json\r\n\
     connection: close\r\n\
@@ -36,15 +36,15 @@ pub const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     \"detail\":\"this port speaks TLS: call it by https://\",\"code\":\"tls_required\",\
     \"retryable\":false,\"request_id\":\"none\"}\n";
 
-/// A fatal alert, "internal error": the one word for which no handshake is needed.
+/// A fatal TLS alert, "internal error": the only message that needs no handshake.
 const ALERT: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x50];
 
-/// What whoever finds no room is told.
+/// Returns the response to a connection for which there is no room.
 pub fn full(tls: Option<&Tls>) -> &'static [u8] {
     if tls.is_some_and(|tls| !tls.takes_plain) { ALERT } else { FULL }
 }
 
-/// Tells connections for which there is no room why.
+/// Tells refused connections that there is no room for them.
 #[derive(Debug)]
 pub struct Refusals(Arc<Places>);
 
@@ -63,7 +63,8 @@ impl Refusals {
     }
 }
 
-/// Closing with unread bytes would reset the connection and take the answer with it: what comes is read and dropped.
+/// Writes the response, then reads and drops what the client sends: closing with unread bytes would reset the connection and lose the
+/// response.
 pub async fn write(mut stream: TcpStream, says: &[u8]) -> io::Result<()> {
     stream.write_all(says).await?;
     stream.shutdown().await?;

@@ -1,6 +1,7 @@
-//! A listener for `/metrics` alone, for a network on which nobody is to reach anything else.
+//! A listener that only serves `/metrics`, for a network that must not reach any other route.
 //!
-//! One call a connection, and few connections, of which one address has three quarters: whoever reads along has an interval of seconds.
+//! It serves one call for each connection, and few connections, of which one address has three quarters: scrapers have intervals of
+//! seconds.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,17 +22,17 @@ use crate::http::request::{Context, Origin, Places, Sharers, Shares};
 use crate::http::routes::metrics::text;
 use crate::metrics::CONTENT_TYPE as PAGE;
 
-/// Some systems that read along, each with a call or two under way. Beyond it they are told so, and closed: in a queue, one address
-/// would keep all others waiting.
+/// Room for some scrapers, each with a call or two. Further connections get a refusal, and are closed: in a queue, one address would keep
+/// all others waiting.
 const CONNECTIONS_MOST: usize = 16;
 
-/// Without file descriptors accepting fails at once, again and again.
+/// Without file descriptors accepting fails again and again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// A call and its answer take no longer, or one who does nothing would keep others out.
+/// The time limit of a call and its response, since an idle client would otherwise block others.
 const CALL_MOST: Duration = Duration::from_secs(10);
 
-/// Serves for as long as it is let.
+/// Serves until the task is dropped.
 pub async fn serve_metrics(listener: TcpListener, context: Arc<Context>) {
     let places = Places::new("connections for metrics", CONNECTIONS_MOST, Shares::default());
     let refusals = Refusals::new();

@@ -1,8 +1,8 @@
-//! Peers' connections are served on a runtime of their own, so that what clients ask for never delays a beat.
+//! Serves peers' connections on a separate runtime, so that clients' calls never delay a heartbeat.
 //!
-//! Peers and clients call at one port. A connection belongs to a peer if its first request carries the envelope: that is looked at before
-//! anything reads it. Whoever only seems to be a peer wins nothing: its calls are a peer's, which need a proof, or are answered where
-//! all clients' calls are.
+//! Peers and clients use the same port. A connection belongs to a peer if its first request carries the envelope: this is checked before
+//! anything else reads the request. A client gains nothing by imitating a peer: a peer's call needs a proof, and a client's call is
+//! answered on the clients' runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use super::front::{Front, is_of_peer};
 use super::tls::HANDSHAKE;
 use crate::wire::header;
 
-/// As far into the first request as a peer's envelope begins.
+/// The part of the first request within which a peer's envelope begins.
 const LOOK: usize = 1024;
 
-/// Whether a peer calls, once the first bytes are there. None for who says nothing in the time for a head; when the server ends, whoever
-/// has said nothing yet is served no longer than others are. What TLS hides is taken for what the address says.
+/// Returns whether a peer calls, once the first bytes have arrived. Returns None for a connection that is silent for the time of a head;
+/// when the server stops, a silent connection is served no longer than others. A TLS connection is sorted by its address.
 pub async fn is_peers(
     stream: &TcpStream,
     by_address: bool,
@@ -43,13 +43,13 @@ pub async fn is_peers(
     Some(head.starts_with(b"POST /") && names(head, header::MESSAGE.as_bytes()))
 }
 
-/// Whether a header of that name is among the lines.
+/// Returns whether a header of that name is among the lines.
 fn names(head: &[u8], name: &[u8]) -> bool {
     head.split(|byte| *byte == b'\n')
         .any(|line| line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)))
 }
 
-/// A client's call on a connection of peers is answered where all clients' calls are.
+/// A client's call on a peer connection is answered on the clients' runtime.
 pub async fn answer(clients: &Handle, front: Arc<Front>, request: Request) -> Response<Body> {
     if is_of_peer(&request) {
         return front.answer(request).await;
@@ -58,7 +58,7 @@ pub async fn answer(clients: &Handle, front: Arc<Front>, request: Request) -> Re
     (&mut answering.0).await.unwrap_or_default()
 }
 
-/// A call whose caller has gone away is given up.
+/// A call whose caller has disconnected is aborted.
 struct Answering(JoinHandle<Response<Body>>);
 
 impl Drop for Answering {

@@ -1,7 +1,7 @@
-//! A connection may begin with a TLS handshake, in which the caller may say who it is.
+//! A connection may begin with a TLS handshake, in which the caller may prove its identity.
 //!
-//! Whoever speaks no TLS is answered all the same where that is allowed, and told so where it is not. Which of the two it is,
-//! the first byte says: a handshake begins with one that no HTTP request begins with.
+//! A caller without TLS is answered if that is allowed, and otherwise told that it is not. The first byte distinguishes the two: a
+//! handshake begins with a byte that no HTTP request begins with.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use tokio_rustls::server::TlsStream;
 use super::{front::Front, refusal};
 use crate::driver::Tls;
 
-/// The kind of record that a handshake begins with.
+/// The type of record that a handshake begins with.
 pub const HANDSHAKE: u8 = 0x16;
 
 #[derive(Debug)]
@@ -28,13 +28,13 @@ pub enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// The stream to speak HTTP on, and whose it is if it has shown anything. None: there is nothing to be said any more.
+/// Returns the stream for HTTP, and the caller's identity if it has shown a certificate. Returns None if there is nothing left to serve.
 pub async fn open(stream: TcpStream, front: &Front, patience: Duration) -> Option<(Stream, Option<Caller>)> {
     let Some(tls) = &front.context.setup.tls else {
         return Some((Stream::Plain(stream), None));
     };
     let from = stream.peer_addr().ok()?;
-    // A silent socket has the patience that a silent request has.
+    // A silent socket has the same time limit as a silent request.
     match timeout(patience, begin(stream, tls)).await {
         Ok(Ok(begun)) => begun,
         Ok(Err(error)) => {
@@ -51,7 +51,7 @@ pub async fn open(stream: TcpStream, front: &Front, patience: Duration) -> Optio
 async fn begin(stream: TcpStream, tls: &Tls) -> io::Result<Option<(Stream, Option<Caller>)>> {
     let mut first = [0];
     match stream.peek(&mut first).await? {
-        // It only wanted to know whether anybody listens.
+        // The client only tested whether the port listens.
         0 => Ok(None),
         _ if first == [HANDSHAKE] => shake_hands(stream, tls).await.map(Some),
         _ if tls.takes_plain => Ok(Some((Stream::Plain(stream), None))),

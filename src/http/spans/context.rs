@@ -1,15 +1,15 @@
-//! Which trace a call belongs to, in the W3C's `traceparent` header.
+//! The trace that a call belongs to, in the W3C's `traceparent` header.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// `00-<32 digits>-<16 digits>-<2 digits>`; what later versions may add is left out.
+/// The length of `00-<32 digits>-<16 digits>-<2 digits>`; additions of later versions are ignored.
 const LENGTH: usize = 55;
 
 const SAMPLED: u8 = 1;
 
-/// One span's place in its trace.
+/// The place of one span in its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     pub trace: u128,
@@ -21,7 +21,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// A new span under the one that the headers name, or the first one of a new trace.
+    /// Begins a new span under the one that the headers name, or the first span of a new trace.
     pub fn begin(headers: &HeaderMap) -> TraceContext {
         let span = random();
         let given = headers.get(TRACEPARENT).and_then(|value| parse(value.as_bytes()));
@@ -36,7 +36,7 @@ impl TraceContext {
         }
     }
 
-    /// What a call says that is made for this one.
+    /// Returns the header for calls that are made on behalf of this call.
     pub fn header(&self) -> HeaderValue {
         let TraceContext { trace, span, .. } = self;
         let text = format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(self.sampled));
@@ -44,12 +44,12 @@ impl TraceContext {
     }
 }
 
-/// Never 0, which stands for none.
+/// Returns a number that is not 0, since 0 means no span.
 fn random() -> u64 {
     getrandom::u64().unwrap_or(1).max(1)
 }
 
-/// Trace, span and flags, if they are as the standard has them.
+/// Returns trace, span and flags, if they follow the standard.
 fn parse(text: &[u8]) -> Option<(u128, u64, u8)> {
     let text = str::from_utf8(text).ok()?;
     let (version, known) = (text.get(..2)?, text.get(..LENGTH)?);

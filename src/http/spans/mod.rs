@@ -1,12 +1,12 @@
-//! Where a call spent its time, for a collector that speaks OTLP: each node that a call passes adds one span to its trace.
+//! Spans show where a call spent its time, for a collector that speaks OTLP: each node that a call passes adds one span to its trace.
 //!
 //! ```text
 //!   caller ── traceparent ──► follower ── traceparent, of the follower's span ──► leader
 //!                                 └──────── spans ────────► collector ◄──────────────┘
 //! ```
 //!
-//! `context` is what travels with a call, `otlp` is what goes to the collector. A call never waits for any of it: what finds no
-//! room is lost, and counted.
+//! `context` has what travels with a call, `otlp` sends spans to the collector. A call never waits for this: spans that do not fit into
+//! the queue are lost, and counted.
 
 mod context;
 mod otlp;

@@ -1,4 +1,4 @@
-//! Spans on their way to a collector: OTLP over HTTP, as JSON.
+//! Sends spans to a collector: OTLP over HTTP, as JSON.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,29 +8,29 @@ use tokio::time::{Instant, sleep};
 
 use super::span::{Span, Spans};
 
-/// In one call: some hundred kilobytes.
+/// The maximum number of spans in one call: some hundred kilobytes.
 const BATCH_MOST: usize = 512;
 
-/// Spans are sent together that come within it.
+/// The time for which spans are gathered before they are sent together.
 const GATHERED_FOR: Duration = Duration::from_secs(1);
 
-/// A collector that takes longer gets none of these.
+/// The time limit of a call to the collector. A slower collector loses the spans of the call.
 const CALL_MOST: Duration = Duration::from_secs(5);
 
-/// What has gone wrong is said again after this.
+/// A repeated error is logged again after this time.
 const SILENT_FOR: Duration = Duration::from_secs(60);
 
-/// A span of a server, by OTLP's numbers.
+/// The span of a server, in OTLP's numbers.
 const SERVER: u8 = 2;
 
-/// By OTLP's numbers: what ended in the node's own fault.
+/// The status of a failed call, in OTLP's numbers: the node itself was at fault.
 const FAILED: u8 = 2;
 
 #[derive(Debug)]
 pub struct Exporter {
     client: reqwest::Client,
     url: String,
-    /// What the collector is told of this node.
+    /// The description of this node for the collector.
     resource: Value,
     spans: Spans,
     said: Option<Instant>,
@@ -49,7 +49,7 @@ impl Exporter {
         Exporter { client, url, resource, spans, said: None }
     }
 
-    /// Until nobody makes spans any more.
+    /// Runs until all senders of spans are gone.
     pub async fn run(mut self, mut from: mpsc::Receiver<Span>) {
         let mut batch = Vec::new();
         while from.recv_many(&mut batch, BATCH_MOST).await > 0 {
@@ -104,7 +104,7 @@ fn encoded(span: &Span) -> Value {
         "spanId": format!("{:016x}", span.context.span),
         "name": format!("{} {}", span.method, span.route),
         "kind": SERVER,
-        // Numbers of 64 bits are texts in this form.
+        // Numbers of 64 bits are strings in this format.
         "startTimeUnixNano": began.as_nanos().to_string(),
         "endTimeUnixNano": (began + span.took).as_nanos().to_string(),
         "attributes": [

@@ -1,4 +1,4 @@
-//! What one node did for one call, and the bounded way to the collector.
+//! The span of one node for one call, and the bounded queue to the collector.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,7 @@ use crate::metrics::Counter;
 /// Some seconds of a busy node, in a few megabytes.
 const WAITING_MOST: usize = 8192;
 
-/// What one node did for one call.
+/// The work of one node for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub context: TraceContext,
@@ -25,7 +25,7 @@ pub struct Span {
     pub took: Duration,
 }
 
-/// The way to the exporter, if there is one.
+/// The queue to the exporter, if there is one.
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
     to: Option<mpsc::Sender<Span>>,
@@ -33,7 +33,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// With what the exporter is to take from.
+    /// Creates the queue, and the receiver for the exporter.
     pub fn new() -> (Spans, mpsc::Receiver<Span>) {
         let (to, from) = mpsc::channel(WAITING_MOST);
         (Spans { to: Some(to), lost: Arc::default() }, from)
@@ -55,7 +55,7 @@ impl Spans {
         self.lost.add(count);
     }
 
-    /// Spans that no collector took.
+    /// The number of spans that did not reach the collector.
     pub fn lost(&self) -> u64 {
         self.lost.get()
     }

@@ -1,4 +1,4 @@
-//! Who may do what: each route of the table with each kind of credential. What is expected is made from the table.
+//! Authorization: each route of the table with each kind of credential. The expected results are derived from the table.
 
 use axum::http::Uri;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::http::request::needs::{Asked, Need, Row, TABLE};
 use crate::store::{Area, Verb};
 use crate::types::NodeId;
 
-/// Nobody may do anything without a credential.
+/// A call without a credential may do nothing.
 fn closed() -> Options {
     Options { token: Some(TOKEN), anonymous: Some(""), ..Options::default() }
 }
@@ -22,7 +22,7 @@ struct Sample {
     asked: Asked<'static>,
 }
 
-/// Bodies are such that nothing has to be there for them.
+/// The bodies are valid even if nothing is stored.
 fn samples((method, pattern, need): &Row) -> Vec<Sample> {
     let fixed = pattern.split_once("{*").map_or(*pattern, |(fixed, _)| fixed);
     let targets: Vec<String> = match (fixed == *pattern, need, *method) {
@@ -35,7 +35,7 @@ fn samples((method, pattern, need): &Row) -> Vec<Sample> {
         }
         (false, ..) => vec![format!("{fixed}app/a")],
         (true, Need::Below(..), _) => vec![pattern.to_string(), format!("{pattern}?prefix=app%2F")],
-        // Without a key it is no call.
+        // A path without a key is not a valid call.
         (true, Need::Named(..), _) => Vec::new(),
         (true, ..) => vec![pattern.to_string()],
     };
@@ -46,7 +46,7 @@ fn samples((method, pattern, need): &Row) -> Vec<Sample> {
     targets.into_iter().map(sample).collect()
 }
 
-/// Grants that give it, and grants that nearly do.
+/// Returns grants that allow the call, and grants that nearly do.
 fn grants(asked: &Asked) -> (Vec<String>, Vec<String>) {
     let verbs = [Verb::Read, Verb::Write, Verb::Watch];
     let all = |verb: Verb| format!("{} *", verb.name());
@@ -78,7 +78,7 @@ impl Sample {
     async fn call(&self, node: &Node, credential: Option<&str>) -> Answer {
         let bearer = credential.map(|credential| format!("Bearer {credential}"));
         let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
-        // Streams have no end: their heads say all there is to know.
+        // Streams have no end, so only their heads are checked.
         let request = super::request(&format!("{} {}", self.method, self.target), &headers, self.body);
         let (parts, body) = node.front.answer(request).await.into_parts();
         let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
@@ -264,7 +264,7 @@ async fn a_token_that_only_the_leader_knows_is_waited_for() {
     let mut nodes = Node::several(2, closed()).await;
     let _serving = nodes[0].serve();
     let (_, token) = token(&nodes[0], &["read docs"]).await;
-    // This follower never hears of it: it asks the leader how far it is, and does not get there.
+    // This follower never learns of the token: it asks the leader for its position, and does not reach it.
     nodes[1].control(Control::Show(Some(NodeId(1)))).await;
     nodes[1].deny([crate::driver::handle::Denied::NotLeader { leader: NodeId(1) }]).await;
     let bearer = format!("Bearer {token}");

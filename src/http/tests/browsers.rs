@@ -1,4 +1,4 @@
-//! What a page of another origin, or a name that somebody else has pointed here, makes a browser send.
+//! Calls that a browser sends for a page of another origin, or for a foreign name that points here.
 
 use super::node::{Node, Options, TOKEN};
 use super::request;
@@ -18,7 +18,7 @@ async fn a_page_of_another_origin_changes_nothing() {
         &[("origin", "http://evil.example"), ("sec-fetch-site", "cross-site")][..],
         &[("origin", "null")],
         &[("sec-fetch-site", "same-site")],
-        // A page that was told the token is none that may call.
+        // A page that knows the token is still not allowed to call.
         &[("origin", "http://evil.example"), ("authorization", &bearer)],
     ] {
         for line in
@@ -31,7 +31,7 @@ async fn a_page_of_another_origin_changes_nothing() {
         }
     }
     assert!(node.seen().is_empty(), "{:?}", node.seen());
-    // What curl sends, and a page of this node's own.
+    // A call of curl, and one from a page of this node.
     for headers in [&[("content-type", "application/x-www-form-urlencoded")][..], &[("origin", "http://x")]] {
         assert_eq!(node.call("POST /v1/commands", headers, body).await.status, 200, "{headers:?}");
     }
@@ -102,7 +102,7 @@ async fn a_node_answers_to_its_own_names_alone() {
     }
     let proxied = node.send(request("GET http://x/v1/docs", &[], "")).await;
     assert_eq!(proxied.problem(), (400, "bad_field".to_string()));
-    // Where nothing has to be proved, a page that has pointed its name here could be a node.
+    // Without a secret, a page whose domain name points here could act as a node.
     let envelope = [("eldest-message", "resigned"), ("host", "evil.example")];
     let mut peer = request("POST /heartbeat", &envelope[..1], "");
     peer.headers_mut().insert("host", envelope[1].1.parse().expect("it is a header"));

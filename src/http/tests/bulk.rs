@@ -1,4 +1,4 @@
-//! Streams of commands: order, problems of single lines, bounds, keys, forwarding, and what becomes of lines while leadership changes.
+//! Streams of commands: order, problems of single lines, bounds, keys, forwarding, and lines during a change of leadership.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn lines(answer: &Answer) -> Vec<Value> {
     answer.text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
 }
 
-/// Where each line stands in the log, or its problem and the line that it names.
+/// Returns the position of each line in the log, or its problem and the line that the problem names.
 fn short(lines: &[Value]) -> Vec<String> {
     let short = |line: &Value| match &line["code"] {
         Value::String(code) => format!("{} {code} {}", line["status"], line["line"]),
@@ -179,7 +179,7 @@ async fn a_reader_that_takes_nothing_stops_the_reading() {
     let mut open = Open::at(&node).await;
     let chunk: String = (0..CHUNK_LINES).map(put).collect();
     (0..20).for_each(|_| open.send(&chunk));
-    // Whatever runs on this thread has run when all of it waits: the chunks under way, and those whose answers wait.
+    // The work is done when the loop gets no further call: then the open chunks wait, and so do chunks whose answers are not taken.
     let mut seen = 0;
     loop {
         for _ in 0..100 {
@@ -249,7 +249,7 @@ async fn the_end_of_a_chunk_goes_to_the_next_leader() {
     let (leader, follower) = (&nodes[0], &nodes[1]);
     let open = Open::at(follower).await;
     open.send(&(put("a") + &put("b") + &put("c")));
-    // The first has refused the end of it, and says where that belongs; the second learns that it leads.
+    // The first leader has refused the end of the chunk, and names the next leader; the second node learns that it leads.
     while leader.seen().len() < 3 {
         tokio::task::yield_now().await;
     }
@@ -295,7 +295,7 @@ async fn a_node_that_ends_ends_its_streams() {
     assert_eq!(open.piece().await, None);
 }
 
-/// The number comes from outside: whoever claims to pass lines on may say the largest there is.
+/// The number comes from outside: a caller that claims to forward lines may state the largest number.
 #[tokio::test]
 async fn a_line_has_no_number_beyond_all_bounds() {
     let node = Node::leader().await;

@@ -1,4 +1,4 @@
-//! What merges overrode, and the operator's merge that makes it here.
+//! Values that merges overrode, and the operator's merge that produces them here.
 
 use super::Answer;
 use super::node::{Control, Node, Options, TOKEN};
@@ -10,7 +10,7 @@ async fn available() -> Node {
     Node::with(Options { mode: Mode::Available, ..Options::default() }).await
 }
 
-/// Two documents and a user, then a merge in which one document differs and another is new.
+/// Writes two documents and a user, then merges data in which one document differs and another is new.
 async fn merged() -> (Node, Answer) {
     let node = available().await;
     for (key, value) in [("app/a b", "1"), ("app/same", "true")] {
@@ -26,7 +26,7 @@ fn put(key: &str) -> String {
     format!("PUT /v1/docs/{}", key.replace(' ', "%20"))
 }
 
-/// The ids in a page.
+/// Returns the ids in a page.
 async fn ids(node: &Node, query: &str) -> Vec<String> {
     let page = node.call(&format!("GET /v1/conflicts{query}"), &[], "").await;
     assert_eq!(page.status, 200, "{page:?}");
@@ -156,7 +156,7 @@ async fn a_revision_names_its_side() {
     assert_eq!((known.status.as_u16(), known.header("etag")), (304, "\"7.1@2\""));
 }
 
-/// In available mode no read waits for a majority, so a late one does not speak of it.
+/// In available mode no read waits for a majority, so the problem of a late read does not mention one.
 #[tokio::test]
 async fn a_late_read_speaks_of_no_majority() {
     let mut limits = super::node::limits();

@@ -1,4 +1,4 @@
-//! One hop to the leader, and what becomes of calls while leadership changes hands.
+//! One hop to the leader, and calls during a change of leadership.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,7 +115,7 @@ async fn a_write_that_left_is_never_sent_again() {
     assert_eq!(read.problem(), (503, "no_leader".to_string()));
 }
 
-/// Takes requests and says nothing, as a machine does that stands still.
+/// Takes requests and is silent, like a machine that hangs.
 async fn stand_still(listener: TcpListener, taken: Arc<AtomicUsize>) {
     let mut streams = Vec::new();
     while let Ok((mut stream, _)) = listener.accept().await {
@@ -127,16 +127,16 @@ async fn stand_still(listener: TcpListener, taken: Arc<AtomicUsize>) {
     }
 }
 
-/// Why a node does not know what became of a message that it has passed on.
+/// Why a node does not know the outcome of a message that it has forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unanswered {
     StandsStill,
     BreaksOff,
-    /// Nobody waits for the answer any more.
+    /// The caller disconnects.
     CallerLeaves,
 }
 
-/// Takes messages, answers none, and tells how each was stamped.
+/// Takes messages, answers none, and reports the stamp of each.
 async fn tell_stamps(listener: TcpListener, unanswered: Unanswered, stamps: mpsc::UnboundedSender<String>) {
     let mut streams = Vec::new();
     while let Ok((mut stream, _)) = listener.accept().await {
@@ -152,7 +152,7 @@ async fn tell_stamps(listener: TcpListener, unanswered: Unanswered, stamps: mpsc
     }
 }
 
-/// The first of two messages is still on its way to a node when its sender is done with it.
+/// The first of two messages is still travelling to a node when its sender has finished with it.
 async fn a_message_comes_in_time_or_never(unanswered: Unanswered) {
     let mut nodes = Node::several(2, Options::default()).await;
     let (tell, mut told) = mpsc::unbounded_channel();
@@ -199,7 +199,7 @@ async fn when_replaced(
     when_replaced_among(nodes, line, headers, next_leads).await
 }
 
-/// What comes of a call that n2 has passed on to n1, which stands still, before it hears that n3 leads.
+/// Returns the answer to a call that n2 has forwarded to n1, which hangs, before n2 learns that n3 leads.
 async fn when_replaced_among(
     mut nodes: Vec<Node>,
     line: &str,
@@ -240,7 +240,7 @@ async fn what_a_replaced_leader_took_is_asked_of_the_next_one_under_its_key() {
     }
 }
 
-/// The one who stands still may have written it: no later refusal says that nobody has.
+/// The leader that hangs may have written it, so no later refusal may say that the write was not applied.
 #[tokio::test]
 async fn a_refusal_of_the_next_leader_says_nothing_of_the_one_before() {
     let (answer, _) = when_replaced("PUT /v1/docs/a", &[("idempotency-key", "k")], false).await;

@@ -1,4 +1,4 @@
-//! Calls of peers that are heard, and those that are not, where nothing is proved.
+//! Calls of peers that are accepted and calls that are refused, in a cluster without a secret.
 
 use std::convert::Infallible;
 
@@ -60,7 +60,7 @@ async fn only_other_nodes_of_this_cluster_are_heard() {
         assert_eq!(refusal(&answer), (409, code.to_string()), "{what}");
         assert!(node.nothing_came(), "{what}");
     }
-    // It is formed, and so is the caller's cluster of the same name.
+    // This cluster is formed, and so is the caller's cluster of the same name.
     let members = node.setup.settings.members.clone();
     node.setup.directory.follow(ClusterId(7), &members);
     let mut old = poll(1, 2);

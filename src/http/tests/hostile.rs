@@ -1,4 +1,4 @@
-//! Requests that nobody should send. Whatever comes is answered, or the connection is closed; nothing panics.
+//! Malformed requests: each is answered, or its connection is closed; nothing panics.
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Uri};
@@ -20,7 +20,7 @@ impl Rng {
         from[self.below(from.len())]
     }
 
-    /// The same with some bytes changed, left out or repeated.
+    /// Returns the same bytes with some changed, left out or repeated.
     fn spoil(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut spoilt = bytes.to_vec();
         for _ in 0..self.below(4) {

@@ -23,7 +23,7 @@ use crate::storage::files::Files;
 use crate::types::{Boot, NodeId, Span};
 use crate::wire::ClusterHead;
 
-/// More than any of this takes on a busy machine; only a hang waits for it.
+/// More than any of this takes on a busy machine; only a test that hangs waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Node {
@@ -40,7 +40,7 @@ pub fn temp_dir() -> PathBuf {
     std::env::temp_dir().join(format!("eldest-meeting-{}-{number}", std::process::id()))
 }
 
-/// A node that finds the others at these ports.
+/// Starts a node that finds the others at these ports.
 async fn start(me: u32, ports: &[u16], dir: &Path) -> Node {
     start_in(Mode::Available, me, ports, dir).await
 }
@@ -49,7 +49,7 @@ pub async fn start_in(mode: Mode, me: u32, ports: &[u16], dir: &Path) -> Node {
     start_on(mode, me, ports, dir, Files::default()).await
 }
 
-/// With its data in these files.
+/// Starts a node with its data in these files.
 pub async fn start_on(mode: Mode, me: u32, ports: &[u16], dir: &Path, files: Files) -> Node {
     let member = |(id, port): (u32, &u16)| Member {
         id: NodeId(id),
@@ -61,7 +61,7 @@ pub async fn start_on(mode: Mode, me: u32, ports: &[u16], dir: &Path, files: Fil
     let members: Vec<Member> = (1..).zip(ports).map(member).collect();
     let mut settings = Settings::lan(NodeId(me), members.iter().map(|member| member.id).collect());
     settings.mode = mode;
-    // Silence of a busy machine ends no leadership and parts nobody; a node that is not there refuses, which is noticed at once.
+    // The silence of a busy machine must not end leadership or part the nodes; a node that is down refuses, which is noticed at once.
     (settings.timing.dead_after, settings.timing.window) = (Span::millis(10_000), Span::millis(10_000));
     let cluster = ClusterHead {
         name: "test".to_string(),
@@ -96,7 +96,7 @@ pub async fn start_on(mode: Mode, me: u32, ports: &[u16], dir: &Path, files: Fil
     Node { front: Front::new(context), handle, stop, serving, ended: started.ended }
 }
 
-/// No two starts of these tests have the same.
+/// Returns a number that is different at each start in these tests.
 fn boot() -> Boot {
     static LAST: AtomicU64 = AtomicU64::new(1);
     Boot((u64::from(std::process::id()) << 32) + LAST.fetch_add(1, Ordering::Relaxed))
@@ -124,7 +124,7 @@ impl Node {
         self.call("GET /v1/status", "").await.json()
     }
 
-    /// Why its loop ends, which nobody has asked it to; then nothing listens at its port.
+    /// Waits until the loop ends by itself, and returns why; after that the port is closed.
     pub async fn falls(self) -> End {
         let end = self.ended.await.expect("it says why");
         drop(self.stop);
@@ -132,7 +132,7 @@ impl Node {
         end
     }
 
-    /// Until its port and its directory are free.
+    /// Waits until the node's port and directory are free.
     pub async fn end(self) {
         self.handle.stop().await;
         drop(self.stop);
@@ -151,8 +151,8 @@ pub async fn wait(mut condition: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about");
 }
 
-/// An address that no other process has: a listener there, kept until this one ends, tells them so. A port of it stays free
-/// between the end of a node and its next start, which a port that the kernel has chosen would not.
+/// Returns an address that no other process uses: a listener there, kept until this process ends, marks it as taken. A port of this
+/// address stays free between the end of a node and its next start; a port that the kernel has chosen would not.
 fn host() -> Ipv4Addr {
     static CLAIMED: OnceLock<(Ipv4Addr, std::net::TcpListener)> = OnceLock::new();
     let claim = || {
@@ -164,16 +164,16 @@ fn host() -> Ipv4Addr {
     CLAIMED.get_or_init(|| claim().expect("a loopback address that nobody has")).0
 }
 
-/// Below those that the kernel chooses from.
+/// Below the ports that the kernel chooses from.
 const PORT_FIRST: u16 = 10_000;
 
-/// Ports that no other test of this process has.
+/// Returns ports that no other test of this process uses.
 pub fn free_ports(count: usize) -> Vec<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(PORT_FIRST);
     (0..count).map(|_| NEXT.fetch_add(1, Ordering::Relaxed)).collect()
 }
 
-/// Both lead and are written to, restart where they reach each other, and go on as one; and once more from their disks.
+/// Both sides lead and are written to. They restart where they reach each other, and continue as one; then once more from their disks.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sides_meet() {
     let (ports, dirs) = (free_ports(4), [temp_dir(), temp_dir()]);

@@ -1,4 +1,4 @@
-//! The routes against a node whose loop is a small task with the real store: all that HTTP sees of a node is its handle.
+//! The routes against a node whose loop is a small task with the real store: HTTP sees only the handle of a node.
 
 mod access;
 mod browsers;
@@ -28,7 +28,7 @@ use axum::http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-/// An answer with its body read.
+/// A response whose body has been read.
 #[derive(Debug)]
 struct Answer {
     status: StatusCode,
@@ -52,7 +52,7 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The status and the code of a problem that is whole.
+    /// Returns the status and the code of a complete problem.
     fn problem(&self) -> (u16, String) {
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         let body = self.json();
@@ -66,7 +66,7 @@ impl Answer {
     }
 }
 
-/// `PUT /path`, with headers, and the body.
+/// Builds a request from `PUT /path`, with headers, and the body.
 fn request(line: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
     let (method, path) = line.split_once(' ').expect("a method and a path");
     let mut builder = Request::builder().method(method).uri(path).header("host", "x");

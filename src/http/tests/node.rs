@@ -1,4 +1,4 @@
-//! A node without protocol: its loop judges and applies against the real store, and refuses when told to.
+//! A node without the protocol: its loop decides and applies commands on the real store, and refuses when the test tells it to.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -28,19 +28,19 @@ use crate::types::{Entry, Epoch, Format, KeyedCall, NodeId, Payload, Position, R
 
 pub const TOKEN: &str = "correct horse battery staple";
 
-/// What a test tells the loop.
+/// A test's order to the loop.
 #[derive(Debug)]
 pub enum Control {
     /// The next calls are denied with these, one each.
     Deny(Vec<Denied>),
-    /// An earlier attempt of every call stands in the log.
+    /// An earlier attempt of every call is in the log.
     Doubt,
-    /// Nothing is answered any more.
+    /// The loop answers no further call.
     FallSilent,
     Show(Option<NodeId>),
 }
 
-/// What the loop was asked, in words.
+/// The calls that the loop has received, in words.
 pub type Seen = Arc<Mutex<Vec<String>>>;
 
 pub struct Node {
@@ -52,7 +52,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The leader of three, alone.
+    /// Returns the leader of three nodes, without the others.
     pub async fn leader() -> Node {
         Node::with(Options::default()).await
     }
@@ -62,7 +62,7 @@ impl Node {
         nodes.remove(0)
     }
 
-    /// Some nodes of a cluster of three, the first of which leads; each knows where the others listen.
+    /// Returns some nodes of a cluster of three, the first of which leads; each knows the addresses of the others.
     pub async fn several(count: usize, options: Options) -> Vec<Node> {
         let mut listeners = Vec::new();
         for _ in 0..3 {
@@ -133,7 +133,7 @@ impl Node {
         (stop, tokio::spawn(serving))
     }
 
-    /// The listener, for a test that plays the node's part itself.
+    /// Returns the listener, for a test that plays the node's part itself.
     pub fn take_listener(&mut self) -> TcpListener {
         self.listener.take().expect("it is taken once")
     }
@@ -233,7 +233,7 @@ impl Loop {
             Ask::CatchUp { snapshot_id, reply } => {
                 let _ = reply.send(self.denied().map_or_else(|| Ok(self.catch_up(snapshot_id)), Err));
             }
-            // Nobody here holds anything.
+            // This node has no leases.
             Ask::LeaseTimes { reply, .. } => drop(reply),
             Ask::Status(reply) => drop(reply.send(self.status())),
             Ask::Measures(reply) => drop(reply),
@@ -286,7 +286,7 @@ impl Loop {
             Call::HandOver { .. } | Call::Service(_) | Call::Form { .. } | Call::ChangeMembers(_) => {
                 Ok(ReplicaAnswer::Done)
             }
-            // Nobody here holds anything.
+            // This node has no leases.
             Call::Acquire(_) | Call::Renew(_) | Call::Untie(_) | Call::Register(_) | Call::Stop => {
                 Err(Denied::Unknown)
             }

@@ -1,4 +1,4 @@
-//! How the node of a test differs from others.
+//! The options in which a test's node differs from the default.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::store::Grant;
 pub struct Options {
     pub limits: HttpLimits,
     pub token: Option<&'static str>,
-    /// What a call without a credential may do, if not everything.
+    /// The grants of a call without a credential, if it may not do everything.
     pub anonymous: Option<&'static str>,
-    /// Where the others are, if not on this machine.
+    /// The address of the other nodes, if they are not on this machine.
     pub elsewhere: Option<&'static str>,
     pub mode: Mode,
-    /// Whose pages may call.
+    /// The origins whose pages may call.
     pub origins: &'static [&'static str],
 }
 
@@ -33,7 +33,7 @@ impl Default for Options {
     }
 }
 
-/// Patient: on a busy machine nothing that these tests wait for may be late.
+/// The limits are generous: on a busy machine no call of these tests may time out.
 pub fn limits() -> HttpLimits {
     HttpLimits {
         connections: 64,
@@ -59,13 +59,13 @@ pub fn guard(token: Option<&str>, anonymous: Option<&str>) -> Guard {
     Guard::new(token, &grants, token.is_none() && anonymous.is_none())
 }
 
-/// These tests call every node x.
+/// These tests call every node by the name x.
 pub fn web() -> Web {
     Web { hosts: vec!["x".to_string()], origins: Vec::new() }
 }
 
 impl Options {
-    /// As on a loopback listener, unless told.
+    /// The guard of a loopback listener, unless the options say otherwise.
     pub fn guard(&self) -> Guard {
         guard(self.token, self.anonymous)
     }

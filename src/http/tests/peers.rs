@@ -1,4 +1,4 @@
-//! What nodes of different sides say to each other, at the door: what reaches the loop, and what never does.
+//! Messages between nodes of different sides at the endpoint: which reach the loop, and which never do.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::wire::{Challenge, Hello, Packet, ProofSecret, Secrets, Sender, Sessio
 pub const TERM: Term =
     Term { epoch: Epoch { counter: 7, leader: NodeId(1) }, claim: crate::types::ClaimId(5) };
 
-/// Node 2's door, and the loop's end behind it.
+/// The front of node 2, and the loop's end behind it.
 pub struct Node {
     pub front: Front,
     pub desk: Desk,
@@ -66,7 +66,7 @@ pub fn vector() -> Vector {
     "7.1@120;1-6.3@90".parse().expect("it is spelt as vectors are")
 }
 
-/// A state's difference as it travels, and the message that goes before it.
+/// Returns a state's difference in its transfer form, and the message that goes before it.
 pub fn merge() -> (Packet, Vec<u8>) {
     let mut boundary = Boundary { chain: 9, origin: 4, ..Boundary::default() };
     boundary.meta.vector = Some(vector());
@@ -88,7 +88,7 @@ impl Node {
         builder.body(body.into()).expect("it is well formed")
     }
 
-    /// Sends what must not reach the loop.
+    /// Sends a request that must not reach the loop.
     pub async fn send(&mut self, request: Request<Body>) -> Answer {
         let response = tokio::select! {
             biased;
@@ -98,7 +98,7 @@ impl Node {
         Answer::of(response).await
     }
 
-    /// Sends, and answers what reaches the loop.
+    /// Sends a request, and answers the message that reaches the loop.
     pub async fn ask(&mut self, request: Request<Body>, answer: Option<Packet>) -> (Response<Body>, PeerAsk) {
         let Node { front, desk, .. } = self;
         let looping = async {

@@ -1,4 +1,4 @@
-//! Calls of peers where the cluster has a secret: what reaches the loop, and how the response proves itself.
+//! Calls of peers in a cluster with a secret: which reach the loop, and how the response proves itself.
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -27,21 +27,21 @@ fn secret() -> ProofSecret {
     ProofSecret::new("correct horse battery staple")
 }
 
-/// The status and code of a refusal to a peer. Peers send no request id, so none is given back.
+/// Returns the status and code of a refusal to a peer. Peers send no request id, so the response has none.
 pub fn refusal(answer: &Answer) -> (u16, String) {
     assert_eq!(answer.header("content-type"), "application/problem+json", "{answer:?}");
     (answer.status.as_u16(), answer.json()["code"].as_str().unwrap_or_default().to_string())
 }
 
-/// A node's session with the node under test, and the words that it is asked in.
+/// A node's session with the node under test, and the cluster header of its calls.
 struct Caller {
     session: Session,
     cluster: String,
 }
 
-/// What proves a text to be of one call.
+/// Returns the proof that a text belongs to one call.
 type Tag<'a> = &'a dyn Fn(&[u8]) -> [u8; 32];
-/// Makes a stream of it.
+/// Builds a stream with such proofs.
 type Stream<'a> = &'a dyn Fn(Tag<'_>) -> Vec<u8>;
 
 impl Caller {
@@ -54,7 +54,7 @@ impl Caller {
         Caller { session, cluster: node.setup.cluster.encode() }
     }
 
-    /// The proof of a call, and the counter that its response must name. A stream's body is not part of it.
+    /// Returns the proof of a call, and the counter that its response must name. A stream's body is not part of it.
     fn prove(&self, packet: &Packet, body: &[u8]) -> (String, u64) {
         let (path, from) = (packet.route.path(), packet.sender.encode());
         let message = packet.message.as_str();
@@ -63,13 +63,13 @@ impl Caller {
         (proof, counter)
     }
 
-    /// A call with a stream, of which `body` is made: it is given what proves a text to be of this call.
+    /// Builds a call with a stream. `body` makes the stream, and gets the function that proves a text for this call.
     fn streamed(&self, node: &Node, packet: &Packet, body: Stream<'_>) -> Request<Body> {
         let (request, mac) = self.proved(node, packet, Body::empty(), b"");
         request.map(|_| Body::from(body(&|text| *mac.clone().update(text).finalize().as_bytes())))
     }
 
-    /// A call that proves its head by itself, and how a stream in its body proves itself.
+    /// Builds a call with its own proof of the head, and the hasher that proves a stream in its body.
     fn proved(
         &self,
         node: &Node,
@@ -171,7 +171,7 @@ async fn without_a_secret_nothing_is_proved() {
     }
 }
 
-/// A response waits for a beat where it may bring an answer, and for the loop where it only says that the message came.
+/// A response that may carry an answer waits for at most one heartbeat interval; any other response waits for the loop.
 #[tokio::test(start_paused = true)]
 async fn a_response_waits_for_a_beat_at_most() {
     let node = node(Mode::Available, None);
@@ -215,7 +215,7 @@ async fn a_streams_proof_is_of_its_own_call() {
         assert!(node.nothing_came(), "{what}");
     }
     let whole: Stream<'_> = &|tag| [&text[..], &tag(&text)].concat();
-    // The head of a streamed call proves the head alone, and no stream goes without it.
+    // The proof of a streamed call's head covers only the head, and no stream is accepted without its own.
     let (request, _) = caller.proved(&node, &packet, Body::from("the whole"), b"the whole");
     assert_eq!(refusal(&node.send(request).await), (401, "unauthorized".to_string()));
     let mut bare = caller.streamed(&node, &packet, whole);
@@ -232,7 +232,7 @@ async fn a_streams_proof_is_of_its_own_call() {
     assert!(caller.session.checks(counter, &hello, answer.header(header::PROOF)));
 }
 
-/// A body that must not be asked for.
+/// A body that must not be read.
 fn unread() -> Body {
     let piece: fn() -> Result<Bytes, Infallible> = || panic!("the body was read");
     Body::from_stream(stream::once(async move { piece() }))
@@ -252,7 +252,7 @@ async fn a_body_is_not_read_before_its_head_is_proved() {
     assert_eq!(node.ask(right, None).await.0.status().as_u16(), 200);
 }
 
-/// Without a secret, or of a caller that proves no head.
+/// Calls without a secret, or of a caller that does not prove the head.
 #[tokio::test]
 async fn few_bodies_are_read_unproved_at_a_time() {
     const PLACES: usize = 8;
@@ -296,7 +296,7 @@ async fn a_streams_proof_is_of_one_call_alone() {
     assert!(matches!(ask.call.brought, Some(PeerState::Difference(_))));
 }
 
-/// A state on disk, as it travels.
+/// Returns a state on disk in its transfer form.
 fn exported(dir: &Path) -> (Boundary, Vec<u8>) {
     let (mut snapshots, _) = Snapshots::open(&Files::default(), dir).expect("a folder can be made");
     let at = Position::new(Epoch::new(7, NodeId(1)), 12);

@@ -1,4 +1,4 @@
-//! Reading: levels, pages, conditions, and what is not there.
+//! Reads: levels, pages, conditions, and missing data.
 
 use super::node::{Control, Node};
 

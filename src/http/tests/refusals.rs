@@ -1,4 +1,4 @@
-//! Everything that may go wrong, and the problem that says so.
+//! All errors, and the problem that reports each.
 
 use std::time::Duration;
 
@@ -168,7 +168,7 @@ async fn nobody_leads() {
     }
 }
 
-/// The attempt surely is not applied; of the call nobody can say that (P15).
+/// The attempt surely was not applied, but the outcome of the call is unknown (P15).
 #[tokio::test]
 async fn a_refused_retry_of_what_may_have_happened_is_unknown() {
     let key = [("idempotency-key", "k1")];
@@ -178,7 +178,7 @@ async fn a_refused_retry_of_what_may_have_happened_is_unknown() {
         node.deny([denied.clone(), denied.clone()]).await;
         let answer = node.call("PUT /v1/docs/a", &key, "1").await;
         assert_eq!(answer.problem(), (504, "outcome_unknown".to_string()), "{denied:?}");
-        // Without a key every call is one of its own.
+        // Without a key every call is a separate one.
         let answer = node.call("PUT /v1/docs/a", &[], "1").await;
         assert_ne!(answer.problem().0, 504, "{denied:?}");
     }
@@ -210,7 +210,7 @@ async fn who_does_not_want_to_be_forwarded_is_told_where_to_go() {
     assert!(node.seen().is_empty());
 }
 
-/// One of each kind of refusal that is final, with the problem that it becomes.
+/// Returns one of each kind of final refusal, with the problem that it becomes.
 fn refusals() -> Vec<(Denied, u16, &'static str)> {
     let rejected = |reason: Reason| Denied::Rejected(reason.into());
     vec![

@@ -1,4 +1,4 @@
-//! The listener, over TCP: time-outs, bounds, protocols, the end.
+//! The listener, over TCP: time-outs, bounds, protocols, shutdown.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::node::{Node, Options, limits};
 use crate::config::HttpLimits;
 use crate::http::request::FAREWELL;
 
-/// To fail by.
+/// The time after which a test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const SHORT: Duration = Duration::from_millis(400);
 
-/// An address outside every network: nobody calls from there.
+/// An address outside every network: no call comes from there.
 const NOWHERE: &str = "192.0.2.1";
 
 async fn with(limits: HttpLimits) -> Node {
@@ -27,7 +27,7 @@ async fn dial(node: &Node) -> TcpStream {
     TcpStream::connect(address).await.expect("it listens")
 }
 
-/// Everything until the node closes.
+/// Reads everything until the node closes.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A reset is an end as well.
@@ -35,7 +35,7 @@ async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// One answer: its head and a body of the length that it says.
+/// Reads one response: its head and a body of the stated length.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
@@ -138,7 +138,7 @@ async fn too_many_connections_are_told_so_and_closed() {
     let mut first = dial(&node).await;
     first.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
     assert!(answer(&mut first).await.ends_with("ok\n"));
-    // Another one is for a single call, of a probe.
+    // A further connection is for a single call, such as a probe.
     for (path, wanted) in [("/livez", "HTTP/1.1 200 "), ("/v1/status", "HTTP/1.1 429 ")] {
         let mut second = dial(&node).await;
         let call = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -181,7 +181,7 @@ async fn peers_have_connections_in_reserve() {
     }
 }
 
-/// This runtime has one thread, and the test takes it while the peer calls: nothing of clients can be done meanwhile.
+/// This runtime has one thread, and the test occupies it while the peer calls: no client can be served meanwhile.
 #[tokio::test]
 async fn clients_delay_no_peer() {
     let peers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -201,7 +201,7 @@ async fn clients_delay_no_peer() {
     blocking.read_exact(&mut second).expect("it is answered, though no client would be");
     assert_eq!(&second, b"HTTP/1.1 400 ");
     blocking.set_nonblocking(true).expect("it is open");
-    // Whoever calls as a client there is answered as a client.
+    // A client's call on this connection is answered as a client's.
     let mut stream = TcpStream::from_std(blocking).expect("a runtime is there");
     let _ = answer(&mut stream).await;
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("it is open");
@@ -248,7 +248,7 @@ async fn http2_is_spoken_on_the_same_port() {
     }
 }
 
-/// A stream gives its role back after its connection has ended: the server does not end before, unless that takes too long.
+/// A stream gives its role back after its connection has ended: the server stops only after that, unless it takes too long.
 #[tokio::test(start_paused = true)]
 async fn what_is_given_back_at_the_end_is_waited_for() {
     let mut node = Node::leader().await;

@@ -1,4 +1,4 @@
-//! What a node of a test is told before it starts.
+//! The setup of a test's node.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::storage::snapshot::Snapshots;
 use crate::types::{NodeId, Span};
 use crate::wire::ClusterHead;
 
-/// How long a call waits for a hand-over: longer than a busy machine keeps a test waiting.
+/// The time that a call waits for a hand-over: longer than a busy machine delays a test.
 const PATIENCE: Span = Span::millis(60_000);
 
 pub fn desk() -> (Handle, Desk) {
     let files = Simulated::new(1).files();
     let (snapshots, _) = Snapshots::open(&files, Path::new("/snapshots")).expect("a folder can be made");
-    // The handle wants one; no test writes into it.
+    // The handle requires a folder for snapshots; no test writes into it.
     channel(64, Arc::new(Mutex::new(snapshots)))
 }
 

@@ -1,4 +1,4 @@
-//! One address, or one token, takes all of a bound that it gets: the next call of it is refused, and those of others are answered.
+//! One address, or one token, uses up its share of a bound: its next call is refused, and calls of others are answered.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::store::TokenId;
 const ATTACKER: u32 = 0x0a00_0001;
 const OTHER: u32 = 0x0a00_0002;
 
-/// What has a share, and a call that needs a place of it.
+/// A bound with shares, and a call that needs a place of it.
 struct Bound {
     of: fn(&Context, Sharers) -> Option<Held>,
     line: &'static str,
@@ -27,7 +27,7 @@ struct Bound {
     body: &'static str,
 }
 
-/// Whatever keeps a place.
+/// A value that keeps a place.
 type Held = Box<dyn Send>;
 
 fn place(places: &Arc<Places>, sharers: Sharers) -> Option<Held> {
@@ -76,14 +76,14 @@ fn origin(address: u32) -> Origin {
     Origin::of(IpAddr::from(Ipv4Addr::from(address)))
 }
 
-/// A call as it comes from there.
+/// A request as it arrives from this address.
 fn from(address: u32, mut request: Request<Body>) -> Request<Body> {
     let place = Callers::new(&limits()).place(IpAddr::from(Ipv4Addr::from(address)), false, 0);
     request.extensions_mut().insert(place.expect("there is room").caller.clone());
     request
 }
 
-/// The status of an answer, and the bound that a refusal names. The body of a stream is not waited for.
+/// Returns the status of a response, and the bound that a refusal names. The body of a stream is not read.
 async fn told(node: &Node, bound: &Bound, address: u32, token: &str) -> (u16, String) {
     let bearer = format!("Bearer {token}");
     let mut headers = bound.headers.to_vec();
@@ -107,12 +107,12 @@ async fn token(node: &Node, name: &str) -> (TokenId, String) {
     (text("id").parse().expect("an id"), text("token"))
 }
 
-/// Takes places until there are no more for it.
+/// Takes places until the share is full.
 fn fill(context: &Context, bound: &Bound, mut by: impl FnMut(u32) -> Sharers) -> Vec<Held> {
     (0..).map_while(|number| (bound.of)(context, by(number))).collect()
 }
 
-/// Takes all places of a share, those too that calls of before give back late, until this call of the same share is refused.
+/// Takes all places of a share, including those that earlier calls give back late, until this call of the same share is refused.
 async fn take_all(
     node: &Node,
     bound: &Bound,
@@ -157,7 +157,7 @@ async fn one_address_or_one_token_leaves_room_to_others() {
     std::fs::remove_dir_all(dir).expect("it is there");
 }
 
-/// Calls that wait for a leader: an address that has filled its share is told at once that no node leads, and the calls of others still wait.
+/// Calls that wait for a leader: an address with a full share learns at once that there is no leader, and calls of others still wait.
 #[tokio::test]
 async fn one_address_leaves_room_to_wait_for_a_leader() {
     let node = node::Node::leader().await;
@@ -170,8 +170,8 @@ async fn one_address_leaves_room_to_wait_for_a_leader() {
     assert_eq!(put(OTHER).await.status.as_u16(), 201, "by the time that it looks again, there is a leader");
 }
 
-/// A question that a node asks others on behalf of a caller counts for the caller's address. So a full share of that node's own address does
-/// not shut its callers out.
+/// A call that a node makes to others on behalf of a caller counts for the caller's address. So a full share of that node's own address
+/// does not shut its callers out.
 #[tokio::test]
 async fn a_message_through_another_node_counts_for_its_sender() {
     let mut nodes = node::Node::several(2, node::Options::default()).await;

@@ -1,4 +1,4 @@
-//! The seed's routes without an envelope, and the operator's own.
+//! The seed's routes without an envelope, and the further routes of operators.
 
 use super::node::{Control, Node, Options, TOKEN};
 use crate::driver::handle::Denied;

@@ -14,10 +14,10 @@ use super::request;
 use crate::http::request::Sharers;
 use crate::protocol::Mode;
 
-/// Longer than any of this takes; only a hang waits for it.
+/// Longer than any of this takes; only a test that hangs waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An answer under way.
+/// An open response.
 struct Stream(Body);
 
 impl Stream {
@@ -31,18 +31,18 @@ impl Stream {
         Stream(body)
     }
 
-    /// The next piece; none at a clean end.
+    /// Returns the next piece, or None at a clean end.
     async fn piece(&mut self) -> Option<Bytes> {
         let frame = tokio::time::timeout(PATIENCE, self.0.frame()).await.expect("something comes");
         Some(frame?.expect("it does not break off").into_data().expect("data"))
     }
 
-    /// The next event's JSON, and what stands before it.
+    /// Returns the next event's JSON, and the text before it.
     async fn event(&mut self) -> (String, Value) {
         loop {
             let piece = self.piece().await.expect("it goes on");
             let text = std::str::from_utf8(&piece).expect("text");
-            // Signs of life.
+            // Keep-alive messages.
             if matches!(text, "\n" | ":\n\n") {
                 continue;
             }
@@ -55,14 +55,14 @@ impl Stream {
         }
     }
 
-    /// The next event's kind and id.
+    /// Returns the next event's kind and id.
     async fn short(&mut self) -> (String, String) {
         let (_, json) = self.event().await;
         let text = |name: &str| json[name].as_str().unwrap_or_default().to_string();
         (text("kind"), text("id"))
     }
 
-    /// The ids of the next changes of documents, by key.
+    /// Returns the ids of the next changes of documents, by key.
     async fn changes(&mut self, count: usize) -> Vec<(String, String)> {
         let mut changes = Vec::new();
         while changes.len() < count {
@@ -81,7 +81,7 @@ async fn one(mode: Mode) -> (Node, PathBuf) {
     (start_in(mode, 1, &free_ports(1), &dir).await, dir)
 }
 
-/// A snapshot may still be on its way to it.
+/// A snapshot may still be written to the directory.
 async fn remove(dir: &Path) {
     wait(async || std::fs::remove_dir_all(dir).is_ok()).await;
 }
@@ -164,7 +164,7 @@ async fn a_reader_comes_back() {
     let mut by_query = Stream::open(&node, &format!("GET /v1/feed?kinds=change&since={first}"), &[]).await;
     assert_eq!(by_query.changes(2).await, changes[1..]);
     assert_eq!(by_query.short().await, ("bookmark".to_string(), changes[2].1.clone()));
-    // Where the browser says where it is, the address is old.
+    // The position in the browser's header is newer than the one in the URL.
     let header = [("last-event-id", changes[1].1.as_str())];
     let mut by_header = Stream::open(&node, &format!("GET /v1/feed?since={first}"), &header).await;
     assert_eq!(by_header.changes(1).await, changes[2..]);
@@ -186,7 +186,7 @@ async fn a_reader_comes_back() {
     remove(&dir).await;
 }
 
-/// Snapshots are taken every ten records, and what is in one is not told again.
+/// Snapshots are taken every ten records, and events of records in a snapshot are not sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_the_log_is_told_again_and_no_more() {
     let (ports, dir) = (free_ports(1), temp_dir());
@@ -215,7 +215,7 @@ async fn after_a_restart_the_log_is_told_again_and_no_more() {
     remove(&dir).await;
 }
 
-/// Two sides meet: readers of the elder hear what the other side brought, and ids of the other side are of no use there.
+/// Two sides meet: readers of the elder side get the other side's changes, and ids of the other side are invalid there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merge_is_told() {
     let (ports, dirs) = (free_ports(4), [temp_dir(), temp_dir()]);
@@ -259,7 +259,7 @@ async fn a_merge_is_told() {
         assert_eq!(gone.problem(), (410, "feed_compacted".to_string()));
         assert_eq!(gone.json()["oldest"], merged["id"]);
     }
-    // The other node was given the merged state a little later: from there on it tells the same.
+    // The other node got the merged state a little later: from there on it sends the same events.
     wait(async || two.call("GET /v1/docs/ones?level=local", "").await.status == 200).await;
     let gone = two.call(&format!("GET /v1/feed?since={lost}"), "").await;
     assert_eq!(gone.problem(), (410, "feed_compacted".to_string()));
@@ -319,8 +319,8 @@ async fn messages_cross_nodes() {
     }
 }
 
-/// The streams of one node that ends: one client closes as soon as it is told, another one while its role is given back. The ttl is an
-/// hour, so that a lapse is no release.
+/// The streams of a node that stops: one client closes as soon as it learns so, another one while its role is given back. The ttl is an
+/// hour, so that a lapse is not taken for a release.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_is_given_back_although_its_client_closes_when_the_node_ends() {
     let (ports, dirs) = (free_ports(3), [temp_dir(), temp_dir(), temp_dir()]);
@@ -359,7 +359,7 @@ async fn a_role_is_given_back_although_its_client_closes_when_the_node_ends() {
     }
 }
 
-/// What holds roles has a bound of its own, over streams of either kind; a seat is free again once its node has said its last word.
+/// Streams that hold roles have one bound for both kinds; a seat becomes free once its node has finished its report.
 #[tokio::test(flavor = "multi_thread")]
 async fn so_many_streams_hold_roles() {
     let (node, dir) = one(Mode::Safe).await;

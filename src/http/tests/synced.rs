@@ -1,4 +1,5 @@
-//! A node says only what its disk has. These are three nodes in one process, whose disks hold every sync until the test lets it go.
+//! A node sends only what is on its disk. The tests use three nodes in one process, whose disks hold every sync until the test releases
+//! it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,10 +10,10 @@ use crate::driver::End;
 use crate::protocol::Mode;
 use crate::storage::files::Simulated;
 
-/// A message that leaves too early has arrived by then. On a slower machine a test misses that fault, and never fails for it.
+/// A message that is sent too early has arrived by this time. On a slower machine a test may miss that fault, but never fails for it.
 const TOO_EARLY: Duration = Duration::from_millis(500);
 
-/// The leader stands first, whichever it is.
+/// The leader comes first, whichever node it is.
 struct Three {
     nodes: Vec<Node>,
     disks: Vec<Simulated>,
@@ -24,7 +25,7 @@ impl Three {
         let (ports, mut disks) = (free_ports(3), [1, 2, 3].map(Simulated::new).to_vec());
         let mut nodes = Vec::new();
         for (me, disk) in (1..).zip(&disks) {
-            // Nothing is there: all but the chronicle is in memory, and that is not kept.
+            // The directory is empty: all data but the chronicle is in memory, and the chronicle is not kept.
             nodes.push(start_on(Mode::Safe, me, &ports, &temp_dir(), disk.files()).await);
         }
         nodes[0].put("first").await;
@@ -45,7 +46,7 @@ impl Three {
         self.nodes[0].call("PUT /v1/docs/second", "2").await
     }
 
-    /// These disks hold their syncs, and a write waits for them; then the first of them is let go, which makes a majority.
+    /// These disks hold their syncs, and a write waits for them; then the first disk is released, which makes a majority.
     async fn counts_what_is_synced(&self, held: [usize; 2]) {
         held.iter().for_each(|node| self.disk(*node).hold_syncs());
         let mut write = pin!(self.write());
@@ -69,7 +70,7 @@ impl Three {
     }
 }
 
-/// Whom this node shows as its leader.
+/// Returns the leader that this node shows.
 async fn leader(node: &Node) -> Option<u64> {
     node.status().await["leader"]["id"].as_u64()
 }
@@ -93,7 +94,7 @@ async fn a_leader_counts_itself_where_it_has_synced() {
 async fn a_promise_is_synced_before_it_is_given() {
     let mut three = Three::formed().await;
     [2, 3].iter().for_each(|node| three.disk(*node).hold_syncs());
-    // Its next write fails, and so it ends.
+    // Its next write fails, and so the node ends.
     three.disk(1).kill();
     drop(three.write().await);
     let fallen = three.nodes.remove(0).falls().await;

@@ -1,4 +1,4 @@
-//! Clients that ask for much and take nothing of it.
+//! Clients that request much and read no response.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use super::node::{Node, Options, TOKEN, limits};
 use crate::config::HttpLimits;
 
-/// On a busy machine; a test that takes so long has failed.
+/// The time limit on a busy machine; a test that takes longer has failed.
 const LONG: Duration = Duration::from_secs(60);
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// With what keeps it serving.
+/// Returns the node, and the values that keep it serving.
 async fn with(limits: HttpLimits) -> (Node, impl Sized) {
     let mut node = Node::with(Options { limits, ..Options::default() }).await;
     let document = format!("\"{}\"", "x".repeat(MEBIBYTE - 64));
@@ -24,7 +24,7 @@ async fn with(limits: HttpLimits) -> (Node, impl Sized) {
     (node, serving)
 }
 
-/// An HTTP/2 connection whose reader gives no room for bodies, with so many calls for the large document.
+/// Opens an HTTP/2 connection whose reader gives no room for bodies, with this number of calls for the large document.
 async fn takes_nothing(node: &Node, calls: u8) -> TcpStream {
     let mut stream = TcpStream::connect(node.url().replace("http://", "")).await.expect("it listens");
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -61,7 +61,7 @@ async fn answers_that_nobody_takes_fill_no_more_than_their_part() {
     assert_eq!(large(&node).await, 200);
     let stream = takes_nothing(&node, 8).await;
     until_it_is(&node, 429).await;
-    // What changes something is answered all the same: whoever asked must know.
+    // A write is answered in any case: its caller must know the outcome.
     assert_eq!(node.call("PUT /v1/docs/a", &[], "1").await.status, 201);
     drop(stream);
     until_it_is(&node, 200).await;
@@ -93,7 +93,7 @@ async fn an_answer_that_nobody_takes_ends_whatever_else_is_sent() {
     timeout(LONG, both).await.expect("the connection ends");
 }
 
-/// An order, and one at a time: it is everything that there is.
+/// The call is an order, and only one runs at a time, because it returns the whole state.
 #[tokio::test]
 async fn one_state_leaves_at_a_time_and_for_operators() {
     let node = Node::with(Options { token: Some(TOKEN), ..Options::default() }).await;

@@ -1,4 +1,4 @@
-//! Commands and documents: what clients may write, and what they are told.
+//! Commands and documents: which writes are allowed, and how they are answered.
 
 use super::node::Node;
 
@@ -104,7 +104,7 @@ async fn a_document_is_created_changed_and_deleted() {
 
 #[tokio::test]
 async fn conditions_decide_who_may_write() {
-    // The condition, and the status where there is no document, where its revision is the one named, and where it is another.
+    // The condition, and the status without a document, with the named revision, and with another revision.
     for (name, value, absent, same, other) in [
         ("x-nothing", "-", 201, 200, 200),
         ("if-match", "\"REV\"", 412, 200, 412),

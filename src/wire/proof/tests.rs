@@ -1,10 +1,10 @@
-//! Proofs at their boundaries: which one is taken, which is not, and what a refused one leaves behind.
+//! Proofs at their limits: which ones are accepted, which are refused, and what a refused one leaves behind.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// What other nodes rely on, said again: the constants may not shrink unseen.
+/// Constants that other nodes rely on, repeated here so that a smaller value is noticed.
 const TAKEN_BEHIND: u64 = 64;
 const SESSIONS_KEPT: usize = 8;
 
@@ -59,7 +59,7 @@ fn nothing_is_taken_twice_or_changed_or_from_another() {
         Hello { path: "/writesync", ..HELLO },
         Hello { body: b"bodY", ..HELLO },
         Hello { from: "1 to=3", ..HELLO },
-        // The same bytes, cut elsewhere.
+        // The same bytes, divided differently.
         Hello { from: "1 to=", message: "2resigned", ..HELLO },
     ] {
         assert!(gate.check(NodeId(1), &changed, &text).is_none(), "{changed:?}");
@@ -191,7 +191,7 @@ fn a_challenge_is_for_one_caller_one_number_and_one_server() {
         assert!(!is_taken(&gate, &session.prove(&HELLO).proof), "{what}");
     }
     assert!(is_taken(&gate, &open(2, given).prove(&HELLO).proof));
-    // The same numbers at another node: its challenges are not this one's.
+    // The same numbers at another node, which has made other challenges.
     let third = ProofVerifier::new(only(secret()), NodeId(3), [7; 32]);
     assert!(!is_taken(&third, &open(2, given).prove(&HELLO).proof));
 }
@@ -282,7 +282,7 @@ fn the_window_is_as_long_as_it_says() {
     assert!(!is_taken(&gate, &calls[newest]), "replayed");
 }
 
-/// However far a counter jumps, what was taken is not taken again.
+/// However far a counter jumps, an accepted counter is not accepted again.
 #[test]
 fn a_jump_forgets_nothing() {
     for jump in [1, 2, TAKEN_BEHIND - 1, TAKEN_BEHIND, TAKEN_BEHIND + 1, u64::from(u32::MAX) + 1, 1 << 40] {
@@ -351,7 +351,7 @@ fn the_secret_is_never_printed() {
     assert_eq!(format!("{:?}", secret()), "ProofSecret(…)");
 }
 
-/// While it is changed, nodes which have the new secret and nodes which have not yet understand each other; after that, they do not.
+/// While the secret is changed, nodes with the new secret and nodes without it understand each other; after that, they do not.
 #[test]
 fn a_secret_is_changed_in_steps() {
     let [old, new] = ["the old one, which is known", "the new one, which is not"].map(ProofSecret::new);
@@ -363,7 +363,7 @@ fn a_secret_is_changed_in_steps() {
     let taken = |session: &Session| {
         let CallProof { proof, counter, .. } = session.prove(&HELLO);
         let checked = gate.check(NodeId(1), &HELLO, &proof);
-        // Whoever proves by one secret is answered by the same.
+        // The response is proved with the same secret as the call.
         checked.is_some_and(|checked| session.checks(counter, &HELLO, &checked.answer(&HELLO)))
     };
     assert_eq!((taken(&by_old), taken(&by_new)), (true, false));
